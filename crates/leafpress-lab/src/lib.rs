@@ -1,0 +1,1 @@
+//! Corpora, workloads, measurement and reports for Leafpress.

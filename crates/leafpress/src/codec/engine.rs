@@ -1,0 +1,95 @@
+//! The engine trait and the options engines are opened with.
+
+use super::{Codec, CodecError, Dictionary, EngineCounters};
+
+/// Whether QPL jobs are kept per thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum JobCache {
+    /// One job per thread, initialised once and reused.
+    #[default]
+    Thread,
+    /// A job is initialised for every call and released after it.
+    None,
+}
+
+/// Whether zlib streams are kept per thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StreamCache {
+    /// One stream per thread, reset between calls.
+    #[default]
+    Thread,
+    /// A stream is initialised for every call and ended after it.
+    None,
+}
+
+/// Options an engine is opened with.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EngineOptions {
+    /// Whether QPL jobs are kept per thread.
+    pub job_cache: JobCache,
+    /// Whether zlib streams are kept per thread.
+    pub stream_cache: StreamCache,
+}
+
+/// A thread's decode buffer. [`Engine::decode`] puts the raw bytes here and hands out a slice of them.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// The bytes; an engine may keep a dictionary in front of its output.
+    pub(crate) bytes: Vec<u8>,
+    /// Which dictionary stands at the front of `bytes` (engine-private meaning; 0 is none).
+    pub(crate) front_id: u64,
+}
+
+/// A compression engine.
+pub trait Engine: Send + Sync + std::fmt::Debug {
+    /// The codec this engine runs.
+    fn codec(&self) -> Codec;
+
+    /// What does the work: `none`, `cpu`, `software`, `hardware`, `auto`, `zlib_system` or `zlib_accel_preload`.
+    fn engine_name(&self) -> &'static str;
+
+    /// What this engine did since it was opened, summed over threads.
+    fn counters(&self) -> EngineCounters;
+
+    /// Whether `compress` and `decompress` make use of a dictionary.
+    fn supports_dictionary(&self) -> bool {
+        false
+    }
+
+    /// Appends the compressed form of `raw` to `out` and returns its length in bytes.
+    ///
+    /// # Errors
+    /// On an error `out` is as it was.
+    fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError>;
+
+    /// Decompresses `block` into `raw`, whose length is the exact raw length.
+    ///
+    /// # Errors
+    /// [`CodecError::Corrupt`] when `block` is not what `compress` wrote for `raw.len()` bytes with this dictionary.
+    fn decompress(&self, block: &[u8], dictionary: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError>;
+
+    /// Decodes at least the first `needed` of `raw_len` raw bytes into `scratch` and hands them out.
+    /// The slice is at least `needed` bytes long and at most `raw_len`.
+    ///
+    /// # Errors
+    /// As [`Engine::decompress`].
+    fn decode<'s>(
+        &self,
+        block: &[u8],
+        dictionary: Option<&Dictionary>,
+        raw_len: usize,
+        needed: usize,
+        scratch: &'s mut Scratch,
+    ) -> Result<&'s [u8], CodecError> {
+        let _ = needed;
+        scratch.front_id = 0;
+        if scratch.bytes.len() < raw_len {
+            let more = raw_len - scratch.bytes.len();
+            scratch.bytes.try_reserve(more).map_err(|_| CodecError::OutOfMemory { bytes: more })?;
+            scratch.bytes.resize(raw_len, 0);
+        }
+        let raw = &mut scratch.bytes[..raw_len];
+        self.decompress(block, dictionary, raw)?;
+        Ok(raw)
+    }
+}

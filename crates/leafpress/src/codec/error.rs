@@ -1,0 +1,42 @@
+//! What can go wrong in a codec.
+
+use thiserror::Error;
+
+/// An error of a codec or its engine.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// The name is not a codec's.
+    #[error("{0}")]
+    UnknownName(String),
+    /// The codec exists but cannot run here.
+    #[error("codec {codec} is not available: {reason}")]
+    Unavailable {
+        /// The codec asked for.
+        codec: String,
+        /// Why it cannot run, and what to do.
+        reason: String,
+    },
+    /// The compressed bytes are corrupt, truncated, or of another codec.
+    #[error("corrupt {codec} block: {reason}")]
+    Corrupt {
+        /// The codec that was decoding.
+        codec: &'static str,
+        /// What was wrong.
+        reason: String,
+    },
+    /// The engine itself failed.
+    #[error("{codec} failed: {reason}")]
+    Failed {
+        /// The codec that was at work.
+        codec: &'static str,
+        /// What the engine reported.
+        reason: String,
+    },
+    /// Memory could not be allocated.
+    #[error("out of memory: {bytes} bytes were asked for")]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: usize,
+    },
+}

@@ -1,0 +1,25 @@
+//! Leafpress: a compressed key-value cache.
+//!
+//! [`Tree`] is a concurrent, ordered map from byte strings to byte strings whose leaves are kept compressed.
+//!
+//! ```
+//! # fn main() -> Result<(), leafpress::Error> {
+//! let tree = leafpress::Tree::builder().codec("lz4".parse()?).build()?;
+//! tree.put(b"apple", b"red")?;
+//! tree.put(b"banana", b"yellow")?;
+//! assert_eq!(tree.get(b"apple")?.as_deref(), Some(b"red".as_slice()));
+//! for record in tree.range(b"a".as_slice()..) {
+//!     let (key, value) = record?;
+//!     assert!(!key.is_empty() && !value.is_empty());
+//! }
+//! assert!(tree.remove(b"apple")?);
+//! # Ok(())
+//! # }
+//! ```
+#![warn(missing_docs)]
+
+pub mod codec;
+pub mod tree;
+
+pub use codec::{Codec, CodecError, Dictionary};
+pub use tree::{Builder, Error, Layout, Range, ShardBy, Stats, Tree};

@@ -1,0 +1,54 @@
+//! What can go wrong in a tree.
+
+use thiserror::Error;
+
+use crate::codec::CodecError;
+
+/// Longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 1024;
+/// Longest value, in bytes.
+pub const MAX_VALUE_BYTES: usize = 64 << 20;
+
+/// An error of a [`Tree`](super::Tree). The record that an operation failed on is as it was before.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The key is longer than [`MAX_KEY_BYTES`].
+    #[error("key of {len} bytes is longer than the limit of {MAX_KEY_BYTES}")]
+    KeyTooLong {
+        /// Its length.
+        len: usize,
+    },
+    /// The value is longer than [`MAX_VALUE_BYTES`].
+    #[error("value of {len} bytes is longer than the limit of {MAX_VALUE_BYTES}")]
+    ValueTooLong {
+        /// Its length.
+        len: usize,
+    },
+    /// A builder option is out of its bounds.
+    #[error("{option}: {reason}")]
+    Option {
+        /// The builder method.
+        option: &'static str,
+        /// What was wrong and what is allowed.
+        reason: String,
+    },
+    /// The codec failed.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// Memory could not be allocated.
+    #[error("out of memory: {bytes} bytes were asked for")]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: usize,
+    },
+    /// A thread could not be started.
+    #[error("cannot start a background thread: {reason}")]
+    Thread {
+        /// What the system said.
+        reason: String,
+    },
+    /// [`Tree::validate`](super::Tree::validate) found a broken invariant: a bug in this library, or memory that someone overwrote.
+    #[error("broken invariant: {0}")]
+    Invalid(String),
+}

@@ -1,0 +1,181 @@
+//! How a tree is built.
+
+use std::sync::Arc;
+
+use super::{Error, Tree};
+use crate::codec::{Codec, Dictionary, Engine, EngineOptions, JobCache, StreamCache};
+
+/// How a leaf's records are put into frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Runs of adjacent records.
+    Ordered,
+    /// `sub_pages` frames a leaf, each with the records whose key hash falls to it: the layout of the ZipCache paper, where a
+    /// read decodes one sub-page and stops early. 1 to 64.
+    Hashed {
+        /// Frames a leaf.
+        sub_pages: usize,
+    },
+}
+
+/// How keys are shared out to shards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShardBy {
+    /// By a hash of the key.
+    Hash,
+    /// By key range: shard i holds the keys from boundary i-1 (inclusive) to boundary i (exclusive). One boundary fewer than shards, ascending.
+    Range(Vec<Vec<u8>>),
+}
+
+/// Where a tree's dictionary comes from.
+#[derive(Debug, Clone)]
+pub enum DictionaryChoice {
+    /// No dictionary.
+    Off,
+    /// Sampled from the tree's own leaves and trained in the background; kept only if it helps.
+    Auto,
+    /// This one.
+    Given(Dictionary),
+}
+
+/// Builds a [`Tree`]. Every option has a default; see each method for its bounds, which [`Builder::build`] checks.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    pub(super) codec: Codec,
+    pub(super) engine: Option<Arc<dyn Engine>>,
+    pub(super) engine_options: EngineOptions,
+    pub(super) leaf_bytes: usize,
+    pub(super) frame_bytes: Option<usize>,
+    pub(super) layout: Layout,
+    pub(super) landing_bytes: usize,
+    pub(super) shards: usize,
+    pub(super) shard_by: ShardBy,
+    pub(super) dictionary: DictionaryChoice,
+    pub(super) dictionary_bytes: Option<usize>,
+    pub(super) background_threads: usize,
+    pub(super) high_watermark_pct: u8,
+    pub(super) background_codec: Option<String>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            codec: Codec::Lz4 { acceleration: 1 },
+            engine: None,
+            engine_options: EngineOptions::default(),
+            leaf_bytes: 16 << 10,
+            frame_bytes: None,
+            layout: Layout::Ordered,
+            landing_bytes: 512,
+            shards: 1,
+            shard_by: ShardBy::Hash,
+            dictionary: DictionaryChoice::Auto,
+            dictionary_bytes: None,
+            background_threads: 0,
+            high_watermark_pct: 75,
+            background_codec: None,
+        }
+    }
+}
+
+impl Builder {
+    /// The codec leaves are pressed with. Default `lz4`.
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.codec = codec;
+        self
+    }
+
+    /// An engine of the caller's own, in place of the one [`Builder::codec`] names.
+    pub fn engine(mut self, engine: Arc<dyn Engine>) -> Self {
+        self.engine = Some(engine);
+        self
+    }
+
+    /// Whether QPL jobs are kept per thread. Default: they are.
+    pub fn job_cache(mut self, job_cache: JobCache) -> Self {
+        self.engine_options.job_cache = job_cache;
+        self
+    }
+
+    /// Whether zlib streams are kept per thread. Default: they are.
+    pub fn stream_cache(mut self, stream_cache: StreamCache) -> Self {
+        self.engine_options.stream_cache = stream_cache;
+        self
+    }
+
+    /// User bytes (keys and values) at which a leaf splits. 1 KiB to 32 KiB, default 16 KiB.
+    pub fn leaf_bytes(mut self, bytes: usize) -> Self {
+        self.leaf_bytes = bytes;
+        self
+    }
+
+    /// Raw bytes at which a frame is closed; 1 makes every record a frame. 1 to `leaf_bytes`. The default depends on the codec.
+    pub fn frame_bytes(mut self, bytes: usize) -> Self {
+        self.frame_bytes = Some(bytes);
+        self
+    }
+
+    /// How a leaf's records are put into frames. Default [`Layout::Ordered`].
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// Size of a leaf's landing buffer in bytes; 0 compacts at every write. 0 to 16 KiB, default 512.
+    pub fn landing_bytes(mut self, bytes: usize) -> Self {
+        self.landing_bytes = bytes;
+        self
+    }
+
+    /// Number of shards, 1 to 1024. Default 1.
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.shards = shards;
+        self
+    }
+
+    /// How keys are shared out to shards. Default [`ShardBy::Hash`].
+    pub fn shard_by(mut self, shard_by: ShardBy) -> Self {
+        self.shard_by = shard_by;
+        self
+    }
+
+    /// Where the dictionary comes from. Default [`DictionaryChoice::Auto`]; codecs without dictionaries ignore it.
+    pub fn dictionary(mut self, dictionary: DictionaryChoice) -> Self {
+        self.dictionary = dictionary;
+        self
+    }
+
+    /// Size limit of a trained dictionary in bytes. 1 KiB to 1 MiB; the default depends on the data's size.
+    pub fn dictionary_bytes(mut self, bytes: usize) -> Self {
+        self.dictionary_bytes = Some(bytes);
+        self
+    }
+
+    /// Threads that compact leaves in the background. 0 to 64, default 0: writers compact.
+    pub fn background_threads(mut self, threads: usize) -> Self {
+        self.background_threads = threads;
+        self
+    }
+
+    /// Fill of a landing buffer, in percent, at which a leaf is offered to the background. 1 to 100, default 75.
+    pub fn high_watermark_pct(mut self, pct: u8) -> Self {
+        self.high_watermark_pct = pct;
+        self
+    }
+
+    /// Restricts background compaction to a codec family (`lz4`, `zstd`, `deflate`, `zlib`, `qpl`, `none`), as the evaluation's
+    /// `BTREE_BG_CODEC` does; `None` is all of them.
+    pub fn background_codec(mut self, family: Option<String>) -> Self {
+        self.background_codec = family;
+        self
+    }
+
+    /// Builds the tree.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for an option out of bounds, [`Error::Codec`] when the codec cannot run here, [`Error::Thread`] when
+    /// a background thread cannot be started.
+    pub fn build(self) -> Result<Tree, Error> {
+        Tree::from_builder(self)
+    }
+}

@@ -1,0 +1,102 @@
+//! What a tree holds and what it did.
+
+use crate::codec::EngineCounters;
+
+/// A snapshot of a tree's memory and counters, from [`Tree::stats`](super::Tree::stats).
+///
+/// `bytes_held` is the sum of the seven `*_bytes` fields below it, each with its allocator slack. The contexts that codecs
+/// keep per thread belong to the process, not to the tree, and are not in it.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Records in the tree.
+    pub records: u64,
+    /// Bytes of their keys and values.
+    pub user_bytes: u64,
+    /// All memory the tree holds, in bytes.
+    pub bytes_held: u64,
+    /// Leaves: headers, key directories and frames.
+    pub leaf_bytes: u64,
+    /// Inner nodes.
+    pub inner_bytes: u64,
+    /// Landing buffers.
+    pub landing_bytes: u64,
+    /// Values past 2 KiB, kept as their own blocks.
+    pub large_value_bytes: u64,
+    /// Dictionaries and the tables codecs derive from them.
+    pub dictionary_bytes: u64,
+    /// Memory unlinked from the tree and not yet reclaimed.
+    pub retired_bytes: u64,
+    /// The tree's own fixed parts.
+    pub fixed_bytes: u64,
+    /// Number of leaves.
+    pub leaves: u64,
+    /// Number of frames in them.
+    pub frames: u64,
+    /// Number of leaves that have a landing buffer now.
+    pub landing_buffers: u64,
+    /// Number of inner nodes.
+    pub inner_nodes: u64,
+    /// Levels from root to leaf, 1 for a single leaf (the deepest shard).
+    pub depth: u32,
+    /// The id of the dictionary new frames are pressed with, 0 for none.
+    pub dictionary_id: u32,
+
+    /// Point reads.
+    pub gets: u64,
+    /// Frames that point reads decoded.
+    pub get_frames_decoded: u64,
+    /// Raw bytes that point reads decoded.
+    pub get_bytes_decoded: u64,
+    /// Point reads answered from a landing buffer.
+    pub get_landing_hits: u64,
+    /// Puts, of any kind.
+    pub puts: u64,
+    /// Removes.
+    pub removes: u64,
+    /// Leaf splits.
+    pub splits: u64,
+    /// Leaf merges.
+    pub merges: u64,
+
+    /// Times a background thread woke to work.
+    pub bg_passes: u64,
+    /// Leaves compacted in the background.
+    pub bg_compactions: u64,
+    /// Leaves the background left because a writer had them.
+    pub bg_trylock_misses: u64,
+    /// Leaves the background found already compacted.
+    pub bg_skipped: u64,
+    /// Background compactions that failed.
+    pub bg_errors: u64,
+    /// Writes that found the landing buffer full.
+    pub fg_landing_full: u64,
+    /// Compactions done by the writing thread.
+    pub fg_sync_compactions: u64,
+    /// Compactions by the writing thread that failed.
+    pub fg_sync_compaction_errors: u64,
+    /// Compactions by the writing thread that ended in a split.
+    pub fg_split_fallbacks: u64,
+    /// Times a leaf passed the watermark and was offered to the background.
+    pub bg_enqueue_attempts: u64,
+    /// Leaves taken into the queue.
+    pub bg_enqueued: u64,
+    /// Offers of a leaf that was in the queue already.
+    pub bg_enqueue_duplicates: u64,
+    /// Offers refused by a full queue.
+    pub bg_queue_full: u64,
+    /// Leaves taken from the queue by background threads.
+    pub bg_queue_pops: u64,
+
+    /// What the codec engine did.
+    pub engine: EngineCounters,
+    /// The engine that ran: see [`Engine::engine_name`](crate::codec::Engine::engine_name).
+    pub engine_name: &'static str,
+}
+
+impl Stats {
+    /// Bytes held per user byte; 1 is no gain, smaller is better. 0 when the tree is empty.
+    pub fn held_per_user_byte(&self) -> f64 {
+        if self.user_bytes == 0 { 0.0 } else { self.bytes_held as f64 / self.user_bytes as f64 }
+    }
+}
