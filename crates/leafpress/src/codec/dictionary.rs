@@ -17,7 +17,12 @@ struct Inner {
 impl Dictionary {
     /// A dictionary from bytes the caller trained or chose.
     pub fn from_bytes(id: u32, bytes: impl Into<Box<[u8]>>) -> Self {
-        Self { inner: Arc::new(Inner { id, bytes: bytes.into() }) }
+        Self {
+            inner: Arc::new(Inner {
+                id,
+                bytes: bytes.into(),
+            }),
+        }
     }
 
     /// The dictionary's number.

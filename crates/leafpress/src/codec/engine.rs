@@ -85,7 +85,10 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
         scratch.front_id = 0;
         if scratch.bytes.len() < raw_len {
             let more = raw_len - scratch.bytes.len();
-            scratch.bytes.try_reserve(more).map_err(|_| CodecError::OutOfMemory { bytes: more })?;
+            scratch
+                .bytes
+                .try_reserve(more)
+                .map_err(|_| CodecError::OutOfMemory { bytes: more })?;
             scratch.bytes.resize(raw_len, 0);
         }
         let raw = &mut scratch.bytes[..raw_len];

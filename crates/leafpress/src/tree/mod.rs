@@ -119,7 +119,10 @@ impl Tree {
             .range((own(range.start_bound()), own(range.end_bound())))
             .map(|(k, v)| (k.clone(), v.clone()))
             .collect();
-        Range { _tree: self, records: records.into_iter() }
+        Range {
+            _tree: self,
+            records: records.into_iter(),
+        }
     }
 
     pub fn len(&self) -> usize {

@@ -97,6 +97,10 @@ pub struct Stats {
 impl Stats {
     /// Bytes held per user byte; 1 is no gain, smaller is better. 0 when the tree is empty.
     pub fn held_per_user_byte(&self) -> f64 {
-        if self.user_bytes == 0 { 0.0 } else { self.bytes_held as f64 / self.user_bytes as f64 }
+        if self.user_bytes == 0 {
+            0.0
+        } else {
+            self.bytes_held as f64 / self.user_bytes as f64
+        }
     }
 }
