@@ -1,0 +1,109 @@
+//! `leafpress doctor`: what this machine offers to IAA, QPL, zlib-accel, direct I/O and hardware counters, what is wrong, and the fix.
+//!
+//! Nothing is changed. What can be tried is tried: devices are opened, io_uring is set up, a counter counts, a file is written.
+
+mod accelerator;
+mod cpu;
+mod finding;
+mod kernel;
+mod libraries;
+mod memory;
+mod root;
+mod storage;
+mod zlib_accel;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use self::finding::{Finding, Status};
+use self::root::Root;
+use crate::failure::Failure;
+use crate::output;
+
+/// Arguments of `leafpress doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Directory whose direct I/O is tried (a small file is written there and removed)
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Read /sys, /proc, /dev and /etc under this directory
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
+}
+
+pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
+    for (option, directory) in [("--dir", &args.dir), ("--root", &args.root)] {
+        if !directory.is_dir() {
+            return Err(Failure::bad_input(format!(
+                "{option}: {} is not a directory; name one that exists",
+                directory.display()
+            )));
+        }
+    }
+    let findings = examine(&Root::new(&args.root), args);
+    if args.json {
+        output::print(&(serde_json::to_string_pretty(&findings).map_err(|e| Failure::failed(e.to_string()))? + "\n"))
+    } else {
+        output::print(&table(&findings))
+    }
+}
+
+fn examine(root: &Root, args: &DoctorArgs) -> Vec<Finding> {
+    let mut findings = cpu::examine(root);
+    findings.extend(accelerator::examine(root));
+    findings.extend(libraries::examine());
+    // What is preloaded into this process has no meaning for a made-up tree.
+    let preload = if root.is_real() {
+        std::env::var_os("LD_PRELOAD")
+    } else {
+        None
+    };
+    findings.extend(zlib_accel::examine(root, preload));
+    findings.extend(memory::examine(root));
+    findings.extend(storage::examine(&args.dir));
+    findings.extend(kernel::examine(root));
+    findings
+}
+
+fn table(findings: &[Finding]) -> String {
+    let width = findings
+        .iter()
+        .map(|finding| finding.what.chars().count())
+        .max()
+        .unwrap_or(0);
+    let mut text = String::new();
+    let mut area = "";
+    for finding in findings {
+        if finding.area != area {
+            if !area.is_empty() {
+                text.push('\n');
+            }
+            area = finding.area;
+            let _ = writeln!(text, "{area}");
+        }
+        let _ = writeln!(
+            text,
+            "  {:<10}  {:<width$}  {}",
+            finding.status.words(),
+            finding.what,
+            finding.detail
+        );
+        if let Some(fix) = &finding.fix {
+            let _ = writeln!(text, "{:14}fix: {fix}", "");
+        }
+    }
+    let count = |status| findings.iter().filter(|finding| finding.status == status).count();
+    let _ = writeln!(
+        text,
+        "\n{} ok, {} missing, {} not usable. Only what you want to use has to be mended: the CPU codecs need none of it.",
+        count(Status::Ok),
+        count(Status::Missing),
+        count(Status::NotUsable)
+    );
+    text
+}

@@ -1,0 +1,49 @@
+//! Runs the command and looks at what it did.
+#![allow(dead_code)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The command with no evaluation variable of the caller's environment.
+pub fn leafpress() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leafpress"));
+    command.env_clear();
+    for name in ["PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command
+}
+
+pub fn run(arguments: &[&str]) -> Output {
+    leafpress().args(arguments).output().expect("leafpress starts")
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("standard output is UTF-8")
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("standard error is UTF-8")
+}
+
+/// Exit code 2 and one line on standard error that has every one of `words`; nothing on standard output.
+#[track_caller]
+pub fn assert_bad_input(output: &Output, words: &[&str]) {
+    let message = stderr(output);
+    assert_eq!(output.status.code(), Some(2), "exit code of: {message}");
+    assert_eq!(stdout(output), "", "nothing is printed before the error");
+    assert_eq!(message.lines().count(), 1, "one line: {message}");
+    assert!(message.starts_with("error: "), "{message}");
+    for word in words {
+        assert!(message.contains(word), "no `{word}` in: {message}");
+    }
+}
+
+/// Makes a file and the directories above it.
+pub fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    std::fs::create_dir_all(path.parent().expect("a directory above")).expect("directories are made");
+    std::fs::write(path, text).expect("file is written");
+}
