@@ -1,4 +1,14 @@
 //! What an engine did, counted without sharing cache lines between threads.
+//!
+//! Every thread owns its cells and is their only writer, so counting is a plain load and store. Calls on small blocks are
+//! timed by sample, because two clock reads cost as much as decoding a record.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use thread_local::ThreadLocal;
+
+use super::CodecError;
 
 /// A snapshot of an engine's counters since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,4 +46,217 @@ pub struct EngineCounters {
     pub stream_inits: u64,
     /// Calls that reused a zlib stream.
     pub stream_reuses: u64,
+}
+
+/// The first calls of a thread are all timed, so that short runs have a time too.
+const TIMED_FIRST: u64 = 32;
+/// After that one call in this many is timed and weighs as many.
+const TIMED_EVERY: u64 = 64;
+/// Calls on at least this many raw bytes are always timed: the clock is then a small part of them.
+const TIMED_ALWAYS_BYTES: usize = 4096;
+
+/// A count with one writing thread and any number of readers.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    /// Adds `n`. Only the thread that owns the count may call this.
+    #[inline]
+    pub(crate) fn add(&self, n: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Calls in one direction.
+#[derive(Debug, Default)]
+struct Direction {
+    calls: Count,
+    bytes_in: Count,
+    bytes_out: Count,
+    ns: Count,
+    errors: Count,
+}
+
+impl Direction {
+    /// Runs `work`, which returns the bytes it wrote, and counts it.
+    #[inline]
+    fn run(
+        &self,
+        bytes_in: usize,
+        raw_bytes: usize,
+        work: impl FnOnce() -> Result<usize, CodecError>,
+    ) -> Result<usize, CodecError> {
+        let calls = self.calls.get();
+        self.calls.add(1);
+        self.bytes_in.add(bytes_in as u64);
+        let weight = if raw_bytes >= TIMED_ALWAYS_BYTES || calls < TIMED_FIRST {
+            1
+        } else if calls % TIMED_EVERY == 0 {
+            TIMED_EVERY
+        } else {
+            0
+        };
+        let start = (weight != 0).then(Instant::now);
+        let result = work();
+        if let Some(start) = start {
+            let ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.ns.add(ns.saturating_mul(weight));
+        }
+        self.finish(result)
+    }
+
+    #[inline]
+    fn finish(&self, result: Result<usize, CodecError>) -> Result<usize, CodecError> {
+        match &result {
+            Ok(bytes_out) => self.bytes_out.add(*bytes_out as u64),
+            Err(_) => self.errors.add(1),
+        }
+        result
+    }
+}
+
+/// One thread's counts.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct ThreadCounts {
+    compress: Direction,
+    decompress: Direction,
+    pub(crate) fallbacks: Count,
+    pub(crate) hardware_calls: Count,
+    pub(crate) software_calls: Count,
+    pub(crate) thread_jobs: Count,
+    pub(crate) call_jobs: Count,
+    pub(crate) stream_inits: Count,
+    pub(crate) stream_reuses: Count,
+}
+
+/// An engine's counters.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    threads: ThreadLocal<ThreadCounts>,
+}
+
+impl Counters {
+    /// The calling thread's counts.
+    #[inline]
+    pub(crate) fn mine(&self) -> &ThreadCounts {
+        self.threads.get_or_default()
+    }
+
+    /// Runs and counts a call that compresses `raw_bytes`; `work` returns the compressed length.
+    #[inline]
+    pub(crate) fn compress(
+        &self,
+        raw_bytes: usize,
+        work: impl FnOnce() -> Result<usize, CodecError>,
+    ) -> Result<usize, CodecError> {
+        self.mine().compress.run(raw_bytes, raw_bytes, work)
+    }
+
+    /// Runs and counts a call that decompresses `block_bytes` to about `raw_bytes`; `work` returns the bytes it wrote.
+    #[inline]
+    pub(crate) fn decompress(
+        &self,
+        block_bytes: usize,
+        raw_bytes: usize,
+        work: impl FnOnce() -> Result<usize, CodecError>,
+    ) -> Result<usize, CodecError> {
+        self.mine().decompress.run(block_bytes, raw_bytes, work)
+    }
+
+    /// Counts a compression that is not timed.
+    pub(crate) fn count_compress(
+        &self,
+        bytes_in: usize,
+        result: Result<usize, CodecError>,
+    ) -> Result<usize, CodecError> {
+        let direction = &self.mine().compress;
+        direction.calls.add(1);
+        direction.bytes_in.add(bytes_in as u64);
+        direction.finish(result)
+    }
+
+    /// Counts a decompression that is not timed.
+    pub(crate) fn count_decompress(
+        &self,
+        bytes_in: usize,
+        result: Result<usize, CodecError>,
+    ) -> Result<usize, CodecError> {
+        let direction = &self.mine().decompress;
+        direction.calls.add(1);
+        direction.bytes_in.add(bytes_in as u64);
+        direction.finish(result)
+    }
+
+    /// The sum over threads, as an engine reports it that counts which path ran itself.
+    pub(crate) fn sum(&self) -> EngineCounters {
+        let mut sum = EngineCounters::default();
+        for t in self.threads.iter() {
+            sum.compress_calls += t.compress.calls.get();
+            sum.compress_bytes_in += t.compress.bytes_in.get();
+            sum.compress_bytes_out += t.compress.bytes_out.get();
+            sum.compress_ns += t.compress.ns.get();
+            sum.decompress_calls += t.decompress.calls.get();
+            sum.decompress_bytes_in += t.decompress.bytes_in.get();
+            sum.decompress_bytes_out += t.decompress.bytes_out.get();
+            sum.decompress_ns += t.decompress.ns.get();
+            sum.errors += t.compress.errors.get() + t.decompress.errors.get();
+            sum.fallbacks += t.fallbacks.get();
+            sum.hardware_calls += t.hardware_calls.get();
+            sum.software_calls += t.software_calls.get();
+            sum.thread_jobs += t.thread_jobs.get();
+            sum.call_jobs += t.call_jobs.get();
+            sum.stream_inits += t.stream_inits.get();
+            sum.stream_reuses += t.stream_reuses.get();
+        }
+        sum
+    }
+
+    /// The sum over threads of an engine whose every call runs on the CPU.
+    pub(crate) fn sum_cpu(&self) -> EngineCounters {
+        let mut sum = self.sum();
+        sum.software_calls = sum.compress_calls + sum.decompress_calls;
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_summed() {
+        let counters = Counters::default();
+        std::thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| {
+                    for i in 0..1000 {
+                        let result = counters.compress(10, || {
+                            if i % 10 == 0 {
+                                Err(CodecError::OutOfMemory { bytes: 1 })
+                            } else {
+                                Ok(3)
+                            }
+                        });
+                        assert_eq!(result.is_err(), i % 10 == 0);
+                    }
+                });
+            }
+        });
+        let sum = counters.sum_cpu();
+        assert_eq!(
+            (
+                sum.compress_calls,
+                sum.compress_bytes_in,
+                sum.compress_bytes_out,
+                sum.errors,
+                sum.software_calls
+            ),
+            (4000, 40_000, 3 * 3600, 400, 4000)
+        );
+    }
 }

@@ -1,18 +1,33 @@
 //! Trained dictionaries: shared, immutable, reference-counted.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-/// A trained dictionary. Cloning shares it.
-#[derive(Debug, Clone)]
+use super::lz4_ffi;
+use super::zstd_dictionary::{ZstdCompression, ZstdDecompression};
+use super::{CodecError, output};
+
+/// A dictionary, trained or given. Cloning shares it.
+///
+/// The tables a codec needs are made when it first uses the dictionary, once for all threads.
+#[derive(Clone)]
 pub struct Dictionary {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     id: u32,
+    /// Unique in this process, so that a thread's buffer can tell whose bytes it holds. Never 0.
+    serial: u64,
+    // The prepared tables refer to `bytes`, and so stand before it: they are dropped first.
+    lz4: OnceLock<Option<Lz4Dictionary>>,
+    zstd_compression: ZstdCompression,
+    zstd_decompression: ZstdDecompression,
     bytes: Box<[u8]>,
 }
+
+static SERIALS: AtomicU64 = AtomicU64::new(1);
 
 impl Dictionary {
     /// A dictionary from bytes the caller trained or chose.
@@ -20,6 +35,10 @@ impl Dictionary {
         Self {
             inner: Arc::new(Inner {
                 id,
+                serial: SERIALS.fetch_add(1, Ordering::Relaxed),
+                lz4: OnceLock::new(),
+                zstd_compression: ZstdCompression::default(),
+                zstd_decompression: ZstdDecompression::default(),
                 bytes: bytes.into(),
             }),
         }
@@ -34,4 +53,95 @@ impl Dictionary {
     pub fn bytes(&self) -> &[u8] {
         &self.inner.bytes
     }
+
+    /// Memory that this dictionary holds, in bytes: its bytes and the tables made so far.
+    pub fn held_bytes(&self) -> usize {
+        let inner = &self.inner;
+        let lz4 = inner
+            .lz4
+            .get()
+            .and_then(Option::as_ref)
+            .map_or(0, |_| size_of::<lz4_ffi::Stream>());
+        // An `Arc` keeps two counts before its value.
+        size_of::<Inner>()
+            + 2 * size_of::<usize>()
+            + inner.bytes.len()
+            + lz4
+            + inner.zstd_compression.held_bytes()
+            + inner.zstd_decompression.held_bytes()
+    }
+
+    /// A number no other dictionary of this process has; never 0, and below 2^63.
+    #[inline]
+    pub(crate) fn serial(&self) -> u64 {
+        self.inner.serial
+    }
+
+    /// The tables LZ4 compresses with.
+    #[inline]
+    pub(super) fn lz4(&self) -> Result<&Lz4Dictionary, CodecError> {
+        self.inner
+            .lz4
+            .get_or_init(|| Lz4Dictionary::new(&self.inner.bytes))
+            .as_ref()
+            .ok_or(CodecError::OutOfMemory {
+                bytes: lz4_ffi::STREAM_BYTES,
+            })
+    }
+
+    /// The tables zstd compresses with at a level.
+    #[inline]
+    pub(super) fn zstd_compression(&self, level: i32) -> Result<*const zstd_sys::ZSTD_CDict, CodecError> {
+        self.inner.zstd_compression.get(&self.inner.bytes, level)
+    }
+
+    /// The tables zstd decompresses with.
+    #[inline]
+    pub(super) fn zstd_decompression(&self) -> Result<*const zstd_sys::ZSTD_DDict, CodecError> {
+        self.inner.zstd_decompression.get(&self.inner.bytes)
+    }
+}
+
+impl fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dictionary")
+            .field("id", &self.inner.id)
+            .field("bytes", &self.inner.bytes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A dictionary prepared for LZ4 compression: its hash table, filled. It refers to the dictionary's bytes.
+pub(super) struct Lz4Dictionary {
+    stream: Box<lz4_ffi::Stream>,
+}
+
+// SAFETY: the stream refers to the dictionary's bytes, which are immutable and are freed after it; nothing writes it after
+// `new`, and liblz4 only reads an attached dictionary.
+unsafe impl Send for Lz4Dictionary {}
+// SAFETY: as above.
+unsafe impl Sync for Lz4Dictionary {}
+
+impl Lz4Dictionary {
+    fn new(bytes: &[u8]) -> Option<Self> {
+        let mut stream = lz4_ffi::Stream::new()?;
+        let reachable = &bytes[bytes.len().saturating_sub(lz4_ffi::MAX_DICTIONARY_BYTES)..];
+        let size = i32::try_from(reachable.len()).ok()?;
+        // SAFETY: the stream is initialised, `reachable` is `size` readable bytes that outlive the stream.
+        unsafe { lz4_ffi::LZ4_loadDictSlow(&raw mut *stream, reachable.as_ptr().cast(), size) };
+        Some(Self { stream })
+    }
+
+    /// The prepared stream, to be attached and only read.
+    pub(super) fn stream(&self) -> *const lz4_ffi::Stream {
+        &raw const *self.stream
+    }
+}
+
+/// The error for dictionary bytes that a codec refuses.
+pub(super) fn refused(codec: &'static str) -> CodecError {
+    output::failed(
+        codec,
+        "the dictionary is malformed, or there is no memory for its tables",
+    )
 }

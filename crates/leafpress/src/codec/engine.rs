@@ -1,6 +1,6 @@
 //! The engine trait and the options engines are opened with.
 
-use super::{Codec, CodecError, Dictionary, EngineCounters};
+use super::{Codec, CodecError, Dictionary, EngineCounters, Scratch};
 
 /// Whether QPL jobs are kept per thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,15 +29,6 @@ pub struct EngineOptions {
     pub job_cache: JobCache,
     /// Whether zlib streams are kept per thread.
     pub stream_cache: StreamCache,
-}
-
-/// A thread's decode buffer. [`Engine::decode`] puts the raw bytes here and hands out a slice of them.
-#[derive(Debug, Default)]
-pub struct Scratch {
-    /// The bytes; an engine may keep a dictionary in front of its output.
-    pub(crate) bytes: Vec<u8>,
-    /// Which dictionary stands at the front of `bytes` (engine-private meaning; 0 is none).
-    pub(crate) front_id: u64,
 }
 
 /// A compression engine.
@@ -82,16 +73,7 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
         scratch: &'s mut Scratch,
     ) -> Result<&'s [u8], CodecError> {
         let _ = needed;
-        scratch.front_id = 0;
-        if scratch.bytes.len() < raw_len {
-            let more = raw_len - scratch.bytes.len();
-            scratch
-                .bytes
-                .try_reserve(more)
-                .map_err(|_| CodecError::OutOfMemory { bytes: more })?;
-            scratch.bytes.resize(raw_len, 0);
-        }
-        let raw = &mut scratch.bytes[..raw_len];
+        let raw = scratch.output(raw_len, 0)?;
         self.decompress(block, dictionary, raw)?;
         Ok(raw)
     }

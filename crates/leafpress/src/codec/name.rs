@@ -84,18 +84,89 @@ impl fmt::Display for Codec {
     }
 }
 
+/// The smallest zstd level (`ZSTD_minCLevel`).
+const MIN_ZSTD_LEVEL: i32 = -131_072;
+/// liblz4 takes any larger acceleration for this one (`LZ4_ACCELERATION_MAX`).
+const MAX_LZ4_ACCELERATION: i32 = 65_537;
+
+/// What a codec can be called, for messages.
+pub(crate) const NAMES: &str = "none, lz4, lz4:fast=1..65537, zstd:-131072..22 (not 0), deflate:1..12, zlib:1..9, \
+                                qpl:software|hardware|auto:fixed|dynamic";
+
+impl Codec {
+    /// The codec without its settings: `none`, `lz4`, `zstd`, `deflate`, `zlib` or `qpl`.
+    pub fn family(&self) -> &'static str {
+        match self {
+            Codec::None => "none",
+            Codec::Lz4 { .. } => "lz4",
+            Codec::Zstd { .. } => "zstd",
+            Codec::Deflate { .. } => "deflate",
+            Codec::Zlib { .. } => "zlib",
+            Codec::Qpl { .. } => "qpl",
+        }
+    }
+
+    /// Checks that the settings are within their bounds.
+    pub(crate) fn validate(&self) -> Result<(), CodecError> {
+        let good = match *self {
+            Codec::None | Codec::Qpl { .. } => true,
+            Codec::Lz4 { acceleration } => (1..=MAX_LZ4_ACCELERATION).contains(&acceleration),
+            Codec::Zstd { level } => level != 0 && (MIN_ZSTD_LEVEL..=22).contains(&level),
+            Codec::Deflate { level } => (1..=12).contains(&level),
+            Codec::Zlib { level } => (1..=9).contains(&level),
+        };
+        if good { Ok(()) } else { Err(unknown(&self.to_string())) }
+    }
+}
+
+fn unknown(name: &str) -> CodecError {
+    CodecError::UnknownName(format!("unknown codec {name:?}; the codecs are {NAMES}"))
+}
+
+/// A number as `Display` writes it: no plus sign, no leading zeroes, no second spelling.
+fn number(digits: &str) -> Option<i32> {
+    digits.parse::<i32>().ok().filter(|n| n.to_string() == digits)
+}
+
+fn parse(name: &str) -> Option<Codec> {
+    let (family, settings) = match name.split_once(':') {
+        Some((family, settings)) => (family, Some(settings)),
+        None => (name, None),
+    };
+    let codec = match (family, settings) {
+        ("none", None) => Codec::None,
+        ("lz4", None) => Codec::Lz4 { acceleration: 1 },
+        ("lz4", Some(settings)) => Codec::Lz4 {
+            acceleration: number(settings.strip_prefix("fast=")?)?,
+        },
+        ("zstd", Some(level)) => Codec::Zstd { level: number(level)? },
+        ("deflate", Some(level)) => Codec::Deflate { level: number(level)? },
+        ("zlib", Some(level)) => Codec::Zlib { level: number(level)? },
+        ("qpl", Some(settings)) => {
+            let (path, mode) = settings.split_once(':')?;
+            Codec::Qpl {
+                path: match path {
+                    "software" => QplPath::Software,
+                    "hardware" => QplPath::Hardware,
+                    "auto" => QplPath::Auto,
+                    _ => return None,
+                },
+                mode: match mode {
+                    "fixed" => QplMode::Fixed,
+                    "dynamic" => QplMode::Dynamic,
+                    _ => return None,
+                },
+            }
+        }
+        _ => return None,
+    };
+    codec.validate().ok().map(|()| codec)
+}
+
 impl FromStr for Codec {
     type Err = CodecError;
 
     fn from_str(s: &str) -> Result<Self, CodecError> {
-        match s {
-            "none" => Ok(Codec::None),
-            "lz4" => Ok(Codec::Lz4 { acceleration: 1 }),
-            _ => s
-                .strip_prefix("zstd:")
-                .and_then(|l| l.parse().ok())
-                .map(|level| Codec::Zstd { level })
-                .ok_or_else(|| CodecError::UnknownName(format!("unknown codec {s}"))),
-        }
+        parse(s).ok_or_else(|| unknown(s))
     }
 }

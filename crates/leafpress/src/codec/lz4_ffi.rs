@@ -1,0 +1,91 @@
+//! liblz4's entry points that `lz4-sys` carries in its object code but does not declare (lz4.h, version 1.10).
+
+use std::ffi::{c_char, c_int};
+
+// Linked for its object code.
+use lz4_sys as _;
+
+/// LZ4_HASHTABLESIZE + the fields before it (`LZ4_STREAM_MINSIZE` with `LZ4_MEMORY_USAGE` 14).
+pub(super) const STREAM_BYTES: usize = (1 << 14) + 32;
+
+/// `LZ4_stream_t`: compression state, or a dictionary prepared for compression. All zeroes is its initial state.
+#[repr(C, align(8))]
+pub(super) struct Stream {
+    state: [u8; STREAM_BYTES],
+}
+
+/// The largest input of a block (`LZ4_MAX_INPUT_SIZE`).
+pub(super) const MAX_INPUT_BYTES: usize = 0x7E00_0000;
+
+/// How far back a match reaches, so how much of a dictionary is of use.
+pub(super) const MAX_DICTIONARY_BYTES: usize = 64 << 10;
+
+unsafe extern "C" {
+    pub(super) fn LZ4_initStream(buffer: *mut Stream, size: usize) -> *mut Stream;
+    pub(super) fn LZ4_resetStream_fast(stream: *mut Stream);
+    pub(super) fn LZ4_loadDictSlow(stream: *mut Stream, dictionary: *const c_char, size: c_int) -> c_int;
+    pub(super) fn LZ4_attach_dictionary(working: *mut Stream, dictionary: *const Stream);
+    pub(super) fn LZ4_compress_fast_continue(
+        stream: *mut Stream,
+        source: *const c_char,
+        dest: *mut c_char,
+        source_size: c_int,
+        dest_capacity: c_int,
+        acceleration: c_int,
+    ) -> c_int;
+    pub(super) fn LZ4_compress_fast_extState_fastReset(
+        state: *mut Stream,
+        source: *const c_char,
+        dest: *mut c_char,
+        source_size: c_int,
+        dest_capacity: c_int,
+        acceleration: c_int,
+    ) -> c_int;
+    pub(super) fn LZ4_decompress_safe(
+        source: *const c_char,
+        dest: *mut c_char,
+        source_size: c_int,
+        dest_capacity: c_int,
+    ) -> c_int;
+    pub(super) fn LZ4_decompress_safe_usingDict(
+        source: *const c_char,
+        dest: *mut c_char,
+        source_size: c_int,
+        dest_capacity: c_int,
+        dictionary: *const c_char,
+        dictionary_size: c_int,
+    ) -> c_int;
+    pub(super) fn LZ4_decompress_safe_partial(
+        source: *const c_char,
+        dest: *mut c_char,
+        source_size: c_int,
+        target_size: c_int,
+        dest_capacity: c_int,
+    ) -> c_int;
+    pub(super) fn LZ4_decompress_safe_partial_usingDict(
+        source: *const c_char,
+        dest: *mut c_char,
+        source_size: c_int,
+        target_size: c_int,
+        dest_capacity: c_int,
+        dictionary: *const c_char,
+        dictionary_size: c_int,
+    ) -> c_int;
+}
+
+impl Stream {
+    /// A stream in its initial state, or nothing when there is no memory for it.
+    pub(super) fn new() -> Option<Box<Self>> {
+        let layout = std::alloc::Layout::new::<Self>();
+        // SAFETY: the layout's size is not zero.
+        let stream = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<Self>();
+        if stream.is_null() {
+            return None;
+        }
+        // SAFETY: the global allocator made it with `Self`'s layout, and all zeroes is a valid `Self`.
+        let mut stream = unsafe { Box::from_raw(stream) };
+        // SAFETY: the pointer is to `STREAM_BYTES` writable bytes with the alignment of `LZ4_stream_t`.
+        let initialised = unsafe { LZ4_initStream(&raw mut *stream, STREAM_BYTES) };
+        (!initialised.is_null()).then_some(stream)
+    }
+}

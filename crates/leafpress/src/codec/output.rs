@@ -1,0 +1,56 @@
+//! Appending to an output vector without zeroing it first, and errors about lengths.
+
+use super::CodecError;
+
+/// Makes room for `bytes` more.
+pub(super) fn reserve(out: &mut Vec<u8>, bytes: usize) -> Result<(), CodecError> {
+    out.try_reserve(bytes).map_err(|_| CodecError::OutOfMemory { bytes })
+}
+
+/// Appends what `write` writes: it is given a pointer to `bound` writable bytes and returns how many of them it wrote.
+/// On an error `out` is as it was.
+///
+/// # Safety
+/// When `write` returns `Ok(n)`, `n` is at most `bound` and the first `n` bytes are initialised.
+#[inline]
+pub(super) unsafe fn append(
+    out: &mut Vec<u8>,
+    bound: usize,
+    write: impl FnOnce(*mut u8) -> Result<usize, CodecError>,
+) -> Result<usize, CodecError> {
+    reserve(out, bound)?;
+    let len = out.len();
+    let spare = out.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+    let written = write(spare)?;
+    debug_assert!(written <= bound);
+    // SAFETY: `bound` bytes were reserved behind `len`, and the caller vouches that `written` of them are initialised.
+    unsafe { out.set_len(len + written) };
+    Ok(written)
+}
+
+/// The error for a block that holds another number of raw bytes than was asked for.
+#[cold]
+pub(super) fn wrong_length(codec: &'static str, found: usize, expected: usize) -> CodecError {
+    CodecError::Corrupt {
+        codec,
+        reason: format!("it holds {found} raw bytes, {expected} were expected"),
+    }
+}
+
+/// The error for bytes that are not a block of this codec.
+#[cold]
+pub(super) fn corrupt(codec: &'static str, reason: impl Into<String>) -> CodecError {
+    CodecError::Corrupt {
+        codec,
+        reason: reason.into(),
+    }
+}
+
+/// The error for an engine that failed by itself.
+#[cold]
+pub(super) fn failed(codec: &'static str, reason: impl Into<String>) -> CodecError {
+    CodecError::Failed {
+        codec,
+        reason: reason.into(),
+    }
+}

@@ -1,0 +1,332 @@
+//! Zstandard.
+//!
+//! Up to 128 KiB of raw bytes make one bare zstd block: no frame header, no content size, no checksum, no block header.
+//! On a record of 100 bytes these would be a seventh of the output. A block as long as its raw bytes is those bytes
+//! (zstd never writes a block that does not shrink). More raw bytes make one frame without magic number, content size,
+//! checksum or dictionary id. Which of the three a block is follows from the two lengths.
+
+use std::cell::UnsafeCell;
+use std::ffi::CStr;
+use std::ptr::NonNull;
+
+use zstd_sys as ffi;
+
+use super::counters::Counters;
+use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch, output};
+
+const NAME: &str = "zstd";
+
+/// The most raw bytes of a bare block (`ZSTD_BLOCKSIZE_MAX`).
+const MAX_BLOCK_BYTES: usize = 128 << 10;
+
+/// After a frame of more raw bytes than this the compression context is freed: its tables grew to the frame's size.
+const KEEP_CONTEXT_BYTES: usize = 1 << 20;
+
+/// zstd copies in wide strides only while this many bytes of room are left (`WILDCOPY_OVERLENGTH` is 32).
+const SLACK_BYTES: usize = 64;
+
+/// The engine of `zstd`.
+#[derive(Debug)]
+pub(super) struct Zstd {
+    level: i32,
+    counters: Counters,
+}
+
+struct Compressor(NonNull<ffi::ZSTD_CCtx>);
+
+impl Compressor {
+    fn new() -> Result<Self, CodecError> {
+        // SAFETY: creating a context has no preconditions.
+        let context = NonNull::new(unsafe { ffi::ZSTD_createCCtx() }).map(Self);
+        context.ok_or_else(|| output::failed(NAME, "no memory for a context"))
+    }
+}
+
+impl Drop for Compressor {
+    fn drop(&mut self) {
+        // SAFETY: the context came from zstd and is freed once.
+        unsafe { ffi::ZSTD_freeCCtx(self.0.as_ptr()) };
+    }
+}
+
+struct Decompressor(NonNull<ffi::ZSTD_DCtx>);
+
+impl Decompressor {
+    fn new() -> Result<Self, CodecError> {
+        // SAFETY: creating a context has no preconditions.
+        let context = NonNull::new(unsafe { ffi::ZSTD_createDCtx() }).map(Self);
+        let context = context.ok_or_else(|| output::failed(NAME, "no memory for a context"))?;
+        // SAFETY: the context is valid; frames are without magic number.
+        check(unsafe { ffi::ZSTD_DCtx_setFormat(context.0.as_ptr(), ffi::ZSTD_format_e::ZSTD_f_zstd1_magicless) })
+            .map_err(|reason| output::failed(NAME, reason))?;
+        Ok(context)
+    }
+}
+
+impl Drop for Decompressor {
+    fn drop(&mut self) {
+        // SAFETY: the context came from zstd and is freed once.
+        unsafe { ffi::ZSTD_freeDCtx(self.0.as_ptr()) };
+    }
+}
+
+thread_local! {
+    static COMPRESSOR: UnsafeCell<Option<Compressor>> = const { UnsafeCell::new(None) };
+    static DECOMPRESSOR: UnsafeCell<Option<Decompressor>> = const { UnsafeCell::new(None) };
+}
+
+/// Runs `work` with the calling thread's compression context.
+#[inline]
+fn with_compressor<R>(
+    drop_after: bool,
+    work: impl FnOnce(*mut ffi::ZSTD_CCtx) -> Result<R, CodecError>,
+) -> Result<R, CodecError> {
+    COMPRESSOR
+        .try_with(|cell| {
+            // SAFETY: the cell is this thread's, and `work` is code of this file that does not come back here.
+            let slot = unsafe { &mut *cell.get() };
+            let context = match slot {
+                Some(context) => context,
+                None => slot.insert(Compressor::new()?),
+            };
+            let result = work(context.0.as_ptr());
+            if drop_after {
+                *slot = None;
+            }
+            result
+        })
+        .map_err(|_| output::failed(NAME, "the thread is ending"))?
+}
+
+/// Runs `work` with the calling thread's decompression context.
+#[inline]
+fn with_decompressor<R>(work: impl FnOnce(*mut ffi::ZSTD_DCtx) -> Result<R, CodecError>) -> Result<R, CodecError> {
+    DECOMPRESSOR
+        .try_with(|cell| {
+            // SAFETY: the cell is this thread's, and `work` is code of this file that does not come back here.
+            let slot = unsafe { &mut *cell.get() };
+            let context = match slot {
+                Some(context) => context,
+                None => slot.insert(Decompressor::new()?),
+            };
+            work(context.0.as_ptr())
+        })
+        .map_err(|_| output::failed(NAME, "the thread is ending"))?
+}
+
+/// A zstd result: a length, or the error's name.
+#[inline]
+fn check(result: usize) -> Result<usize, String> {
+    // SAFETY: looks at the number only.
+    if unsafe { ffi::ZSTD_isError(result) } == 0 {
+        return Ok(result);
+    }
+    // SAFETY: the name is a static, terminated string.
+    let name = unsafe { CStr::from_ptr(ffi::ZSTD_getErrorName(result)) };
+    Err(name.to_string_lossy().into_owned())
+}
+
+/// The error of a compression.
+fn failed(result: usize) -> Result<usize, CodecError> {
+    check(result).map_err(|reason| output::failed(NAME, reason))
+}
+
+/// The error of a decompression.
+#[inline]
+fn corrupt(result: usize) -> Result<usize, CodecError> {
+    check(result).map_err(|reason| output::corrupt(NAME, reason))
+}
+
+const FRAME: ffi::ZSTD_frameParameters = ffi::ZSTD_frameParameters {
+    contentSizeFlag: 0,
+    checksumFlag: 0,
+    noDictIDFlag: 1,
+};
+
+/// A dictionary that has bytes.
+fn non_empty(dictionary: Option<&Dictionary>) -> Option<&Dictionary> {
+    dictionary.filter(|d| !d.bytes().is_empty())
+}
+
+impl Zstd {
+    /// An engine with a compression level.
+    pub(super) fn new(level: i32) -> Self {
+        Self {
+            level,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Writes one bare block; 0 when it does not shrink.
+    fn compress_block(
+        &self,
+        raw: &[u8],
+        tables: Option<*const ffi::ZSTD_CDict>,
+        out: *mut u8,
+        bound: usize,
+    ) -> Result<usize, CodecError> {
+        with_compressor(false, |context| {
+            let pledged = raw.len() as u64;
+            // SAFETY: the context and the tables are valid; the tables outlive the call.
+            failed(unsafe {
+                match tables {
+                    Some(tables) => ffi::ZSTD_compressBegin_usingCDict_advanced(context, tables, FRAME, pledged),
+                    None => ffi::ZSTD_compressBegin_advanced(
+                        context,
+                        std::ptr::null(),
+                        0,
+                        ffi::ZSTD_parameters {
+                            cParams: ffi::ZSTD_getCParams(self.level, pledged, 0),
+                            fParams: FRAME,
+                        },
+                        pledged,
+                    ),
+                }
+            })?;
+            // SAFETY: the context was begun; `out` has `bound` writable bytes, `raw` is readable.
+            failed(unsafe { ffi::ZSTD_compressBlock(context, out.cast(), bound, raw.as_ptr().cast(), raw.len()) })
+        })
+    }
+
+    /// Writes one frame.
+    fn compress_frame(
+        &self,
+        raw: &[u8],
+        tables: Option<*const ffi::ZSTD_CDict>,
+        out: *mut u8,
+        bound: usize,
+    ) -> Result<usize, CodecError> {
+        use ffi::ZSTD_cParameter::{
+            ZSTD_c_checksumFlag, ZSTD_c_compressionLevel, ZSTD_c_contentSizeFlag, ZSTD_c_dictIDFlag,
+            ZSTD_c_experimentalParam2 as ZSTD_c_format,
+        };
+        with_compressor(raw.len() > KEEP_CONTEXT_BYTES, |context| {
+            let magicless = ffi::ZSTD_format_e::ZSTD_f_zstd1_magicless as i32;
+            for (parameter, value) in [
+                (ZSTD_c_compressionLevel, self.level),
+                (ZSTD_c_contentSizeFlag, 0),
+                (ZSTD_c_checksumFlag, 0),
+                (ZSTD_c_dictIDFlag, 0),
+                (ZSTD_c_format, magicless),
+            ] {
+                // SAFETY: the context is valid and between frames.
+                failed(unsafe { ffi::ZSTD_CCtx_setParameter(context, parameter, value) })?;
+            }
+            // SAFETY: as above. The reference is replaced or cleared by the next frame of this thread before it is used.
+            failed(unsafe { ffi::ZSTD_CCtx_refCDict(context, tables.unwrap_or(std::ptr::null())) })?;
+            // SAFETY: `out` has `bound` writable bytes, `raw` is readable, the tables outlive the call.
+            failed(unsafe { ffi::ZSTD_compress2(context, out.cast(), bound, raw.as_ptr().cast(), raw.len()) })
+        })
+    }
+}
+
+/// Decodes a block that is not stored into `raw`, whose last `slack` bytes are only room, and returns the length.
+#[inline]
+fn decode_into(
+    block: &[u8],
+    dictionary: Option<&Dictionary>,
+    raw: &mut [u8],
+    raw_len: usize,
+) -> Result<usize, CodecError> {
+    let tables = match dictionary {
+        Some(dictionary) => dictionary.zstd_decompression()?,
+        None => std::ptr::null(),
+    };
+    with_decompressor(|context| {
+        let (dest, source) = (raw.as_mut_ptr().cast(), block.as_ptr().cast());
+        if raw_len > MAX_BLOCK_BYTES {
+            // SAFETY: the context is valid, the tables are null or outlive the call, zstd stays within the two slices.
+            return corrupt(unsafe {
+                ffi::ZSTD_decompress_usingDDict(context, dest, raw.len(), source, block.len(), tables)
+            });
+        }
+        // SAFETY: the context is valid, the tables are null or outlive the next call, the only one that follows them.
+        corrupt(unsafe { ffi::ZSTD_decompressBegin_usingDDict(context, tables) })?;
+        // SAFETY: zstd stays within the two slices and the dictionary, whatever the bytes are.
+        corrupt(unsafe { ffi::ZSTD_decompressBlock(context, dest, raw.len(), source, block.len()) })
+    })
+}
+
+impl Engine for Zstd {
+    fn codec(&self) -> Codec {
+        Codec::Zstd { level: self.level }
+    }
+
+    fn engine_name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn counters(&self) -> EngineCounters {
+        self.counters.sum_cpu()
+    }
+
+    fn supports_dictionary(&self) -> bool {
+        true
+    }
+
+    fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        self.counters.compress(raw.len(), || {
+            let tables = non_empty(dictionary)
+                .map(|d| d.zstd_compression(self.level))
+                .transpose()?;
+            // SAFETY: looks at the number only.
+            let bound = failed(unsafe { ffi::ZSTD_compressBound(raw.len()) })?;
+            let write = |out: *mut u8| {
+                if raw.len() > MAX_BLOCK_BYTES {
+                    return self.compress_frame(raw, tables, out, bound);
+                }
+                let written = self.compress_block(raw, tables, out, bound)?;
+                if written > 0 && written < raw.len() {
+                    return Ok(written);
+                }
+                // SAFETY: `out` has `bound >= raw.len()` writable bytes that are not part of `raw`.
+                unsafe { out.copy_from_nonoverlapping(raw.as_ptr(), raw.len()) };
+                Ok(raw.len())
+            };
+            // SAFETY: zstd initialises the bytes it reports, within the bound it is given.
+            unsafe { output::append(out, bound, write) }
+        })
+    }
+
+    fn decompress(&self, block: &[u8], dictionary: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
+        let expected = raw.len();
+        let work = || {
+            if block.len() == expected && expected <= MAX_BLOCK_BYTES {
+                raw.copy_from_slice(block);
+                return Ok(expected);
+            }
+            let found = decode_into(block, non_empty(dictionary), raw, expected)?;
+            if found == expected {
+                Ok(found)
+            } else {
+                Err(output::wrong_length(NAME, found, expected))
+            }
+        };
+        self.counters.decompress(block.len(), expected, work).map(drop)
+    }
+
+    fn decode<'s>(
+        &self,
+        block: &[u8],
+        dictionary: Option<&Dictionary>,
+        raw_len: usize,
+        _needed: usize,
+        scratch: &'s mut Scratch,
+    ) -> Result<&'s [u8], CodecError> {
+        let buffer = &mut *scratch;
+        self.counters.decompress(block.len(), raw_len, || {
+            let (_, raw) = buffer.front_and_output(raw_len, SLACK_BYTES)?;
+            if block.len() == raw_len && raw_len <= MAX_BLOCK_BYTES {
+                raw[..raw_len].copy_from_slice(block);
+                return Ok(raw_len);
+            }
+            let found = decode_into(block, non_empty(dictionary), raw, raw_len)?;
+            if found == raw_len {
+                Ok(found)
+            } else {
+                Err(output::wrong_length(NAME, found, raw_len))
+            }
+        })?;
+        Ok(scratch.output(raw_len, 0)?)
+    }
+}

@@ -1,0 +1,143 @@
+//! What every codec writes it reads back, with and without a dictionary, whole and in part.
+
+mod codec_support;
+
+use codec_support::{dictionaries, engines, sample};
+use leafpress::codec::Scratch;
+use proptest::prelude::*;
+
+const SIZES: [usize; 24] = [
+    0, 1, 2, 5, 7, 12, 13, 31, 64, 100, 128, 255, 256, 511, 512, 1000, 1024, 4095, 4096, 4097, 16_384, 65_535, 65_536,
+    70_000,
+];
+
+#[test]
+fn sizes_and_contents() {
+    let dictionaries = dictionaries();
+    let mut scratch = Scratch::default();
+    for engine in engines() {
+        for dictionary in &dictionaries {
+            let dictionary = dictionary.as_ref().filter(|_| engine.supports_dictionary());
+            for size in SIZES {
+                for kind in 0..4 {
+                    let raw = sample(kind, size, size as u64);
+                    let mut out = b"before".to_vec();
+                    let len = engine.compress(&raw, dictionary, &mut out).unwrap();
+                    assert_eq!(out.len(), 6 + len);
+                    assert_eq!(&out[..6], b"before");
+                    let block = &out[6..];
+                    let mut back = vec![0xA5; size];
+                    engine.decompress(block, dictionary, &mut back).unwrap();
+                    assert_eq!(back, raw, "{} size {size} kind {kind}", engine.codec());
+                    for needed in [0, 1, size / 3, size.saturating_sub(1), size] {
+                        let part = engine
+                            .decode(block, dictionary, size, needed.min(size), &mut scratch)
+                            .unwrap();
+                        assert!(part.len() >= needed.min(size) && part.len() <= size);
+                        assert_eq!(part, &raw[..part.len()], "{} size {size} kind {kind}", engine.codec());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn large_values() {
+    for engine in engines() {
+        for dictionary in dictionaries() {
+            let dictionary = dictionary.as_ref().filter(|_| engine.supports_dictionary());
+            for size in [131_071, 131_072, 131_073, 300_000, 3_000_000] {
+                let raw = sample(1, size, 9);
+                let mut out = Vec::new();
+                engine.compress(&raw, dictionary, &mut out).unwrap();
+                assert!(
+                    engine.codec().family() == "none" || out.len() < size / 2,
+                    "{}",
+                    engine.codec()
+                );
+                let mut back = vec![0; size];
+                engine.decompress(&out, dictionary, &mut back).unwrap();
+                assert!(back == raw, "{} size {size}", engine.codec());
+            }
+        }
+    }
+}
+
+/// A thread's buffer serves several dictionaries and none in turn.
+#[test]
+fn one_scratch_for_many_dictionaries() {
+    let dictionaries = dictionaries();
+    for engine in engines() {
+        let mut scratch = Scratch::default();
+        for step in 0_usize..200 {
+            let dictionary = dictionaries[(step * step + step / 7) % dictionaries.len()]
+                .as_ref()
+                .filter(|_| engine.supports_dictionary());
+            let raw = sample(step % 4, 50 + step * 17, step as u64);
+            let mut block = Vec::new();
+            engine.compress(&raw, dictionary, &mut block).unwrap();
+            let back = engine
+                .decode(&block, dictionary, raw.len(), raw.len(), &mut scratch)
+                .unwrap();
+            assert_eq!(back, raw, "{} step {step}", engine.codec());
+        }
+    }
+}
+
+#[test]
+fn threads_share_an_engine_and_a_dictionary() {
+    for engine in engines() {
+        let dictionaries = dictionaries();
+        let before = engine.counters();
+        std::thread::scope(|s| {
+            for t in 0..4_usize {
+                let (engine, dictionaries) = (&engine, &dictionaries);
+                s.spawn(move || {
+                    let mut scratch = Scratch::default();
+                    for step in 0..100 {
+                        let dictionary = dictionaries[(t + step) % dictionaries.len()]
+                            .as_ref()
+                            .filter(|_| engine.supports_dictionary());
+                        let raw = sample(step % 4, 100 + step, (t * 1000 + step) as u64);
+                        let mut block = Vec::new();
+                        engine.compress(&raw, dictionary, &mut block).unwrap();
+                        let back = engine
+                            .decode(&block, dictionary, raw.len(), raw.len(), &mut scratch)
+                            .unwrap();
+                        assert_eq!(back, raw);
+                    }
+                });
+            }
+        });
+        let after = engine.counters();
+        assert_eq!(after.compress_calls - before.compress_calls, 400);
+        assert_eq!(after.decompress_calls - before.decompress_calls, 400);
+        assert_eq!(after.compress_bytes_out, after.decompress_bytes_in);
+        assert_eq!(after.compress_bytes_in, after.decompress_bytes_out);
+        assert_eq!(after.errors, 0);
+        assert_eq!(
+            after.hardware_calls + after.software_calls,
+            after.compress_calls + after.decompress_calls
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_bytes(raw in proptest::collection::vec(any::<u8>(), 0..3000), repeat in 1..20_usize) {
+        let raw = raw.repeat(repeat);
+        let mut scratch = Scratch::default();
+        for engine in engines() {
+            for dictionary in dictionaries() {
+                let dictionary = dictionary.as_ref().filter(|_| engine.supports_dictionary());
+                let mut block = Vec::new();
+                engine.compress(&raw, dictionary, &mut block).unwrap();
+                let back = engine.decode(&block, dictionary, raw.len(), raw.len(), &mut scratch).unwrap();
+                prop_assert_eq!(back, &raw[..]);
+            }
+        }
+    }
+}

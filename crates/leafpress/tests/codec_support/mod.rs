@@ -1,0 +1,101 @@
+//! What the codec tests share.
+#![allow(dead_code)]
+
+use std::sync::{Arc, OnceLock};
+
+use leafpress::Codec;
+use leafpress::codec::{Dictionary, Engine, EngineOptions};
+
+/// Names of every codec, two levels of those that have levels.
+pub const NAMES: [&str; 9] = [
+    "none",
+    "lz4",
+    "lz4:fast=7",
+    "zstd:1",
+    "zstd:3",
+    "zstd:-5",
+    "zstd:9",
+    "zstd:19",
+    "zstd:22",
+];
+
+/// The engines that can run here, opened afresh.
+pub fn engines() -> Vec<Arc<dyn Engine>> {
+    NAMES
+        .iter()
+        .filter_map(|name| {
+            let codec: Codec = name.parse().unwrap();
+            codec.open(&EngineOptions::default()).ok()
+        })
+        .collect()
+}
+
+/// A small generator (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}
+
+/// `size` bytes: 0 random, 1 text-like, 2 all equal, 3 noise with far repeats.
+pub fn sample(kind: usize, size: usize, seed: u64) -> Vec<u8> {
+    const WORDS: [&str; 12] = [
+        "leaf",
+        "press",
+        "page ",
+        "record=",
+        "value;",
+        "0000",
+        "tree",
+        "Version: ",
+        "key-",
+        "\n",
+        "dictionary ",
+        "1.2.3",
+    ];
+    let mut random = Random(seed);
+    let mut bytes = Vec::with_capacity(size + 16);
+    while bytes.len() < size {
+        match kind {
+            0 => bytes.extend_from_slice(&random.next().to_le_bytes()),
+            1 => bytes.extend_from_slice(WORDS[random.below(WORDS.len())].as_bytes()),
+            2 => bytes.push(b'x'),
+            _ if bytes.len() > 5000 && random.below(3) == 0 => {
+                let from = random.below(bytes.len() - 100);
+                bytes.extend_from_within(from..from + 50);
+            }
+            _ => bytes.extend_from_slice(&random.next().to_le_bytes()),
+        }
+    }
+    bytes.truncate(size);
+    bytes
+}
+
+/// No dictionary, trained ones, raw content ones, a tiny one, one past LZ4's 64 KiB.
+pub fn dictionaries() -> Vec<Option<Dictionary>> {
+    static ALL: OnceLock<Vec<Option<Dictionary>>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let samples: Vec<Vec<u8>> = (0..2000).map(|i| sample(1, 128, i)).collect();
+        let samples: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
+        vec![
+            None,
+            Some(Dictionary::train(Codec::Zstd { level: 1 }, &samples, 8 << 10).unwrap()),
+            Some(Dictionary::train(Codec::Lz4 { acceleration: 1 }, &samples, 16 << 10).unwrap()),
+            Some(Dictionary::from_bytes(7, sample(1, 70_000, 1))),
+            Some(Dictionary::from_bytes(8, sample(3, 65_536, 2))),
+            Some(Dictionary::from_bytes(9, b"tree".to_vec())),
+            Some(Dictionary::from_bytes(10, Vec::new())),
+        ]
+    })
+    .clone()
+}
