@@ -1,0 +1,183 @@
+use std::io::Write;
+
+use super::*;
+
+fn file(directory: &tempfile::TempDir, name: &str, bytes: &[u8]) -> Source {
+    let path = directory.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    Source::Path(path)
+}
+
+fn values(corpus: &Corpus) -> Vec<&[u8]> {
+    (0..corpus.count()).map(|index| corpus.get(index)).collect()
+}
+
+fn load(source: &Source, cut: Cut) -> Result<Corpus, LabError> {
+    Corpus::load(source, cut, false, 1)
+}
+
+fn message(result: Result<Corpus, LabError>) -> String {
+    let message = result.unwrap_err().to_string();
+    assert!(!message.contains('\n'), "one line: {message}");
+    message
+}
+
+fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, bytes) in entries {
+        zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
+#[test]
+fn fixed_cuts_drop_the_rest_of_each_part() {
+    let corpus = Corpus::from_parts(
+        "x",
+        vec![b"abcdefg".to_vec(), b"hi".to_vec(), b"jklm".to_vec()],
+        Cut::Fixed(3),
+    );
+    let corpus = corpus.unwrap();
+    assert_eq!(values(&corpus), [b"abc", b"def", b"jkl"]);
+    assert_eq!((corpus.longest(), corpus.total_bytes()), (3, 9));
+}
+
+#[test]
+fn lines_skip_empty_ones_and_do_not_join_files() {
+    let corpus = Corpus::from_parts("x", vec![b"one\n\ntwo".to_vec(), b"three\n".to_vec()], Cut::Lines).unwrap();
+    assert_eq!(values(&corpus), [b"one".as_slice(), b"two", b"three"]);
+    assert_eq!((corpus.longest(), corpus.total_bytes()), (5, 11));
+}
+
+#[test]
+fn length_prefixed_records_keep_empty_ones() {
+    let corpus = Corpus::from_parts(
+        "x",
+        vec![b"\x02\0\0\0hi\0\0\0\0\x01\0\0\0!".to_vec()],
+        Cut::LengthPrefixed,
+    )
+    .unwrap();
+    assert_eq!(values(&corpus), [b"hi".as_slice(), b"", b"!"]);
+}
+
+#[test]
+fn broken_length_prefixes_are_told() {
+    let cut = |bytes: &[u8]| message(Corpus::from_parts("x", vec![bytes.to_vec()], Cut::LengthPrefixed));
+    assert!(cut(b"\x02\0\0\0hi\x01\0").contains("byte 6"));
+    assert!(cut(b"\x09\0\0\0hi").contains("9 bytes, but only 2 are left"));
+    assert!(cut(b"\xff\xff\xff\xffhi").contains("only 2 are left"));
+}
+
+#[test]
+fn a_record_past_the_limit_is_told() {
+    let long = vec![b'x'; leafpress::tree::MAX_VALUE_BYTES + 1];
+    let told = message(Corpus::from_parts("x", vec![long], Cut::Lines));
+    assert!(
+        told.contains("67108865 bytes, more than the limit of 67108864"),
+        "{told}"
+    );
+}
+
+#[test]
+fn archives_are_opened_unless_raw() {
+    let directory = tempfile::tempdir().unwrap();
+    let plain = b"alpha\nbeta\n".as_slice();
+    let zip = zipped(&[("a", b"alpha\n"), ("dir/b", b"beta\n")]);
+    for (name, bytes) in [
+        ("plain.txt", plain.to_vec()),
+        ("packed.zip", zip),
+        ("packed.gz", gzipped(plain)),
+        ("two-members.gz", [gzipped(b"alpha\n"), gzipped(b"beta\n")].concat()),
+        ("packed.zst", zstd::encode_all(plain, 1).unwrap()),
+    ] {
+        let source = file(&directory, name, &bytes);
+        assert_eq!(
+            values(&load(&source, Cut::Lines).unwrap()),
+            [b"alpha".as_slice(), b"beta"],
+            "{name}"
+        );
+        let raw = Corpus::load(&source, Cut::Fixed(bytes.len()), true, 1).unwrap();
+        assert_eq!(values(&raw), [bytes.as_slice()], "{name} raw");
+    }
+}
+
+#[test]
+fn a_directory_is_read_in_path_order() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("b")).unwrap();
+    for (name, text) in [("c", "3"), ("b/z", "2"), ("a.gz", "")] {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    std::fs::write(directory.path().join("a.gz"), gzipped(b"1\n")).unwrap();
+    let corpus = load(&Source::Path(directory.path().into()), Cut::Lines).unwrap();
+    assert_eq!(values(&corpus), [b"1", b"2", b"3"]);
+}
+
+#[test]
+fn bad_sources_are_told_in_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let cut = Cut::Fixed(4);
+    assert!(message(load(&Source::Path(directory.path().join("absent")), cut)).contains("no such file"));
+    assert!(message(load(&Source::Path(directory.path().into()), cut)).contains("no files"));
+    assert!(message(load(&file(&directory, "empty", b""), cut)).contains("empty"));
+    assert!(message(load(&file(&directory, "short", b"abc"), cut)).contains("less than one value of 4 bytes"));
+    assert!(message(load(&file(&directory, "newlines", b"\n\n\n"), Cut::Lines)).contains("no record"));
+    for (name, mut bytes) in [
+        ("bad.zip", zipped(&[("a", &[7; 999])])),
+        ("bad.gz", gzipped(&[7; 9999])),
+        ("bad.zst", zstd::encode_all([7; 9999].as_slice(), 1).unwrap()),
+    ] {
+        bytes.truncate(bytes.len() - 5);
+        assert!(
+            message(load(&file(&directory, name, &bytes), cut)).contains("unreadable"),
+            "{name}"
+        );
+    }
+    assert!(message(load(&Source::Sample("nonesuch".into()), cut)).contains("not a bundled sample"));
+}
+
+#[test]
+fn synthetic_values_are_as_compressible_as_asked() {
+    for eta in [0.0, 0.25, 0.5, 0.9, 1.0] {
+        let corpus = load(&Source::Synthetic(eta), Cut::Fixed(1000)).unwrap();
+        let sample: Vec<u8> = (0..50).flat_map(|index| corpus.get(index)).copied().collect();
+        let packed = zstd::encode_all(sample.as_slice(), 3).unwrap().len() as f64 / sample.len() as f64;
+        assert!((packed - (1.0 - eta)).abs() < 0.03, "eta {eta}: packed to {packed:.3}");
+    }
+    let first = |seed| {
+        Corpus::load(&Source::Synthetic(0.5), Cut::Fixed(100), false, seed)
+            .unwrap()
+            .get(0)
+            .to_vec()
+    };
+    assert_eq!(first(1), first(1));
+    assert_ne!(first(1), first(2));
+    assert!(message(load(&Source::Synthetic(0.5), Cut::Lines)).contains("fixed:N"));
+}
+
+#[test]
+fn names_parse() {
+    assert_eq!("synthetic:0.5".parse::<Source>().unwrap(), Source::Synthetic(0.5));
+    assert_eq!("nci".parse::<Source>().unwrap(), Source::Sample("nci".into()));
+    assert_eq!("./nci".parse::<Source>().unwrap(), Source::Path("./nci".into()));
+    assert_eq!("nci.zip".parse::<Source>().unwrap(), Source::Path("nci.zip".into()));
+    for bad in ["synthetic:2", "synthetic:x", "synthetic:NaN"] {
+        assert!(bad.parse::<Source>().is_err(), "{bad}");
+    }
+    for cut in ["fixed:128", "lines", "length-prefixed"] {
+        assert_eq!(cut.parse::<Cut>().unwrap().to_string(), cut);
+    }
+    for bad in ["fixed:0", "fixed:x", "fixed", "words", "fixed:999999999"] {
+        assert!(
+            bad.parse::<Cut>().unwrap_err().to_string().starts_with("cut: "),
+            "{bad}"
+        );
+    }
+}

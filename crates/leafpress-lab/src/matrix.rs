@@ -1,0 +1,248 @@
+//! From the lists of an [`EvalConfig`] to the runs of an evaluation, with the evaluation document's names.
+
+use std::path::PathBuf;
+
+use leafpress::Codec;
+use leafpress::codec::{QplMode, QplPath};
+use leafpress::tree::{DictionaryChoice, Layout};
+use serde::{Deserialize, Serialize};
+
+use crate::config::parse_codec;
+use crate::workload::Workload;
+use crate::{EvalConfig, LabError};
+
+/// One run: a codec and a configuration, in a process of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// The configuration's name: `software_fixed`, `qpl_iaa_fixed`, `qpl_iaa_dynamic` or `zlib_accel`.
+    pub run: String,
+    /// The codec's full name.
+    pub codec: String,
+    /// The workload.
+    pub workload: Workload,
+    /// Worker threads.
+    pub threads: usize,
+    /// Landing buffer size in bytes.
+    pub landing_bytes: usize,
+    /// Whether leaves are compacted in the background.
+    pub background: bool,
+    /// Everything that does not vary within an evaluation.
+    pub base: EvalConfig,
+}
+
+/// A run and what its process needs.
+#[derive(Debug, Clone)]
+pub struct Configuration {
+    /// The run.
+    pub spec: RunSpec,
+    /// A library to preload (`LD_PRELOAD`).
+    pub preload: Option<PathBuf>,
+}
+
+/// The runs of an evaluation, in order: run names outermost, then landing, background, threads, workload, and codecs innermost,
+/// so that what is compared runs close together in time.
+///
+/// # Errors
+/// [`LabError::Option`] for a codec name that is not one, or that does not belong in its list.
+pub fn expand(config: &EvalConfig) -> Result<Vec<Configuration>, LabError> {
+    let mut families: Vec<(&str, Vec<Codec>, Option<PathBuf>)> = Vec::new();
+    let software = config
+        .codecs
+        .iter()
+        .map(|name| parse_codec(name))
+        .collect::<Result<Vec<_>, _>>()?;
+    families.push(("software_fixed", software, None));
+    if config.iaa {
+        let modes = [("qpl_iaa_fixed", QplMode::Fixed), ("qpl_iaa_dynamic", QplMode::Dynamic)];
+        for (run, mode) in modes.into_iter().take(if config.qpl_dynamic { 2 } else { 1 }) {
+            let codecs = config.iaa_codecs.iter().map(|name| match parse_codec(name)? {
+                Codec::Qpl { .. } => Ok(Codec::Qpl {
+                    path: QplPath::Hardware,
+                    mode,
+                }),
+                other => Err(LabError::option(
+                    "iaa-codecs",
+                    format!("{other} does not run on an IAA device; use qpl"),
+                )),
+            });
+            families.push((run, codecs.collect::<Result<_, _>>()?, None));
+        }
+    }
+    if config.zlib_accel {
+        let codecs = config.zlib_accel_codecs.iter().map(|name| match parse_codec(name)? {
+            zlib @ Codec::Zlib { .. } => Ok(zlib),
+            other => Err(LabError::option(
+                "zlib-accel-codecs",
+                format!("{other} does not call zlib; use zlib_accel or zlib:LEVEL"),
+            )),
+        });
+        families.push((
+            "zlib_accel",
+            codecs.collect::<Result<_, _>>()?,
+            config.zlib_accel_so.clone(),
+        ));
+    }
+    let mut runs = Vec::new();
+    for (run, mut codecs, preload) in families {
+        let mut seen = Vec::new();
+        codecs.retain(|codec| {
+            !seen.contains(codec) && {
+                seen.push(*codec);
+                true
+            }
+        });
+        for &landing_bytes in &config.landing_bytes {
+            for &background in &config.background {
+                for &threads in &config.threads {
+                    for &workload in &config.workloads {
+                        for codec in &codecs {
+                            let spec = RunSpec {
+                                run: run.into(),
+                                codec: codec.to_string(),
+                                workload,
+                                threads,
+                                landing_bytes,
+                                background,
+                                base: config.clone(),
+                            };
+                            runs.push(Configuration {
+                                spec,
+                                preload: preload.clone(),
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(runs)
+}
+
+impl RunSpec {
+    /// The parsed codec.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] for a name that is not a codec's.
+    pub fn codec(&self) -> Result<Codec, LabError> {
+        parse_codec(&self.codec)
+    }
+
+    /// A short name for logs and progress, unique within an evaluation and fit for a file name.
+    pub fn label(&self) -> String {
+        let background = if self.background { "_bg" } else { "" };
+        let codec = self.codec.replace([':', '='], "-");
+        format!(
+            "{}.{codec}.{}.t{}.l{}{background}",
+            self.run, self.workload, self.threads, self.landing_bytes
+        )
+    }
+
+    /// The tree's builder.
+    ///
+    /// # Errors
+    /// As [`RunSpec::codec`].
+    pub fn builder(&self) -> Result<leafpress::Builder, LabError> {
+        let base = &self.base;
+        let mut builder = leafpress::Tree::builder()
+            .codec(self.codec()?)
+            .job_cache(base.job_cache)
+            .stream_cache(base.stream_cache)
+            .landing_bytes(self.landing_bytes)
+            .shards(base.shards)
+            .dictionary(if base.dictionary {
+                DictionaryChoice::Auto
+            } else {
+                DictionaryChoice::Off
+            })
+            .background_threads(if self.background { base.background_threads } else { 0 })
+            .high_watermark_pct(base.watermark_pct)
+            .background_codec(base.background_codec.clone());
+        if let Some(bytes) = base.leaf_bytes {
+            builder = builder.leaf_bytes(bytes);
+        }
+        if let Some(bytes) = base.frame_bytes {
+            builder = builder.frame_bytes(bytes);
+        }
+        if let Some(bytes) = base.dictionary_bytes {
+            builder = builder.dictionary_bytes(bytes);
+        }
+        if let Some(sub_pages) = base.hashed_sub_pages {
+            builder = builder.layout(Layout::Hashed { sub_pages });
+        }
+        Ok(builder)
+    }
+
+    /// Builds an empty tree and drops it: every option in bounds, the codec's library and device there.
+    pub(crate) fn check_available(&self) -> Result<(), LabError> {
+        self.builder()?.build()?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(config: &EvalConfig) -> Vec<String> {
+        expand(config).unwrap().iter().map(|run| run.spec.label()).collect()
+    }
+
+    #[test]
+    fn lists_sweep_with_codecs_innermost() {
+        let config = EvalConfig {
+            codecs: vec!["none".into(), "lz4".into(), "none".into()],
+            workloads: vec![Workload::ReadOnly, Workload::Scan],
+            threads: vec![1, 2],
+            landing_bytes: vec![512, 1024],
+            background: vec![false, true],
+            ..EvalConfig::default()
+        };
+        let labels = labels(&config);
+        assert_eq!(labels.len(), 2 * 2 * 2 * 2 * 2, "the codec named twice runs once");
+        assert_eq!(labels[0], "software_fixed.none.read_only.t1.l512");
+        assert_eq!(labels[1], "software_fixed.lz4.read_only.t1.l512");
+        assert_eq!(labels[2], "software_fixed.none.scan.t1.l512");
+        assert_eq!(labels.last().unwrap(), "software_fixed.lz4.scan.t2.l1024_bg");
+        let mut unique = labels.clone();
+        unique.sort();
+        unique.dedup();
+        assert_eq!(unique.len(), labels.len());
+    }
+
+    #[test]
+    fn accelerators_get_their_runs() {
+        let config = EvalConfig {
+            codecs: vec!["none".into()],
+            workloads: vec![Workload::ReadOnly],
+            threads: vec![1],
+            iaa: true,
+            zlib_accel: true,
+            zlib_accel_so: Some("/x/libzlib_accel.so".into()),
+            ..EvalConfig::default()
+        };
+        let Ok(runs) = expand(&config) else { return };
+        let names: Vec<_> = runs
+            .iter()
+            .map(|r| (r.spec.run.as_str(), r.spec.codec.as_str(), r.preload.is_some()))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("software_fixed", "none", false),
+                ("qpl_iaa_fixed", "qpl:hardware:fixed", false),
+                ("qpl_iaa_dynamic", "qpl:hardware:dynamic", false),
+                ("zlib_accel", "zlib:1", true),
+            ]
+        );
+        let fixed_only = EvalConfig {
+            qpl_dynamic: false,
+            ..config.clone()
+        };
+        assert_eq!(expand(&fixed_only).unwrap().len(), 3);
+        let wrong = EvalConfig {
+            zlib_accel_codecs: vec!["lz4".into()],
+            ..config
+        };
+        assert!(expand(&wrong).unwrap_err().to_string().contains("does not call zlib"));
+    }
+}

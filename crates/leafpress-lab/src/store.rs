@@ -1,0 +1,92 @@
+//! What a run needs of the map under test.
+
+use leafpress::{Error, Stats, Tree};
+
+/// A concurrent ordered map. The tree is one; so are the maps it is compared with, and the broken ones that tests run.
+pub trait Store: Send + Sync {
+    /// Inserts or replaces; returns whether the key was new.
+    ///
+    /// # Errors
+    /// What the map says.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error>;
+
+    /// Replaces `value` by the key's value; false when absent.
+    ///
+    /// # Errors
+    /// What the map says.
+    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error>;
+
+    /// Removes the key; returns whether it was there.
+    ///
+    /// # Errors
+    /// What the map says.
+    fn remove(&self, key: &[u8]) -> Result<bool, Error>;
+
+    /// Visits up to `limit` records from `start` on, ascending.
+    ///
+    /// # Errors
+    /// What the map says.
+    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error>;
+
+    /// Number of records.
+    fn len(&self) -> usize;
+
+    /// Whether there is no record.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Waits until background work that was due is done.
+    fn settle(&self) {}
+
+    /// Memory and counters; all zero for maps that have none.
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
+
+    /// Checks every structural invariant.
+    ///
+    /// # Errors
+    /// What is broken.
+    fn validate(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl Store for Tree {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        Tree::put(self, key, value)
+    }
+
+    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+        Tree::get_into(self, key, value)
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        Tree::remove(self, key)
+    }
+
+    fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+        for record in self.range(start..).take(limit) {
+            let (key, value) = record?;
+            visit(&key, &value);
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> usize {
+        Tree::len(self)
+    }
+
+    fn settle(&self) {
+        Tree::settle(self);
+    }
+
+    fn stats(&self) -> Stats {
+        Tree::stats(self)
+    }
+
+    fn validate(&self) -> Result<(), Error> {
+        Tree::validate(self)
+    }
+}
