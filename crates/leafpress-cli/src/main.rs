@@ -1,15 +1,15 @@
 //! The `leafpress` command: arguments in, calls to the laboratory, tables and files out.
 
 mod doctor;
+mod eval;
 mod failure;
 mod output;
+mod usage;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
-
-use crate::failure::Failure;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -24,19 +24,27 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run the evaluation: real put, get and scan work on compressed trees, one process per codec and configuration
+    Eval(Box<eval::EvalArgs>),
     /// Report what this machine offers to accelerators, direct I/O and hardware counters, and how to mend what is missing
     Doctor(doctor::DoctorArgs),
+    /// One run of an evaluation in its own process; the configuration comes on standard input
+    #[command(name = leafpress_lab::CHILD_SUBCOMMAND, hide = true)]
+    EvalRun,
 }
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return usage::report(&e),
+    };
+    let result = match &cli.command {
+        Command::Eval(args) => eval::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::EvalRun => return eval::child(),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
-    }
-}
-
-fn run(cli: &Cli) -> Result<(), Failure> {
-    match &cli.command {
-        Command::Doctor(args) => doctor::run(args),
     }
 }

@@ -1,0 +1,316 @@
+//! The flags of `leafpress eval`, and how they change a configuration.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use leafpress::codec::{JobCache, StreamCache};
+use leafpress_lab::EvalConfig;
+
+use super::words::{background_family, dictionary, flag, job_cache, layout, list, stream_cache};
+use crate::failure::Failure;
+
+/// Arguments of `leafpress eval`. A list is separated by commas or spaces, and the run is the cross product of all lists.
+#[derive(Debug, Default, Args)]
+#[command(
+    after_help = "The variables of the ZipCache evaluation (THREADS_LIST, BTREE_*, RUN_IAA, ...) set the same things; flags win. \
+                        See docs/evaluation.md."
+)]
+pub struct EvalArgs {
+    /// File, directory, zip, gzip or zstd file (opened), bundled sample, or synthetic:SHARE (compressible share, 0 to 1)
+    /// [default: the bundled sample `packages`]
+    #[arg(long, value_name = "DATA", help_heading = "Data")]
+    data: Option<String>,
+    /// Take an archive's own, compressed bytes instead of opening it
+    #[arg(long, help_heading = "Data")]
+    raw: bool,
+    /// How the data is cut into values: fixed:BYTES, lines, length-prefixed [default: fixed:VALUE_BYTES]
+    #[arg(long, value_name = "CUT", help_heading = "Data")]
+    cut: Option<String>,
+    /// Bytes of a value cut at a fixed size [default: 128]
+    #[arg(long, value_name = "BYTES", help_heading = "Data")]
+    value_bytes: Option<usize>,
+
+    /// Codecs, for example none,lz4,zstd:1,deflate:1,zlib:1,qpl:software:fixed (see `leafpress codecs`)
+    #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
+    codecs: Option<Vec<String>>,
+    /// read_only, write_only, read_write_8_2, read_write_5_5, read_write_2_8, scan, crud [default: the first five]
+    #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
+    workloads: Option<Vec<String>>,
+    /// Worker threads [default: 1 and the number of cores]
+    #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
+    threads: Option<Vec<String>>,
+    /// Length of each timed run [default: 5]
+    #[arg(long, help_heading = "Work")]
+    seconds: Option<f64>,
+    /// Run the workload this long before the timed window [default: 0]
+    #[arg(long, value_name = "SECONDS", help_heading = "Work")]
+    warmup_seconds: Option<f64>,
+    /// Number of keys [default: 50000]
+    #[arg(long, value_name = "N", help_heading = "Work")]
+    keys: Option<u64>,
+    /// Bytes of a key [default: 8]
+    #[arg(long, value_name = "BYTES", help_heading = "Work")]
+    key_bytes: Option<usize>,
+    /// Order in which keys are loaded: sequential or random [default: sequential]
+    #[arg(long, value_name = "ORDER", help_heading = "Work")]
+    key_order: Option<String>,
+    /// How operations choose keys: uniform, zipfian[:THETA], self-similar[:H], latest[:THETA], hotset[:KEYS_PCT:OPERATIONS_PCT]
+    #[arg(long, value_name = "LAW", help_heading = "Work")]
+    distribution: Option<String>,
+    /// Records a scan reads [default: 100]
+    #[arg(long, value_name = "N", help_heading = "Work")]
+    scan_records: Option<usize>,
+    /// Seed of every random choice [default: 1]
+    #[arg(long, help_heading = "Work")]
+    seed: Option<u64>,
+
+    /// Shards of the tree [default: 8]
+    #[arg(long, value_name = "N", help_heading = "Tree")]
+    shards: Option<usize>,
+    /// Landing buffer bytes per leaf [default: 512]
+    #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Tree")]
+    landing_bytes: Option<Vec<String>>,
+    /// User bytes at which a leaf splits
+    #[arg(long, value_name = "BYTES", help_heading = "Tree")]
+    leaf_bytes: Option<usize>,
+    /// Raw bytes at which a frame is closed; 1 makes every record a frame
+    #[arg(long, value_name = "BYTES", help_heading = "Tree")]
+    frame_bytes: Option<usize>,
+    /// ordered, or hashed:N for N sub-pages per leaf [default: ordered]
+    #[arg(long, help_heading = "Tree")]
+    layout: Option<String>,
+    /// Trained dictionary: auto or off [default: auto]
+    #[arg(long, value_name = "CHOICE", help_heading = "Tree")]
+    dictionary: Option<String>,
+    /// Size limit of a trained dictionary
+    #[arg(long, value_name = "BYTES", help_heading = "Tree")]
+    dictionary_bytes: Option<usize>,
+
+    /// Background compaction: off, on, or both to sweep [default: off]
+    #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Background compaction")]
+    background: Option<Vec<String>>,
+    /// Threads that compact in the background [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Background compaction")]
+    background_threads: Option<usize>,
+    /// Fill of a landing buffer at which its leaf is offered to the background, in percent [default: 75]
+    #[arg(long, value_name = "PCT", help_heading = "Background compaction")]
+    watermark_pct: Option<u8>,
+    /// Compact in the background only with this codec family: all, none, lz4, zstd, deflate, zlib, qpl [default: all]
+    #[arg(long, value_name = "FAMILY", help_heading = "Background compaction")]
+    background_codec: Option<String>,
+
+    /// Keep QPL jobs: thread or none [default: thread]
+    #[arg(long, value_name = "CHOICE", help_heading = "Accelerators")]
+    job_cache: Option<String>,
+    /// Keep zlib streams: thread or none [default: thread]
+    #[arg(long, value_name = "CHOICE", help_heading = "Accelerators")]
+    stream_cache: Option<String>,
+    /// Also run QPL on an IAA device
+    #[arg(long, help_heading = "Accelerators")]
+    iaa: bool,
+    /// Codecs of the IAA runs [default: qpl]
+    #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Accelerators")]
+    iaa_codecs: Option<Vec<String>>,
+    /// Include dynamic Huffman tables in the IAA runs: on or off [default: on]
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, default_missing_value = "on", help_heading = "Accelerators")]
+    qpl_dynamic: Option<String>,
+    /// Also run zlib under Intel zlib-accel
+    #[arg(long, help_heading = "Accelerators")]
+    zlib_accel: bool,
+    /// Path of libzlib_accel.so; implies --zlib-accel
+    #[arg(long, value_name = "PATH", help_heading = "Accelerators")]
+    zlib_accel_so: Option<PathBuf>,
+    /// Codecs of the zlib-accel runs [default: zlib_accel, which is zlib:1]
+    #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Accelerators")]
+    zlib_accel_codecs: Option<Vec<String>>,
+
+    /// Record latencies: on or off [default: on]
+    #[arg(long, value_name = "ON|OFF", help_heading = "Measurement")]
+    measure_latency: Option<String>,
+    /// Latency samples per thread, spread over the whole run; 0 takes every operation [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Measurement")]
+    latency_samples_per_thread: Option<usize>,
+    /// Record CPU seconds, memory and context switches: on or off [default: on]
+    #[arg(long, value_name = "ON|OFF", help_heading = "Measurement")]
+    collect_cpu: Option<String>,
+
+    /// Directory for summary.tsv, results.json, report.html and logs [default: leafpress-results/eval/TIMESTAMP]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+}
+
+impl EvalArgs {
+    /// Puts every flag that was given over what `config` has, and tells which options these are.
+    pub fn apply(&self, config: &mut EvalConfig) -> Result<Vec<&'static str>, Failure> {
+        let mut given = Vec::new();
+        let mut set = Setter { given: &mut given };
+        set.parsed("data", self.data.as_ref(), &mut config.data)?;
+        if self.raw {
+            config.raw = true;
+        }
+        if let Some(cut) = &self.cut {
+            config.cut = Some(parse("cut", cut)?);
+        }
+        set.value("value-bytes", self.value_bytes, &mut config.value_bytes);
+        set.words("codecs", self.codecs.as_ref(), &mut config.codecs)?;
+        set.list("workloads", self.workloads.as_ref(), &mut config.workloads)?;
+        set.list("threads", self.threads.as_ref(), &mut config.threads)?;
+        set.value("seconds", self.seconds, &mut config.seconds);
+        set.value("warmup-seconds", self.warmup_seconds, &mut config.warmup_seconds);
+        set.value("keys", self.keys, &mut config.keys);
+        set.value("key-bytes", self.key_bytes, &mut config.key_bytes);
+        set.parsed("key-order", self.key_order.as_ref(), &mut config.load_order)?;
+        set.parsed("distribution", self.distribution.as_ref(), &mut config.distribution)?;
+        set.value("scan-records", self.scan_records, &mut config.scan_records);
+        set.value("seed", self.seed, &mut config.seed);
+        set.value("shards", self.shards, &mut config.shards);
+        set.list("landing-bytes", self.landing_bytes.as_ref(), &mut config.landing_bytes)?;
+        set.value("leaf-bytes", self.leaf_bytes.map(Some), &mut config.leaf_bytes);
+        set.value("frame-bytes", self.frame_bytes.map(Some), &mut config.frame_bytes);
+        set.with("layout", self.layout.as_ref(), layout, &mut config.hashed_sub_pages)?;
+        set.with(
+            "dictionary",
+            self.dictionary.as_ref(),
+            dictionary,
+            &mut config.dictionary,
+        )?;
+        set.value(
+            "dictionary-bytes",
+            self.dictionary_bytes.map(Some),
+            &mut config.dictionary_bytes,
+        );
+        if let Some(words) = &self.background {
+            set.given.push("background");
+            config.background = list(words)
+                .iter()
+                .map(|word| at("background", word, flag(word)))
+                .collect::<Result<_, _>>()?;
+        }
+        set.value(
+            "background-threads",
+            self.background_threads,
+            &mut config.background_threads,
+        );
+        set.value("watermark-pct", self.watermark_pct, &mut config.watermark_pct);
+        set.with(
+            "background-codec",
+            self.background_codec.as_ref(),
+            |word| Ok(background_family(word)),
+            &mut config.background_codec,
+        )?;
+        self.apply_accelerators(config, &mut set)?;
+        set.with(
+            "measure-latency",
+            self.measure_latency.as_ref(),
+            flag,
+            &mut config.measure_latency,
+        )?;
+        set.value(
+            "latency-samples-per-thread",
+            self.latency_samples_per_thread,
+            &mut config.latency_samples_per_thread,
+        );
+        set.with("collect-cpu", self.collect_cpu.as_ref(), flag, &mut config.collect_cpu)?;
+        Ok(given)
+    }
+
+    fn apply_accelerators(&self, config: &mut EvalConfig, set: &mut Setter<'_>) -> Result<(), Failure> {
+        set.with::<JobCache>("job-cache", self.job_cache.as_ref(), job_cache, &mut config.job_cache)?;
+        set.with::<StreamCache>(
+            "stream-cache",
+            self.stream_cache.as_ref(),
+            stream_cache,
+            &mut config.stream_cache,
+        )?;
+        config.iaa |= self.iaa;
+        set.words("iaa-codecs", self.iaa_codecs.as_ref(), &mut config.iaa_codecs)?;
+        set.with("qpl-dynamic", self.qpl_dynamic.as_ref(), flag, &mut config.qpl_dynamic)?;
+        config.zlib_accel |= self.zlib_accel || self.zlib_accel_so.is_some();
+        set.value(
+            "zlib-accel-so",
+            self.zlib_accel_so.clone().map(Some),
+            &mut config.zlib_accel_so,
+        );
+        set.words(
+            "zlib-accel-codecs",
+            self.zlib_accel_codecs.as_ref(),
+            &mut config.zlib_accel_codecs,
+        )
+    }
+}
+
+/// Sets fields from flags and remembers which flags were given.
+struct Setter<'g> {
+    given: &'g mut Vec<&'static str>,
+}
+
+impl Setter<'_> {
+    fn value<T>(&mut self, option: &'static str, value: Option<T>, field: &mut T) {
+        if let Some(value) = value {
+            self.given.push(option);
+            *field = value;
+        }
+    }
+
+    fn with<T>(
+        &mut self,
+        option: &'static str,
+        word: Option<&String>,
+        parse: impl Fn(&str) -> Result<T, String>,
+        field: &mut T,
+    ) -> Result<(), Failure> {
+        let value = word.map(|word| at(option, word, parse(word))).transpose()?;
+        self.value(option, value, field);
+        Ok(())
+    }
+
+    fn parsed<T>(&mut self, option: &'static str, word: Option<&String>, field: &mut T) -> Result<(), Failure>
+    where
+        T: FromStr,
+        T::Err: std::fmt::Display,
+    {
+        let value = word.map(|word| parse(option, word)).transpose()?;
+        self.value(option, value, field);
+        Ok(())
+    }
+
+    fn list<T>(&mut self, option: &'static str, words: Option<&Vec<String>>, field: &mut Vec<T>) -> Result<(), Failure>
+    where
+        T: FromStr,
+        T::Err: std::fmt::Display,
+    {
+        let Some(words) = words else { return Ok(()) };
+        let values = list(words)
+            .iter()
+            .map(|word| parse(option, word))
+            .collect::<Result<Vec<T>, _>>()?;
+        if values.is_empty() {
+            return Err(Failure::bad_input(format!("--{option}: the list is empty")));
+        }
+        self.value(option, Some(values), field);
+        Ok(())
+    }
+
+    fn words(
+        &mut self,
+        option: &'static str,
+        words: Option<&Vec<String>>,
+        field: &mut Vec<String>,
+    ) -> Result<(), Failure> {
+        self.list(option, words, field)
+    }
+}
+
+fn parse<T>(option: &'static str, word: &str) -> Result<T, Failure>
+where
+    T: FromStr,
+    T::Err: std::fmt::Display,
+{
+    word.parse::<T>()
+        .map_err(|e| Failure::bad_input(super::words::message(&format!("--{option}"), word, &e.to_string())))
+}
+
+fn at<T>(option: &'static str, word: &str, result: Result<T, String>) -> Result<T, Failure> {
+    result.map_err(|reason| Failure::bad_input(super::words::message(&format!("--{option}"), word, &reason)))
+}

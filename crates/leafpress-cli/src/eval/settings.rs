@@ -1,0 +1,94 @@
+//! What an evaluation is told: defaults, then the environment, then the flags.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use leafpress_lab::{EvalConfig, LabError};
+
+use super::args::EvalArgs;
+use super::environment::{Environment, VARIABLES};
+use crate::failure::Failure;
+
+/// A resolved configuration, and who set what.
+#[derive(Debug)]
+pub struct Settings {
+    pub config: EvalConfig,
+    /// Lines for standard error before the run.
+    pub notes: Vec<String>,
+    /// Options that an environment variable set, and no flag after it.
+    origins: BTreeMap<&'static str, &'static str>,
+}
+
+impl Settings {
+    /// # Errors
+    /// A variable or flag that cannot be read, by its name.
+    pub fn resolve(
+        args: &EvalArgs,
+        lookup: &dyn Fn(&str) -> Option<OsString>,
+        command_line: impl Iterator<Item = OsString>,
+    ) -> Result<Self, Failure> {
+        let mut config = EvalConfig::default();
+        let mut applied = Environment::new(lookup).apply(&mut config)?;
+        for option in args.apply(&mut config)? {
+            applied.origins.remove(option);
+            if option == "data" {
+                applied.notes.clear();
+            }
+        }
+        if let Some(qpl) = &applied.qpl {
+            for word in config.codecs.iter_mut().filter(|word| *word == "qpl") {
+                word.clone_from(qpl);
+            }
+        }
+        config.command_line = Some(reproduction(lookup, command_line));
+        Ok(Self {
+            config,
+            notes: applied.notes,
+            origins: applied.origins,
+        })
+    }
+
+    /// The laboratory's error as a user should read it: options by the name under which they were given.
+    pub fn failure(&self, error: &LabError) -> Failure {
+        match error {
+            LabError::Option { option, reason } => {
+                let option = if *option == "load-order" { "key-order" } else { option };
+                match self.origins.get(option) {
+                    Some(variable) => Failure::bad_input(format!("{variable}: {reason}")),
+                    None => Failure::bad_input(format!("--{option}: {reason}")),
+                }
+            }
+            LabError::Data { .. } => Failure::bad_input(format!("--{error}")),
+            LabError::Io { .. } => {
+                Failure::bad_input(format!("{error}; name a directory that can be written with --out"))
+            }
+            LabError::Tree(leafpress::Error::Option { option, reason }) => {
+                Failure::bad_input(format!("--{}: {reason}", option.replace('_', "-")))
+            }
+            LabError::Tree(leafpress::Error::Codec(e)) => {
+                Failure::bad_input(format!("{e}; `leafpress codecs` lists what runs here"))
+            }
+            _ => Failure::failed(error.to_string()),
+        }
+    }
+}
+
+/// The command line with the variables that matter in front, as a shell takes it.
+fn reproduction(lookup: &dyn Fn(&str) -> Option<OsString>, command_line: impl Iterator<Item = OsString>) -> String {
+    let variables = VARIABLES
+        .iter()
+        .filter_map(|name| lookup(name).map(|value| format!("{name}={}", quoted(&value.to_string_lossy()))));
+    let mut words: Vec<String> = variables.collect();
+    words.push("leafpress".into());
+    words.extend(command_line.skip(1).map(|word| quoted(&word.to_string_lossy())));
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,102 @@
+//! The words that flags and environment variables share, and how they are read.
+
+use leafpress::codec::{JobCache, StreamCache};
+
+/// Splits at commas and white space.
+pub fn list<S: AsRef<str>>(words: &[S]) -> Vec<String> {
+    words
+        .iter()
+        .flat_map(|word| word.as_ref().split(|c: char| c == ',' || c.is_whitespace()))
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A switch.
+pub fn flag(word: &str) -> Result<bool, String> {
+    match word {
+        "1" | "on" | "true" | "yes" => Ok(true),
+        "0" | "off" | "false" | "no" => Ok(false),
+        _ => Err("use on or off".into()),
+    }
+}
+
+/// Whether a dictionary is trained.
+pub fn dictionary(word: &str) -> Result<bool, String> {
+    match word {
+        "auto" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("use auto or off".into()),
+    }
+}
+
+pub fn job_cache(word: &str) -> Result<JobCache, String> {
+    match word {
+        "thread" => Ok(JobCache::Thread),
+        "none" => Ok(JobCache::None),
+        _ => Err("use thread or none".into()),
+    }
+}
+
+pub fn stream_cache(word: &str) -> Result<StreamCache, String> {
+    match word {
+        "thread" => Ok(StreamCache::Thread),
+        "none" => Ok(StreamCache::None),
+        _ => Err("use thread or none".into()),
+    }
+}
+
+/// `ordered`, or the number of sub-pages of `hashed:N`.
+pub fn layout(word: &str) -> Result<Option<usize>, String> {
+    match word.strip_prefix("hashed:").map(str::parse) {
+        None if word == "ordered" => Ok(None),
+        Some(Ok(sub_pages @ 1..=64)) => Ok(Some(sub_pages)),
+        _ => Err("use ordered, or hashed:N with 1 to 64 sub-pages".into()),
+    }
+}
+
+/// A codec family for background compaction; `all` is no restriction, and the evaluation's `zlib_accel` is `zlib`.
+pub fn background_family(word: &str) -> Option<String> {
+    match word {
+        "all" => None,
+        "zlib_accel" => Some("zlib".into()),
+        family => Some(family.into()),
+    }
+}
+
+/// One line that names who said what: `--threads 0: ...`. A reason that begins with the option's own name does not say it twice.
+pub fn message(name: &str, word: &str, reason: &str) -> String {
+    let bare = name.trim_start_matches('-');
+    let reason = reason.strip_prefix(&format!("{bare}: ")).unwrap_or(reason);
+    if reason.contains(word) && !word.is_empty() {
+        format!("{name}: {reason}")
+    } else {
+        format!("{name} {word}: {reason}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_split_at_commas_and_spaces() {
+        assert_eq!(list(&["1,2 4", "8"]), ["1", "2", "4", "8"]);
+        assert_eq!(list(&[" , "]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn layouts_are_read() {
+        assert_eq!(layout("ordered"), Ok(None));
+        assert_eq!(layout("hashed:8"), Ok(Some(8)));
+        for word in ["hashed", "hashed:", "hashed:0", "hashed:65", "hashed:x", "sorted"] {
+            assert!(layout(word).is_err(), "{word}");
+        }
+    }
+
+    #[test]
+    fn messages_name_the_word_once() {
+        assert_eq!(message("--threads", "x", "invalid digit"), "--threads x: invalid digit");
+        assert_eq!(message("--cut", "y", "cut: unknown cut `y`"), "--cut: unknown cut `y`");
+    }
+}
