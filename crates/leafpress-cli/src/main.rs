@@ -1,5 +1,6 @@
 //! The `leafpress` command: arguments in, calls to the laboratory, tables and files out.
 
+mod codecs;
 mod doctor;
 mod eval;
 mod failure;
@@ -26,6 +27,8 @@ struct Cli {
 enum Command {
     /// Run the evaluation: real put, get and scan work on compressed trees, one process per codec and configuration
     Eval(Box<eval::EvalArgs>),
+    /// List every codec: whether it runs here, a self-test, MB/s and ratio on a sample
+    Codecs(codecs::CodecsArgs),
     /// Report what this machine offers to accelerators, direct I/O and hardware counters, and how to mend what is missing
     Doctor(doctor::DoctorArgs),
     /// One run of an evaluation in its own process; the configuration comes on standard input
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
     };
     let result = match &cli.command {
         Command::Eval(args) => eval::run(args),
+        Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::EvalRun => return eval::child(),
     };

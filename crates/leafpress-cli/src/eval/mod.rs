@@ -6,7 +6,7 @@ mod progress;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod words;
+pub mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

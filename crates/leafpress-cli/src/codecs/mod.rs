@@ -1,0 +1,225 @@
+//! `leafpress codecs`: every codec, whether it runs here, whether it works, and how fast it is on a sample.
+
+mod measure;
+mod self_test;
+
+use clap::Args;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use leafpress::codec::{Engine, EngineOptions};
+use leafpress::{Codec, CodecError, Dictionary};
+use leafpress_lab::corpus::{Corpus, Cut, Source};
+use serde::Serialize;
+
+use self::measure::Speed;
+use crate::failure::Failure;
+use crate::output;
+
+/// Settings worth a line; any other level can be asked for with `--codecs`.
+const SHOWN: [&str; 17] = [
+    "none",
+    "lz4",
+    "lz4:fast=8",
+    "zstd:-1",
+    "zstd:1",
+    "zstd:3",
+    "zstd:9",
+    "deflate:1",
+    "deflate:6",
+    "zlib:1",
+    "zlib:6",
+    "qpl:software:fixed",
+    "qpl:software:dynamic",
+    "qpl:hardware:fixed",
+    "qpl:hardware:dynamic",
+    "qpl:auto:fixed",
+    "qpl:auto:dynamic",
+];
+/// Size of the dictionary that the last column is measured with, in bytes.
+const DICTIONARY_BYTES: usize = 16 << 10;
+
+/// Arguments of `leafpress codecs`.
+#[derive(Debug, Args)]
+pub struct CodecsArgs {
+    /// Only these codecs, separated by commas or spaces
+    #[arg(long, value_name = "LIST", num_args = 1..)]
+    codecs: Option<Vec<String>>,
+    /// What to measure on: file, directory, archive, bundled sample, or synthetic:SHARE
+    #[arg(long, value_name = "DATA", default_value = "packages")]
+    data: String,
+    /// Take an archive's own, compressed bytes instead of opening it
+    #[arg(long)]
+    raw: bool,
+    /// Raw bytes compressed at a time, 64 to 1048576
+    #[arg(long, value_name = "BYTES", default_value_t = 1024)]
+    frame_bytes: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A line of the report.
+#[derive(Debug, Serialize)]
+struct Line {
+    codec: String,
+    available: bool,
+    /// Why not, when it is not available.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// What does the work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    engine: Option<&'static str>,
+    /// `ok`, or what went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    self_test: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    speed: Option<Speed>,
+    /// Raw bytes per compressed byte with a trained dictionary; absent for codecs without dictionaries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dictionary_ratio: Option<f64>,
+}
+
+pub fn run(args: &CodecsArgs) -> Result<(), Failure> {
+    let codecs = chosen(args)?;
+    if !(64..=1 << 20).contains(&args.frame_bytes) {
+        return Err(Failure::bad_input(format!(
+            "--frame-bytes: {} is not between 64 and 1048576",
+            args.frame_bytes
+        )));
+    }
+    let source: Source = args.data.parse().map_err(|e| Failure::bad_input(format!("--{e}")))?;
+    let corpus = Corpus::load(&source, Cut::Fixed(args.frame_bytes), args.raw, 1)
+        .map_err(|e| Failure::bad_input(format!("--{e}")))?;
+    let frames: Vec<&[u8]> = (0..corpus.count()).map(|i| corpus.get(i)).collect();
+
+    let lines: Vec<Line> = codecs.iter().map(|codec| examine(*codec, &frames)).collect();
+    let text = if args.json {
+        serde_json::to_string_pretty(&lines).map_err(|e| Failure::failed(e.to_string()))? + "\n"
+    } else {
+        table(&lines, args, frames.len())
+    };
+    let printed = output::print(&text);
+    match lines
+        .iter()
+        .find(|line| line.self_test.as_deref().is_some_and(|test| test != "ok"))
+    {
+        Some(line) => Err(Failure::failed(format!("the self-test of {} failed", line.codec))),
+        None => printed,
+    }
+}
+
+fn chosen(args: &CodecsArgs) -> Result<Vec<Codec>, Failure> {
+    let words = match &args.codecs {
+        Some(words) => crate::eval::words::list(words),
+        None => SHOWN.map(String::from).to_vec(),
+    };
+    if words.is_empty() {
+        return Err(Failure::bad_input("--codecs: the list is empty"));
+    }
+    words
+        .iter()
+        .map(|word| word.parse().map_err(|e| Failure::bad_input(format!("--codecs: {e}"))))
+        .collect()
+}
+
+fn examine(codec: Codec, frames: &[&[u8]]) -> Line {
+    let mut line = Line {
+        codec: codec.to_string(),
+        available: false,
+        reason: None,
+        engine: None,
+        self_test: None,
+        speed: None,
+        dictionary_ratio: None,
+    };
+    let engine = match codec.open(&EngineOptions::default()) {
+        Ok(engine) => engine,
+        Err(e) => {
+            line.reason = Some(match e {
+                CodecError::Unavailable { reason, .. } => reason,
+                e => e.to_string(),
+            });
+            return line;
+        }
+    };
+    line.available = true;
+    line.engine = Some(engine.engine_name());
+    let measured = self_test::run(&*engine, frames).and_then(|()| measure::speed(&*engine, frames));
+    match measured {
+        Ok(speed) => {
+            line.speed = Some(speed);
+            line.self_test = Some("ok".into());
+            line.dictionary_ratio = dictionary_ratio(codec, &*engine, frames);
+        }
+        Err(e) => line.self_test = Some(e),
+    }
+    line
+}
+
+/// `None` when the codec takes no dictionary, or the sample is too small to train one.
+fn dictionary_ratio(codec: Codec, engine: &dyn Engine, frames: &[&[u8]]) -> Option<f64> {
+    if !engine.supports_dictionary() {
+        return None;
+    }
+    // Trained on every fourth frame and measured on the others, so that it does not see what it is measured on.
+    let part = |wanted: fn(usize) -> bool| -> Vec<&[u8]> {
+        frames
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| wanted(*i))
+            .map(|(_, frame)| *frame)
+            .collect()
+    };
+    let dictionary = Dictionary::train(codec, &part(|i| i % 4 == 0), DICTIONARY_BYTES).ok()?;
+    measure::ratio(engine, Some(&dictionary), &part(|i| i % 4 != 0)).ok()
+}
+
+fn table(lines: &[Line], args: &CodecsArgs, frames: usize) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header([
+        "codec",
+        "engine",
+        "self-test",
+        "compress MB/s",
+        "decompress MB/s",
+        "ratio",
+        "with dictionary",
+        "",
+    ]);
+    for line in lines {
+        let number =
+            |value: Option<f64>, digits: usize| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"));
+        let speed = line.speed.as_ref();
+        table.add_row([
+            line.codec.clone(),
+            line.engine.unwrap_or("-").to_owned(),
+            line.self_test.clone().unwrap_or_else(|| "-".into()),
+            number(speed.map(|s| s.compress_mb_per_s), 0),
+            number(speed.map(|s| s.decompress_mb_per_s), 0),
+            number(speed.map(|s| s.ratio), 2),
+            number(line.dictionary_ratio, 2),
+            line.reason
+                .as_ref()
+                .map(|reason| format!("not available: {reason}"))
+                .unwrap_or_default(),
+        ]);
+    }
+    for column in 3..7 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let rows: Vec<String> = table.lines().map(|line| line.trim().to_owned()).collect();
+    format!(
+        "{}\n\nOne thread, {} of {} bytes of {}{}, {frames} of them; MB/s of raw bytes; ratio: raw bytes per compressed byte.\n\
+         With dictionary: the ratio with one of {} KiB, trained on every fourth frame and measured on the others.\n",
+        rows.join("\n"),
+        if frames == 1 { "one frame" } else { "frames" },
+        args.frame_bytes,
+        args.data,
+        if args.raw { " (its own bytes)" } else { "" },
+        DICTIONARY_BYTES >> 10,
+    )
+}
