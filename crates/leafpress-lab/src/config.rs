@@ -56,6 +56,8 @@ pub struct EvalConfig {
     pub scan_records: usize,
     /// Shards of the tree (`BTREE_SHARDS`).
     pub shards: usize,
+    /// Give each shard an even range of the keys instead of the keys with its hash.
+    pub shard_by_range: bool,
     /// Landing buffer sizes in bytes (`LANDING_LIST`, `BTREE_LANDING_BUFFER_BYTES`).
     pub landing_bytes: Vec<usize>,
     /// Background compaction off or on (`BTREE_BG_COMPACTION`; both is `RUN_BG_SWEEP` with `BG_SWEEP_VALUES`).
@@ -127,6 +129,7 @@ impl Default for EvalConfig {
             distribution: Distribution::Uniform,
             scan_records: 100,
             shards: 8,
+            shard_by_range: false,
             landing_bytes: vec![512],
             background: vec![false],
             background_threads: 1,
@@ -224,6 +227,12 @@ impl EvalConfig {
         )?;
         between("scan-records", self.scan_records as u64, 1, 1 << 20)?;
         between("shards", self.shards as u64, 1, 1024)?;
+        if self.shard_by_range && self.keys < self.shards as u64 {
+            return Err(LabError::option(
+                "shard-by",
+                format!("{} keys cannot be split into {} ranges", self.keys, self.shards),
+            ));
+        }
         between("background-threads", self.background_threads as u64, 1, 64)?;
         between("watermark-pct", self.watermark_pct.into(), 1, 100)?;
         self.distribution.validate()?;

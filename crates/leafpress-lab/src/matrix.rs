@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use leafpress::Codec;
 use leafpress::codec::{QplMode, QplPath};
-use leafpress::tree::{DictionaryChoice, Layout};
+use leafpress::tree::{DictionaryChoice, Layout, ShardBy};
 use serde::{Deserialize, Serialize};
 
 use crate::config::parse_codec;
+use crate::keys::KeyBytes;
 use crate::workload::Workload;
 use crate::{EvalConfig, LabError};
 
@@ -149,6 +150,7 @@ impl RunSpec {
             .stream_cache(base.stream_cache)
             .landing_bytes(self.landing_bytes)
             .shards(base.shards)
+            .shard_by(self.shard_by())
             .dictionary(if base.dictionary {
                 DictionaryChoice::Auto
             } else {
@@ -170,6 +172,20 @@ impl RunSpec {
             builder = builder.layout(Layout::Hashed { sub_pages });
         }
         Ok(builder)
+    }
+
+    fn shard_by(&self) -> ShardBy {
+        let base = &self.base;
+        if !base.shard_by_range {
+            return ShardBy::Hash;
+        }
+        let mut keys = KeyBytes::new(base.key_bytes);
+        let shards = base.shards as u64;
+        ShardBy::Range(
+            (1..shards)
+                .map(|shard| keys.encode(base.keys * shard / shards).to_vec())
+                .collect(),
+        )
     }
 
     /// Builds an empty tree and drops it: every option in bounds, the codec's library and device there.
@@ -207,6 +223,29 @@ mod tests {
         unique.sort();
         unique.dedup();
         assert_eq!(unique.len(), labels.len());
+    }
+
+    #[test]
+    fn ranges_split_the_keys_evenly() {
+        let base = EvalConfig {
+            keys: 1000,
+            shards: 4,
+            shard_by_range: true,
+            ..EvalConfig::default()
+        };
+        let runs = expand(&base).unwrap();
+        let ShardBy::Range(boundaries) = runs[0].spec.shard_by() else {
+            panic!("hashed")
+        };
+        let mut keys = KeyBytes::new(base.key_bytes);
+        assert_eq!(boundaries, [250, 500, 750].map(|id| keys.encode(id).to_vec()));
+        assert!(
+            EvalConfig { keys: 3, ..base }
+                .validate()
+                .unwrap_err()
+                .to_string()
+                .contains("4 ranges")
+        );
     }
 
     #[test]

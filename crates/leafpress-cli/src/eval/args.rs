@@ -7,7 +7,7 @@ use clap::Args;
 use leafpress::codec::{JobCache, StreamCache};
 use leafpress_lab::EvalConfig;
 
-use super::words::{background_family, dictionary, flag, job_cache, layout, list, stream_cache};
+use super::words::{background_family, dictionary, flag, job_cache, layout, list, shard_by_range, stream_cache};
 use crate::failure::Failure;
 
 /// Arguments of `leafpress eval`. A list is separated by commas or spaces, and the run is the cross product of all lists.
@@ -68,6 +68,9 @@ pub struct EvalArgs {
     /// Shards of the tree [default: 8]
     #[arg(long, value_name = "N", help_heading = "Tree")]
     shards: Option<usize>,
+    /// How keys are shared out to shards: hash or range [default: hash]
+    #[arg(long, value_name = "CHOICE", help_heading = "Tree")]
+    shard_by: Option<String>,
     /// Landing buffer bytes per leaf [default: 512]
     #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Tree")]
     landing_bytes: Option<Vec<String>>,
@@ -165,6 +168,12 @@ impl EvalArgs {
         set.value("scan-records", self.scan_records, &mut config.scan_records);
         set.value("seed", self.seed, &mut config.seed);
         set.value("shards", self.shards, &mut config.shards);
+        set.with(
+            "shard-by",
+            self.shard_by.as_ref(),
+            shard_by_range,
+            &mut config.shard_by_range,
+        )?;
         set.list("landing-bytes", self.landing_bytes.as_ref(), &mut config.landing_bytes)?;
         set.value("leaf-bytes", self.leaf_bytes.map(Some), &mut config.leaf_bytes);
         set.value("frame-bytes", self.frame_bytes.map(Some), &mut config.frame_bytes);

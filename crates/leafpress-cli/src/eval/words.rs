@@ -46,6 +46,15 @@ pub fn stream_cache(word: &str) -> Result<StreamCache, String> {
     }
 }
 
+/// Whether shards are key ranges.
+pub fn shard_by_range(word: &str) -> Result<bool, String> {
+    match word {
+        "range" => Ok(true),
+        "hash" => Ok(false),
+        _ => Err("use hash or range".into()),
+    }
+}
+
 /// `ordered`, or the number of sub-pages of `hashed:N`.
 pub fn layout(word: &str) -> Result<Option<usize>, String> {
     match word.strip_prefix("hashed:").map(str::parse) {
