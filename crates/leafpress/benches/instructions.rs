@@ -1,0 +1,58 @@
+//! One operation, over and over, for counting its instructions: `make bench-instructions` runs it under callgrind.
+//!
+//! A count does not depend on the machine's load or clock, so that a change of a few per cent is seen at once. It says nothing
+//! about cache misses. On its own, as in a plain `cargo bench`, it runs every operation once over to see that it works.
+
+mod support;
+
+use std::hint::black_box;
+
+use leafpress::Codec;
+use support::{Loaded, key};
+
+/// Records in the tree, and operations counted.
+const KEYS: u64 = 10_000;
+const OPERATIONS: u64 = 2_000;
+
+const OPERATION_NAMES: [&str; 6] = ["get_hit", "get_miss", "put_overwrite", "put_new", "remove", "scan100"];
+
+/// What callgrind collects: it is told this function's name.
+#[inline(never)]
+fn counted(loaded: &mut Loaded, operation: &str, value: &mut Vec<u8>) {
+    for _ in 0..OPERATIONS {
+        let n = loaded.random();
+        let tree = &loaded.tree;
+        match operation {
+            "get_hit" => assert!(tree.get_into(&key(2 * n), value).expect("get")),
+            "get_miss" => assert!(!tree.get_into(&key(2 * n + 1), value).expect("get")),
+            "put_overwrite" => assert!(!tree.put(&key(2 * n), loaded.value(n + 1)).expect("put")),
+            "put_new" => drop(black_box(tree.put(&key(2 * n + 1), loaded.value(n)).expect("put"))),
+            "remove" => drop(black_box(tree.remove(&key(2 * n)).expect("remove"))),
+            _ => {
+                let records = tree.range(key(2 * n).as_slice()..).take(100);
+                black_box(records.map(|record| record.expect("scan").1.len()).sum::<usize>());
+            }
+        }
+    }
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with("--"))
+        .collect();
+    let (operations, codec) = match words.as_slice() {
+        [operation, codec] if OPERATION_NAMES.contains(&operation.as_str()) => {
+            let codec: Codec = codec.parse().expect("the second argument is a codec");
+            (vec![operation.as_str()], codec)
+        }
+        _ => (OPERATION_NAMES.to_vec(), Codec::Lz4 { acceleration: 1 }),
+    };
+    for operation in operations {
+        let mut loaded = Loaded::new(codec, KEYS);
+        let mut value = Vec::with_capacity(support::VALUE_BYTES);
+        counted(&mut loaded, operation, &mut value);
+        loaded.tree.validate().expect("the tree is whole");
+    }
+    println!("{OPERATIONS} operations each");
+}

@@ -1,0 +1,72 @@
+//! A loaded tree to measure: keys of 8 big-endian bytes, values of 128 bytes cut from the bundled package index.
+
+#![allow(dead_code)] // Each benchmark uses a part.
+
+use leafpress::tree::DictionaryChoice;
+use leafpress::{Codec, Tree};
+
+pub const VALUE_BYTES: usize = 128;
+
+/// A tree with the even numbers below `2 * keys` as keys; the odd ones are absent.
+pub struct Loaded {
+    pub tree: Tree,
+    pub keys: u64,
+    values: Vec<u8>,
+    state: u64,
+}
+
+impl Loaded {
+    pub fn new(codec: Codec, keys: u64) -> Self {
+        let tree = Tree::builder()
+            .codec(codec)
+            .dictionary(DictionaryChoice::Auto)
+            .build()
+            .expect("the codec is compiled in");
+        let loaded = Self {
+            tree,
+            keys,
+            values: sample(),
+            state: 1,
+        };
+        for i in 0..keys {
+            // A stride that shares no factor with the key count visits every key, out of order.
+            let n = i * 7_368_787 % keys;
+            loaded.tree.put(&key(2 * n), loaded.value(n)).expect("put");
+        }
+        loaded.tree.compact().expect("compact");
+        loaded.tree.settle();
+        assert_eq!(loaded.tree.len() as u64, keys);
+        loaded
+    }
+
+    /// A number below `keys`, by SplitMix64: the same sequence in every run.
+    pub fn random(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.state;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ (x >> 31)) % self.keys
+    }
+
+    pub fn value(&self, n: u64) -> &[u8] {
+        let cuts = self.values.len() / VALUE_BYTES;
+        let start = n as usize % cuts * VALUE_BYTES;
+        &self.values[start..start + VALUE_BYTES]
+    }
+}
+
+pub fn key(n: u64) -> [u8; 8] {
+    n.to_be_bytes()
+}
+
+/// The bundled package index, unpacked.
+fn sample() -> Vec<u8> {
+    let packed = include_bytes!("../../../../data/packages.txt.gz");
+    // A gzip member ends with its raw length.
+    let (_, len) = packed.split_last_chunk::<4>().expect("a gzip file");
+    let mut raw = vec![0; u32::from_le_bytes(*len) as usize];
+    libdeflater::Decompressor::new()
+        .gzip_decompress(packed, &mut raw)
+        .expect("the bundled sample is whole");
+    raw
+}

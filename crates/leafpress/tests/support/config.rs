@@ -1,0 +1,111 @@
+//! Tree configurations that make splits, merges and compactions happen within a few operations.
+
+use leafpress::codec::{Codec, CodecError, QplMode, QplPath};
+use leafpress::tree::{DictionaryChoice, Error};
+use leafpress::{Dictionary, Layout, ShardBy, Tree};
+
+use super::keys::KeyShape;
+use super::values::{Fill, Value};
+
+/// Which dictionary a tree gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dict {
+    Off,
+    Auto,
+    Given,
+}
+
+/// A tree's options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    pub layout: Layout,
+    pub frame_bytes: Option<usize>,
+    pub leaf_bytes: usize,
+    pub landing_bytes: usize,
+    pub shards: usize,
+    pub by_range: bool,
+    pub dictionary: Dict,
+    pub background_threads: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            layout: Layout::Ordered,
+            frame_bytes: None,
+            leaf_bytes: 1024,
+            landing_bytes: 512,
+            shards: 1,
+            by_range: false,
+            dictionary: Dict::Off,
+            background_threads: 0,
+        }
+    }
+}
+
+impl Config {
+    /// The tree, or `None` with a line on standard error when the codec cannot run on this machine.
+    pub fn build(&self, codec: Codec, shape: KeyShape) -> Option<Tree> {
+        let mut builder = Tree::builder()
+            .codec(codec)
+            .layout(self.layout)
+            .leaf_bytes(self.leaf_bytes)
+            .landing_bytes(self.landing_bytes)
+            .shards(self.shards)
+            .background_threads(self.background_threads)
+            .dictionary(match self.dictionary {
+                Dict::Off => DictionaryChoice::Off,
+                Dict::Auto => DictionaryChoice::Auto,
+                Dict::Given => DictionaryChoice::Given(given_dictionary()),
+            });
+        if let Some(bytes) = self.frame_bytes {
+            builder = builder.frame_bytes(bytes);
+        }
+        if self.by_range {
+            builder = builder.shard_by(ShardBy::Range(boundaries(shape, self.shards)));
+        }
+        match builder.build() {
+            Ok(tree) => Some(tree),
+            Err(Error::Codec(CodecError::Unavailable { reason, .. })) if !always_available(codec) => {
+                eprintln!("skipped: {codec}: {reason}");
+                None
+            }
+            Err(error) => panic!("{self:?} with {codec}: {error}"),
+        }
+    }
+}
+
+/// Codecs that are compiled in; the others need a library of the system.
+fn always_available(codec: Codec) -> bool {
+    !matches!(codec, Codec::Zlib { .. } | Codec::Qpl { .. })
+}
+
+/// One of every engine.
+pub const CODECS: [Codec; 6] = [
+    Codec::None,
+    Codec::Lz4 { acceleration: 1 },
+    Codec::Zstd { level: 1 },
+    Codec::Deflate { level: 1 },
+    Codec::Zlib { level: 1 },
+    Codec::Qpl {
+        path: QplPath::Software,
+        mode: QplMode::Fixed,
+    },
+];
+
+fn given_dictionary() -> Dictionary {
+    let text = Value {
+        len: 2000,
+        fill: Fill::Text,
+        seed: 7,
+    };
+    Dictionary::from_bytes(42, text.bytes())
+}
+
+/// Boundaries that give every shard some of the shape's first keys.
+fn boundaries(shape: KeyShape, shards: usize) -> Vec<Vec<u8>> {
+    let mut keys: Vec<_> = (0..200).map(|n| shape.key(n)).collect();
+    keys.sort();
+    keys.dedup();
+    (1..shards).map(|i| keys[i * keys.len() / shards].clone()).collect()
+}

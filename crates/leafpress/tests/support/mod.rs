@@ -1,0 +1,12 @@
+//! What the tree tests share: key shapes, values, configurations, operations, and the model they are checked against.
+
+#![allow(dead_code)] // Every test binary compiles all of it and uses a part.
+
+pub mod config;
+pub mod engine;
+pub mod history;
+pub mod keys;
+pub mod model;
+pub mod strategies;
+pub mod values;
+pub mod versioned;

@@ -1,0 +1,215 @@
+//! Operations, and a runner that does each on a tree and on a `BTreeMap` and compares.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use leafpress::Tree;
+
+use super::keys::KeyShape;
+use super::values::Value;
+
+/// One operation. Keys are numbers that a [`KeyShape`] turns into bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Op {
+    Put(u16, Value),
+    InsertIfAbsent(u16, Value),
+    UpdateIfPresent(u16, Value),
+    Get(u16),
+    GetInto(u16),
+    GetWith(u16),
+    ContainsKey(u16),
+    Remove(u16),
+    /// Puts `count` keys from the first on: grows the tree within one step of the sequence.
+    PutRun(u16, u8, Value),
+    /// Removes `count` keys from the first on: empties leaves.
+    RemoveRun(u16, u8),
+    /// Scans; `turns` says for each step, bit by bit and over again, whether it is taken from the back. The bounds may be
+    /// inverted, which is an empty range.
+    Range(Bound<u16>, Bound<u16>, u8),
+    /// Scans the range by whole, forward and backward, while nothing else happens.
+    FullScan,
+    Len,
+    Clear,
+    Compact,
+    Settle,
+    Validate,
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Runs `ops` on both and compares every answer, then the whole contents, the invariants and the statistics.
+pub fn check(tree: &Tree, shape: KeyShape, ops: &[Op]) {
+    let mut map = Map::new();
+    for (step, op) in ops.iter().enumerate() {
+        apply(tree, &mut map, shape, op, &format!("step {step}, {op:?}"));
+    }
+    tree.validate().expect("validate at the end");
+    same_contents(tree, &map, "at the end");
+    same_statistics(tree, &map);
+}
+
+fn apply(tree: &Tree, map: &mut Map, shape: KeyShape, op: &Op, at: &str) {
+    match *op {
+        Op::Put(n, value) => put(tree, map, &shape.key(n), &value.bytes(), at),
+        Op::InsertIfAbsent(n, value) => {
+            let (key, value) = (shape.key(n), value.bytes());
+            let absent = !map.contains_key(&key);
+            if absent {
+                map.insert(key.clone(), value.clone());
+            }
+            assert_eq!(tree.insert_if_absent(&key, &value).expect(at), absent, "{at}");
+        }
+        Op::UpdateIfPresent(n, value) => {
+            let (key, value) = (shape.key(n), value.bytes());
+            let present = map.contains_key(&key);
+            if present {
+                map.insert(key.clone(), value.clone());
+            }
+            assert_eq!(tree.update_if_present(&key, &value).expect(at), present, "{at}");
+        }
+        Op::Get(n) => {
+            let key = shape.key(n);
+            same_value(tree.get(&key).expect(at).as_deref(), map.get(&key), at);
+        }
+        Op::GetInto(n) => {
+            let key = shape.key(n);
+            let mut buffer = b"left from an earlier read".to_vec();
+            let present = tree.get_into(&key, &mut buffer).expect(at);
+            same_value(present.then_some(buffer.as_slice()), map.get(&key), at);
+        }
+        Op::GetWith(n) => {
+            let key = shape.key(n);
+            let read = tree.get_with(&key, <[u8]>::to_vec).expect(at);
+            same_value(read.as_deref(), map.get(&key), at);
+        }
+        Op::ContainsKey(n) => {
+            let key = shape.key(n);
+            assert_eq!(tree.contains_key(&key).expect(at), map.contains_key(&key), "{at}");
+        }
+        Op::Remove(n) => remove(tree, map, &shape.key(n), at),
+        Op::PutRun(n, count, value) => {
+            for i in 0..u16::from(count) {
+                let value = Value {
+                    seed: value.seed.wrapping_add(i),
+                    ..value
+                };
+                put(tree, map, &shape.key(n.wrapping_add(i)), &value.bytes(), at);
+            }
+        }
+        Op::RemoveRun(n, count) => {
+            for i in 0..u16::from(count) {
+                remove(tree, map, &shape.key(n.wrapping_add(i)), at);
+            }
+        }
+        Op::Range(low, high, turns) => {
+            same_range(
+                tree,
+                map,
+                low.map(|n| shape.key(n)),
+                high.map(|n| shape.key(n)),
+                turns,
+                at,
+            );
+        }
+        Op::FullScan => same_contents(tree, map, at),
+        Op::Len => {
+            assert_eq!(tree.len(), map.len(), "{at}");
+            assert_eq!(tree.is_empty(), map.is_empty(), "{at}");
+        }
+        Op::Clear => {
+            tree.clear().expect(at);
+            map.clear();
+            assert!(tree.is_empty(), "{at}");
+        }
+        Op::Compact => tree.compact().expect(at),
+        Op::Settle => tree.settle(),
+        Op::Validate => tree.validate().expect(at),
+    }
+}
+
+fn put(tree: &Tree, map: &mut Map, key: &[u8], value: &[u8], at: &str) {
+    let new = map.insert(key.to_vec(), value.to_vec()).is_none();
+    assert_eq!(tree.put(key, value).expect(at), new, "{at}");
+}
+
+fn remove(tree: &Tree, map: &mut Map, key: &[u8], at: &str) {
+    assert_eq!(tree.remove(key).expect(at), map.remove(key).is_some(), "{at}");
+}
+
+fn same_value(tree: Option<&[u8]>, map: Option<&Vec<u8>>, at: &str) {
+    // Not assert_eq: a value may be 100 KiB long.
+    assert!(
+        tree == map.map(Vec::as_slice),
+        "{at}: the tree has {:?} bytes, the model {:?}",
+        tree.map(<[u8]>::len),
+        map.map(Vec::len)
+    );
+}
+
+/// Compares a range scan, its steps taken from front and back as `turns` says.
+fn same_range(tree: &Tree, map: &Map, low: Bound<Vec<u8>>, high: Bound<Vec<u8>>, turns: u8, at: &str) {
+    let bounds = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
+    let mut got = tree.range(bounds);
+    let empty = match (&low, &high) {
+        (Bound::Included(l), Bound::Included(h)) => l > h,
+        (Bound::Included(l) | Bound::Excluded(l), Bound::Included(h) | Bound::Excluded(h)) => l >= h,
+        _ => false,
+    };
+    if empty {
+        assert!(
+            got.next().is_none() && got.next_back().is_none(),
+            "{at}: an empty range has a record"
+        );
+        return;
+    }
+    // `low` and `high` are equal and both excluded only if `empty`: `BTreeMap::range` accepts the rest.
+    let mut expected = map.range::<[u8], _>(bounds);
+    for step in 0.. {
+        let back = turns >> (step % 8) & 1 == 1;
+        let (got, expected) = if back {
+            (got.next_back(), expected.next_back())
+        } else {
+            (got.next(), expected.next())
+        };
+        let got = got.transpose().expect(at);
+        assert!(
+            got.as_ref().map(|(k, v)| (k, v)) == expected,
+            "{at}: scan step {step} (from the {}): the tree has key {:02x?}, the model {:02x?}",
+            if back { "back" } else { "front" },
+            got.map(|(key, _)| key),
+            expected.map(|(key, _)| key)
+        );
+        if expected.is_none() {
+            break;
+        }
+    }
+    // An exhausted scan stays so, from both ends.
+    assert!(
+        got.next().is_none() && got.next_back().is_none(),
+        "{at}: a record after the end"
+    );
+}
+
+pub fn same_contents(tree: &Tree, map: &Map, at: &str) {
+    assert_eq!(tree.len(), map.len(), "{at}");
+    same_range(tree, map, Bound::Unbounded, Bound::Unbounded, 0x00, at);
+    same_range(tree, map, Bound::Unbounded, Bound::Unbounded, 0xff, at);
+    for (key, value) in map {
+        same_value(tree.get(key).expect(at).as_deref(), Some(value), at);
+    }
+}
+
+pub fn same_statistics(tree: &Tree, map: &Map) {
+    let stats = tree.stats();
+    assert_eq!(stats.records, map.len() as u64);
+    let user_bytes: usize = map.iter().map(|(key, value)| key.len() + value.len()).sum();
+    assert_eq!(stats.user_bytes, user_bytes as u64);
+    let parts = stats.leaf_bytes
+        + stats.inner_bytes
+        + stats.landing_bytes
+        + stats.large_value_bytes
+        + stats.dictionary_bytes
+        + stats.retired_bytes
+        + stats.fixed_bytes;
+    assert_eq!(stats.bytes_held, parts, "bytes held is the sum of its parts: {stats:?}");
+}

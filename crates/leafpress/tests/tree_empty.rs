@@ -1,0 +1,63 @@
+//! The empty tree, before the first put and after `clear`, answers everything.
+
+use leafpress::{Layout, Stats, Tree};
+
+fn trees() -> Vec<Tree> {
+    vec![
+        Tree::builder().build().unwrap(),
+        Tree::builder().shards(16).build().unwrap(),
+        Tree::builder().layout(Layout::Hashed { sub_pages: 4 }).build().unwrap(),
+        Tree::builder().landing_bytes(0).background_threads(1).build().unwrap(),
+    ]
+}
+
+fn is_empty(tree: &Tree) {
+    assert_eq!(tree.len(), 0);
+    assert!(tree.is_empty());
+    for key in [b"".as_slice(), b"k", &[0xff; 100]] {
+        assert_eq!(tree.get(key).unwrap(), None);
+        assert!(!tree.contains_key(key).unwrap());
+        assert!(!tree.remove(key).unwrap());
+        assert!(!tree.update_if_present(key, b"v").unwrap());
+        assert!(!tree.get_into(key, &mut Vec::new()).unwrap());
+        assert_eq!(tree.get_with(key, <[u8]>::len).unwrap(), None);
+    }
+    assert_eq!(tree.range(..).count(), 0);
+    assert_eq!(tree.range(..).rev().count(), 0);
+    tree.compact().unwrap();
+    tree.settle();
+    tree.validate().unwrap();
+    let stats = tree.stats();
+    assert_eq!((stats.records, stats.user_bytes, stats.large_value_bytes), (0, 0, 0));
+    assert_eq!(stats.held_per_user_byte(), 0.0);
+}
+
+#[test]
+fn a_new_tree_answers_everything() {
+    for tree in trees() {
+        is_empty(&tree);
+    }
+}
+
+#[test]
+fn clear_empties_and_the_tree_works_on() {
+    for tree in trees() {
+        tree.clear().unwrap();
+        for round in 0..3u32 {
+            for n in 0..2000u32 {
+                assert!(tree.put(&n.to_be_bytes(), &[round as u8; 100]).unwrap());
+            }
+            tree.put(b"large", &vec![round as u8; 50_000]).unwrap();
+            tree.clear().unwrap();
+            is_empty(&tree);
+        }
+        assert!(tree.put(b"", b"").unwrap());
+        assert_eq!(tree.get(b"").unwrap().as_deref(), Some(b"".as_slice()));
+        assert_eq!(tree.len(), 1);
+    }
+}
+
+#[test]
+fn the_ratio_of_no_user_bytes_is_zero() {
+    assert_eq!(Stats::default().held_per_user_byte(), 0.0);
+}

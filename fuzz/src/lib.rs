@@ -1,0 +1,119 @@
+//! What fuzz targets share: the operations and the model of the tree's tests, made from a fuzzer's bytes.
+
+#![allow(dead_code)] // The tests use more of these modules than the targets do.
+
+#[path = "../../crates/leafpress/tests/support/config.rs"]
+pub mod config;
+#[path = "../../crates/leafpress/tests/support/keys.rs"]
+pub mod keys;
+#[path = "../../crates/leafpress/tests/support/model.rs"]
+pub mod model;
+#[path = "../../crates/leafpress/tests/support/values.rs"]
+pub mod values;
+
+use std::ops::Bound;
+
+use leafpress::{Codec, Layout};
+use libfuzzer_sys::arbitrary::{Result, Unstructured};
+
+use config::{Config, Dict};
+use keys::KeyShape;
+use model::Op;
+use values::{Fill, Value};
+
+/// Operations in one input; more would only make it slow.
+const MAX_OPS: usize = 120;
+
+/// A configuration of compiled-in codecs without background threads, so that an input always does the same.
+pub fn config(u: &mut Unstructured<'_>) -> Result<(Codec, KeyShape, Config)> {
+    let codecs = [
+        Codec::None,
+        Codec::Lz4 { acceleration: 1 },
+        Codec::Zstd { level: 1 },
+        Codec::Deflate { level: 1 },
+    ];
+    let layouts = [
+        (Layout::Ordered, None),
+        (Layout::Ordered, Some(1)),
+        (Layout::Ordered, Some(256)),
+        (Layout::Ordered, Some(1024)),
+        (Layout::Hashed { sub_pages: 1 }, None),
+        (Layout::Hashed { sub_pages: 4 }, None),
+        (Layout::Hashed { sub_pages: 16 }, None),
+    ];
+    let (layout, frame_bytes) = *u.choose(&layouts)?;
+    let (shards, by_range) = *u.choose(&[(1, false), (4, false), (4, true)])?;
+    let config = Config {
+        layout,
+        frame_bytes,
+        leaf_bytes: *u.choose(&[1024, 4096])?,
+        landing_bytes: *u.choose(&[0, 64, 512, 4096])?,
+        shards,
+        by_range,
+        dictionary: *u.choose(&[Dict::Off, Dict::Given])?,
+        background_threads: 0,
+    };
+    Ok((*u.choose(&codecs)?, *u.choose(&KeyShape::ALL)?, config))
+}
+
+/// Operations until the bytes are used up.
+pub fn ops(u: &mut Unstructured<'_>) -> Result<Vec<Op>> {
+    let mut ops = Vec::new();
+    while !u.is_empty() && ops.len() < MAX_OPS {
+        ops.push(op(u)?);
+    }
+    Ok(ops)
+}
+
+fn op(u: &mut Unstructured<'_>) -> Result<Op> {
+    Ok(match u.int_in_range(0..=16)? {
+        0 | 1 => Op::Put(number(u)?, value(u)?),
+        2 => Op::InsertIfAbsent(number(u)?, value(u)?),
+        3 => Op::UpdateIfPresent(number(u)?, value(u)?),
+        4 => Op::Get(number(u)?),
+        5 => Op::GetInto(number(u)?),
+        6 => Op::GetWith(number(u)?),
+        7 => Op::ContainsKey(number(u)?),
+        8 => Op::Remove(number(u)?),
+        9 => Op::PutRun(number(u)?, u.int_in_range(1..=40)?, value(u)?),
+        10 => Op::RemoveRun(number(u)?, u.int_in_range(1..=80)?),
+        11 | 12 => Op::Range(bound(u)?, bound(u)?, u.arbitrary()?),
+        13 => Op::FullScan,
+        14 => Op::Compact,
+        15 => Op::Clear,
+        _ => Op::Validate,
+    })
+}
+
+fn number(u: &mut Unstructured<'_>) -> Result<u16> {
+    // Most keys are few, so that operations meet.
+    if u.ratio(1, 8)? {
+        u.int_in_range(0..=2000)
+    } else {
+        Ok(u.arbitrary::<u8>()?.into())
+    }
+}
+
+fn value(u: &mut Unstructured<'_>) -> Result<Value> {
+    let len = match u.int_in_range(0..=7u8)? {
+        0 => 0,
+        1..=3 => 100,
+        4 | 5 => u.arbitrary::<u8>()?.into(),
+        6 => u.int_in_range(2040..=2060)?,
+        _ => u.int_in_range(0..=9000)?,
+    };
+    let fill = *u.choose(&[Fill::Text, Fill::Same, Fill::Noise])?;
+    Ok(Value {
+        len,
+        fill,
+        seed: u.arbitrary::<u8>()?.into(),
+    })
+}
+
+fn bound(u: &mut Unstructured<'_>) -> Result<Bound<u16>> {
+    Ok(match u.int_in_range(0..=2)? {
+        0 => Bound::Included(number(u)?),
+        1 => Bound::Excluded(number(u)?),
+        _ => Bound::Unbounded,
+    })
+}
