@@ -95,7 +95,7 @@ impl Direction {
         self.bytes_in.add(bytes_in as u64);
         let weight = if raw_bytes >= TIMED_ALWAYS_BYTES || calls < TIMED_FIRST {
             1
-        } else if calls % TIMED_EVERY == 0 {
+        } else if calls.is_multiple_of(TIMED_EVERY) {
             TIMED_EVERY
         } else {
             0

@@ -25,6 +25,9 @@ const KEEP_CONTEXT_BYTES: usize = 1 << 20;
 /// zstd copies in wide strides only while this many bytes of room are left (`WILDCOPY_OVERLENGTH` is 32).
 const SLACK_BYTES: usize = 64;
 
+/// Marks a whole dictionary at a scratch's front: LZ4's name for the front stands for the 64 KiB it can reach.
+const WHOLE_DICTIONARY: u64 = 1 << 63;
+
 /// The engine of `zstd`.
 #[derive(Debug)]
 pub(super) struct Zstd {
@@ -220,31 +223,44 @@ impl Zstd {
     }
 }
 
-/// Decodes a block that is not stored into `raw`, whose last `slack` bytes are only room, and returns the length.
+/// A dictionary's tables, or null for none.
+fn tables(dictionary: Option<&Dictionary>) -> Result<*const ffi::ZSTD_DDict, CodecError> {
+    non_empty(dictionary).map_or(Ok(std::ptr::null()), Dictionary::zstd_decompression)
+}
+
+/// Decodes a block of `raw_len` raw bytes into the front of `raw`; what is behind them is room for wide strides.
+///
+/// # Safety
+/// `tables` is null or outlives the call, as do the dictionary's bytes that it refers to.
 #[inline]
-fn decode_into(
+unsafe fn decode_into(
     block: &[u8],
-    dictionary: Option<&Dictionary>,
+    tables: *const ffi::ZSTD_DDict,
     raw: &mut [u8],
     raw_len: usize,
 ) -> Result<usize, CodecError> {
-    let tables = match dictionary {
-        Some(dictionary) => dictionary.zstd_decompression()?,
-        None => std::ptr::null(),
-    };
-    with_decompressor(|context| {
+    if block.len() == raw_len && raw_len <= MAX_BLOCK_BYTES {
+        raw[..raw_len].copy_from_slice(block);
+        return Ok(raw_len);
+    }
+    let found = with_decompressor(|context| {
         let (dest, source) = (raw.as_mut_ptr().cast(), block.as_ptr().cast());
         if raw_len > MAX_BLOCK_BYTES {
-            // SAFETY: the context is valid, the tables are null or outlive the call, zstd stays within the two slices.
+            // SAFETY: the context is valid, the caller vouches for the tables, zstd stays within the two slices.
             return corrupt(unsafe {
                 ffi::ZSTD_decompress_usingDDict(context, dest, raw.len(), source, block.len(), tables)
             });
         }
-        // SAFETY: the context is valid, the tables are null or outlive the next call, the only one that follows them.
+        // SAFETY: the context is valid, the caller vouches for the tables until the next call, the last to use them.
         corrupt(unsafe { ffi::ZSTD_decompressBegin_usingDDict(context, tables) })?;
         // SAFETY: zstd stays within the two slices and the dictionary, whatever the bytes are.
         corrupt(unsafe { ffi::ZSTD_decompressBlock(context, dest, raw.len(), source, block.len()) })
-    })
+    })?;
+    if found == raw_len {
+        Ok(found)
+    } else {
+        Err(output::wrong_length(NAME, found, raw_len))
+    }
 }
 
 impl Engine for Zstd {
@@ -290,18 +306,8 @@ impl Engine for Zstd {
 
     fn decompress(&self, block: &[u8], dictionary: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
         let expected = raw.len();
-        let work = || {
-            if block.len() == expected && expected <= MAX_BLOCK_BYTES {
-                raw.copy_from_slice(block);
-                return Ok(expected);
-            }
-            let found = decode_into(block, non_empty(dictionary), raw, expected)?;
-            if found == expected {
-                Ok(found)
-            } else {
-                Err(output::wrong_length(NAME, found, expected))
-            }
-        };
+        // SAFETY: the tables outlive the call with `dictionary`.
+        let work = || unsafe { decode_into(block, tables(dictionary)?, raw, expected) };
         self.counters.decompress(block.len(), expected, work).map(drop)
     }
 
@@ -315,17 +321,16 @@ impl Engine for Zstd {
     ) -> Result<&'s [u8], CodecError> {
         let buffer = &mut *scratch;
         self.counters.decompress(block.len(), raw_len, || {
+            if let Some(dictionary) = non_empty(dictionary)
+                && buffer.fronted(dictionary.serial() | WHOLE_DICTIONARY, dictionary.bytes())?
+            {
+                let (tables, raw) = buffer.zstd_tables_and_output(raw_len, SLACK_BYTES)?;
+                // SAFETY: the tables and the front they refer to are the buffer's, which the slices borrow.
+                return unsafe { decode_into(block, tables.as_ptr(), raw, raw_len) };
+            }
             let (_, raw) = buffer.front_and_output(raw_len, SLACK_BYTES)?;
-            if block.len() == raw_len && raw_len <= MAX_BLOCK_BYTES {
-                raw[..raw_len].copy_from_slice(block);
-                return Ok(raw_len);
-            }
-            let found = decode_into(block, non_empty(dictionary), raw, raw_len)?;
-            if found == raw_len {
-                Ok(found)
-            } else {
-                Err(output::wrong_length(NAME, found, raw_len))
-            }
+            // SAFETY: the tables outlive the call with `dictionary`.
+            unsafe { decode_into(block, tables(dictionary)?, raw, raw_len) }
         })?;
         Ok(scratch.output(raw_len, 0)?)
     }

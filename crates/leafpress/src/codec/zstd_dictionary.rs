@@ -75,13 +75,15 @@ impl ZstdCompression {
     }
 }
 
-/// Tables to decompress with.
+/// Tables to decompress with, made once.
 #[derive(Default)]
 pub(super) struct ZstdDecompression {
     tables: OnceLock<Option<DecompressionTables>>,
 }
 
-struct DecompressionTables(NonNull<ffi::ZSTD_DDict>);
+/// Tables to decompress with. They refer to the dictionary's bytes.
+#[derive(Debug)]
+pub(super) struct DecompressionTables(NonNull<ffi::ZSTD_DDict>);
 
 // SAFETY: zstd only reads a prepared dictionary; any number of threads may.
 unsafe impl Send for DecompressionTables {}
@@ -90,8 +92,28 @@ unsafe impl Sync for DecompressionTables {}
 
 impl Drop for DecompressionTables {
     fn drop(&mut self) {
-        // SAFETY: the tables came from zstd, are freed once, and no call uses them since none holds the dictionary.
+        // SAFETY: the tables came from zstd, are freed once, and no call uses them since none borrows them.
         unsafe { ffi::ZSTD_freeDDict(self.0.as_ptr()) };
+    }
+}
+
+impl DecompressionTables {
+    /// Tables for a dictionary. Whoever keeps them must drop them before `bytes` move, change or are freed.
+    pub(super) fn new(bytes: &[u8]) -> Result<Self, CodecError> {
+        // SAFETY: `bytes` are readable; the caller keeps them as long as the tables.
+        let tables = unsafe { ffi::ZSTD_createDDict_byReference(bytes.as_ptr().cast(), bytes.len()) };
+        NonNull::new(tables).map(Self).ok_or_else(|| refused(NAME))
+    }
+
+    #[inline]
+    pub(super) fn as_ptr(&self) -> *const ffi::ZSTD_DDict {
+        self.0.as_ptr()
+    }
+
+    /// Their memory, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        // SAFETY: the tables are valid.
+        unsafe { ffi::ZSTD_sizeof_DDict(self.as_ptr()) }
     }
 }
 
@@ -100,22 +122,17 @@ impl ZstdDecompression {
     #[inline]
     pub(super) fn get(&self, bytes: &[u8]) -> Result<*const ffi::ZSTD_DDict, CodecError> {
         self.tables
-            .get_or_init(|| {
-                // SAFETY: `bytes` are readable and outlive the tables, which refer to them.
-                let tables = unsafe { ffi::ZSTD_createDDict_byReference(bytes.as_ptr().cast(), bytes.len()) };
-                NonNull::new(tables).map(DecompressionTables)
-            })
+            .get_or_init(|| DecompressionTables::new(bytes).ok())
             .as_ref()
-            .map(|tables| tables.0.as_ptr().cast_const())
+            .map(DecompressionTables::as_ptr)
             .ok_or_else(|| refused(NAME))
     }
 
     /// Memory of the tables made so far, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        match self.tables.get() {
-            // SAFETY: the tables live as long as `self`.
-            Some(Some(tables)) => unsafe { ffi::ZSTD_sizeof_DDict(tables.0.as_ptr()) },
-            _ => 0,
-        }
+        self.tables
+            .get()
+            .and_then(Option::as_ref)
+            .map_or(0, DecompressionTables::held_bytes)
     }
 }
