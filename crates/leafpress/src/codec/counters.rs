@@ -4,7 +4,7 @@
 //! timed by sample, because two clock reads cost as much as decoding a record.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use thread_local::ThreadLocal;
 
@@ -55,6 +55,10 @@ const TIMED_EVERY: u64 = 64;
 /// Calls on at least this many raw bytes are always timed: the clock is then a small part of them.
 const TIMED_ALWAYS_BYTES: usize = 4096;
 
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// A count with one writing thread and any number of readers.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
@@ -103,8 +107,7 @@ impl Direction {
         let start = (weight != 0).then(Instant::now);
         let result = work();
         if let Some(start) = start {
-            let ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            self.ns.add(ns.saturating_mul(weight));
+            self.ns.add(nanoseconds(start.elapsed()).saturating_mul(weight));
         }
         self.finish(result)
     }
@@ -190,6 +193,16 @@ impl Counters {
         direction.calls.add(1);
         direction.bytes_in.add(bytes_in as u64);
         direction.finish(result)
+    }
+
+    /// Adds the time of a batch whose calls were counted one by one.
+    pub(crate) fn add_compress_time(&self, time: Duration) {
+        self.mine().compress.ns.add(nanoseconds(time));
+    }
+
+    /// Adds the time of a batch whose calls were counted one by one.
+    pub(crate) fn add_decompress_time(&self, time: Duration) {
+        self.mine().decompress.ns.add(nanoseconds(time));
     }
 
     /// The sum over threads, as an engine reports it that counts which path ran itself.

@@ -77,4 +77,42 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
         self.decompress(block, dictionary, raw)?;
         Ok(raw)
     }
+
+    /// Compresses every one of `raws` and appends one block each to `out`. An engine with a device keeps several in flight.
+    ///
+    /// # Errors
+    /// The first block's that failed. On an error `out` is as it was.
+    fn compress_batch(
+        &self,
+        raws: &[&[u8]],
+        dictionary: Option<&Dictionary>,
+        out: &mut Vec<Vec<u8>>,
+    ) -> Result<(), CodecError> {
+        let before = out.len();
+        for raw in raws {
+            let mut block = Vec::new();
+            if let Err(error) = self.compress(raw, dictionary, &mut block) {
+                out.truncate(before);
+                return Err(error);
+            }
+            // Room was made for the worst case.
+            block.shrink_to_fit();
+            out.push(block);
+        }
+        Ok(())
+    }
+
+    /// Decompresses each of `blocks` into the slice of `raws` at the same place, whose length is the exact raw length, and
+    /// returns one result each. An engine with a device keeps several in flight. Where one list is longer, its rest is left.
+    fn decompress_batch(
+        &self,
+        blocks: &[&[u8]],
+        dictionary: Option<&Dictionary>,
+        raws: &mut [&mut [u8]],
+    ) -> Vec<Result<(), CodecError>> {
+        let pairs = blocks.iter().zip(raws);
+        pairs
+            .map(|(block, raw)| self.decompress(block, dictionary, raw))
+            .collect()
+    }
 }

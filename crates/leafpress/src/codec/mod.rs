@@ -5,17 +5,24 @@
 //! an error, never a panic, an over-read or an endless loop.
 
 mod counters;
+mod deflate;
 mod dictionary;
 mod engine;
 mod error;
+mod list;
 mod lz4;
 mod lz4_ffi;
 mod name;
 mod none;
 mod open;
 mod output;
+mod qpl;
+mod qpl_ffi;
+mod qpl_job;
 mod scratch;
 mod train;
+mod zlib;
+mod zlib_ffi;
 mod zstd;
 mod zstd_dictionary;
 
@@ -23,6 +30,7 @@ pub use counters::EngineCounters;
 pub use dictionary::Dictionary;
 pub use engine::{Engine, EngineOptions, JobCache, StreamCache};
 pub use error::CodecError;
+pub use list::Availability;
 pub use name::{Codec, QplMode, QplPath};
 pub use scratch::Scratch;
 pub use train::{MIN_DICTIONARY_BYTES, MIN_SAMPLES};

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use super::deflate::Deflate;
 use super::lz4::Lz4;
 use super::none::None;
+use super::qpl::QplEngine;
+use super::zlib::ZlibEngine;
 use super::zstd::Zstd;
 use super::{Codec, CodecError, Engine, EngineOptions};
 
@@ -13,16 +16,28 @@ impl Codec {
     /// # Errors
     /// [`CodecError::Unavailable`] when the codec cannot run here, with the reason and the fix;
     /// [`CodecError::UnknownName`] when a setting is out of its bounds.
-    pub fn open(&self, _options: &EngineOptions) -> Result<Arc<dyn Engine>, CodecError> {
+    pub fn open(&self, options: &EngineOptions) -> Result<Arc<dyn Engine>, CodecError> {
         self.validate()?;
         match *self {
             Codec::None => Ok(Arc::new(None::default())),
             Codec::Lz4 { acceleration } => Ok(Arc::new(Lz4::new(acceleration))),
+            Codec::Deflate { level } => Ok(Arc::new(Deflate::new(level))),
+            Codec::Zlib { level } => match ZlibEngine::new(level, options.stream_cache) {
+                Ok(engine) => Ok(Arc::new(engine)),
+                Err(reason) => Err(self.unavailable(reason)),
+            },
             Codec::Zstd { level } => Ok(Arc::new(Zstd::new(level))),
-            _ => Err(CodecError::Unavailable {
-                codec: self.to_string(),
-                reason: "not built yet".into(),
-            }),
+            Codec::Qpl { path, mode } => match QplEngine::new(path, mode, options.job_cache) {
+                Ok(engine) => Ok(Arc::new(engine)),
+                Err(reason) => Err(self.unavailable(&reason)),
+            },
+        }
+    }
+
+    fn unavailable(&self, reason: &str) -> CodecError {
+        CodecError::Unavailable {
+            codec: self.to_string(),
+            reason: reason.to_owned(),
         }
     }
 }

@@ -4,10 +4,10 @@
 use std::sync::{Arc, OnceLock};
 
 use leafpress::Codec;
-use leafpress::codec::{Dictionary, Engine, EngineOptions};
+use leafpress::codec::{CodecError, Dictionary, Engine, EngineOptions};
 
-/// Names of every codec, two levels of those that have levels.
-pub const NAMES: [&str; 9] = [
+/// Names of every codec, at several settings of those that have any.
+pub const NAMES: [&str; 20] = [
     "none",
     "lz4",
     "lz4:fast=7",
@@ -15,8 +15,19 @@ pub const NAMES: [&str; 9] = [
     "zstd:3",
     "zstd:-5",
     "zstd:9",
-    "zstd:19",
-    "zstd:22",
+    "zstd:16",
+    "deflate:1",
+    "deflate:6",
+    "deflate:12",
+    "zlib:1",
+    "zlib:6",
+    "zlib:9",
+    "qpl:software:fixed",
+    "qpl:software:dynamic",
+    "qpl:hardware:fixed",
+    "qpl:hardware:dynamic",
+    "qpl:auto:fixed",
+    "qpl:auto:dynamic",
 ];
 
 /// The engines that can run here, opened afresh.
@@ -25,7 +36,15 @@ pub fn engines() -> Vec<Arc<dyn Engine>> {
         .iter()
         .filter_map(|name| {
             let codec: Codec = name.parse().unwrap();
-            codec.open(&EngineOptions::default()).ok()
+            match codec.open(&EngineOptions::default()) {
+                Ok(engine) => Some(engine),
+                Err(CodecError::Unavailable { reason, .. }) => {
+                    let libqpl = codec.family() == "qpl" && reason.starts_with("libqpl was not found");
+                    eprintln!("skipped: {}", if libqpl { "no libqpl" } else { &reason });
+                    None
+                }
+                Err(error) => panic!("{name}: {error}"),
+            }
         })
         .collect()
 }

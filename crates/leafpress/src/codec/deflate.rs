@@ -1,0 +1,247 @@
+//! Raw deflate (RFC 1951) by libdeflate, with a history window of at most 4 KiB.
+//!
+//! libdeflate always uses the format's whole window of 32 KiB. Inputs of at most 4 KiB cannot exceed ours; larger ones are
+//! compressed by zlib-rs with a window of 12 bits. Decoding is libdeflate's whoever wrote the block.
+
+use std::cell::RefCell;
+use std::ptr::NonNull;
+
+use libdeflate_sys as ffi;
+use zlib_rs::{Deflate as WindowedStream, DeflateFlush, Status};
+
+use super::counters::Counters;
+use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch, output};
+
+const NAME: &str = "deflate";
+
+/// The family's history window, in bits and in bytes: what Intel IAA has.
+pub(super) const WINDOW_BITS: u8 = 12;
+const WINDOW_BYTES: usize = 1 << WINDOW_BITS;
+
+/// libdeflate decodes in its fast loop only while about this many bytes of room are left.
+const SLACK_BYTES: usize = 320;
+
+/// The engine of `deflate`.
+#[derive(Debug)]
+pub(super) struct Deflate {
+    level: i32,
+    counters: Counters,
+}
+
+struct Compressor(NonNull<ffi::libdeflate_compressor>);
+
+impl Drop for Compressor {
+    fn drop(&mut self) {
+        // SAFETY: the compressor came from libdeflate and is freed once.
+        unsafe { ffi::libdeflate_free_compressor(self.0.as_ptr()) };
+    }
+}
+
+struct Decompressor(NonNull<ffi::libdeflate_decompressor>);
+
+impl Drop for Decompressor {
+    fn drop(&mut self) {
+        // SAFETY: the decompressor came from libdeflate and is freed once.
+        unsafe { ffi::libdeflate_free_decompressor(self.0.as_ptr()) };
+    }
+}
+
+/// One level's compressors.
+struct Level {
+    level: i32,
+    whole: Option<Compressor>,
+    windowed: Option<WindowedStream>,
+}
+
+thread_local! {
+    static LEVELS: RefCell<Vec<Level>> = const { RefCell::new(Vec::new()) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor>> = const { RefCell::new(None) };
+}
+
+/// The error for a thread-local value that is gone or in use: neither can be, but for a thread's destructors.
+fn ending<E>(_: E) -> CodecError {
+    output::failed(NAME, "the thread is ending")
+}
+
+impl Level {
+    fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        if raw.len() > WINDOW_BYTES {
+            self.compress_windowed(raw, out)
+        } else {
+            self.compress_whole(raw, out)
+        }
+    }
+
+    fn compress_whole(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        let compressor = match &mut self.whole {
+            Some(compressor) => compressor.0.as_ptr(),
+            none => {
+                // SAFETY: any level is allowed; null is checked.
+                let new = NonNull::new(unsafe { ffi::libdeflate_alloc_compressor(self.level) });
+                let new = new.ok_or_else(|| output::failed(NAME, "no memory for a compressor"))?;
+                none.insert(Compressor(new)).0.as_ptr()
+            }
+        };
+        // SAFETY: the compressor is valid.
+        let bound = unsafe { ffi::libdeflate_deflate_compress_bound(compressor, raw.len()) };
+        let write = |out: *mut u8| {
+            // SAFETY: `raw` is readable and `out` has `bound` writable bytes.
+            let written = unsafe {
+                ffi::libdeflate_deflate_compress(compressor, raw.as_ptr().cast(), raw.len(), out.cast(), bound)
+            };
+            if written == 0 {
+                Err(output::failed(NAME, "libdeflate reported an error"))
+            } else {
+                Ok(written)
+            }
+        };
+        // SAFETY: libdeflate initialises the bytes it reports, within the bound it is given.
+        unsafe { output::append(out, bound, write) }
+    }
+
+    fn compress_windowed(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        // zlib has nine levels to libdeflate's twelve.
+        let stream = match &mut self.windowed {
+            Some(stream) => {
+                stream.reset();
+                stream
+            }
+            none => none.insert(WindowedStream::new(self.level.min(9), false, WINDOW_BITS)),
+        };
+        // The fixed tables of level 1 spend up to nine bits on a byte; a small window makes many small stored blocks.
+        let bound = raw.len() + raw.len() / 8 + raw.len() / 512 + 64;
+        output::reserve(out, bound)?;
+        let room = &mut out.spare_capacity_mut()[..bound];
+        let mut given = 0;
+        let mut written = 0;
+        let finished = loop {
+            let status = stream
+                .compress_uninit(&raw[given..], &mut room[written..], DeflateFlush::Finish)
+                .map_err(|e| output::failed(NAME, e.as_str()))?;
+            let progress = (stream.total_in() as usize, stream.total_out() as usize);
+            let moved = progress != (given, written);
+            (given, written) = progress;
+            match status {
+                Status::StreamEnd => break true,
+                // Inputs past 4 GiB are taken in several calls.
+                _ if moved => {}
+                _ => break false,
+            }
+        };
+        if !finished {
+            return Err(output::failed(NAME, "the compressed form does not fit its bound"));
+        }
+        let len = out.len();
+        // SAFETY: zlib-rs initialised the `written` bytes it reported, which were reserved behind `len`.
+        unsafe { out.set_len(len + written) };
+        Ok(written)
+    }
+}
+
+/// Decodes `block` into `raw` and returns the length it has; `raw` may have room behind.
+pub(super) fn decode_into(codec: &'static str, block: &[u8], raw: &mut [u8]) -> Result<usize, CodecError> {
+    let work = |slot: &RefCell<Option<Decompressor>>| {
+        let mut slot = slot.try_borrow_mut().map_err(ending)?;
+        let decompressor = match &mut *slot {
+            Some(decompressor) => decompressor.0.as_ptr(),
+            none => {
+                // SAFETY: no preconditions; null is checked.
+                let new = NonNull::new(unsafe { ffi::libdeflate_alloc_decompressor() });
+                let new = new.ok_or_else(|| output::failed(codec, "no memory for a decompressor"))?;
+                none.insert(Decompressor(new)).0.as_ptr()
+            }
+        };
+        let mut found = 0;
+        // SAFETY: libdeflate reads within the block and writes within `raw`, whatever the bytes are.
+        let result = unsafe {
+            ffi::libdeflate_deflate_decompress(
+                decompressor,
+                block.as_ptr().cast(),
+                block.len(),
+                raw.as_mut_ptr().cast(),
+                raw.len(),
+                &raw mut found,
+            )
+        };
+        match result {
+            ffi::libdeflate_result_LIBDEFLATE_SUCCESS => Ok(found),
+            ffi::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Err(output::corrupt(
+                codec,
+                format!("it holds more than {} raw bytes", raw.len()),
+            )),
+            _ => Err(output::corrupt(codec, "it is malformed or truncated")),
+        }
+    };
+    DECOMPRESSOR.try_with(work).map_err(ending)?
+}
+
+impl Deflate {
+    /// An engine with a compression level.
+    pub(super) fn new(level: i32) -> Self {
+        Self {
+            level,
+            counters: Counters::default(),
+        }
+    }
+}
+
+impl Engine for Deflate {
+    fn codec(&self) -> Codec {
+        Codec::Deflate { level: self.level }
+    }
+
+    fn engine_name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn counters(&self) -> EngineCounters {
+        self.counters.sum_cpu()
+    }
+
+    fn compress(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        let work = |levels: &RefCell<Vec<Level>>| {
+            let mut levels = levels.try_borrow_mut().map_err(ending)?;
+            let at = levels.iter().position(|l| l.level == self.level).unwrap_or_else(|| {
+                levels.push(Level {
+                    level: self.level,
+                    whole: None,
+                    windowed: None,
+                });
+                levels.len() - 1
+            });
+            levels[at].compress(raw, out)
+        };
+        self.counters
+            .compress(raw.len(), || LEVELS.try_with(work).map_err(ending)?)
+    }
+
+    fn decompress(&self, block: &[u8], _: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
+        let expected = raw.len();
+        let work = || exact(decode_into(NAME, block, raw)?, expected);
+        self.counters.decompress(block.len(), expected, work).map(drop)
+    }
+
+    fn decode<'s>(
+        &self,
+        block: &[u8],
+        _: Option<&Dictionary>,
+        raw_len: usize,
+        _needed: usize,
+        scratch: &'s mut Scratch,
+    ) -> Result<&'s [u8], CodecError> {
+        let buffer = &mut *scratch;
+        self.counters.decompress(block.len(), raw_len, || {
+            let (_, raw) = buffer.front_and_output(raw_len, SLACK_BYTES)?;
+            exact(decode_into(NAME, block, raw)?, raw_len)
+        })?;
+        Ok(scratch.output(raw_len, 0)?)
+    }
+}
+
+fn exact(found: usize, expected: usize) -> Result<usize, CodecError> {
+    if found == expected {
+        Ok(found)
+    } else {
+        Err(output::wrong_length(NAME, found, expected))
+    }
+}
