@@ -22,4 +22,4 @@ pub mod codec;
 pub mod tree;
 
 pub use codec::{Codec, CodecError, Dictionary};
-pub use tree::{Builder, Error, Layout, Range, ShardBy, Stats, Tree};
+pub use tree::{Builder, DictionaryChoice, Error, Layout, Range, ShardBy, Stats, Tree};

@@ -1,157 +1,222 @@
 //! The compressed B+tree.
+//!
+//! [`Tree`] is what users see. Inside, from the outside in: `core` holds the parts and does the point operations, `shard` is one B+tree
+//! of `inner` nodes and leaves, `leaf` reads a leaf's records, `landing` is its buffer of recent writes, `compact` and `press` turn a
+//! leaf and its landed writes into new leaves. `docs/design.md` draws the pages and gives the reasons.
 
+mod background;
+mod compact;
+mod context;
+mod core;
+mod dictionary;
 mod error;
+mod inner;
+mod landing;
+mod large;
+mod leaf;
+mod memory;
 mod options;
+mod packed;
+mod press;
+mod range;
+mod shard;
 mod stats;
+mod sync;
+mod validate;
+mod whole;
 
-use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
-use std::sync::Mutex;
+use std::sync::Arc;
+use std::thread::JoinHandle;
 
 pub use error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use options::{Builder, DictionaryChoice, Layout, ShardBy};
+pub use range::Range;
 pub use stats::Stats;
 
-/// A concurrent, ordered, compressed map from byte strings to byte strings.
-#[derive(Debug)]
+use self::core::{Condition, Core, Read};
+
+/// The hash that shards, landing buffers, fingerprints and sub-pages take their bits from.
+#[inline]
+pub(crate) fn hash(key: &[u8]) -> u64 {
+    rapidhash::v3::rapidhash_v3(key)
+}
+
+/// A concurrent, ordered map from byte strings to byte strings whose leaves are kept compressed.
+///
+/// Keys are at most [`MAX_KEY_BYTES`] long, values at most [`MAX_VALUE_BYTES`]; both may be empty. All methods take `&self` and may be
+/// called from any number of threads. Reads never wait for a lock. An operation on one record is atomic.
 pub struct Tree {
-    map: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    core: Arc<Core>,
+    threads: Vec<JoinHandle<()>>,
 }
 
-/// An iterator over a key range, from either end.
-pub struct Range<'t> {
-    _tree: &'t Tree,
-    records: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,
-}
-
-impl Iterator for Range<'_> {
-    type Item = Result<(Vec<u8>, Vec<u8>), Error>;
-    fn next(&mut self) -> Option<Self::Item> {
-        self.records.next().map(Ok)
+impl std::fmt::Debug for Tree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tree")
+            .field("codec", &self.core.engine.codec())
+            .field("shards", &self.core.shards.len())
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }
 
-impl DoubleEndedIterator for Range<'_> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.records.next_back().map(Ok)
-    }
-}
-
-#[allow(clippy::unwrap_used, missing_docs)]
 impl Tree {
+    /// A builder with every option at its default.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    pub(crate) fn from_builder(_: Builder) -> Result<Self, Error> {
-        Ok(Self { map: Mutex::default() })
-    }
-
     /// Inserts or replaces; returns whether the key was new.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::OutOfMemory`], or [`Error::Codec`] when compressing or decompressing
+    /// a frame fails. The key's old record is then still there.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        Ok(self.map.lock().unwrap().insert(key.to_vec(), value.to_vec()).is_none())
+        self.core
+            .write(key, Some(value), Condition::Always)
+            .map(|(present, _)| !present)
     }
 
     /// Inserts unless the key is there; returns whether it inserted.
+    ///
+    /// # Errors
+    /// As [`Tree::put`].
     pub fn insert_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let mut map = self.map.lock().unwrap();
-        if map.contains_key(key) {
-            return Ok(false);
-        }
-        map.insert(key.to_vec(), value.to_vec());
-        Ok(true)
+        self.core
+            .write(key, Some(value), Condition::IfAbsent)
+            .map(|(_, applied)| applied)
     }
 
-    /// Replaces if the key is there; returns whether it did.
+    /// Replaces the value if the key is there; returns whether it did.
+    ///
+    /// # Errors
+    /// As [`Tree::put`].
     pub fn update_if_present(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let mut map = self.map.lock().unwrap();
-        match map.get_mut(key) {
-            Some(v) => {
-                *v = value.to_vec();
-                Ok(true)
-            }
-            None => Ok(false),
-        }
-    }
-
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        Ok(self.map.lock().unwrap().get(key).cloned())
-    }
-
-    /// Replaces `value` by the key's value; false when absent.
-    pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
-        value.clear();
-        match self.map.lock().unwrap().get(key) {
-            Some(v) => {
-                value.extend_from_slice(v);
-                Ok(true)
-            }
-            None => Ok(false),
-        }
-    }
-
-    /// Calls `read` with the key's value; `None` when absent.
-    pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Error> {
-        Ok(self.map.lock().unwrap().get(key).map(|v| read(v)))
-    }
-
-    pub fn contains_key(&self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.map.lock().unwrap().contains_key(key))
+        self.core
+            .write(key, Some(value), Condition::IfPresent)
+            .map(|(_, applied)| applied)
     }
 
     /// Removes the key; returns whether it was there.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or [`Error::Codec`]; the record is then still there.
     pub fn remove(&self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.map.lock().unwrap().remove(key).is_some())
+        self.core
+            .write(key, None, Condition::Always)
+            .map(|(present, _)| present)
     }
 
-    pub fn range<'k, R: RangeBounds<&'k [u8]>>(&self, range: R) -> Range<'_> {
-        fn own(b: Bound<&&[u8]>) -> Bound<Vec<u8>> {
-            match b {
-                Bound::Included(k) => Bound::Included(k.to_vec()),
-                Bound::Excluded(k) => Bound::Excluded(k.to_vec()),
-                Bound::Unbounded => Bound::Unbounded,
+    /// The key's value, copied; `None` when absent.
+    ///
+    /// # Errors
+    /// [`Error::Codec`] when its frame cannot be decoded, [`Error::OutOfMemory`].
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.core.get(key, |read| {
+            let mut value = Vec::new();
+            read.append_to(&mut value)?;
+            Ok(value)
+        })
+    }
+
+    /// Replaces the content of `value` by the key's value and returns true; leaves `value` empty and returns false when absent.
+    ///
+    /// # Errors
+    /// As [`Tree::get`]; `value` is then empty.
+    pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+        value.clear();
+        Ok(self.core.get(key, |read| read.append_to(value))?.is_some())
+    }
+
+    /// Calls `read` with the key's value and returns what it returns; `None` when absent. The bytes are the tree's own (raw records) or
+    /// the decode buffer's; memory is not reclaimed while `read` runs.
+    ///
+    /// # Errors
+    /// As [`Tree::get`].
+    #[inline]
+    pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Error> {
+        self.core.get(key, |found| match found {
+            Read::Bytes(value) => Ok(read(value)),
+            large => {
+                let mut value = Vec::new();
+                large.append_to(&mut value)?;
+                Ok(read(&value))
             }
-        }
-        let records: Vec<_> = self
-            .map
-            .lock()
-            .unwrap()
-            .range((own(range.start_bound()), own(range.end_bound())))
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
-        Range {
-            _tree: self,
-            records: records.into_iter(),
-        }
+        })
     }
 
+    /// Whether the key is there. Decodes nothing but, at most, the frame that would hold the key.
+    ///
+    /// # Errors
+    /// [`Error::Codec`] when that frame cannot be decoded.
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool, Error> {
+        self.core.contains_key(key)
+    }
+
+    /// The records whose keys are in `range`, in key order, from either end (`.rev()`).
+    ///
+    /// A key that is there from the scan's start to its end is seen exactly once; one that comes or goes meanwhile may or may not be. Each
+    /// record is as some write left it.
+    pub fn range<'k, R: RangeBounds<&'k [u8]>>(&self, range: R) -> Range<'_> {
+        let own = |bound: Bound<&&[u8]>| bound.map(|key| key.to_vec());
+        Range::new(&self.core, own(range.start_bound()), own(range.end_bound()))
+    }
+
+    /// Number of records. Under concurrent writes, a number that was right a moment ago.
     pub fn len(&self) -> usize {
-        self.map.lock().unwrap().len()
+        self.core.len()
     }
 
+    /// Whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// Removes every record.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; shards cleared so far stay cleared.
     pub fn clear(&self) -> Result<(), Error> {
-        self.map.lock().unwrap().clear();
-        Ok(())
+        self.core.clear()
     }
 
+    /// What the tree holds and what it did. Visits every leaf.
     pub fn stats(&self) -> Stats {
-        Stats::default()
+        self.core.stats()
     }
 
-    /// Compacts every leaf: landing buffers are emptied, frames are pressed with the newest dictionary (trained now if there is none).
+    /// Compacts every leaf: landing buffers are emptied, and all frames are pressed with the newest dictionary, which is trained anew
+    /// first.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or [`Error::Codec`]; no record is lost, and leaves compacted so far stay so.
     pub fn compact(&self) -> Result<(), Error> {
-        Ok(())
+        self.core.train_dictionary()?;
+        self.core.sweep(true)
     }
 
-    /// Waits until background work that was due (dictionary training and re-pressing, queued compactions) is done.
-    pub fn settle(&self) {}
+    /// Waits until background work that is due is done: dictionary training and pressing with it, and queued compactions.
+    pub fn settle(&self) {
+        self.core.background.settle();
+    }
 
-    /// Checks every structural invariant.
+    /// Checks every structural invariant. No other thread may be writing meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the first one that is broken.
     pub fn validate(&self) -> Result<(), Error> {
-        Ok(())
+        self.settle();
+        self.core.validate()
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.core.background.stop();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has been reported by the panic hook; the tree goes all the same.
+            let _ = thread.join();
+        }
     }
 }

@@ -1,0 +1,306 @@
+//! Compaction: a leaf and the changes that landed on it become a new leaf, or several.
+//!
+//! Only frames that a change falls into are decoded and pressed again; the others are carried over as they are. All frames are
+//! pressed again when the leaf's dictionary is not the tree's newest, or when a key does not fit the leaf's form.
+
+use super::Error;
+use super::landing::{Change, Entry};
+use super::large::Large;
+use super::leaf::{Decoder, FINGERPRINTS, HASHED, Leaf, SINGLE, Sections, Value, sub_page};
+use super::press::{Draft, Form, Growth, Press, Pressed, Record, RecordValue, keep};
+use crate::codec::Scratch;
+
+/// The leaf's form, borrowed from it.
+fn form_of<'b>(leaf: &'b Leaf, sections: &Sections) -> Form<'b> {
+    let prefix = leaf.prefix(sections);
+    if leaf.has(FINGERPRINTS) {
+        Form::Fingerprints {
+            prefix,
+            hashed: leaf.has(HASHED),
+        }
+    } else {
+        Form::Packed {
+            key_len: leaf.header().key_len as usize,
+            prefix,
+        }
+    }
+}
+
+fn changed<'b>(change: Change<'b>) -> Option<RecordValue<'b>> {
+    match change {
+        Change::Put(value) => Some(RecordValue::Inline(value)),
+        Change::PutLarge(large) => Some(RecordValue::Large(large)),
+        Change::Remove => None,
+    }
+}
+
+/// One compaction.
+pub(crate) struct Compaction<'c, 'p, 'b> {
+    pub press: Press<'p, 'b>,
+    pub scratch: &'c mut Scratch,
+    /// Large values that the new leaves no longer hold: to be retired once those are published.
+    pub dead: Vec<Large>,
+}
+
+impl<'b> Compaction<'_, '_, 'b> {
+    /// Presses `leaf` with `changes` (sorted, one a key). With `anew`, every frame is pressed again.
+    pub(crate) fn run(&mut self, leaf: &'b Leaf, changes: &[Entry<'b>], anew: bool) -> Result<Pressed, Error> {
+        self.press.begin();
+        let sections = leaf.sections();
+        let form = form_of(leaf, &sections);
+        let dictionary = self.press.dictionary.map_or(std::ptr::null(), std::ptr::from_ref);
+        let refit = anew
+            || leaf.count() == 0
+            || !std::ptr::eq(dictionary, leaf.header().dictionary)
+            || !changes.iter().all(|entry| form.fits(entry.key));
+        let growth = self.growth(leaf, &sections, changes);
+        if refit {
+            let records = self.merge_all(leaf, &sections, changes)?;
+            return self.press.press_all(records, growth);
+        }
+        if leaf.has(HASHED) {
+            return self.run_hashed(leaf, &sections, form, changes);
+        }
+        let draft = if leaf.has(SINGLE) && self.press.settings.frame_bytes <= 1 {
+            self.draft_single(leaf, &sections, form, changes)?
+        } else {
+            self.draft_ordered(leaf, &sections, form, changes)?
+        };
+        self.press.finish(&draft, growth)
+    }
+
+    fn growth(&self, leaf: &Leaf, sections: &Sections, changes: &[Entry<'b>]) -> Growth {
+        let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
+            return Growth::Within;
+        };
+        if leaf.count() == 0 {
+            return Growth::AtEnd;
+        }
+        if leaf.has(HASHED) {
+            return Growth::Within;
+        }
+        let start = leaf.first_key(sections, 0);
+        if last.key < start.as_slice() {
+            return Growth::AtStart;
+        }
+        let after_end = if leaf.has(FINGERPRINTS) {
+            // The last frame's keys are not at hand: its first key stands for them.
+            first.key > leaf.first_key(sections, leaf.frames() - 1).as_slice()
+                && changes
+                    .iter()
+                    .all(|entry| matches!(entry.change, Change::Put(_) | Change::PutLarge(_)))
+        } else {
+            let mut end = Vec::new();
+            leaf.packed_key(sections, leaf.count() - 1, &mut end);
+            first.key > end.as_slice()
+        };
+        if after_end { Growth::AtEnd } else { Growth::Within }
+    }
+
+    /// Every record of the leaf with the changes applied, in key order.
+    pub(crate) fn merge_all(
+        &mut self,
+        leaf: &'b Leaf,
+        sections: &Sections,
+        changes: &[Entry<'b>],
+    ) -> Result<Vec<Record<'b>>, Error> {
+        let mut records = Vec::with_capacity(leaf.count() + changes.len());
+        for frame in 0..leaf.frames() {
+            self.read_frame(leaf, sections, frame, &mut records)?;
+        }
+        if leaf.has(HASHED) {
+            records.sort_unstable_by(|a, b| a.key.cmp(b.key));
+        }
+        Ok(self.merge(records, changes))
+    }
+
+    fn read_frame(
+        &mut self,
+        leaf: &'b Leaf,
+        sections: &Sections,
+        frame: usize,
+        records: &mut Vec<Record<'b>>,
+    ) -> Result<(), Error> {
+        let arena = self.press.arena;
+        let mut decoder = Decoder::new(self.press.engine, self.scratch);
+        let mut key = Vec::new();
+        leaf.visit_frame(sections, frame, &mut decoder, &mut key, |_, key, value| {
+            let value = match value {
+                Value::Inline(value) => RecordValue::Inline(keep(arena, value)?),
+                Value::Large(large) => RecordValue::Large(large),
+            };
+            records.push(Record {
+                key: keep(arena, key)?,
+                value,
+            });
+            Ok(())
+        })
+    }
+
+    /// `records` (in key order) with `changes` applied. Large values that are replaced or removed are dead.
+    fn merge(&mut self, records: Vec<Record<'b>>, changes: &[Entry<'b>]) -> Vec<Record<'b>> {
+        let mut merged = Vec::with_capacity(records.len() + changes.len());
+        let mut changes = changes.iter().peekable();
+        for record in records {
+            while let Some(entry) = changes.next_if(|entry| entry.key < record.key) {
+                merged.extend(changed(entry.change).map(|value| Record { key: entry.key, value }));
+            }
+            match changes.next_if(|entry| entry.key == record.key) {
+                Some(entry) => {
+                    if let RecordValue::Large(large) = record.value {
+                        self.dead.push(large);
+                    }
+                    merged.extend(changed(entry.change).map(|value| Record { key: entry.key, value }));
+                }
+                None => merged.push(record),
+            }
+        }
+        merged.extend(changes.filter_map(|entry| changed(entry.change).map(|value| Record { key: entry.key, value })));
+        merged
+    }
+
+    /// Frames of one record each: a replaced record is never decoded.
+    fn draft_single(
+        &mut self,
+        leaf: &'b Leaf,
+        sections: &Sections,
+        form: Form<'b>,
+        changes: &[Entry<'b>],
+    ) -> Result<Draft<'b>, Error> {
+        let mut draft = Draft::new(form);
+        let mut kept = 0;
+        let mut gone_bytes = 0;
+        for entry in changes {
+            let (at, found) = self.slot_of(leaf, sections, entry.key);
+            for slot in kept..at {
+                draft.keep_frame(*leaf, slot);
+            }
+            kept = at;
+            if found {
+                gone_bytes += entry.key.len() + leaf.lens(sections).get(at) as usize;
+                if let Some(large) = leaf.large(sections, at) {
+                    self.dead.push(large);
+                }
+                kept += 1;
+            }
+            if let Some(value) = changed(entry.change) {
+                let from = draft.records.len();
+                draft.records.push(Record { key: entry.key, value });
+                self.press.press_tail(&mut draft, from)?;
+            }
+        }
+        for slot in kept..leaf.count() {
+            draft.keep_frame(*leaf, slot);
+        }
+        draft.inline_bytes += leaf.header().inline_bytes as usize - gone_bytes;
+        Ok(draft)
+    }
+
+    /// The slot of `key` in a leaf of one-record frames and true, or the slot before which it belongs and false.
+    fn slot_of(&self, leaf: &Leaf, sections: &Sections, key: &[u8]) -> (usize, bool) {
+        if !leaf.has(FINGERPRINTS) {
+            return match leaf.search_packed(sections, key) {
+                Ok(slot) => (slot, true),
+                Err(slot) => (slot, false),
+            };
+        }
+        let slot = leaf.frame_for(sections, key);
+        let suffix = &key[leaf.prefix(sections).len()..];
+        match leaf.separator(sections, slot).cmp(suffix) {
+            std::cmp::Ordering::Equal => (slot, true),
+            std::cmp::Ordering::Less => (slot + 1, false),
+            std::cmp::Ordering::Greater => (slot, false),
+        }
+    }
+
+    /// Frames of several records: those that changes fall into are decoded, merged and cut again.
+    fn draft_ordered(
+        &mut self,
+        leaf: &'b Leaf,
+        sections: &Sections,
+        form: Form<'b>,
+        changes: &[Entry<'b>],
+    ) -> Result<Draft<'b>, Error> {
+        let mut draft = Draft::new(form);
+        let mut inline_bytes = leaf.header().inline_bytes as usize;
+        let small = self.press.settings.frame_bytes / 2;
+        let mut at = 0;
+        let mut changes = changes;
+        while let Some(entry) = changes.first() {
+            let frame = leaf.frame_for(sections, entry.key);
+            for kept in at..frame {
+                draft.keep_frame(*leaf, kept);
+            }
+            at = frame;
+            let from = draft.records.len();
+            // A frame that shrank takes its neighbour in, so that frames do not wither away.
+            loop {
+                let next = changes
+                    .iter()
+                    .position(|entry| leaf.frame_for(sections, entry.key) > at);
+                let (here, behind) = changes.split_at(next.unwrap_or(changes.len()));
+                changes = behind;
+                let mut records = Vec::new();
+                self.read_frame(leaf, sections, at, &mut records)?;
+                inline_bytes -= records.iter().map(Record::inline_bytes).sum::<usize>();
+                let merged = self.merge(records, here);
+                draft.records.extend(merged);
+                at += 1;
+                let run: usize = draft.records[from..].iter().map(Record::inline_bytes).sum();
+                if at >= leaf.frames() || run >= small || leaf.raw_len(sections, at) + run > small * 2 {
+                    break;
+                }
+            }
+            self.press.press_tail(&mut draft, from)?;
+        }
+        for kept in at..leaf.frames() {
+            draft.keep_frame(*leaf, kept);
+        }
+        draft.inline_bytes += inline_bytes;
+        Ok(draft)
+    }
+
+    /// Sub-pages: those that changes hash to are decoded, merged and pressed again.
+    fn run_hashed(
+        &mut self,
+        leaf: &'b Leaf,
+        sections: &Sections,
+        form: Form<'b>,
+        changes: &[Entry<'b>],
+    ) -> Result<Pressed, Error> {
+        let pages = leaf.frames();
+        let mut draft = Draft::new(form);
+        let mut inline_bytes = leaf.header().inline_bytes as usize;
+        for page in 0..pages {
+            let here: Vec<Entry<'b>> = changes
+                .iter()
+                .copied()
+                .filter(|entry| sub_page(super::hash(entry.key), pages) == page)
+                .collect();
+            if here.is_empty() {
+                draft.keep_frame(*leaf, page);
+                continue;
+            }
+            let mut records = Vec::new();
+            self.read_frame(leaf, sections, page, &mut records)?;
+            inline_bytes -= records.iter().map(Record::inline_bytes).sum::<usize>();
+            let merged = self.merge(records, &here);
+            self.press.press_sub_page(&mut draft, merged.into_iter())?;
+        }
+        draft.inline_bytes += inline_bytes;
+        if draft.inline_bytes <= self.press.settings.leaf_bytes {
+            let inline_bytes = draft.inline_bytes;
+            let frames = 0..pages;
+            let leaf = self.press.write(&draft, &frames, inline_bytes)?;
+            return Ok(Pressed {
+                leaves: vec![leaf],
+                separators: Vec::new(),
+            });
+        }
+        // Sub-pages are not in key order: a split takes every record out.
+        self.dead.clear();
+        let records = self.merge_all(leaf, sections, changes)?;
+        self.press.begin();
+        self.press.press_all(records, Growth::Within)
+    }
+}

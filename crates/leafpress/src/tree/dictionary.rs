@@ -1,0 +1,193 @@
+//! The tree's dictionary: which one is current, and how it is trained from the tree's own leaves.
+//!
+//! A leaf points to the dictionary its frames were pressed with. A new dictionary is made current first; every press that begins
+//! after that uses it. The sweep that follows takes each leaf's lock in turn, so that it waits for presses that began earlier, and
+//! presses again what is still of an older dictionary. When it has passed without an error no leaf in the tree points to one, and
+//! the older ones are retired.
+
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+use seize::{Guard, reclaim};
+
+use super::Error;
+use super::core::Core;
+use super::leaf::{Decoder, Leaf};
+use super::options::DictionaryChoice;
+use super::sync::{AtomicPtr, Mutex};
+use crate::codec::{Dictionary, Scratch};
+
+/// Leaves a tree has when a dictionary is first trained; again at every fourfold.
+pub(crate) const FIRST_TRAINING_LEAVES: usize = 16;
+/// User bytes of the tree for each byte of the dictionary.
+const USER_BYTES_PER_DICTIONARY_BYTE: u64 = 128;
+const SMALLEST_BYTES: u64 = 4 << 10;
+const LARGEST_BYTES: u64 = 64 << 10;
+/// Samples for each byte of the dictionary: what is beyond helps little and takes its time.
+const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
+/// One sample in so many is kept from the training to judge the result by.
+const HELD_OUT: usize = 5;
+
+/// A tree's dictionaries.
+pub(crate) struct Dictionaries {
+    current: AtomicPtr<Dictionary>,
+    /// All that a leaf may point to, the current one last.
+    versions: Mutex<Vec<NonNull<Dictionary>>>,
+    /// Taken while training.
+    pub training: Mutex<()>,
+    pub auto: bool,
+    max_bytes: Option<usize>,
+}
+
+// SAFETY: the pointers are to dictionaries that this struct owns, which are shared between threads.
+unsafe impl Send for Dictionaries {}
+// SAFETY: as above.
+unsafe impl Sync for Dictionaries {}
+
+impl Dictionaries {
+    pub(crate) fn new(choice: &DictionaryChoice, supported: bool, max_bytes: Option<usize>) -> Self {
+        let this = Self {
+            current: AtomicPtr::new(std::ptr::null_mut()),
+            versions: Mutex::new(Vec::new()),
+            training: Mutex::new(()),
+            auto: supported && matches!(choice, DictionaryChoice::Auto),
+            max_bytes,
+        };
+        if let (DictionaryChoice::Given(dictionary), true) = (choice, supported) {
+            this.install(dictionary.clone());
+        }
+        this
+    }
+
+    /// The dictionary to press with. The caller's guard, or its being the only one at the tree, keeps it.
+    pub(crate) fn current(&self) -> Option<&Dictionary> {
+        // SAFETY: the current dictionary is owned by `versions`, and retired only after another has become current.
+        unsafe { self.current.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn install(&self, dictionary: Dictionary) {
+        let dictionary = NonNull::from(Box::leak(Box::new(dictionary)));
+        self.versions.lock().push(dictionary);
+        self.current.store(dictionary.as_ptr(), Ordering::Release);
+    }
+
+    /// Bytes of all versions and of the tables made from them.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        // SAFETY: `versions` owns them.
+        self.versions
+            .lock()
+            .iter()
+            .map(|dictionary| unsafe { dictionary.as_ref() }.held_bytes() as u64)
+            .sum()
+    }
+
+    /// Retires all but the current one, to which every leaf in the tree points by now.
+    fn retire_older(&self, guard: &impl Guard) {
+        let mut versions = self.versions.lock();
+        let current = self.current.load(Ordering::Acquire);
+        versions.retain(|dictionary| {
+            let keep = dictionary.as_ptr() == current;
+            if !keep {
+                // SAFETY: it came from `Box::leak`, no leaf in the tree points to it, and readers of retired leaves hold guards.
+                unsafe { guard.defer_retire(dictionary.as_ptr(), reclaim::boxed) };
+            }
+            keep
+        });
+    }
+}
+
+impl Drop for Dictionaries {
+    fn drop(&mut self) {
+        for dictionary in self.versions.lock().drain(..) {
+            // SAFETY: it came from `Box::leak`, and the tree's leaves are gone.
+            drop(unsafe { Box::from_raw(dictionary.as_ptr()) });
+        }
+    }
+}
+
+impl Core {
+    /// Trains a dictionary from the tree's leaves and, if it saves more than it costs, makes it current and presses every leaf
+    /// with it. Returns whether it did.
+    pub(crate) fn train_dictionary(&self) -> Result<bool, Error> {
+        if !self.dictionaries.auto {
+            return Ok(false);
+        }
+        let _training = self.dictionaries.training.lock();
+        let user_bytes = self.user_bytes();
+        let max_bytes = self.dictionaries.max_bytes.unwrap_or_else(|| {
+            (user_bytes / USER_BYTES_PER_DICTIONARY_BYTE).clamp(SMALLEST_BYTES, LARGEST_BYTES) as usize
+        });
+        let samples = self.samples(max_bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)?;
+        let parts = |held_out: bool| {
+            let samples = samples.iter().enumerate();
+            samples
+                .filter(move |(index, _)| (index % HELD_OUT == 0) == held_out)
+                .map(|(_, sample)| sample.as_slice())
+        };
+        let training: Vec<&[u8]> = parts(false).collect();
+        // Too little data, or data without anything in common, is no error: the tree does without a dictionary.
+        let Ok(trained) = Dictionary::train(self.engine.codec(), &training, max_bytes) else {
+            return Ok(false);
+        };
+        let (mut raw, mut before, mut after) = (0u64, 0u64, 0u64);
+        let mut block = Vec::new();
+        for sample in parts(true) {
+            raw += sample.len() as u64;
+            before += self.pressed_len(sample, self.dictionaries.current(), &mut block)?;
+            after += self.pressed_len(sample, Some(&trained), &mut block)?;
+        }
+        let saved = before.saturating_sub(after);
+        let held_more = (trained.held_bytes() as u64).saturating_sub(
+            self.dictionaries
+                .current()
+                .map_or(0, |current| current.held_bytes() as u64),
+        );
+        let worth =
+            raw > 0 && saved * 50 > before && saved as u128 * user_bytes as u128 / raw as u128 > held_more as u128;
+        if worth {
+            self.dictionaries.install(trained);
+            self.sweep(false)?;
+            self.dictionaries.retire_older(&self.collector.enter());
+        }
+        Ok(worth)
+    }
+
+    fn pressed_len(&self, raw: &[u8], dictionary: Option<&Dictionary>, block: &mut Vec<u8>) -> Result<u64, Error> {
+        block.clear();
+        let pressed = self.engine.compress(raw, dictionary, block)?;
+        Ok(if pressed > raw.len() - raw.len() / 8 {
+            raw.len()
+        } else {
+            pressed
+        } as u64)
+    }
+
+    /// Raw frames from leaves spread over the tree, about `bytes` of them.
+    fn samples(&self, bytes: usize) -> Result<Vec<Vec<u8>>, Error> {
+        let guard = self.collector.enter();
+        let mut leaves: Vec<Leaf> = Vec::new();
+        self.for_each_leaf(&guard, |leaf| leaves.push(leaf));
+        let held: usize = leaves.iter().map(|leaf| leaf.header().inline_bytes as usize).sum();
+        // Every nth frame of every leaf, with n such that they come to about `bytes`; a step that is no multiple of the frames
+        // a leaf has, so that all places in a leaf are sampled.
+        let step = held.div_ceil(bytes.max(1)).max(1);
+        let mut scratch = Scratch::default();
+        let mut samples = Vec::new();
+        let mut seen = 0;
+        for leaf in leaves {
+            let sections = leaf.sections();
+            let mut decoder = Decoder::new(&*self.engine, &mut scratch);
+            for frame in 0..leaf.frames() {
+                seen += 1;
+                if seen % step == 0 {
+                    let raw_len = leaf.raw_len(&sections, frame);
+                    let raw = leaf.decode(&sections, frame, raw_len, &mut decoder)?;
+                    if !raw.is_empty() {
+                        samples.push(raw.to_vec());
+                    }
+                }
+            }
+        }
+        Ok(samples)
+    }
+}

@@ -1,0 +1,263 @@
+//! The landing buffer: a leaf's recent writes, uncompressed.
+//!
+//! It is an append-only log. A writer, who holds the leaf's lock, writes an entry behind the published part and then
+//! publishes it by storing the new count and length in one word; readers look only at what is published, so that nothing they
+//! read ever changes. The newest entry of a key is the one that counts.
+//!
+//! ```text
+//! header | entry 0 | entry 1 | ...free...              | index 1 | index 0 |
+//!          kind u8, key length u16, value length u16,    16 bits of the key's hash,
+//!          key, value (or the large value's address)     16 bits of the entry's offset
+//! ```
+
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+use super::Error;
+use super::large::Large;
+use super::memory::{Kind, Memory, NodeHeader};
+use super::sync::AtomicU32;
+
+/// Largest landing buffer, in bytes: offsets have 16 bits.
+pub(crate) const MAX_LANDING_BYTES: usize = 16 << 10;
+
+const ENTRY_HEADER_BYTES: usize = 5;
+const INDEX_BYTES: usize = 4;
+const POINTER_BYTES: usize = size_of::<*mut u8>();
+
+#[repr(C)]
+struct Header {
+    node: NodeHeader,
+    capacity: u32,
+    /// Count of entries in the upper half, bytes of entries in the lower.
+    published: AtomicU32,
+}
+
+/// What a write does to its key.
+#[derive(Clone, Copy)]
+pub(crate) enum Change<'a> {
+    Put(&'a [u8]),
+    PutLarge(Large),
+    Remove,
+}
+
+impl Change<'_> {
+    fn stored_bytes(&self) -> usize {
+        match self {
+            Change::Put(value) => value.len(),
+            Change::PutLarge(_) => POINTER_BYTES,
+            Change::Remove => 0,
+        }
+    }
+
+    /// Length of the value, `None` for a removal.
+    ///
+    /// # Safety
+    /// A large value is live.
+    pub(crate) unsafe fn value_len(&self) -> Option<usize> {
+        match self {
+            Change::Put(value) => Some(value.len()),
+            // SAFETY: as the caller promises.
+            Change::PutLarge(large) => Some(unsafe { large.raw_len() }),
+            Change::Remove => None,
+        }
+    }
+}
+
+/// An entry, read.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    pub key: &'a [u8],
+    pub change: Change<'a>,
+}
+
+/// A landing buffer. The leaf that points to it owns it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Landing(NonNull<u8>);
+
+impl Landing {
+    /// An empty buffer of `capacity` bytes for entries and their index.
+    ///
+    /// # Safety
+    /// `memory` outlives the buffer.
+    pub(crate) unsafe fn new(capacity: usize, memory: &Memory) -> Result<Self, Error> {
+        debug_assert!(capacity <= MAX_LANDING_BYTES);
+        // The index is read and written as aligned words from the end.
+        let capacity = capacity.next_multiple_of(INDEX_BYTES);
+        // SAFETY: the caller keeps `memory` alive; the header is written into the room asked for.
+        unsafe {
+            let node = memory.allocate(size_of::<Header>() + capacity, Kind::Landing)?;
+            let header = node.cast::<Header>().as_ptr();
+            (&raw mut (*header).capacity).write(capacity as u32);
+            (&raw mut (*header).published).write(AtomicU32::new(0));
+            Ok(Self(node))
+        }
+    }
+
+    /// # Safety
+    /// `pointer` came from [`Landing::as_ptr`] and the buffer is live while the result is used.
+    pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Option<Self> {
+        NonNull::new(pointer).map(Self)
+    }
+
+    pub(crate) fn as_ptr(self) -> *mut u8 {
+        self.0.as_ptr()
+    }
+
+    pub(crate) fn node(self) -> NonNull<u8> {
+        self.0
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: a live buffer begins with its header.
+        unsafe { self.0.cast::<Header>().as_ref() }
+    }
+
+    fn data(&self) -> *mut u8 {
+        // SAFETY: the entries follow the header in the same allocation.
+        unsafe { self.0.as_ptr().add(size_of::<Header>()) }
+    }
+
+    /// Entries and bytes published so far.
+    fn published(&self) -> (usize, usize) {
+        let word = self.header().published.load(Ordering::Acquire);
+        ((word >> 16) as usize, (word & 0xFFFF) as usize)
+    }
+
+    pub(crate) fn entries(&self) -> usize {
+        self.published().0
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.header().capacity as usize
+    }
+
+    /// Bytes taken by the entries and their index.
+    pub(crate) fn used(&self) -> usize {
+        let (count, bytes) = self.published();
+        bytes + count * INDEX_BYTES
+    }
+
+    /// Bytes an entry takes, its index included.
+    pub(crate) fn entry_bytes(key: &[u8], change: &Change<'_>) -> usize {
+        ENTRY_HEADER_BYTES + key.len() + change.stored_bytes() + INDEX_BYTES
+    }
+
+    fn index_at(&self, index: usize) -> *mut u32 {
+        // SAFETY: `index` is below a count whose index words fit in the capacity.
+        unsafe { self.data().add(self.capacity() - (index + 1) * INDEX_BYTES).cast() }
+    }
+
+    /// Appends an entry; false when there is no room for it.
+    ///
+    /// # Safety
+    /// The caller holds the leaf's lock.
+    pub(crate) unsafe fn append(&self, key: &[u8], hash: u64, change: Change<'_>) -> bool {
+        let (count, bytes) = self.published();
+        if bytes + count * INDEX_BYTES + Self::entry_bytes(key, &change) > self.capacity() {
+            return false;
+        }
+        let (kind, value_len) = match change {
+            Change::Put(value) => (0u8, value.len()),
+            Change::PutLarge(_) => (1, POINTER_BYTES),
+            Change::Remove => (2, 0),
+        };
+        // SAFETY: there is room behind the published part, which only the lock's holder writes and no reader looks at.
+        unsafe {
+            let mut at = self.data().add(bytes);
+            at.write(kind);
+            at.add(1).cast::<u16>().write_unaligned(key.len() as u16);
+            at.add(3).cast::<u16>().write_unaligned(value_len as u16);
+            at = at.add(ENTRY_HEADER_BYTES);
+            at.copy_from_nonoverlapping(key.as_ptr(), key.len());
+            at = at.add(key.len());
+            match change {
+                Change::Put(value) => at.copy_from_nonoverlapping(value.as_ptr(), value.len()),
+                Change::PutLarge(large) => at.cast::<*mut u8>().write_unaligned(large.as_ptr()),
+                Change::Remove => {}
+            }
+            self.index_at(count).write(((hash >> 48) as u32) << 16 | bytes as u32);
+        }
+        let after = bytes + ENTRY_HEADER_BYTES + key.len() + value_len;
+        self.header()
+            .published
+            .store(((count + 1) as u32) << 16 | after as u32, Ordering::Release);
+        true
+    }
+
+    /// The newest published entry of `key`.
+    ///
+    /// # Safety
+    /// The buffer stays live while the result is used.
+    #[inline]
+    pub(crate) unsafe fn find<'a>(&self, key: &[u8], hash: u64) -> Option<Change<'a>> {
+        let (count, _) = self.published();
+        let wanted = (hash >> 48) as u32;
+        for index in (0..count).rev() {
+            // SAFETY: the entry is published.
+            let word = unsafe { self.index_at(index).read() };
+            if word >> 16 == wanted {
+                // SAFETY: the entry is published and the buffer stays live.
+                let entry = unsafe { self.entry_at(word as usize & 0xFFFF) };
+                if entry.key == key {
+                    return Some(entry.change);
+                }
+            }
+        }
+        None
+    }
+
+    /// # Safety
+    /// `offset` is that of a published entry, and the buffer stays live while the result is used.
+    unsafe fn entry_at<'a>(&self, offset: usize) -> Entry<'a> {
+        // SAFETY: a published entry is whole and never changes.
+        unsafe {
+            let mut at = self.data().add(offset);
+            let kind = at.read();
+            let key_len = at.add(1).cast::<u16>().read_unaligned() as usize;
+            let value_len = at.add(3).cast::<u16>().read_unaligned() as usize;
+            at = at.add(ENTRY_HEADER_BYTES);
+            let key = std::slice::from_raw_parts(at, key_len);
+            at = at.add(key_len);
+            let change = match kind {
+                0 => Change::Put(std::slice::from_raw_parts(at, value_len)),
+                1 => match Large::from_ptr(at.cast::<*mut u8>().read_unaligned()) {
+                    Some(large) => Change::PutLarge(large),
+                    None => Change::Remove,
+                },
+                _ => Change::Remove,
+            };
+            Entry { key, change }
+        }
+    }
+
+    /// Appends the published entries to `out`, oldest first.
+    ///
+    /// # Safety
+    /// The buffer stays live while the entries are used.
+    pub(crate) unsafe fn read_all<'a>(&self, out: &mut Vec<Entry<'a>>) {
+        let (count, _) = self.published();
+        for index in 0..count {
+            // SAFETY: the entry is published and the buffer stays live.
+            out.push(unsafe { self.entry_at((self.index_at(index).read() & 0xFFFF) as usize) });
+        }
+    }
+}
+
+/// Sorts entries by key and keeps only the newest of each. `entries` is oldest first. `superseded` is given each entry dropped.
+pub(crate) fn newest_by_key<'a>(entries: &mut Vec<Entry<'a>>, mut superseded: impl FnMut(Entry<'a>)) {
+    // A stable sort keeps the age order among entries of one key.
+    entries.sort_by(|a, b| a.key.cmp(b.key));
+    let mut kept = 0;
+    for index in 0..entries.len() {
+        let entry = entries[index];
+        if kept > 0 && entries[kept - 1].key == entry.key {
+            superseded(entries[kept - 1]);
+            entries[kept - 1] = entry;
+        } else {
+            entries[kept] = entry;
+            kept += 1;
+        }
+    }
+    entries.truncate(kept);
+}

@@ -1,0 +1,233 @@
+//! Node memory: allocation with its slack known, and what is held of each kind.
+//!
+//! Every node (leaf, inner node, landing buffer, large value) is one allocation that begins with its [`NodeHeader`], so that a
+//! node can be freed and accounted for by whichever thread reclaims it.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use seize::{Collector, Guard, LocalGuard};
+use thread_local::ThreadLocal;
+
+use super::Error;
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Leaf,
+    Inner,
+    Landing,
+    Large,
+}
+
+const KINDS: usize = 4;
+
+/// How every node begins.
+#[repr(C)]
+pub(crate) struct NodeHeader {
+    memory: *const Memory,
+    /// Bytes held: what was asked for and the allocator's slack.
+    held: u32,
+    /// Bytes asked for, and the kind in the two highest bits.
+    asked_and_kind: u32,
+}
+
+const KIND_SHIFT: u32 = 30;
+
+impl NodeHeader {
+    fn kind(&self) -> usize {
+        (self.asked_and_kind >> KIND_SHIFT) as usize
+    }
+
+    fn asked(&self) -> usize {
+        (self.asked_and_kind & ((1 << KIND_SHIFT) - 1)) as usize
+    }
+}
+
+/// The largest node: a large value of 64 MiB, stored raw, and its header.
+const MAX_NODE_BYTES: usize = (64 << 20) + 4096;
+
+/// One thread's share of the sums; only that thread writes, so a load and a store are an addition.
+#[derive(Default)]
+struct Cells {
+    live: [AtomicI64; KINDS],
+    nodes: [AtomicI64; KINDS],
+    retired: AtomicI64,
+}
+
+fn add(cell: &AtomicI64, amount: i64) {
+    cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+}
+
+/// What a tree's nodes hold, by kind, summed over threads.
+pub(crate) struct Memory {
+    cells: ThreadLocal<Cells>,
+}
+
+/// Sums over all threads.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Held {
+    pub live: [u64; KINDS],
+    pub nodes: [u64; KINDS],
+    pub retired: u64,
+}
+
+impl Held {
+    pub(crate) fn bytes(&self, kind: Kind) -> u64 {
+        self.live[kind as usize]
+    }
+
+    pub(crate) fn nodes(&self, kind: Kind) -> u64 {
+        self.nodes[kind as usize]
+    }
+}
+
+impl Memory {
+    pub(crate) fn new() -> Self {
+        Self {
+            cells: ThreadLocal::new(),
+        }
+    }
+
+    fn cells(&self) -> &Cells {
+        self.cells.get_or_default()
+    }
+
+    /// Allocates a node of `bytes` (its header included), 16-byte aligned, uninitialised behind the header.
+    ///
+    /// # Safety
+    /// `self` outlives the node.
+    pub(crate) unsafe fn allocate(&self, bytes: usize, kind: Kind) -> Result<NonNull<u8>, Error> {
+        debug_assert!((size_of::<NodeHeader>()..=MAX_NODE_BYTES).contains(&bytes));
+        let pointer = backend::allocate(bytes).ok_or(Error::OutOfMemory { bytes })?;
+        let held = backend::held_bytes(pointer, bytes);
+        let asked_and_kind = bytes as u32 | (kind as u32) << KIND_SHIFT;
+        let header = NodeHeader {
+            memory: self,
+            held: held as u32,
+            asked_and_kind,
+        };
+        // SAFETY: the allocation is at least a header long and aligned to 16.
+        unsafe { pointer.cast::<NodeHeader>().write(header) };
+        let cells = self.cells();
+        add(&cells.live[kind as usize], held as i64);
+        add(&cells.nodes[kind as usize], 1);
+        Ok(pointer)
+    }
+
+    /// Frees a node that no other thread can reach.
+    ///
+    /// # Safety
+    /// `node` came from [`Memory::allocate`], was not retired, and is not used again.
+    pub(crate) unsafe fn free(node: NonNull<u8>) {
+        // SAFETY: a node begins with its header, and its memory outlives it.
+        unsafe {
+            let header = node.cast::<NodeHeader>().as_ref();
+            let cells = (*header.memory).cells();
+            add(&cells.live[header.kind()], -i64::from(header.held));
+            add(&cells.nodes[header.kind()], -1);
+            backend::free(node, header.asked());
+        }
+    }
+
+    /// Hands a node that was unlinked to the collector.
+    ///
+    /// # Safety
+    /// `node` came from [`Memory::allocate`], threads that enter from now on cannot reach it, and it is retired once.
+    pub(crate) unsafe fn retire(node: NonNull<u8>, guard: &LocalGuard<'_>) {
+        // SAFETY: as above; the guard keeps the node alive during this call.
+        unsafe {
+            let header = node.cast::<NodeHeader>().as_ref();
+            let cells = (*header.memory).cells();
+            add(&cells.live[header.kind()], -i64::from(header.held));
+            add(&cells.nodes[header.kind()], -1);
+            add(&cells.retired, i64::from(header.held));
+            guard.defer_retire(node.as_ptr(), reclaim);
+        }
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        let mut live = [0i64; KINDS];
+        let mut nodes = [0i64; KINDS];
+        let mut retired = 0i64;
+        for cells in &self.cells {
+            for kind in 0..KINDS {
+                live[kind] += cells.live[kind].load(Ordering::Relaxed);
+                nodes[kind] += cells.nodes[kind].load(Ordering::Relaxed);
+            }
+            retired += cells.retired.load(Ordering::Relaxed);
+        }
+        let sum = |value: i64| value.max(0) as u64;
+        Held {
+            live: live.map(sum),
+            nodes: nodes.map(sum),
+            retired: sum(retired),
+        }
+    }
+}
+
+/// # Safety
+/// Called once by the collector for a node that [`Memory::retire`] handed to it.
+unsafe fn reclaim(node: *mut u8, _collector: &Collector) {
+    // SAFETY: no thread can reach the node any more; its header is intact and its memory outlives the collector.
+    unsafe {
+        let header = &*node.cast::<NodeHeader>();
+        add(&(*header.memory).cells().retired, -i64::from(header.held));
+        let asked = header.asked();
+        backend::free(NonNull::new_unchecked(node), asked);
+    }
+}
+
+#[cfg(all(feature = "mimalloc", not(miri)))]
+mod backend {
+    use std::ptr::NonNull;
+
+    use libmimalloc_sys as mi;
+
+    pub(super) fn allocate(bytes: usize) -> Option<NonNull<u8>> {
+        // SAFETY: any size may be asked of mi_malloc; blocks of 16 bytes and more are 16-byte aligned.
+        NonNull::new(unsafe { mi::mi_malloc(bytes) }.cast())
+    }
+
+    pub(super) fn held_bytes(pointer: NonNull<u8>, _asked: usize) -> usize {
+        // SAFETY: the pointer came from mi_malloc and is live.
+        unsafe { mi::mi_usable_size(pointer.as_ptr().cast()) }
+    }
+
+    /// # Safety
+    /// `pointer` came from `allocate` and is not used again.
+    pub(super) unsafe fn free(pointer: NonNull<u8>, _asked: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { mi::mi_free(pointer.as_ptr().cast()) }
+    }
+}
+
+#[cfg(not(all(feature = "mimalloc", not(miri))))]
+mod backend {
+    use std::alloc::Layout;
+    use std::ptr::NonNull;
+
+    fn layout(bytes: usize) -> Option<Layout> {
+        Layout::from_size_align(bytes, 16).ok()
+    }
+
+    pub(super) fn allocate(bytes: usize) -> Option<NonNull<u8>> {
+        // SAFETY: a node is never empty.
+        NonNull::new(unsafe { std::alloc::alloc(layout(bytes)?) })
+    }
+
+    /// The program's allocator is unknown here: glibc's rule (an eight-byte chunk header, 16-byte steps) stands for it.
+    pub(super) fn held_bytes(_pointer: NonNull<u8>, asked: usize) -> usize {
+        (asked + 8).next_multiple_of(16)
+    }
+
+    /// # Safety
+    /// `pointer` came from `allocate(asked)` and is not used again.
+    pub(super) unsafe fn free(pointer: NonNull<u8>, asked: usize) {
+        if let Some(layout) = layout(asked) {
+            // SAFETY: as the caller promises; the layout is the one it was allocated with.
+            unsafe { std::alloc::dealloc(pointer.as_ptr(), layout) }
+        }
+    }
+}
