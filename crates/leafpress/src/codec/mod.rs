@@ -33,4 +33,4 @@ pub use error::CodecError;
 pub use list::Availability;
 pub use name::{Codec, QplMode, QplPath};
 pub use scratch::Scratch;
-pub use train::{MIN_DICTIONARY_BYTES, MIN_SAMPLES};
+pub use train::{MIN_DICTIONARY_BYTES, MIN_SAMPLE_BYTES, MIN_SAMPLES};

@@ -15,6 +15,8 @@ const NAME: &str = "dictionary training";
 
 /// Fewer samples than this say too little.
 pub const MIN_SAMPLES: usize = 8;
+/// Fewer bytes of samples than this say too little.
+pub const MIN_SAMPLE_BYTES: usize = 2048;
 /// The smallest dictionary that can be asked for, in bytes: zstd's own bound.
 pub const MIN_DICTIONARY_BYTES: usize = 256;
 /// Room for zstd's header, which is cut off for LZ4.
@@ -42,6 +44,13 @@ impl Dictionary {
                     "{} samples are too few, at least {MIN_SAMPLES} are needed",
                     samples.len()
                 ),
+            ));
+        }
+        let sample_bytes: usize = samples.iter().map(|s| s.len()).sum();
+        if sample_bytes < MIN_SAMPLE_BYTES {
+            return Err(output::failed(
+                NAME,
+                format!("{sample_bytes} bytes of samples are too few, at least {MIN_SAMPLE_BYTES} are needed"),
             ));
         }
         let bytes = match codec {

@@ -118,3 +118,56 @@ pub fn dictionaries() -> Vec<Option<Dictionary>> {
     })
     .clone()
 }
+
+/// Bytes that end where a page without access begins: reading or writing past them kills the process.
+pub struct Guarded {
+    map: *mut u8,
+    map_len: usize,
+    start: usize,
+    len: usize,
+}
+
+impl From<&[u8]> for Guarded {
+    fn from(bytes: &[u8]) -> Self {
+        // SAFETY: asks for a number.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let room = bytes.len().div_ceil(page).max(1) * page;
+        let map_len = room + page;
+        // SAFETY: a new private mapping, whose last page is made inaccessible.
+        let map = unsafe {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let map = libc::mmap(std::ptr::null_mut(), map_len, access, flags, -1, 0);
+            assert_ne!(map, libc::MAP_FAILED);
+            assert_eq!(libc::mprotect(map.byte_add(room), page, libc::PROT_NONE), 0);
+            map.cast::<u8>()
+        };
+        let mut guarded = Self {
+            map,
+            map_len,
+            start: room - bytes.len(),
+            len: bytes.len(),
+        };
+        guarded.bytes_mut().copy_from_slice(bytes);
+        guarded
+    }
+}
+
+impl Guarded {
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the mapping has `len` accessible bytes from `start` on.
+        unsafe { std::slice::from_raw_parts(self.map.add(self.start), self.len) }
+    }
+
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.map.add(self.start), self.len) }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: unmaps what was mapped, once.
+        unsafe { libc::munmap(self.map.cast(), self.map_len) };
+    }
+}
