@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use crate::matrix::RunSpec;
-use crate::result::RunResult;
-use crate::{EvalConfig, LabError};
+use crate::child::{Launcher, Request};
+use crate::corpus::Corpus;
+use crate::matrix::{self, RunSpec};
+use crate::result::{Resources, RunResult};
+use crate::summary::Summary;
+use crate::{EvalConfig, LabError, report, resources};
 
 /// A run that finished, with its log files.
 #[derive(Debug, Clone, Serialize)]
@@ -116,6 +119,99 @@ pub fn run_eval(
     cancel: &Arc<AtomicBool>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<EvalOutcome, LabError> {
-    let _ = (config, out_dir, cancel, progress);
-    Err(LabError::System("the evaluation is not here yet".into()))
+    run_eval_with(&Launcher::current_exe()?, config, out_dir, cancel, progress)
+}
+
+/// [`run_eval`] with children started in another way.
+///
+/// # Errors
+/// As [`run_eval`].
+pub fn run_eval_with(
+    launcher: &Launcher,
+    config: &EvalConfig,
+    out_dir: &Path,
+    cancel: &Arc<AtomicBool>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<EvalOutcome, LabError> {
+    config.validate()?;
+    let runs = matrix::expand(config)?;
+    // Data that cannot be used is told here once, before anything is written, and not by every run.
+    Corpus::load(&config.data, config.effective_cut(), config.raw, config.seed)?;
+    let logs = out_dir.join("logs");
+    std::fs::create_dir_all(&logs).map_err(|e| LabError::io(&logs, e))?;
+    let host = resources::host();
+    let mut outcome = EvalOutcome {
+        rows: Vec::new(),
+        failures: Vec::new(),
+        table: String::new(),
+        summary_path: out_dir.join("summary.tsv"),
+        json_path: out_dir.join("results.json"),
+        html_path: out_dir.join("report.html"),
+        mismatches: 0,
+        cancelled: false,
+    };
+    let mut summary = Summary::create(&outcome.summary_path, host.clone())?;
+    let total = runs.len();
+    for (index, configuration) in runs.into_iter().enumerate() {
+        if cancel.load(Ordering::Relaxed) {
+            outcome.cancelled = true;
+            break;
+        }
+        let spec = configuration.spec;
+        progress(Progress::Started {
+            index,
+            total,
+            spec: Box::new(spec.clone()),
+        });
+        let log = logs.join(format!("{}.log", spec.label()));
+        let request = Request::Run(Box::new(spec.clone()));
+        let mut phases = |phase, fraction| progress(Progress::Phase { phase, fraction });
+        match launcher.call::<RunResult>(&request, configuration.preload.as_deref(), &log, cancel, &mut phases) {
+            Ok(result) => {
+                let cpu_log = result
+                    .resources
+                    .as_ref()
+                    .map(|cpu| write_cpu_log(&logs, &spec, cpu))
+                    .transpose()?;
+                let row = Row {
+                    spec,
+                    result,
+                    log,
+                    cpu_log,
+                };
+                summary.append(&row)?;
+                outcome.mismatches += row.result.mismatches;
+                outcome.rows.push(row.clone());
+                progress(Progress::Finished(Box::new(row)));
+            }
+            Err(LabError::Cancelled) => {
+                outcome.cancelled = true;
+                break;
+            }
+            Err(error) => {
+                let failure = Failure {
+                    spec,
+                    reason: error.to_string(),
+                    log,
+                };
+                outcome.failures.push(failure.clone());
+                progress(Progress::Failed(Box::new(failure)));
+            }
+        }
+    }
+    report::finish(config, &host, &mut outcome)?;
+    Ok(outcome)
+}
+
+/// Writes a run's CPU and memory figures, a name and a number on each line.
+fn write_cpu_log(logs: &Path, spec: &RunSpec, cpu: &Resources) -> Result<PathBuf, LabError> {
+    let path = logs.join(format!("{}.cpu.log", spec.label()));
+    let max_rss = cpu.max_rss_kib.map_or_else(|| "NA".into(), |kib| kib.to_string());
+    let text = format!(
+        "timed_user_seconds {:.6}\ntimed_system_seconds {:.6}\nmax_rss_kib {max_rss}\nvoluntary_switches {}\n\
+         involuntary_switches {}\n",
+        cpu.user_seconds, cpu.system_seconds, cpu.voluntary_switches, cpu.involuntary_switches
+    );
+    std::fs::write(&path, text).map_err(|e| LabError::io(&path, e))?;
+    Ok(path)
 }

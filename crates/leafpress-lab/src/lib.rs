@@ -4,26 +4,28 @@
 //! `summary.tsv`, `results.json` and `report.html`.
 #![warn(missing_docs)]
 
+pub mod check;
+mod child;
 pub mod config;
 pub mod corpus;
 mod error;
 mod eval;
 pub mod keys;
+pub mod latency;
 pub mod matrix;
+#[cfg(feature = "peers")]
+pub mod peers;
+pub mod report;
+pub mod resources;
 pub mod result;
+pub mod run;
 pub mod store;
+pub mod summary;
 pub mod workload;
 
+pub use child::{CHILD_SUBCOMMAND, Launcher, child_main};
 pub use config::EvalConfig;
 pub use error::LabError;
-pub use eval::{EvalOutcome, Failure, Phase, Progress, Row, run_eval};
+pub use eval::{EvalOutcome, Failure, Phase, Progress, Row, run_eval, run_eval_with};
 pub use matrix::RunSpec;
 pub use workload::Workload;
-
-/// The hidden subcommand under which an executable must call [`child_main`].
-pub const CHILD_SUBCOMMAND: &str = "__eval-run";
-
-/// The process of one run: reads its configuration from stdin, writes its result to stdout and its progress to stderr.
-pub fn child_main() -> std::process::ExitCode {
-    std::process::ExitCode::FAILURE
-}

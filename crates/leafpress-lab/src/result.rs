@@ -96,7 +96,7 @@ pub struct Resources {
     /// System CPU seconds of all threads in the timed window (getrusage).
     pub system_seconds: f64,
     /// Most resident memory of the process over its whole life, in KiB; the corpus and the check's table are in it.
-    pub max_rss_kib: u64,
+    pub max_rss_kib: Option<u64>,
     /// Times a thread waited, over the process's whole life.
     pub voluntary_switches: u64,
     /// Times a thread was preempted, over the process's whole life.

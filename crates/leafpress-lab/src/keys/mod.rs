@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use distribution::{Chooser, Distribution};
 pub use permutation::Permutation;
+pub(crate) use permutation::{below, mix};
 
 use crate::LabError;
 

@@ -1,0 +1,88 @@
+//! What the system says of this process and machine.
+
+use std::fs;
+
+use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::LabError;
+
+/// CPU time and context switches of this process so far.
+#[derive(Debug, Clone, Copy)]
+pub struct Usage {
+    /// User CPU seconds of all threads.
+    pub user_seconds: f64,
+    /// System CPU seconds of all threads.
+    pub system_seconds: f64,
+    /// Times a thread waited.
+    pub voluntary_switches: u64,
+    /// Times a thread was preempted.
+    pub involuntary_switches: u64,
+}
+
+/// CPU time and context switches of this process so far.
+///
+/// # Errors
+/// [`LabError::System`] when the system does not tell.
+pub fn usage() -> Result<Usage, LabError> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| LabError::System(format!("getrusage: {e}")))?;
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 * 1e-6;
+    let count = |number: i64| u64::try_from(number).unwrap_or(0);
+    Ok(Usage {
+        user_seconds: seconds(usage.user_time()),
+        system_seconds: seconds(usage.system_time()),
+        voluntary_switches: count(usage.voluntary_context_switches()),
+        involuntary_switches: count(usage.involuntary_context_switches()),
+    })
+}
+
+/// Resident memory of this process now, in bytes; `None` where the system does not tell.
+///
+/// From `smaps_rollup`, which walks the page tables and is exact; `statm` and `status` may be off by some pages per core.
+pub fn resident_bytes() -> Option<u64> {
+    field_kib("/proc/self/smaps_rollup", "Rss:")
+        .or_else(|| field_kib("/proc/self/status", "VmRSS:"))
+        .map(|kib| kib << 10)
+}
+
+/// Most resident memory of this process so far, in KiB. Not `ru_maxrss`: that one starts with the parent's memory.
+pub fn peak_resident_kib() -> Option<u64> {
+    field_kib("/proc/self/status", "VmHWM:")
+}
+
+fn field_kib(file: &str, label: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(label))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+/// The machine in words: CPU model and number of cores this process may use. Not its name.
+pub fn host() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or(std::env::consts::ARCH, |(_, model)| model.trim());
+    format!("{model}, {cores} core{}", if cores == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_plausible_and_grow() {
+        let before = usage().unwrap();
+        let resident = resident_bytes().unwrap();
+        let memory = vec![1_u8; 64 << 20];
+        let mut sum = 0_u64;
+        while usage().unwrap().user_seconds < before.user_seconds + 0.05 {
+            sum += memory.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+        }
+        assert!(sum > 0);
+        let grown = resident_bytes().unwrap() - resident;
+        assert!(grown >= 60 << 20, "{grown}");
+        assert!(peak_resident_kib().unwrap() >= (resident + grown) >> 10);
+        assert!(host().contains(" core"));
+    }
+}

@@ -1,0 +1,192 @@
+//! One thread of the timed window.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::Rng;
+
+use super::{LabError, Shared};
+use crate::check::Mutation;
+use crate::keys::{Chooser, KeyBytes, below};
+use crate::latency::{Histograms, Kind, Recorder};
+use crate::workload::Operation;
+
+/// Operations done.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Counts {
+    pub(super) reads: u64,
+    pub(super) writes: u64,
+    pub(super) deletes: u64,
+    pub(super) scans: u64,
+    pub(super) scanned_records: u64,
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.deletes += other.deletes;
+        self.scans += other.scans;
+        self.scanned_records += other.scanned_records;
+    }
+}
+
+/// One thread of the timed window, with all it needs allocated.
+pub(super) struct Worker<'r> {
+    shared: &'r Shared<'r>,
+    chooser: Chooser,
+    rng: Xoshiro256PlusPlus,
+    recorder: Recorder,
+    counts: Counts,
+    keys: KeyBytes,
+    /// A second buffer, to decode keys while the first holds a scan's start.
+    decoder: KeyBytes,
+    value: Vec<u8>,
+    /// Floors of the keys a scan is about to pass.
+    floors: Vec<u32>,
+}
+
+pub(super) fn failed(operation: &'static str, id: u64, error: &leafpress::Error) -> LabError {
+    LabError::Operation {
+        operation,
+        id,
+        reason: error.to_string(),
+    }
+}
+
+impl<'r> Worker<'r> {
+    pub(super) fn new(shared: &'r Shared<'r>, chooser: Chooser, rng: Xoshiro256PlusPlus, recorder: Recorder) -> Self {
+        Self {
+            shared,
+            chooser,
+            rng,
+            recorder,
+            counts: Counts::default(),
+            keys: shared.key_bytes(),
+            decoder: shared.key_bytes(),
+            value: Vec::with_capacity(4096),
+            floors: Vec::with_capacity(shared.spec.base.scan_records),
+        }
+    }
+
+    /// Runs from the moment `go` is set until told to stop.
+    pub(super) fn run(mut self, go: &AtomicBool) -> (Counts, Histograms) {
+        while !go.load(Ordering::Acquire) {
+            std::thread::park();
+        }
+        let workload = self.shared.spec.workload;
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            let done = match workload.pick(below(self.rng.next_u64(), 100) as u32) {
+                Operation::Read => self.read(),
+                Operation::Mutate => self.mutate(),
+                Operation::Scan => self.scan(),
+            };
+            if let Err(error) = done {
+                self.shared.fail(error);
+            }
+        }
+        (self.counts, self.recorder.finish())
+    }
+
+    #[inline]
+    fn read(&mut self) -> Result<(), LabError> {
+        let id = self.chooser.read(&mut self.rng);
+        let key = self.keys.encode(id);
+        let floor = self.shared.ledger.floor(id);
+        let start = self.recorder.start();
+        let found = self
+            .shared
+            .store
+            .get_into(key, &mut self.value)
+            .map_err(|e| failed("get", id, &e))?;
+        self.recorder.end(Kind::Read, start);
+        self.counts.reads += 1;
+        let answer = found.then_some(self.value.as_slice());
+        if !self.shared.ledger.allows(id, floor, answer) {
+            self.shared.mismatches.add_read("read", id, answer);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn mutate(&mut self) -> Result<(), LabError> {
+        let id = self.chooser.write(&mut self.rng);
+        let key = self.keys.encode(id);
+        let ticket = self.shared.ledger.issue(id);
+        let mutation = self.shared.ledger.mutation_of(ticket);
+        let start = self.recorder.start();
+        let was_there = match mutation {
+            Mutation::Put(value) => {
+                let new = self.shared.store.put(key, value).map_err(|e| failed("put", id, &e))?;
+                self.recorder.end(Kind::Write, start);
+                self.counts.writes += 1;
+                !new
+            }
+            Mutation::Delete => {
+                let was_there = self.shared.store.remove(key).map_err(|e| failed("remove", id, &e))?;
+                self.recorder.end(Kind::Delete, start);
+                self.counts.deletes += 1;
+                was_there
+            }
+        };
+        if !self.shared.ledger.settle(ticket, was_there) {
+            self.shared.mismatches.add(|| {
+                let (what, state) = match mutation {
+                    Mutation::Put(_) => ("put", if was_there { "there" } else { "absent" }),
+                    Mutation::Delete => ("remove", if was_there { "there" } else { "absent" }),
+                };
+                format!("{what}: key {id} was said to have been {state}, which it cannot have been")
+            });
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self) -> Result<(), LabError> {
+        let Self {
+            shared,
+            keys,
+            decoder,
+            floors,
+            ..
+        } = self;
+        let first = self.chooser.read(&mut self.rng);
+        let limit = shared.spec.base.scan_records;
+        let end = (first + limit as u64).min(shared.ledger.keys());
+        floors.clear();
+        floors.extend((first..end).map(|id| shared.ledger.floor(id)));
+        // Every key from `expected` on is still to come; those passed over must have been absent.
+        let mut expected = first;
+        let mut records = 0;
+        let passed = |ids: std::ops::Range<u64>| {
+            for id in ids {
+                if !shared.ledger.allows(id, floors[(id - first) as usize], None) {
+                    shared.mismatches.add_read("scan", id, None);
+                }
+            }
+        };
+        let start = self.recorder.start();
+        let scanned = shared.store.scan(keys.encode(first), limit, &mut |key, value| {
+            records += 1;
+            let Some(id) = decoder.decode(key).filter(|&id| id >= expected) else {
+                shared
+                    .mismatches
+                    .add(|| format!("scan: key {} out of order or foreign", key.escape_ascii()));
+                return;
+            };
+            // With deletes a scan goes past the keys whose floors were taken; what it finds there is not judged.
+            passed(expected..id.min(end));
+            if id < end && !shared.ledger.allows(id, floors[(id - first) as usize], Some(value)) {
+                shared.mismatches.add_read("scan", id, Some(value));
+            }
+            expected = id + 1;
+        });
+        self.recorder.end(Kind::Scan, start);
+        scanned.map_err(|e| failed("scan", first, &e))?;
+        if records < limit {
+            passed(expected.min(end)..end);
+        }
+        self.counts.scans += 1;
+        self.counts.scanned_records += records as u64;
+        Ok(())
+    }
+}
