@@ -20,8 +20,8 @@ const GRID: RGBColor = RGBColor(2, 2, 2);
 
 const FONT: &str = "sans-serif";
 const FONT_SIZE: u32 = 13;
-/// More bars than this in a group are too narrow for their figures.
-const MAX_LABELLED_BARS: usize = 8;
+/// Bars narrower than this, in pixels, have no figure on top; those narrower than the second have a short one.
+const LABELLED_BAR: (f64, f64) = (15.0, 27.0);
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -95,6 +95,8 @@ pub(super) fn throughput(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Opt
         mesh.y_label_formatter(&|figure| format!("{figure:.1}")).draw()?;
         let bars = setting.lines.len() as f64;
         let width = 0.84 / bars;
+        let (left_end, right_end) = (chart.backend_coord(&(0.0, 0.0)).0, chart.backend_coord(&(width, 0.0)).0);
+        let pixels = f64::from(right_end - left_end);
         for (group, &workload) in workloads.iter().enumerate() {
             for (bar, line) in setting.lines.iter().enumerate() {
                 let Some(figure) = line.mops(workload) else { continue };
@@ -102,10 +104,12 @@ pub(super) fn throughput(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Opt
                 let colour = codec_colour(pivot, line);
                 let corners = [(left + width * 0.06, 0.0), (left + width * 0.94, figure)];
                 chart.draw_series([Rectangle::new(corners, colour.filled())])?;
-                if setting.lines.len() <= MAX_LABELLED_BARS {
+                if pixels >= LABELLED_BAR.0 {
+                    let narrow = pixels < LABELLED_BAR.1;
+                    let label = if narrow { format!("{figure:.1}") } else { brief(figure) };
                     let (x, y) = chart.backend_coord(&(left + width / 2.0, figure));
-                    let style = ink(11).pos(Pos::new(HPos::Center, VPos::Bottom));
-                    root.draw(&Text::new(brief(figure), (x, y - 3), style))?;
+                    let style = ink(if narrow { 10 } else { 11 }).pos(Pos::new(HPos::Center, VPos::Bottom));
+                    root.draw(&Text::new(label, (x, y - 3), style))?;
                 }
             }
             let (x, y) = chart.backend_coord(&(group as f64 + 0.5, 0.0));
@@ -216,12 +220,12 @@ pub(super) fn latency(pivot: &Pivot<'_>, setting: &Setting<'_>, side: Side) -> R
         Side::Write => ("write", setting.write_workload()),
     };
     let description = workload.map_or_else(String::new, |workload| format!("{name} latency in {workload}, us"));
-    let svg = draw("latency", (530, 360), |root| {
+    let svg = draw("latency", (530, 340), |root| {
         let mut chart = ChartBuilder::on(root)
             .margin(8)
             .margin_right(16)
             .set_label_area_size(LabelAreaPosition::Left, 66)
-            .set_label_area_size(LabelAreaPosition::Bottom, 46)
+            .set_label_area_size(LabelAreaPosition::Bottom, 30)
             .build_cartesian_2d(-0.2..QUANTILES.len() as f64 - 0.8, (low..high).log_scale())?;
         let mut mesh = chart.configure_mesh();
         mesh.disable_x_mesh()

@@ -1,0 +1,105 @@
+//! What the harness itself costs per operation: a run on a map that does nothing but hand out the right answer.
+//!
+//! `cargo run --release -p leafpress-lab --example harness_overhead`
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use leafpress::Error;
+use leafpress_lab::corpus::{Corpus, Cut, Source};
+use leafpress_lab::keys::KeyBytes;
+use leafpress_lab::store::Store;
+use leafpress_lab::{EvalConfig, LabError, RunSpec, Workload, run};
+
+/// Says what a map would say that was loaded and never written. A read copies the value, as any map's must.
+struct Echo {
+    corpus: Arc<Corpus>,
+    keys: KeyBytes,
+    loaded: AtomicBool,
+}
+
+impl Store for Echo {
+    fn put(&self, _: &[u8], _: &[u8]) -> Result<bool, Error> {
+        Ok(!self.loaded.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+        let Some(id) = self.keys.decode(key) else {
+            return Ok(false);
+        };
+        value.clear();
+        value.extend_from_slice(self.corpus.get(id % self.corpus.count()));
+        Ok(true)
+    }
+
+    fn remove(&self, _: &[u8]) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    fn scan(&self, _: &[u8], _: usize, _: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn len(&self) -> usize {
+        0
+    }
+
+    fn settle(&self) {
+        self.loaded.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+fn main() -> Result<(), LabError> {
+    println!(
+        "{:>10} {:>10} {:>10} {:>8} {:>10} {:>10}",
+        "workload", "keys", "latency", "ns/op", "p50 ns", "p99 ns"
+    );
+    let corpus = Arc::new(Corpus::load(&Source::Synthetic(0.5), Cut::Fixed(128), false, 1)?);
+    for keys in [50_000, 1_000_000] {
+        for workload in [Workload::ReadOnly, Workload::WriteOnly] {
+            for (name, measure_latency, samples) in [("every op", true, 0), ("4096", true, 4096), ("off", false, 0)] {
+                let base = EvalConfig {
+                    keys,
+                    measure_latency,
+                    seconds: 1.0,
+                    latency_samples_per_thread: samples,
+                    ..EvalConfig::default()
+                };
+                let spec = RunSpec {
+                    run: "overhead".into(),
+                    codec: "none".into(),
+                    workload,
+                    threads: 1,
+                    landing_bytes: 512,
+                    background: false,
+                    base,
+                };
+                let make = || -> Result<Box<dyn Store>, LabError> {
+                    let loaded = AtomicBool::new(false);
+                    Ok(Box::new(Echo {
+                        corpus: Arc::clone(&corpus),
+                        keys: KeyBytes::new(8),
+                        loaded,
+                    }))
+                };
+                let result = run::run_store(
+                    &spec,
+                    Arc::clone(&corpus),
+                    &make,
+                    &AtomicBool::new(false),
+                    &mut |_, _| {},
+                )?;
+                let latency = result.read_latency.as_ref().or(result.write_latency.as_ref());
+                let ns = |figure: Option<u64>| figure.map_or_else(|| "NA".into(), |ns| ns.to_string());
+                println!(
+                    "{:>10} {keys:>10} {name:>10} {:>8.1} {:>10} {:>10}",
+                    workload.name(),
+                    1e9 / result.qps(),
+                    ns(latency.map(|l| l.p50_ns)),
+                    ns(latency.map(|l| l.p99_ns)),
+                );
+            }
+        }
+    }
+    Ok(())
+}
