@@ -39,7 +39,7 @@ const POLL: Duration = Duration::from_millis(50);
 pub(crate) enum Request {
     /// A run of an evaluation; the answer is a [`RunResult`](crate::result::RunResult).
     Run(Box<RunSpec>),
-    /// A round of the comparison; the answer is a [`crate::peers::Sample`].
+    /// A round of the comparison; the answer is a [`RunResult`](crate::result::RunResult) too.
     #[cfg(feature = "peers")]
     Peer(Box<crate::peers::PeerSpec>),
 }

@@ -33,6 +33,8 @@ pub struct RunResult {
     pub scan_latency: Option<Latency>,
     /// CPU and memory of the run's process, unless it was told not to collect them.
     pub resources: Option<Resources>,
+    /// Keys that were loaded.
+    pub keys: u64,
     /// Seconds it took to load the key space on all threads.
     pub load_seconds: f64,
     /// Memory after the load and after background work that was due.

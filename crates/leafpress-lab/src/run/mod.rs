@@ -175,6 +175,7 @@ pub fn run_store(
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
         }),
+        keys: base.keys,
         load_seconds,
         loaded,
         ended,
