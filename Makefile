@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check unit examples bench fuzz miri tsan clean
+.PHONY: help setup build demo test check unit examples bench instructions shuttle miri tsan fuzz clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -19,7 +19,6 @@ DEMO_OUT ?= leafpress-results/demo
 FUZZ_SECONDS ?= 60
 
 NIGHTLY ?= nightly
-HOST = $$(rustc -vV | sed -n 's/^host: //p')
 LEAFPRESS = target/release/leafpress
 
 help: ## list the targets
@@ -37,7 +36,7 @@ demo: build ## load real records into the compressed tree, measure, print the ta
 		--keys $(DEMO_KEYS) --seconds $(DEMO_SECONDS) --out $(DEMO_OUT)
 	@echo "The charts are in $(DEMO_OUT)/report.html: open it in a browser."
 
-test: check unit examples miri tsan fuzz ## everything CI runs
+test: check unit examples shuttle miri tsan fuzz ## everything CI runs
 	@echo "==> all checks passed"
 
 check: ## formatting, clippy and the documentation, warnings are errors
@@ -56,13 +55,20 @@ examples: ## build and run every example of the library
 	done
 
 bench: ## benchmarks of the library
-	cargo bench -p leafpress
+	cargo bench -p leafpress --bench tree
+	@scripts/bench-instructions
+
+instructions: ## instructions per operation, counted by callgrind
+	@scripts/bench-instructions
 
 miri: ## the node code under Miri (nightly)
 	@scripts/sanitize miri
 
 tsan: ## the concurrent tests under ThreadSanitizer (nightly)
 	@scripts/sanitize tsan
+
+shuttle: ## interleavings of a few threads, chosen by a model checker
+	@scripts/sanitize shuttle
 
 fuzz: ## every fuzz target, FUZZ_SECONDS=60 for all together
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz
