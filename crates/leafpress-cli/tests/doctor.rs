@@ -339,3 +339,23 @@ fn a_directory_that_is_not_there_is_bad_input() {
         &["--dir", "/no/such/directory", "not a directory"],
     );
 }
+
+/// The line of libqpl when `LEAFPRESS_QPL` is `path`.
+fn qpl_line(path: &Path) -> Value {
+    let output = leafpress()
+        .env("LEAFPRESS_QPL", path)
+        .args(["doctor", "--json"])
+        .output()
+        .expect("leafpress starts");
+    let findings: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    finding(&findings, "libqpl").clone()
+}
+
+#[test]
+fn a_wrong_qpl_is_told_from_an_absent_one() {
+    let absent = qpl_line(Path::new("/no/such/libqpl.so"));
+    assert_eq!(absent["status"], "missing", "{absent}");
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let wrong = qpl_line(file.path());
+    assert_eq!(wrong["status"], "not_usable", "{wrong}");
+}

@@ -3,6 +3,8 @@
 mod measure;
 mod self_test;
 
+use std::collections::HashMap;
+
 use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use leafpress::codec::{Engine, EngineOptions};
@@ -14,26 +16,6 @@ use self::measure::Speed;
 use crate::failure::Failure;
 use crate::output;
 
-/// Settings worth a line; any other level can be asked for with `--codecs`.
-const SHOWN: [&str; 17] = [
-    "none",
-    "lz4",
-    "lz4:fast=8",
-    "zstd:-1",
-    "zstd:1",
-    "zstd:3",
-    "zstd:9",
-    "deflate:1",
-    "deflate:6",
-    "zlib:1",
-    "zlib:6",
-    "qpl:software:fixed",
-    "qpl:software:dynamic",
-    "qpl:hardware:fixed",
-    "qpl:hardware:dynamic",
-    "qpl:auto:fixed",
-    "qpl:auto:dynamic",
-];
 /// Size of the dictionary that the last column is measured with, in bytes.
 const DICTIONARY_BYTES: usize = 16 << 10;
 
@@ -68,6 +50,9 @@ struct Line {
     /// What does the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     engine: Option<&'static str>,
+    /// The library behind it and its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    library: Option<String>,
     /// `ok`, or what went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     self_test: Option<String>,
@@ -91,7 +76,11 @@ pub fn run(args: &CodecsArgs) -> Result<(), Failure> {
         .map_err(|e| Failure::bad_input(format!("--{e}")))?;
     let frames: Vec<&[u8]> = (0..corpus.count()).map(|i| corpus.get(i)).collect();
 
-    let lines: Vec<Line> = codecs.iter().map(|codec| examine(*codec, &frames)).collect();
+    let library = Codec::list()
+        .into_iter()
+        .map(|known| (known.codec.family(), known.library))
+        .collect();
+    let lines: Vec<Line> = codecs.iter().map(|codec| examine(*codec, &library, &frames)).collect();
     let text = if args.json {
         serde_json::to_string_pretty(&lines).map_err(|e| Failure::failed(e.to_string()))? + "\n"
     } else {
@@ -110,7 +99,7 @@ pub fn run(args: &CodecsArgs) -> Result<(), Failure> {
 fn chosen(args: &CodecsArgs) -> Result<Vec<Codec>, Failure> {
     let words = match &args.codecs {
         Some(words) => crate::eval::words::list(words),
-        None => SHOWN.map(String::from).to_vec(),
+        None => return Ok(Codec::list().iter().map(|availability| availability.codec).collect()),
     };
     if words.is_empty() {
         return Err(Failure::bad_input("--codecs: the list is empty"));
@@ -121,12 +110,13 @@ fn chosen(args: &CodecsArgs) -> Result<Vec<Codec>, Failure> {
         .collect()
 }
 
-fn examine(codec: Codec, frames: &[&[u8]]) -> Line {
+fn examine(codec: Codec, library: &HashMap<&str, Option<String>>, frames: &[&[u8]]) -> Line {
     let mut line = Line {
         codec: codec.to_string(),
         available: false,
         reason: None,
         engine: None,
+        library: library.get(codec.family()).cloned().flatten(),
         self_test: None,
         speed: None,
         dictionary_ratio: None,
@@ -181,6 +171,7 @@ fn table(lines: &[Line], args: &CodecsArgs, frames: usize) -> String {
     table.set_header([
         "codec",
         "engine",
+        "library",
         "self-test",
         "compress MB/s",
         "decompress MB/s",
@@ -195,6 +186,7 @@ fn table(lines: &[Line], args: &CodecsArgs, frames: usize) -> String {
         table.add_row([
             line.codec.clone(),
             line.engine.unwrap_or("-").to_owned(),
+            line.library.clone().unwrap_or_else(|| "-".into()),
             line.self_test.clone().unwrap_or_else(|| "-".into()),
             number(speed.map(|s| s.compress_mb_per_s), 0),
             number(speed.map(|s| s.decompress_mb_per_s), 0),
@@ -206,7 +198,7 @@ fn table(lines: &[Line], args: &CodecsArgs, frames: usize) -> String {
                 .unwrap_or_default(),
         ]);
     }
-    for column in 3..7 {
+    for column in 4..8 {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
