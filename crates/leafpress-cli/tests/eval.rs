@@ -127,11 +127,12 @@ fn lists_sweep_and_figures_add_up() {
             n("qps_per_cpu_core") * n("cpu_cores") / n("qps"),
             1.0,
         );
-        assert_eq!(
-            n("bg_enqueue_attempts"),
-            n("bg_enqueued") + n("bg_enqueue_duplicates") + n("bg_queue_full"),
-            "every offer has one outcome"
-        );
+        for column in ["bg_threads", "bg_passes", "bg_enqueued", "bg_queue_pops"] {
+            assert_eq!(
+                row[column], "NA",
+                "{column} has no meaning without background compaction"
+            );
+        }
         let reads = row["workload"] != "write_only";
         let writes = row["workload"] != "read_only";
         for (kind, done) in [("read", reads), ("write", writes)] {
@@ -225,6 +226,13 @@ fn variables_of_the_evaluation_set_the_run() {
         ] {
             assert_eq!(row[column], "NA", "{column} was not to be measured");
         }
+    }
+    for row in &rows {
+        let n = |column: &str| number(row, column);
+        let offers = [n("bg_enqueued"), n("bg_enqueue_duplicates"), n("bg_queue_full")];
+        let sum = offers.iter().copied().sum::<Option<f64>>();
+        assert_eq!(n("bg_enqueue_attempts"), sum, "every offer has one outcome: {row:?}");
+        assert_eq!(sum.is_some(), row["bg_compaction"] == "1");
     }
     let on: Vec<_> = rows.iter().filter(|row| row["bg_compaction"] == "1").collect();
     assert_eq!(on.len(), 2);

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 /// Arguments of `leafpress eval`. A list is separated by commas or spaces, and the run is the cross product of all lists.
 #[derive(Debug, Default, Args)]
 #[command(
+    args_override_self = true,
     after_help = "The variables of the ZipCache evaluation (THREADS_LIST, BTREE_*, RUN_IAA, ...) set the same things; flags win. \
                         See docs/evaluation.md."
 )]

@@ -92,8 +92,9 @@ impl Reporter {
 
 fn finished(index: usize, total: usize, row: &Row) -> String {
     let (spec, result) = (&row.spec, &row.result);
+    let width = total.to_string().len();
     let mut line = format!(
-        "[{}/{total}] {:<16} {:<15} {:>2} threads  {:>8.3} Mops/s",
+        "[{:>width$}/{total}] {:<18} {:<14} {:>2} threads  {:>8.3} Mops/s",
         index + 1,
         spec.codec,
         spec.workload,

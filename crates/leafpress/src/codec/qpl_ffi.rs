@@ -126,7 +126,11 @@ fn open() -> Result<Library, String> {
     if let Some(path) = std::env::var_os(PATH_VARIABLE).filter(|p| !p.is_empty()) {
         let path = PathBuf::from(path);
         // SAFETY: QPL's initialisers look at the CPU and the devices only.
-        return unsafe { Library::new(&path) }.map_err(|e| format!("{PATH_VARIABLE} cannot be loaded: {e}"));
+        return unsafe { Library::new(&path) }.map_err(|e| {
+            // The loader's own words, which name the file at fault, are in the error's source.
+            let reason = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
+            format!("{PATH_VARIABLE}={} cannot be loaded: {reason}", path.display())
+        });
     }
     for name in NAMES {
         // SAFETY: as above.
