@@ -30,6 +30,7 @@ fn changed<'b>(change: Change<'b>) -> Option<RecordValue<'b>> {
     match change {
         Change::Put(value) => Some(RecordValue::Inline(value)),
         Change::PutLarge(large) => Some(RecordValue::Large(large)),
+        Change::Pressed { block, raw_len } => Some(RecordValue::Pressed { block, raw_len }),
         Change::Remove => None,
     }
 }
@@ -58,15 +59,23 @@ impl<'b> Compaction<'_, '_, 'b> {
             let records = self.merge_all(leaf, &sections, changes)?;
             return self.press.press_all(records, growth);
         }
+        let single = leaf.has(SINGLE) && self.press.settings.single();
+        let unpressed;
+        let changes = if single {
+            changes
+        } else {
+            unpressed = self.unpress(leaf, changes)?;
+            &unpressed
+        };
         if leaf.has(HASHED) {
             return self.run_hashed(leaf, &sections, form, changes);
         }
-        let draft = if leaf.has(SINGLE) && self.press.settings.frame_bytes <= 1 {
+        let mut draft = if single {
             self.draft_single(leaf, &sections, form, changes)?
         } else {
             self.draft_ordered(leaf, &sections, form, changes)?
         };
-        self.press.finish(&draft, growth)
+        self.press.finish(&mut draft, growth)
     }
 
     fn growth(&self, leaf: &Leaf, sections: &Sections, changes: &[Entry<'b>]) -> Growth {
@@ -86,15 +95,26 @@ impl<'b> Compaction<'_, '_, 'b> {
         let after_end = if leaf.has(FINGERPRINTS) {
             // The last frame's keys are not at hand: its first key stands for them.
             first.key > leaf.first_key(sections, leaf.frames() - 1).as_slice()
-                && changes
-                    .iter()
-                    .all(|entry| matches!(entry.change, Change::Put(_) | Change::PutLarge(_)))
+                && changes.iter().all(|entry| !matches!(entry.change, Change::Remove))
         } else {
             let mut end = Vec::new();
             leaf.packed_key(sections, leaf.count() - 1, &mut end);
             first.key > end.as_slice()
         };
         if after_end { Growth::AtEnd } else { Growth::Within }
+    }
+
+    /// `changes` with pressed values decoded, for frames that hold more than one.
+    fn unpress(&mut self, leaf: &'b Leaf, changes: &[Entry<'b>]) -> Result<Vec<Entry<'b>>, Error> {
+        let mut unpressed = changes.to_vec();
+        for entry in &mut unpressed {
+            if let Change::Pressed { block, raw_len } = entry.change {
+                let mut decoder = Decoder::new(self.press.engine, self.scratch);
+                let value = leaf.decode_block(block, raw_len, raw_len, &mut decoder)?;
+                entry.change = Change::Put(keep(self.press.arena, value)?);
+            }
+        }
+        Ok(unpressed)
     }
 
     /// Every record of the leaf with the changes applied, in key order.
@@ -111,7 +131,8 @@ impl<'b> Compaction<'_, '_, 'b> {
         if leaf.has(HASHED) {
             records.sort_unstable_by(|a, b| a.key.cmp(b.key));
         }
-        Ok(self.merge(records, changes))
+        let changes = self.unpress(leaf, changes)?;
+        Ok(self.merge(records, &changes))
     }
 
     fn read_frame(
@@ -170,12 +191,12 @@ impl<'b> Compaction<'_, '_, 'b> {
         let mut draft = Draft::new(form);
         let mut kept = 0;
         let mut gone_bytes = 0;
+        let mut same_keys = true;
         for entry in changes {
             let (at, found) = self.slot_of(leaf, sections, entry.key);
-            for slot in kept..at {
-                draft.keep_frame(*leaf, slot);
-            }
+            draft.keep(*leaf, kept, at);
             kept = at;
+            same_keys &= found && !matches!(entry.change, Change::Remove);
             if found {
                 gone_bytes += entry.key.len() + leaf.lens(sections).get(at) as usize;
                 if let Some(large) = leaf.large(sections, at) {
@@ -189,9 +210,8 @@ impl<'b> Compaction<'_, '_, 'b> {
                 self.press.press_tail(&mut draft, from)?;
             }
         }
-        for slot in kept..leaf.count() {
-            draft.keep_frame(*leaf, slot);
-        }
+        draft.keep(*leaf, kept, leaf.count());
+        draft.same_keys = same_keys.then_some(*leaf);
         draft.inline_bytes += leaf.header().inline_bytes as usize - gone_bytes;
         Ok(draft)
     }
@@ -224,13 +244,13 @@ impl<'b> Compaction<'_, '_, 'b> {
         let mut draft = Draft::new(form);
         let mut inline_bytes = leaf.header().inline_bytes as usize;
         let small = self.press.settings.frame_bytes / 2;
+        // Separators follow from where frames are cut; packed keys do not.
+        let mut same_keys = !leaf.has(FINGERPRINTS);
         let mut at = 0;
         let mut changes = changes;
         while let Some(entry) = changes.first() {
             let frame = leaf.frame_for(sections, entry.key);
-            for kept in at..frame {
-                draft.keep_frame(*leaf, kept);
-            }
+            draft.keep(*leaf, at, frame);
             at = frame;
             let from = draft.records.len();
             // A frame that shrank takes its neighbour in, so that frames do not wither away.
@@ -243,7 +263,9 @@ impl<'b> Compaction<'_, '_, 'b> {
                 let mut records = Vec::new();
                 self.read_frame(leaf, sections, at, &mut records)?;
                 inline_bytes -= records.iter().map(Record::inline_bytes).sum::<usize>();
+                let before = records.len();
                 let merged = self.merge(records, here);
+                same_keys &= merged.len() == before && here.iter().all(|entry| !matches!(entry.change, Change::Remove));
                 draft.records.extend(merged);
                 at += 1;
                 let run: usize = draft.records[from..].iter().map(Record::inline_bytes).sum();
@@ -253,9 +275,8 @@ impl<'b> Compaction<'_, '_, 'b> {
             }
             self.press.press_tail(&mut draft, from)?;
         }
-        for kept in at..leaf.frames() {
-            draft.keep_frame(*leaf, kept);
-        }
+        draft.keep(*leaf, at, leaf.frames());
+        draft.same_keys = same_keys.then_some(*leaf);
         draft.inline_bytes += inline_bytes;
         Ok(draft)
     }
@@ -278,7 +299,7 @@ impl<'b> Compaction<'_, '_, 'b> {
                 .filter(|entry| sub_page(super::hash(entry.key), pages) == page)
                 .collect();
             if here.is_empty() {
-                draft.keep_frame(*leaf, page);
+                draft.keep(*leaf, page, page + 1);
                 continue;
             }
             let mut records = Vec::new();
@@ -289,9 +310,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         }
         draft.inline_bytes += inline_bytes;
         if draft.inline_bytes <= self.press.settings.leaf_bytes {
-            let inline_bytes = draft.inline_bytes;
-            let frames = 0..pages;
-            let leaf = self.press.write(&draft, &frames, inline_bytes)?;
+            let leaf = self.press.write(&draft, &draft.parts, draft.inline_bytes)?;
             return Ok(Pressed {
                 leaves: vec![leaf],
                 separators: Vec::new(),

@@ -14,7 +14,7 @@ use super::landing::{Change, Entry, Landing, newest_by_key};
 use super::large::{Large, MAX_INLINE_VALUE_BYTES};
 use super::leaf::{Decoder, Leaf, Value};
 use super::memory::Memory;
-use super::press::{Press, Pressed, Settings};
+use super::press::{Press, Pressed, Settings, press_block};
 use super::shard::{Shard, Splice};
 use super::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, ShardBy, hash};
 use crate::codec::Engine;
@@ -63,6 +63,20 @@ impl Drop for Locked {
 /// One in so many reads of a thread is counted for its leaf's temperature.
 const READ_SAMPLE: u64 = 64;
 
+/// Asks for a node's first two cache lines while other work goes on.
+#[inline(always)]
+fn prefetch(node: *mut u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch reads nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(node.cast::<i8>());
+        _mm_prefetch::<_MM_HINT_T0>(node.wrapping_add(64).cast::<i8>());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = node;
+}
+
 impl Core {
     #[inline]
     pub(crate) fn shard(&self, key: &[u8], hash: u64) -> &Shard {
@@ -100,6 +114,15 @@ impl Core {
                 return match change {
                     Change::Put(value) => read(Read::Bytes(value)).map(Some),
                     Change::PutLarge(large) => read(Read::Large(large, &*self.engine)).map(Some),
+                    Change::Pressed { block, raw_len } => {
+                        let mut tools = context.take_tools();
+                        let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
+                        let result = leaf
+                            .decode_block(block, raw_len, raw_len, &mut decoder)
+                            .and_then(|value| read(Read::Bytes(value)));
+                        context.return_tools(tools);
+                        result.map(Some)
+                    }
                     Change::Remove => Ok(None),
                 };
             }
@@ -209,8 +232,19 @@ impl Core {
     ) -> Result<(bool, bool), Error> {
         let hash = hash(key);
         let shard = self.shard(key, hash);
-        loop {
+        let mut block = std::mem::take(&mut tools.block);
+        let result = loop {
             let (leaf, parent) = shard.descend(key, guard);
+            prefetch(leaf.as_ptr());
+            // Pressed before the lock is taken; with a dictionary that is most likely the leaf's.
+            let pressed = match change {
+                Change::Put(value) if self.settings.single() => self.press_value(leaf, value, &mut block),
+                change => Ok(change),
+            };
+            let change = match pressed {
+                Ok(change) => change,
+                Err(error) => break Err(error),
+            };
             leaf.header().lock.lock();
             let locked = Locked(leaf);
             if leaf.header().obsolete.load(Ordering::Relaxed) {
@@ -222,11 +256,33 @@ impl Core {
                 context,
                 guard,
             };
-            let outcome = work.write_locked(&locked, parent, key, hash, change, condition, tools)?;
-            if let Outcome::Done { present, applied } = outcome {
-                return Ok((present, applied));
+            match work.write_locked(&locked, parent, key, hash, change, condition, tools) {
+                Ok(Outcome::Done { present, applied }) => break Ok((present, applied)),
+                Ok(Outcome::Restart) => {}
+                Err(error) => break Err(error),
             }
+        };
+        tools.block = block;
+        result
+    }
+
+    /// A value as a one-record frame of `leaf`.
+    fn press_value<'v>(&self, leaf: Leaf, value: &[u8], block: &'v mut Vec<u8>) -> Result<Change<'v>, Error> {
+        let likely = self.dictionaries.current();
+        block.clear();
+        press_block(value, &*self.engine, likely, block)?;
+        let dictionary = leaf.dictionary();
+        if !std::ptr::eq(
+            dictionary.map_or(std::ptr::null(), std::ptr::from_ref),
+            likely.map_or(std::ptr::null(), std::ptr::from_ref),
+        ) {
+            block.clear();
+            press_block(value, &*self.engine, dictionary, block)?;
         }
+        Ok(Change::Pressed {
+            block,
+            raw_len: value.len(),
+        })
     }
 
     /// A presser of drafts into this tree's leaves.
@@ -315,7 +371,7 @@ impl Work<'_> {
             }
         } else {
             self.context.count(Count::FgLandingFull);
-            if !self.thin_landing(leaf, key, hash, change)? {
+            if !self.thin_landing(leaf, key, change)? {
                 self.context.count(Count::FgSyncCompactions);
                 match self.compact_locked(locked, parent, key, Some(Entry { key, change }), tools) {
                     Ok(true) => {}
@@ -350,13 +406,17 @@ impl Work<'_> {
             // SAFETY: the caller holds the leaf's lock.
             return Ok(unsafe { landing.append(key, hash, change) });
         }
-        if Landing::entry_bytes(key, &change) > self.core.landing_bytes {
+        let bytes = Landing::entry_bytes(key, &change);
+        if bytes > self.core.landing_bytes {
             return Ok(false);
         }
         // SAFETY: the memory outlives every node; nobody else sees the buffer before it is stored.
         unsafe {
-            let landing = Landing::new(self.core.landing_bytes, &self.core.memory)?;
-            landing.append(key, hash, change);
+            let landing = Landing::new(self.core.landing_bytes, bytes, &self.core.memory)?;
+            if !landing.append(key, hash, change) {
+                Memory::free(landing.node());
+                return Ok(false);
+            }
             leaf.header().landing.store(landing.as_ptr(), Ordering::Release);
         }
         Ok(true)
@@ -364,7 +424,7 @@ impl Work<'_> {
 
     /// Makes room in a landing buffer that is full of superseded entries, and appends the change; false when that would not
     /// free half of it.
-    fn thin_landing(&self, leaf: Leaf, key: &[u8], hash: u64, change: Change<'_>) -> Result<bool, Error> {
+    fn thin_landing(&self, leaf: Leaf, key: &[u8], change: Change<'_>) -> Result<bool, Error> {
         let Some(old) = leaf.landing_locked() else {
             return Ok(false);
         };
@@ -384,11 +444,14 @@ impl Work<'_> {
         // SAFETY: the memory outlives every node; nobody else sees the new buffer before it is stored; the old one, and the
         // large values only it points to, are retired after that.
         unsafe {
-            let new = Landing::new(self.core.landing_bytes, &self.core.memory)?;
-            for entry in &entries {
-                new.append(entry.key, super::hash(entry.key), entry.change);
+            let new = Landing::new(self.core.landing_bytes, bytes / entries.len(), &self.core.memory)?;
+            let fits = entries
+                .iter()
+                .all(|entry| new.append(entry.key, super::hash(entry.key), entry.change));
+            if !fits {
+                Memory::free(new.node());
+                return Ok(false);
             }
-            debug_assert!(entries.iter().any(|entry| entry.key == key) && hash == super::hash(key));
             leaf.header().landing.store(new.as_ptr(), Ordering::Release);
             Memory::retire(old.node(), self.guard);
             for entry in dead {

@@ -15,14 +15,16 @@ use super::core::Core;
 use super::leaf::{Decoder, Leaf};
 use super::options::DictionaryChoice;
 use super::sync::{AtomicPtr, Mutex};
-use crate::codec::{Dictionary, Scratch};
+use crate::codec::{Codec, Dictionary, Scratch};
 
 /// Leaves a tree has when a dictionary is first trained; again at every fourfold.
 pub(crate) const FIRST_TRAINING_LEAVES: usize = 16;
 /// User bytes of the tree for each byte of the dictionary.
 const USER_BYTES_PER_DICTIONARY_BYTE: u64 = 128;
 const SMALLEST_BYTES: u64 = 4 << 10;
-const LARGEST_BYTES: u64 = 64 << 10;
+const LARGEST_BYTES: u64 = 32 << 10;
+/// LZ4 looks its dictionary up in tables that should stay in the first-level cache beside it.
+const LARGEST_LZ4_BYTES: u64 = 16 << 10;
 /// Samples for each byte of the dictionary: what is beyond helps little and takes its time.
 const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
 /// One sample in so many is kept from the training to judge the result by.
@@ -115,7 +117,11 @@ impl Core {
         let _training = self.dictionaries.training.lock();
         let user_bytes = self.user_bytes();
         let max_bytes = self.dictionaries.max_bytes.unwrap_or_else(|| {
-            (user_bytes / USER_BYTES_PER_DICTIONARY_BYTE).clamp(SMALLEST_BYTES, LARGEST_BYTES) as usize
+            let largest = match self.engine.codec() {
+                Codec::Lz4 { .. } => LARGEST_LZ4_BYTES,
+                _ => LARGEST_BYTES,
+            };
+            (user_bytes / USER_BYTES_PER_DICTIONARY_BYTE).clamp(SMALLEST_BYTES, largest) as usize
         });
         let samples = self.samples(max_bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)?;
         let parts = |held_out: bool| {

@@ -5,10 +5,15 @@
 //! read ever changes. The newest entry of a key is the one that counts.
 //!
 //! ```text
-//! header | entry 0 | entry 1 | ...free...              | index 1 | index 0 |
-//!          kind u8, key length u16, value length u16,    16 bits of the key's hash,
-//!          key, value (or the large value's address)     16 bits of the entry's offset
+//! header | index: a word an entry              | entries, oldest first
+//!          16 bits of the key's hash,            kind u8, key length u16, stored length u16, key, what is stored:
+//!          16 bits of the entry's offset         the value, its pressed block behind its raw length, or its address
 //! ```
+//! The index stands in the header's cache line, so that a key that did not land is refused with one line read. It has room for
+//! as many entries of the first one's size as the buffer holds, and a few more; entries that turn out smaller may fill it early.
+//!
+//! Where every record is a frame of its own, values are pressed before they land: the buffer holds more of them, and compaction
+//! has only to copy the blocks.
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
@@ -23,12 +28,18 @@ pub(crate) const MAX_LANDING_BYTES: usize = 16 << 10;
 
 const ENTRY_HEADER_BYTES: usize = 5;
 const INDEX_BYTES: usize = 4;
+const RAW_LEN_BYTES: usize = 2;
+/// Entries beyond those of the first one's size that the index has room for.
+const SPARE_SLOTS: usize = 2;
 const POINTER_BYTES: usize = size_of::<*mut u8>();
 
 #[repr(C)]
 struct Header {
     node: NodeHeader,
-    capacity: u32,
+    /// Bytes for the index and the entries.
+    capacity: u16,
+    /// Entries the index has room for.
+    slots: u16,
     /// Count of entries in the upper half, bytes of entries in the lower.
     published: AtomicU32,
 }
@@ -38,6 +49,11 @@ struct Header {
 pub(crate) enum Change<'a> {
     Put(&'a [u8]),
     PutLarge(Large),
+    /// A value pressed with its leaf's dictionary; raw when the block is as long as the value.
+    Pressed {
+        block: &'a [u8],
+        raw_len: usize,
+    },
     Remove,
 }
 
@@ -46,6 +62,7 @@ impl Change<'_> {
         match self {
             Change::Put(value) => value.len(),
             Change::PutLarge(_) => POINTER_BYTES,
+            Change::Pressed { block, .. } => RAW_LEN_BYTES + block.len(),
             Change::Remove => 0,
         }
     }
@@ -59,6 +76,7 @@ impl Change<'_> {
             Change::Put(value) => Some(value.len()),
             // SAFETY: as the caller promises.
             Change::PutLarge(large) => Some(unsafe { large.raw_len() }),
+            Change::Pressed { raw_len, .. } => Some(*raw_len),
             Change::Remove => None,
         }
     }
@@ -76,19 +94,19 @@ pub(crate) struct Entry<'a> {
 pub(crate) struct Landing(NonNull<u8>);
 
 impl Landing {
-    /// An empty buffer of `capacity` bytes for entries and their index.
+    /// An empty buffer of `capacity` bytes for entries like the first, of `first_bytes`, and their index.
     ///
     /// # Safety
     /// `memory` outlives the buffer.
-    pub(crate) unsafe fn new(capacity: usize, memory: &Memory) -> Result<Self, Error> {
+    pub(crate) unsafe fn new(capacity: usize, first_bytes: usize, memory: &Memory) -> Result<Self, Error> {
         debug_assert!(capacity <= MAX_LANDING_BYTES);
-        // The index is read and written as aligned words from the end.
-        let capacity = capacity.next_multiple_of(INDEX_BYTES);
+        let slots = (capacity / first_bytes + SPARE_SLOTS).min(capacity / INDEX_BYTES);
         // SAFETY: the caller keeps `memory` alive; the header is written into the room asked for.
         unsafe {
             let node = memory.allocate(size_of::<Header>() + capacity, Kind::Landing)?;
             let header = node.cast::<Header>().as_ptr();
-            (&raw mut (*header).capacity).write(capacity as u32);
+            (&raw mut (*header).capacity).write(capacity as u16);
+            (&raw mut (*header).slots).write(slots as u16);
             (&raw mut (*header).published).write(AtomicU32::new(0));
             Ok(Self(node))
         }
@@ -114,8 +132,12 @@ impl Landing {
     }
 
     fn data(&self) -> *mut u8 {
-        // SAFETY: the entries follow the header in the same allocation.
-        unsafe { self.0.as_ptr().add(size_of::<Header>()) }
+        // SAFETY: the index and the entries follow the header in the same allocation.
+        unsafe { self.0.as_ptr().add(size_of::<Header>() + self.slots() * INDEX_BYTES) }
+    }
+
+    fn slots(&self) -> usize {
+        self.header().slots as usize
     }
 
     /// Entries and bytes published so far.
@@ -132,10 +154,9 @@ impl Landing {
         self.header().capacity as usize
     }
 
-    /// Bytes taken by the entries and their index.
+    /// Bytes taken by the entries and the index.
     pub(crate) fn used(&self) -> usize {
-        let (count, bytes) = self.published();
-        bytes + count * INDEX_BYTES
+        self.published().1 + self.slots() * INDEX_BYTES
     }
 
     /// Bytes an entry takes, its index included.
@@ -144,8 +165,8 @@ impl Landing {
     }
 
     fn index_at(&self, index: usize) -> *mut u32 {
-        // SAFETY: `index` is below a count whose index words fit in the capacity.
-        unsafe { self.data().add(self.capacity() - (index + 1) * INDEX_BYTES).cast() }
+        // SAFETY: `index` is below the number of slots; the header's length is a multiple of four.
+        unsafe { self.0.as_ptr().add(size_of::<Header>()).cast::<u32>().add(index) }
     }
 
     /// Appends an entry; false when there is no room for it.
@@ -154,31 +175,38 @@ impl Landing {
     /// The caller holds the leaf's lock.
     pub(crate) unsafe fn append(&self, key: &[u8], hash: u64, change: Change<'_>) -> bool {
         let (count, bytes) = self.published();
-        if bytes + count * INDEX_BYTES + Self::entry_bytes(key, &change) > self.capacity() {
+        let stored = change.stored_bytes();
+        let after = bytes + ENTRY_HEADER_BYTES + key.len() + stored;
+        if count == self.slots() || after + self.slots() * INDEX_BYTES > self.capacity() {
             return false;
         }
-        let (kind, value_len) = match change {
-            Change::Put(value) => (0u8, value.len()),
-            Change::PutLarge(_) => (1, POINTER_BYTES),
-            Change::Remove => (2, 0),
+        let kind = match change {
+            Change::Put(_) => 0u8,
+            Change::PutLarge(_) => 1,
+            Change::Remove => 2,
+            Change::Pressed { .. } => 3,
         };
         // SAFETY: there is room behind the published part, which only the lock's holder writes and no reader looks at.
         unsafe {
             let mut at = self.data().add(bytes);
             at.write(kind);
             at.add(1).cast::<u16>().write_unaligned(key.len() as u16);
-            at.add(3).cast::<u16>().write_unaligned(value_len as u16);
+            at.add(3).cast::<u16>().write_unaligned(stored as u16);
             at = at.add(ENTRY_HEADER_BYTES);
             at.copy_from_nonoverlapping(key.as_ptr(), key.len());
             at = at.add(key.len());
             match change {
                 Change::Put(value) => at.copy_from_nonoverlapping(value.as_ptr(), value.len()),
                 Change::PutLarge(large) => at.cast::<*mut u8>().write_unaligned(large.as_ptr()),
+                Change::Pressed { block, raw_len } => {
+                    at.cast::<u16>().write_unaligned(raw_len as u16);
+                    at.add(RAW_LEN_BYTES)
+                        .copy_from_nonoverlapping(block.as_ptr(), block.len());
+                }
                 Change::Remove => {}
             }
             self.index_at(count).write(((hash >> 48) as u32) << 16 | bytes as u32);
         }
-        let after = bytes + ENTRY_HEADER_BYTES + key.len() + value_len;
         self.header()
             .published
             .store(((count + 1) as u32) << 16 | after as u32, Ordering::Release);
@@ -215,15 +243,19 @@ impl Landing {
             let mut at = self.data().add(offset);
             let kind = at.read();
             let key_len = at.add(1).cast::<u16>().read_unaligned() as usize;
-            let value_len = at.add(3).cast::<u16>().read_unaligned() as usize;
+            let stored = at.add(3).cast::<u16>().read_unaligned() as usize;
             at = at.add(ENTRY_HEADER_BYTES);
             let key = std::slice::from_raw_parts(at, key_len);
             at = at.add(key_len);
             let change = match kind {
-                0 => Change::Put(std::slice::from_raw_parts(at, value_len)),
+                0 => Change::Put(std::slice::from_raw_parts(at, stored)),
                 1 => match Large::from_ptr(at.cast::<*mut u8>().read_unaligned()) {
                     Some(large) => Change::PutLarge(large),
                     None => Change::Remove,
+                },
+                3 => Change::Pressed {
+                    block: std::slice::from_raw_parts(at.add(RAW_LEN_BYTES), stored - RAW_LEN_BYTES),
+                    raw_len: at.cast::<u16>().read_unaligned() as usize,
                 },
                 _ => Change::Remove,
             };

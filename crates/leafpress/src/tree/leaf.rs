@@ -352,6 +352,36 @@ impl Leaf {
         self.bytes_at(sections.separators + start, end - start)
     }
 
+    /// The separators of frames `from..to`, one behind the other.
+    pub(crate) fn separators(&self, sections: &Sections, from: usize, to: usize) -> &[u8] {
+        let end_of = |frame: usize| {
+            if frame == 0 {
+                0
+            } else {
+                self.u16_at(sections.ends, frame - 1)
+            }
+        };
+        let start = end_of(from);
+        self.bytes_at(sections.separators + start, end_of(to) - start)
+    }
+
+    /// The section of packed keys or of fingerprints.
+    pub(crate) fn key_bytes(&self, sections: &Sections) -> &[u8] {
+        self.bytes_at(sections.keys, sections.lens - sections.keys)
+    }
+
+    /// Where the block of `frame` starts in the data.
+    pub(crate) fn block_start(&self, sections: &Sections, frame: usize) -> usize {
+        self.u16_at(sections.offsets, frame)
+    }
+
+    /// The blocks of frames `from..to`, one behind the other.
+    pub(crate) fn blocks(&self, sections: &Sections, from: usize, to: usize) -> &[u8] {
+        let start = self.u16_at(sections.offsets, from);
+        let end = self.u16_at(sections.offsets, to);
+        self.bytes_at(self.header().data_at as usize + start, end - start)
+    }
+
     /// The number of the key in `slot` of a packed leaf.
     pub(crate) fn key_number(&self, sections: &Sections, slot: usize) -> u64 {
         self.keys(sections).get(slot)
@@ -384,8 +414,23 @@ impl Leaf {
         needed: usize,
         decoder: &'s mut Decoder<'_>,
     ) -> Result<&'s [u8], Error> {
-        let block = self.block(sections, frame);
-        let raw_len = self.raw_len(sections, frame);
+        self.decode_block(
+            self.block(sections, frame),
+            self.raw_len(sections, frame),
+            needed,
+            decoder,
+        )
+    }
+
+    /// At least the first `needed` raw bytes of a block pressed with this leaf's dictionary.
+    #[inline]
+    pub(crate) fn decode_block<'s>(
+        &self,
+        block: &'s [u8],
+        raw_len: usize,
+        needed: usize,
+        decoder: &'s mut Decoder<'_>,
+    ) -> Result<&'s [u8], Error> {
         if block.len() == raw_len {
             return Ok(block);
         }

@@ -24,6 +24,7 @@ mod stats;
 mod sync;
 mod validate;
 mod whole;
+mod write;
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;

@@ -3,19 +3,16 @@
 //! A [`Draft`] is the content of one leaf-to-be (or of several, when it has grown past a leaf): frames kept from a leaf as they
 //! are, and frames pressed anew. Nothing of it is published; dropping it undoes it.
 
+use std::ops::Range;
+
 use bumpalo::Bump;
 
 use super::Error;
 use super::inner::{common_prefix, separator};
 use super::large::Large;
-use super::leaf::{
-    FINGERPRINTS, HASHED, HEADER_BYTES, Header, Leaf, MAX_RECORDS, SINGLE, Sections, Shape, fingerprint, key_number,
-    sub_page, write_length,
-};
-use super::memory::{Kind, Memory};
-use super::packed::{self, SLOP_BYTES};
-use super::sync::{AtomicBool, AtomicPtr, NodeLock};
-use crate::codec::{Codec, Dictionary, Engine};
+use super::leaf::{Decoder, FINGERPRINTS, Leaf, MAX_RECORDS, sub_page, write_length};
+use super::memory::Memory;
+use crate::codec::{Codec, Dictionary, Engine, Scratch};
 
 /// The settings that records are pressed with.
 pub(crate) struct Settings {
@@ -23,6 +20,35 @@ pub(crate) struct Settings {
     pub frame_bytes: usize,
     /// Sub-pages of a hashed leaf; 0 for ordered leaves.
     pub sub_pages: usize,
+}
+
+impl Settings {
+    /// Whether every record is a frame of its own.
+    pub(crate) fn single(&self) -> bool {
+        self.frame_bytes <= 1 && self.sub_pages == 0
+    }
+}
+
+/// Compresses `raw` behind `out`, or copies it when it does not shrink by an eighth. Returns the block's length.
+pub(crate) fn press_block(
+    raw: &[u8],
+    engine: &dyn Engine,
+    dictionary: Option<&Dictionary>,
+    out: &mut Vec<u8>,
+) -> Result<usize, Error> {
+    out.try_reserve(raw.len() + 64)
+        .map_err(|_| Error::OutOfMemory { bytes: raw.len() })?;
+    let start = out.len();
+    if !raw.is_empty() && engine.codec() != Codec::None {
+        engine.compress(raw, dictionary, out)?;
+        let pressed = out.len() - start;
+        if pressed <= raw.len() - raw.len() / 8 && pressed < raw.len() {
+            return Ok(pressed);
+        }
+        out.truncate(start);
+    }
+    out.extend_from_slice(raw);
+    Ok(raw.len())
 }
 
 /// A record to be pressed.
@@ -36,13 +62,19 @@ pub(crate) struct Record<'b> {
 #[derive(Clone, Copy)]
 pub(crate) enum RecordValue<'b> {
     Inline(&'b [u8]),
+    /// A block that is the record's frame already; only in drafts of one-record frames.
+    Pressed {
+        block: &'b [u8],
+        raw_len: usize,
+    },
     Large(Large),
 }
 
 impl Record<'_> {
-    fn value_len(&self) -> usize {
+    pub(crate) fn value_len(&self) -> usize {
         match self.value {
             RecordValue::Inline(value) => value.len(),
+            RecordValue::Pressed { raw_len, .. } => raw_len,
             RecordValue::Large(_) => 0,
         }
     }
@@ -53,11 +85,12 @@ impl Record<'_> {
     }
 }
 
-/// A frame of a draft.
-enum Frame {
-    /// Taken from a leaf as it is.
-    Kept { leaf: Leaf, frame: usize },
-    /// Pressed from the draft's records `from..to` into its blocks at `start..end`.
+/// A part of a draft: one frame, or a run of them.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    /// Frames `from..to` of a leaf, as they are.
+    Kept { leaf: Leaf, from: usize, to: usize },
+    /// One frame, pressed from the draft's records `from..to` into its blocks at `start..end`.
     Pressed {
         from: usize,
         to: usize,
@@ -65,6 +98,35 @@ enum Frame {
         end: usize,
         raw_len: usize,
     },
+}
+
+impl Part {
+    /// The part's records, numbered within its leaf or its draft.
+    pub(crate) fn slots(&self) -> Range<usize> {
+        match self {
+            Part::Kept { leaf, from, to } => {
+                let sections = leaf.sections();
+                leaf.slots(&sections, *from).start..leaf.slots(&sections, to - 1).end
+            }
+            Part::Pressed { from, to, .. } => *from..*to,
+        }
+    }
+
+    /// Its frames, each a part.
+    fn single_frames(self) -> impl Iterator<Item = Part> {
+        let frames = match self {
+            Part::Kept { from, to, .. } => from..to,
+            Part::Pressed { .. } => 0..1,
+        };
+        frames.map(move |frame| match self {
+            Part::Kept { leaf, .. } => Part::Kept {
+                leaf,
+                from: frame,
+                to: frame + 1,
+            },
+            pressed => pressed,
+        })
+    }
 }
 
 /// How a draft's keys are kept.
@@ -77,13 +139,12 @@ pub(crate) enum Form<'b> {
 /// Buffers a thread reuses from one compaction to the next.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    blocks: Vec<u8>,
-    raw: Vec<u8>,
-    numbers: Vec<u64>,
-    lens: Vec<u32>,
-    larges: Vec<(u16, Large)>,
-    prints: Vec<u8>,
-    offsets: Vec<u16>,
+    pub blocks: Vec<u8>,
+    pub raw: Vec<u8>,
+    pub numbers: Vec<u64>,
+    pub lens: Vec<u32>,
+    pub larges: Vec<(u16, Large)>,
+    pub prints: Vec<u8>,
 }
 
 // SAFETY: a buffer's large values are addresses that mean something only during one compaction; between compactions the
@@ -93,10 +154,12 @@ unsafe impl Send for Buffers {}
 /// The content of leaves to be.
 pub(crate) struct Draft<'b> {
     pub form: Form<'b>,
-    frames: Vec<Frame>,
+    pub parts: Vec<Part>,
     pub records: Vec<Record<'b>>,
     /// User bytes in the frames.
     pub inline_bytes: usize,
+    /// The leaf whose keys these are, one for one, when no key came or went.
+    pub same_keys: Option<Leaf>,
 }
 
 /// Presses drafts into leaves.
@@ -110,6 +173,7 @@ pub(crate) struct Press<'p, 'b> {
 }
 
 /// New leaves and the separators between them.
+#[derive(Default)]
 pub(crate) struct Pressed {
     pub leaves: Vec<Leaf>,
     pub separators: Vec<Vec<u8>>,
@@ -173,7 +237,7 @@ impl Form<'_> {
         }
     }
 
-    fn prefix(&self) -> &[u8] {
+    pub(crate) fn prefix(&self) -> &[u8] {
         match self {
             Form::Packed { prefix, .. } | Form::Fingerprints { prefix, .. } => prefix,
         }
@@ -184,15 +248,18 @@ impl<'b> Draft<'b> {
     pub(crate) fn new(form: Form<'b>) -> Self {
         Self {
             form,
-            frames: Vec::new(),
+            parts: Vec::new(),
             records: Vec::new(),
             inline_bytes: 0,
+            same_keys: None,
         }
     }
 
-    /// Takes `frame` of `leaf` as it is. The caller adds its user bytes to `inline_bytes`.
-    pub(crate) fn keep_frame(&mut self, leaf: Leaf, frame: usize) {
-        self.frames.push(Frame::Kept { leaf, frame });
+    /// Takes frames `from..to` of `leaf` as they are. The caller adds their user bytes to `inline_bytes`.
+    pub(crate) fn keep(&mut self, leaf: Leaf, from: usize, to: usize) {
+        if from < to {
+            self.parts.push(Part::Kept { leaf, from, to });
+        }
     }
 }
 
@@ -225,6 +292,25 @@ impl<'b> Press<'_, 'b> {
     fn press_frame(&mut self, draft: &mut Draft<'b>, from: usize, to: usize) -> Result<(), Error> {
         let records = &draft.records[from..to];
         draft.inline_bytes += records.iter().map(Record::inline_bytes).sum::<usize>();
+        if let [
+            Record {
+                value: RecordValue::Pressed { block, raw_len },
+                ..
+            },
+        ] = *records
+        {
+            let start = self.buffers.blocks.len();
+            self.buffers.blocks.extend_from_slice(block);
+            let end = self.buffers.blocks.len();
+            draft.parts.push(Part::Pressed {
+                from,
+                to,
+                start,
+                end,
+                raw_len,
+            });
+            return Ok(());
+        }
         let raw: &[u8] = match (records, &draft.form) {
             (
                 [
@@ -255,25 +341,10 @@ impl<'b> Press<'_, 'b> {
                 &self.buffers.raw
             }
         };
-        let blocks = &mut self.buffers.blocks;
-        let start = blocks.len();
-        blocks
-            .try_reserve(raw.len() + 64)
-            .map_err(|_| Error::OutOfMemory { bytes: raw.len() })?;
+        let start = self.buffers.blocks.len();
         let raw_len = raw.len();
-        let mut stored_raw = true;
-        if raw_len > 0 && self.engine.codec() != Codec::None {
-            self.engine.compress(raw, self.dictionary, blocks)?;
-            stored_raw = blocks.len() - start > raw_len - raw_len / 8 || blocks.len() - start == raw_len;
-            if stored_raw {
-                blocks.truncate(start);
-            }
-        }
-        if stored_raw {
-            blocks.extend_from_slice(raw);
-        }
-        let end = blocks.len();
-        draft.frames.push(Frame::Pressed {
+        let end = start + press_block(raw, self.engine, self.dictionary, &mut self.buffers.blocks)?;
+        draft.parts.push(Part::Pressed {
             from,
             to,
             start,
@@ -290,7 +361,7 @@ impl<'b> Press<'_, 'b> {
             let mut draft = Draft::new(form_for(&records, 0));
             draft.records = records;
             self.press_tail(&mut draft, 0)?;
-            return self.finish(&draft, growth);
+            return self.finish(&mut draft, growth);
         }
         let total: usize = records.iter().map(Record::inline_bytes).sum();
         let leaves = total
@@ -298,10 +369,7 @@ impl<'b> Press<'_, 'b> {
             .max(records.len().div_ceil(MAX_RECORDS))
             .max(1);
         let target = total.div_ceil(leaves).max(1);
-        let mut pressed = Pressed {
-            leaves: Vec::new(),
-            separators: Vec::new(),
-        };
+        let mut pressed = Pressed::default();
         let mut start = 0;
         let mut filled = 0;
         for index in 0..=records.len() {
@@ -347,7 +415,7 @@ impl<'b> Press<'_, 'b> {
                     .filter(|record| sub_page(super::hash(record.key), sub_pages) == page),
             )?;
         }
-        self.write(&draft, &(0..draft.frames.len()), draft.inline_bytes)
+        self.write(&draft, &draft.parts, draft.inline_bytes)
     }
 
     /// Presses the records of one sub-page, which may be none, behind the draft's frames.
@@ -367,49 +435,49 @@ impl<'b> Press<'_, 'b> {
     }
 
     /// Writes an ordered draft as one leaf, or as several when it holds more than a leaf.
-    pub(crate) fn finish(&mut self, draft: &Draft<'b>, growth: Growth) -> Result<Pressed, Error> {
-        let records: usize = draft.frames.iter().map(|frame| slots_of(frame).len()).sum();
-        let mut pressed = Pressed {
-            leaves: Vec::new(),
-            separators: Vec::new(),
-        };
+    pub(crate) fn finish(&mut self, draft: &mut Draft<'b>, growth: Growth) -> Result<Pressed, Error> {
+        let records: usize = draft.parts.iter().map(|part| part.slots().len()).sum();
+        let mut pressed = Pressed::default();
         if draft.inline_bytes <= self.settings.leaf_bytes && records <= MAX_RECORDS {
             pressed
                 .leaves
-                .push(self.write(draft, &(0..draft.frames.len()), draft.inline_bytes)?);
+                .push(self.write(draft, &draft.parts, draft.inline_bytes)?);
             return Ok(pressed);
         }
-        let sizes = self.frame_sizes(draft)?;
-        for range in groups(&sizes, &draft.frames, self.settings.leaf_bytes, growth) {
+        draft.same_keys = None;
+        let frames: Vec<Part> = draft.parts.iter().flat_map(|part| part.single_frames()).collect();
+        let sizes = self.frame_sizes(draft, &frames)?;
+        for range in groups(&sizes, &frames, self.settings.leaf_bytes, growth) {
             let bytes = sizes[range.clone()].iter().sum();
             if range.start > 0 {
-                pressed.separators.push(self.boundary(draft, range.start));
+                pressed
+                    .separators
+                    .push(boundary(draft, &frames[range.start - 1], &frames[range.start]));
             }
-            let leaf = self.write(draft, &range, bytes).inspect_err(|_| pressed.free())?;
+            let leaf = self
+                .write(draft, &frames[range], bytes)
+                .inspect_err(|_| pressed.free())?;
             pressed.leaves.push(leaf);
         }
         Ok(pressed)
     }
 
     /// User bytes of each frame.
-    fn frame_sizes(&mut self, draft: &Draft<'b>) -> Result<Vec<usize>, Error> {
-        let mut scratch = crate::codec::Scratch::default();
+    fn frame_sizes(&mut self, draft: &Draft<'b>, frames: &[Part]) -> Result<Vec<usize>, Error> {
+        let mut scratch = Scratch::default();
         let mut key = Vec::new();
-        let mut sizes = Vec::with_capacity(draft.frames.len());
-        for frame in &draft.frames {
+        let mut sizes = Vec::with_capacity(frames.len());
+        for frame in frames {
             sizes.push(match (frame, &draft.form) {
-                (Frame::Pressed { from, to, .. }, _) => {
-                    draft.records[*from..*to].iter().map(Record::inline_bytes).sum()
+                (Part::Pressed { from, to, .. }, _) => draft.records[*from..*to].iter().map(Record::inline_bytes).sum(),
+                (Part::Kept { leaf, from, .. }, Form::Packed { key_len, .. }) => {
+                    leaf.raw_len(&leaf.sections(), *from) + frame.slots().len() * key_len
                 }
-                (Frame::Kept { leaf, frame }, Form::Packed { key_len, .. }) => {
+                (Part::Kept { leaf, from, .. }, Form::Fingerprints { .. }) => {
                     let sections = leaf.sections();
-                    leaf.raw_len(&sections, *frame) + leaf.slots(&sections, *frame).len() * key_len
-                }
-                (Frame::Kept { leaf, frame }, Form::Fingerprints { .. }) => {
-                    let sections = leaf.sections();
-                    let mut decoder = super::leaf::Decoder::new(self.engine, &mut scratch);
+                    let mut decoder = Decoder::new(self.engine, &mut scratch);
                     let mut bytes = 0;
-                    leaf.visit_frame(&sections, *frame, &mut decoder, &mut key, |slot, key, _| {
+                    leaf.visit_frame(&sections, *from, &mut decoder, &mut key, |slot, key, _| {
                         bytes += key.len() + leaf.lens(&sections).get(slot) as usize;
                         Ok(())
                     })?;
@@ -419,251 +487,28 @@ impl<'b> Press<'_, 'b> {
         }
         Ok(sizes)
     }
-
-    /// A separator between the draft's frames `at - 1` and `at`.
-    fn boundary(&self, draft: &Draft<'b>, at: usize) -> Vec<u8> {
-        let first = match &draft.frames[at] {
-            Frame::Pressed { from, .. } => draft.records[*from].key.to_vec(),
-            Frame::Kept { leaf, frame } => leaf.first_key(&leaf.sections(), *frame),
-        };
-        match &draft.frames[at - 1] {
-            Frame::Pressed { to, .. } => separator(draft.records[to - 1].key, &first),
-            Frame::Kept { leaf, frame } if !leaf.has(FINGERPRINTS) => {
-                let sections = leaf.sections();
-                let mut last = Vec::new();
-                leaf.packed_key(&sections, leaf.slots(&sections, *frame).end - 1, &mut last);
-                separator(&last, &first)
-            }
-            // The last key is inside a frame that need not be decoded for this: the next leaf's first key separates as well.
-            Frame::Kept { .. } => first,
-        }
-    }
-
-    /// Writes the draft's frames `range`, of `inline_bytes` user bytes, as one leaf.
-    pub(crate) fn write(
-        &mut self,
-        draft: &Draft<'b>,
-        range: &std::ops::Range<usize>,
-        inline_bytes: usize,
-    ) -> Result<Leaf, Error> {
-        let frames = &draft.frames[range.clone()];
-        let prefix = draft.form.prefix();
-        let (mut flags, key_len) = match draft.form {
-            Form::Packed { key_len, .. } => (0, key_len),
-            Form::Fingerprints { hashed, .. } => (FINGERPRINTS | if hashed { HASHED } else { 0 }, 0),
-        };
-        let Buffers {
-            blocks,
-            numbers,
-            lens,
-            larges,
-            prints,
-            offsets,
-            ..
-        } = &mut *self.buffers;
-        numbers.clear();
-        lens.clear();
-        larges.clear();
-        prints.clear();
-        offsets.clear();
-        let mut data_bytes = 0usize;
-        let mut separator_bytes = 0usize;
-        let mut single = true;
-        for frame in frames {
-            offsets.push(data_bytes as u16);
-            match frame {
-                Frame::Kept { leaf, frame } => {
-                    let sections = leaf.sections();
-                    let slots = leaf.slots(&sections, *frame);
-                    let packed_lens = leaf.lens(&sections);
-                    single &= slots.len() == 1;
-                    if flags & FINGERPRINTS == 0 {
-                        numbers.extend(slots.clone().map(|slot| leaf.key_number(&sections, slot)));
-                    } else {
-                        prints.extend_from_slice(&leaf.fingerprints(&sections)[slots.clone()]);
-                        if flags & HASHED == 0 {
-                            separator_bytes += leaf.separator(&sections, *frame).len();
-                        }
-                    }
-                    if leaf.header().shape.large > 0 {
-                        let first = lens.len();
-                        larges.extend(
-                            leaf.larges(&sections)
-                                .filter(|(slot, _)| slots.contains(slot))
-                                .map(|(slot, large)| ((first + slot - slots.start) as u16, large)),
-                        );
-                    }
-                    lens.extend(slots.map(|slot| packed_lens.get(slot) as u32));
-                    data_bytes += leaf.block(&sections, *frame).len();
-                }
-                Frame::Pressed {
-                    from, to, start, end, ..
-                } => {
-                    single &= to - from == 1;
-                    for record in &draft.records[*from..*to] {
-                        if flags & FINGERPRINTS == 0 {
-                            numbers.push(key_number(record.key));
-                        } else {
-                            prints.push(fingerprint(super::hash(record.key)));
-                        }
-                        if let RecordValue::Large(large) = record.value {
-                            larges.push((lens.len() as u16, large));
-                        }
-                        lens.push(record.value_len() as u32);
-                    }
-                    if flags & FINGERPRINTS != 0 && flags & HASHED == 0 {
-                        separator_bytes += draft.records[*from].key.len() - prefix.len();
-                    }
-                    data_bytes += end - start;
-                }
-            }
-        }
-        offsets.push(data_bytes as u16);
-        debug_assert!(data_bytes <= usize::from(u16::MAX));
-        // A hashed leaf's sub-pages keep their own directory even when each happens to hold one record.
-        if single && flags & HASHED == 0 {
-            flags |= SINGLE;
-        }
-        let count = lens.len();
-        let (key_base, key_bits) = span(numbers.iter().copied());
-        let (len_base, len_bits) = span(lens.iter().map(|len| u64::from(*len)));
-        // SAFETY: large values in the draft are live, owned by the old leaf, its landing buffer or the caller.
-        let large_bytes: u64 = larges.iter().map(|(_, large)| unsafe { large.raw_len() as u64 }).sum();
-        let shape = Shape {
-            count: count as u16,
-            frames: frames.len() as u16,
-            prefix_len: prefix.len() as u16,
-            large: larges.len() as u16,
-            key_bits,
-            len_bits,
-            flags,
-        };
-        let sections = Sections::of(&shape);
-        let data_at = sections.separators + separator_bytes;
-        let bytes = data_at + data_bytes + SLOP_BYTES;
-        // SAFETY: the tree keeps its memory until its last node is gone; every section below is written into the room counted
-        // for it in `sections`, and the slop behind the data lets packed arrays be read and written by whole words.
-        unsafe {
-            let node = self.memory.allocate(bytes, Kind::Leaf)?;
-            let start = node.as_ptr();
-            let header = start.cast::<Header>();
-            (&raw mut (*header).landing).write(AtomicPtr::new(std::ptr::null_mut()));
-            (&raw mut (*header).dictionary).write(self.dictionary.map_or(std::ptr::null(), std::ptr::from_ref));
-            (&raw mut (*header).key_base).write(key_base);
-            (&raw mut (*header).live_user_bytes).write((inline_bytes as u64 + large_bytes).into());
-            (&raw mut (*header).live).write((count as u32).into());
-            (&raw mut (*header).reads).write(0.into());
-            (&raw mut (*header).inline_bytes).write(inline_bytes as u32);
-            (&raw mut (*header).len_base).write(len_base as u32);
-            (&raw mut (*header).data_at).write(data_at as u32);
-            (&raw mut (*header).key_len).write(key_len as u16);
-            (&raw mut (*header).shape).write(shape);
-            (&raw mut (*header).lock).write(NodeLock::new());
-            (&raw mut (*header).obsolete).write(AtomicBool::new(false));
-            (&raw mut (*header).queued).write(AtomicBool::new(false));
-            for (index, (slot, large)) in larges.iter().enumerate() {
-                start
-                    .add(HEADER_BYTES)
-                    .cast::<*mut u8>()
-                    .add(index)
-                    .write(large.as_ptr());
-                start.add(sections.large_slots).cast::<u16>().add(index).write(*slot);
-            }
-            start
-                .add(sections.offsets)
-                .cast::<u16>()
-                .copy_from_nonoverlapping(offsets.as_ptr(), offsets.len());
-            // Packed arrays write whole words past their end: keys before lengths before everything behind them.
-            if flags & FINGERPRINTS == 0 {
-                packed::pack(start.add(sections.keys), numbers.iter().copied(), key_bits, key_base);
-            } else {
-                start
-                    .add(sections.keys)
-                    .copy_from_nonoverlapping(prints.as_ptr(), prints.len());
-            }
-            packed::pack(
-                start.add(sections.lens),
-                lens.iter().map(|len| u64::from(*len)),
-                len_bits,
-                len_base,
-            );
-            start
-                .add(sections.prefix)
-                .copy_from_nonoverlapping(prefix.as_ptr(), prefix.len());
-            let mut first = 0u16;
-            let mut separator_end = 0usize;
-            let mut data = start.add(data_at);
-            for (index, frame) in frames.iter().enumerate() {
-                let slots = slots_of(frame);
-                if flags & SINGLE == 0 {
-                    start.add(sections.firsts).cast::<u16>().add(index).write(first);
-                }
-                first += slots.len() as u16;
-                if flags & FINGERPRINTS != 0 && flags & SINGLE == 0 {
-                    start
-                        .add(sections.raws)
-                        .cast::<u16>()
-                        .add(index)
-                        .write(raw_len_of(frame) as u16);
-                }
-                if flags & FINGERPRINTS != 0 && flags & HASHED == 0 {
-                    let kept_sections;
-                    let separator = match frame {
-                        Frame::Kept { leaf, frame } => {
-                            kept_sections = leaf.sections();
-                            leaf.separator(&kept_sections, *frame)
-                        }
-                        Frame::Pressed { from, .. } => &draft.records[*from].key[prefix.len()..],
-                    };
-                    start
-                        .add(sections.separators + separator_end)
-                        .copy_from_nonoverlapping(separator.as_ptr(), separator.len());
-                    separator_end += separator.len();
-                    start
-                        .add(sections.ends)
-                        .cast::<u16>()
-                        .add(index)
-                        .write(separator_end as u16);
-                }
-                let block = match frame {
-                    Frame::Kept { leaf, frame } => leaf.block(&leaf.sections(), *frame),
-                    Frame::Pressed { start, end, .. } => &blocks[*start..*end],
-                };
-                data.copy_from_nonoverlapping(block.as_ptr(), block.len());
-                data = data.add(block.len());
-            }
-            if flags & SINGLE == 0 {
-                start.add(sections.firsts).cast::<u16>().add(frames.len()).write(first);
-            }
-            Ok(Leaf::from_ptr(start))
-        }
-    }
 }
 
-/// A frame's slots, numbered within its leaf or its draft.
-fn slots_of(frame: &Frame) -> std::ops::Range<usize> {
-    match frame {
-        Frame::Kept { leaf, frame } => leaf.slots(&leaf.sections(), *frame),
-        Frame::Pressed { from, to, .. } => *from..*to,
+/// A separator between two neighbouring frames of a draft.
+fn boundary(draft: &Draft<'_>, left: &Part, right: &Part) -> Vec<u8> {
+    let first = match right {
+        Part::Pressed { from, .. } => draft.records[*from].key.to_vec(),
+        Part::Kept { leaf, from, .. } => leaf.first_key(&leaf.sections(), *from),
+    };
+    match left {
+        Part::Pressed { to, .. } => separator(draft.records[to - 1].key, &first),
+        Part::Kept { leaf, .. } if !leaf.has(FINGERPRINTS) => {
+            let mut last = Vec::new();
+            leaf.packed_key(&leaf.sections(), left.slots().end - 1, &mut last);
+            separator(&last, &first)
+        }
+        // The last key is inside a frame that need not be decoded for this: the next leaf's first key separates as well.
+        Part::Kept { .. } => first,
     }
-}
-
-fn raw_len_of(frame: &Frame) -> usize {
-    match frame {
-        Frame::Kept { leaf, frame } => leaf.raw_len(&leaf.sections(), *frame),
-        Frame::Pressed { raw_len, .. } => *raw_len,
-    }
-}
-
-/// The least of `values` and the bits that hold the others' distance from it.
-fn span(values: impl Iterator<Item = u64> + Clone) -> (u64, u8) {
-    let least = values.clone().min().unwrap_or(0);
-    let greatest = values.max().unwrap_or(0);
-    (least, packed::bits_for(greatest - least))
 }
 
 /// Shares frames of these sizes out to leaves of at most `leaf_bytes`, unless a single frame is more.
-fn groups(sizes: &[usize], frames: &[Frame], leaf_bytes: usize, growth: Growth) -> Vec<std::ops::Range<usize>> {
+fn groups(sizes: &[usize], frames: &[Part], leaf_bytes: usize, growth: Growth) -> Vec<Range<usize>> {
     let total: usize = sizes.iter().sum();
     let target = match growth {
         Growth::Within => total.div_ceil(total.div_ceil(leaf_bytes).max(2)),
@@ -674,7 +519,7 @@ fn groups(sizes: &[usize], frames: &[Frame], leaf_bytes: usize, growth: Growth) 
     let (mut bytes, mut records, mut held) = (0, 0, 0);
     for step in 0..sizes.len() {
         let index = if backwards { sizes.len() - 1 - step } else { step };
-        let slots = slots_of(&frames[index]).len();
+        let slots = frames[index].slots().len();
         let fits = bytes + sizes[index] <= leaf_bytes && records + slots <= MAX_RECORDS && bytes < target;
         if held > 0 && !fits {
             groups.push(if backwards {

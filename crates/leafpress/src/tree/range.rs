@@ -405,21 +405,22 @@ impl<'c> Reader<'c> {
     fn read(&self, leaf: Leaf, landed: &[Entry<'_>], span: &Span<'_>) -> Result<Batch, Error> {
         let mut scratch = Scratch::default();
         let mut decoder = Decoder::new(&*self.core.engine, &mut scratch);
+        let landed = self.unpress(leaf, landed, &mut decoder)?;
         let mut batch = Batch::default();
         let wanted = |key: &[u8]| not_below(span.start, key) && not_above(span.end, key);
         let mut landed = landed
             .iter()
-            .filter(|entry| {
+            .filter(|(entry, _)| {
                 span.low.is_none_or(|low| low <= entry.key)
                     && span.high.is_none_or(|high| entry.key < high)
                     && wanted(entry.key)
             })
             .peekable();
         let mut emit = |batch: &mut Batch, key: &[u8], value: Value<'_>| -> Result<(), Error> {
-            while let Some(entry) = landed.next_if(|entry| entry.key < key) {
+            while let Some(entry) = landed.next_if(|(entry, _)| entry.key < key) {
                 self.push_entry(batch, entry)?;
             }
-            match landed.next_if(|entry| entry.key == key) {
+            match landed.next_if(|(entry, _)| entry.key == key) {
                 Some(entry) => self.push_entry(batch, entry),
                 None if wanted(key) => self.push(batch, key, value),
                 None => Ok(()),
@@ -455,10 +456,30 @@ impl<'c> Reader<'c> {
         Ok(batch)
     }
 
-    fn push_entry(&self, batch: &mut Batch, entry: &Entry<'_>) -> Result<(), Error> {
+    /// `landed` with pressed values decoded.
+    fn unpress<'e>(
+        &self,
+        leaf: Leaf,
+        landed: &[Entry<'e>],
+        decoder: &mut Decoder<'_>,
+    ) -> Result<Vec<(Entry<'e>, Vec<u8>)>, Error> {
+        landed
+            .iter()
+            .map(|entry| {
+                let value = match entry.change {
+                    Change::Pressed { block, raw_len } => leaf.decode_block(block, raw_len, raw_len, decoder)?.to_vec(),
+                    _ => Vec::new(),
+                };
+                Ok((*entry, value))
+            })
+            .collect()
+    }
+
+    fn push_entry(&self, batch: &mut Batch, (entry, value): &(Entry<'_>, Vec<u8>)) -> Result<(), Error> {
         match entry.change {
             Change::Put(value) => self.push(batch, entry.key, Value::Inline(value)),
             Change::PutLarge(large) => self.push(batch, entry.key, Value::Large(large)),
+            Change::Pressed { .. } => self.push(batch, entry.key, Value::Inline(value)),
             Change::Remove => Ok(()),
         }
     }
