@@ -14,6 +14,7 @@ use super::landing::{Change, Entry, Landing, newest_by_key};
 use super::large::{Large, MAX_INLINE_VALUE_BYTES};
 use super::leaf::{Decoder, Leaf, Value};
 use super::memory::Memory;
+use super::prefetch::prefetch_for_write;
 use super::press::{Press, Pressed, Settings, press_block};
 use super::shard::{Shard, Splice};
 use super::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, ShardBy, hash};
@@ -62,20 +63,6 @@ impl Drop for Locked {
 
 /// One in so many reads of a thread is counted for its leaf's temperature.
 const READ_SAMPLE: u64 = 64;
-
-/// Asks for a node's first two cache lines while other work goes on.
-#[inline(always)]
-fn prefetch(node: *mut u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch reads nothing.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(node.cast::<i8>());
-        _mm_prefetch::<_MM_HINT_T0>(node.wrapping_add(64).cast::<i8>());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = node;
-}
 
 impl Core {
     #[inline]
@@ -235,7 +222,7 @@ impl Core {
         let mut block = std::mem::take(&mut tools.block);
         let result = loop {
             let (leaf, parent) = shard.descend(key, guard);
-            prefetch(leaf.as_ptr());
+            prefetch_for_write(leaf.as_ptr());
             // Pressed before the lock is taken; with a dictionary that is most likely the leaf's.
             let pressed = match change {
                 Change::Put(value) if self.settings.single() => self.press_value(leaf, value, &mut block),
@@ -245,6 +232,10 @@ impl Core {
                 Ok(change) => change,
                 Err(error) => break Err(error),
             };
+            if let Some(landing) = leaf.landing(guard) {
+                prefetch_for_write(landing.as_ptr());
+            }
+            leaf.prefetch_keys();
             leaf.header().lock.lock();
             let locked = Locked(leaf);
             if leaf.header().obsolete.load(Ordering::Relaxed) {

@@ -209,7 +209,7 @@ impl Inner {
             let half = size / 2;
             // SAFETY: low + half stays below count.
             let probe = unsafe { heads.add(low + half - 1).read() };
-            low = if probe < wanted { low + half } else { low };
+            low = std::hint::select_unpredictable(probe < wanted, low + half, low);
             size -= half;
         }
         // SAFETY: low is below count.

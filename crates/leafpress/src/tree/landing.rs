@@ -19,6 +19,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use super::Error;
+use super::inner::head;
 use super::large::Large;
 use super::memory::{Kind, Memory, NodeHeader};
 use super::sync::AtomicU32;
@@ -278,8 +279,8 @@ impl Landing {
 
 /// Sorts entries by key and keeps only the newest of each. `entries` is oldest first. `superseded` is given each entry dropped.
 pub(crate) fn newest_by_key<'a>(entries: &mut Vec<Entry<'a>>, mut superseded: impl FnMut(Entry<'a>)) {
-    // A stable sort keeps the age order among entries of one key.
-    entries.sort_by(|a, b| a.key.cmp(b.key));
+    // A stable sort keeps the age order among entries of one key. Most keys differ in their first eight bytes or are no longer.
+    entries.sort_by(|a, b| head(a.key).cmp(&head(b.key)).then_with(|| a.key.cmp(b.key)));
     let mut kept = 0;
     for index in 0..entries.len() {
         let entry = entries[index];

@@ -32,6 +32,7 @@ use super::landing::Landing;
 use super::large::Large;
 use super::memory::NodeHeader;
 use super::packed::{self, Packed};
+use super::prefetch::prefetch;
 use super::sync::{AtomicBool, AtomicPtr, NodeLock, load};
 use crate::codec::{CodecError, Dictionary, Engine, Scratch};
 
@@ -299,6 +300,13 @@ impl Leaf {
                 u64::from(header.len_base),
             )
         }
+    }
+
+    /// Asks for the middle of the keys, where a search begins.
+    #[inline(always)]
+    pub(crate) fn prefetch_keys(&self) {
+        let sections = self.sections();
+        prefetch(self.at(usize::midpoint(sections.keys, sections.lens)));
     }
 
     pub(crate) fn sections(&self) -> Sections {

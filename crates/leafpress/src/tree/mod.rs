@@ -17,6 +17,7 @@ mod leaf;
 mod memory;
 mod options;
 mod packed;
+mod prefetch;
 mod press;
 mod range;
 mod shard;

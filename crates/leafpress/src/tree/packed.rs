@@ -80,7 +80,7 @@ impl Packed {
         while size > 1 {
             let half = size / 2;
             let middle = low + half;
-            low = if self.offset(middle) <= target { middle } else { low };
+            low = std::hint::select_unpredictable(self.offset(middle) <= target, middle, low);
             size -= half;
         }
         let found = self.offset(low);

@@ -2,42 +2,33 @@
 //!
 //! Only what orders the tree's own steps is swapped: node pointers, node locks, landing counts. Statistics stay on `std`.
 
+use std::sync::atomic::Ordering;
+
 #[cfg(not(shuttle))]
 mod imp {
-    use parking_lot::lock_api::RawMutex as _;
-
     pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
 
-    /// A one-byte lock that lives in a node.
-    pub(crate) struct NodeLock(parking_lot::RawMutex);
+    /// Spins for some nanoseconds, then gives the processor up.
+    #[derive(Default)]
+    pub(super) struct Patience(u32);
 
-    impl NodeLock {
-        pub(crate) const fn new() -> Self {
-            Self(parking_lot::RawMutex::INIT)
-        }
-
-        pub(crate) fn lock(&self) {
-            self.0.lock();
-        }
-
-        pub(crate) fn try_lock(&self) -> bool {
-            self.0.try_lock()
-        }
-
-        /// # Safety
-        /// The calling thread holds the lock.
-        pub(crate) unsafe fn unlock(&self) {
-            // SAFETY: the caller holds the lock.
-            unsafe { self.0.unlock() }
+    impl Patience {
+        pub(super) fn wait(&mut self) {
+            if self.0 < 7 {
+                for _ in 0..1 << self.0 {
+                    std::hint::spin_loop();
+                }
+                self.0 += 1;
+            } else {
+                std::thread::yield_now();
+            }
         }
     }
 }
 
 #[cfg(shuttle)]
 mod imp {
-    use std::sync::atomic::Ordering;
-
     pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
 
     /// `parking_lot`'s interface over shuttle's mutex.
@@ -73,46 +64,63 @@ mod imp {
         }
     }
 
-    /// A spin lock whose waiting is visible to the scheduler.
-    pub(crate) struct NodeLock(AtomicBool);
+    /// Waiting that the scheduler sees.
+    #[derive(Default)]
+    pub(super) struct Patience;
 
-    impl NodeLock {
-        pub(crate) fn new() -> Self {
-            Self(AtomicBool::new(false))
-        }
-
-        pub(crate) fn lock(&self) {
-            while !self.try_lock() {
-                shuttle::thread::yield_now();
-            }
-        }
-
-        pub(crate) fn try_lock(&self) -> bool {
-            self.0
-                .compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-        }
-
-        /// # Safety
-        /// The calling thread holds the lock.
-        pub(crate) unsafe fn unlock(&self) {
-            self.0.store(false, Ordering::Release);
+    impl Patience {
+        pub(super) fn wait(&mut self) {
+            shuttle::thread::yield_now();
         }
     }
 }
 
 pub(crate) use imp::*;
 
+/// A one-byte lock that lives in a node. It is held for microseconds and rarely waited for, and released by a plain store: a
+/// read-modify-write, which a lock that can wake sleepers needs, would wait for every store made under the lock to leave the core.
+pub(crate) struct NodeLock(AtomicBool);
+
+impl NodeLock {
+    pub(crate) fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) {
+        let mut patience = imp::Patience::default();
+        while !self.try_lock() {
+            patience.wait();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn try_lock(&self) -> bool {
+        !self.0.load(Ordering::Relaxed)
+            && self
+                .0
+                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// # Safety
+    /// The calling thread holds the lock.
+    #[inline]
+    pub(crate) unsafe fn unlock(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
 /// Loads a node's address such that `guard` protects the node until it is dropped.
 #[inline(always)]
 pub(crate) fn load(pointer: &AtomicPtr<u8>, guard: &seize::LocalGuard<'_>) -> *mut u8 {
     #[cfg(not(shuttle))]
     {
-        seize::Guard::protect(guard, pointer, std::sync::atomic::Ordering::Acquire)
+        seize::Guard::protect(guard, pointer, Ordering::Acquire)
     }
     #[cfg(shuttle)]
     {
         let _ = guard;
-        pointer.load(std::sync::atomic::Ordering::SeqCst)
+        pointer.load(Ordering::SeqCst)
     }
 }
