@@ -14,7 +14,7 @@ use super::landing::{Change, Entry, Landing, newest_by_key};
 use super::large::{Large, MAX_INLINE_VALUE_BYTES};
 use super::leaf::{Decoder, Leaf, Value};
 use super::memory::Memory;
-use super::prefetch::prefetch_for_write;
+use super::prefetch::{prefetch, prefetch_directory, prefetch_for_write};
 use super::press::{Press, Pressed, Settings, press_block};
 use super::shard::{Shard, Splice};
 use super::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, ShardBy, hash};
@@ -90,42 +90,55 @@ impl Core {
         let context = self.contexts.get();
         let guard = self.collector.enter();
         let (leaf, _) = self.shard(key, hash).descend(key, &guard);
+        prefetch_directory(leaf.as_ptr());
         context.count(Count::Gets);
         if context.so_far(Count::Gets) % READ_SAMPLE == 0 {
             leaf.header().reads.fetch_add(1, Ordering::Relaxed);
         }
-        if let Some(landing) = leaf.landing(&guard) {
-            // SAFETY: the guard protects the buffer and the large values it points to.
-            if let Some(change) = unsafe { landing.find(key, hash) } {
-                context.count(Count::GetLandingHits);
-                return match change {
-                    Change::Put(value) => read(Read::Bytes(value)).map(Some),
-                    Change::PutLarge(large) => read(Read::Large(large, &*self.engine)).map(Some),
-                    Change::Pressed { block, raw_len } => {
-                        let mut tools = context.take_tools();
-                        let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
-                        let result = leaf
-                            .decode_block(block, raw_len, raw_len, &mut decoder)
-                            .and_then(|value| read(Read::Bytes(value)));
-                        context.return_tools(tools);
-                        result.map(Some)
-                    }
-                    Change::Remove => Ok(None),
-                };
-            }
+        // Misses overlap: the landing buffer's line is on its way while the keys are searched, the block's while the buffer is.
+        let landing = leaf.landing(&guard);
+        if let Some(landing) = landing {
+            prefetch(landing.as_ptr());
+        }
+        let sections = leaf.sections();
+        let found = leaf.search_exact(&sections, key);
+        if let Some(Some(place)) = found {
+            leaf.prefetch_block(&sections, place.frame);
+        }
+        // SAFETY: the guard protects the buffer and the large values it points to.
+        let landed = landing.and_then(|landing| unsafe { landing.find(key, hash) });
+        if landed.is_none() && matches!(found, Some(None)) {
+            return Ok(None);
         }
         let mut tools = context.take_tools();
         let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
-        let sections = leaf.sections();
-        let result = leaf
-            .locate(&sections, key, hash, &mut decoder)
-            .and_then(|place| match place {
-                None => Ok(None),
-                Some(place) => match leaf.value(&sections, place, &mut decoder)? {
-                    Value::Inline(value) => read(Read::Bytes(value)).map(Some),
-                    Value::Large(large) => read(Read::Large(large, &*self.engine)).map(Some),
-                },
-            });
+        let result = match landed {
+            Some(change) => {
+                context.count(Count::GetLandingHits);
+                match change {
+                    Change::Put(value) => read(Read::Bytes(value)).map(Some),
+                    Change::PutLarge(large) => read(Read::Large(large, &*self.engine)).map(Some),
+                    Change::Pressed { block, raw_len } => leaf
+                        .decode_block(block, raw_len, raw_len, &mut decoder)
+                        .and_then(|value| read(Read::Bytes(value)))
+                        .map(Some),
+                    Change::Remove => Ok(None),
+                }
+            }
+            None => {
+                let place = match found {
+                    Some(place) => Ok(place),
+                    None => leaf.locate(&sections, key, hash, &mut decoder),
+                };
+                place.and_then(|place| match place {
+                    None => Ok(None),
+                    Some(place) => match leaf.value(&sections, place, &mut decoder)? {
+                        Value::Inline(value) => read(Read::Bytes(value)).map(Some),
+                        Value::Large(large) => read(Read::Large(large, &*self.engine)).map(Some),
+                    },
+                })
+            }
+        };
         if decoder.frames > 0 {
             context.add(Count::GetFrames, decoder.frames);
             context.add(Count::GetBytes, decoder.bytes);
@@ -223,6 +236,7 @@ impl Core {
         let result = loop {
             let (leaf, parent) = shard.descend(key, guard);
             prefetch_for_write(leaf.as_ptr());
+            prefetch_directory(leaf.as_ptr());
             // Pressed before the lock is taken; with a dictionary that is most likely the leaf's.
             let pressed = match change {
                 Change::Put(value) if self.settings.single() => self.press_value(leaf, value, &mut block),
@@ -235,7 +249,6 @@ impl Core {
             if let Some(landing) = leaf.landing(guard) {
                 prefetch_for_write(landing.as_ptr());
             }
-            leaf.prefetch_keys();
             leaf.header().lock.lock();
             let locked = Locked(leaf);
             if leaf.header().obsolete.load(Ordering::Relaxed) {
@@ -338,6 +351,9 @@ impl Work<'_> {
     ) -> Result<Outcome, Error> {
         let leaf = locked.0;
         let landing = leaf.landing_locked();
+        if let Some(landing) = landing {
+            prefetch_for_write(landing.end());
+        }
         let old_len = self.core.live_value_len(leaf, landing, key, hash, tools)?;
         let present = old_len.is_some();
         let skip = match condition {

@@ -147,6 +147,11 @@ impl Landing {
         ((word >> 16) as usize, (word & 0xFFFF) as usize)
     }
 
+    /// Where the next entry will be written.
+    pub(crate) fn end(&self) -> *mut u8 {
+        self.data().wrapping_add(self.published().1)
+    }
+
     pub(crate) fn entries(&self) -> usize {
         self.published().0
     }

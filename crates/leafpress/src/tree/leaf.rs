@@ -32,7 +32,7 @@ use super::landing::Landing;
 use super::large::Large;
 use super::memory::NodeHeader;
 use super::packed::{self, Packed};
-use super::prefetch::prefetch;
+use super::prefetch::{LINE_BYTES, prefetch};
 use super::sync::{AtomicBool, AtomicPtr, NodeLock, load};
 use crate::codec::{CodecError, Dictionary, Engine, Scratch};
 
@@ -302,13 +302,6 @@ impl Leaf {
         }
     }
 
-    /// Asks for the middle of the keys, where a search begins.
-    #[inline(always)]
-    pub(crate) fn prefetch_keys(&self) {
-        let sections = self.sections();
-        prefetch(self.at(usize::midpoint(sections.keys, sections.lens)));
-    }
-
     pub(crate) fn sections(&self) -> Sections {
         Sections::of(&self.header().shape)
     }
@@ -465,22 +458,37 @@ impl Leaf {
         if self.count() == 0 {
             return Ok(None);
         }
+        match self.search_exact(sections, key) {
+            Some(place) => Ok(place),
+            None => self.locate_by_fingerprint(sections, key, hash, decoder),
+        }
+    }
+
+    /// Finds `key` without decoding; `None` when the leaf's form does not allow it.
+    #[inline]
+    pub(crate) fn search_exact(&self, sections: &Sections, key: &[u8]) -> Option<Option<Place>> {
         if self.has(FINGERPRINTS) {
-            return self.locate_by_fingerprint(sections, key, hash, decoder);
+            return None;
         }
         let header = self.header();
-        if key.len() != header.key_len as usize
-            || (header.shape.prefix_len > 0 && !key.starts_with(self.prefix(sections)))
-        {
-            return Ok(None);
+        let fits = key.len() == header.key_len as usize
+            && (header.shape.prefix_len == 0 || key.starts_with(self.prefix(sections)));
+        if !fits {
+            return Some(None);
         }
-        Ok(match self.keys(sections).search(key_number(key)) {
-            Ok(slot) => Some(Place {
-                slot,
-                frame: self.frame_of(sections, slot),
-            }),
-            Err(_) => None,
-        })
+        let slot = self.keys(sections).search(key_number(key)).ok();
+        Some(slot.map(|slot| Place {
+            slot,
+            frame: self.frame_of(sections, slot),
+        }))
+    }
+
+    /// Asks for the block of `frame`.
+    #[inline(always)]
+    pub(crate) fn prefetch_block(&self, sections: &Sections, frame: usize) {
+        let start = self.at(self.header().data_at as usize + self.u16_at(sections.offsets, frame));
+        prefetch(start);
+        prefetch(start.wrapping_add(LINE_BYTES));
     }
 
     fn locate_by_fingerprint(

@@ -23,7 +23,10 @@ mod imp {
     pub(super) fn line_for_write(_address: *const u8) {}
 }
 
-const LINE_BYTES: usize = 64;
+/// Bytes of a cache line.
+pub(crate) const LINE_BYTES: usize = 64;
+/// Lines that the header, frame offsets and keys of a leaf of 16 KiB mostly take.
+const DIRECTORY_LINES: usize = 8;
 
 /// Asks for the cache line at `address`.
 #[inline(always)]
@@ -36,4 +39,12 @@ pub(crate) fn prefetch(address: *const u8) {
 pub(crate) fn prefetch_for_write(node: *const u8) {
     imp::line_for_write(node);
     imp::line_for_write(node.wrapping_add(LINE_BYTES));
+}
+
+/// Asks for the lines in which a leaf's directory most likely is, all at once.
+#[inline(always)]
+pub(crate) fn prefetch_directory(leaf: *const u8) {
+    for line in 0..DIRECTORY_LINES {
+        imp::line(leaf.wrapping_add(line * LINE_BYTES));
+    }
 }
