@@ -19,8 +19,10 @@ const QUEUE_LEAVES: usize = 1024;
 #[derive(Default)]
 pub(crate) struct Background {
     state: Mutex<State>,
-    /// There is work, or the tree is going.
-    wake: Condvar,
+    /// A leaf was queued, or the tree is going: for the threads that compact.
+    queued: Condvar,
+    /// A training is due, or the tree is going: for the thread that trains.
+    due: Condvar,
     /// Some work was done.
     done: Condvar,
     /// Fill of a landing buffer, in percent, at which its leaf is offered; `None` when no thread compacts.
@@ -87,7 +89,7 @@ impl Background {
         state.queue.push_back((shard, key.to_vec()));
         drop(state);
         work.context.count(Count::BgEnqueued);
-        self.wake.notify_one();
+        self.queued.notify_one();
     }
 
     /// The tree has this many leaves more.
@@ -107,7 +109,7 @@ impl Background {
             .is_ok()
         {
             self.state.lock().training_due = true;
-            self.wake.notify_all();
+            self.due.notify_one();
         }
     }
 
@@ -121,7 +123,8 @@ impl Background {
 
     pub(crate) fn stop(&self) {
         self.state.lock().stop = true;
-        self.wake.notify_all();
+        self.queued.notify_all();
+        self.due.notify_all();
         self.done.notify_all();
     }
 
@@ -165,7 +168,7 @@ impl Background {
         let mut state = self.state.lock();
         while !state.stop {
             let Some((shard, key)) = state.queue.pop_front() else {
-                self.wake.wait(&mut state);
+                self.queued.wait(&mut state);
                 context.count(Count::BgPasses);
                 continue;
             };
@@ -185,7 +188,7 @@ impl Background {
         let mut state = self.state.lock();
         while !state.stop {
             if !state.training_due {
-                self.wake.wait(&mut state);
+                self.due.wait(&mut state);
                 continue;
             }
             state.training_due = false;

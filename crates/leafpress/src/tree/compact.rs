@@ -6,7 +6,7 @@
 use super::Error;
 use super::landing::{Change, Entry};
 use super::large::Large;
-use super::leaf::{Decoder, FINGERPRINTS, HASHED, Leaf, SINGLE, Sections, Value, sub_page};
+use super::leaf::{Decoder, FINGERPRINTS, HASHED, Leaf, SINGLE, Sections, Value, key_number, sub_page};
 use super::press::{Draft, Form, Growth, Press, Pressed, Record, RecordValue, keep};
 use crate::codec::Scratch;
 
@@ -88,19 +88,21 @@ impl<'b> Compaction<'_, '_, 'b> {
         if leaf.has(HASHED) {
             return Growth::Within;
         }
-        let start = leaf.first_key(sections, 0);
-        if last.key < start.as_slice() {
+        if !leaf.has(FINGERPRINTS) && form_of(leaf, sections).fits(first.key) && form_of(leaf, sections).fits(last.key)
+        {
+            let number = |slot| leaf.key_number(sections, slot);
+            return match (key_number(first.key), key_number(last.key)) {
+                (_, last) if last < number(0) => Growth::AtStart,
+                (first, _) if first > number(leaf.count() - 1) => Growth::AtEnd,
+                _ => Growth::Within,
+            };
+        }
+        if last.key < leaf.first_key(sections, 0).as_slice() {
             return Growth::AtStart;
         }
-        let after_end = if leaf.has(FINGERPRINTS) {
-            // The last frame's keys are not at hand: its first key stands for them.
-            first.key > leaf.first_key(sections, leaf.frames() - 1).as_slice()
-                && changes.iter().all(|entry| !matches!(entry.change, Change::Remove))
-        } else {
-            let mut end = Vec::new();
-            leaf.packed_key(sections, leaf.count() - 1, &mut end);
-            first.key > end.as_slice()
-        };
+        // The last frame's keys may not be at hand: its first key stands for them.
+        let after_end = first.key > leaf.first_key(sections, leaf.frames() - 1).as_slice()
+            && changes.iter().all(|entry| !matches!(entry.change, Change::Remove));
         if after_end { Growth::AtEnd } else { Growth::Within }
     }
 
@@ -188,7 +190,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         form: Form<'b>,
         changes: &[Entry<'b>],
     ) -> Result<Draft<'b>, Error> {
-        let mut draft = Draft::new(form);
+        let mut draft = Draft::with_room(form, changes.len());
         let mut kept = 0;
         let mut gone_bytes = 0;
         let mut same_keys = true;
@@ -241,7 +243,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         form: Form<'b>,
         changes: &[Entry<'b>],
     ) -> Result<Draft<'b>, Error> {
-        let mut draft = Draft::new(form);
+        let mut draft = Draft::with_room(form, changes.len());
         let mut inline_bytes = leaf.header().inline_bytes as usize;
         let small = self.press.settings.frame_bytes / 2;
         // Separators follow from where frames are cut; packed keys do not.
@@ -290,7 +292,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         changes: &[Entry<'b>],
     ) -> Result<Pressed, Error> {
         let pages = leaf.frames();
-        let mut draft = Draft::new(form);
+        let mut draft = Draft::with_room(form, changes.len());
         let mut inline_bytes = leaf.header().inline_bytes as usize;
         for page in 0..pages {
             let here: Vec<Entry<'b>> = changes

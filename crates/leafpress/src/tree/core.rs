@@ -380,7 +380,7 @@ impl Work<'_> {
             self.context.count(Count::FgLandingFull);
             if !self.thin_landing(leaf, key, change)? {
                 self.context.count(Count::FgSyncCompactions);
-                match self.compact_locked(locked, parent, key, Some(Entry { key, change }), tools) {
+                match self.compact_locked(locked, parent, key, Some(Entry::new(key, change)), tools) {
                     Ok(true) => {}
                     Ok(false) => return Ok(Outcome::Restart),
                     Err(error) => {
@@ -438,7 +438,7 @@ impl Work<'_> {
         let mut entries = Vec::with_capacity(old.entries() + 1);
         // SAFETY: the caller holds the leaf's lock, so that the buffer stays.
         unsafe { old.read_all(&mut entries) };
-        entries.push(Entry { key, change });
+        entries.push(Entry::new(key, change));
         let mut dead = Vec::new();
         newest_by_key(&mut entries, |entry| dead.push(entry));
         let bytes: usize = entries

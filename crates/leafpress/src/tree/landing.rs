@@ -87,7 +87,23 @@ impl Change<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<'a> {
     pub key: &'a [u8],
+    /// The key's first bytes, for comparing.
+    head: u64,
     pub change: Change<'a>,
+}
+
+impl<'a> Entry<'a> {
+    pub(crate) fn new(key: &'a [u8], change: Change<'a>) -> Self {
+        Self {
+            key,
+            head: head(key),
+            change,
+        }
+    }
+
+    fn same_key(&self, other: &Self) -> bool {
+        self.head == other.head && self.key == other.key
+    }
 }
 
 /// A landing buffer. The leaf that points to it owns it.
@@ -265,7 +281,7 @@ impl Landing {
                 },
                 _ => Change::Remove,
             };
-            Entry { key, change }
+            Entry::new(key, change)
         }
     }
 
@@ -285,11 +301,11 @@ impl Landing {
 /// Sorts entries by key and keeps only the newest of each. `entries` is oldest first. `superseded` is given each entry dropped.
 pub(crate) fn newest_by_key<'a>(entries: &mut Vec<Entry<'a>>, mut superseded: impl FnMut(Entry<'a>)) {
     // A stable sort keeps the age order among entries of one key. Most keys differ in their first eight bytes or are no longer.
-    entries.sort_by(|a, b| head(a.key).cmp(&head(b.key)).then_with(|| a.key.cmp(b.key)));
+    entries.sort_by(|a, b| a.head.cmp(&b.head).then_with(|| a.key.cmp(b.key)));
     let mut kept = 0;
     for index in 0..entries.len() {
         let entry = entries[index];
-        if kept > 0 && entries[kept - 1].key == entry.key {
+        if kept > 0 && entries[kept - 1].same_key(&entry) {
             superseded(entries[kept - 1]);
             entries[kept - 1] = entry;
         } else {

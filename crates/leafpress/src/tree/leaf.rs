@@ -371,9 +371,10 @@ impl Leaf {
         self.bytes_at(sections.keys, sections.lens - sections.keys)
     }
 
-    /// Where the block of `frame` starts in the data.
-    pub(crate) fn block_start(&self, sections: &Sections, frame: usize) -> usize {
-        self.u16_at(sections.offsets, frame)
+    /// Where the blocks of frames `from..to` start in the data.
+    pub(crate) fn block_starts(&self, sections: &Sections, from: usize, to: usize) -> &[u16] {
+        // SAFETY: the section starts at an even offset and holds one more than there are frames.
+        unsafe { std::slice::from_raw_parts(self.at(sections.offsets).cast::<u16>().add(from), to - from) }
     }
 
     /// The blocks of frames `from..to`, one behind the other.

@@ -198,9 +198,11 @@ impl Tree {
         self.core.sweep(true)
     }
 
-    /// Waits until background work that is due is done: dictionary training and pressing with it, and queued compactions.
+    /// Waits until background work that is due is done: dictionary training and pressing with it, and queued compactions. What
+    /// the calling thread has retired is reclaimed, where no reader is in its way.
     pub fn settle(&self) {
         self.core.background.settle();
+        self.core.flush_retired();
     }
 
     /// Checks every structural invariant. No other thread may be writing meanwhile.

@@ -255,6 +255,15 @@ impl<'b> Draft<'b> {
         }
     }
 
+    /// A draft with room for this many changes.
+    pub(crate) fn with_room(form: Form<'b>, changes: usize) -> Self {
+        Self {
+            parts: Vec::with_capacity(changes * 2 + 1),
+            records: Vec::with_capacity(changes),
+            ..Self::new(form)
+        }
+    }
+
     /// Takes frames `from..to` of `leaf` as they are. The caller adds their user bytes to `inline_bytes`.
     pub(crate) fn keep(&mut self, leaf: Leaf, from: usize, to: usize) {
         if from < to {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bumpalo::Bump;
-use seize::{Collector, LocalGuard};
+use seize::{Collector, Guard, LocalGuard};
 
 use super::background::Background;
 use super::context::{Contexts, Count};
@@ -167,6 +167,11 @@ impl Core {
         first_leaf(&mut press)
     }
 
+    /// Starts the reclamation of what this thread has retired, instead of waiting for a batch to fill.
+    pub(crate) fn flush_retired(&self) {
+        self.collector.enter().flush();
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.contexts
             .sum(Count::Inserted)
@@ -215,6 +220,7 @@ impl Core {
                 drop(locked);
             }
         }
+        self.flush_retired();
         Ok(())
     }
 

@@ -234,6 +234,18 @@ impl Writer<'_, '_> {
         unsafe { self.start.add(section).cast::<u16>().add(index).write(value as u16) }
     }
 
+    /// Writes values that all move by the same distance, modulo 2^16.
+    fn put_shifted(&mut self, section: usize, index: usize, values: &[u16], shift: u16) {
+        // SAFETY: callers write within a section of u16, which starts at an even offset; the values are another node's.
+        let target = unsafe {
+            let start = self.start.add(section).cast::<std::mem::MaybeUninit<u16>>().add(index);
+            std::slice::from_raw_parts_mut(start, values.len())
+        };
+        for (target, value) in target.iter_mut().zip(values) {
+            target.write(value.wrapping_add(shift));
+        }
+    }
+
     fn large_values(&mut self) {
         for (index, (slot, large)) in self.buffers.larges.iter().enumerate() {
             // SAFETY: the addresses' section follows the header, whose length is a multiple of eight.
@@ -285,11 +297,13 @@ impl Writer<'_, '_> {
                     let frames = to - from;
                     let blocks = leaf.blocks(&sections, *from, *to);
                     self.put(data_at + data, blocks);
-                    let shift = data.wrapping_sub(leaf.block_start(&sections, *from));
-                    for index in 0..frames {
-                        let start = leaf.block_start(&sections, from + index).wrapping_add(shift);
-                        self.put_u16(self.sections.offsets, frame + index, start);
-                    }
+                    let shift = data.wrapping_sub(leaf.block_starts(&sections, *from, *to)[0] as usize);
+                    self.put_shifted(
+                        self.sections.offsets,
+                        frame,
+                        leaf.block_starts(&sections, *from, *to),
+                        shift as u16,
+                    );
                     if !self.has(SINGLE) {
                         for index in 0..frames {
                             let start = leaf.slots(&sections, from + index).start - slots.start + first;
