@@ -4,7 +4,10 @@ mod codecs;
 mod doctor;
 mod eval;
 mod failure;
+mod interrupt;
 mod output;
+mod peers;
+mod progress;
 mod usage;
 
 use std::process::ExitCode;
@@ -27,6 +30,8 @@ struct Cli {
 enum Command {
     /// Run the evaluation: real put, get and scan work on compressed trees, one process per codec and configuration
     Eval(Box<eval::EvalArgs>),
+    /// Compare with uncompressed concurrent ordered maps: reads per second and core, memory per record
+    Peers(peers::PeersArgs),
     /// List every codec: whether it runs here, a self-test, MB/s and ratio on a sample
     Codecs(codecs::CodecsArgs),
     /// Report what this machine offers to accelerators, direct I/O and hardware counters, and how to mend what is missing
@@ -43,6 +48,7 @@ fn main() -> ExitCode {
     };
     let result = match &cli.command {
         Command::Eval(args) => eval::run(args),
+        Command::Peers(args) => peers::run(args),
         Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::EvalRun => return eval::child(),

@@ -14,6 +14,7 @@ fn help_works_everywhere() {
         &["eval", "--help"],
         &["codecs", "--help"],
         &["doctor", "--help"],
+        &["peers", "--help"],
         &["help"],
     ] {
         let output = run(arguments);
@@ -73,5 +74,49 @@ fn a_run_without_its_configuration_fails_in_words() {
             .expect("leafpress starts");
         assert_ne!(output.status.code(), Some(0));
         assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn the_comparison_runs_every_map_and_refuses_bad_input() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let output = leafpress()
+        .args([
+            "peers",
+            "--keys",
+            "2000",
+            "--seconds",
+            "0.1",
+            "--rounds",
+            "1",
+            "--codecs",
+            "lz4",
+            "--out",
+        ])
+        .arg(directory.path())
+        .output()
+        .expect("leafpress starts");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for map in ["leafpress lz4", "masstree", "TreeIndex", "SkipMap", "BTreeMap"] {
+        assert!(stdout(&output).contains(map), "no {map} in {}", stdout(&output));
+    }
+    let json = std::fs::read(directory.path().join("peers.json")).expect("peers.json");
+    serde_json::from_slice::<serde_json::Value>(&json).expect("JSON");
+
+    let out = directory.path().join("none");
+    for (flag, value) in [
+        ("--codecs", "lz5"),
+        ("--rounds", "0"),
+        ("--keys", "0"),
+        ("--data", "nonesuch"),
+        ("--threads", "0"),
+    ] {
+        let output = leafpress()
+            .args(["peers", flag, value, "--out"])
+            .arg(&out)
+            .output()
+            .expect("leafpress starts");
+        assert_bad_input(&output, &[flag, value]);
+        assert!(!out.exists(), "nothing is left behind");
     }
 }

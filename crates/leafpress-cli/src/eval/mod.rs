@@ -8,11 +8,8 @@ mod settings;
 mod tests;
 pub mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 
 use leafpress_lab::{EvalOutcome, LabError, Progress, run_eval};
 
@@ -20,7 +17,7 @@ pub use self::args::EvalArgs;
 use self::progress::Reporter;
 use self::settings::Settings;
 use crate::failure::Failure;
-use crate::output;
+use crate::{interrupt, output};
 
 /// Runs the evaluation.
 pub fn run(args: &EvalArgs) -> Result<(), Failure> {
@@ -28,8 +25,8 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
     for note in &settings.notes {
         eprintln!("{note}");
     }
-    let out_dir = args.out.clone().unwrap_or_else(default_directory);
-    let cancel = cancel_on_ctrl_c()?;
+    let out_dir = args.out.clone().unwrap_or_else(|| output::default_directory("eval"));
+    let cancel = interrupt::flag()?;
     let mut reporter = Reporter::new();
     let mut total = 0;
     let outcome = run_eval(&settings.config, &out_dir, &cancel, &mut |progress| {
@@ -83,25 +80,6 @@ fn report(outcome: &EvalOutcome, out_dir: &Path, total: usize) -> Result<(), Fai
         )));
     }
     printed
-}
-
-/// `leafpress-results/eval/20260418T021637Z`, in UTC as the evaluation's own directories.
-fn default_directory() -> PathBuf {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    Path::new("leafpress-results/eval").join(now.replace(['-', ':'], ""))
-}
-
-/// The first Ctrl-C ends the run in progress and keeps what is finished; the second ends the process.
-fn cancel_on_ctrl_c() -> Result<Arc<AtomicBool>, Failure> {
-    let cancel = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&cancel);
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .map_err(|e| Failure::failed(format!("cannot watch for Ctrl-C: {e}")))?;
-    Ok(cancel)
 }
 
 /// The hidden subcommand that runs one configuration in its own process.

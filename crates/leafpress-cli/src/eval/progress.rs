@@ -1,60 +1,41 @@
-//! Progress on standard error: a bar on a terminal, one line per finished run in a pipe.
+//! What an evaluation says while it runs: the bar, and a line per finished run.
 
-use std::time::Duration;
-
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use leafpress_lab::{Phase, Progress, Row};
+
+use crate::progress::Bar;
 
 /// Shows how far an evaluation is.
 pub struct Reporter {
-    /// Hidden when standard error is not a terminal.
-    bar: ProgressBar,
+    bar: Bar,
     /// The run in progress.
     index: usize,
     total: usize,
-    seconds: f64,
 }
-
-/// Steps of the bar per run.
-const STEPS: u64 = 1000;
 
 impl Reporter {
     pub fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {prefix}  {msg}") {
-            bar.set_style(style);
-        }
         Self {
-            bar,
+            bar: Bar::new(),
             index: 0,
             total: 0,
-            seconds: 0.0,
         }
     }
 
     pub fn show(&mut self, progress: &Progress) {
         match progress {
             Progress::Started { index, total, spec } => {
-                (self.index, self.total, self.seconds) = (*index, *total, spec.base.seconds);
-                self.bar.set_length(*total as u64 * STEPS);
-                self.bar.set_position(*index as u64 * STEPS);
+                (self.index, self.total) = (*index, *total);
                 let threads = if spec.threads == 1 {
                     "1 thread".to_owned()
                 } else {
                     format!("{} threads", spec.threads)
                 };
-                self.bar.set_prefix(format!("run {}/{total}", index + 1));
                 self.bar
-                    .set_message(format!("{} {}, {threads}", spec.codec, spec.workload));
-                self.bar.enable_steady_tick(Duration::from_millis(200));
+                    .start(*index, *total, format!("{} {}, {threads}", spec.codec, spec.workload));
             }
-            Progress::Phase { phase, fraction } => {
-                let done = self.share(*phase, fraction.clamp(0.0, 1.0));
-                self.bar
-                    .set_position(self.index as u64 * STEPS + (done * STEPS as f64) as u64);
-            }
-            Progress::Finished(row) => self.line(&finished(self.index, self.total, row)),
-            Progress::Failed(failure) => self.line(&format!(
+            Progress::Phase { phase, fraction } => self.bar.advance(share(*phase, *fraction)),
+            Progress::Finished(row) => self.bar.line(&finished(self.index, self.total, row)),
+            Progress::Failed(failure) => self.bar.line(&format!(
                 "[{}/{}] {}: failed: {}",
                 self.index + 1,
                 self.total,
@@ -65,29 +46,20 @@ impl Reporter {
     }
 
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.bar.finish();
     }
+}
 
-    /// How much of a run is done, 0 to 1: the timed window is nearly all of it.
-    fn share(&self, phase: Phase, fraction: f64) -> f64 {
-        let (before, length) = match phase {
-            Phase::Corpus => (0.0, 0.02),
-            Phase::Load => (0.02, 0.13),
-            Phase::WarmUp => (0.15, 0.05),
-            Phase::Timed => (0.2, 0.75),
-            Phase::Verify => (0.95, 0.05),
-        };
-        before + length * fraction
-    }
-
-    /// Above the bar on a terminal, plainly in a pipe.
-    fn line(&self, line: &str) {
-        if self.bar.is_hidden() {
-            eprintln!("{line}");
-        } else {
-            self.bar.println(line);
-        }
-    }
+/// How much of a run is done, 0 to 1: the timed window is nearly all of it.
+fn share(phase: Phase, fraction: f64) -> f64 {
+    let (before, length) = match phase {
+        Phase::Corpus => (0.0, 0.02),
+        Phase::Load => (0.02, 0.13),
+        Phase::WarmUp => (0.15, 0.05),
+        Phase::Timed => (0.2, 0.75),
+        Phase::Verify => (0.95, 0.05),
+    };
+    before + length * fraction
 }
 
 fn finished(index: usize, total: usize, row: &Row) -> String {

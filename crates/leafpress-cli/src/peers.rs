@@ -1,0 +1,121 @@
+//! `leafpress peers`: our tree beside the registry's uncompressed concurrent ordered maps.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use leafpress_lab::peers::{PeersConfig, PeersOutcome, run_peers};
+use leafpress_lab::{LabError, Phase};
+
+use crate::eval::words::list;
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::{interrupt, output};
+
+/// Arguments of `leafpress peers`.
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub struct PeersArgs {
+    /// File, directory, archive, bundled sample, or synthetic:SHARE; values are cuts of 128 bytes [default: packages]
+    #[arg(long, value_name = "DATA")]
+    data: Option<String>,
+    /// Codecs of our tree [default: none lz4 zstd:1]
+    #[arg(long, value_name = "LIST", num_args = 1..)]
+    codecs: Option<Vec<String>>,
+    /// Number of keys [default: 1000000]
+    #[arg(long, value_name = "N")]
+    keys: Option<u64>,
+    /// Threads that load and read [default: 1]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Length of a sample's timed window [default: 2]
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Samples of each map [default: 3]
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
+    /// Seed of every random choice [default: 1]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Directory for peers.json and logs [default: leafpress-results/peers/TIMESTAMP]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub fn run(args: &PeersArgs) -> Result<(), Failure> {
+    let config = config(args)?;
+    let out_dir = args.out.clone().unwrap_or_else(|| output::default_directory("peers"));
+    let cancel = interrupt::flag()?;
+    let mut bar = Bar::new();
+    let mut current = usize::MAX;
+    let outcome = run_peers(
+        &config,
+        &out_dir,
+        &cancel,
+        &mut |index, total, peer, phase, fraction| {
+            if current != index {
+                current = index;
+                bar.start(index, total, peer.to_string());
+            }
+            let (before, length) = match phase {
+                Phase::Corpus => (0.0, 0.02),
+                Phase::Load => (0.02, 0.38),
+                Phase::WarmUp => (0.4, 0.05),
+                Phase::Timed => (0.45, 0.5),
+                Phase::Verify => (0.95, 0.05),
+            };
+            bar.advance(before + length * fraction);
+        },
+    );
+    bar.finish();
+    let outcome = outcome.map_err(|e| match e {
+        LabError::Cancelled => Failure::Interrupted("interrupted: no sample had finished".into()),
+        LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
+        LabError::Data { .. } => Failure::bad_input(format!("--{e}")),
+        LabError::Io { .. } => Failure::bad_input(format!("{e}; name a directory that can be written with --out")),
+        LabError::Tree(leafpress::Error::Codec(e)) => Failure::bad_input(e.to_string()),
+        e => Failure::failed(e.to_string()),
+    })?;
+    report(&outcome, &out_dir.join("peers.json").display().to_string())
+}
+
+fn config(args: &PeersArgs) -> Result<PeersConfig, Failure> {
+    let mut config = PeersConfig::default();
+    if let Some(data) = &args.data {
+        config.data = data.parse().map_err(|e| Failure::bad_input(format!("--{e}")))?;
+    }
+    if let Some(codecs) = &args.codecs {
+        config.codecs = list(codecs);
+    }
+    config.keys = args.keys.unwrap_or(config.keys);
+    config.threads = args.threads.unwrap_or(config.threads);
+    config.seconds = args.seconds.unwrap_or(config.seconds);
+    config.rounds = args.rounds.unwrap_or(config.rounds);
+    config.seed = args.seed.unwrap_or(config.seed);
+    Ok(config)
+}
+
+fn report(outcome: &PeersOutcome, json: &str) -> Result<(), Failure> {
+    let printed = if outcome.lines.is_empty() {
+        Ok(())
+    } else {
+        output::print(&format!("{}\n\njson  {json}\n", outcome.table.trim_end()))
+    };
+    if outcome.cancelled {
+        return Err(Failure::Interrupted(format!(
+            "interrupted: what had finished is in {json}"
+        )));
+    }
+    if let Some(failure) = outcome.failures.first() {
+        return Err(Failure::failed(format!(
+            "{} sample(s) failed; the first: {failure}",
+            outcome.failures.len()
+        )));
+    }
+    if outcome.mismatches > 0 {
+        return Err(Failure::failed(format!(
+            "{} reads did not return what the key held",
+            outcome.mismatches
+        )));
+    }
+    printed
+}

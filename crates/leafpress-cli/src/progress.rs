@@ -1,0 +1,54 @@
+//! A bar over a number of equal pieces of work, on standard error, and only when that is a terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Steps of the bar per piece of work.
+const STEPS: u64 = 1000;
+
+/// The bar.
+pub struct Bar {
+    /// Hidden when standard error is not a terminal.
+    bar: ProgressBar,
+    index: usize,
+}
+
+impl Bar {
+    pub fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {prefix}  {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, index: 0 }
+    }
+
+    /// Piece `index` of `total` starts.
+    pub fn start(&mut self, index: usize, total: usize, what: String) {
+        self.index = index;
+        self.bar.set_length(total as u64 * STEPS);
+        self.bar.set_prefix(format!("run {}/{total}", index + 1));
+        self.bar.set_message(what);
+        self.bar.enable_steady_tick(Duration::from_millis(200));
+        self.advance(0.0);
+    }
+
+    /// How much of the piece is done, 0 to 1.
+    pub fn advance(&self, share: f64) {
+        self.bar
+            .set_position(self.index as u64 * STEPS + (share.clamp(0.0, 1.0) * STEPS as f64) as u64);
+    }
+
+    /// A line above the bar on a terminal, a plain line in a pipe.
+    pub fn line(&self, line: &str) {
+        if self.bar.is_hidden() {
+            eprintln!("{line}");
+        } else {
+            self.bar.println(line);
+        }
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
