@@ -17,8 +17,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [codecs, frames, dictionaries, files @ ..] = args.as_slice() else {
         return Err("usage: codec_table CODECS FRAME_BYTES DICTIONARY_KIB FILE...".into());
     };
-    println!("| file | codec | frame | dict KiB | ratio | compress ns | decode ns | decode 1/4 ns |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("| file | codec | frame | dict KiB | held KiB | ratio | compress ns | decode ns | decode 1/4 ns |");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for file in files {
         let data = std::fs::read(file)?;
         for codec in codecs.split(',') {
@@ -70,8 +70,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     };
                     let (whole, quarter) = (decode(frame)?, decode(frame / 4)?);
                     println!(
-                        "| {} | {codec} | {frame} | {kib} | {:.2} | {compress_ns:.0} | {whole:.0} | {quarter:.0} |",
+                        "| {} | {codec} | {frame} | {kib} | {} | {:.2} | {compress_ns:.0} | {whole:.0} | {quarter:.0} |",
                         file.rsplit('/').next().unwrap_or(file),
+                        dictionary.map_or(0, Dictionary::held_bytes) >> 10,
                         (raws.len() * frame) as f64 / out.len() as f64,
                     );
                 }

@@ -172,7 +172,7 @@ pub(super) fn explain(status: Status) -> String {
         8 => "no work queue is configured for this operation",
         58 | 319 => "the block is larger than the device's maximum transfer size",
         NO_MEMORY => "out of memory",
-        200..=236 => "the block is malformed",
+        200..=236 | Status::MAX => "the block is malformed",
         500 => "this machine or this build of libqpl has no IAA support",
         501 => "libaccel-config is not found; install accel-config (Debian and Ubuntu: libaccel-config1)",
         502 => "libaccel-config reported an error; is the idxd driver loaded?",

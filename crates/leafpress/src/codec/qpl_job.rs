@@ -23,8 +23,9 @@ const SPIN_CHECKS: u32 = 2000;
 /// After this a device is taken to have failed.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What ran out when a device does not answer.
-pub(super) const TIMED_OUT: Status = Status::MAX;
+/// The status of a device that did not answer: ours, and far from any of QPL's. (Its CPU decoder returns all ones for some
+/// malformed blocks.)
+pub(super) const TIMED_OUT: Status = 0x4C50_0001;
 
 /// Where a job executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,14 +2,15 @@
 //!
 //! The content is chosen by FastCover (Liao, Petri, Moffat, Wirth, "Effective construction of relative Lempel-Ziv
 //! dictionaries", WWW 2016, as zstd's dictBuilder has it). For zstd the entropy tables are added; for LZ4, which has none, the
-//! content stands alone.
+//! content stands alone. FastCover's main parameter, the length of a segment, is chosen by compressing samples that were
+//! kept from the training with the codec itself.
 
 use std::ffi::CStr;
 
 use rapidhash::v3::rapidhash_v3;
 use zstd_sys as ffi;
 
-use super::{Codec, CodecError, Dictionary, output};
+use super::{Codec, CodecError, Dictionary, EngineOptions, output};
 
 const NAME: &str = "dictionary training";
 
@@ -24,8 +25,8 @@ const HEADER_ROOM_BYTES: usize = 1024;
 
 impl Dictionary {
     /// Trains a dictionary of at most `max_bytes` for `codec` from records or frames like those it will be used for.
-    /// Its id is a hash of its bytes. It takes about a second per 10 MB of samples; samples past some hundred times
-    /// `max_bytes` add little.
+    /// Its id is a hash of its bytes. It takes about 100 ms per MB of samples; samples past some fifty times `max_bytes` add
+    /// little.
     ///
     /// # Errors
     /// [`CodecError::Failed`] when `codec` uses no dictionaries, `max_bytes` is below [`MIN_DICTIONARY_BYTES`], or the
@@ -53,60 +54,125 @@ impl Dictionary {
                 format!("{sample_bytes} bytes of samples are too few, at least {MIN_SAMPLE_BYTES} are needed"),
             ));
         }
-        let bytes = match codec {
-            Codec::Zstd { level } => cover(samples, max_bytes, level)?,
-            Codec::Lz4 { .. } => {
-                let with_header = cover(samples, max_bytes + HEADER_ROOM_BYTES, 1)?;
-                // SAFETY: the dictionary is readable.
-                let header = unsafe { ffi::ZDICT_getDictHeaderSize(with_header.as_ptr().cast(), with_header.len()) };
-                let header = check(header)?;
-                // The content that was chosen first, the best, stands at the end, where LZ4 reaches it longest.
-                let from = header.max(with_header.len().saturating_sub(max_bytes));
-                with_header[from..].to_vec()
-            }
+        let header = match codec {
+            Codec::Zstd { .. } => Header::Kept,
+            Codec::Lz4 { .. } => Header::CutOff,
             other => return Err(output::failed(NAME, format!("codec {other} uses no dictionary"))),
         };
+        let bytes = best(codec, header, samples, max_bytes)?;
         // Any 32 bits that follow from the bytes do; 0 stays free to mean "none".
         let id = (rapidhash_v3(&bytes) as u32).max(1);
         Ok(Self::from_bytes(id, bytes))
     }
 }
 
-/// A zstd dictionary of at most `max_bytes`.
-fn cover(samples: &[&[u8]], max_bytes: usize, level: i32) -> Result<Vec<u8>, CodecError> {
-    let count = u32::try_from(samples.len()).map_err(|_| output::failed(NAME, "there are too many samples"))?;
-    let lengths: Vec<usize> = samples.iter().map(|s| s.len()).collect();
-    let flat = samples.concat();
-    let mut parameters = ffi::ZDICT_fastCover_params_t {
-        k: 0,
-        d: 8,
-        f: 20,
-        steps: 4,
-        nbThreads: 1,
-        splitPoint: 0.0,
-        accel: 1,
-        shrinkDict: 0,
-        shrinkDictMaxRegression: 0,
-        zParams: ffi::ZDICT_params_t {
-            compressionLevel: level,
-            notificationLevel: 0,
-            dictID: 0,
-        },
-    };
-    let mut dictionary = vec![0_u8; max_bytes];
-    // SAFETY: `dictionary` is writable for its length; `flat` holds `count` samples of `lengths`, back to back.
-    let written = unsafe {
-        ffi::ZDICT_optimizeTrainFromBuffer_fastCover(
-            dictionary.as_mut_ptr().cast(),
-            dictionary.len(),
-            flat.as_ptr().cast(),
-            lengths.as_ptr(),
-            count,
-            &raw mut parameters,
-        )
-    };
-    dictionary.truncate(check(written)?);
-    Ok(dictionary)
+/// What becomes of zstd's header with the entropy tables.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Header {
+    Kept,
+    CutOff,
+}
+
+/// FastCover's segment lengths that are tried: records that are alike want long segments, text short ones.
+const SEGMENT_BYTES: [u32; 5] = [64, 256, 512, 1024, 2048];
+/// One sample in so many is kept from the training to judge the dictionaries by.
+const HELD_OUT: usize = 8;
+/// Samples that are kept at most; more only cost time.
+const MOST_HELD_OUT: usize = 4000;
+
+/// Of one dictionary for each segment length, the one that the codec itself compresses best with.
+fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Result<Vec<u8>, CodecError> {
+    let every = HELD_OUT.max(samples.len() / MOST_HELD_OUT);
+    let (judges, training): (Vec<_>, Vec<_>) = samples.iter().enumerate().partition(|(i, _)| i % every == every - 1);
+    let training: Vec<&[u8]> = training.into_iter().map(|(_, sample)| *sample).collect();
+    let level = if let Codec::Zstd { level } = codec { level } else { 1 };
+    let engine = codec.open(&EngineOptions::default())?;
+    let training = Samples::new(&training)?;
+    let mut best: Option<(usize, Vec<u8>)> = None;
+    let mut failure = None;
+    let mut block = Vec::new();
+    for segment_bytes in SEGMENT_BYTES {
+        let judged = training
+            .cover(max_bytes, header, segment_bytes, level)
+            .and_then(|bytes| {
+                let dictionary = Dictionary::from_bytes(0, bytes.as_slice());
+                let mut sum = 0;
+                for (_, sample) in &judges {
+                    block.clear();
+                    sum += engine.compress(sample, Some(&dictionary), &mut block)?;
+                }
+                Ok((sum, bytes))
+            });
+        match judged {
+            Ok(candidate) if best.as_ref().is_none_or(|(least, _)| candidate.0 < *least) => best = Some(candidate),
+            Ok(_) => {}
+            Err(error) => failure = Some(error),
+        }
+    }
+    match (best, failure) {
+        (Some((_, bytes)), _) => Ok(bytes),
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(output::failed(NAME, "no dictionary was found")),
+    }
+}
+
+/// Samples, back to back.
+struct Samples {
+    bytes: Vec<u8>,
+    lengths: Vec<usize>,
+    count: u32,
+}
+
+impl Samples {
+    fn new(samples: &[&[u8]]) -> Result<Self, CodecError> {
+        Ok(Self {
+            bytes: samples.concat(),
+            lengths: samples.iter().map(|s| s.len()).collect(),
+            count: u32::try_from(samples.len()).map_err(|_| output::failed(NAME, "there are too many samples"))?,
+        })
+    }
+
+    /// A dictionary of at most `max_bytes`.
+    fn cover(&self, max_bytes: usize, header: Header, segment_bytes: u32, level: i32) -> Result<Vec<u8>, CodecError> {
+        let parameters = ffi::ZDICT_fastCover_params_t {
+            k: segment_bytes,
+            d: 8,
+            f: 20,
+            steps: 1,
+            nbThreads: 1,
+            splitPoint: 1.0,
+            accel: 1,
+            shrinkDict: 0,
+            shrinkDictMaxRegression: 0,
+            zParams: ffi::ZDICT_params_t {
+                compressionLevel: level,
+                notificationLevel: 0,
+                dictID: 0,
+            },
+        };
+        let header_room = if header == Header::CutOff { HEADER_ROOM_BYTES } else { 0 };
+        let mut dictionary = vec![0_u8; max_bytes + header_room];
+        // SAFETY: `dictionary` is writable for its length; `bytes` holds `count` samples of `lengths`.
+        let written = unsafe {
+            ffi::ZDICT_trainFromBuffer_fastCover(
+                dictionary.as_mut_ptr().cast(),
+                dictionary.len(),
+                self.bytes.as_ptr().cast(),
+                self.lengths.as_ptr(),
+                self.count,
+                parameters,
+            )
+        };
+        dictionary.truncate(check(written)?);
+        if header == Header::CutOff {
+            // SAFETY: the dictionary is readable.
+            let header = unsafe { ffi::ZDICT_getDictHeaderSize(dictionary.as_ptr().cast(), dictionary.len()) };
+            // The content that was chosen first, the best, stands at the end, where LZ4 reaches it longest.
+            let from = check(header)?.max(dictionary.len().saturating_sub(max_bytes));
+            dictionary.drain(..from);
+        }
+        Ok(dictionary)
+    }
 }
 
 fn check(result: usize) -> Result<usize, CodecError> {

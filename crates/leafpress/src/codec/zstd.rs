@@ -19,6 +19,10 @@ const NAME: &str = "zstd";
 /// The most raw bytes of a bare block (`ZSTD_BLOCKSIZE_MAX`).
 const MAX_BLOCK_BYTES: usize = 128 << 10;
 
+/// A dictionary's prepared tables lend their size to the table of the input. Longer inputs than this, and than the
+/// dictionary, would be searched too coarsely: they load the dictionary anew, which is then a small part of their time.
+const PREPARED_BYTES: usize = 4096;
+
 /// After a frame of more raw bytes than this the compression context is freed: its tables grew to the frame's size.
 const KEEP_CONTEXT_BYTES: usize = 1 << 20;
 
@@ -164,22 +168,27 @@ impl Zstd {
     fn compress_block(
         &self,
         raw: &[u8],
-        tables: Option<*const ffi::ZSTD_CDict>,
+        dictionary: Option<&Dictionary>,
         out: *mut u8,
         bound: usize,
     ) -> Result<usize, CodecError> {
+        let prepared = dictionary
+            .filter(|d| raw.len() <= d.bytes().len().max(PREPARED_BYTES))
+            .map(|d| d.zstd_compression(self.level))
+            .transpose()?;
+        let loaded = dictionary.map_or([].as_slice(), Dictionary::bytes);
         with_compressor(false, |context| {
             let pledged = raw.len() as u64;
-            // SAFETY: the context and the tables are valid; the tables outlive the call.
+            // SAFETY: the context is valid, as are the dictionary's tables and bytes, which outlive the call.
             failed(unsafe {
-                match tables {
+                match prepared {
                     Some(tables) => ffi::ZSTD_compressBegin_usingCDict_advanced(context, tables, FRAME, pledged),
                     None => ffi::ZSTD_compressBegin_advanced(
                         context,
-                        std::ptr::null(),
-                        0,
+                        loaded.as_ptr().cast(),
+                        loaded.len(),
                         ffi::ZSTD_parameters {
-                            cParams: ffi::ZSTD_getCParams(self.level, pledged, 0),
+                            cParams: ffi::ZSTD_getCParams(self.level, pledged, loaded.len()),
                             fParams: FRAME,
                         },
                         pledged,
@@ -195,14 +204,15 @@ impl Zstd {
     fn compress_frame(
         &self,
         raw: &[u8],
-        tables: Option<*const ffi::ZSTD_CDict>,
+        dictionary: Option<&Dictionary>,
         out: *mut u8,
         bound: usize,
     ) -> Result<usize, CodecError> {
         use ffi::ZSTD_cParameter::{
             ZSTD_c_checksumFlag, ZSTD_c_compressionLevel, ZSTD_c_contentSizeFlag, ZSTD_c_dictIDFlag,
-            ZSTD_c_experimentalParam2 as ZSTD_c_format,
+            ZSTD_c_experimentalParam2 as ZSTD_c_format, ZSTD_c_experimentalParam4 as ZSTD_c_forceAttachDict,
         };
+        let tables = dictionary.map(|d| d.zstd_compression(self.level)).transpose()?;
         with_compressor(raw.len() > KEEP_CONTEXT_BYTES, |context| {
             let magicless = ffi::ZSTD_format_e::ZSTD_f_zstd1_magicless as i32;
             for (parameter, value) in [
@@ -211,14 +221,22 @@ impl Zstd {
                 (ZSTD_c_checksumFlag, 0),
                 (ZSTD_c_dictIDFlag, 0),
                 (ZSTD_c_format, magicless),
+                // As for blocks that are longer than the dictionary.
+                (
+                    ZSTD_c_forceAttachDict,
+                    ffi::ZSTD_dictAttachPref_e::ZSTD_dictForceLoad as i32,
+                ),
             ] {
                 // SAFETY: the context is valid and between frames.
                 failed(unsafe { ffi::ZSTD_CCtx_setParameter(context, parameter, value) })?;
             }
-            // SAFETY: as above. The reference is replaced or cleared by the next frame of this thread before it is used.
+            // SAFETY: as above; the tables outlive the call.
             failed(unsafe { ffi::ZSTD_CCtx_refCDict(context, tables.unwrap_or(std::ptr::null())) })?;
             // SAFETY: `out` has `bound` writable bytes, `raw` is readable, the tables outlive the call.
-            failed(unsafe { ffi::ZSTD_compress2(context, out.cast(), bound, raw.as_ptr().cast(), raw.len()) })
+            let written = unsafe { ffi::ZSTD_compress2(context, out.cast(), bound, raw.as_ptr().cast(), raw.len()) };
+            // SAFETY: as above; without this the context would refer to tables that may be gone.
+            failed(unsafe { ffi::ZSTD_CCtx_refCDict(context, std::ptr::null()) })?;
+            failed(written)
         })
     }
 }
@@ -282,16 +300,14 @@ impl Engine for Zstd {
 
     fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         self.counters.compress(raw.len(), || {
-            let tables = non_empty(dictionary)
-                .map(|d| d.zstd_compression(self.level))
-                .transpose()?;
+            let dictionary = non_empty(dictionary);
             // SAFETY: looks at the number only.
             let bound = failed(unsafe { ffi::ZSTD_compressBound(raw.len()) })?;
             let write = |out: *mut u8| {
                 if raw.len() > MAX_BLOCK_BYTES {
-                    return self.compress_frame(raw, tables, out, bound);
+                    return self.compress_frame(raw, dictionary, out, bound);
                 }
-                let written = self.compress_block(raw, tables, out, bound)?;
+                let written = self.compress_block(raw, dictionary, out, bound)?;
                 if written > 0 && written < raw.len() {
                     return Ok(written);
                 }
