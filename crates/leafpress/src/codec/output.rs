@@ -1,4 +1,4 @@
-//! Appending to an output vector without zeroing it first, and errors about lengths.
+//! Appending to an output vector without zeroing it first, and the errors that engines have in common.
 
 use super::CodecError;
 
@@ -53,4 +53,9 @@ pub(super) fn failed(codec: &'static str, reason: impl Into<String>) -> CodecErr
         codec,
         reason: reason.into(),
     }
+}
+
+/// Why a library could not be loaded, in the loader's own words, which name the file at fault.
+pub(super) fn loader_reason(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
+use super::output;
+
 /// The environment variable that names the library's file.
 const PATH_VARIABLE: &str = "LEAFPRESS_QPL";
 /// What the loader is asked for otherwise.
@@ -127,9 +129,11 @@ fn open() -> Result<Library, String> {
         let path = PathBuf::from(path);
         // SAFETY: QPL's initialisers look at the CPU and the devices only.
         return unsafe { Library::new(&path) }.map_err(|e| {
-            // The loader's own words, which name the file at fault, are in the error's source.
-            let reason = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
-            format!("{PATH_VARIABLE}={} cannot be loaded: {reason}", path.display())
+            format!(
+                "{PATH_VARIABLE}={} cannot be loaded: {}",
+                path.display(),
+                output::loader_reason(&e)
+            )
         });
     }
     for name in NAMES {

@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
+use super::output;
+
 /// zlib's file name on this system.
 const LIBRARY: &str = if cfg!(target_os = "macos") {
     "libz.1.dylib"
@@ -103,8 +105,12 @@ impl Zlib {
         // SAFETY: NOLOAD loads nothing and runs no code.
         let was_loaded = unsafe { Library::open(Some(LIBRARY), RTLD_NOW | libc::RTLD_NOLOAD) }.is_ok();
         // SAFETY: zlib's initialisers do nothing that could break this process.
-        let library = unsafe { Library::open(Some(LIBRARY), RTLD_NOW | RTLD_GLOBAL) }
-            .map_err(|e| format!("{LIBRARY} cannot be loaded ({e}); install zlib (Debian and Ubuntu: zlib1g)"))?;
+        let library = unsafe { Library::open(Some(LIBRARY), RTLD_NOW | RTLD_GLOBAL) }.map_err(|e| {
+            format!(
+                "{LIBRARY} cannot be loaded ({}); install zlib (Debian and Ubuntu: zlib1g)",
+                output::loader_reason(&e)
+            )
+        })?;
         let interposer = interposer(&library)?;
         if let Some(path) = &interposer
             && !was_loaded
