@@ -17,6 +17,7 @@ mod none;
 mod open;
 mod output;
 mod qpl;
+mod qpl_batch;
 mod qpl_ffi;
 mod qpl_job;
 mod scratch;

@@ -1,27 +1,21 @@
 //! Raw deflate (RFC 1951) by Intel QPL, on an IAA device or on the CPU, with the device's history window of 4 KiB.
 
 use std::cell::RefCell;
-use std::time::Instant;
 
 use super::counters::Counters;
 use super::qpl_ffi::{self as ffi, Qpl, Status};
 use super::qpl_job::{Job, NAME, Operation, Place, TIMED_OUT, explain};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, JobCache, QplMode, QplPath, deflate, output};
 
-/// Jobs of a batch that are in flight at once. A device has queues of 16 to 128 entries which all threads share.
-const HARDWARE_BATCH: usize = 8;
-/// A job for the CPU holds 740 KB.
-const SOFTWARE_BATCH: usize = 2;
-
 /// The engine of `qpl`.
 pub(super) struct QplEngine {
-    path: QplPath,
-    mode: QplMode,
+    pub(super) path: QplPath,
+    pub(super) mode: QplMode,
     cache: JobCache,
     qpl: &'static Qpl,
     /// Whether a device could be initialised when the engine was opened.
-    device: bool,
-    counters: Counters,
+    pub(super) device: bool,
+    pub(super) counters: Counters,
 }
 
 impl std::fmt::Debug for QplEngine {
@@ -64,7 +58,7 @@ impl QplEngine {
     }
 
     /// A job to execute there: one that this thread keeps, or a new one.
-    fn take(&self, place: Place) -> Result<Job, CodecError> {
+    pub(super) fn take(&self, place: Place) -> Result<Job, CodecError> {
         if self.cache == JobCache::Thread {
             let kept = JOBS.try_with(|jobs| {
                 let mut jobs = jobs.try_borrow_mut().ok()?;
@@ -85,7 +79,7 @@ impl QplEngine {
     }
 
     /// Keeps a job for the thread's next call, or ends it.
-    fn give_back(&self, job: Job) {
+    pub(super) fn give_back(&self, job: Job) {
         if self.cache == JobCache::Thread {
             // A thread that is ending keeps nothing: the closure, and the job with it, is dropped.
             let _ = JOBS.try_with(move |jobs| {
@@ -121,7 +115,7 @@ impl QplEngine {
     ///
     /// # Safety
     /// `out` is writable for `room` bytes.
-    unsafe fn run_software(
+    pub(super) unsafe fn run_software(
         &self,
         operation: Operation,
         input: &[u8],
@@ -136,7 +130,7 @@ impl QplEngine {
         Ok(result?)
     }
 
-    fn count_software(&self) {
+    pub(super) fn count_software(&self) {
         let counts = self.counters.mine();
         counts.software_calls.add(1);
         if self.path == QplPath::Auto {
@@ -170,7 +164,7 @@ impl QplEngine {
     }
 
     /// Compresses through `run`, which is given the room and the bytes there are.
-    fn append(
+    pub(super) fn append(
         raw: &[u8],
         out: &mut Vec<u8>,
         run: impl FnOnce(*mut u8, u32) -> Result<usize, Failure>,
@@ -202,7 +196,7 @@ impl QplEngine {
     }
 
     /// Decompresses through `run`, which returns the bytes it wrote to `raw`.
-    fn fill(
+    pub(super) fn fill(
         block: &[u8],
         raw: &mut [u8],
         run: impl FnOnce(&mut [u8], u32) -> Result<usize, Failure>,
@@ -241,111 +235,10 @@ impl QplEngine {
             unsafe { self.run(Operation::Decompress, block, raw.as_mut_ptr(), room) }
         })
     }
-
-    /// Where a batch goes, and how many of its jobs are in flight at once. On the CPU a job is done when it is submitted.
-    fn batch_place(&self) -> (Place, usize) {
-        if self.device {
-            (Place::Hardware, HARDWARE_BATCH)
-        } else {
-            (Place::Software, SOFTWARE_BATCH)
-        }
-    }
-
-    /// Submits as many of `inputs`, each with its room, as fit in flight, waits for them, and hands each one's output or
-    /// status to `done`. Returns how many there were: at least one.
-    fn run_round(
-        &self,
-        operation: Operation,
-        inputs: &[(&[u8], u32)],
-        mut done: impl FnMut(usize, Result<&[u8], Failure>),
-    ) -> usize {
-        let (place, most) = self.batch_place();
-        let mut flying: Vec<Result<Job, Failure>> = Vec::with_capacity(most);
-        for (input, room) in inputs.iter().take(most) {
-            let first = flying.is_empty();
-            flying.push(self.take(place).map_err(Failure::Codec).and_then(|mut job| {
-                // The first of a round waits for other threads' jobs; later ones leave a full queue to the next round.
-                let submitted = match first {
-                    true => job.submit_patiently(operation, input, *room),
-                    false => job.submit(operation, input, *room),
-                };
-                match submitted {
-                    Ok(()) => Ok(job),
-                    Err(status) => {
-                        self.give_back(job);
-                        Err(Failure::Status(status))
-                    }
-                }
-            }));
-            if !first && matches!(flying.last(), Some(Err(Failure::Status(ffi::QUEUES_ARE_BUSY)))) {
-                flying.pop();
-                break;
-            }
-        }
-        let round = flying.len();
-        for (at, job) in flying.into_iter().enumerate() {
-            let (job, result) = match job {
-                Ok(job) => job.finish(),
-                Err(failure) => {
-                    done(at, Err(failure));
-                    continue;
-                }
-            };
-            match (&job, result) {
-                (Some(job), Ok(written)) => {
-                    match place {
-                        Place::Hardware => self.counters.mine().hardware_calls.add(1),
-                        Place::Software => self.count_software(),
-                    }
-                    done(at, Ok(job.output(written)));
-                }
-                (_, result) => done(
-                    at,
-                    Err(Failure::Status(result.err().unwrap_or(ffi::MORE_OUTPUT_NEEDED))),
-                ),
-            }
-            if let Some(job) = job {
-                self.give_back(job);
-            }
-        }
-        round
-    }
-
-    /// What to do with a batch's output at `out`: copy it there, or run the operation on the CPU after all.
-    ///
-    /// # Safety
-    /// `out` is writable for `room` bytes.
-    unsafe fn land(
-        &self,
-        operation: Operation,
-        input: &[u8],
-        result: Result<&[u8], Failure>,
-        out: *mut u8,
-        room: u32,
-    ) -> Result<usize, Failure> {
-        match result {
-            Ok(bytes) if bytes.len() <= room as usize => {
-                // SAFETY: the caller's; a job's memory is its own.
-                unsafe { out.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-                Ok(bytes.len())
-            }
-            Ok(_) => Err(Failure::Status(ffi::MORE_OUTPUT_NEEDED)),
-            Err(Failure::Status(_)) if self.device && self.path == QplPath::Auto => {
-                // SAFETY: the caller's.
-                unsafe { self.run_software(operation, input, out, room) }
-            }
-            Err(failure) => {
-                if !self.device {
-                    self.count_software();
-                }
-                Err(failure)
-            }
-        }
-    }
 }
 
 /// Why an operation did not end well.
-enum Failure {
+pub(super) enum Failure {
     /// By what QPL says.
     Status(Status),
     /// Before QPL came to it.
@@ -372,7 +265,7 @@ const STORED_BYTES: usize = 65_535;
 const STORED_HEADER_BYTES: usize = 5;
 
 /// Room for the fixed tables' worst case (nine bits a byte) and for stored blocks, and what QPL keeps to itself.
-fn bound(raw_len: usize) -> usize {
+pub(super) fn bound(raw_len: usize) -> usize {
     raw_len + raw_len / 8 + (raw_len / STORED_BYTES + 1) * STORED_HEADER_BYTES + 64
 }
 
@@ -399,7 +292,7 @@ unsafe fn store(raw: &[u8], out: *mut u8) -> usize {
 }
 
 /// A length as QPL counts it.
-fn length(bytes: usize) -> Result<u32, CodecError> {
+pub(super) fn length(bytes: usize) -> Result<u32, CodecError> {
     u32::try_from(bytes).map_err(|_| output::failed(NAME, format!("{bytes} bytes are too many for one block")))
 }
 
@@ -434,87 +327,17 @@ impl Engine for QplEngine {
             .map(drop)
     }
 
-    fn compress_batch(
-        &self,
-        raws: &[&[u8]],
-        dictionary: Option<&Dictionary>,
-        out: &mut Vec<Vec<u8>>,
-    ) -> Result<(), CodecError> {
-        let before = out.len();
-        let operation = Operation::Compress(self.mode);
-        let started = Instant::now();
-        let mut at = 0;
-        while at < raws.len() {
-            // QPL takes no empty buffers, and none past 4 GiB.
-            let inputs: Vec<(&[u8], u32)> = raws[at..]
-                .iter()
-                .take_while(|raw| !raw.is_empty())
-                .map_while(|raw| Some((*raw, length(bound(raw.len())).ok()?)))
-                .take(HARDWARE_BATCH)
-                .collect();
-            let mut failure = Ok(());
-            if inputs.is_empty() {
-                let mut block = Vec::new();
-                failure = self.compress(raws[at], dictionary, &mut block).map(drop);
-                out.push(block);
-                at += 1;
-            } else {
-                let round = self.run_round(operation, &inputs, |i, result| {
-                    let raw = inputs[i].0;
-                    let mut block = Vec::new();
-                    // SAFETY: `append` gives room.
-                    let landed = Self::append(raw, &mut block, |out, room| unsafe {
-                        self.land(operation, raw, result, out, room)
-                    });
-                    block.shrink_to_fit();
-                    out.push(block);
-                    if let Err(error) = self.counters.count_compress(raw.len(), landed) {
-                        failure = Err(error);
-                    }
-                });
-                at += round;
-            }
-            if let Err(error) = failure {
-                out.truncate(before);
-                return Err(error);
-            }
-        }
-        self.counters.add_compress_time(started.elapsed());
-        Ok(())
+    fn compress_batch(&self, raws: &[&[u8]], _: Option<&Dictionary>, out: &mut Vec<Vec<u8>>) -> Result<(), CodecError> {
+        self.compress_many(raws, out)
     }
 
     fn decompress_batch(
         &self,
         blocks: &[&[u8]],
-        dictionary: Option<&Dictionary>,
+        _: Option<&Dictionary>,
         raws: &mut [&mut [u8]],
     ) -> Vec<Result<(), CodecError>> {
-        let started = Instant::now();
-        let mut results = Vec::with_capacity(blocks.len());
-        while results.len() < blocks.len().min(raws.len()) {
-            let at = results.len();
-            let inputs: Vec<(&[u8], u32)> = blocks[at..]
-                .iter()
-                .zip(&raws[at..])
-                .take_while(|(block, raw)| !raw.is_empty() && !block.is_empty() && length(block.len()).is_ok())
-                .map_while(|(block, raw)| Some((*block, length(raw.len()).ok()?)))
-                .take(HARDWARE_BATCH)
-                .collect();
-            if inputs.is_empty() {
-                results.push(self.decompress(blocks[at], dictionary, raws[at]));
-                continue;
-            }
-            self.run_round(Operation::Decompress, &inputs, |i, result| {
-                let block = inputs[i].0;
-                let landed = Self::fill(block, raws[at + i], |raw, room| {
-                    // SAFETY: `raw` is writable for its length, which `room` is.
-                    unsafe { self.land(Operation::Decompress, block, result, raw.as_mut_ptr(), room) }
-                });
-                results.push(self.counters.count_decompress(block.len(), landed).map(drop));
-            });
-        }
-        self.counters.add_decompress_time(started.elapsed());
-        results
+        self.decompress_many(blocks, raws)
     }
 }
 
