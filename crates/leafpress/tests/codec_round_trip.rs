@@ -5,7 +5,7 @@ mod codec_support;
 use std::sync::{Arc, OnceLock};
 
 use codec_support::{dictionaries, engines, sample};
-use leafpress::codec::{CodecError, Engine, Scratch};
+use leafpress::codec::{CodecError, Dictionary, Engine, Scratch};
 use proptest::prelude::*;
 
 const SIZES: [usize; 24] = [
@@ -99,6 +99,52 @@ fn large_values() {
                 let mut back = vec![0; size];
                 engine.decompress(&out, dictionary, &mut back).unwrap();
                 assert!(back == raw, "{} size {size}", engine.codec());
+            }
+        }
+    }
+}
+
+/// The bytes that LZ4's short inputs are compressed with stand in the dictionary and in the input, whole and in part, where
+/// matches run into them.
+#[test]
+fn lz4_tails_in_the_data() {
+    const TAIL: [u8; 12] = [0xF9, 0xC5, 0xE3, 0x9B, 0xF6, 0xA7, 0xED, 0x8F, 0xDB, 0xFA, 0xB1, 0xCE];
+    let mut scratch = Scratch::default();
+    for engine in engines().iter().filter(|e| e.codec().family() == "lz4") {
+        for seed in 0..40 {
+            let record = sample(if seed % 3 == 0 { 0 } else { 1 }, 20 + seed * 7, seed as u64);
+            for known in 0..=TAIL.len() {
+                let mut bytes = sample(0, 100, 99);
+                bytes.extend_from_slice(&record);
+                bytes.extend_from_slice(&TAIL[..known]);
+                bytes.extend_from_slice(&sample(0, 50, 98));
+                let dictionary = Dictionary::from_bytes(1, bytes.as_slice());
+                let mut with_tail = record.clone();
+                with_tail.extend_from_slice(&TAIL[..known]);
+                for raw in [&record, &with_tail, &bytes] {
+                    for dictionary in [None, Some(&dictionary)] {
+                        let mut block = Vec::new();
+                        engine.compress(raw, dictionary, &mut block).unwrap();
+                        assert!(block.len() <= raw.len());
+                        for needed in [raw.len(), raw.len() / 4] {
+                            let back = engine
+                                .decode(&block, dictionary, raw.len(), needed, &mut scratch)
+                                .unwrap();
+                            assert_eq!(back, &raw[..back.len()], "seed {seed} known {known}");
+                            assert!(back.len() >= needed);
+                        }
+                        let mut back = vec![0; raw.len()];
+                        engine.decompress(&block, dictionary, &mut back).unwrap();
+                        assert_eq!(back, *raw);
+                    }
+                }
+                // The whole record is one match, with or without the tail behind it.
+                let mut block = Vec::new();
+                engine.compress(&record, Some(&dictionary), &mut block).unwrap();
+                assert!(
+                    record.len() < 40 || block.len() < record.len() / 2 + 12,
+                    "seed {seed} known {known}"
+                );
             }
         }
     }

@@ -1,5 +1,11 @@
 //! LZ4 by liblz4. A block is a bare LZ4 block, without frame or length.
 //!
+//! The format wants the last bytes of a block to be literals and no match to begin in its last twelve: a third of what a
+//! record of 100 bytes takes. Inputs of up to 4 KiB are therefore compressed with twelve fixed bytes, [`TAIL`], behind them.
+//! These become the literals; they are cut off the block and put back before it is decoded. A block as long as its raw
+//! bytes is those bytes. Where a match runs into the tail, the input is compressed without it: a decoder that does not
+//! find the tail at the end of its output decodes again.
+//!
 //! Compression of small inputs must never clear a 16 KiB table per call, so every thread keeps its working streams and uses
 //! the `_fast` resets, which only step the position on. Decoding with a dictionary wants the dictionary directly before
 //! the output ([`Scratch`]), where liblz4 treats it as history instead of as a second buffer.
@@ -21,6 +27,12 @@ const SLACK_BYTES: usize = 96;
 /// Decoding stops early only when it saves at least this many bytes of output.
 const PARTIAL_SAVES_BYTES: usize = 128;
 
+/// Twelve bytes (`MFLIMIT` of lz4.c) that text and numbers seldom hold.
+const TAIL: [u8; 12] = [0xF9, 0xC5, 0xE3, 0x9B, 0xF6, 0xA7, 0xED, 0x8F, 0xDB, 0xFA, 0xB1, 0xCE];
+
+/// The longest input that is compressed with a tail. Copying longer ones costs more than it saves.
+const MAX_TAILED_BYTES: usize = 4096;
+
 /// The engine of `lz4`.
 #[derive(Debug)]
 pub(super) struct Lz4 {
@@ -32,36 +44,22 @@ pub(super) struct Lz4 {
 /// there is one for blocks with a dictionary and one for blocks without.
 #[derive(Default)]
 struct Streams {
+    /// The input with its tail.
+    tailed: Vec<u8>,
     plain: Option<Box<ffi::Stream>>,
     with_dictionary: Option<Box<ffi::Stream>>,
 }
 
 thread_local! {
-    static STREAMS: UnsafeCell<Streams> = const { UnsafeCell::new(Streams { plain: None, with_dictionary: None }) };
+    static STREAMS: UnsafeCell<Streams> = const { UnsafeCell::new(Streams { tailed: Vec::new(), plain: None, with_dictionary: None }) };
 }
 
-/// Runs `work` with one of the calling thread's streams.
+/// Runs `work` with the calling thread's streams.
 #[inline]
-fn with_stream<R>(
-    pick: impl FnOnce(&mut Streams) -> &mut Option<Box<ffi::Stream>>,
-    work: impl FnOnce(*mut ffi::Stream) -> R,
-) -> Result<R, CodecError> {
+fn with_streams<R>(work: impl FnOnce(&mut Streams) -> Result<R, CodecError>) -> Result<R, CodecError> {
     STREAMS
-        .try_with(|streams| {
-            // SAFETY: the cell is this thread's, and `work` is code of this file that does not come back here.
-            let slot = pick(unsafe { &mut *streams.get() });
-            if slot.is_none() {
-                *slot = Some(ffi::Stream::new().ok_or(CodecError::OutOfMemory {
-                    bytes: ffi::STREAM_BYTES,
-                })?);
-            }
-            match slot {
-                Some(stream) => Ok(work(&raw mut **stream)),
-                None => Err(CodecError::OutOfMemory {
-                    bytes: ffi::STREAM_BYTES,
-                }),
-            }
-        })
+        // SAFETY: the cell is this thread's, and `work` is code of this file that does not come back here.
+        .try_with(|streams| work(unsafe { &mut *streams.get() }))
         .map_err(|_| output::failed(NAME, "the thread is ending"))?
 }
 
@@ -74,51 +72,101 @@ impl Lz4 {
         }
     }
 
-    fn compress_plain(&self, raw: &[u8], out: *mut u8, size: c_int, bound: c_int) -> Result<c_int, CodecError> {
-        with_stream(
-            |s| &mut s.plain,
-            // SAFETY: the stream is initialised and this thread's; `raw` is `size` readable bytes, `out` `bound` writable.
-            |stream| unsafe {
-                ffi::LZ4_compress_fast_extState_fastReset(
-                    stream,
-                    raw.as_ptr().cast(),
-                    out.cast(),
-                    size,
-                    bound,
-                    self.acceleration,
-                )
-            },
-        )
+    /// Compresses to `out`, which has `capacity` writable bytes, at least `LZ4_compressBound`.
+    fn compress_to(
+        &self,
+        streams: &mut Streams,
+        input: Input<'_>,
+        dictionary: Option<&Lz4Dictionary>,
+        out: *mut u8,
+        capacity: usize,
+    ) -> Result<usize, CodecError> {
+        let slot = if dictionary.is_some() {
+            &mut streams.with_dictionary
+        } else {
+            &mut streams.plain
+        };
+        let stream: *mut ffi::Stream = match slot {
+            Some(stream) => &raw mut **stream,
+            none => {
+                let new = ffi::Stream::new().ok_or(CodecError::OutOfMemory {
+                    bytes: ffi::STREAM_BYTES,
+                })?;
+                &raw mut **none.insert(new)
+            }
+        };
+        let bytes = match input {
+            Input::Whole(raw) => raw,
+            Input::Tailed => &streams.tailed,
+        };
+        let (source, dest, size, capacity) = (bytes.as_ptr().cast(), out.cast(), int(bytes.len())?, int(capacity)?);
+        // SAFETY: the stream is initialised and this thread's; `bytes` are readable, `out` is writable for `capacity`. An
+        // attached dictionary is only read, was never written since it was prepared, and is detached before it can be freed
+        // since `dictionary` outlives this call.
+        let written = unsafe {
+            match dictionary {
+                None => {
+                    ffi::LZ4_compress_fast_extState_fastReset(stream, source, dest, size, capacity, self.acceleration)
+                }
+                Some(dictionary) => {
+                    ffi::LZ4_resetStream_fast(stream);
+                    ffi::LZ4_attach_dictionary(stream, dictionary.stream());
+                    let written =
+                        ffi::LZ4_compress_fast_continue(stream, source, dest, size, capacity, self.acceleration);
+                    ffi::LZ4_attach_dictionary(stream, std::ptr::null());
+                    written
+                }
+            }
+        };
+        // With room for the bound, liblz4 cannot fail.
+        match usize::try_from(written) {
+            Ok(written) if written > 0 => Ok(written),
+            _ => Err(output::failed(NAME, "liblz4 reported an error")),
+        }
     }
 
-    fn compress_with(
+    /// Compresses a short input to `out`, which has `capacity` writable bytes.
+    fn compress_short(
         &self,
+        streams: &mut Streams,
         raw: &[u8],
-        dictionary: &Lz4Dictionary,
+        dictionary: Option<&Dictionary>,
         out: *mut u8,
-        size: c_int,
-        bound: c_int,
-    ) -> Result<c_int, CodecError> {
-        with_stream(
-            |s| &mut s.with_dictionary,
-            // SAFETY: as `compress_plain`; the attached dictionary's stream is only read, is never written after it was
-            // prepared, and is detached before it can be freed since `dictionary` outlives this call.
-            |stream| unsafe {
-                ffi::LZ4_resetStream_fast(stream);
-                ffi::LZ4_attach_dictionary(stream, dictionary.stream());
-                let written = ffi::LZ4_compress_fast_continue(
-                    stream,
-                    raw.as_ptr().cast(),
-                    out.cast(),
-                    size,
-                    bound,
-                    self.acceleration,
-                );
-                ffi::LZ4_attach_dictionary(stream, std::ptr::null());
-                written
-            },
-        )
+        capacity: usize,
+    ) -> Result<usize, CodecError> {
+        let prepared = dictionary.map(Dictionary::lz4).transpose()?;
+        streams.tailed.clear();
+        streams.tailed.extend_from_slice(raw);
+        streams.tailed.extend_from_slice(&TAIL);
+        let written = self.compress_to(streams, Input::Tailed, prepared, out, capacity)?;
+        // SAFETY: liblz4 initialised the bytes it reported.
+        let block = unsafe { std::slice::from_raw_parts(out, written) };
+        // Whatever the block's last bytes mean, cutting them off and putting them back gives the same block.
+        if let Some(cut) = block.strip_suffix(&TAIL) {
+            if cut.len() < raw.len() {
+                return Ok(cut.len());
+            }
+        } else {
+            let written = self.compress_to(streams, Input::Whole(raw), prepared, out, capacity)?;
+            // SAFETY: as above.
+            let block = unsafe { std::slice::from_raw_parts(out, written) };
+            let mut scratch = Scratch::default();
+            let tried = decode_tailed(block, dictionary.map(reachable), raw.len(), raw.len(), &mut scratch);
+            if written < raw.len() && tried.is_err() {
+                return Ok(written);
+            }
+        }
+        // SAFETY: the capacity is more than `raw.len()`, and `out` is no part of `raw`.
+        unsafe { out.copy_from_nonoverlapping(raw.as_ptr(), raw.len()) };
+        Ok(raw.len())
     }
+}
+
+/// What is compressed.
+enum Input<'r> {
+    Whole(&'r [u8]),
+    /// The streams' own copy of it.
+    Tailed,
 }
 
 /// The part of a dictionary that LZ4 can reach.
@@ -133,14 +181,14 @@ fn non_empty(dictionary: Option<&Dictionary>) -> Option<&Dictionary> {
 }
 
 /// LZ4_compressBound, or an error for an input that LZ4 cannot take.
-fn bound(raw: &[u8]) -> Result<(c_int, usize), CodecError> {
-    match c_int::try_from(raw.len()) {
-        Ok(size) if raw.len() <= ffi::MAX_INPUT_BYTES => Ok((size, raw.len() + raw.len() / 255 + 16)),
-        _ => Err(output::failed(
+fn bound(raw_len: usize) -> Result<usize, CodecError> {
+    if raw_len > ffi::MAX_INPUT_BYTES {
+        return Err(output::failed(
             NAME,
-            format!("{} bytes are too many for one block", raw.len()),
-        )),
+            format!("{raw_len} bytes are too many for one block"),
+        ));
     }
+    Ok(raw_len + raw_len / 255 + 16)
 }
 
 /// A length that liblz4 can be given; longer blocks are never LZ4's.
@@ -174,19 +222,17 @@ impl Engine for Lz4 {
 
     fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         self.counters.compress(raw.len(), || {
-            let (size, bound) = bound(raw)?;
-            let prepared = non_empty(dictionary).map(Dictionary::lz4).transpose()?;
+            let dictionary = non_empty(dictionary);
+            let short = raw.len() <= MAX_TAILED_BYTES;
+            let bound = bound(if short { raw.len() + TAIL.len() } else { raw.len() })?;
             let write = |out: *mut u8| {
-                let capacity = int(bound)?;
-                let written = match prepared {
-                    None => self.compress_plain(raw, out, size, capacity)?,
-                    Some(prepared) => self.compress_with(raw, prepared, out, size, capacity)?,
-                };
-                // With room for the bound, liblz4 cannot fail.
-                usize::try_from(written)
-                    .ok()
-                    .filter(|n| *n > 0)
-                    .ok_or_else(|| output::failed(NAME, "liblz4 reported an error"))
+                with_streams(|streams| {
+                    if short {
+                        return self.compress_short(streams, raw, dictionary, out, bound);
+                    }
+                    let prepared = dictionary.map(Dictionary::lz4).transpose()?;
+                    self.compress_to(streams, Input::Whole(raw), prepared, out, bound)
+                })
             };
             // SAFETY: liblz4 initialises the bytes it reports, within the capacity it is given.
             unsafe { output::append(out, bound, write) }
@@ -195,13 +241,15 @@ impl Engine for Lz4 {
 
     fn decompress(&self, block: &[u8], dictionary: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
         let expected = raw.len();
+        let history = non_empty(dictionary).map_or([].as_slice(), reachable);
         let work = || {
-            let found = decode_into(block, non_empty(dictionary).map_or(&[], reachable), raw, expected)?;
-            if found == expected {
-                Ok(found)
-            } else {
-                Err(output::wrong_length(NAME, found, expected))
+            if expected <= MAX_TAILED_BYTES {
+                let mut scratch = Scratch::default();
+                decode_short(block, Some(history), expected, expected, &mut scratch)?;
+                raw.copy_from_slice(scratch.output(expected, 0)?);
+                return Ok(expected);
             }
+            exact(decode_into(block, history, raw, expected)?, expected)
         };
         self.counters.decompress(block.len(), expected, work).map(drop)
     }
@@ -221,8 +269,7 @@ impl Engine for Lz4 {
             } else {
                 raw_len
             };
-            let dictionary = non_empty(dictionary);
-            let outside = match dictionary {
+            let outside = match non_empty(dictionary) {
                 Some(d) => {
                     let bytes = reachable(d);
                     if buffer.fronted(d.serial(), bytes)? {
@@ -233,17 +280,84 @@ impl Engine for Lz4 {
                 }
                 None => Some([].as_slice()),
             };
-            let (front, output) = buffer.front_and_output(raw_len, SLACK_BYTES)?;
-            let found = decode_into(block, outside.unwrap_or(front), output, target)?;
-            if target == raw_len && found != raw_len {
-                Err(output::wrong_length(NAME, found, raw_len))
-            } else if found < target {
-                Err(output::wrong_length(NAME, found, target))
-            } else {
-                Ok(found.min(raw_len))
+            if raw_len <= MAX_TAILED_BYTES {
+                return decode_short(block, outside, raw_len, target, buffer);
             }
+            decode_plain(block, outside, raw_len, target, buffer)
         })?;
         Ok(&scratch.output(raw_len, 0)?[..len])
+    }
+}
+
+/// Checks that all was found that there should be.
+fn exact(found: usize, expected: usize) -> Result<usize, CodecError> {
+    if found == expected {
+        Ok(found)
+    } else {
+        Err(output::wrong_length(NAME, found, expected))
+    }
+}
+
+/// Decodes a block of a short input into the buffer's output, at least `target` bytes of it; `target` is `raw_len` or well
+/// below. The history is the buffer's front if it is not given. Returns the bytes that are there.
+fn decode_short(
+    block: &[u8],
+    history: Option<&[u8]>,
+    raw_len: usize,
+    target: usize,
+    buffer: &mut Scratch,
+) -> Result<usize, CodecError> {
+    if block.len() == raw_len {
+        buffer.output(raw_len, 0)?.copy_from_slice(block);
+        return Ok(raw_len);
+    }
+    if block.len() > raw_len {
+        return Err(output::corrupt(NAME, "it is longer than its raw bytes"));
+    }
+    // Without the tail there is another reading of the block; there are few of those.
+    decode_tailed(block, history, raw_len, target, buffer)
+        .or_else(|_| decode_plain(block, history, raw_len, target, buffer))
+}
+
+/// [`decode_short`] for a block whose tail was cut off.
+#[inline]
+fn decode_tailed(
+    block: &[u8],
+    history: Option<&[u8]>,
+    raw_len: usize,
+    target: usize,
+    buffer: &mut Scratch,
+) -> Result<usize, CodecError> {
+    let room = raw_len + TAIL.len() + SLACK_BYTES;
+    let (front, space) = buffer.front_and_output(room, block.len() + TAIL.len())?;
+    let (raw, tailed) = space.split_at_mut(room);
+    tailed[..block.len()].copy_from_slice(block);
+    tailed[block.len()..].copy_from_slice(&TAIL);
+    let whole = target == raw_len;
+    let target = if whole { raw_len + TAIL.len() } else { target };
+    let found = decode_into(tailed, history.unwrap_or(front), raw, target)?;
+    if whole && (found != target || raw[raw_len..target] != TAIL) || found < target {
+        return Err(output::wrong_length(NAME, found.min(raw_len), raw_len));
+    }
+    Ok(found.min(raw_len))
+}
+
+/// [`decode_short`] for a block that has all its bytes, of any length.
+fn decode_plain(
+    block: &[u8],
+    history: Option<&[u8]>,
+    raw_len: usize,
+    target: usize,
+    buffer: &mut Scratch,
+) -> Result<usize, CodecError> {
+    let (front, raw) = buffer.front_and_output(raw_len, SLACK_BYTES)?;
+    let found = decode_into(block, history.unwrap_or(front), raw, target)?;
+    if target == raw_len {
+        exact(found, raw_len)
+    } else if found < target {
+        Err(output::wrong_length(NAME, found, target))
+    } else {
+        Ok(found.min(raw_len))
     }
 }
 
