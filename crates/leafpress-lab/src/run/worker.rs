@@ -31,6 +31,13 @@ impl Counts {
     }
 }
 
+/// An operation to be done.
+#[derive(Clone, Copy)]
+struct Chosen {
+    operation: Operation,
+    id: u64,
+}
+
 /// One thread of the timed window, with all it needs allocated.
 pub(super) struct Worker<'r> {
     shared: &'r Shared<'r>,
@@ -74,23 +81,40 @@ impl<'r> Worker<'r> {
         while !go.load(Ordering::Acquire) {
             std::thread::park();
         }
-        let workload = self.shared.spec.workload;
+        // Operations are chosen two ahead, and what the check will look at is asked for in time, so that the harness does not add
+        // its own cache misses to the tree's.
+        let (mut now, mut next) = (self.choose(), self.choose());
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let done = match workload.pick(below(self.rng.next_u64(), 100) as u32) {
-                Operation::Read => self.read(),
-                Operation::Mutate => self.mutate(),
-                Operation::Scan => self.scan(),
+            let after = self.choose();
+            self.shared.ledger.prefetch_state(after.id);
+            self.shared
+                .ledger
+                .prefetch_value(next.id, matches!(next.operation, Operation::Mutate));
+            let done = match now.operation {
+                Operation::Read => self.read(now.id),
+                Operation::Mutate => self.mutate(now.id),
+                Operation::Scan => self.scan(now.id),
             };
             if let Err(error) = done {
                 self.shared.fail(error);
             }
+            (now, next) = (next, after);
         }
         (self.counts, self.recorder.finish())
     }
 
     #[inline]
-    fn read(&mut self) -> Result<(), LabError> {
-        let id = self.chooser.read(&mut self.rng);
+    fn choose(&mut self) -> Chosen {
+        let operation = self.shared.spec.workload.pick(below(self.rng.next_u64(), 100) as u32);
+        let id = match operation {
+            Operation::Mutate => self.chooser.write(&mut self.rng),
+            Operation::Read | Operation::Scan => self.chooser.read(&mut self.rng),
+        };
+        Chosen { operation, id }
+    }
+
+    #[inline]
+    fn read(&mut self, id: u64) -> Result<(), LabError> {
         let key = self.keys.encode(id);
         let floor = self.shared.ledger.floor(id);
         let start = self.recorder.start();
@@ -109,8 +133,7 @@ impl<'r> Worker<'r> {
     }
 
     #[inline]
-    fn mutate(&mut self) -> Result<(), LabError> {
-        let id = self.chooser.write(&mut self.rng);
+    fn mutate(&mut self, id: u64) -> Result<(), LabError> {
         let key = self.keys.encode(id);
         let ticket = self.shared.ledger.issue(id);
         let mutation = self.shared.ledger.mutation_of(ticket);
@@ -141,7 +164,7 @@ impl<'r> Worker<'r> {
         Ok(())
     }
 
-    fn scan(&mut self) -> Result<(), LabError> {
+    fn scan(&mut self, first: u64) -> Result<(), LabError> {
         let Self {
             shared,
             keys,
@@ -149,7 +172,6 @@ impl<'r> Worker<'r> {
             floors,
             ..
         } = self;
-        let first = self.chooser.read(&mut self.rng);
         let limit = shared.spec.base.scan_records;
         let end = (first + limit as u64).min(shared.ledger.keys());
         floors.clear();

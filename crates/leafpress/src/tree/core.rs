@@ -367,18 +367,24 @@ impl Work<'_> {
                 applied: false,
             });
         }
-        let landed = self.land(leaf, landing, key, hash, change)?;
+        // A large value that is superseded would be held until the buffer is full: it goes at once.
+        let frees_large = old_len.is_some_and(|len| len > MAX_INLINE_VALUE_BYTES);
+        let landed = !frees_large && self.land(leaf, landing, key, hash, change)?;
         if landed {
             self.account(leaf, key, change, old_len);
-            if leaf.header().live.load(Ordering::Relaxed) == 0 && leaf.count() > 0 {
-                // The last record went: the leaf's memory goes with it. Should that fail, the removal stands all the same.
+            let live = leaf.header().live.load(Ordering::Relaxed) as usize;
+            if matches!(change, Change::Remove) && live <= leaf.count() / 2 {
+                // Removals give memory back without waiting for the buffer to fill. Should that fail, the removal stands all the
+                // same.
                 let _ = self.compact_locked(locked, parent, key, None, tools);
             } else {
                 self.core.background.offer(self, leaf, key);
             }
         } else {
-            self.context.count(Count::FgLandingFull);
-            if !self.thin_landing(leaf, key, change)? {
+            if !frees_large {
+                self.context.count(Count::FgLandingFull);
+            }
+            if frees_large || !self.thin_landing(leaf, key, change)? {
                 self.context.count(Count::FgSyncCompactions);
                 match self.compact_locked(locked, parent, key, Some(Entry::new(key, change)), tools) {
                     Ok(true) => {}

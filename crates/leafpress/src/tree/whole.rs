@@ -29,7 +29,8 @@ const FAMILIES: [&str; 6] = ["none", "lz4", "zstd", "deflate", "zlib", "qpl"];
 fn default_frame_bytes(codec: Codec) -> usize {
     match codec {
         Codec::Lz4 { .. } => 1,
-        Codec::None | Codec::Zstd { .. } => 1 << 10,
+        Codec::Zstd { .. } => 512,
+        Codec::None => 1 << 10,
         Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Qpl { .. } => 2 << 10,
     }
 }
