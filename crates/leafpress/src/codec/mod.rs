@@ -3,6 +3,15 @@
 //! A [`Codec`] is a name: what users type, logs print and files store. [`Codec::open`] turns it into an [`Engine`], which
 //! does the work. Engines are `Send + Sync`, keep their contexts per thread, and decode any bytes safely: corrupt input is
 //! an error, never a panic, an over-read or an endless loop.
+//!
+//! A block does not say how long its raw bytes are, nor which codec or dictionary made it: whoever stores it knows.
+//!
+//! | codec | what a block is |
+//! |---|---|
+//! | `none` | the raw bytes |
+//! | `lz4` | a bare LZ4 block; up to 4 KiB of raw bytes are compressed with twelve fixed bytes behind them that are cut off again, and a block as long as its raw bytes is those bytes |
+//! | `zstd` | up to 128 KiB of raw bytes: a bare zstd block without any header, and a block as long as its raw bytes is those bytes; longer: a zstd frame without magic number, content size, checksum or dictionary id |
+//! | `deflate`, `zlib`, `qpl` | one raw deflate stream (RFC 1951) that looks back at most 4 KiB, so that each reads what the others wrote and an IAA device all of it |
 
 mod counters;
 mod deflate;
