@@ -99,6 +99,11 @@ impl Ledger {
         }
     }
 
+    /// The values.
+    pub fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+
     /// Number of keys.
     pub fn keys(&self) -> u64 {
         self.cells.len() as u64

@@ -82,11 +82,18 @@ pub enum Sampling {
 }
 
 /// Measures one thread's operations.
+///
+/// Where operations follow each other directly, the end of one is the start of the next: one reading of the clock for each.
+/// Samples are put into the histograms by [`Recorder::flush`], outside of what is measured.
 #[derive(Debug)]
 pub struct Recorder {
     clock: Clock,
     histograms: Histograms,
     sampling: Sampling,
+    /// The end of the operation just measured, if nothing came in between.
+    last_end: Option<u64>,
+    /// Measured and not yet in a histogram, in the clock's ticks.
+    pending: Vec<(Kind, u64)>,
     spread: Spread,
 }
 
@@ -102,6 +109,8 @@ impl Recorder {
             clock,
             histograms,
             sampling,
+            last_end: None,
+            pending: Vec::with_capacity(64),
             spread: Spread::new(wanted),
         }
     }
@@ -110,7 +119,7 @@ impl Recorder {
     #[inline]
     pub fn start(&mut self) -> Option<u64> {
         match self.sampling {
-            Sampling::All => Some(self.clock.raw()),
+            Sampling::All => Some(self.last_end.take().unwrap_or_else(|| self.clock.raw())),
             Sampling::Evenly(_) if self.spread.takes() => Some(self.clock.raw()),
             _ => None,
         }
@@ -120,17 +129,37 @@ impl Recorder {
     #[inline]
     pub fn end(&mut self, kind: Kind, start: Option<u64>) {
         let Some(start) = start else { return };
-        let nanoseconds = self.clock.delta_as_nanos(start, self.clock.raw());
+        let end = self.clock.raw();
         match self.sampling {
-            Sampling::All => self.histograms.record(kind, nanoseconds),
-            _ => self.spread.push(kind, nanoseconds),
+            Sampling::All => {
+                self.pending.push((kind, end.saturating_sub(start)));
+                self.last_end = Some(end);
+            }
+            _ => self.spread.push(kind, end.saturating_sub(start)),
         }
+    }
+
+    /// Something came in between: the next operation does not start where the last one ended.
+    #[inline]
+    pub fn interrupt(&mut self) {
+        self.last_end = None;
+    }
+
+    /// Puts what was measured into the histograms.
+    #[inline]
+    pub fn flush(&mut self) {
+        for &(kind, ticks) in &self.pending {
+            self.histograms.record(kind, self.clock.delta_as_nanos(0, ticks));
+        }
+        self.pending.clear();
+        self.last_end = None;
     }
 
     /// The histograms of all that was measured.
     pub fn finish(mut self) -> Histograms {
-        for (kind, nanoseconds) in self.spread.samples {
-            self.histograms.record(kind, nanoseconds);
+        self.flush();
+        for &(kind, ticks) in &self.spread.samples {
+            self.histograms.record(kind, self.clock.delta_as_nanos(0, ticks));
         }
         self.histograms
     }
@@ -149,11 +178,14 @@ struct Spread {
 
 impl Spread {
     fn new(wanted: usize) -> Self {
+        // Written once, so that its memory is the process's from the start and not growth that looks like the map's.
+        let mut samples = vec![(Kind::Scan, u64::MAX); 2 * wanted];
+        samples.clear();
         Self {
             wanted,
             stride: 1,
             wait: 0,
-            samples: Vec::with_capacity(2 * wanted),
+            samples,
         }
     }
 

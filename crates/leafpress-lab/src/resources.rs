@@ -44,6 +44,19 @@ pub fn resident_bytes() -> Option<u64> {
         .map(|kib| kib << 10)
 }
 
+/// Gives memory that is free back to the system, so that what is allocated next is growth of the resident memory.
+///
+/// Both allocators a program of ours may have are told: mimalloc, which the library uses for its nodes, and glibc's.
+pub fn release_free_memory() {
+    // SAFETY: `mi_collect` may be called at any time from any thread; it touches only mimalloc's own free memory.
+    unsafe { libmimalloc_sys::mi_collect(true) };
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: `malloc_trim` may be called at any time from any thread; it touches only glibc's own free memory.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Most resident memory of this process so far, in KiB. Not `ru_maxrss`: that one starts with the parent's memory.
 pub fn peak_resident_kib() -> Option<u64> {
     field_kib("/proc/self/status", "VmHWM:")

@@ -114,6 +114,8 @@ pub fn run_store(
     // Histograms are made, and so their memory touched, before the baseline of resident memory is taken.
     let recorders = (0..spec.threads).map(|_| Ok(Recorder::new(clock.clone(), Histograms::new()?, sampling(spec))));
     let recorders = recorders.collect::<Result<Vec<_>, LabError>>()?;
+    // What reading the data left free must not hide the tree's growth.
+    resources::release_free_memory();
     let resident_before = resources::resident_bytes();
     let store = make()?;
     let shared = Shared {

@@ -119,6 +119,7 @@ fn spec(workload: Workload, threads: usize) -> RunSpec {
         value_bytes: 32,
         seconds: 0.2,
         scan_records: 20,
+        latency_samples_per_thread: 0,
         ..EvalConfig::default()
     };
     RunSpec {

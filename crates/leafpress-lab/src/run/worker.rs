@@ -31,24 +31,36 @@ impl Counts {
     }
 }
 
-/// An operation to be done.
-#[derive(Clone, Copy)]
-struct Chosen {
-    operation: Operation,
+/// Operations that are planned, done, and checked together.
+const BATCH: usize = 8;
+/// Where values are longer than this, in bytes, a batch is one operation, so that its buffers stay small.
+const MAX_BATCHED_VALUE_BYTES: usize = 16 << 10;
+
+/// A read that was done and is to be checked.
+#[derive(Debug, Clone, Copy, Default)]
+struct Done {
     id: u64,
+    floor: u32,
+    found: bool,
 }
 
 /// One thread of the timed window, with all it needs allocated.
+///
+/// Operations go in batches: choosing keys comes before, checking values after, so that reads follow each other directly, as they
+/// would in a program that has other things to do than to check, and one reading of the clock ends one and starts the next.
 pub(super) struct Worker<'r> {
     shared: &'r Shared<'r>,
     chooser: Chooser,
     rng: Xoshiro256PlusPlus,
     recorder: Recorder,
     counts: Counts,
+    batch: usize,
     keys: KeyBytes,
     /// A second buffer, to decode keys while the first holds a scan's start.
     decoder: KeyBytes,
-    value: Vec<u8>,
+    /// The values that a batch's reads got.
+    values: [Vec<u8>; BATCH],
+    reads: [Done; BATCH],
     /// Floors of the keys a scan is about to pass.
     floors: Vec<u32>,
 }
@@ -63,15 +75,19 @@ pub(super) fn failed(operation: &'static str, id: u64, error: &leafpress::Error)
 
 impl<'r> Worker<'r> {
     pub(super) fn new(shared: &'r Shared<'r>, chooser: Chooser, rng: Xoshiro256PlusPlus, recorder: Recorder) -> Self {
+        let longest = shared.ledger.corpus().longest();
+        let batch = if longest <= MAX_BATCHED_VALUE_BYTES { BATCH } else { 1 };
         Self {
             shared,
             chooser,
             rng,
             recorder,
             counts: Counts::default(),
+            batch,
             keys: shared.key_bytes(),
             decoder: shared.key_bytes(),
-            value: Vec::with_capacity(4096),
+            values: std::array::from_fn(|slot| Vec::with_capacity(if slot < batch { longest } else { 0 })),
+            reads: [Done::default(); BATCH],
             floors: Vec::with_capacity(shared.spec.base.scan_records),
         }
     }
@@ -81,54 +97,65 @@ impl<'r> Worker<'r> {
         while !go.load(Ordering::Acquire) {
             std::thread::park();
         }
-        // Operations are chosen two ahead, and what the check will look at is asked for in time, so that the harness does not add
-        // its own cache misses to the tree's.
-        let (mut now, mut next) = (self.choose(), self.choose());
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let after = self.choose();
-            self.shared.ledger.prefetch_state(after.id);
-            self.shared
-                .ledger
-                .prefetch_value(next.id, matches!(next.operation, Operation::Mutate));
-            let done = match now.operation {
-                Operation::Read => self.read(now.id),
-                Operation::Mutate => self.mutate(now.id),
-                Operation::Scan => self.scan(now.id),
-            };
-            if let Err(error) = done {
+            if let Err(error) = self.batch() {
                 self.shared.fail(error);
             }
-            (now, next) = (next, after);
         }
         (self.counts, self.recorder.finish())
     }
 
-    #[inline]
-    fn choose(&mut self) -> Chosen {
-        let operation = self.shared.spec.workload.pick(below(self.rng.next_u64(), 100) as u32);
-        let id = match operation {
-            Operation::Mutate => self.chooser.write(&mut self.rng),
-            Operation::Read | Operation::Scan => self.chooser.read(&mut self.rng),
-        };
-        Chosen { operation, id }
+    fn batch(&mut self) -> Result<(), LabError> {
+        let workload = self.shared.spec.workload;
+        let mut plan = [(Operation::Read, 0); BATCH];
+        for planned in &mut plan[..self.batch] {
+            let operation = workload.pick(below(self.rng.next_u64(), 100) as u32);
+            let id = match operation {
+                Operation::Mutate => self.chooser.write(&mut self.rng),
+                Operation::Read | Operation::Scan => self.chooser.read(&mut self.rng),
+            };
+            self.shared.ledger.prefetch_state(id);
+            *planned = (operation, id);
+        }
+        // What the check will look at is asked for in time, so that the harness does not add its own cache misses to the tree's.
+        for &(operation, id) in &plan[..self.batch] {
+            let mutates = matches!(operation, Operation::Mutate);
+            self.shared.ledger.prefetch_value(id, mutates);
+        }
+        let mut reads = 0;
+        for (operation, id) in plan.into_iter().take(self.batch) {
+            match operation {
+                Operation::Read => {
+                    self.read(id, reads)?;
+                    reads += 1;
+                }
+                Operation::Mutate => self.mutate(id)?,
+                Operation::Scan => self.scan(id)?,
+            }
+        }
+        self.recorder.flush();
+        self.counts.reads += reads as u64;
+        for (done, value) in self.reads[..reads].iter().zip(&self.values) {
+            let answer = done.found.then_some(value.as_slice());
+            if !self.shared.ledger.allows(done.id, done.floor, answer) {
+                self.shared.mismatches.add_read("read", done.id, answer);
+            }
+        }
+        Ok(())
     }
 
     #[inline]
-    fn read(&mut self, id: u64) -> Result<(), LabError> {
+    fn read(&mut self, id: u64, slot: usize) -> Result<(), LabError> {
         let key = self.keys.encode(id);
         let floor = self.shared.ledger.floor(id);
         let start = self.recorder.start();
         let found = self
             .shared
             .store
-            .get_into(key, &mut self.value)
+            .get_into(key, &mut self.values[slot])
             .map_err(|e| failed("get", id, &e))?;
         self.recorder.end(Kind::Read, start);
-        self.counts.reads += 1;
-        let answer = found.then_some(self.value.as_slice());
-        if !self.shared.ledger.allows(id, floor, answer) {
-            self.shared.mismatches.add_read("read", id, answer);
-        }
+        self.reads[slot] = Done { id, floor, found };
         Ok(())
     }
 
@@ -137,6 +164,7 @@ impl<'r> Worker<'r> {
         let key = self.keys.encode(id);
         let ticket = self.shared.ledger.issue(id);
         let mutation = self.shared.ledger.mutation_of(ticket);
+        self.recorder.interrupt();
         let start = self.recorder.start();
         let was_there = match mutation {
             Mutation::Put(value) => {
@@ -161,6 +189,7 @@ impl<'r> Worker<'r> {
                 format!("{what}: key {id} was said to have been {state}, which it cannot have been")
             });
         }
+        self.recorder.interrupt();
         Ok(())
     }
 
@@ -186,6 +215,7 @@ impl<'r> Worker<'r> {
                 }
             }
         };
+        self.recorder.interrupt();
         let start = self.recorder.start();
         let scanned = shared.store.scan(keys.encode(first), limit, &mut |key, value| {
             records += 1;
@@ -207,6 +237,7 @@ impl<'r> Worker<'r> {
         if records < limit {
             passed(expected.min(end)..end);
         }
+        self.recorder.interrupt();
         self.counts.scans += 1;
         self.counts.scanned_records += records as u64;
         Ok(())
