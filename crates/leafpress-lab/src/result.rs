@@ -129,6 +129,8 @@ pub struct Memory {
     pub dictionary_bytes: u64,
     /// Growth of the process's resident memory since just before the tree was made, by the system's account.
     pub rss_growth_bytes: Option<i64>,
+    /// The same once the allocators were told to give free memory back; only at the end of a run, since it slows what follows.
+    pub rss_growth_released_bytes: Option<i64>,
 }
 
 /// Declares [`Counters`] and how it is taken from two snapshots.

@@ -371,6 +371,52 @@ fn bad_input_leaves_nothing_behind() {
     assert!(message.contains("out"), "{message}");
 }
 
+#[cfg(feature = "peers")]
+#[test]
+fn maps_are_compared_in_children() {
+    use leafpress_lab::peers::{Peer, PeersConfig, run_peers_with};
+    let config = PeersConfig {
+        data: Source::Synthetic(0.5),
+        codecs: vec!["lz4".into()],
+        keys: 20_000,
+        seconds: 0.1,
+        rounds: 2,
+        ..PeersConfig::default()
+    };
+    let out = tempfile::tempdir().unwrap();
+    let cancel = Arc::new(AtomicBool::new(false));
+    let mut order = Vec::new();
+    let outcome = run_peers_with(
+        &launcher("run"),
+        &config,
+        out.path(),
+        &cancel,
+        &mut |number, total, peer, _, _| {
+            assert_eq!(total, 10);
+            if order.len() == number {
+                order.push(peer.clone());
+            }
+        },
+    );
+    let outcome = outcome.unwrap();
+    assert_eq!(
+        (outcome.mismatches, outcome.failures.len(), outcome.cancelled),
+        (0, 0, false)
+    );
+    let (first, second) = order.split_at(5);
+    assert!(first.iter().eq(second.iter().rev()), "rounds alternate: {order:?}");
+    assert_eq!(first[0], Peer::Leafpress("lz4".into()));
+    for line in &outcome.lines {
+        assert!(line.reads_per_second_per_core > 0.0, "{line:?}");
+        assert!(line.resident_bytes_per_record > 0.0, "{line:?}");
+        assert_eq!(line.bytes_held_per_record.is_some(), line.peer == first[0]);
+        assert!(outcome.table.contains(&line.peer.to_string()));
+    }
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(out.path().join("peers.json")).unwrap()).unwrap();
+    assert_eq!(json["lines"].as_array().unwrap().len(), 5);
+}
+
 #[test]
 fn a_config_survives_json() {
     let config = EvalConfig {

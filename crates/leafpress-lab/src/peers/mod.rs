@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use serde::{Deserialize, Serialize};
 
 pub use maps::{KEY_BYTES, VALUE_BYTES};
@@ -20,6 +20,7 @@ pub use maps::{KEY_BYTES, VALUE_BYTES};
 use crate::child::{Launcher, Request};
 use crate::corpus::{Corpus, Cut, Source};
 use crate::matrix::RunSpec;
+use crate::report::TABLE_STYLE;
 use crate::result::RunResult;
 use crate::run;
 use crate::store::Store;
@@ -353,7 +354,7 @@ fn table(config: &PeersConfig, outcome: &PeersOutcome) -> String {
         }
     });
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header([
+    table.load_style(TABLE_STYLE).set_header([
         "map",
         "Mreads/s\nper core",
         "least-most",

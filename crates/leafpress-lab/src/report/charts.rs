@@ -59,6 +59,25 @@ fn brief(figure: f64) -> String {
     }
 }
 
+/// A figure in as few characters as tell something.
+fn briefest(figure: f64) -> String {
+    match figure {
+        f if f >= 9.95 => format!("{f:.0}"),
+        f if f >= 0.095 => format!("{f:.1}"),
+        f => format!("{f:.2}").trim_start_matches('0').to_owned(),
+    }
+}
+
+/// A number of microseconds in the unit it is read in.
+fn duration(us: f64) -> String {
+    match us {
+        us if us >= 1e6 => format!("{} s", us / 1e6),
+        us if us >= 1e3 => format!("{} ms", us / 1e3),
+        us if us >= 1.0 => format!("{us} us"),
+        us => format!("{:.0} ns", us * 1e3),
+    }
+}
+
 /// Throughput: a group of bars for each point workload, a bar for each codec. `None` when there is no point workload.
 pub(super) fn throughput(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Option<String>, LabError> {
     let workloads: Vec<_> = setting
@@ -106,7 +125,7 @@ pub(super) fn throughput(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Opt
                 chart.draw_series([Rectangle::new(corners, colour.filled())])?;
                 if pixels >= LABELLED_BAR.0 {
                     let narrow = pixels < LABELLED_BAR.1;
-                    let label = if narrow { format!("{figure:.1}") } else { brief(figure) };
+                    let label = if narrow { briefest(figure) } else { brief(figure) };
                     let (x, y) = chart.backend_coord(&(left + width / 2.0, figure));
                     let style = ink(if narrow { 10 } else { 11 }).pos(Pos::new(HPos::Center, VPos::Bottom));
                     root.draw(&Text::new(label, (x, y - 3), style))?;
@@ -219,7 +238,7 @@ pub(super) fn latency(pivot: &Pivot<'_>, setting: &Setting<'_>, side: Side) -> R
         Side::Read => ("read", setting.read_workload()),
         Side::Write => ("write", setting.write_workload()),
     };
-    let description = workload.map_or_else(String::new, |workload| format!("{name} latency in {workload}, us"));
+    let description = workload.map_or_else(String::new, |workload| format!("{name} latency in {workload}"));
     let svg = draw("latency", (530, 340), |root| {
         let mut chart = ChartBuilder::on(root)
             .margin(8)
@@ -236,14 +255,7 @@ pub(super) fn latency(pivot: &Pivot<'_>, setting: &Setting<'_>, side: Side) -> R
             .bold_line_style(GRID)
             .axis_style(GRID)
             .y_label_style(ink(12));
-        mesh.y_label_formatter(&|us| {
-            if *us >= 1.0 {
-                format!("{us:.0}")
-            } else {
-                format!("{us}")
-            }
-        })
-        .draw()?;
+        mesh.y_label_formatter(&|us| duration(*us)).draw()?;
         for (at, quantile) in QUANTILES.iter().enumerate() {
             let (x, y) = chart.backend_coord(&(at as f64, low));
             let style = ink(12).pos(Pos::new(HPos::Center, VPos::Top));

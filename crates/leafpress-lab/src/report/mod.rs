@@ -9,11 +9,19 @@ mod table;
 
 use std::path::Path;
 
+use comfy_table::{LineStyle, TableStyle};
 use serde::Serialize;
 
 use crate::eval::{EvalOutcome, Failure, Row};
 use crate::{EvalConfig, LabError};
 use pivot::Pivot;
+
+/// How tables for people are drawn: a rule above, below, and under the header.
+pub(crate) const TABLE_STYLE: TableStyle = TableStyle::new()
+    .top_border(RULE)
+    .header_separator(RULE)
+    .bottom_border(RULE);
+const RULE: LineStyle = LineStyle::none().fill('─').junction('─');
 
 /// What `results.json` holds.
 #[derive(Serialize)]

@@ -1,7 +1,8 @@
 //! The table for people, as text and as HTML.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 
+use super::TABLE_STYLE;
 use super::html::escape;
 use super::pivot::{Pivot, Setting};
 use crate::Workload;
@@ -162,7 +163,7 @@ pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
     for setting in &pivot.settings {
         let grid = grid(setting);
         let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(grid.header);
+        table.load_style(TABLE_STYLE).set_header(grid.header);
         for line in grid.lines {
             table.add_row(line.into_iter().map(|cell| {
                 // A space in place of the mark keeps digits under digits.

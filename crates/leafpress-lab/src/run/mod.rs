@@ -150,7 +150,9 @@ pub fn run_store(
         )?;
     }
     let timed = window(&shared, &chooser, recorders, Phase::Timed, base.seconds, progress)?;
-    let ended = memory(&timed.after, resident_before);
+    let mut ended = memory(&timed.after, resident_before);
+    resources::release_free_memory();
+    ended.rss_growth_released_bytes = growth(resident_before);
     load::verify(&shared, progress)?;
     store.validate()?;
 
@@ -194,16 +196,19 @@ fn sampling(spec: &RunSpec) -> Sampling {
 }
 
 fn memory(stats: &Stats, resident_before: Option<u64>) -> Memory {
-    let resident = resources::resident_bytes();
     Memory {
         records: stats.records,
         user_bytes: stats.user_bytes,
         bytes_held: stats.bytes_held,
         dictionary_bytes: stats.dictionary_bytes,
-        rss_growth_bytes: resident
-            .zip(resident_before)
-            .map(|(now, before)| now as i64 - before as i64),
+        rss_growth_bytes: growth(resident_before),
+        rss_growth_released_bytes: None,
     }
+}
+
+/// Growth of the resident memory since it was `before`.
+fn growth(before: Option<u64>) -> Option<i64> {
+    Some(resources::resident_bytes()? as i64 - before? as i64)
 }
 
 /// What a window of time measured.

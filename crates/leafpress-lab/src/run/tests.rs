@@ -133,18 +133,28 @@ fn spec(workload: Workload, threads: usize) -> RunSpec {
     }
 }
 
+/// Runs long enough for every fault to strike, however slow the machine.
 fn run_on(spec: &RunSpec, fault: Fault) -> Result<RunResult, LabError> {
     let bytes = (0..100_000_u32)
         .flat_map(|i| crate::keys::mix(i.into()).to_le_bytes())
         .collect();
     let corpus = Arc::new(Corpus::from_parts("test", vec![bytes], Cut::Fixed(32)).unwrap());
-    run_store(
-        spec,
-        corpus,
-        &|| Ok(Box::new(Broken::new(fault))),
-        &AtomicBool::new(false),
-        &mut |_, _| {},
-    )
+    let enough = if spec.workload == Workload::Scan { 1000 } else { 20_000 };
+    let mut spec = spec.clone();
+    loop {
+        let make = || -> Result<Box<dyn Store>, LabError> { Ok(Box::new(Broken::new(fault))) };
+        let result = run_store(
+            &spec,
+            Arc::clone(&corpus),
+            &make,
+            &AtomicBool::new(false),
+            &mut |_, _| {},
+        )?;
+        if result.operations() >= enough {
+            return Ok(result);
+        }
+        spec.base.seconds *= 2.0;
+    }
 }
 
 #[test]

@@ -92,14 +92,17 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Runs from the moment `go` is set until told to stop.
+    /// Runs from the moment `go` is set until told to stop, one batch at least.
     pub(super) fn run(mut self, go: &AtomicBool) -> (Counts, Histograms) {
         while !go.load(Ordering::Acquire) {
             std::thread::park();
         }
-        while !self.shared.stop.load(Ordering::Relaxed) {
+        loop {
             if let Err(error) = self.batch() {
                 self.shared.fail(error);
+            }
+            if self.shared.stop.load(Ordering::Relaxed) {
+                break;
             }
         }
         (self.counts, self.recorder.finish())
