@@ -73,6 +73,7 @@ fn main() -> Result<(), LabError> {
                     threads: 1,
                     landing_bytes: 512,
                     background: false,
+                    check_one_in: 1,
                     base,
                 };
                 let make = || -> Result<Box<dyn Store>, LabError> {

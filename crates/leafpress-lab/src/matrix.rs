@@ -27,6 +27,9 @@ pub struct RunSpec {
     pub landing_bytes: usize,
     /// Whether leaves are compacted in the background.
     pub background: bool,
+    /// Check the reads of one batch of operations in so many; 1 checks every read, as every evaluation does. The comparison of
+    /// maps checks fewer, so that the check's own cache misses do not make the maps look alike.
+    pub check_one_in: u32,
     /// Everything that does not vary within an evaluation.
     pub base: EvalConfig,
 }
@@ -104,6 +107,7 @@ pub fn expand(config: &EvalConfig) -> Result<Vec<Configuration>, LabError> {
                                 threads,
                                 landing_bytes,
                                 background,
+                                check_one_in: 1,
                                 base: config.clone(),
                             };
                             runs.push(Configuration {

@@ -24,6 +24,7 @@ fn row(codec: &str, workload: Workload) -> Row {
             threads: 2,
             landing_bytes: 512,
             background: false,
+            check_one_in: 1,
             base: EvalConfig::default(),
         },
         result: RunResult {

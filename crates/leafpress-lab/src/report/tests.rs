@@ -49,6 +49,7 @@ impl RunResult {
             threads: 2,
             landing_bytes: 512,
             background: false,
+            check_one_in: 1,
             base: EvalConfig::default(),
         };
         Row {

@@ -129,6 +129,7 @@ fn spec(workload: Workload, threads: usize) -> RunSpec {
         threads,
         landing_bytes: 512,
         background: false,
+        check_one_in: 1,
         base,
     }
 }
