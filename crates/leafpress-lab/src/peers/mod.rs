@@ -1,7 +1,7 @@
 //! The tree beside the registry's uncompressed concurrent ordered maps: reads per second and core, and memory per record.
 //!
 //! Every sample is a run like any other, in a process of its own: the map is loaded, read at random for a while, and in the end
-//! every key is checked; of the reads, one batch in [`CHECK_ONE_IN`]. Rounds go through the maps in alternating order, and medians over the rounds are told, so that a disturbance hits
+//! every key is checked; of the reads, one batch in 64. Rounds go through the maps in alternating order, and medians over the rounds are told, so that a disturbance hits
 //! one sample and not one map.
 
 mod maps;
