@@ -209,7 +209,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             if let Some(value) = changed(entry.change) {
                 let from = draft.records.len();
                 draft.records.push(Record { key: entry.key, value });
-                self.press.press_tail(&mut draft, from)?;
+                self.press.press_frame(&mut draft, from, from + 1)?;
             }
         }
         draft.keep(*leaf, kept, leaf.count());

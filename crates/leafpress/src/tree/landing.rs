@@ -101,8 +101,9 @@ impl<'a> Entry<'a> {
         }
     }
 
-    fn same_key(&self, other: &Self) -> bool {
-        self.head == other.head && self.key == other.key
+    /// Most keys differ in their first eight bytes, or are no longer.
+    fn by_key(&self, other: &Self) -> std::cmp::Ordering {
+        self.head.cmp(&other.head).then_with(|| self.key.cmp(other.key))
     }
 }
 
@@ -298,20 +299,31 @@ impl Landing {
     }
 }
 
+/// As many entries are sorted by insertion.
+const FEW_ENTRIES: usize = 64;
+
 /// Sorts entries by key and keeps only the newest of each. `entries` is oldest first. `superseded` is given each entry dropped.
 pub(crate) fn newest_by_key<'a>(entries: &mut Vec<Entry<'a>>, mut superseded: impl FnMut(Entry<'a>)) {
-    // A stable sort keeps the age order among entries of one key. Most keys differ in their first eight bytes or are no longer.
-    entries.sort_by(|a, b| a.head.cmp(&b.head).then_with(|| a.key.cmp(b.key)));
+    if entries.len() > FEW_ENTRIES {
+        // A stable sort keeps the age order among entries of one key.
+        entries.sort_by(Entry::by_key);
+    }
     let mut kept = 0;
     for index in 0..entries.len() {
         let entry = entries[index];
-        if kept > 0 && entries[kept - 1].same_key(&entry) {
-            superseded(entries[kept - 1]);
-            entries[kept - 1] = entry;
+        let at = match entries[..kept].last() {
+            Some(last) if last.by_key(&entry).is_ge() => {
+                entries[..kept].partition_point(|other| other.by_key(&entry).is_lt())
+            }
+            _ => kept,
+        };
+        if at < kept && entries[at].by_key(&entry).is_eq() {
+            superseded(entries[at]);
         } else {
-            entries[kept] = entry;
+            entries.copy_within(at..kept, at + 1);
             kept += 1;
         }
+        entries[at] = entry;
     }
     entries.truncate(kept);
 }

@@ -90,6 +90,7 @@ pub(crate) struct Shape {
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>().next_multiple_of(8);
 
 /// Where a leaf's sections start, from its counts.
+#[derive(Clone, Copy)]
 pub(crate) struct Sections {
     pub large_slots: usize,
     pub offsets: usize,

@@ -10,7 +10,7 @@ use bumpalo::Bump;
 use super::Error;
 use super::inner::{common_prefix, separator};
 use super::large::Large;
-use super::leaf::{Decoder, FINGERPRINTS, Leaf, MAX_RECORDS, sub_page, write_length};
+use super::leaf::{Decoder, FINGERPRINTS, Leaf, MAX_RECORDS, SINGLE, sub_page, write_length};
 use super::memory::Memory;
 use crate::codec::{Codec, Dictionary, Engine, Scratch};
 
@@ -104,6 +104,7 @@ impl Part {
     /// The part's records, numbered within its leaf or its draft.
     pub(crate) fn slots(&self) -> Range<usize> {
         match self {
+            Part::Kept { leaf, from, to } if leaf.has(SINGLE) => *from..*to,
             Part::Kept { leaf, from, to } => {
                 let sections = leaf.sections();
                 leaf.slots(&sections, *from).start..leaf.slots(&sections, to - 1).end
@@ -298,7 +299,7 @@ impl<'b> Press<'_, 'b> {
     }
 
     /// Presses the draft's records `from..to` as one frame.
-    fn press_frame(&mut self, draft: &mut Draft<'b>, from: usize, to: usize) -> Result<(), Error> {
+    pub(crate) fn press_frame(&mut self, draft: &mut Draft<'b>, from: usize, to: usize) -> Result<(), Error> {
         let records = &draft.records[from..to];
         draft.inline_bytes += records.iter().map(Record::inline_bytes).sum::<usize>();
         if let [

@@ -15,19 +15,21 @@ struct Span {
 }
 
 impl Span {
-    fn of(values: impl Iterator<Item = u64>) -> Self {
-        let none = Self {
-            least: u64::MAX,
-            greatest: 0,
-        };
-        let span = values.fold(none, |span, value| Self {
-            least: span.least.min(value),
-            greatest: span.greatest.max(value),
-        });
-        if span.least > span.greatest {
+    const NONE: Self = Self {
+        least: u64::MAX,
+        greatest: 0,
+    };
+
+    fn add(&mut self, value: u64) {
+        self.least = self.least.min(value);
+        self.greatest = self.greatest.max(value);
+    }
+
+    fn or_zero(self) -> Self {
+        if self.least > self.greatest {
             Self { least: 0, greatest: 0 }
         } else {
-            span
+            self
         }
     }
 
@@ -37,13 +39,13 @@ impl Span {
 }
 
 /// What the parts come to.
-#[derive(Default)]
 struct Totals {
     frames: usize,
     data_bytes: usize,
     separator_bytes: usize,
     /// Every frame is one record.
     single: bool,
+    lens: Span,
 }
 
 impl<'b> Press<'_, 'b> {
@@ -64,7 +66,7 @@ impl<'b> Press<'_, 'b> {
             numbers, lens, larges, ..
         } = &*self.buffers;
         let count = lens.len();
-        let len_span = Span::of(lens.iter().map(|len| u64::from(*len)));
+        let len_span = totals.lens.or_zero();
         let (key_base, key_bits) = match draft.same_keys {
             Some(leaf) => (leaf.header().key_base, leaf.header().shape.key_bits),
             None => {
@@ -127,6 +129,14 @@ impl<'b> Press<'_, 'b> {
     }
 }
 
+/// A leaf's sections, from the last call if it was for the same leaf.
+fn sections_of(leaf: &Leaf, known: &mut Option<(Leaf, Sections)>) -> Sections {
+    match known {
+        Some((last, sections)) if last == leaf => *sections,
+        _ => known.insert((*leaf, leaf.sections())).1,
+    }
+}
+
 /// Reads what the parts' records are into the buffers.
 fn gather(buffers: &mut Buffers, draft: &Draft<'_>, parts: &[Part], flags: u8) -> Totals {
     let Buffers {
@@ -142,8 +152,11 @@ fn gather(buffers: &mut Buffers, draft: &Draft<'_>, parts: &[Part], flags: u8) -
     prints.clear();
     let prefix_len = draft.form.prefix().len();
     let mut totals = Totals {
+        frames: 0,
+        data_bytes: 0,
+        separator_bytes: 0,
         single: true,
-        ..Totals::default()
+        lens: Span::NONE,
     };
     let fingerprints = flags & FINGERPRINTS != 0;
     let new_keys = draft.same_keys.is_none();
@@ -153,36 +166,42 @@ fn gather(buffers: &mut Buffers, draft: &Draft<'_>, parts: &[Part], flags: u8) -
     {
         totals.separator_bytes = leaf.separators(&leaf.sections(), 0, leaf.frames()).len();
     }
+    let mut known = None;
     for part in parts {
         let slots = part.slots();
         match part {
             Part::Kept { leaf, from, to } => {
-                let sections = leaf.sections();
+                let sections = &sections_of(leaf, &mut known);
                 totals.frames += to - from;
                 totals.single &= slots.len() == to - from && (flags & HASHED == 0);
                 if !fingerprints && new_keys {
-                    numbers.extend(slots.clone().map(|slot| leaf.key_number(&sections, slot)));
+                    numbers.extend(slots.clone().map(|slot| leaf.key_number(sections, slot)));
                 } else if new_keys {
-                    prints.extend_from_slice(&leaf.fingerprints(&sections)[slots.clone()]);
+                    prints.extend_from_slice(&leaf.fingerprints(sections)[slots.clone()]);
                     if flags & HASHED == 0 {
-                        totals.separator_bytes += leaf.separators(&sections, *from, *to).len();
+                        totals.separator_bytes += leaf.separators(sections, *from, *to).len();
                     }
                 }
                 if leaf.header().shape.large > 0 {
                     let before = lens.len();
                     larges.extend(
-                        leaf.larges(&sections)
+                        leaf.larges(sections)
                             .filter(|(slot, _)| slots.contains(slot))
                             .map(|(slot, large)| ((before + slot - slots.start) as u16, large)),
                     );
                 }
-                let packed = leaf.lens(&sections);
+                let packed = leaf.lens(sections);
                 if leaf.header().shape.len_bits == 0 {
+                    totals.lens.add(u64::from(leaf.header().len_base));
                     lens.extend(std::iter::repeat_n(leaf.header().len_base, slots.len()));
                 } else {
-                    lens.extend(slots.map(|slot| packed.get(slot) as u32));
+                    lens.extend(slots.map(|slot| {
+                        let len = packed.get(slot);
+                        totals.lens.add(len);
+                        len as u32
+                    }));
                 }
-                totals.data_bytes += leaf.blocks(&sections, *from, *to).len();
+                totals.data_bytes += leaf.blocks(sections, *from, *to).len();
             }
             Part::Pressed { start, end, .. } => {
                 totals.frames += 1;
@@ -200,6 +219,7 @@ fn gather(buffers: &mut Buffers, draft: &Draft<'_>, parts: &[Part], flags: u8) -
                     if let RecordValue::Large(large) = record.value {
                         larges.push((lens.len() as u16, large));
                     }
+                    totals.lens.add(record.value_len() as u64);
                     lens.push(record.value_len() as u32);
                 }
                 totals.data_bytes += end - start;
@@ -289,37 +309,38 @@ impl Writer<'_, '_> {
         self.put(self.sections.prefix, prefix);
         let separated = self.has(FINGERPRINTS) && !self.has(HASHED);
         let (mut frame, mut first, mut data, mut separators) = (0, 0, 0, 0);
+        let mut known = None;
         for part in parts {
             let slots = part.slots();
             match part {
                 Part::Kept { leaf, from, to } => {
-                    let sections = leaf.sections();
+                    let sections = &sections_of(leaf, &mut known);
                     let frames = to - from;
-                    let blocks = leaf.blocks(&sections, *from, *to);
+                    let blocks = leaf.blocks(sections, *from, *to);
                     self.put(data_at + data, blocks);
-                    let shift = data.wrapping_sub(leaf.block_starts(&sections, *from, *to)[0] as usize);
+                    let shift = data.wrapping_sub(leaf.block_starts(sections, *from, *to)[0] as usize);
                     self.put_shifted(
                         self.sections.offsets,
                         frame,
-                        leaf.block_starts(&sections, *from, *to),
+                        leaf.block_starts(sections, *from, *to),
                         shift as u16,
                     );
                     if !self.has(SINGLE) {
                         for index in 0..frames {
-                            let start = leaf.slots(&sections, from + index).start - slots.start + first;
+                            let start = leaf.slots(sections, from + index).start - slots.start + first;
                             self.put_u16(self.sections.firsts, frame + index, start);
                         }
                     }
                     if self.has(FINGERPRINTS) && !self.has(SINGLE) {
                         for index in 0..frames {
-                            self.put_u16(self.sections.raws, frame + index, leaf.raw_len(&sections, from + index));
+                            self.put_u16(self.sections.raws, frame + index, leaf.raw_len(sections, from + index));
                         }
                     }
                     if separated {
-                        let bytes = leaf.separators(&sections, *from, *to);
+                        let bytes = leaf.separators(sections, *from, *to);
                         self.put(self.sections.separators + separators, bytes);
                         for index in 0..frames {
-                            separators += leaf.separator(&sections, from + index).len();
+                            separators += leaf.separator(sections, from + index).len();
                             self.put_u16(self.sections.ends, frame + index, separators);
                         }
                     }
