@@ -156,6 +156,11 @@ fn accelerators_that_are_not_there() {
         &[],
         &["--zlib-accel-so", "not a shared library"],
     );
+    refused(
+        &["--zlib-accel-so", "/no such/lib.so"],
+        &[],
+        &["--zlib-accel-so", "space"],
+    );
     let absent = [("LEAFPRESS_QPL", "/no/such/libqpl.so")];
     refused(
         &["--codecs", "qpl:software:fixed"],

@@ -95,7 +95,10 @@ impl Launcher {
         // A group of its own, so that a Ctrl-C in the terminal reaches only the parent, which ends the child itself.
         command.process_group(0);
         if let Some(library) = preload {
-            command.env("LD_PRELOAD", library);
+            // The shim looks for zlib's functions when it is loaded, and this executable is not linked with zlib.
+            let mut libraries = library.as_os_str().to_owned();
+            libraries.push(" libz.so.1");
+            command.env("LD_PRELOAD", libraries);
         }
         let child = command
             .spawn()

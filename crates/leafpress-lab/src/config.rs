@@ -263,6 +263,15 @@ impl EvalConfig {
 /// `LD_PRELOAD` of a file that cannot be loaded is only a warning of the loader, so the file is looked at here.
 fn check_shared_object(path: &std::path::Path) -> Result<(), LabError> {
     use std::io::Read;
+    if path.to_string_lossy().contains([' ', ':']) {
+        return Err(LabError::option(
+            "zlib-accel-so",
+            format!(
+                "{}: LD_PRELOAD takes no path with a space or a colon; copy or link it",
+                path.display()
+            ),
+        ));
+    }
     let mut magic = [0; 4];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
     match read {

@@ -26,7 +26,7 @@ pub fn examine(root: &Root, preload: Option<OsString>) -> Vec<Finding> {
             AREA,
             "shim",
             "not preloaded",
-            "LD_PRELOAD=/path/libzlib_accel.so leafpress doctor, or leafpress eval --zlib-accel --zlib-accel-so /path/libzlib_accel.so",
+            "LD_PRELOAD='/path/libzlib_accel.so libz.so.1' leafpress doctor, or leafpress eval --zlib-accel --zlib-accel-so /path/libzlib_accel.so",
         ),
     });
     findings.push(configuration(root));
