@@ -72,7 +72,7 @@ impl Core {
         }
         match &self.shard_by {
             // The low half of the hash, scaled; fingerprints and sub-pages use other bits.
-            ShardBy::Hash => &self.shards[((hash & 0xFFFF_FFFF) * self.shards.len() as u64 >> 32) as usize],
+            ShardBy::Hash => &self.shards[(((hash & 0xFFFF_FFFF) * self.shards.len() as u64) >> 32) as usize],
             ShardBy::Range(boundaries) => {
                 &self.shards[boundaries.partition_point(|boundary| boundary.as_slice() <= key)]
             }
@@ -92,7 +92,7 @@ impl Core {
         let (leaf, _) = self.shard(key, hash).descend(key, &guard);
         prefetch_directory(leaf.as_ptr());
         context.count(Count::Gets);
-        if context.so_far(Count::Gets) % READ_SAMPLE == 0 {
+        if context.so_far(Count::Gets).is_multiple_of(READ_SAMPLE) {
             leaf.header().reads.fetch_add(1, Ordering::Relaxed);
         }
         // Misses overlap: the landing buffer's line is on its way while the keys are searched, the block's while the buffer is.

@@ -21,6 +21,8 @@ const MAX_BATCH: usize = 1024;
 const MAX_BATCH_LARGE_BYTES: usize = 4 << 20;
 
 type Record = (Vec<u8>, Vec<u8>);
+/// The keys of a range, both ends.
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// An iterator over the records of a key range, in key order, from either end. See [`Tree::range`](super::Tree::range).
 ///
@@ -88,7 +90,7 @@ struct Cursor {
     front: Batch,
     back: Batch,
     /// What no batch covers yet; `None` when nothing is left.
-    rest: Option<(Bound<Vec<u8>>, Bound<Vec<u8>>)>,
+    rest: Option<Bounds>,
     limit: usize,
 }
 
