@@ -71,7 +71,7 @@ fn two_puts_to_one_leaf_both_stay() {
         explore(move || {
             let tree = filled(small().landing_bytes(landing_bytes), 3);
             let puts = [5, 15].map(|n| spawn(&tree, move |tree| assert!(tree.put(&key(n), &[n as u8; 40]).unwrap())));
-            puts.map(|put| put.join().unwrap());
+            puts.into_iter().for_each(|put| put.join().unwrap());
             for n in [5u32, 15] {
                 assert_eq!(tree.get(&key(n)).unwrap(), Some(vec![n as u8; 40]));
             }

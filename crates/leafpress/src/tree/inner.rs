@@ -33,6 +33,8 @@ pub(crate) struct Header {
 }
 
 const CHILDREN_AT: usize = size_of::<Header>().next_multiple_of(8);
+/// A pointer; more where a model checker's atomics stand in.
+const CHILD_BYTES: usize = size_of::<AtomicPtr<u8>>();
 
 /// An inner node, borrowed for as long as a guard protects it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,7 +67,7 @@ impl Inner {
             _ => 0,
         };
         let suffix_bytes: usize = separators.iter().map(|separator| separator.len() - prefix_len).sum();
-        let bytes = CHILDREN_AT + children.len() * 8 + separators.len() * 12 + prefix_len + suffix_bytes;
+        let bytes = CHILDREN_AT + children.len() * CHILD_BYTES + separators.len() * 12 + prefix_len + suffix_bytes;
         // SAFETY: every section is written into the room it was counted for; children and heads are 8-byte aligned.
         unsafe {
             let node = memory.allocate(bytes, Kind::Inner)?;
@@ -128,17 +130,26 @@ impl Inner {
 
     fn heads(&self) -> *mut u64 {
         // SAFETY: the heads follow the children.
-        unsafe { self.0.as_ptr().add(CHILDREN_AT + self.children() * 8).cast() }
+        unsafe { self.0.as_ptr().add(CHILDREN_AT + self.children() * CHILD_BYTES).cast() }
     }
 
     fn ends(&self) -> *mut u32 {
         // SAFETY: the ends follow the heads, of which there is one fewer than children.
-        unsafe { self.0.as_ptr().add(CHILDREN_AT + self.children() * 16 - 8).cast() }
+        unsafe {
+            self.0
+                .as_ptr()
+                .add(CHILDREN_AT + self.children() * (CHILD_BYTES + 8) - 8)
+                .cast()
+        }
     }
 
     fn bytes(&self) -> *mut u8 {
         // SAFETY: the prefix and the separators follow the ends.
-        unsafe { self.0.as_ptr().add(CHILDREN_AT + self.children() * 20 - 12) }
+        unsafe {
+            self.0
+                .as_ptr()
+                .add(CHILDREN_AT + self.children() * (CHILD_BYTES + 12) - 12)
+        }
     }
 
     fn prefix(&self) -> &[u8] {

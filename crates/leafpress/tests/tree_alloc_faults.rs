@@ -1,0 +1,194 @@
+//! Memory that runs out: the operation reports it, the record is as it was, the tree stays whole and works on.
+//!
+//! Node memory must come from the program's allocator for this: `cargo test -p leafpress --no-default-features`.
+#![cfg(not(feature = "mimalloc"))]
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use leafpress::tree::{DictionaryChoice, Error};
+use leafpress::{Codec, Tree};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use support::model::same_contents;
+use support::strategies::settings;
+
+thread_local! {
+    /// Node allocations of this thread that succeed before all fail; negative: none fails.
+    static LEFT: Cell<i64> = const { Cell::new(-1) };
+    static REFUSED: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Failing;
+
+/// Nodes are the 16-byte aligned allocations; byte strings and the rest of the program are not refused.
+const NODE_ALIGN: usize = 16;
+
+// SAFETY: everything is passed to the system's allocator; refusing is allowed.
+unsafe impl GlobalAlloc for Failing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.align() == NODE_ALIGN {
+            let left = LEFT.get();
+            if left == 0 {
+                REFUSED.set(REFUSED.get() + 1);
+                return std::ptr::null_mut();
+            }
+            LEFT.set(left - i64::from(left > 0));
+        }
+        // SAFETY: the caller's promises are the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the pointer came from `alloc`, which is the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Failing = Failing;
+
+/// Runs `work` with node allocations failing from number `after` on.
+fn starved<T>(after: i64, work: impl FnOnce() -> T) -> T {
+    LEFT.set(after);
+    let result = work();
+    LEFT.set(-1);
+    result
+}
+
+fn tree(landing_bytes: usize) -> Tree {
+    Tree::builder()
+        .codec(Codec::Lz4 { acceleration: 1 })
+        .dictionary(DictionaryChoice::Off)
+        .leaf_bytes(1024)
+        .landing_bytes(landing_bytes)
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn a_put_without_memory_leaves_the_old_record() {
+    let tree = tree(0);
+    for n in 0..200u16 {
+        tree.put(&n.to_be_bytes(), &[1; 60]).unwrap();
+    }
+    let before = REFUSED.get();
+    for n in 0..200u16 {
+        match starved(0, || tree.put(&n.to_be_bytes(), &[2; 90])) {
+            Err(Error::OutOfMemory { bytes }) => assert!(bytes > 0),
+            other => panic!("{n}: {other:?}"),
+        }
+        assert_eq!(tree.get(&n.to_be_bytes()).unwrap(), Some(vec![1; 60]));
+    }
+    assert!(REFUSED.get() >= before + 200);
+    tree.validate().unwrap();
+    assert!(!tree.put(&7u16.to_be_bytes(), &[2; 90]).unwrap());
+    assert_eq!(tree.get(&7u16.to_be_bytes()).unwrap(), Some(vec![2; 90]));
+}
+
+#[test]
+fn a_large_value_without_memory_leaves_the_old_record() {
+    let tree = tree(512);
+    tree.put(b"k", b"old").unwrap();
+    for after in 0..2 {
+        // Refused at the value's block, or where the leaf takes it in: done, or not at all.
+        match starved(after, || tree.put(b"k", &[3; 50_000])) {
+            Ok(new) => assert!(!new),
+            Err(error) => {
+                assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+                assert_eq!(tree.get(b"k").unwrap().as_deref(), Some(b"old".as_slice()));
+            }
+        }
+    }
+    tree.put(b"k", b"new").unwrap();
+    tree.compact().unwrap();
+    assert_eq!(
+        tree.stats().large_value_bytes,
+        0,
+        "a block that was not taken in is freed"
+    );
+    tree.validate().unwrap();
+}
+
+#[test]
+fn reads_need_no_node_memory() {
+    let tree = tree(256);
+    for n in 0..300u16 {
+        tree.put(&n.to_be_bytes(), &n.to_be_bytes().repeat(30)).unwrap();
+    }
+    starved(0, || {
+        for n in 0..300u16 {
+            assert_eq!(tree.get(&n.to_be_bytes()).unwrap(), Some(n.to_be_bytes().repeat(30)));
+        }
+        assert_eq!(tree.range(..).map(|record| record.unwrap()).count(), 300);
+    });
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Put(u16, u8, u16),
+    Remove(u16),
+    Compact,
+    Clear,
+}
+
+proptest! {
+    #![proptest_config(settings(64))]
+
+    /// Whichever node allocation of an operation fails: an operation that reports it changed nothing, one that reports
+    /// success is done.
+    #[test]
+    fn an_operation_without_memory_changes_nothing(
+        landing_bytes in prop_oneof![Just(0usize), Just(128), Just(512)],
+        steps in vec((
+            prop_oneof![
+                10 => (0u16..200, any::<u8>(), prop_oneof![9 => Just(60u16), 1 => Just(3000)])
+                    .prop_map(|(n, v, len)| Step::Put(n, v, len)),
+                8 => (0u16..200).prop_map(Step::Remove),
+                1 => Just(Step::Compact),
+                1 => Just(Step::Clear),
+            ],
+            prop_oneof![1 => Just(-1i64), 2 => 0i64..5],
+        ), 1..250),
+    ) {
+        let tree = tree(landing_bytes);
+        let mut map = BTreeMap::new();
+        for n in 0..100u16 {
+            tree.put(&n.to_be_bytes(), &[n as u8; 60]).unwrap();
+            map.insert(n.to_be_bytes().to_vec(), vec![n as u8; 60]);
+        }
+        for (i, &(step, after)) in steps.iter().enumerate() {
+            match step {
+                Step::Put(n, v, len) => {
+                    let value = vec![v; len.into()];
+                    if let Ok(new) = starved(after, || tree.put(&n.to_be_bytes(), &value)) {
+                        assert_eq!(new, map.insert(n.to_be_bytes().to_vec(), value).is_none());
+                    }
+                }
+                Step::Remove(n) => {
+                    if let Ok(present) = starved(after, || tree.remove(&n.to_be_bytes())) {
+                        assert_eq!(present, map.remove(n.to_be_bytes().as_slice()).is_some());
+                    }
+                }
+                Step::Compact => drop(starved(after, || tree.compact())),
+                Step::Clear => {
+                    // A clear may fail part way: shards are cleared one by one. Here there is one.
+                    if starved(after, || tree.clear()).is_ok() {
+                        map.clear();
+                    }
+                }
+            }
+            if i % 32 == 0 {
+                tree.validate().unwrap();
+            }
+        }
+        tree.validate().unwrap();
+        same_contents(&tree, &map, "with memory again");
+        tree.compact().unwrap();
+        tree.validate().unwrap();
+        same_contents(&tree, &map, "after a compaction");
+    }
+}
