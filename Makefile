@@ -51,7 +51,7 @@ examples: ## build and run every example of the library
 	@for file in $(sort $(wildcard crates/leafpress/examples/*.rs)); do \
 		name=$$(basename $$file .rs); \
 		echo "==> example $$name"; \
-		cargo run -q --release -p leafpress --example $$name > /dev/null; \
+		cargo run -q -p leafpress --example $$name > /dev/null; \
 	done
 
 bench: ## benchmarks of the library

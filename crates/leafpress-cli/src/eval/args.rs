@@ -56,8 +56,14 @@ pub struct EvalArgs {
     /// Order in which keys are loaded: sequential or random [default: sequential]
     #[arg(long, value_name = "ORDER", help_heading = "Work")]
     key_order: Option<String>,
-    /// How operations choose keys: uniform, zipfian[:THETA], self-similar[:H], latest[:THETA], hotset[:KEYS_PCT:OPERATIONS_PCT]
-    #[arg(long, value_name = "LAW", help_heading = "Work")]
+    // Not a documentation comment: rustdoc takes the brackets for links.
+    #[arg(
+        long,
+        value_name = "LAW",
+        help_heading = "Work",
+        help = "How operations choose keys: uniform, zipfian[:THETA], self-similar[:H], latest[:THETA], \
+                hotset[:KEYS_PCT:OPERATIONS_PCT] [default: uniform]"
+    )]
     distribution: Option<String>,
     /// Records a scan reads [default: 100]
     #[arg(long, value_name = "N", help_heading = "Work")]
