@@ -17,7 +17,7 @@ pub struct Bar {
 impl Bar {
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {prefix}  {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {prefix}  {msg}  {eta} left") {
             bar.set_style(style);
         }
         Self { bar, index: 0 }

@@ -7,7 +7,9 @@ use clap::Args;
 use leafpress::codec::{JobCache, StreamCache};
 use leafpress_lab::EvalConfig;
 
-use super::words::{background_family, dictionary, flag, job_cache, layout, list, shard_by_range, stream_cache};
+use super::words::{
+    background_family, dictionary, flag, job_cache, layout, list, percentage, shard_by_range, stream_cache,
+};
 use crate::failure::Failure;
 
 /// Arguments of `leafpress eval`. A list is separated by commas or spaces, and the run is the cross product of all lists.
@@ -105,7 +107,7 @@ pub struct EvalArgs {
     background_threads: Option<usize>,
     /// Fill of a landing buffer at which its leaf is offered to the background, in percent [default: 75]
     #[arg(long, value_name = "PCT", help_heading = "Background compaction")]
-    watermark_pct: Option<u8>,
+    watermark_pct: Option<String>,
     /// Compact in the background only with this codec family: all, none, lz4, zstd, deflate, zlib, qpl [default: all]
     #[arg(long, value_name = "FAMILY", help_heading = "Background compaction")]
     background_codec: Option<String>,
@@ -208,7 +210,12 @@ impl EvalArgs {
             self.background_threads,
             &mut config.background_threads,
         );
-        set.value("watermark-pct", self.watermark_pct, &mut config.watermark_pct);
+        set.with(
+            "watermark-pct",
+            self.watermark_pct.as_ref(),
+            percentage,
+            &mut config.watermark_pct,
+        )?;
         set.with(
             "background-codec",
             self.background_codec.as_ref(),

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use leafpress_lab::EvalConfig;
 use leafpress_lab::corpus::Source;
 
-use super::words::{background_family, flag, job_cache, list, message, stream_cache};
+use super::words::{background_family, flag, job_cache, list, message, percentage, stream_cache};
 use crate::failure::Failure;
 
 /// Where the evaluation's script takes its values from.
@@ -243,7 +243,7 @@ impl<'l> Environment<'l> {
             config.background_threads = threads;
             applied.origins.insert("background-threads", "BTREE_BG_THREADS");
         }
-        if let Some(pct) = self.read("BTREE_BG_LANDING_HIGH_WATERMARK_PCT", parse)? {
+        if let Some(pct) = self.read("BTREE_BG_LANDING_HIGH_WATERMARK_PCT", percentage)? {
             config.watermark_pct = pct;
             applied
                 .origins

@@ -55,6 +55,14 @@ pub fn shard_by_range(word: &str) -> Result<bool, String> {
     }
 }
 
+/// A percentage from 1 to 100.
+pub fn percentage(word: &str) -> Result<u8, String> {
+    match word.parse() {
+        Ok(pct @ 1..=100) => Ok(pct),
+        _ => Err("use a percentage from 1 to 100".into()),
+    }
+}
+
 /// `ordered`, or the number of sub-pages of `hashed:N`.
 pub fn layout(word: &str) -> Result<Option<usize>, String> {
     match word.strip_prefix("hashed:").map(str::parse) {
