@@ -46,7 +46,7 @@ pub fn resident_bytes() -> Option<u64> {
 
 /// Gives memory that is free back to the system, so that what is allocated next is growth of the resident memory.
 ///
-/// Both allocators a program of ours may have are told: mimalloc, which the library uses for its nodes, and glibc's.
+/// Both allocators a program of ours may have are told: mimalloc and glibc's.
 pub fn release_free_memory() {
     // SAFETY: `mi_collect` may be called at any time from any thread; it touches only mimalloc's own free memory.
     unsafe { libmimalloc_sys::mi_collect(true) };

@@ -3,7 +3,7 @@
 //! ```text
 //! cargo +nightly miri test -p leafpress --no-default-features --test tree_miri
 //! ```
-//! Miri runs no C: mimalloc is left out and no other codec is opened. The same tests run natively in a moment.
+//! Miri runs no C: the node heap is left out and no other codec is opened. The same tests run natively in a moment.
 
 use std::collections::BTreeMap;
 use std::thread;

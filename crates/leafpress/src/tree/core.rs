@@ -32,7 +32,8 @@ pub(crate) struct Core {
     // Dropped in this order: what is retired is reclaimed with the collector, and counted in the memory.
     pub collector: Collector,
     pub dictionaries: Dictionaries,
-    pub memory: Box<Memory>,
+    /// Nodes point to it: an `Arc`, which unlike a `Box` may be moved without its content being taken for untouched.
+    pub memory: Arc<Memory>,
 }
 
 /// When a write applies.

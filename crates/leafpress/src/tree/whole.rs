@@ -149,7 +149,7 @@ impl Tree {
             background: Background::new((compactors > 0).then_some(builder.high_watermark_pct)),
             collector: Collector::new(),
             dictionaries,
-            memory: Box::new(Memory::new()),
+            memory: Arc::new(Memory::new()),
         };
         for _ in 0..builder.shards {
             let leaf = core.empty_leaf()?;
