@@ -164,17 +164,16 @@ impl Background {
     }
 
     fn compact_loop(&self, core: &Core) {
-        let context = core.contexts.get();
         let mut state = self.state.lock();
         while !state.stop {
             let Some((shard, key)) = state.queue.pop_front() else {
                 self.queued.wait(&mut state);
-                context.count(Count::BgPasses);
+                core.contexts.get().count(Count::BgPasses);
                 continue;
             };
             state.compacting += 1;
             drop(state);
-            context.count(Count::BgQueuePops);
+            core.contexts.get().count(Count::BgQueuePops);
             core.compact_one(shard, &key, self.watermark_pct.unwrap_or(100));
             state = self.state.lock();
             state.compacting -= 1;
