@@ -369,7 +369,11 @@ impl<'c> Reader<'c> {
         let sections = leaf.sections();
         let ordered = !leaf.has(HASHED) && leaf.count() > 0;
         let last = match &below {
-            Some(key) if ordered => leaf.frame_for(&sections, key) + 1,
+            Some(key) if ordered => {
+                let frame = leaf.frame_for(&sections, key);
+                // A frame that starts at the end holds nothing of the range: taken, it could fill the batch by itself, for ever.
+                frame + usize::from(leaf.first_key(&sections, frame) < *key)
+            }
             _ => leaf.frames(),
         };
         let mut first = last;
