@@ -6,7 +6,7 @@
 use super::Error;
 use super::landing::{Change, Entry};
 use super::large::Large;
-use super::leaf::{Decoder, FINGERPRINTS, HASHED, Leaf, SINGLE, Sections, Value, key_number, sub_page};
+use super::leaf::{Decoder, FINGERPRINTS, HASHED, Leaf, MAX_RECORDS, SINGLE, Sections, Value, key_number, sub_page};
 use super::press::{Draft, Form, Growth, Press, Pressed, Record, RecordValue, keep};
 use crate::codec::Scratch;
 
@@ -311,7 +311,8 @@ impl<'b> Compaction<'_, '_, 'b> {
             self.press.press_sub_page(&mut draft, merged.into_iter())?;
         }
         draft.inline_bytes += inline_bytes;
-        if draft.inline_bytes <= self.press.settings.leaf_bytes {
+        let records: usize = draft.parts.iter().map(|part| part.slots().len()).sum();
+        if draft.inline_bytes <= self.press.settings.leaf_bytes && records <= MAX_RECORDS {
             let leaf = self.press.write(&draft, &draft.parts, draft.inline_bytes)?;
             return Ok(Pressed {
                 leaves: vec![leaf],

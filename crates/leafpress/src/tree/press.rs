@@ -29,6 +29,10 @@ impl Settings {
     }
 }
 
+/// Most records of an ordered leaf's frame: a leaf that has too many can be split between frames, and a frame's raw length, in
+/// which each key has up to four bytes more than are counted, stays within 16 bits.
+const MAX_FRAME_RECORDS: usize = MAX_RECORDS / 4;
+
 /// Compresses `raw` behind `out`, or copies it when it does not shrink by an eighth. Returns the block's length.
 pub(crate) fn press_block(
     raw: &[u8],
@@ -289,7 +293,7 @@ impl<'b> Press<'_, 'b> {
         let mut filled = 0;
         for index in from..draft.records.len() {
             filled += draft.records[index].inline_bytes();
-            if filled >= target || index + 1 == draft.records.len() {
+            if filled >= target || index + 1 - start >= MAX_FRAME_RECORDS || index + 1 == draft.records.len() {
                 self.press_frame(draft, start, index + 1)?;
                 start = index + 1;
                 filled = 0;
