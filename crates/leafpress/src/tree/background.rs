@@ -261,7 +261,7 @@ impl Core {
                     continue;
                 }
                 let current = self.dictionaries.current().map_or(std::ptr::null(), std::ptr::from_ref);
-                let old = !std::ptr::eq(current, leaf.header().dictionary) && leaf.count() > 0;
+                let old = !std::ptr::eq(current, leaf.header().dictionary);
                 if old || (landed && leaf.landing_locked().is_some()) {
                     let mut tools = context.take_tools();
                     let compacted = work.compact_locked(&locked, None, &key, None, &mut tools);

@@ -64,13 +64,24 @@ impl Dictionaries {
     /// The dictionary to press with. The caller's guard, or its being the only one at the tree, keeps it.
     pub(crate) fn current(&self) -> Option<&Dictionary> {
         // SAFETY: the current dictionary is owned by `versions`, and retired only after another has become current.
-        unsafe { self.current.load(Ordering::Acquire).as_ref() }
+        // Sequentially consistent, as the collector asks of loads that a guard is to protect.
+        unsafe { self.current.load(Ordering::SeqCst).as_ref() }
     }
 
     fn install(&self, dictionary: Dictionary) {
         let dictionary = NonNull::from(Box::leak(Box::new(dictionary)));
         self.versions.lock().push(dictionary);
         self.current.store(dictionary.as_ptr(), Ordering::Release);
+    }
+
+    /// Whether a leaf may point to `dictionary`, which may be none.
+    pub(crate) fn holds(&self, dictionary: *const Dictionary) -> bool {
+        dictionary.is_null()
+            || self
+                .versions
+                .lock()
+                .iter()
+                .any(|held| held.as_ptr().cast_const() == dictionary)
     }
 
     /// Bytes of all versions and of the tables made from them.

@@ -68,6 +68,9 @@ impl Core {
         }
         // SAFETY: locked above.
         unsafe { header.lock.unlock() };
+        if !self.dictionaries.holds(header.dictionary) {
+            return invalid("its dictionary is not the tree's");
+        }
         let sections = leaf.sections();
         let mut records: Vec<(Vec<u8>, usize)> = Vec::new();
         let mut inline_bytes = 0;

@@ -165,6 +165,8 @@ impl Core {
     fn empty_leaf(&self) -> Result<Leaf, Error> {
         let (mut buffers, arena) = (Buffers::default(), Bump::new());
         let mut press = self.press(&mut buffers, &arena);
+        // The leaf is not in the tree yet, so that a sweep would miss it and a dictionary it points to could be retired.
+        press.dictionary = None;
         first_leaf(&mut press)
     }
 
@@ -174,9 +176,9 @@ impl Core {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.contexts
-            .sum(Count::Inserted)
-            .wrapping_sub(self.contexts.sum(Count::Erased)) as usize
+        // In this order: a record that comes and goes between the two sums must not count as gone only.
+        let erased = self.contexts.sum(Count::Erased);
+        self.contexts.sum(Count::Inserted).saturating_sub(erased) as usize
     }
 
     /// Bytes of all keys and values.
@@ -236,6 +238,7 @@ impl Core {
                 stats.records += u64::from(header.live.load(Ordering::Relaxed));
                 stats.user_bytes += header.live_user_bytes.load(Ordering::Relaxed);
             });
+            stats.dictionary_id = self.dictionaries.current().map_or(0, |dictionary| dictionary.id());
             stats.depth = self.shards.iter().map(|shard| shard.depth(&guard)).max().unwrap_or(0);
         }
         let held = self.memory.held();
@@ -247,7 +250,6 @@ impl Core {
         stats.inner_nodes = held.nodes(Kind::Inner);
         stats.landing_buffers = held.nodes(Kind::Landing);
         stats.dictionary_bytes = self.dictionaries.held_bytes();
-        stats.dictionary_id = self.dictionaries.current().map_or(0, |dictionary| dictionary.id());
         stats.fixed_bytes = (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>()) as u64;
         stats.bytes_held = stats.leaf_bytes
             + stats.inner_bytes
