@@ -10,6 +10,7 @@ use super::context::Count;
 use super::core::{Core, Work};
 use super::dictionary::FIRST_TRAINING_LEAVES;
 use super::leaf::Leaf;
+use super::memory::Memory;
 use super::sync::{Condvar, Mutex};
 
 /// Leaves the queue holds.
@@ -263,6 +264,8 @@ impl Core {
                 let current = self.dictionaries.current().map_or(std::ptr::null(), std::ptr::from_ref);
                 let old = !std::ptr::eq(current, leaf.header().dictionary);
                 if old || (landed && leaf.landing_locked().is_some()) {
+                    // SAFETY: the guard protects the leaf.
+                    unsafe { Memory::follow(leaf.node()) };
                     let mut tools = context.take_tools();
                     let compacted = work.compact_locked(&locked, None, &key, None, &mut tools);
                     context.return_tools(tools);

@@ -27,21 +27,25 @@ const KINDS: usize = 4;
 #[repr(C)]
 pub(crate) struct NodeHeader {
     memory: *const Memory,
-    /// Bytes held: what was asked for and the allocator's slack.
-    held: u32,
-    /// Bytes asked for, and the kind in the two highest bits.
-    asked_and_kind: u32,
+    /// Bytes asked for.
+    asked: u32,
+    kind: Kind,
+    /// The heap that the node is from.
+    heap: u8,
 }
-
-const KIND_SHIFT: u32 = 30;
 
 impl NodeHeader {
     fn kind(&self) -> usize {
-        (self.asked_and_kind >> KIND_SHIFT) as usize
+        self.kind as usize
     }
 
     fn asked(&self) -> usize {
-        (self.asked_and_kind & ((1 << KIND_SHIFT) - 1)) as usize
+        self.asked as usize
+    }
+
+    /// Bytes the node takes in its heap.
+    fn held(&self) -> i64 {
+        backend::held_bytes(self.asked()) as i64
     }
 }
 
@@ -100,18 +104,18 @@ impl Memory {
     /// `self` outlives the node.
     pub(crate) unsafe fn allocate(&self, bytes: usize, kind: Kind) -> Result<NonNull<u8>, Error> {
         debug_assert!((size_of::<NodeHeader>()..=MAX_NODE_BYTES).contains(&bytes));
-        let pointer = backend::allocate(bytes).ok_or(Error::OutOfMemory { bytes })?;
-        let held = backend::held_bytes(bytes);
-        let asked_and_kind = bytes as u32 | (kind as u32) << KIND_SHIFT;
+        let (pointer, heap) = backend::allocate(bytes).ok_or(Error::OutOfMemory { bytes })?;
         let header = NodeHeader {
             memory: self,
-            held: held as u32,
-            asked_and_kind,
+            asked: bytes as u32,
+            kind,
+            heap,
         };
+        let held = header.held();
         // SAFETY: the allocation is at least a header long and aligned to 16.
         unsafe { pointer.cast::<NodeHeader>().write(header) };
         let cells = self.cells();
-        add(&cells.live[kind as usize], held as i64);
+        add(&cells.live[kind as usize], held);
         add(&cells.nodes[kind as usize], 1);
         Ok(pointer)
     }
@@ -125,9 +129,9 @@ impl Memory {
         unsafe {
             let header = node.cast::<NodeHeader>().as_ref();
             let cells = (*header.memory).cells();
-            add(&cells.live[header.kind()], -i64::from(header.held));
+            add(&cells.live[header.kind()], -header.held());
             add(&cells.nodes[header.kind()], -1);
-            backend::free(node, header.asked());
+            backend::free(node, header.asked(), header.heap);
         }
     }
 
@@ -140,11 +144,21 @@ impl Memory {
         unsafe {
             let header = node.cast::<NodeHeader>().as_ref();
             let cells = (*header.memory).cells();
-            add(&cells.live[header.kind()], -i64::from(header.held));
+            add(&cells.live[header.kind()], -header.held());
             add(&cells.nodes[header.kind()], -1);
-            add(&cells.retired, i64::from(header.held));
+            add(&cells.retired, header.held());
             guard.defer_retire(node.as_ptr(), reclaim);
         }
+    }
+
+    /// The calling thread's next nodes come from the heap of this one: for a thread that replaces nodes of others by the
+    /// thousand, whose room would else be left as holes.
+    ///
+    /// # Safety
+    /// `node` is live.
+    pub(crate) unsafe fn follow(node: NonNull<u8>) {
+        // SAFETY: a live node begins with its header.
+        backend::follow(unsafe { node.cast::<NodeHeader>().as_ref() }.heap);
     }
 
     pub(crate) fn held(&self) -> Held {
@@ -173,9 +187,9 @@ unsafe fn reclaim(node: *mut u8, _collector: &Collector) {
     // SAFETY: no thread can reach the node any more; its header is intact and its memory outlives the collector.
     unsafe {
         let header = &*node.cast::<NodeHeader>();
-        add(&(*header.memory).cells().retired, -i64::from(header.held));
-        let asked = header.asked();
-        backend::free(NonNull::new_unchecked(node), asked);
+        add(&(*header.memory).cells().retired, -header.held());
+        let (asked, heap) = (header.asked(), header.heap);
+        backend::free(NonNull::new_unchecked(node), asked, heap);
     }
 }
 
@@ -185,9 +199,17 @@ unsafe fn reclaim(node: *mut u8, _collector: &Collector) {
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 mod backend {
     use std::alloc::{GlobalAlloc, Layout};
+    use std::cell::Cell;
     use std::ptr::NonNull;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    static NODES: rlsf::GlobalTlsf = rlsf::GlobalTlsf::new();
+    /// Heaps that threads share out among them, so that they seldom wait for each other or pass a heap's lists between cores.
+    static HEAPS: [rlsf::GlobalTlsf; 8] = [const { rlsf::GlobalTlsf::new() }; 8];
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+    thread_local! {
+        static HEAP: Cell<u8> = Cell::new((THREADS.fetch_add(1, Ordering::Relaxed) % HEAPS.len()) as u8);
+    }
 
     /// Bytes in front of a block in use, and the step of block sizes, in rlsf.
     const BLOCK_HEADER_BYTES: usize = 2 * size_of::<usize>();
@@ -197,9 +219,18 @@ mod backend {
         Layout::from_size_align(bytes, 16).ok()
     }
 
-    pub(super) fn allocate(bytes: usize) -> Option<NonNull<u8>> {
+    /// A block and the heap it is from.
+    pub(super) fn allocate(bytes: usize) -> Option<(NonNull<u8>, u8)> {
+        // A thread that is being torn down has lost its number.
+        let heap = HEAP.try_with(Cell::get).unwrap_or_default();
         // SAFETY: a node is never empty.
-        NonNull::new(unsafe { NODES.alloc(layout(bytes)?) })
+        let block = unsafe { HEAPS[usize::from(heap)].alloc(layout(bytes)?) };
+        NonNull::new(block).map(|block| (block, heap))
+    }
+
+    /// The calling thread allocates from this heap from now on.
+    pub(super) fn follow(heap: u8) {
+        let _ = HEAP.try_with(|own| own.set(heap));
     }
 
     pub(super) fn held_bytes(asked: usize) -> usize {
@@ -207,11 +238,11 @@ mod backend {
     }
 
     /// # Safety
-    /// `pointer` came from `allocate(asked)` and is not used again.
-    pub(super) unsafe fn free(pointer: NonNull<u8>, asked: usize) {
+    /// `pointer` came from `allocate(asked)` with this heap, and is not used again.
+    pub(super) unsafe fn free(pointer: NonNull<u8>, asked: usize, heap: u8) {
         if let Some(layout) = layout(asked) {
             // SAFETY: as the caller promises; the layout is the one it was allocated with.
-            unsafe { NODES.dealloc(pointer.as_ptr(), layout) }
+            unsafe { HEAPS[usize::from(heap)].dealloc(pointer.as_ptr(), layout) }
         }
     }
 }
@@ -226,10 +257,12 @@ mod backend {
         Layout::from_size_align(bytes, 16).ok()
     }
 
-    pub(super) fn allocate(bytes: usize) -> Option<NonNull<u8>> {
+    pub(super) fn allocate(bytes: usize) -> Option<(NonNull<u8>, u8)> {
         // SAFETY: a node is never empty.
-        NonNull::new(unsafe { std::alloc::alloc(layout(bytes)?) })
+        NonNull::new(unsafe { std::alloc::alloc(layout(bytes)?) }).map(|block| (block, 0))
     }
+
+    pub(super) fn follow(_heap: u8) {}
 
     /// The program's allocator is unknown here: glibc's rule (an eight-byte chunk header, 16-byte steps) stands for it.
     pub(super) fn held_bytes(asked: usize) -> usize {
@@ -238,7 +271,7 @@ mod backend {
 
     /// # Safety
     /// `pointer` came from `allocate(asked)` and is not used again.
-    pub(super) unsafe fn free(pointer: NonNull<u8>, asked: usize) {
+    pub(super) unsafe fn free(pointer: NonNull<u8>, asked: usize, _heap: u8) {
         if let Some(layout) = layout(asked) {
             // SAFETY: as the caller promises; the layout is the one it was allocated with.
             unsafe { std::alloc::dealloc(pointer.as_ptr(), layout) }
