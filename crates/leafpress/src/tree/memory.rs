@@ -52,6 +52,9 @@ impl NodeHeader {
 /// The largest node: a large value of 64 MiB, stored raw, and its header.
 const MAX_NODE_BYTES: usize = (64 << 20) + 4096;
 
+/// A retired node that holds this much does not wait for a batch to fill.
+const FLUSH_BYTES: i64 = 64 << 10;
+
 /// One thread's share of the sums; only that thread writes, so a load and a store are an addition.
 #[derive(Default)]
 struct Cells {
@@ -146,8 +149,12 @@ impl Memory {
             let cells = (*header.memory).cells();
             add(&cells.live[header.kind()], -header.held());
             add(&cells.nodes[header.kind()], -1);
-            add(&cells.retired, header.held());
+            let held = header.held();
+            add(&cells.retired, held);
             guard.defer_retire(node.as_ptr(), reclaim);
+            if held >= FLUSH_BYTES {
+                guard.flush();
+            }
         }
     }
 
