@@ -265,7 +265,7 @@ impl Core {
                 let old = !std::ptr::eq(current, leaf.header().dictionary);
                 if old || (landed && leaf.landing_locked().is_some()) {
                     // SAFETY: the guard protects the leaf.
-                    unsafe { Memory::follow(leaf.node()) };
+                    let _own_heap = unsafe { Memory::follow(leaf.node()) };
                     let mut tools = context.take_tools();
                     let compacted = work.compact_locked(&locked, None, &key, None, &mut tools);
                     context.return_tools(tools);

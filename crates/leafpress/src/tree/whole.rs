@@ -28,21 +28,9 @@ const FAMILIES: [&str; 6] = ["none", "lz4", "zstd", "deflate", "zlib", "qpl"];
 /// Raw bytes of a frame, where the builder does not say: measured in docs/design.md.
 fn default_frame_bytes(codec: Codec) -> usize {
     match codec {
-        Codec::Lz4 { .. } => 1,
+        Codec::None | Codec::Lz4 { .. } => 1,
         Codec::Zstd { .. } => 512,
-        Codec::None => 1 << 10,
         Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Qpl { .. } => 2 << 10,
-    }
-}
-
-fn family(codec: Codec) -> &'static str {
-    match codec {
-        Codec::None => "none",
-        Codec::Lz4 { .. } => "lz4",
-        Codec::Zstd { .. } => "zstd",
-        Codec::Deflate { .. } => "deflate",
-        Codec::Zlib { .. } => "zlib",
-        Codec::Qpl { .. } => "qpl",
     }
 }
 
@@ -121,7 +109,7 @@ impl Tree {
         let filtered = builder
             .background_codec
             .as_deref()
-            .is_some_and(|wanted| wanted != family(codec));
+            .is_some_and(|wanted| wanted != codec.family());
         let compactors = if filtered { 0 } else { builder.background_threads };
         let settings = Settings {
             leaf_bytes: builder.leaf_bytes,
