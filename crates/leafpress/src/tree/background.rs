@@ -7,11 +7,12 @@ use std::thread::JoinHandle;
 
 use super::Error;
 use super::context::Count;
-use super::core::{Core, Work};
+use super::core::Core;
 use super::dictionary::FIRST_TRAINING_LEAVES;
 use super::leaf::Leaf;
 use super::memory::Memory;
 use super::sync::{Condvar, Mutex};
+use super::work::{Locked, Work};
 
 /// Leaves the queue holds.
 const QUEUE_LEAVES: usize = 1024;
@@ -37,15 +38,15 @@ pub(crate) struct Background {
 struct State {
     /// Any key of the leaf, and its shard.
     queue: VecDeque<(usize, Vec<u8>)>,
-    compacting: usize,
+    /// Threads that compact or train now.
+    at_work: usize,
     training_due: bool,
-    training: bool,
     stop: bool,
 }
 
 impl State {
     fn idle(&self) -> bool {
-        self.stop || (self.queue.is_empty() && self.compacting == 0 && !self.training_due && !self.training)
+        self.stop || (self.queue.is_empty() && self.at_work == 0 && !self.training_due)
     }
 }
 
@@ -172,15 +173,13 @@ impl Background {
                 core.contexts.get().count(Count::BgPasses);
                 continue;
             };
-            state.compacting += 1;
+            state.at_work += 1;
             drop(state);
+            let at_work = AtWork(self);
             core.contexts.get().count(Count::BgQueuePops);
             core.compact_one(shard, &key, self.watermark_pct.unwrap_or(100));
+            drop(at_work);
             state = self.state.lock();
-            state.compacting -= 1;
-            if state.idle() {
-                self.done.notify_all();
-            }
         }
     }
 
@@ -192,15 +191,28 @@ impl Background {
                 continue;
             }
             state.training_due = false;
-            state.training = true;
+            state.at_work += 1;
             drop(state);
+            let at_work = AtWork(self);
             // A tree does as well as it can without a dictionary.
             let _ = core.train_dictionary();
+            drop(at_work);
             state = self.state.lock();
-            state.training = false;
-            if state.idle() {
-                self.done.notify_all();
-            }
+        }
+    }
+}
+
+/// A thread at work, until dropped.
+struct AtWork<'b>(&'b Background);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.at_work -= 1;
+        // A caller's engine that panics ends the background's work, so that nobody waits for it for ever.
+        state.stop |= std::thread::panicking();
+        if state.idle() {
+            self.0.done.notify_all();
         }
     }
 }
@@ -257,7 +269,7 @@ impl Core {
                 };
                 let (leaf, end) = shard.descend_up(&key, &guard);
                 leaf.header().lock.lock();
-                let locked = super::core::Locked(leaf);
+                let locked = Locked(leaf);
                 if leaf.header().obsolete.load(Ordering::Relaxed) {
                     continue;
                 }

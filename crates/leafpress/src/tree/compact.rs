@@ -6,7 +6,8 @@
 use super::Error;
 use super::landing::{Change, Entry};
 use super::large::Large;
-use super::leaf::{Decoder, FINGERPRINTS, HASHED, Leaf, MAX_RECORDS, SINGLE, Sections, Value, key_number, sub_page};
+use super::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE, Sections};
+use super::leaf::{Decoder, Leaf, Value, key_number, sub_page};
 use super::press::{Draft, Form, Growth, Press, Pressed, Record, RecordValue, keep};
 use crate::codec::Scratch;
 

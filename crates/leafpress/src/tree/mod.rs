@@ -1,6 +1,7 @@
 //! The compressed B+tree.
 //!
-//! [`Tree`] is what users see. Inside, from the outside in: `core` holds the parts and does the point operations, `shard` is one B+tree
+//! [`Tree`] is what users see. Inside, from the outside in: `core` holds the parts and does the point operations, `work` writes
+//! under a leaf's lock, `shard` is one B+tree
 //! of `inner` nodes and leaves, `leaf` reads a leaf's records, `landing` is its buffer of recent writes, `compact` and `press` turn a
 //! leaf and its landed writes into new leaves. `docs/design.md` draws the pages and gives the reasons.
 
@@ -10,9 +11,11 @@ mod context;
 mod core;
 mod dictionary;
 mod error;
+mod frame_keys;
 mod inner;
 mod landing;
 mod large;
+mod layout;
 mod leaf;
 mod memory;
 mod options;
@@ -25,6 +28,7 @@ mod stats;
 mod sync;
 mod validate;
 mod whole;
+mod work;
 mod write;
 
 use std::ops::{Bound, RangeBounds};

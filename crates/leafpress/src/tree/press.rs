@@ -8,9 +8,11 @@ use std::ops::Range;
 use bumpalo::Bump;
 
 use super::Error;
+use super::frame_keys::write_length;
 use super::inner::{common_prefix, separator};
 use super::large::Large;
-use super::leaf::{Decoder, FINGERPRINTS, Leaf, MAX_RECORDS, SINGLE, sub_page, write_length};
+use super::layout::{FINGERPRINTS, MAX_RECORDS, SINGLE};
+use super::leaf::{Decoder, Leaf, sub_page};
 use super::memory::Memory;
 use crate::codec::{Codec, Dictionary, Engine, Scratch};
 

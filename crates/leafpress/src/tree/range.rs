@@ -10,7 +10,8 @@ use super::Error;
 use super::core::Core;
 use super::landing::{Change, Entry, newest_by_key};
 use super::large::Large;
-use super::leaf::{Decoder, HASHED, Leaf, Sections, Value};
+use super::layout::{HASHED, Sections};
+use super::leaf::{Decoder, Leaf, Value};
 use super::shard::Shard;
 use crate::codec::Scratch;
 

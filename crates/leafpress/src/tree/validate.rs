@@ -6,7 +6,8 @@ use super::Error;
 use super::core::Core;
 use super::inner::common_prefix;
 use super::landing::{Change, newest_by_key};
-use super::leaf::{Decoder, FINGERPRINTS, HASHED, Leaf, MAX_RECORDS, SINGLE, fingerprint, sub_page};
+use super::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE};
+use super::leaf::{Decoder, Leaf, fingerprint, sub_page};
 use super::shard::Shard;
 use crate::codec::Scratch;
 

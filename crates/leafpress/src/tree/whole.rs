@@ -8,13 +8,14 @@ use seize::{Collector, Guard, LocalGuard};
 
 use super::background::Background;
 use super::context::{Contexts, Count};
-use super::core::{Core, Locked, owned_large};
+use super::core::Core;
 use super::dictionary::Dictionaries;
 use super::landing::MAX_LANDING_BYTES;
 use super::leaf::Leaf;
 use super::memory::{Kind, Memory};
 use super::press::{Buffers, Growth, Press, Settings};
 use super::shard::Shard;
+use super::work::{Locked, owned_large};
 use super::{Builder, Error, Layout, MAX_KEY_BYTES, ShardBy, Stats, Tree};
 use crate::codec::{Codec, Engine};
 

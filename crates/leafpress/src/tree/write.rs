@@ -1,7 +1,8 @@
 //! A draft's parts, written as a leaf.
 
 use super::Error;
-use super::leaf::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, Leaf, SINGLE, Sections, Shape, fingerprint, key_number};
+use super::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, SINGLE, Sections, Shape};
+use super::leaf::{Leaf, fingerprint, key_number};
 use super::memory::Kind;
 use super::packed::{self, SLOP_BYTES};
 use super::press::{Buffers, Draft, Form, Part, Press, RecordValue};

@@ -1,0 +1,135 @@
+//! A leaf's layout: its header, and where its sections start.
+//!
+//! ```text
+//! header
+//! large values: address each, then slot u16 each
+//! frames:  offset u16 each and one more        where a frame's block starts in the data
+//!          first  u16 each and one more        (absent when every frame is one record) the frame's first slot
+//!          raw    u16 each                     (fingerprint form, not one record a frame) the frame's raw length
+//!          end    u16 each                     (fingerprint form, ordered) where the frame's separator ends
+//! keys:    bit-packed numbers                  (packed form)
+//!          one byte a record                   (fingerprint form)
+//! lengths: bit-packed length of each value
+//! prefix   common to all keys
+//! separators                                   (fingerprint form, ordered) each frame's first key behind the prefix
+//! data:    the frames' blocks
+//! ```
+//! A leaf has one of two forms. *Packed*: all keys have one length and differ only in their last eight bytes; they are kept as
+//! numbers and found exactly, without decoding. *Fingerprints*: any keys; a fingerprint a record leads to its frame, which
+//! holds the keys as well as the values. A packed frame's raw bytes are its values; a fingerprint frame's are the keys (all but
+//! the first where frames are ordered, since that one is the separator) and then the values.
+//!
+//! A block as long as its raw bytes is stored raw. A slot is a record's place in the leaf; in ordered leaves slots follow key
+//! order, in hashed leaves they follow it within each frame.
+
+use std::sync::atomic::{AtomicU32 as Counter, AtomicU64 as Sum};
+
+use super::memory::NodeHeader;
+use super::packed;
+use super::sync::{AtomicBool, AtomicPtr, NodeLock};
+use crate::codec::Dictionary;
+
+/// Keys are fingerprints, not packed numbers.
+pub(crate) const FINGERPRINTS: u8 = 1;
+/// Every frame is one record.
+pub(crate) const SINGLE: u8 = 2;
+/// Frames are sub-pages by key hash.
+pub(crate) const HASHED: u8 = 4;
+
+/// Most records of a leaf.
+pub(crate) const MAX_RECORDS: usize = 4096;
+
+#[repr(C)]
+pub(crate) struct Header {
+    pub node: NodeHeader,
+    /// The landing buffer, null until the first write.
+    pub landing: AtomicPtr<u8>,
+    pub dictionary: *const Dictionary,
+    pub key_base: u64,
+    /// Bytes of the keys and values a reader can see, landing buffer and large values included. Stored under the lock.
+    pub live_user_bytes: Sum,
+    /// Records a reader can see. Stored under the lock.
+    pub live: Counter,
+    /// Sampled reads, for temperature.
+    pub reads: Counter,
+    /// User bytes in the frames: keys, and values but for large ones.
+    pub inline_bytes: u32,
+    pub len_base: u32,
+    pub data_at: u32,
+    pub key_len: u16,
+    pub shape: Shape,
+    pub lock: NodeLock,
+    /// Set under the lock when another leaf has taken this one's place.
+    pub obsolete: AtomicBool,
+    /// In the background's queue.
+    pub queued: AtomicBool,
+}
+
+/// The counts that a leaf's sections follow from.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Shape {
+    /// Records.
+    pub count: u16,
+    pub frames: u16,
+    pub prefix_len: u16,
+    /// Large values.
+    pub large: u16,
+    pub key_bits: u8,
+    pub len_bits: u8,
+    pub flags: u8,
+}
+
+pub(crate) const HEADER_BYTES: usize = size_of::<Header>().next_multiple_of(8);
+
+/// Where a leaf's sections start, from its counts.
+#[derive(Clone, Copy)]
+pub(crate) struct Sections {
+    pub large_slots: usize,
+    pub offsets: usize,
+    pub firsts: usize,
+    pub raws: usize,
+    pub ends: usize,
+    pub keys: usize,
+    pub lens: usize,
+    pub prefix: usize,
+    pub separators: usize,
+}
+
+impl Sections {
+    #[inline(always)]
+    pub(crate) fn of(shape: &Shape) -> Self {
+        let (count, frames, flags) = (shape.count as usize, shape.frames as usize, shape.flags);
+        let prints = flags & FINGERPRINTS != 0;
+        let single = flags & SINGLE != 0;
+        let large_slots = HEADER_BYTES + shape.large as usize * 8;
+        let offsets = large_slots + shape.large as usize * 2;
+        let firsts = offsets + (frames + 1) * 2;
+        let raws = if single { firsts } else { firsts + (frames + 1) * 2 };
+        let ends = if prints && !single { raws + frames * 2 } else { raws };
+        let keys = if prints && flags & HASHED == 0 {
+            ends + frames * 2
+        } else {
+            ends
+        };
+        let lens = keys
+            + if prints {
+                count
+            } else {
+                packed::bytes_for(count, shape.key_bits)
+            };
+        let prefix = lens + packed::bytes_for(count, shape.len_bits);
+        let separators = prefix + shape.prefix_len as usize;
+        Self {
+            large_slots,
+            offsets,
+            firsts,
+            raws,
+            ends,
+            keys,
+            lens,
+            prefix,
+            separators,
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! Writing under a leaf's lock: landing, compacting, splitting, merging.
+
+use std::sync::atomic::Ordering;
+
+use seize::LocalGuard;
+
+use super::Error;
+use super::compact::Compaction;
+use super::context::{Context, Count, Tools};
+use super::core::{Condition, Core};
+use super::inner::Inner;
+use super::landing::{Change, Entry, Landing, newest_by_key};
+use super::large::{Large, MAX_INLINE_VALUE_BYTES};
+use super::leaf::Leaf;
+use super::memory::Memory;
+use super::prefetch::prefetch_for_write;
+use super::press::Pressed;
+use super::shard::{Shard, Splice};
+
+/// How a write under a leaf's lock ended.
+pub(crate) enum Outcome {
+    /// It is done, or its condition did not hold.
+    Done { present: bool, applied: bool },
+    /// The leaf is no longer in the tree.
+    Restart,
+}
+
+/// Holds a leaf's lock.
+pub(crate) struct Locked(pub Leaf);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // SAFETY: whoever made this holds the lock.
+        unsafe { self.0.header().lock.unlock() }
+    }
+}
+
+/// A write or a compaction at work on one shard, under a guard.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'w> {
+    pub core: &'w Core,
+    pub shard: &'w Shard,
+    pub context: &'w Context,
+    pub guard: &'w LocalGuard<'w>,
+}
+
+impl Work<'_> {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn write_locked(
+        &self,
+        locked: &Locked,
+        parent: Option<Inner>,
+        key: &[u8],
+        hash: u64,
+        change: Change<'_>,
+        condition: Condition,
+        tools: &mut Tools,
+    ) -> Result<Outcome, Error> {
+        let leaf = locked.0;
+        let landing = leaf.landing_locked();
+        if let Some(landing) = landing {
+            prefetch_for_write(landing.end());
+        }
+        let old_len = self.core.live_value_len(leaf, landing, key, hash, tools)?;
+        let present = old_len.is_some();
+        let skip = match condition {
+            Condition::Always => matches!(change, Change::Remove) && !present,
+            Condition::IfAbsent => present,
+            Condition::IfPresent => !present,
+        };
+        if skip {
+            return Ok(Outcome::Done {
+                present,
+                applied: false,
+            });
+        }
+        // A large value that is superseded would be held until the buffer is full: it goes at once.
+        let frees_large = old_len.is_some_and(|len| len > MAX_INLINE_VALUE_BYTES);
+        let landed = !frees_large && self.land(leaf, landing, key, hash, change)?;
+        if landed {
+            self.account(leaf, key, change, old_len);
+            let live = leaf.header().live.load(Ordering::Relaxed) as usize;
+            if matches!(change, Change::Remove) && live <= leaf.count() / 2 {
+                // Removals give memory back without waiting for the buffer to fill. Should that fail, the removal stands all the
+                // same.
+                let _ = self.compact_locked(locked, parent, key, None, tools);
+            } else {
+                self.core.background.offer(self, leaf, key);
+            }
+        } else {
+            if !frees_large {
+                self.context.count(Count::FgLandingFull);
+            }
+            if frees_large || !self.thin_landing(leaf, key, change)? {
+                self.context.count(Count::FgSyncCompactions);
+                match self.compact_locked(locked, parent, key, Some(Entry::new(key, change)), tools) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(Outcome::Restart),
+                    Err(error) => {
+                        self.context.count(Count::FgSyncCompactionErrors);
+                        return Err(error);
+                    }
+                }
+            } else {
+                self.account(leaf, key, change, old_len);
+            }
+        }
+        match (present, matches!(change, Change::Remove)) {
+            (false, false) => self.context.count(Count::Inserted),
+            (true, true) => self.context.count(Count::Erased),
+            _ => {}
+        }
+        Ok(Outcome::Done { present, applied: true })
+    }
+
+    /// Appends the change to the landing buffer, which is allocated for it if there is none; false when it has no room.
+    fn land(
+        &self,
+        leaf: Leaf,
+        landing: Option<Landing>,
+        key: &[u8],
+        hash: u64,
+        change: Change<'_>,
+    ) -> Result<bool, Error> {
+        if let Some(landing) = landing {
+            // SAFETY: the caller holds the leaf's lock.
+            return Ok(unsafe { landing.append(key, hash, change) });
+        }
+        let bytes = Landing::entry_bytes(key, &change);
+        if bytes > self.core.landing_bytes {
+            return Ok(false);
+        }
+        // SAFETY: the memory outlives every node; nobody else sees the buffer before it is stored.
+        unsafe {
+            let landing = Landing::new(self.core.landing_bytes, bytes, &self.core.memory)?;
+            if !landing.append(key, hash, change) {
+                Memory::free(landing.node());
+                return Ok(false);
+            }
+            leaf.header().landing.store(landing.as_ptr(), Ordering::Release);
+        }
+        Ok(true)
+    }
+
+    /// Makes room in a landing buffer that is full of superseded entries, and appends the change; false when that would not
+    /// free half of it.
+    fn thin_landing(&self, leaf: Leaf, key: &[u8], change: Change<'_>) -> Result<bool, Error> {
+        let Some(old) = leaf.landing_locked() else {
+            return Ok(false);
+        };
+        let mut entries = Vec::with_capacity(old.entries() + 1);
+        // SAFETY: the caller holds the leaf's lock, so that the buffer stays.
+        unsafe { old.read_all(&mut entries) };
+        entries.push(Entry::new(key, change));
+        let mut dead = Vec::new();
+        newest_by_key(&mut entries, |entry| dead.push(entry));
+        let bytes: usize = entries
+            .iter()
+            .map(|entry| Landing::entry_bytes(entry.key, &entry.change))
+            .sum();
+        if dead.is_empty() || bytes > self.core.landing_bytes / 2 {
+            return Ok(false);
+        }
+        // SAFETY: the memory outlives every node; nobody else sees the new buffer before it is stored; the old one, and the
+        // large values only it points to, are retired after that.
+        unsafe {
+            let new = Landing::new(self.core.landing_bytes, bytes / entries.len(), &self.core.memory)?;
+            let fits = entries
+                .iter()
+                .all(|entry| new.append(entry.key, super::hash(entry.key), entry.change));
+            if !fits {
+                Memory::free(new.node());
+                return Ok(false);
+            }
+            leaf.header().landing.store(new.as_ptr(), Ordering::Release);
+            Memory::retire(old.node(), self.guard);
+            for entry in dead {
+                if let Change::PutLarge(large) = entry.change {
+                    Memory::retire(large.node(), self.guard);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Brings the leaf's live counts up to date with a change that landed.
+    fn account(&self, leaf: Leaf, key: &[u8], change: Change<'_>, old_len: Option<usize>) {
+        let header = leaf.header();
+        let (mut live, mut bytes) = (
+            header.live.load(Ordering::Relaxed),
+            header.live_user_bytes.load(Ordering::Relaxed),
+        );
+        if let Some(old_len) = old_len {
+            live -= 1;
+            bytes -= (key.len() + old_len) as u64;
+        }
+        // SAFETY: a large value that has just landed is live.
+        if let Some(len) = unsafe { change.value_len() } {
+            live += 1;
+            bytes += (key.len() + len) as u64;
+        }
+        header.live.store(live, Ordering::Relaxed);
+        header.live_user_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Compacts a leaf with its landing buffer and one more change, and publishes the result; false when the leaf is no
+    /// longer in the tree. `key` is any key of the leaf's range.
+    pub(crate) fn compact_locked(
+        &self,
+        locked: &Locked,
+        parent: Option<Inner>,
+        key: &[u8],
+        more: Option<Entry<'_>>,
+        tools: &mut Tools,
+    ) -> Result<bool, Error> {
+        let leaf = locked.0;
+        let mut dead = Vec::new();
+        let changes = landed_changes(leaf, more, &mut dead);
+        let removes = changes.iter().any(|entry| matches!(entry.change, Change::Remove));
+        let result = self.press_leaf(leaf, &changes, &mut dead, tools);
+        tools.reset_arena();
+        let mut pressed = result?;
+        if let [new] = *pressed.leaves.as_slice() {
+            new.header()
+                .reads
+                .store(leaf.header().reads.load(Ordering::Relaxed), Ordering::Relaxed);
+            if !self.shard.replace(leaf, new, key, parent, self.guard) {
+                pressed.free();
+                return Ok(false);
+            }
+            self.retire_leaf(leaf);
+            self.retire_large(&dead);
+            if removes && self.is_small(new) {
+                self.merge(key, tools);
+            }
+            return Ok(true);
+        }
+        let structure = self.shard.lock_structure();
+        let (path, here) = self.shard.path(key, self.guard);
+        if here != leaf {
+            pressed.free();
+            return Ok(false);
+        }
+        let at = path.last().map_or(0, |(_, index)| *index);
+        let splice = Splice {
+            from: at,
+            to: at + 1,
+            children: pressed.leaves.iter().map(|leaf| leaf.as_ptr()).collect(),
+            separators: std::mem::take(&mut pressed.separators),
+        };
+        let pieces = pressed.leaves.len();
+        if let Err(error) = self
+            .shard
+            .splice(&path, splice, &self.core.memory, self.guard, &structure)
+        {
+            pressed.free();
+            return Err(error);
+        }
+        drop(structure);
+        self.retire_leaf(leaf);
+        self.retire_large(&dead);
+        self.context.count(Count::FgSplitFallbacks);
+        self.context.add(Count::Splits, pieces as u64 - 1);
+        self.core.background.leaves_grew(self.core, pieces - 1);
+        Ok(true)
+    }
+
+    fn press_leaf(
+        &self,
+        leaf: Leaf,
+        changes: &[Entry<'_>],
+        dead: &mut Vec<Large>,
+        tools: &mut Tools,
+    ) -> Result<Pressed, Error> {
+        let Tools {
+            scratch,
+            buffers,
+            arena,
+            ..
+        } = tools;
+        let press = self.core.press(buffers, arena);
+        let mut compaction = Compaction {
+            press,
+            scratch,
+            dead: Vec::new(),
+        };
+        let pressed = compaction.run(&leaf, changes, false)?;
+        dead.append(&mut compaction.dead);
+        Ok(pressed)
+    }
+
+    /// The leaf and its landing buffer are no longer in the tree.
+    fn retire_leaf(&self, leaf: Leaf) {
+        leaf.header().obsolete.store(true, Ordering::Relaxed);
+        // SAFETY: the tree no longer leads to the leaf; the lock's holder is the only one to get here.
+        unsafe {
+            if let Some(landing) = leaf.landing_locked() {
+                Memory::retire(landing.node(), self.guard);
+            }
+            Memory::retire(leaf.node(), self.guard);
+        }
+    }
+
+    fn retire_large(&self, dead: &[Large]) {
+        for large in dead {
+            // SAFETY: the leaf that pointed to the value is retired, and its successors do not point to it.
+            unsafe { Memory::retire(large.node(), self.guard) };
+        }
+    }
+
+    fn is_small(&self, leaf: Leaf) -> bool {
+        (leaf.header().inline_bytes as usize) < self.core.settings.leaf_bytes / 4
+    }
+
+    /// Joins the small leaf that holds `key` to a neighbour, or drops it when it is empty. What stands in the way (a neighbour
+    /// at work, a codec's error) leaves the leaf small, which is no fault.
+    fn merge(&self, key: &[u8], tools: &mut Tools) {
+        let structure = self.shard.lock_structure();
+        let (path, leaf) = self.shard.path(key, self.guard);
+        let Some(&(parent, index)) = path.last() else {
+            return;
+        };
+        if parent.children() < 2 {
+            return;
+        }
+        let Some(locked) = self.try_lock(leaf) else {
+            return;
+        };
+        let memory = &self.core.memory;
+        if leaf.count() == 0 && leaf.landing_locked().is_none() {
+            let splice = Splice {
+                from: index,
+                to: index + 1,
+                children: Vec::new(),
+                separators: Vec::new(),
+            };
+            if self.shard.splice(&path, splice, memory, self.guard, &structure).is_ok() {
+                self.retire_leaf(leaf);
+                self.context.count(Count::Merges);
+            }
+            return;
+        }
+        let left = if index + 1 < parent.children() {
+            index
+        } else {
+            index - 1
+        };
+        let beside = if left == index { index + 1 } else { left };
+        // SAFETY: the guard protects what the parent leads to, and its children are leaves.
+        let sibling = unsafe { Leaf::from_ptr(super::sync::load(parent.child(beside), self.guard)) };
+        let Some(sibling_locked) = self.try_lock(sibling) else {
+            return;
+        };
+        let together = leaf.header().live_user_bytes.load(Ordering::Relaxed)
+            + sibling.header().live_user_bytes.load(Ordering::Relaxed);
+        if together > self.core.settings.leaf_bytes as u64 * 3 / 4 {
+            return;
+        }
+        let (first, second) = if left == index {
+            (leaf, sibling)
+        } else {
+            (sibling, leaf)
+        };
+        let mut dead = Vec::new();
+        let joined = self.press_joined(first, second, &mut dead, tools);
+        tools.reset_arena();
+        let Ok(mut joined) = joined else {
+            return;
+        };
+        let children: Vec<_> = joined.leaves.iter().map(|leaf| leaf.as_ptr()).collect();
+        let splice = Splice {
+            from: left,
+            to: left + 2,
+            children,
+            separators: std::mem::take(&mut joined.separators),
+        };
+        if self
+            .shard
+            .splice(&path, splice, memory, self.guard, &structure)
+            .is_err()
+        {
+            joined.free();
+            return;
+        }
+        self.retire_leaf(leaf);
+        self.retire_leaf(sibling);
+        self.retire_large(&dead);
+        self.context.count(Count::Merges);
+        drop((locked, sibling_locked));
+    }
+
+    fn press_joined(
+        &self,
+        first: Leaf,
+        second: Leaf,
+        dead: &mut Vec<Large>,
+        tools: &mut Tools,
+    ) -> Result<Pressed, Error> {
+        let changes = [landed_changes(first, None, dead), landed_changes(second, None, dead)];
+        let Tools {
+            scratch,
+            buffers,
+            arena,
+            ..
+        } = tools;
+        let mut compaction = Compaction {
+            press: self.core.press(buffers, arena),
+            scratch,
+            dead: Vec::new(),
+        };
+        compaction.press.begin();
+        let mut records = compaction.merge_all(&first, &first.sections(), &changes[0])?;
+        records.extend(compaction.merge_all(&second, &second.sections(), &changes[1])?);
+        let pressed = compaction.press.press_all(records, super::press::Growth::Within)?;
+        dead.append(&mut compaction.dead);
+        Ok(pressed)
+    }
+
+    /// Locks a leaf that is free and in the tree.
+    pub(crate) fn try_lock(&self, leaf: Leaf) -> Option<Locked> {
+        if !leaf.header().lock.try_lock() {
+            return None;
+        }
+        let locked = Locked(leaf);
+        (!leaf.header().obsolete.load(Ordering::Relaxed)).then_some(locked)
+    }
+}
+
+/// The changes in the leaf's landing buffer and one more, newest of each key, in key order. Large values that were superseded
+/// are dead.
+pub(crate) fn landed_changes<'a>(leaf: Leaf, more: Option<Entry<'a>>, dead: &mut Vec<Large>) -> Vec<Entry<'a>> {
+    let landing = leaf.landing_locked();
+    let mut entries = Vec::with_capacity(landing.map_or(0, |landing| landing.entries()) + 1);
+    if let Some(landing) = landing {
+        // SAFETY: the caller holds the leaf's lock and a guard.
+        unsafe { landing.read_all(&mut entries) };
+    }
+    entries.extend(more);
+    newest_by_key(&mut entries, |entry| {
+        if let Change::PutLarge(large) = entry.change {
+            dead.push(large);
+        }
+    });
+    entries
+}
+
+/// The large values that a leaf and its landing buffer own.
+pub(crate) fn owned_large(leaf: Leaf) -> Vec<Large> {
+    let mut large: Vec<Large> = leaf.larges(&leaf.sections()).map(|(_, large)| large).collect();
+    if let Some(landing) = leaf.landing_locked() {
+        let mut entries = Vec::new();
+        // SAFETY: the caller is the only one at the leaf.
+        unsafe { landing.read_all(&mut entries) };
+        large.extend(entries.iter().filter_map(|entry| match entry.change {
+            Change::PutLarge(large) => Some(large),
+            _ => None,
+        }));
+    }
+    large
+}
