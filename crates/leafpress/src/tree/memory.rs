@@ -214,7 +214,7 @@ unsafe fn reclaim(node: *mut u8, _collector: &Collector) {
 /// and freed neighbours join.
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 mod backend {
-    use std::alloc::{GlobalAlloc, Layout};
+    use std::alloc::{GlobalAlloc, Layout, System};
     use std::cell::Cell;
     use std::ptr::NonNull;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -228,6 +228,12 @@ mod backend {
         static HEAP: Cell<u8> = Cell::new((THREADS.fetch_add(1, Ordering::Relaxed) % HEAPS.len()) as u8);
     }
 
+    /// Nodes from this size on, which only large values have, come from the system and go back to it.
+    const SYSTEM_BYTES: usize = 128 << 10;
+    /// Stands for the system among the heaps.
+    const SYSTEM: u8 = u8::MAX;
+    const PAGE_BYTES: usize = 4096;
+
     /// Bytes in front of a block in use, and the step of block sizes, in rlsf.
     const BLOCK_HEADER_BYTES: usize = 2 * size_of::<usize>();
     const BLOCK_STEP_BYTES: usize = 4 * size_of::<usize>();
@@ -238,10 +244,15 @@ mod backend {
 
     /// A block and the heap it is from.
     pub(super) fn allocate(bytes: usize) -> Option<(NonNull<u8>, u8)> {
+        let layout = layout(bytes)?;
+        if bytes >= SYSTEM_BYTES {
+            // SAFETY: a node is never empty.
+            return NonNull::new(unsafe { System.alloc(layout) }).map(|block| (block, SYSTEM));
+        }
         // A thread that is being torn down has lost its number.
         let heap = HEAP.try_with(Cell::get).unwrap_or_default();
         // SAFETY: a node is never empty.
-        let block = unsafe { HEAPS[usize::from(heap)].alloc(layout(bytes)?) };
+        let block = unsafe { HEAPS[usize::from(heap)].alloc(layout) };
         NonNull::new(block).map(|block| (block, heap))
     }
 
@@ -251,7 +262,12 @@ mod backend {
     }
 
     pub(super) fn held_bytes(asked: usize) -> usize {
-        (asked + BLOCK_HEADER_BYTES).next_multiple_of(BLOCK_STEP_BYTES)
+        let block = asked + BLOCK_HEADER_BYTES;
+        if asked >= SYSTEM_BYTES {
+            block.next_multiple_of(PAGE_BYTES)
+        } else {
+            block.next_multiple_of(BLOCK_STEP_BYTES)
+        }
     }
 
     /// # Safety
@@ -259,7 +275,12 @@ mod backend {
     pub(super) unsafe fn free(pointer: NonNull<u8>, asked: usize, heap: u8) {
         if let Some(layout) = layout(asked) {
             // SAFETY: as the caller promises; the layout is the one it was allocated with.
-            unsafe { HEAPS[usize::from(heap)].dealloc(pointer.as_ptr(), layout) }
+            unsafe {
+                match heap {
+                    SYSTEM => System.dealloc(pointer.as_ptr(), layout),
+                    heap => HEAPS[usize::from(heap)].dealloc(pointer.as_ptr(), layout),
+                }
+            }
         }
     }
 }
