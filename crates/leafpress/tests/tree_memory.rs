@@ -12,9 +12,17 @@ fn resident_bytes() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
+/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): one to one, and without order.
+fn scattered(n: u64) -> u64 {
+    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 #[test]
 fn bytes_held_agrees_with_resident_growth() {
-    const RECORDS: u64 = 600_000;
+    const RECORDS: u64 = 1_000_000;
     // A first tree makes what stays for the process's life: thread contexts, allocator tables, code pages.
     let warm = Tree::builder()
         .codec(Codec::None)
@@ -34,8 +42,9 @@ fn bytes_held_agrees_with_resident_growth() {
         .unwrap();
     let mut value = [0u8; 128];
     for n in 0..RECORDS {
-        // Scattered, so that leaves end half full as they do in life.
-        let key = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Scattered at random, so that leaves are of all sizes as they are in life. Evenly scattered keys would have all leaves
+        // grow in step, and at the wrong moment every allocator holds the room they have just outgrown.
+        let key = scattered(n);
         value[..8].copy_from_slice(&n.to_be_bytes());
         tree.put(&key.to_be_bytes(), &value).unwrap();
     }
