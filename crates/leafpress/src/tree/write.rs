@@ -98,6 +98,11 @@ impl<'b> Press<'_, 'b> {
             let node = self
                 .memory
                 .allocate(data_at + totals.data_bytes + SLOP_BYTES, Kind::Leaf)?;
+            // Packed arrays are read by whole words, which may reach into the slop: it has to hold something.
+            node.as_ptr()
+                .add(data_at + totals.data_bytes)
+                .cast::<[u8; SLOP_BYTES]>()
+                .write([0; SLOP_BYTES]);
             let header = node.cast::<Header>().as_ptr();
             (&raw mut (*header).landing).write(AtomicPtr::new(std::ptr::null_mut()));
             (&raw mut (*header).dictionary).write(self.dictionary.map_or(std::ptr::null(), std::ptr::from_ref));
