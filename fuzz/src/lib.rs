@@ -4,6 +4,8 @@
 
 #[path = "../../crates/leafpress/tests/support/config.rs"]
 pub mod config;
+#[path = "../../crates/leafpress/tests/support/hostile.rs"]
+pub mod hostile;
 #[path = "../../crates/leafpress/tests/support/keys.rs"]
 pub mod keys;
 #[path = "../../crates/leafpress/tests/support/model.rs"]
@@ -17,6 +19,7 @@ use leafpress::{Codec, Layout};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
 use config::{Config, Dict};
+use hostile::{Fault, Options, Plan, Step};
 use keys::KeyShape;
 use model::Op;
 use values::{Fill, Value};
@@ -115,5 +118,85 @@ fn bound(u: &mut Unstructured<'_>) -> Result<Bound<u16>> {
         0 => Bound::Included(number(u)?),
         1 => Bound::Excluded(number(u)?),
         _ => Bound::Unbounded,
+    })
+}
+
+/// What is in a frame, and how it is written to.
+pub fn hostile_options(u: &mut Unstructured<'_>) -> Result<Options> {
+    let layouts = [
+        Layout::Ordered,
+        Layout::Hashed { sub_pages: 1 },
+        Layout::Hashed { sub_pages: 4 },
+    ];
+    Ok(Options {
+        layout: *u.choose(&layouts)?,
+        frame_bytes: *u.choose(&[256, 1024, 1])?,
+        landing_bytes: *u.choose(&[0, 512, 4096])?,
+        shape: *u.choose(&KeyShape::ALL)?,
+    })
+}
+
+/// Operations under faults, until the bytes are used up.
+pub fn hostile_steps(u: &mut Unstructured<'_>) -> Result<Vec<Step>> {
+    let mut steps = Vec::new();
+    while !u.is_empty() && steps.len() < MAX_OPS {
+        steps.push(hostile_step(u)?);
+    }
+    Ok(steps)
+}
+
+fn hostile_step(u: &mut Unstructured<'_>) -> Result<Step> {
+    Ok(match u.int_in_range(0..=14)? {
+        0..=2 => Step::Put {
+            first: number(u)?,
+            count: u.int_in_range(1..=60)?,
+            len: hostile_len(u)?,
+        },
+        3 => Step::Insert(number(u)?, hostile_len(u)?),
+        4 => Step::Update(number(u)?, hostile_len(u)?),
+        5 => Step::Remove {
+            first: number(u)?,
+            count: u.int_in_range(1..=60)?,
+        },
+        6 => Step::Get(number(u)?),
+        7 => Step::Contains(number(u)?),
+        8 | 9 => Step::Scan {
+            from: number(u)?,
+            back: u.arbitrary()?,
+        },
+        10 => Step::Compact,
+        11 => Step::Validate,
+        12 => Step::Stats,
+        13 => Step::Plan(Some(plan(u)?)),
+        _ => Step::Plan(None),
+    })
+}
+
+fn hostile_len(u: &mut Unstructured<'_>) -> Result<u16> {
+    Ok(match u.int_in_range(0..=7)? {
+        0 => u.int_in_range(2040..=2060)?,
+        1 | 2 => u.arbitrary::<u8>()?.into(),
+        _ => 40,
+    })
+}
+
+fn plan(u: &mut Unstructured<'_>) -> Result<Plan> {
+    let at = |u: &mut Unstructured<'_>| u.int_in_range(0..=1200u16);
+    let bytes = |u: &mut Unstructured<'_>| {
+        let len = u.int_in_range(1..=40)?;
+        u.bytes(len.min(u.len())).map(<[u8]>::to_vec)
+    };
+    let fault = match u.int_in_range(0..=5)? {
+        0 => Fault::Flip(at(u)?, u.arbitrary()?),
+        1 => Fault::Splice(at(u)?, bytes(u)?),
+        2 => Fault::BeforeValues(bytes(u)?),
+        3 => Fault::Other(at(u)?),
+        4 => Fault::Length(u.arbitrary()?),
+        _ => Fault::Refused,
+    };
+    Ok(Plan {
+        fault,
+        after: u.int_in_range(0..=7)?,
+        one_in: u.int_in_range(1..=4)?,
     })
 }

@@ -14,7 +14,15 @@ use support::{Loaded, key};
 const KEYS: u64 = 10_000;
 const OPERATIONS: u64 = 2_000;
 
-const OPERATION_NAMES: [&str; 6] = ["get_hit", "get_miss", "put_overwrite", "put_new", "remove", "scan100"];
+const OPERATION_NAMES: [&str; 7] = [
+    "get_hit",
+    "get_miss",
+    "put_overwrite",
+    "put_new",
+    "remove",
+    "scan100",
+    "range100",
+];
 
 /// What callgrind collects: it is told this function's name.
 #[inline(never)]
@@ -28,6 +36,11 @@ fn counted(loaded: &mut Loaded, operation: &str, value: &mut Vec<u8>) {
             "put_overwrite" => assert!(!tree.put(&key(2 * n), loaded.value(n + 1)).expect("put")),
             "put_new" => drop(black_box(tree.put(&key(2 * n + 1), loaded.value(n)).expect("put"))),
             "remove" => drop(black_box(tree.remove(&key(2 * n)).expect("remove"))),
+            "scan100" => {
+                let mut bytes = 0;
+                let scanned = tree.scan(&key(2 * n), 100, |_, value| bytes += value.len());
+                black_box((scanned.expect("scan"), bytes));
+            }
             _ => {
                 let records = tree.range(key(2 * n).as_slice()..).take(100);
                 black_box(records.map(|record| record.expect("scan").1.len()).sum::<usize>());

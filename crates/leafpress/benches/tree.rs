@@ -67,8 +67,9 @@ fn point_operations(criterion: &mut Criterion, loaded: &mut Loaded, codec: Codec
     group.bench_function(scan, |b| {
         b.iter(|| {
             let n = loaded.random();
-            let records = loaded.tree.range(key(2 * n).as_slice()..).take(100);
-            black_box(records.map(|record| record.expect("scan").1.len()).sum::<usize>())
+            let mut bytes = 0;
+            let scanned = loaded.tree.scan(&key(2 * n), 100, |_, value| bytes += value.len());
+            black_box((scanned.expect("scan"), bytes))
         });
     });
     group.bench_function(overwrite, |b| {

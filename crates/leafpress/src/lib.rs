@@ -19,6 +19,8 @@
 #![warn(missing_docs)]
 
 pub mod codec;
+mod mapping;
+mod sync;
 pub mod tree;
 
 pub use codec::{Codec, CodecError, Dictionary};

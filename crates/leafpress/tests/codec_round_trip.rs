@@ -4,7 +4,7 @@ mod codec_support;
 
 use std::sync::{Arc, OnceLock};
 
-use codec_support::{dictionaries, engines, sample};
+use codec_support::{Random, dictionaries, engines, sample};
 use leafpress::codec::{CodecError, Dictionary, Engine, Scratch};
 use proptest::prelude::*;
 
@@ -40,6 +40,24 @@ fn sizes_and_contents() {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Bytes that deflate's fixed codes spend nine bits on, so that blocks come out as long as they can.
+#[test]
+fn least_compressible_bytes() {
+    let lengths = (1..700).chain(4000..4200).chain([9000, 65_535, 65_536, 100_003]);
+    let mut random = Random(9);
+    for len in lengths {
+        let raw: Vec<u8> = (0..len).map(|_| 144 + random.below(112) as u8).collect();
+        for engine in engines() {
+            let mut block = Vec::new();
+            let compressed = engine.compress(&raw, None, &mut block);
+            assert!(compressed.is_ok(), "{}, {len} bytes: {compressed:?}", engine.codec());
+            let mut back = vec![0; len];
+            engine.decompress(&block, None, &mut back).unwrap();
+            assert_eq!(back, raw, "{}, {len} bytes", engine.codec());
         }
     }
 }

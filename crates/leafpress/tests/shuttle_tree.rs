@@ -308,3 +308,120 @@ fn a_large_value_replaced_under_a_reader_is_whole() {
         tree.validate().unwrap();
     });
 }
+
+#[test]
+fn a_put_to_a_leaf_that_is_moved_stays() {
+    for landed_before in [false, true] {
+        explore(move || {
+            let tree = filled(small().landing_bytes(256), 12);
+            tree.compact().unwrap();
+            if landed_before {
+                tree.put(&key(30), &[1; 20]).unwrap();
+            }
+            let sweep = spawn(&tree, |tree| {
+                tree.tidy().unwrap();
+                tree.tidy().unwrap();
+            });
+            let puts = [1u8, 2].map(|n| {
+                spawn(&tree, move |tree| {
+                    assert!(tree.put(&key(u32::from(n)), &[n; 20]).unwrap());
+                    assert!(tree.put(&key(60 + u32::from(n)), &[n; 20]).unwrap());
+                    assert!(tree.remove(&key(u32::from(n) * 40)).unwrap());
+                })
+            });
+            puts.into_iter().for_each(|put| put.join().unwrap());
+            sweep.join().unwrap();
+            for n in [1u8, 2] {
+                assert_eq!(tree.get(&key(u32::from(n))).unwrap(), Some(vec![n; 20]));
+                assert_eq!(tree.get(&key(60 + u32::from(n))).unwrap(), Some(vec![n; 20]));
+                assert_eq!(tree.get(&key(u32::from(n) * 40)).unwrap(), None);
+            }
+            let expected = if landed_before { vec![1; 20] } else { vec![3; 96] };
+            assert_eq!(tree.get(&key(30)).unwrap(), Some(expected));
+            assert_eq!(tree.len(), 14);
+            tree.validate().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_reader_never_goes_back_while_leaves_are_moved() {
+    for compacts in [false, true] {
+        explore(move || {
+            let tree = filled(small().landing_bytes(256), 12);
+            tree.compact().unwrap();
+            // The buffer that the puts land in is there before.
+            tree.put(&key(40), &[4; 30]).unwrap();
+            let sweep = spawn(&tree, move |tree| {
+                if compacts {
+                    tree.compact().unwrap();
+                } else {
+                    tree.tidy().unwrap();
+                }
+            });
+            let put = spawn(&tree, |tree| {
+                for version in 100..103 {
+                    assert!(!tree.put(&key(50), &[version; 30]).unwrap());
+                }
+            });
+            // A get after a scan, and a scan after a get, see no older version; the keys beside it stay.
+            let read = spawn(&tree, |tree| {
+                let mut newest = 0;
+                for turn in 0..4 {
+                    let version = if turn % 2 == 0 {
+                        let seen: Vec<_> = tree.range(..).map(|record| record.unwrap()).collect();
+                        assert_eq!(seen.len(), 12);
+                        seen[4].1[0]
+                    } else {
+                        tree.get(&key(50)).unwrap().unwrap()[0]
+                    };
+                    let version = if version == 5 { 1 } else { version };
+                    assert!(version >= newest, "version {version} after {newest}");
+                    newest = version;
+                    assert_eq!(tree.get(&key(60)).unwrap(), Some(vec![6; 96]));
+                }
+            });
+            sweep.join().unwrap();
+            put.join().unwrap();
+            read.join().unwrap();
+            assert_eq!(tree.get(&key(50)).unwrap(), Some(vec![102; 30]));
+            tree.validate().unwrap();
+        });
+    }
+}
+
+#[test]
+fn splits_merges_and_a_clear_beside_a_move_leave_a_whole_tree() {
+    for clears in [false, true] {
+        explore(move || {
+            let tree = filled(small(), 20);
+            let sweep = spawn(&tree, |tree| tree.tidy().unwrap());
+            let write = spawn(&tree, |tree| {
+                for n in [51, 52, 53] {
+                    tree.put(&key(n), &[1; 96]).unwrap();
+                }
+                for n in 9..20 {
+                    tree.remove(&key(n * 10)).unwrap();
+                }
+                // Large values are moved with the leaf that points to them.
+                tree.put(&key(7), &[7; 3000]).unwrap();
+            });
+            let clear = clears.then(|| spawn(&tree, |tree| tree.clear().unwrap()));
+            write.join().unwrap();
+            sweep.join().unwrap();
+            clear.into_iter().for_each(|clear| clear.join().unwrap());
+            tree.validate().unwrap();
+            let left: Vec<_> = tree.range(..).map(|record| record.unwrap().0).collect();
+            assert_eq!(left.len(), tree.len());
+            if !clears {
+                let expected: Vec<_> = [7, 10, 20, 30, 40, 50, 51, 52, 53, 60, 70, 80, 200]
+                    .map(|n| key(n).to_vec())
+                    .into();
+                assert_eq!(left, expected);
+                assert_eq!(tree.get(&key(7)).unwrap(), Some(vec![7; 3000]));
+            }
+            tree.clear().unwrap();
+            assert_eq!(tree.stats().large_value_bytes, 0);
+        });
+    }
+}

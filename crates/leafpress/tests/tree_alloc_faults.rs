@@ -114,6 +114,20 @@ fn a_large_value_without_memory_leaves_the_old_record() {
 }
 
 #[test]
+fn a_compaction_of_a_compact_tree_needs_no_node_memory() {
+    let tree = tree(256);
+    for n in 0..300u16 {
+        tree.put(&n.to_be_bytes(), &[1; 60]).unwrap();
+    }
+    tree.compact().unwrap();
+    // Leaves would be moved: those that cannot stay where they are, which is no error.
+    let before = REFUSED.get();
+    starved(0, || tree.compact()).unwrap();
+    assert!(REFUSED.get() > before, "a leaf was to be moved");
+    tree.validate().unwrap();
+}
+
+#[test]
 fn reads_need_no_node_memory() {
     let tree = tree(256);
     for n in 0..300u16 {

@@ -238,6 +238,7 @@ fn print_memory(stats: &Stats, resident_growth: Option<u64>) {
         ("inner nodes", stats.inner_bytes),
         ("landing", stats.landing_bytes),
         ("large values", stats.large_value_bytes),
+        ("free room", stats.free_bytes),
         ("dictionaries", stats.dictionary_bytes),
         ("retired", stats.retired_bytes),
         ("fixed", stats.fixed_bytes),

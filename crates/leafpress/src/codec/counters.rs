@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use thread_local::ThreadLocal;
 
-use super::CodecError;
+use super::{CodecError, Scratch};
 
 /// A snapshot of an engine's counters since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -169,6 +169,20 @@ impl Counters {
         work: impl FnOnce() -> Result<usize, CodecError>,
     ) -> Result<usize, CodecError> {
         self.mine().decompress.run(block_bytes, raw_bytes, work)
+    }
+
+    /// Runs and counts a call that decodes `block_bytes` to about `raw_bytes` in the scratch's output, and hands them out; `work`
+    /// returns the bytes it wrote.
+    #[inline]
+    pub(crate) fn decode<'s>(
+        &self,
+        block_bytes: usize,
+        raw_bytes: usize,
+        scratch: &'s mut Scratch,
+        work: impl FnOnce(&mut Scratch) -> Result<usize, CodecError>,
+    ) -> Result<&'s [u8], CodecError> {
+        let found = self.decompress(block_bytes, raw_bytes, || work(scratch))?;
+        Ok(scratch.output(found, 0)?)
     }
 
     /// Counts a compression that is not timed.

@@ -217,7 +217,7 @@ impl Engine for Deflate {
 
     fn decompress(&self, block: &[u8], _: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
         let expected = raw.len();
-        let work = || exact(decode_into(NAME, block, raw)?, expected);
+        let work = || output::exact(NAME, decode_into(NAME, block, raw)?, expected);
         self.counters.decompress(block.len(), expected, work).map(drop)
     }
 
@@ -229,19 +229,9 @@ impl Engine for Deflate {
         _needed: usize,
         scratch: &'s mut Scratch,
     ) -> Result<&'s [u8], CodecError> {
-        let buffer = &mut *scratch;
-        self.counters.decompress(block.len(), raw_len, || {
-            let (_, raw) = buffer.front_and_output(raw_len, SLACK_BYTES)?;
-            exact(decode_into(NAME, block, raw)?, raw_len)
-        })?;
-        Ok(scratch.output(raw_len, 0)?)
-    }
-}
-
-fn exact(found: usize, expected: usize) -> Result<usize, CodecError> {
-    if found == expected {
-        Ok(found)
-    } else {
-        Err(output::wrong_length(NAME, found, expected))
+        self.counters.decode(block.len(), raw_len, scratch, |scratch| {
+            let (_, raw) = scratch.front_and_output(raw_len, SLACK_BYTES)?;
+            output::exact(NAME, decode_into(NAME, block, raw)?, raw_len)
+        })
     }
 }

@@ -14,7 +14,7 @@ pub struct Availability {
     /// What would do the work (see [`Engine::engine_name`](super::Engine::engine_name)), or why nothing can and what to do.
     pub engine: Result<&'static str, String>,
     /// The library behind it and its version, where it is loaded.
-    pub library: Option<String>,
+    pub provided_by: Option<String>,
 }
 
 impl Codec {
@@ -44,7 +44,7 @@ fn availability(codec: Codec) -> Availability {
     Availability {
         codec,
         engine,
-        library: library(codec),
+        provided_by: library(codec),
     }
 }
 

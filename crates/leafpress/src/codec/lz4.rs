@@ -249,7 +249,7 @@ impl Engine for Lz4 {
                 raw.copy_from_slice(scratch.output(expected, 0)?);
                 return Ok(expected);
             }
-            exact(decode_into(block, history, raw, expected)?, expected)
+            output::exact(NAME, decode_into(block, history, raw, expected)?, expected)
         };
         self.counters.decompress(block.len(), expected, work).map(drop)
     }
@@ -286,15 +286,6 @@ impl Engine for Lz4 {
             decode_plain(block, outside, raw_len, target, buffer)
         })?;
         Ok(&scratch.output(raw_len, 0)?[..len])
-    }
-}
-
-/// Checks that all was found that there should be.
-fn exact(found: usize, expected: usize) -> Result<usize, CodecError> {
-    if found == expected {
-        Ok(found)
-    } else {
-        Err(output::wrong_length(NAME, found, expected))
     }
 }
 
@@ -353,7 +344,7 @@ fn decode_plain(
     let (front, raw) = buffer.front_and_output(raw_len, SLACK_BYTES)?;
     let found = decode_into(block, history.unwrap_or(front), raw, target)?;
     if target == raw_len {
-        exact(found, raw_len)
+        output::exact(NAME, found, raw_len)
     } else if found < target {
         Err(output::wrong_length(NAME, found, target))
     } else {

@@ -19,6 +19,7 @@ mod dictionary;
 mod engine;
 mod error;
 mod list;
+#[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
 mod lz4;
 mod lz4_ffi;
 mod name;
@@ -29,6 +30,8 @@ mod qpl;
 mod qpl_batch;
 mod qpl_ffi;
 mod qpl_job;
+#[cfg(miri)]
+mod run_lengths;
 mod scratch;
 mod train;
 mod zlib;

@@ -28,6 +28,16 @@ pub(super) unsafe fn append(
     Ok(written)
 }
 
+/// `found`, where that many raw bytes were expected.
+#[inline]
+pub(super) fn exact(codec: &'static str, found: usize, expected: usize) -> Result<usize, CodecError> {
+    if found == expected {
+        Ok(found)
+    } else {
+        Err(wrong_length(codec, found, expected))
+    }
+}
+
 /// The error for a block that holds another number of raw bytes than was asked for.
 #[cold]
 pub(super) fn wrong_length(codec: &'static str, found: usize, expected: usize) -> CodecError {

@@ -193,8 +193,9 @@ impl Engine for ZlibEngine {
     fn compress(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         let work = |stream: &mut Stream| {
             length(raw.len())?;
+            // A byte more than the bound: deflate calls a stream that just fills its room unfinished.
             // SAFETY: the stream is initialised to deflate.
-            let bound = unsafe { (self.zlib.deflate_bound)(&raw mut *stream.stream, raw.len() as _) } as usize;
+            let bound = unsafe { (self.zlib.deflate_bound)(&raw mut *stream.stream, raw.len() as _) } as usize + 1;
             let room_len = length(bound)?;
             let write = |out: *mut u8| {
                 // SAFETY: `out` has `bound` writable bytes.

@@ -274,11 +274,7 @@ unsafe fn decode_into(
         // SAFETY: zstd stays within the two slices and the dictionary, whatever the bytes are.
         corrupt(unsafe { ffi::ZSTD_decompressBlock(context, dest, raw.len(), source, block.len()) })
     })?;
-    if found == raw_len {
-        Ok(found)
-    } else {
-        Err(output::wrong_length(NAME, found, raw_len))
-    }
+    output::exact(NAME, found, raw_len)
 }
 
 impl Engine for Zstd {
@@ -335,19 +331,17 @@ impl Engine for Zstd {
         _needed: usize,
         scratch: &'s mut Scratch,
     ) -> Result<&'s [u8], CodecError> {
-        let buffer = &mut *scratch;
-        self.counters.decompress(block.len(), raw_len, || {
+        self.counters.decode(block.len(), raw_len, scratch, |scratch| {
             if let Some(dictionary) = non_empty(dictionary)
-                && buffer.fronted(dictionary.serial() | WHOLE_DICTIONARY, dictionary.bytes())?
+                && scratch.fronted(dictionary.serial() | WHOLE_DICTIONARY, dictionary.bytes())?
             {
-                let (tables, raw) = buffer.zstd_tables_and_output(raw_len, SLACK_BYTES)?;
-                // SAFETY: the tables and the front they refer to are the buffer's, which the slices borrow.
+                let (tables, raw) = scratch.zstd_tables_and_output(raw_len, SLACK_BYTES)?;
+                // SAFETY: the tables and the front they refer to are the scratch's, which the slices borrow.
                 return unsafe { decode_into(block, tables.as_ptr(), raw, raw_len) };
             }
-            let (_, raw) = buffer.front_and_output(raw_len, SLACK_BYTES)?;
+            let (_, raw) = scratch.front_and_output(raw_len, SLACK_BYTES)?;
             // SAFETY: the tables outlive the call with `dictionary`.
             unsafe { decode_into(block, tables(dictionary)?, raw, raw_len) }
-        })?;
-        Ok(scratch.output(raw_len, 0)?)
+        })
     }
 }

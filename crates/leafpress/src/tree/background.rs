@@ -1,21 +1,26 @@
-//! Work that is done beside the writers: compaction of leaves past the watermark, and dictionary training.
+//! Work that is done beside the writers: compaction of leaves past the watermark, dictionary training, and tidying the heap.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use super::Error;
 use super::context::Count;
 use super::core::Core;
 use super::dictionary::FIRST_TRAINING_LEAVES;
+use super::landing::Landing;
 use super::leaf::Leaf;
 use super::memory::Memory;
-use super::sync::{Condvar, Mutex};
-use super::work::{Locked, Work};
+use super::sync::{Condvar, Mutex, MutexGuard};
+use super::tidy::Sweep;
+use super::work::Work;
 
 /// Leaves the queue holds.
 const QUEUE_LEAVES: usize = 1024;
+/// A pass that tidies the heap is followed by as many times its duration of rest, so that it takes 2% of a core at most.
+const REST: u32 = 50;
 
 /// The queue of leaves to compact, and what the background threads are told.
 #[derive(Default)]
@@ -23,30 +28,40 @@ pub(crate) struct Background {
     state: Mutex<State>,
     /// A leaf was queued, or the tree is going: for the threads that compact.
     queued: Condvar,
-    /// A training is due, or the tree is going: for the thread that trains.
+    /// A training or a tidying is due, or the tree is going: for the thread that does them.
     due: Condvar,
     /// Some work was done.
     done: Condvar,
     /// Fill of a landing buffer, in percent, at which its leaf is offered; `None` when no thread compacts.
     pub watermark_pct: Option<u8>,
+    /// Leaves the tree has, but for the first of each shard.
     leaves: AtomicUsize,
     /// Leaves at which a dictionary is trained next.
     train_at: AtomicUsize,
+    /// Taken for a pass over all leaves.
+    pub sweeping: Mutex<()>,
+    /// Set with the state's `stop`: a tree that is going does not wait for the end of a pass that tidies.
+    pub stopped: AtomicBool,
+    /// Whether there is a thread that tidies, and it has not been told to.
+    may_ask_to_tidy: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// Any key of the leaf, and its shard.
     queue: VecDeque<(usize, Vec<u8>)>,
-    /// Threads that compact or train now.
+    /// Threads that compact, train or tidy now.
     at_work: usize,
     training_due: bool,
+    tidying_due: bool,
+    /// Callers that wait for the work that is due, and not for a rest before it.
+    settling: usize,
     stop: bool,
 }
 
 impl State {
     fn idle(&self) -> bool {
-        self.stop || (self.queue.is_empty() && self.at_work == 0 && !self.training_due)
+        self.stop || (self.queue.is_empty() && self.at_work == 0 && !self.training_due && !self.tidying_due)
     }
 }
 
@@ -63,7 +78,7 @@ impl Background {
     #[inline]
     pub(crate) fn offer(&self, work: &Work<'_>, leaf: Leaf, key: &[u8]) {
         if let Some(watermark_pct) = self.watermark_pct
-            && past_watermark(leaf, watermark_pct)
+            && past_watermark(leaf.landing(work.guard), watermark_pct)
         {
             self.enqueue(work, leaf, key);
         }
@@ -96,12 +111,13 @@ impl Background {
 
     /// The tree has this many leaves more.
     pub(crate) fn leaves_grew(&self, core: &Core, more: usize) {
+        let leaves = self.leaves.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
         if !core.dictionaries.auto {
             return;
         }
-        let leaves = self.leaves.fetch_add(more, Ordering::Relaxed) + more;
         let due = self.train_at.load(Ordering::Relaxed);
-        if leaves < due {
+        // A leaf may go, and be counted as gone, before it is counted as come: for a moment there are less than none.
+        if leaves.cast_signed() < due.cast_signed() {
             return;
         }
         let next = leaves.next_power_of_two().saturating_mul(4);
@@ -115,38 +131,75 @@ impl Background {
         }
     }
 
-    /// Waits until nothing is queued or at work.
-    pub(crate) fn settle(&self) {
-        let mut state = self.state.lock();
-        while !state.idle() {
-            self.done.wait(&mut state);
+    /// The tree has this many leaves fewer.
+    pub(crate) fn leaves_shrank(&self, less: usize) {
+        self.leaves.fetch_sub(less, Ordering::Relaxed);
+    }
+
+    /// The tree was cleared, and has this many leaves fewer. What comes now may be unlike what was there: it is trained on anew.
+    pub(crate) fn leaves_cleared(&self, less: usize) {
+        self.leaves_shrank(less);
+        self.train_at.store(FIRST_TRAINING_LEAVES, Ordering::Relaxed);
+    }
+
+    /// Has the heap tidied if it has become untidy.
+    pub(crate) fn tidy_if_due(&self, core: &Core) {
+        self.tidy_if(|| core.memory.is_untidy());
+    }
+
+    fn tidy_if(&self, due: impl FnOnce() -> bool) {
+        if self.may_ask_to_tidy.load(Ordering::Relaxed) && due() && self.may_ask_to_tidy.swap(false, Ordering::Relaxed)
+        {
+            self.state.lock().tidying_due = true;
+            self.due.notify_one();
         }
     }
 
+    /// Waits until nothing is queued, due or at work.
+    pub(crate) fn settle(&self, core: &Core) {
+        self.wait_until_idle();
+        core.flush_retired();
+        self.tidy_if(|| core.memory.can_be_tidied());
+        self.wait_until_idle();
+        core.flush_retired();
+    }
+
+    fn wait_until_idle(&self) {
+        let mut state = self.state.lock();
+        state.settling += 1;
+        self.due.notify_one();
+        while !state.idle() {
+            self.done.wait(&mut state);
+        }
+        state.settling -= 1;
+    }
+
     pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
         self.state.lock().stop = true;
         self.queued.notify_all();
         self.due.notify_all();
         self.done.notify_all();
     }
 
-    /// Starts the threads: `compactors` of them, and one that trains if the tree trains.
+    /// Starts the threads: `compactors` of them, and one that trains dictionaries and tidies the heap, if the tree has either.
     pub(crate) fn start(core: &Arc<Core>, compactors: usize) -> Result<Vec<JoinHandle<()>>, Error> {
         let mut threads = Vec::new();
-        let trainer = usize::from(core.dictionaries.auto);
-        for index in 0..compactors + trainer {
+        let tidies = Memory::CAN_BE_TIDIED && !cfg!(shuttle);
+        let tenders = usize::from(core.dictionaries.auto || tidies);
+        for index in 0..compactors + tenders {
             let core_of_thread = Arc::clone(core);
             let compacts = index < compactors;
             let name = if compacts {
                 format!("leafpress-bg-{index}")
             } else {
-                "leafpress-dict".to_owned()
+                "leafpress-tend".to_owned()
             };
             let spawned = std::thread::Builder::new().name(name).spawn(move || {
                 if compacts {
                     core_of_thread.background.compact_loop(&core_of_thread);
                 } else {
-                    core_of_thread.background.train_loop(&core_of_thread);
+                    core_of_thread.background.tend_loop(&core_of_thread);
                 }
             });
             match spawned {
@@ -162,6 +215,7 @@ impl Background {
                 }
             }
         }
+        core.background.may_ask_to_tidy.store(tidies, Ordering::Relaxed);
         Ok(threads)
     }
 
@@ -183,22 +237,57 @@ impl Background {
         }
     }
 
-    fn train_loop(&self, core: &Core) {
+    fn tend_loop(&self, core: &Core) {
+        let mut rest_until = Instant::now();
         let mut state = self.state.lock();
         while !state.stop {
-            if !state.training_due {
+            let rest = rest_until.saturating_duration_since(Instant::now());
+            if state.training_due {
+                state = self.tend(
+                    state,
+                    |state| state.training_due = false,
+                    || {
+                        // A tree does as well as it can without a dictionary.
+                        let _ = core.train_dictionary();
+                    },
+                );
+            } else if state.tidying_due && (rest.is_zero() || state.settling > 0) {
+                let mut start = Instant::now();
+                state = self.tend(
+                    state,
+                    |state| state.tidying_due = false,
+                    || {
+                        // Waiting for another pass is no work to rest from.
+                        drop(self.sweeping.lock());
+                        start = Instant::now();
+                        // What could not be moved stays where it is.
+                        let _ = core.sweep(Sweep::Tidy);
+                        self.may_ask_to_tidy.store(true, Ordering::Relaxed);
+                    },
+                );
+                rest_until = Instant::now() + start.elapsed() * REST;
+            } else if state.tidying_due {
+                self.due.wait_for(&mut state, rest);
+            } else {
                 self.due.wait(&mut state);
-                continue;
             }
-            state.training_due = false;
-            state.at_work += 1;
-            drop(state);
-            let at_work = AtWork(self);
-            // A tree does as well as it can without a dictionary.
-            let _ = core.train_dictionary();
-            drop(at_work);
-            state = self.state.lock();
         }
+    }
+
+    /// Does a piece of work without holding the lock.
+    fn tend<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        begin: impl FnOnce(&mut State),
+        work: impl FnOnce(),
+    ) -> MutexGuard<'s, State> {
+        begin(&mut state);
+        state.at_work += 1;
+        drop(state);
+        let at_work = AtWork(self);
+        work();
+        drop(at_work);
+        self.state.lock()
     }
 }
 
@@ -217,9 +306,8 @@ impl Drop for AtWork<'_> {
     }
 }
 
-fn past_watermark(leaf: Leaf, watermark_pct: u8) -> bool {
-    leaf.landing_locked()
-        .is_some_and(|landing| landing.used() * 100 >= landing.capacity() * usize::from(watermark_pct))
+fn past_watermark(landing: Option<Landing>, watermark_pct: u8) -> bool {
+    landing.is_some_and(|landing| landing.used() * 100 >= landing.capacity() * usize::from(watermark_pct))
 }
 
 impl Core {
@@ -240,7 +328,7 @@ impl Core {
             return;
         };
         leaf.header().queued.store(false, Ordering::Relaxed);
-        if !past_watermark(leaf, watermark_pct) {
+        if !past_watermark(leaf.landing_locked(), watermark_pct) {
             context.count(Count::BgSkipped);
             return;
         }
@@ -251,46 +339,5 @@ impl Core {
             Err(_) => context.count(Count::BgErrors),
         }
         context.return_tools(tools);
-    }
-
-    /// Takes each leaf's lock in turn and compacts it if its dictionary is not the current one or, with `landed`, if it has a
-    /// landing buffer.
-    pub(crate) fn sweep(&self, landed: bool) -> Result<(), Error> {
-        let context = self.contexts.get();
-        for shard in &self.shards {
-            let mut key = Vec::new();
-            loop {
-                let guard = self.collector.enter();
-                let work = Work {
-                    core: self,
-                    shard,
-                    context,
-                    guard: &guard,
-                };
-                let (leaf, end) = shard.descend_up(&key, &guard);
-                leaf.header().lock.lock();
-                let locked = Locked(leaf);
-                if leaf.header().obsolete.load(Ordering::Relaxed) {
-                    continue;
-                }
-                let current = self.dictionaries.current().map_or(std::ptr::null(), std::ptr::from_ref);
-                let old = !std::ptr::eq(current, leaf.header().dictionary);
-                if old || (landed && leaf.landing_locked().is_some()) {
-                    // SAFETY: the guard protects the leaf.
-                    let _own_heap = unsafe { Memory::follow(leaf.node()) };
-                    let mut tools = context.take_tools();
-                    let compacted = work.compact_locked(&locked, None, &key, None, &mut tools);
-                    context.return_tools(tools);
-                    if !compacted? {
-                        continue;
-                    }
-                }
-                match end {
-                    Some(end) => key = end,
-                    None => break,
-                }
-            }
-        }
-        Ok(())
     }
 }

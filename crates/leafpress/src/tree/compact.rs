@@ -7,7 +7,7 @@ use super::Error;
 use super::landing::{Change, Entry};
 use super::large::Large;
 use super::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE, Sections};
-use super::leaf::{Decoder, Leaf, Value, key_number, sub_page};
+use super::leaf::{Decoder, Leaf, Value, corrupt, key_number, sub_page};
 use super::press::{Draft, Form, Growth, Press, Pressed, Record, RecordValue, keep};
 use crate::codec::Scratch;
 
@@ -36,12 +36,19 @@ fn changed<'b>(change: Change<'b>) -> Option<RecordValue<'b>> {
     }
 }
 
+/// `inline_bytes` without those of `records`. Keys that were decoded wrong may come to more than there is.
+fn less(inline_bytes: usize, records: &[Record<'_>]) -> usize {
+    inline_bytes.saturating_sub(records.iter().map(Record::inline_bytes).sum())
+}
+
 /// One compaction.
 pub(crate) struct Compaction<'c, 'p, 'b> {
     pub press: Press<'p, 'b>,
     pub scratch: &'c mut Scratch,
     /// Large values that the new leaves no longer hold: to be retired once those are published.
     pub dead: Vec<Large>,
+    /// Whether the way down to a key leads to a leaf.
+    pub leads_to: &'c dyn Fn(&[u8], &Leaf) -> bool,
 }
 
 impl<'b> Compaction<'_, '_, 'b> {
@@ -148,6 +155,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         let arena = self.press.arena;
         let mut decoder = Decoder::new(self.press.engine, self.scratch);
         let mut key = Vec::new();
+        let from = records.len();
         leaf.visit_frame(sections, frame, &mut decoder, &mut key, |_, key, value| {
             let value = match value {
                 Value::Inline(value) => RecordValue::Inline(keep(arena, value)?),
@@ -158,7 +166,25 @@ impl<'b> Compaction<'_, '_, 'b> {
                 value,
             });
             Ok(())
-        })
+        })?;
+        self.check_range(leaf, frame, &records[from..])
+    }
+
+    /// Checks that keys which were decoded from `frame` belong to the leaf, where the leaf's own directory does not say so: a wrong
+    /// one would lead others astray once it had become a separator.
+    fn check_range(&self, leaf: &Leaf, frame: usize, records: &[Record<'b>]) -> Result<(), Error> {
+        let unsure = match records {
+            [first, .., last] if leaf.has(HASHED) => [Some(first), Some(last)],
+            [only] if leaf.has(HASHED) => [Some(only), None],
+            // The first key is the frame's separator.
+            [_, .., last] if leaf.has(FINGERPRINTS) && frame + 1 == leaf.frames() => [Some(last), None],
+            _ => return Ok(()),
+        };
+        if unsure.iter().flatten().all(|record| (self.leads_to)(record.key, leaf)) {
+            Ok(())
+        } else {
+            Err(corrupt("a key outside its leaf's range"))
+        }
     }
 
     /// `records` (in key order) with `changes` applied. Large values that are replaced or removed are dead.
@@ -265,7 +291,7 @@ impl<'b> Compaction<'_, '_, 'b> {
                 changes = behind;
                 let mut records = Vec::new();
                 self.read_frame(leaf, sections, at, &mut records)?;
-                inline_bytes -= records.iter().map(Record::inline_bytes).sum::<usize>();
+                inline_bytes = less(inline_bytes, &records);
                 let before = records.len();
                 let merged = self.merge(records, here);
                 same_keys &= merged.len() == before && here.iter().all(|entry| !matches!(entry.change, Change::Remove));
@@ -307,7 +333,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             }
             let mut records = Vec::new();
             self.read_frame(leaf, sections, page, &mut records)?;
-            inline_bytes -= records.iter().map(Record::inline_bytes).sum::<usize>();
+            inline_bytes = less(inline_bytes, &records);
             let merged = self.merge(records, &here);
             self.press.press_sub_page(&mut draft, merged.into_iter())?;
         }

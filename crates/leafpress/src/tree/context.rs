@@ -37,12 +37,15 @@ pub(crate) enum Count {
     BgEnqueueDuplicates,
     BgQueueFull,
     BgQueuePops,
+    /// Leaves replaced by others, for whatever reason.
+    Replaced,
 }
 
-const COUNTS: usize = Count::BgQueuePops as usize + 1;
+const COUNTS: usize = Count::Replaced as usize + 1;
 
-/// One thread's counters and buffers.
+/// One thread's counters and buffers, on cache lines of its own: threads' contexts lie side by side.
 #[derive(Default)]
+#[repr(align(128))]
 pub(crate) struct Context {
     /// Only the owning thread writes, so a load and a store are an addition.
     counts: [AtomicU64; COUNTS],

@@ -78,7 +78,7 @@ impl Core {
             leaf.header().reads.fetch_add(1, Ordering::Relaxed);
         }
         // Misses overlap: the landing buffer's line is on its way while the keys are searched, the block's while the buffer is.
-        let landing = leaf.landing(&guard);
+        let landing = leaf.landing_for(hash, &guard);
         if let Some(landing) = landing {
             prefetch(landing.as_ptr());
         }
@@ -136,7 +136,7 @@ impl Core {
         let guard = self.collector.enter();
         let (leaf, _) = self.shard(key, hash).descend(key, &guard);
         let mut tools = context.take_tools();
-        let landing = leaf.landing(&guard);
+        let landing = leaf.landing_for(hash, &guard);
         let found = self.live_value_len(leaf, landing, key, hash, &mut tools);
         context.return_tools(tools);
         Ok(found?.is_some())
@@ -219,6 +219,8 @@ impl Core {
             let (leaf, parent) = shard.descend(key, guard);
             prefetch_for_write(leaf.as_ptr());
             prefetch_directory(leaf.as_ptr());
+            // Null or out of date does no harm.
+            prefetch_for_write(leaf.header().landing.load(Ordering::Relaxed));
             // Pressed before the lock is taken; with a dictionary that is most likely the leaf's.
             let pressed = match change {
                 Change::Put(value) if self.settings.single() => self.press_value(leaf, value, &mut block),
@@ -228,9 +230,6 @@ impl Core {
                 Ok(change) => change,
                 Err(error) => break Err(error),
             };
-            if let Some(landing) = leaf.landing(guard) {
-                prefetch_for_write(landing.as_ptr());
-            }
             leaf.header().lock.lock();
             let locked = Locked(leaf);
             if leaf.header().obsolete.load(Ordering::Relaxed) {
@@ -243,7 +242,12 @@ impl Core {
                 guard,
             };
             match work.write_locked(&locked, parent, key, hash, change, condition, tools) {
-                Ok(Outcome::Done { present, applied }) => break Ok((present, applied)),
+                Ok(Outcome::Done { present, applied }) => {
+                    // A background thread that is told while the lock is held comes too early, and leaves the leaf alone.
+                    drop(locked);
+                    self.background.offer(&work, leaf, key);
+                    break Ok((present, applied));
+                }
                 Ok(Outcome::Restart) => {}
                 Err(error) => break Err(error),
             }

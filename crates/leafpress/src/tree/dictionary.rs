@@ -12,9 +12,11 @@ use seize::{Guard, reclaim};
 
 use super::Error;
 use super::core::Core;
-use super::leaf::{Decoder, Leaf};
+use super::leaf::Decoder;
 use super::options::DictionaryChoice;
 use super::sync::{AtomicPtr, Mutex};
+use super::tidy::Sweep;
+use super::trim;
 use crate::codec::{Codec, Dictionary, Scratch};
 
 /// Leaves a tree has when a dictionary is first trained; again at every fourfold.
@@ -126,6 +128,12 @@ impl Core {
             return Ok(false);
         }
         let _training = self.dictionaries.training.lock();
+        let trained = self.train_and_sweep();
+        trim::return_working_memory();
+        trained
+    }
+
+    fn train_and_sweep(&self) -> Result<bool, Error> {
         let user_bytes = self.user_bytes();
         let max_bytes = self.dictionaries.max_bytes.unwrap_or_else(|| {
             let largest = match self.engine.codec() {
@@ -163,7 +171,7 @@ impl Core {
             raw > 0 && saved * 50 > before && saved as u128 * user_bytes as u128 / raw as u128 > held_more as u128;
         if worth {
             self.dictionaries.install(trained);
-            self.sweep(false)?;
+            self.sweep(Sweep::Dictionary)?;
             self.dictionaries.retire_older(&self.collector.enter());
         }
         Ok(worth)
@@ -181,17 +189,17 @@ impl Core {
 
     /// Raw frames from leaves spread over the tree, about `bytes` of them.
     fn samples(&self, bytes: usize) -> Result<Vec<Vec<u8>>, Error> {
-        let guard = self.collector.enter();
-        let mut leaves: Vec<Leaf> = Vec::new();
-        self.for_each_leaf(&guard, |leaf| leaves.push(leaf));
-        let held: usize = leaves.iter().map(|leaf| leaf.header().inline_bytes as usize).sum();
+        let mut held = 0;
+        self.for_each_leaf(&self.collector.enter(), |leaf| {
+            held += leaf.header().inline_bytes as usize
+        });
         // Every nth frame of every leaf, with n such that they come to about `bytes`; a step that is no multiple of the frames
         // a leaf has, so that all places in a leaf are sampled.
         let step = held.div_ceil(bytes.max(1)).max(1);
         let mut scratch = Scratch::default();
         let mut samples = Vec::new();
         let mut seen = 0;
-        for leaf in leaves {
+        self.for_each_leaf_in_turn(|leaf| {
             let sections = leaf.sections();
             let mut decoder = Decoder::new(&*self.engine, &mut scratch);
             for frame in 0..leaf.frames() {
@@ -204,7 +212,8 @@ impl Core {
                     }
                 }
             }
-        }
+            Ok(())
+        })?;
         Ok(samples)
     }
 }

@@ -40,6 +40,11 @@ impl<'a> FrameKeys<'a> {
         Some((slot, shared, rest))
     }
 
+    /// Whether every key has been read, and nothing stands behind the last.
+    pub(crate) fn is_done(&self) -> bool {
+        self.slots.is_empty() && self.raw.is_empty()
+    }
+
     /// A length: seven bits a byte, least significant first; two bytes at most.
     fn length(&mut self) -> Option<usize> {
         let (&low, raw) = self.raw.split_first()?;

@@ -130,6 +130,26 @@ impl Landing {
         }
     }
 
+    /// A buffer with the same entries.
+    ///
+    /// # Safety
+    /// The caller holds the leaf's lock, and `memory` outlives the buffer.
+    pub(crate) unsafe fn copy(&self, memory: &Memory) -> Result<Self, Error> {
+        let header = self.header();
+        let (_, bytes) = self.published();
+        // SAFETY: the caller keeps `memory` alive and others from appending; index and entries are of one size in both buffers.
+        unsafe {
+            let node = memory.allocate(header.node.asked(), Kind::Landing)?;
+            let copy = node.cast::<Header>().as_ptr();
+            (&raw mut (*copy).capacity).write(header.capacity);
+            (&raw mut (*copy).slots).write(header.slots);
+            (&raw mut (*copy).published).write(AtomicU32::new(header.published.load(Ordering::Relaxed)));
+            let (from, to) = (self.0.add(size_of::<Header>()), node.add(size_of::<Header>()));
+            to.copy_from_nonoverlapping(from, self.slots() * INDEX_BYTES + bytes);
+            Ok(Self(node))
+        }
+    }
+
     /// # Safety
     /// `pointer` came from [`Landing::as_ptr`] and the buffer is live while the result is used.
     pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Option<Self> {

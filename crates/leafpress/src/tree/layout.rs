@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU32 as Counter, AtomicU64 as Sum};
 
 use super::memory::NodeHeader;
 use super::packed;
-use super::sync::{AtomicBool, AtomicPtr, NodeLock};
+use super::sync::{AtomicBool, AtomicPtr, AtomicU64, NodeLock};
 use crate::codec::Dictionary;
 
 /// Keys are fingerprints, not packed numbers.
@@ -44,6 +44,9 @@ pub(crate) struct Header {
     pub node: NodeHeader,
     /// The landing buffer, null until the first write.
     pub landing: AtomicPtr<u8>,
+    /// A bit for each key in the landing buffer, by its hash: most reads need not look there. A bit is set before its entry is
+    /// published. Stored under the lock.
+    pub landed: AtomicU64,
     pub dictionary: *const Dictionary,
     pub key_base: u64,
     /// Bytes of the keys and values a reader can see, landing buffer and large values included. Stored under the lock.

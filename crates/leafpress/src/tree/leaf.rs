@@ -1,19 +1,21 @@
-//! A leaf, read: its records found, decoded and visited. `layout` says where everything in it is.
+//! A leaf, read: what stands in its sections. `layout` says where each section is, `search` finds records, `frame` decodes them.
+
+mod frame;
+mod search;
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use seize::LocalGuard;
 
-use super::Error;
-use super::frame_keys::FrameKeys;
+pub(crate) use self::frame::{Decoder, Value, corrupt};
 use super::landing::Landing;
 use super::large::Large;
-use super::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, SINGLE, Sections};
+use super::layout::{FINGERPRINTS, HEADER_BYTES, Header, SINGLE, Sections};
 use super::packed::Packed;
 use super::prefetch::{LINE_BYTES, prefetch};
 use super::sync::load;
-use crate::codec::{CodecError, Dictionary, Engine, Scratch};
+use crate::codec::Dictionary;
 
 /// A leaf, borrowed for as long as a guard or its lock protects it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,36 +28,11 @@ pub(crate) struct Place {
     pub frame: usize,
 }
 
-/// A record's value.
-pub(crate) enum Value<'a> {
-    Inline(&'a [u8]),
-    Large(Large),
-}
-
-/// Decodes frames into one buffer and counts what it did.
-pub(crate) struct Decoder<'a> {
-    pub engine: &'a dyn Engine,
-    pub scratch: &'a mut Scratch,
-    pub frames: u64,
-    pub bytes: u64,
-}
-
-impl<'a> Decoder<'a> {
-    pub(crate) fn new(engine: &'a dyn Engine, scratch: &'a mut Scratch) -> Self {
-        Self {
-            engine,
-            scratch,
-            frames: 0,
-            bytes: 0,
-        }
-    }
-}
-
-fn corrupt(reason: &str) -> Error {
-    Error::Codec(CodecError::Corrupt {
-        codec: "leaf",
-        reason: reason.to_owned(),
-    })
+/// The bit that stands for a key with this hash among those that landed.
+#[inline(always)]
+fn landed_bit(hash: u64) -> u64 {
+    // Other bits than those that shards, fingerprints and the landing buffer's index are taken from.
+    1 << (hash >> 34 & 63)
 }
 
 /// The fingerprint of a key with this hash.
@@ -143,6 +120,23 @@ impl Leaf {
         unsafe { Landing::from_ptr(load(&self.header().landing, guard)) }
     }
 
+    /// The landing buffer, if an entry of a key with this hash may be in it. Without one the caller sees the leaf as it stood before
+    /// any write to that key that is not yet published.
+    #[inline(always)]
+    pub(crate) fn landing_for(&self, hash: u64, guard: &LocalGuard<'_>) -> Option<Landing> {
+        if self.header().landed.load(Ordering::Acquire) & landed_bit(hash) == 0 {
+            return None;
+        }
+        self.landing(guard)
+    }
+
+    /// A key with this hash is about to land. The caller holds the lock.
+    #[inline(always)]
+    pub(crate) fn will_land(&self, hash: u64) {
+        let landed = &self.header().landed;
+        landed.store(landed.load(Ordering::Relaxed) | landed_bit(hash), Ordering::Release);
+    }
+
     /// The landing buffer, for the holder of the lock.
     pub(crate) fn landing_locked(&self) -> Option<Landing> {
         // SAFETY: only the lock's holder replaces the buffer.
@@ -197,24 +191,6 @@ impl Leaf {
         } else {
             self.u16_at(sections.firsts, frame)..self.u16_at(sections.firsts, frame + 1)
         }
-    }
-
-    #[inline(always)]
-    fn frame_of(&self, sections: &Sections, slot: usize) -> usize {
-        if self.has(SINGLE) {
-            return slot;
-        }
-        let (mut low, mut size) = (0, self.frames());
-        while size > 1 {
-            let half = size / 2;
-            low = if self.u16_at(sections.firsts, low + half) <= slot {
-                low + half
-            } else {
-                low
-            };
-            size -= half;
-        }
-        low
     }
 
     /// The first key of `frame` behind the prefix, in an ordered leaf of fingerprints.
@@ -282,198 +258,12 @@ impl Leaf {
         self.bytes_at(self.header().data_at as usize + start, end - start)
     }
 
-    /// At least the first `needed` raw bytes of `frame`.
-    #[inline]
-    pub(crate) fn decode<'s>(
-        &'s self,
-        sections: &Sections,
-        frame: usize,
-        needed: usize,
-        decoder: &'s mut Decoder<'_>,
-    ) -> Result<&'s [u8], Error> {
-        self.decode_block(
-            self.block(sections, frame),
-            self.raw_len(sections, frame),
-            needed,
-            decoder,
-        )
-    }
-
-    /// At least the first `needed` raw bytes of a block pressed with this leaf's dictionary.
-    #[inline]
-    pub(crate) fn decode_block<'s>(
-        &self,
-        block: &'s [u8],
-        raw_len: usize,
-        needed: usize,
-        decoder: &'s mut Decoder<'_>,
-    ) -> Result<&'s [u8], Error> {
-        if block.len() == raw_len {
-            return Ok(block);
-        }
-        decoder.frames += 1;
-        let raw = decoder
-            .engine
-            .decode(block, self.dictionary(), raw_len, needed, decoder.scratch)?;
-        decoder.bytes += raw.len() as u64;
-        if raw.len() < needed || raw.len() > raw_len {
-            return Err(corrupt("the engine decoded another length than was asked for"));
-        }
-        Ok(raw)
-    }
-
-    /// Finds `key`, of this hash. Decodes only where fingerprints are, and there only a frame whose range holds the key.
-    #[inline]
-    pub(crate) fn locate(
-        &self,
-        sections: &Sections,
-        key: &[u8],
-        hash: u64,
-        decoder: &mut Decoder<'_>,
-    ) -> Result<Option<Place>, Error> {
-        if self.count() == 0 {
-            return Ok(None);
-        }
-        match self.search_exact(sections, key) {
-            Some(place) => Ok(place),
-            None => self.locate_by_fingerprint(sections, key, hash, decoder),
-        }
-    }
-
-    /// Finds `key` without decoding; `None` when the leaf's form does not allow it.
-    #[inline]
-    pub(crate) fn search_exact(&self, sections: &Sections, key: &[u8]) -> Option<Option<Place>> {
-        if self.has(FINGERPRINTS) {
-            return None;
-        }
-        let header = self.header();
-        let fits = key.len() == header.key_len as usize
-            && (header.shape.prefix_len == 0 || key.starts_with(self.prefix(sections)));
-        if !fits {
-            return Some(None);
-        }
-        let slot = self.keys(sections).search(key_number(key)).ok();
-        Some(slot.map(|slot| Place {
-            slot,
-            frame: self.frame_of(sections, slot),
-        }))
-    }
-
     /// Asks for the block of `frame`.
     #[inline(always)]
     pub(crate) fn prefetch_block(&self, sections: &Sections, frame: usize) {
         let start = self.at(self.header().data_at as usize + self.u16_at(sections.offsets, frame));
         prefetch(start);
         prefetch(start.wrapping_add(LINE_BYTES));
-    }
-
-    fn locate_by_fingerprint(
-        &self,
-        sections: &Sections,
-        key: &[u8],
-        hash: u64,
-        decoder: &mut Decoder<'_>,
-    ) -> Result<Option<Place>, Error> {
-        let Some(suffix) = key.strip_prefix(self.prefix(sections)) else {
-            return Ok(None);
-        };
-        let hashed = self.has(HASHED);
-        let (prints, offset) = if hashed {
-            let slots = self.slots(sections, sub_page(hash, self.frames()));
-            (&self.fingerprints(sections)[slots.clone()], slots.start)
-        } else {
-            (self.fingerprints(sections), 0)
-        };
-        for slot in memchr::memchr_iter(fingerprint(hash), prints) {
-            let slot = slot + offset;
-            let frame = self.frame_of(sections, slot);
-            if !hashed {
-                let first = self.separator(sections, frame);
-                if self.slots(sections, frame).start == slot {
-                    if first == suffix {
-                        return Ok(Some(Place { slot, frame }));
-                    }
-                    continue;
-                }
-                let past = frame + 1 < self.frames() && self.separator(sections, frame + 1) <= suffix;
-                if past || suffix < first {
-                    continue;
-                }
-            }
-            let raw_len = self.raw_len(sections, frame);
-            let raw = self.decode(sections, frame, raw_len, decoder)?;
-            let mut keys = FrameKeys::new(self, sections, frame, raw);
-            while let Some((at, shared, rest)) = keys.next() {
-                if at == slot {
-                    let base = keys.base;
-                    let same = shared <= base.len()
-                        && suffix.len() == shared + rest.len()
-                        && suffix.starts_with(&base[..shared])
-                        && suffix[shared..] == *rest;
-                    if same {
-                        return Ok(Some(Place { slot, frame }));
-                    }
-                    break;
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// The slot where `key` is (`Ok`) or would be inserted (`Err`) in a packed leaf, whose form `key` fits.
-    pub(crate) fn search_packed(&self, sections: &Sections, key: &[u8]) -> Result<usize, usize> {
-        self.keys(sections).search(key_number(key))
-    }
-
-    /// The frame whose range holds `key` in an ordered, non-empty leaf: the last whose first key is not above it, else the first.
-    pub(crate) fn frame_for(&self, sections: &Sections, key: &[u8]) -> usize {
-        if self.has(FINGERPRINTS) {
-            let prefix = self.prefix(sections);
-            let Some(suffix) = key.strip_prefix(prefix) else {
-                return if key < prefix { 0 } else { self.frames() - 1 };
-            };
-            let (mut low, mut high) = (0, self.frames());
-            while high - low > 1 {
-                let middle = low.midpoint(high);
-                if self.separator(sections, middle) <= suffix {
-                    low = middle;
-                } else {
-                    high = middle;
-                }
-            }
-            return low;
-        }
-        let slot = self.slot_for(sections, key);
-        self.frame_of(sections, slot)
-    }
-
-    /// The last slot of a packed, non-empty leaf whose key is not above `key`, else the first.
-    fn slot_for(&self, sections: &Sections, key: &[u8]) -> usize {
-        let header = self.header();
-        let prefix = self.prefix(sections);
-        let len = header.key_len as usize;
-        // Keys of another length compare by their bytes: find the number whose key is the greatest not above `key`.
-        let above_prefix = &key[..key.len().min(prefix.len())];
-        if above_prefix != prefix {
-            return if key < prefix { 0 } else { self.count() - 1 };
-        }
-        let number_len = len - prefix.len();
-        let rest = &key[prefix.len()..];
-        let number = if rest.len() >= number_len {
-            key_number(&rest[..number_len])
-        } else {
-            // A shorter key stands before every key that extends it.
-            let mut padded = [0u8; 8];
-            padded[..rest.len()].copy_from_slice(rest);
-            match key_number(&padded[..number_len]).checked_sub(1) {
-                Some(number) => number,
-                None => return 0,
-            }
-        };
-        match self.keys(sections).search(number) {
-            Ok(slot) => slot,
-            Err(slot) => slot.saturating_sub(1),
-        }
     }
 
     /// The large value in `slot`, if its value is one.
@@ -508,90 +298,12 @@ impl Leaf {
         }
     }
 
-    /// The value at `place`.
-    #[inline]
-    pub(crate) fn value<'s>(
-        &'s self,
-        sections: &Sections,
-        place: Place,
-        decoder: &'s mut Decoder<'_>,
-    ) -> Result<Value<'s>, Error> {
-        if self.header().shape.large > 0
-            && let Some(large) = self.large(sections, place.slot)
-        {
-            return Ok(Value::Large(large));
-        }
-        let lens = self.lens(sections);
-        let len = lens.get(place.slot) as usize;
-        let start = if self.has(SINGLE) {
-            0
-        } else {
-            let slots = self.slots(sections, place.frame);
-            if self.has(FINGERPRINTS) {
-                let behind = lens.sum(place.slot, slots.end) as usize;
-                self.raw_len(sections, place.frame)
-                    .checked_sub(behind)
-                    .ok_or_else(|| corrupt("a frame's lengths"))?
-            } else {
-                lens.sum(slots.start, place.slot) as usize
-            }
-        };
-        let raw = self.decode(sections, place.frame, start + len, decoder)?;
-        raw.get(start..start + len)
-            .map(Value::Inline)
-            .ok_or_else(|| corrupt("a frame's lengths"))
-    }
-
     /// Writes the key of `slot` in a packed leaf behind `out`.
     pub(crate) fn packed_key(&self, sections: &Sections, slot: usize, out: &mut Vec<u8>) {
         let header = self.header();
         out.extend_from_slice(self.prefix(sections));
         let number = self.key_number(sections, slot).to_be_bytes();
         out.extend_from_slice(&number[8 - (header.key_len - header.shape.prefix_len) as usize..]);
-    }
-
-    /// Decodes `frame` and gives `visit` each record's slot, key and value, in slot order.
-    pub(crate) fn visit_frame(
-        &self,
-        sections: &Sections,
-        frame: usize,
-        decoder: &mut Decoder<'_>,
-        key: &mut Vec<u8>,
-        mut visit: impl FnMut(usize, &[u8], Value<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let raw_len = self.raw_len(sections, frame);
-        let raw = self.decode(sections, frame, raw_len, decoder)?;
-        let slots = self.slots(sections, frame);
-        let lens = self.lens(sections);
-        let values = lens.sum(slots.start, slots.end) as usize;
-        let mut at = raw
-            .len()
-            .checked_sub(values)
-            .ok_or_else(|| corrupt("a frame's lengths"))?;
-        let prints = self.has(FINGERPRINTS);
-        let mut keys = FrameKeys::new(self, sections, frame, raw);
-        for slot in slots {
-            key.clear();
-            if prints {
-                let (_, shared, rest) = keys.next().ok_or_else(|| corrupt("a frame's keys"))?;
-                key.extend_from_slice(self.prefix(sections));
-                key.extend_from_slice(keys.base.get(..shared).ok_or_else(|| corrupt("a frame's keys"))?);
-                key.extend_from_slice(rest);
-            } else {
-                self.packed_key(sections, slot, key);
-            }
-            let len = lens.get(slot) as usize;
-            let value = match self.header().shape.large {
-                0 => None,
-                _ => self.large(sections, slot),
-            };
-            match value {
-                Some(large) => visit(slot, key, Value::Large(large))?,
-                None => visit(slot, key, Value::Inline(&raw[at..at + len]))?,
-            }
-            at += len;
-        }
-        Ok(())
     }
 
     /// First key of `frame` in an ordered leaf, whole.

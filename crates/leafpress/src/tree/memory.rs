@@ -10,6 +10,9 @@ use seize::{Collector, Guard, LocalGuard};
 use thread_local::ThreadLocal;
 
 use super::Error;
+#[cfg(all(feature = "node-heap", unix, not(miri)))]
+use super::heap;
+use heap::Heap;
 
 /// What a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +33,8 @@ pub(crate) struct NodeHeader {
     /// Bytes asked for.
     asked: u32,
     kind: Kind,
-    /// The heap that the node is from.
-    heap: u8,
+    /// The part of the heap that the node is from.
+    part: u8,
 }
 
 impl NodeHeader {
@@ -39,13 +42,14 @@ impl NodeHeader {
         self.kind as usize
     }
 
-    fn asked(&self) -> usize {
+    /// Bytes asked for, the header's included.
+    pub(super) fn asked(&self) -> usize {
         self.asked as usize
     }
 
     /// Bytes the node takes in its heap.
     fn held(&self) -> i64 {
-        backend::held_bytes(self.asked()) as i64
+        heap::held_bytes(self.asked()) as i64
     }
 }
 
@@ -55,8 +59,10 @@ const MAX_NODE_BYTES: usize = (64 << 20) + 4096;
 /// A retired node that holds this much does not wait for a batch to fill.
 const FLUSH_BYTES: i64 = 64 << 10;
 
-/// One thread's share of the sums; only that thread writes, so a load and a store are an addition.
+/// One thread's share of the sums, on cache lines of its own: threads' shares lie side by side, and fetching each other's lines would
+/// cost them more than all else they do. Only that thread writes, so a load and a store are an addition.
 #[derive(Default)]
+#[repr(align(128))]
 struct Cells {
     live: [AtomicI64; KINDS],
     nodes: [AtomicI64; KINDS],
@@ -70,6 +76,7 @@ fn add(cell: &AtomicI64, amount: i64) {
 /// What a tree's nodes hold, by kind, summed over threads.
 pub(crate) struct Memory {
     cells: ThreadLocal<Cells>,
+    heap: Heap,
 }
 
 /// Sums over all threads.
@@ -78,6 +85,8 @@ pub(crate) struct Held {
     pub live: [u64; KINDS],
     pub nodes: [u64; KINDS],
     pub retired: u64,
+    /// Room that the heap has and no node uses.
+    pub free: u64,
 }
 
 impl Held {
@@ -91,9 +100,13 @@ impl Held {
 }
 
 impl Memory {
+    /// Whether there are holes to be tidied away.
+    pub(crate) const CAN_BE_TIDIED: bool = cfg!(all(feature = "node-heap", unix, not(miri)));
+
     pub(crate) fn new() -> Self {
         Self {
             cells: ThreadLocal::new(),
+            heap: Heap::default(),
         }
     }
 
@@ -107,12 +120,12 @@ impl Memory {
     /// `self` outlives the node.
     pub(crate) unsafe fn allocate(&self, bytes: usize, kind: Kind) -> Result<NonNull<u8>, Error> {
         debug_assert!((size_of::<NodeHeader>()..=MAX_NODE_BYTES).contains(&bytes));
-        let (pointer, heap) = backend::allocate(bytes).ok_or(Error::OutOfMemory { bytes })?;
+        let (pointer, part) = self.heap.allocate(bytes).ok_or(Error::OutOfMemory { bytes })?;
         let header = NodeHeader {
             memory: self,
             asked: bytes as u32,
             kind,
-            heap,
+            part,
         };
         let held = header.held();
         // SAFETY: the allocation is at least a header long and aligned to 16.
@@ -134,7 +147,8 @@ impl Memory {
             let cells = (*header.memory).cells();
             add(&cells.live[header.kind()], -header.held());
             add(&cells.nodes[header.kind()], -1);
-            backend::free(node, header.asked(), header.heap);
+            let (memory, asked, part) = (&*header.memory, header.asked(), header.part);
+            memory.heap.free(node, asked, part);
         }
     }
 
@@ -158,14 +172,34 @@ impl Memory {
         }
     }
 
-    /// Until the result is dropped, the calling thread's nodes come from the heap of this one: for a thread that replaces nodes
-    /// of others by the thousand, whose room would else be left as holes.
-    ///
-    /// # Safety
-    /// `node` is live.
-    pub(crate) unsafe fn follow(node: NonNull<u8>) -> OwnHeap {
-        // SAFETY: a live node begins with its header.
-        OwnHeap(backend::follow(unsafe { node.cast::<NodeHeader>().as_ref() }.heap))
+    /// Until the result is dropped, the calling thread's nodes come from a part of the heap that leaves are moved to. For a thread
+    /// that replaces all leaves, from the first to the last: what is left of the old ones' room is then in one piece.
+    pub(crate) fn tidy_part(&self) -> OwnPart {
+        let used = self.heap.tidy_part();
+        OwnPart {
+            used,
+            own: heap::allocate_from(used),
+        }
+    }
+
+    /// Whether the holes between nodes have become worth the work of moving leaves together, by a quick estimate.
+    pub(crate) fn is_untidy(&self) -> bool {
+        self.heap.is_untidy()
+    }
+
+    /// The same, slow and exact.
+    pub(crate) fn can_be_tidied(&self) -> bool {
+        self.heap.can_be_tidied()
+    }
+
+    /// Gives pages that no node uses back to the system, those of `part` excepted, which is being filled.
+    pub(crate) fn return_free_but_of(&self, part: &OwnPart) {
+        self.heap.return_pages_but_of(part.used);
+    }
+
+    /// Gives pages that no node uses back to the system.
+    pub(crate) fn return_free(&self) {
+        self.heap.return_pages();
     }
 
     pub(crate) fn held(&self) -> Held {
@@ -184,16 +218,20 @@ impl Memory {
             live: live.map(sum),
             nodes: nodes.map(sum),
             retired: sum(retired),
+            free: self.heap.free_bytes(),
         }
     }
 }
 
-/// Gives the thread its own heap back when dropped.
-pub(crate) struct OwnHeap(u8);
+/// Gives the thread its own part back when dropped.
+pub(crate) struct OwnPart {
+    used: u8,
+    own: u8,
+}
 
-impl Drop for OwnHeap {
+impl Drop for OwnPart {
     fn drop(&mut self) {
-        backend::follow(self.0);
+        heap::allocate_from(self.own);
     }
 }
 
@@ -203,104 +241,26 @@ unsafe fn reclaim(node: *mut u8, _collector: &Collector) {
     // SAFETY: no thread can reach the node any more; its header is intact and its memory outlives the collector.
     unsafe {
         let header = &*node.cast::<NodeHeader>();
-        add(&(*header.memory).cells().retired, -header.held());
-        let (asked, heap) = (header.asked(), header.heap);
-        backend::free(NonNull::new_unchecked(node), asked, heap);
+        let (memory, asked, part) = (&*header.memory, header.asked(), header.part);
+        add(&memory.cells().retired, -header.held());
+        memory.heap.free(NonNull::new_unchecked(node), asked, part);
     }
 }
 
-/// A heap of the nodes' own (TLSF: Masmano, Ripoll, Crespo, Real, ECRTS 2004), shared by all trees of the process. Leaves have any
-/// size, and the usual allocators' size classes, 25% apart, would waste a ninth of them; here a block is rounded up to 32 bytes,
-/// and freed neighbours join.
-#[cfg(all(feature = "node-heap", unix, not(miri)))]
-mod backend {
-    use std::alloc::{GlobalAlloc, Layout, System};
-    use std::cell::Cell;
-    use std::ptr::NonNull;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    /// Heaps that threads share out among them, so that a heap's lists and the blocks at hand stay in one core's cache. (Their lock
-    /// is one, inside rlsf, and held for some tens of nanoseconds.)
-    static HEAPS: [rlsf::GlobalTlsf; 8] = [const { rlsf::GlobalTlsf::new() }; 8];
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-
-    thread_local! {
-        static HEAP: Cell<u8> = Cell::new((THREADS.fetch_add(1, Ordering::Relaxed) % HEAPS.len()) as u8);
-    }
-
-    /// Nodes from this size on, which only large values have, come from the system and go back to it.
-    const SYSTEM_BYTES: usize = 128 << 10;
-    /// Stands for the system among the heaps.
-    const SYSTEM: u8 = u8::MAX;
-    const PAGE_BYTES: usize = 4096;
-
-    /// Bytes in front of a block in use, and the step of block sizes, in rlsf.
-    const BLOCK_HEADER_BYTES: usize = 2 * size_of::<usize>();
-    const BLOCK_STEP_BYTES: usize = 4 * size_of::<usize>();
-
-    fn layout(bytes: usize) -> Option<Layout> {
-        Layout::from_size_align(bytes, 16).ok()
-    }
-
-    /// A block and the heap it is from.
-    pub(super) fn allocate(bytes: usize) -> Option<(NonNull<u8>, u8)> {
-        let layout = layout(bytes)?;
-        if bytes >= SYSTEM_BYTES {
-            // SAFETY: a node is never empty.
-            return NonNull::new(unsafe { System.alloc(layout) }).map(|block| (block, SYSTEM));
-        }
-        // A thread that is being torn down has lost its number.
-        let heap = HEAP.try_with(Cell::get).unwrap_or_default();
-        // SAFETY: a node is never empty.
-        let block = unsafe { HEAPS[usize::from(heap)].alloc(layout) };
-        NonNull::new(block).map(|block| (block, heap))
-    }
-
-    /// The calling thread allocates from this heap from now on. Returns the one it allocated from so far.
-    pub(super) fn follow(heap: u8) -> u8 {
-        HEAP.try_with(|own| own.replace(heap)).unwrap_or_default()
-    }
-
-    pub(super) fn held_bytes(asked: usize) -> usize {
-        let block = asked + BLOCK_HEADER_BYTES;
-        if asked >= SYSTEM_BYTES {
-            block.next_multiple_of(PAGE_BYTES)
-        } else {
-            block.next_multiple_of(BLOCK_STEP_BYTES)
-        }
-    }
-
-    /// # Safety
-    /// `pointer` came from `allocate(asked)` with this heap, and is not used again.
-    pub(super) unsafe fn free(pointer: NonNull<u8>, asked: usize, heap: u8) {
-        if let Some(layout) = layout(asked) {
-            // SAFETY: as the caller promises; the layout is the one it was allocated with.
-            unsafe {
-                match heap {
-                    SYSTEM => System.dealloc(pointer.as_ptr(), layout),
-                    heap => HEAPS[usize::from(heap)].dealloc(pointer.as_ptr(), layout),
-                }
-            }
-        }
-    }
-}
-
-/// The program's own allocator, for tools that follow every allocation.
+/// The program's own allocator in place of the heap, for tools that follow every allocation.
 #[cfg(not(all(feature = "node-heap", unix, not(miri))))]
-mod backend {
+mod heap {
     use std::alloc::Layout;
     use std::ptr::NonNull;
 
+    #[derive(Default)]
+    pub(super) struct Heap;
+
     fn layout(bytes: usize) -> Option<Layout> {
         Layout::from_size_align(bytes, 16).ok()
     }
 
-    pub(super) fn allocate(bytes: usize) -> Option<(NonNull<u8>, u8)> {
-        // SAFETY: a node is never empty.
-        NonNull::new(unsafe { std::alloc::alloc(layout(bytes)?) }).map(|block| (block, 0))
-    }
-
-    pub(super) fn follow(_heap: u8) -> u8 {
+    pub(super) fn allocate_from(_part: u8) -> u8 {
         0
     }
 
@@ -309,12 +269,40 @@ mod backend {
         (asked + 8).next_multiple_of(16)
     }
 
-    /// # Safety
-    /// `pointer` came from `allocate(asked)` and is not used again.
-    pub(super) unsafe fn free(pointer: NonNull<u8>, asked: usize, _heap: u8) {
-        if let Some(layout) = layout(asked) {
-            // SAFETY: as the caller promises; the layout is the one it was allocated with.
-            unsafe { std::alloc::dealloc(pointer.as_ptr(), layout) }
+    impl Heap {
+        pub(super) fn allocate(&self, bytes: usize) -> Option<(NonNull<u8>, u8)> {
+            // SAFETY: a node is never empty.
+            NonNull::new(unsafe { std::alloc::alloc(layout(bytes)?) }).map(|block| (block, 0))
+        }
+
+        /// # Safety
+        /// `block` came from `allocate(asked)` and is not used again.
+        pub(super) unsafe fn free(&self, block: NonNull<u8>, asked: usize, _part: u8) {
+            if let Some(layout) = layout(asked) {
+                // SAFETY: as the caller promises; the layout is the one it was allocated with.
+                unsafe { std::alloc::dealloc(block.as_ptr(), layout) }
+            }
+        }
+
+        pub(super) fn return_pages_but_of(&self, _part: u8) {}
+
+        pub(super) fn return_pages(&self) {}
+
+        pub(super) fn tidy_part(&self) -> u8 {
+            0
+        }
+
+        pub(super) fn is_untidy(&self) -> bool {
+            false
+        }
+
+        pub(super) fn can_be_tidied(&self) -> bool {
+            false
+        }
+
+        /// Unknown here.
+        pub(super) fn free_bytes(&self) -> u64 {
+            0
         }
     }
 }

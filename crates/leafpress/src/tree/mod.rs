@@ -12,6 +12,8 @@ mod core;
 mod dictionary;
 mod error;
 mod frame_keys;
+#[cfg(all(feature = "node-heap", unix, not(miri)))]
+mod heap;
 mod inner;
 mod landing;
 mod large;
@@ -23,9 +25,13 @@ mod packed;
 mod prefetch;
 mod press;
 mod range;
+#[cfg(all(feature = "node-heap", unix, not(miri)))]
+mod region;
 mod shard;
 mod stats;
 mod sync;
+mod tidy;
+mod trim;
 mod validate;
 mod whole;
 mod work;
@@ -39,8 +45,10 @@ pub use error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use options::{Builder, DictionaryChoice, Layout, ShardBy};
 pub use range::Range;
 pub use stats::Stats;
+use tidy::Sweep;
 
 use self::core::{Condition, Core, Read};
+use self::range::End;
 
 /// The hash that shards, landing buffers, fingerprints and sub-pages take their bits from.
 #[inline]
@@ -166,7 +174,27 @@ impl Tree {
     /// record is as some write left it.
     pub fn range<'k, R: RangeBounds<&'k [u8]>>(&self, range: R) -> Range<'_> {
         let own = |bound: Bound<&&[u8]>| bound.map(|key| key.to_vec());
-        Range::new(&self.core, own(range.start_bound()), own(range.end_bound()))
+        Range::new(&self.core, own(range.start_bound()), own(range.end_bound()), None)
+    }
+
+    /// Calls `visit` with up to `limit` records from `start` on, in key order; returns how many there were. What is said of
+    /// [`Tree::range`] holds, but nothing is allocated for a record, and no more is read than is asked for: the way to do a short scan.
+    ///
+    /// # Errors
+    /// [`Error::Codec`] when a frame cannot be decoded, [`Error::OutOfMemory`]; records before it have been visited.
+    pub fn scan(&self, start: &[u8], limit: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<usize, Error> {
+        let mut range = Range::new(
+            &self.core,
+            Bound::Included(start.to_vec()),
+            Bound::Unbounded,
+            Some(limit),
+        );
+        let mut visited = 0;
+        while let Some(step) = range.step(End::Front, &mut visit) {
+            step?;
+            visited += 1;
+        }
+        Ok(visited)
     }
 
     /// Number of records. Under concurrent writes, a number that was right a moment ago.
@@ -199,14 +227,23 @@ impl Tree {
     /// [`Error::OutOfMemory`] or [`Error::Codec`]; no record is lost, and leaves compacted so far stay so.
     pub fn compact(&self) -> Result<(), Error> {
         self.core.train_dictionary()?;
-        self.core.sweep(true)
+        self.core.sweep(Sweep::Landed)
     }
 
     /// Waits until background work that is due is done: dictionary training and pressing with it, and queued compactions. What
     /// the calling thread has retired is reclaimed, where no reader is in its way.
     pub fn settle(&self) {
-        self.core.background.settle();
+        self.core.background.settle(&self.core);
         self.core.flush_retired();
+    }
+
+    /// Moves every leaf and landing buffer, as the background thread does that tidies the heap: model checkers have neither.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; leaves moved so far stay so.
+    #[cfg(any(shuttle, miri))]
+    pub fn tidy(&self) -> Result<(), Error> {
+        self.core.sweep(Sweep::Tidy)
     }
 
     /// Checks every structural invariant. No other thread may be writing meanwhile.

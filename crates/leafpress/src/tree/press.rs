@@ -12,7 +12,7 @@ use super::frame_keys::write_length;
 use super::inner::{common_prefix, separator};
 use super::large::Large;
 use super::layout::{FINGERPRINTS, MAX_RECORDS, SINGLE};
-use super::leaf::{Decoder, Leaf, sub_page};
+use super::leaf::{Decoder, Leaf, corrupt, sub_page};
 use super::memory::Memory;
 use crate::codec::{Codec, Dictionary, Engine, Scratch};
 
@@ -359,6 +359,10 @@ impl<'b> Press<'_, 'b> {
         };
         let start = self.buffers.blocks.len();
         let raw_len = raw.len();
+        // As for the offsets in `write`.
+        if raw_len > usize::from(u16::MAX) {
+            return Err(corrupt("more bytes than a frame can hold"));
+        }
         let end = start + press_block(raw, self.engine, self.dictionary, &mut self.buffers.blocks)?;
         draft.parts.push(Part::Pressed {
             from,

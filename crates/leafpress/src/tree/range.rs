@@ -4,24 +4,27 @@
 //! at the key where the batch ended. Ranges of leaves partition the keys, so that a key that is there for the whole scan is seen
 //! exactly once, and records come in order.
 
+mod batch;
+
 use std::ops::Bound;
 
+use seize::LocalGuard;
+
+pub(super) use self::batch::End;
+use self::batch::{Batch, Gathered, Record};
 use super::Error;
 use super::core::Core;
 use super::landing::{Change, Entry, newest_by_key};
 use super::large::Large;
-use super::layout::{HASHED, Sections};
-use super::leaf::{Decoder, Leaf, Value};
+use super::layout::{FINGERPRINTS, HASHED, Sections};
+use super::leaf::{Decoder, Leaf, Value, corrupt};
 use super::shard::Shard;
 use crate::codec::Scratch;
 
 /// Records of the first batch; later ones double up to [`MAX_BATCH`].
 const FIRST_BATCH: usize = 16;
+const LEAST_BATCH: usize = 2;
 const MAX_BATCH: usize = 1024;
-/// A batch ends early when its large values reach this.
-const MAX_BATCH_LARGE_BYTES: usize = 4 << 20;
-
-type Record = (Vec<u8>, Vec<u8>);
 /// The keys of a range, both ends.
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -31,6 +34,8 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 pub struct Range<'t> {
     core: &'t Core,
     cursors: Vec<Cursor>,
+    /// Records that are still to be read at most, where that is known.
+    left: Option<usize>,
     failed: bool,
 }
 
@@ -39,49 +44,6 @@ impl std::fmt::Debug for Range<'_> {
         f.debug_struct("Range")
             .field("shards", &self.cursors.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// Records in key order, taken from both ends.
-#[derive(Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    /// Where each record starts, and where its value does.
-    at: Vec<(usize, usize)>,
-    head: usize,
-    tail: usize,
-}
-
-impl Batch {
-    fn push(&mut self, key: &[u8], value: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> Result<(), Error> {
-        let start = self.bytes.len();
-        self.bytes
-            .try_reserve(key.len())
-            .map_err(|_| Error::OutOfMemory { bytes: key.len() })?;
-        self.bytes.extend_from_slice(key);
-        let middle = self.bytes.len();
-        value(&mut self.bytes)?;
-        self.at.push((start, middle));
-        self.tail = self.at.len();
-        Ok(())
-    }
-
-    fn is_empty(&self) -> bool {
-        self.head == self.tail
-    }
-
-    fn key(&self, index: usize) -> &[u8] {
-        let (start, middle) = self.at[index];
-        &self.bytes[start..middle]
-    }
-
-    fn value(&self, index: usize) -> &[u8] {
-        let end = self.at.get(index + 1).map_or(self.bytes.len(), |(start, _)| *start);
-        &self.bytes[self.at[index].1..end]
-    }
-
-    fn record(&self, index: usize) -> Record {
-        (self.key(index).to_vec(), self.value(index).to_vec())
     }
 }
 
@@ -122,8 +84,9 @@ fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
 }
 
 impl<'t> Range<'t> {
-    pub(super) fn new(core: &'t Core, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Self {
-        let limit = (FIRST_BATCH / core.shards.len()).max(2);
+    /// A scan of at most `left` records, where that is known.
+    pub(super) fn new(core: &'t Core, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>, left: Option<usize>) -> Self {
+        let limit = FIRST_BATCH.div_ceil(core.shards.len()).max(LEAST_BATCH);
         let cursors = (0..core.shards.len())
             .map(|shard| Cursor {
                 shard,
@@ -136,13 +99,40 @@ impl<'t> Range<'t> {
         Self {
             core,
             cursors,
+            left,
             failed: false,
         }
     }
+}
 
-    fn fail(&mut self, error: Error) -> Option<Result<Record, Error>> {
-        self.failed = true;
-        Some(Err(error))
+impl Range<'_> {
+    /// Has the next record at `end` read: of all shards' the first or the last.
+    #[inline]
+    pub(super) fn step<R>(&mut self, end: End, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, Error>> {
+        if self.failed || self.left == Some(0) {
+            return None;
+        }
+        let share = self.left.map(|left| left.div_ceil(self.cursors.len()));
+        let mut chosen: Option<(usize, &[u8])> = None;
+        for (index, cursor) in self.cursors.iter_mut().enumerate() {
+            if let Err(error) = cursor.fill(end, self.core, share) {
+                self.failed = true;
+                return Some(Err(error));
+            }
+            let Some(key) = cursor.peek(end) else {
+                continue;
+            };
+            let sooner = chosen.is_none_or(|(_, other)| match end {
+                End::Front => key < other,
+                End::Back => key > other,
+            });
+            if sooner {
+                chosen = Some((index, key));
+            }
+        }
+        let (index, _) = chosen?;
+        self.left = self.left.map(|left| left - 1);
+        Some(Ok(self.cursors[index].pop(end, read)))
     }
 }
 
@@ -150,118 +140,74 @@ impl Iterator for Range<'_> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let mut least: Option<usize> = None;
-        for index in 0..self.cursors.len() {
-            if let Err(error) = self.cursors[index].fill_front(self.core) {
-                return self.fail(error);
-            }
-            if let Some(key) = self.cursors[index].first()
-                && least.is_none_or(|least| self.cursors[least].first().is_none_or(|other| key < other))
-            {
-                least = Some(index);
-            }
-        }
-        least.map(|index| Ok(self.cursors[index].pop_first()))
+        self.step(End::Front, owned)
     }
 }
 
 impl DoubleEndedIterator for Range<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let mut greatest: Option<usize> = None;
-        for index in 0..self.cursors.len() {
-            if let Err(error) = self.cursors[index].fill_back(self.core) {
-                return self.fail(error);
-            }
-            if let Some(key) = self.cursors[index].last()
-                && greatest.is_none_or(|greatest| self.cursors[greatest].last().is_none_or(|other| key > other))
-            {
-                greatest = Some(index);
-            }
-        }
-        greatest.map(|index| Ok(self.cursors[index].pop_last()))
+        self.step(End::Back, owned)
     }
 }
 
 impl std::iter::FusedIterator for Range<'_> {}
 
+fn owned(key: &[u8], value: &[u8]) -> Record {
+    (key.to_vec(), value.to_vec())
+}
+
 impl Cursor {
-    /// The batch the next record comes from: when nothing lies between, the back batch's start.
-    fn first_batch(&self) -> &Batch {
-        if self.front.is_empty() { &self.back } else { &self.front }
-    }
-
-    fn last_batch(&self) -> &Batch {
-        if self.back.is_empty() { &self.front } else { &self.back }
-    }
-
-    fn first(&self) -> Option<&[u8]> {
-        let batch = self.first_batch();
-        (!batch.is_empty()).then(|| batch.key(batch.head))
-    }
-
-    fn last(&self) -> Option<&[u8]> {
-        let batch = self.last_batch();
-        (!batch.is_empty()).then(|| batch.key(batch.tail - 1))
-    }
-
-    fn pop_first(&mut self) -> Record {
-        let batch = if self.front.is_empty() {
-            &mut self.back
-        } else {
-            &mut self.front
-        };
-        batch.head += 1;
-        batch.record(batch.head - 1)
-    }
-
-    fn pop_last(&mut self) -> Record {
-        let batch = if self.back.is_empty() {
-            &mut self.front
-        } else {
-            &mut self.back
-        };
-        batch.tail -= 1;
-        batch.record(batch.tail)
-    }
-
-    fn next_limit(&mut self) -> usize {
-        let limit = self.limit;
-        self.limit = (limit * 2).min(MAX_BATCH);
-        limit
-    }
-
-    fn fill_front(&mut self, core: &Core) -> Result<(), Error> {
-        while self.front.is_empty() {
-            let Some((start, end)) = self.rest.take() else {
-                return Ok(());
-            };
-            let limit = self.next_limit();
-            let (batch, covered) = Reader::new(core, self.shard).read_up(&start, &end, limit)?;
-            self.front = batch;
-            self.rest = covered
-                .map(|covered| (Bound::Included(covered), end))
-                .filter(|(start, end)| !is_empty(start, end));
+    fn batches(&mut self, end: End) -> (&mut Batch, &mut Batch) {
+        match end {
+            End::Front => (&mut self.front, &mut self.back),
+            End::Back => (&mut self.back, &mut self.front),
         }
-        Ok(())
     }
 
-    fn fill_back(&mut self, core: &Core) -> Result<(), Error> {
-        while self.back.is_empty() {
-            let Some((start, end)) = self.rest.take() else {
+    /// The key of the next record. When this end's batch is empty and nothing lies between, it is in the other end's.
+    fn peek(&mut self, end: End) -> Option<&[u8]> {
+        let (own, other) = self.batches(end);
+        if own.is_empty() { other.peek(end) } else { own.peek(end) }
+    }
+
+    fn pop<R>(&mut self, end: End, read: impl FnOnce(&[u8], &[u8]) -> R) -> R {
+        let (own, other) = self.batches(end);
+        if own.is_empty() {
+            other.pop(end, read)
+        } else {
+            own.pop(end, read)
+        }
+    }
+
+    /// Sees to it that this end's batch has a record, if any is left for it.
+    #[inline]
+    fn fill(&mut self, end: End, core: &Core, share: Option<usize>) -> Result<(), Error> {
+        if self.batches(end).0.is_empty() && self.rest.is_some() {
+            self.refill(end, core, share)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads batches until this end's has a record or nothing is left. `share` is this shard's of the records that are wanted, where
+    /// that is known.
+    #[inline(never)]
+    fn refill(&mut self, end: End, core: &Core, share: Option<usize>) -> Result<(), Error> {
+        while self.batches(end).0.is_empty() {
+            let Some(bounds) = self.rest.take() else {
                 return Ok(());
             };
-            let limit = self.next_limit();
-            let (batch, covered) = Reader::new(core, self.shard).read_down(&start, &end, limit)?;
-            self.back = batch;
+            let limit = share.map_or(self.limit, |share| share.clamp(LEAST_BATCH, MAX_BATCH));
+            self.limit = (self.limit * 2).min(MAX_BATCH);
+            let (batch, covered) = Reader::new(core, self.shard).read(end, &bounds, limit)?;
+            *self.batches(end).0 = batch;
+            let (low, high) = bounds;
             self.rest = covered
-                .map(|covered| (start, Bound::Excluded(covered)))
-                .filter(|(start, end)| !is_empty(start, end));
+                .map(|covered| match end {
+                    End::Front => (Bound::Included(covered), high),
+                    End::Back => (low, Bound::Excluded(covered)),
+                })
+                .filter(|(low, high)| !is_empty(low, high));
         }
         Ok(())
     }
@@ -276,33 +222,33 @@ struct Reader<'c> {
 /// The part of a leaf that a batch is read from, and the keys it may hold.
 struct Span<'s> {
     frames: std::ops::Range<usize>,
-    /// Landed entries are taken from here (inclusive) ...
+    /// Records are taken from here (inclusive) ...
     low: Option<&'s [u8]>,
     /// ... to here (exclusive).
     high: Option<&'s [u8]>,
-    start: &'s Bound<Vec<u8>>,
-    end: &'s Bound<Vec<u8>>,
+    bounds: &'s Bounds,
 }
 
-/// Records and bytes of large values that a batch will hold.
-#[derive(Default)]
-struct Taken {
-    records: usize,
-    large_bytes: usize,
+impl Span<'_> {
+    fn holds(&self, key: &[u8]) -> bool {
+        self.low.is_none_or(|low| low <= key) && self.high.is_none_or(|high| key < high)
+    }
+
+    fn wants(&self, key: &[u8]) -> bool {
+        not_below(&self.bounds.0, key) && not_above(&self.bounds.1, key)
+    }
 }
 
-impl Taken {
-    fn add(&mut self, leaf: &Leaf, sections: &Sections, frame: usize) {
-        let slots = leaf.slots(sections, frame);
-        self.records += slots.len();
-        if leaf.header().shape.large > 0 {
-            self.large_bytes += slots.map(|slot| leaf.value_len(sections, slot)).sum::<usize>();
-        }
-    }
-
-    fn enough(&self, limit: usize) -> bool {
-        self.records >= limit || self.large_bytes >= MAX_BATCH_LARGE_BYTES
-    }
+/// How many of `frames`, in this order, hold `limit` records, the last perhaps more.
+fn frames_for(leaf: &Leaf, sections: &Sections, frames: impl Iterator<Item = usize>, limit: usize) -> usize {
+    let mut records = 0;
+    frames
+        .take_while(|frame| {
+            let more = records < limit;
+            records += leaf.slots(sections, *frame).len();
+            more
+        })
+        .count()
 }
 
 impl<'c> Reader<'c> {
@@ -313,89 +259,95 @@ impl<'c> Reader<'c> {
         }
     }
 
-    /// A batch from the first leaf of the range, and the key up to which (exclusive) it covers the range; `None` for all of it.
-    fn read_up(
+    /// A batch from the first or the last leaf of the range, and the key up to which it covers the range: exclusive from the front,
+    /// inclusive from the back; `None` for all of it.
+    fn read(&self, end: End, bounds: &Bounds, limit: usize) -> Result<(Batch, Option<Vec<u8>>), Error> {
+        let guard = self.core.collector.enter();
+        let (leaf, span_frames, covered) = match end {
+            End::Front => self.first_leaf(&bounds.0, limit, &guard),
+            End::Back => self.last_leaf(&bounds.1, limit, &guard),
+        };
+        let (low, high) = match end {
+            End::Front => (None, covered.as_deref()),
+            End::Back => (covered.as_deref(), None),
+        };
+        let span = Span {
+            frames: span_frames,
+            low,
+            high,
+            bounds,
+        };
+        let context = self.core.contexts.get();
+        let mut tools = context.take_tools();
+        let gathered = self.gather(leaf, &self.landed(leaf, &guard), &span, &mut tools.scratch);
+        context.return_tools(tools);
+        let mut gathered = gathered?;
+        // SAFETY: the guard protects large values.
+        let (batch, trimmed) = unsafe {
+            let trimmed = gathered.trim(end);
+            (gathered.read_large(&*self.core.engine)?, trimmed)
+        };
+        Ok((batch, trimmed.or(covered)))
+    }
+
+    /// The first leaf of a range that starts so, its frames that make a batch, and where these or the leaf's range end.
+    fn first_leaf(
         &self,
         start: &Bound<Vec<u8>>,
-        end: &Bound<Vec<u8>>,
         limit: usize,
-    ) -> Result<(Batch, Option<Vec<u8>>), Error> {
-        let guard = self.core.collector.enter();
+        guard: &LocalGuard<'_>,
+    ) -> (Leaf, std::ops::Range<usize>, Option<Vec<u8>>) {
         let from: &[u8] = match start {
             Bound::Included(key) | Bound::Excluded(key) => key,
             Bound::Unbounded => &[],
         };
-        let (leaf, leaf_end) = self.shard.descend_up(from, &guard);
-        let landed = self.landed(leaf, &guard);
-        let sections = leaf.sections();
-        let ordered = !leaf.has(HASHED) && leaf.count() > 0;
-        let first = if ordered { leaf.frame_for(&sections, from) } else { 0 };
-        let mut last = first;
-        let mut taken = Taken::default();
-        while last < leaf.frames() && (!taken.enough(limit) || !ordered) {
-            taken.add(&leaf, &sections, last);
-            last += 1;
+        let (leaf, leaf_end) = self.shard.descend_up(from, guard);
+        let frames = leaf.frames();
+        if leaf.has(HASHED) || leaf.count() == 0 {
+            return (leaf, 0..frames, leaf_end);
         }
-        let covered = if last < leaf.frames() {
+        let sections = leaf.sections();
+        let first = leaf.frame_for(&sections, from);
+        let last = first + frames_for(&leaf, &sections, first..frames, limit);
+        let covered = if last < frames {
             Some(leaf.first_key(&sections, last))
         } else {
             leaf_end
         };
-        let span = Span {
-            frames: first..last,
-            low: None,
-            high: covered.as_deref(),
-            start,
-            end,
-        };
-        Ok((self.read(leaf, &landed, &span)?, covered))
+        (leaf, first..last, covered)
     }
 
-    /// A batch from the last leaf of the range, and the key from which (inclusive) it covers the range; `None` for all of it.
-    fn read_down(
+    /// The last leaf of a range that ends so, its frames that make a batch, and where these or the leaf's range start.
+    fn last_leaf(
         &self,
-        start: &Bound<Vec<u8>>,
         end: &Bound<Vec<u8>>,
         limit: usize,
-    ) -> Result<(Batch, Option<Vec<u8>>), Error> {
-        let guard = self.core.collector.enter();
+        guard: &LocalGuard<'_>,
+    ) -> (Leaf, std::ops::Range<usize>, Option<Vec<u8>>) {
         // The least key above an inclusive end is the end and a zero byte.
         let below = match end {
             Bound::Included(key) => Some([key.as_slice(), &[0]].concat()),
             Bound::Excluded(key) => Some(key.clone()),
             Bound::Unbounded => None,
         };
-        let (leaf, leaf_start) = self.shard.descend_down(below.as_deref(), &guard);
-        let landed = self.landed(leaf, &guard);
-        let sections = leaf.sections();
-        let ordered = !leaf.has(HASHED) && leaf.count() > 0;
-        let last = match &below {
-            Some(key) if ordered => {
-                let frame = leaf.frame_for(&sections, key);
-                // A frame that starts at the end holds nothing of the range: taken, it could fill the batch by itself, for ever.
-                frame + usize::from(leaf.first_key(&sections, frame) < *key)
-            }
-            _ => leaf.frames(),
-        };
-        let mut first = last;
-        let mut taken = Taken::default();
-        while first > 0 && (!taken.enough(limit) || !ordered) {
-            first -= 1;
-            taken.add(&leaf, &sections, first);
+        let (leaf, leaf_start) = self.shard.descend_down(below.as_deref(), guard);
+        let frames = leaf.frames();
+        if leaf.has(HASHED) || leaf.count() == 0 {
+            return (leaf, 0..frames, leaf_start);
         }
+        let sections = leaf.sections();
+        let last = below.map_or(frames, |key| {
+            let frame = leaf.frame_for(&sections, &key);
+            // A frame that starts at the end holds nothing of the range: taken, it could fill the batch by itself, for ever.
+            frame + usize::from(leaf.first_key(&sections, frame) < key)
+        });
+        let first = last - frames_for(&leaf, &sections, (0..last).rev(), limit);
         let covered = if first > 0 {
             Some(leaf.first_key(&sections, first))
         } else {
             leaf_start
         };
-        let span = Span {
-            frames: first..last,
-            low: covered.as_deref(),
-            high: None,
-            start,
-            end,
-        };
-        Ok((self.read(leaf, &landed, &span)?, covered))
+        (leaf, first..last, covered)
     }
 
     /// The leaf's landed changes, newest of each key, in key order.
@@ -409,27 +361,32 @@ impl<'c> Reader<'c> {
         entries
     }
 
-    fn read(&self, leaf: Leaf, landed: &[Entry<'_>], span: &Span<'_>) -> Result<Batch, Error> {
-        let mut scratch = Scratch::default();
-        let mut decoder = Decoder::new(&*self.core.engine, &mut scratch);
+    /// The records of a part of a leaf, with the changes that landed on it.
+    fn gather(
+        &self,
+        leaf: Leaf,
+        landed: &[Entry<'_>],
+        span: &Span<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Gathered, Error> {
+        let mut decoder = Decoder::new(&*self.core.engine, scratch);
         let landed = self.unpress(leaf, landed, &mut decoder)?;
-        let mut batch = Batch::default();
-        let wanted = |key: &[u8]| not_below(span.start, key) && not_above(span.end, key);
+        let mut gathered = Gathered::default();
         let mut landed = landed
             .iter()
-            .filter(|(entry, _)| {
-                span.low.is_none_or(|low| low <= entry.key)
-                    && span.high.is_none_or(|high| entry.key < high)
-                    && wanted(entry.key)
-            })
+            .filter(|(entry, _)| span.holds(entry.key) && span.wants(entry.key))
             .peekable();
-        let mut emit = |batch: &mut Batch, key: &[u8], value: Value<'_>| -> Result<(), Error> {
+        let decoded_keys = leaf.has(FINGERPRINTS);
+        let mut emit = |gathered: &mut Gathered, key: &[u8], value: Value<'_>| -> Result<(), Error> {
+            if decoded_keys && !span.holds(key) {
+                return Err(corrupt("a key outside its leaf's range"));
+            }
             while let Some(entry) = landed.next_if(|(entry, _)| entry.key < key) {
-                self.push_entry(batch, entry)?;
+                gathered.push_entry(entry)?;
             }
             match landed.next_if(|(entry, _)| entry.key == key) {
-                Some(entry) => self.push_entry(batch, entry),
-                None if wanted(key) => self.push(batch, key, value),
+                Some(entry) => gathered.push_entry(entry),
+                None if span.wants(key) => gathered.push(key, value),
                 None => Ok(()),
             }
         };
@@ -448,19 +405,19 @@ impl<'c> Reader<'c> {
             }
             records.sort_unstable_by(|a, b| a.0.cmp(&b.0));
             for (key, value, large) in &records {
-                emit(&mut batch, key, large.map_or(Value::Inline(value), Value::Large))?;
+                emit(&mut gathered, key, large.map_or(Value::Inline(value), Value::Large))?;
             }
         } else {
             for frame in span.frames.clone() {
                 leaf.visit_frame(&sections, frame, &mut decoder, &mut buffer, |_, key, value| {
-                    emit(&mut batch, key, value)
+                    emit(&mut gathered, key, value)
                 })?;
             }
         }
         for entry in landed {
-            self.push_entry(&mut batch, entry)?;
+            gathered.push_entry(entry)?;
         }
-        Ok(batch)
+        Ok(gathered)
     }
 
     /// `landed` with pressed values decoded.
@@ -480,28 +437,5 @@ impl<'c> Reader<'c> {
                 Ok((*entry, value))
             })
             .collect()
-    }
-
-    fn push_entry(&self, batch: &mut Batch, (entry, value): &(Entry<'_>, Vec<u8>)) -> Result<(), Error> {
-        match entry.change {
-            Change::Put(value) => self.push(batch, entry.key, Value::Inline(value)),
-            Change::PutLarge(large) => self.push(batch, entry.key, Value::Large(large)),
-            Change::Pressed { .. } => self.push(batch, entry.key, Value::Inline(value)),
-            Change::Remove => Ok(()),
-        }
-    }
-
-    fn push(&self, batch: &mut Batch, key: &[u8], value: Value<'_>) -> Result<(), Error> {
-        batch.push(key, |bytes| match value {
-            Value::Inline(value) => {
-                bytes
-                    .try_reserve(value.len())
-                    .map_err(|_| Error::OutOfMemory { bytes: value.len() })?;
-                bytes.extend_from_slice(value);
-                Ok(())
-            }
-            // SAFETY: the guard of `read_up` or `read_down` protects the value.
-            Value::Large(large) => unsafe { large.read_into(&*self.core.engine, bytes) },
-        })
     }
 }

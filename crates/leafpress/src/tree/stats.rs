@@ -4,7 +4,7 @@ use crate::codec::EngineCounters;
 
 /// A snapshot of a tree's memory and counters, from [`Tree::stats`](super::Tree::stats).
 ///
-/// `bytes_held` is the sum of the seven `*_bytes` fields below it, each with its allocator slack. The contexts that codecs
+/// `bytes_held` is the sum of the eight `*_bytes` fields below it, each with its allocator slack. The contexts that codecs
 /// keep per thread belong to the process, not to the tree, and are not in it.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -27,6 +27,8 @@ pub struct Stats {
     pub dictionary_bytes: u64,
     /// Memory unlinked from the tree and not yet reclaimed.
     pub retired_bytes: u64,
+    /// Resident memory of the tree's heap that nothing uses now: holes between nodes, and the heap's own tables.
+    pub free_bytes: u64,
     /// The tree's own fixed parts.
     pub fixed_bytes: u64,
     /// Number of leaves.

@@ -1,81 +1,8 @@
-//! The synchronisation primitives of the tree, swapped for a model checker's under `--cfg shuttle`.
-//!
-//! Only what orders the tree's own steps is swapped: node pointers, node locks, landing counts. Statistics stay on `std`.
+//! The lock of a node, and the way to a node.
 
 use std::sync::atomic::Ordering;
 
-#[cfg(not(shuttle))]
-mod imp {
-    pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
-
-    /// Spins for some nanoseconds, then gives the processor up.
-    #[derive(Default)]
-    pub(super) struct Patience(u32);
-
-    impl Patience {
-        pub(super) fn wait(&mut self) {
-            if self.0 < 7 {
-                for _ in 0..1 << self.0 {
-                    std::hint::spin_loop();
-                }
-                self.0 += 1;
-            } else {
-                std::thread::yield_now();
-            }
-        }
-    }
-}
-
-#[cfg(shuttle)]
-mod imp {
-    pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
-
-    /// `parking_lot`'s interface over shuttle's mutex.
-    #[derive(Debug, Default)]
-    pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
-
-    pub(crate) type MutexGuard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
-
-    impl<T> Mutex<T> {
-        pub(crate) fn new(value: T) -> Self {
-            Self(shuttle::sync::Mutex::new(value))
-        }
-
-        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-            self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-        }
-
-        pub(crate) fn get_mut(&mut self) -> &mut T {
-            self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
-        }
-    }
-
-    /// `parking_lot`'s interface over shuttle's condition variable.
-    #[derive(Debug, Default)]
-    pub(crate) struct Condvar;
-
-    impl Condvar {
-        pub(crate) fn notify_one(&self) {}
-        pub(crate) fn notify_all(&self) {}
-        /// Gives the lock up for a turn: callers wait in a loop.
-        pub(crate) fn wait<T>(&self, _guard: &mut MutexGuard<'_, T>) {
-            shuttle::thread::yield_now();
-        }
-    }
-
-    /// Waiting that the scheduler sees.
-    #[derive(Default)]
-    pub(super) struct Patience;
-
-    impl Patience {
-        pub(super) fn wait(&mut self) {
-            shuttle::thread::yield_now();
-        }
-    }
-}
-
-pub(crate) use imp::*;
+pub(crate) use crate::sync::*;
 
 /// A one-byte lock that lives in a node. It is held for microseconds and rarely waited for, and released by a plain store: a
 /// read-modify-write, which a lock that can wake sleepers needs, would wait for every store made under the lock to leave the core.
@@ -88,7 +15,7 @@ impl NodeLock {
 
     #[inline]
     pub(crate) fn lock(&self) {
-        let mut patience = imp::Patience::default();
+        let mut patience = Patience::default();
         while !self.try_lock() {
             patience.wait();
         }

@@ -186,12 +186,32 @@ impl Core {
         }
     }
 
+    /// Visits the leaves with a guard for each: a long visit holds up no reclamation. Leaves that are split or merged meanwhile are
+    /// visited as they are then.
+    pub(crate) fn for_each_leaf_in_turn(&self, mut visit: impl FnMut(Leaf) -> Result<(), Error>) -> Result<(), Error> {
+        for shard in &self.shards {
+            let mut key = Vec::new();
+            loop {
+                let guard = self.collector.enter();
+                let (leaf, end) = shard.descend_up(&key, &guard);
+                visit(leaf)?;
+                match end {
+                    Some(end) => key = end,
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn clear(&self) -> Result<(), Error> {
         let context = self.contexts.get();
         for shard in &self.shards {
             let guard = self.collector.enter();
             let empty = self.empty_leaf()?;
-            for leaf in shard.reset(empty, &guard) {
+            let leaves = shard.reset(empty, &guard);
+            self.background.leaves_cleared(leaves.len() - 1);
+            for leaf in leaves {
                 leaf.header().lock.lock();
                 let locked = Locked(leaf);
                 // A writer may have got this leaf as it stood and replaced it before the tree was reset; then it is retired already.
@@ -213,6 +233,7 @@ impl Core {
             }
         }
         self.flush_retired();
+        self.background.tidy_if_due(self);
         Ok(())
     }
 
@@ -236,6 +257,7 @@ impl Core {
         stats.landing_bytes = held.bytes(Kind::Landing);
         stats.large_value_bytes = held.bytes(Kind::Large);
         stats.retired_bytes = held.retired;
+        stats.free_bytes = held.free;
         stats.inner_nodes = held.nodes(Kind::Inner);
         stats.landing_buffers = held.nodes(Kind::Landing);
         stats.dictionary_bytes = self.dictionaries.held_bytes();
@@ -246,6 +268,7 @@ impl Core {
             + stats.large_value_bytes
             + stats.dictionary_bytes
             + stats.retired_bytes
+            + stats.free_bytes
             + stats.fixed_bytes;
         let sum = |count| self.contexts.sum(count);
         stats.gets = sum(Count::Gets);

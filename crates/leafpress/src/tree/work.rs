@@ -61,7 +61,9 @@ impl Work<'_> {
         if let Some(landing) = landing {
             prefetch_for_write(landing.end());
         }
-        let old_len = self.core.live_value_len(leaf, landing, key, hash, tools)?;
+        let old_len = self
+            .core
+            .live_value_len(leaf, leaf.landing_for(hash, self.guard), key, hash, tools)?;
         let present = old_len.is_some();
         let skip = match condition {
             Condition::Always => matches!(change, Change::Remove) && !present,
@@ -84,8 +86,6 @@ impl Work<'_> {
                 // Removals give memory back without waiting for the buffer to fill. Should that fail, the removal stands all the
                 // same.
                 let _ = self.compact_locked(locked, parent, key, None, tools);
-            } else {
-                self.core.background.offer(self, leaf, key);
             }
         } else {
             if !frees_large {
@@ -123,6 +123,7 @@ impl Work<'_> {
         change: Change<'_>,
     ) -> Result<bool, Error> {
         if let Some(landing) = landing {
+            leaf.will_land(hash);
             // SAFETY: the caller holds the leaf's lock.
             return Ok(unsafe { landing.append(key, hash, change) });
         }
@@ -137,6 +138,7 @@ impl Work<'_> {
                 Memory::free(landing.node());
                 return Ok(false);
             }
+            leaf.will_land(hash);
             leaf.header().landing.store(landing.as_ptr(), Ordering::Release);
         }
         Ok(true)
@@ -172,6 +174,7 @@ impl Work<'_> {
                 Memory::free(new.node());
                 return Ok(false);
             }
+            leaf.will_land(super::hash(key));
             leaf.header().landing.store(new.as_ptr(), Ordering::Release);
             Memory::retire(old.node(), self.guard);
             for entry in dead {
@@ -183,7 +186,8 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Brings the leaf's live counts up to date with a change that landed.
+    /// Brings the leaf's live counts up to date with a change that landed. Frames that were decoded wrong may make more records go
+    /// than there are.
     fn account(&self, leaf: Leaf, key: &[u8], change: Change<'_>, old_len: Option<usize>) {
         let header = leaf.header();
         let (mut live, mut bytes) = (
@@ -191,8 +195,8 @@ impl Work<'_> {
             header.live_user_bytes.load(Ordering::Relaxed),
         );
         if let Some(old_len) = old_len {
-            live -= 1;
-            bytes -= (key.len() + old_len) as u64;
+            live = live.saturating_sub(1);
+            bytes = bytes.saturating_sub((key.len() + old_len) as u64);
         }
         // SAFETY: a large value that has just landed is live.
         if let Some(len) = unsafe { change.value_len() } {
@@ -217,7 +221,7 @@ impl Work<'_> {
         let mut dead = Vec::new();
         let changes = landed_changes(leaf, more, &mut dead);
         let removes = changes.iter().any(|entry| matches!(entry.change, Change::Remove));
-        let result = self.press_leaf(leaf, &changes, &mut dead, tools);
+        let result = self.press_leaf(leaf, key, &changes, &mut dead, tools);
         tools.reset_arena();
         let mut pressed = result?;
         if let [new] = *pressed.leaves.as_slice() {
@@ -230,6 +234,7 @@ impl Work<'_> {
             }
             self.retire_leaf(leaf);
             self.retire_large(&dead);
+            self.tidy_now_and_then();
             if removes && self.is_small(new) {
                 self.merge(key, tools);
             }
@@ -265,9 +270,18 @@ impl Work<'_> {
         Ok(true)
     }
 
+    /// Looks at every 64th leaf replaced whether the holes that leaves have left are to be tidied away.
+    fn tidy_now_and_then(&self) {
+        self.context.count(Count::Replaced);
+        if self.context.so_far(Count::Replaced).is_multiple_of(64) {
+            self.core.background.tidy_if_due(self.core);
+        }
+    }
+
     fn press_leaf(
         &self,
         leaf: Leaf,
+        key: &[u8],
         changes: &[Entry<'_>],
         dead: &mut Vec<Large>,
         tools: &mut Tools,
@@ -283,6 +297,10 @@ impl Work<'_> {
             press,
             scratch,
             dead: Vec::new(),
+            // Where no key leads to the leaf the tree was cleared, which the caller will see.
+            leads_to: &|other, leaf| {
+                self.shard.descend(other, self.guard).0 == *leaf || self.shard.descend(key, self.guard).0 != *leaf
+            },
         };
         let pressed = compaction.run(&leaf, changes, false)?;
         dead.append(&mut compaction.dead);
@@ -290,7 +308,7 @@ impl Work<'_> {
     }
 
     /// The leaf and its landing buffer are no longer in the tree.
-    fn retire_leaf(&self, leaf: Leaf) {
+    pub(crate) fn retire_leaf(&self, leaf: Leaf) {
         leaf.header().obsolete.store(true, Ordering::Relaxed);
         // SAFETY: the tree no longer leads to the leaf; the lock's holder is the only one to get here.
         unsafe {
@@ -337,6 +355,7 @@ impl Work<'_> {
             if self.shard.splice(&path, splice, memory, self.guard, &structure).is_ok() {
                 self.retire_leaf(leaf);
                 self.context.count(Count::Merges);
+                self.core.background.leaves_shrank(1);
             }
             return;
         }
@@ -368,6 +387,7 @@ impl Work<'_> {
             return;
         };
         let children: Vec<_> = joined.leaves.iter().map(|leaf| leaf.as_ptr()).collect();
+        let gone = 2usize.saturating_sub(children.len());
         let splice = Splice {
             from: left,
             to: left + 2,
@@ -386,6 +406,7 @@ impl Work<'_> {
         self.retire_leaf(sibling);
         self.retire_large(&dead);
         self.context.count(Count::Merges);
+        self.core.background.leaves_shrank(gone);
         drop((locked, sibling_locked));
     }
 
@@ -407,6 +428,7 @@ impl Work<'_> {
             press: self.core.press(buffers, arena),
             scratch,
             dead: Vec::new(),
+            leads_to: &|key, leaf| self.shard.descend(key, self.guard).0 == *leaf,
         };
         compaction.press.begin();
         let mut records = compaction.merge_all(&first, &first.sections(), &changes[0])?;

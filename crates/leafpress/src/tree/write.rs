@@ -2,11 +2,11 @@
 
 use super::Error;
 use super::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, SINGLE, Sections, Shape};
-use super::leaf::{Leaf, fingerprint, key_number};
+use super::leaf::{Leaf, corrupt, fingerprint, key_number};
 use super::memory::Kind;
 use super::packed::{self, SLOP_BYTES};
 use super::press::{Buffers, Draft, Form, Part, Press, RecordValue};
-use super::sync::{AtomicBool, AtomicPtr, NodeLock};
+use super::sync::{AtomicBool, AtomicPtr, AtomicU64, NodeLock};
 
 /// The least and the greatest of some numbers.
 #[derive(Clone, Copy)]
@@ -63,6 +63,10 @@ impl<'b> Press<'_, 'b> {
         if totals.single && flags & HASHED == 0 {
             flags |= SINGLE;
         }
+        // Offsets have 16 bits. Leaves are cut by their count of user bytes, which frames that were decoded wrong may have falsified.
+        if totals.data_bytes.max(totals.separator_bytes) > usize::from(u16::MAX) {
+            return Err(corrupt("more bytes than a leaf can hold"));
+        }
         let Buffers {
             numbers, lens, larges, ..
         } = &*self.buffers;
@@ -105,6 +109,7 @@ impl<'b> Press<'_, 'b> {
                 .write([0; SLOP_BYTES]);
             let header = node.cast::<Header>().as_ptr();
             (&raw mut (*header).landing).write(AtomicPtr::new(std::ptr::null_mut()));
+            (&raw mut (*header).landed).write(AtomicU64::new(0));
             (&raw mut (*header).dictionary).write(self.dictionary.map_or(std::ptr::null(), std::ptr::from_ref));
             (&raw mut (*header).key_base).write(key_base);
             (&raw mut (*header).live_user_bytes).write((inline_bytes as u64 + large_bytes).into());

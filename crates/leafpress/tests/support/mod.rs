@@ -5,6 +5,7 @@
 pub mod config;
 pub mod engine;
 pub mod history;
+pub mod hostile;
 pub mod keys;
 pub mod model;
 pub mod strategies;

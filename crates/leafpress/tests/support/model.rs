@@ -163,6 +163,9 @@ fn same_range(tree: &Tree, map: &Map, low: Bound<Vec<u8>>, high: Bound<Vec<u8>>,
         return;
     }
     // `low` and `high` are equal and both excluded only if `empty`: `BTreeMap::range` accepts the rest.
+    if let Bound::Included(start) = &low {
+        same_scan(tree, map, start, usize::from(turns) / 4, at);
+    }
     let mut expected = map.range::<[u8], _>(bounds);
     for step in 0.. {
         let back = turns >> (step % 8) & 1 == 1;
@@ -190,6 +193,27 @@ fn same_range(tree: &Tree, map: &Map, low: Bound<Vec<u8>>, high: Bound<Vec<u8>>,
     );
 }
 
+/// Compares a scan of up to `limit` records.
+fn same_scan(tree: &Tree, map: &Map, start: &[u8], limit: usize, at: &str) {
+    let mut expected = map
+        .range::<[u8], _>((Bound::Included(start), Bound::Unbounded))
+        .take(limit);
+    let scanned = tree.scan(start, limit, |key, value| {
+        let (wanted, wanted_value) = expected
+            .next()
+            .unwrap_or_else(|| panic!("{at}: a scan of {limit} goes on to {key:02x?}"));
+        assert!(
+            key == wanted.as_slice() && value == wanted_value.as_slice(),
+            "{at}: a scan has {key:02x?} for {wanted:02x?}"
+        );
+    });
+    let scanned = scanned.expect(at);
+    assert!(
+        expected.next().is_none(),
+        "{at}: a scan of {limit} ends after {scanned}"
+    );
+}
+
 pub fn same_contents(tree: &Tree, map: &Map, at: &str) {
     assert_eq!(tree.len(), map.len(), "{at}");
     same_range(tree, map, Bound::Unbounded, Bound::Unbounded, 0x00, at);
@@ -210,6 +234,7 @@ pub fn same_statistics(tree: &Tree, map: &Map) {
         + stats.large_value_bytes
         + stats.dictionary_bytes
         + stats.retired_bytes
+        + stats.free_bytes
         + stats.fixed_bytes;
     assert_eq!(stats.bytes_held, parts, "bytes held is the sum of its parts: {stats:?}");
 }

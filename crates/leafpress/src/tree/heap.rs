@@ -1,0 +1,275 @@
+//! A tree's own heap for its nodes.
+//!
+//! Leaves have any size, and the size classes of the usual allocators, 25% apart, would waste a ninth of them. Here a block is
+//! rounded up to 32 bytes and freed neighbours join (TLSF: Masmano, Ripoll, Crespo, Real, ECRTS 2004; the `rlsf` crate). The heap
+//! is the tree's, so that dropping the tree gives everything back, and it has several parts, each with its own lock, that threads
+//! share out among them. Its memory comes from the system in regions that double in size; the large ones ask for huge pages, since
+//! a read of a large tree otherwise misses the TLB at every step.
+//!
+//! Leaves are replaced by others of another size all the time, which leaves holes, a tenth or more of the heap. When they have
+//! become too many, leaves are moved together (see `tidy.rs`), and the whole pages among the free blocks go back to the system.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+// Not the tree's swapped primitives: no step that the model checker orders lies inside.
+use parking_lot::Mutex;
+
+use super::region::Region;
+
+/// Parts of a heap that threads share out among them.
+const PARTS: usize = 8;
+/// Two more, that leaves are moved to in turn when the heap is tidied.
+const ALL_PARTS: usize = PARTS + 2;
+/// Nodes from this size on, which only large values have, come from the system and go back to it.
+const SYSTEM_BYTES: usize = 128 << 10;
+/// To a multiple of this they are rounded there, about.
+const PAGE_BYTES: usize = 4096;
+/// Stands for the system among the parts.
+const SYSTEM: u8 = u8::MAX;
+
+/// Bytes in front of a block in use, and the step of block sizes, in rlsf.
+const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
+const BLOCK_STEP_BYTES: usize = rlsf::GRANULARITY;
+
+/// The first regions; from then on each is as large as all before it.
+const MIN_REGION_BYTES: usize = 256 << 10;
+const MAX_REGION_BYTES: usize = 64 << 20;
+/// A part does not return pages by itself before it has used this much.
+const MIN_RETURN_BYTES: usize = 1 << 20;
+/// A heap with less room that has become free than this is tidy.
+const TIDY_FREE_BYTES: usize = 32 << 10;
+
+/// Blocks up to 128 MiB, so that a region is one block at first; 32 sizes between powers of two.
+type Blocks = rlsf::Tlsf<'static, u32, u32, 22, 32>;
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static PART: Cell<u8> = Cell::new((THREADS.fetch_add(1, Ordering::Relaxed) % PARTS) as u8);
+}
+
+/// The calling thread allocates from this part from now on. Returns the one it allocated from so far.
+pub(super) fn allocate_from(part: u8) -> u8 {
+    // A thread that is being torn down has lost its number.
+    PART.try_with(|own| own.replace(part)).unwrap_or_default()
+}
+
+/// Bytes that a block takes in its heap.
+pub(super) fn held_bytes(asked: usize) -> usize {
+    let block = asked + BLOCK_HEADER_BYTES;
+    if asked >= SYSTEM_BYTES {
+        block.next_multiple_of(PAGE_BYTES)
+    } else {
+        block.next_multiple_of(BLOCK_STEP_BYTES)
+    }
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes, 16).ok()
+}
+
+/// A heap. What is allocated from it is gone when it is dropped, blocks of the system's excepted.
+#[derive(Default)]
+pub(super) struct Heap {
+    parts: [OnceLock<Vec<Part>>; ALL_PARTS],
+    /// Resident bytes that no block used when pages were last returned, and bytes that blocks used.
+    left: Mutex<(usize, usize)>,
+}
+
+/// A part of a heap, on cache lines of its own.
+#[repr(align(128))]
+struct Part(Mutex<Room>);
+
+#[derive(Default)]
+struct Room {
+    blocks: Blocks,
+    regions: Vec<Region>,
+    /// Bytes of all regions.
+    mapped: usize,
+    /// Bytes of blocks in use.
+    used: usize,
+    /// The most that was in use since pages were last returned.
+    peak: usize,
+}
+
+impl Heap {
+    /// Makes the part on first use; a vector, for its allocation to be able to fail.
+    fn part(&self, part: u8) -> Option<&Part> {
+        let cell = self.parts.get(usize::from(part))?;
+        match cell.get() {
+            Some(made) => made.first(),
+            None => {
+                let mut made = Vec::new();
+                made.try_reserve_exact(1).ok()?;
+                made.push(Part(Mutex::default()));
+                cell.get_or_init(|| made).first()
+            }
+        }
+    }
+
+    /// A block and the part it is from.
+    pub(super) fn allocate(&self, bytes: usize) -> Option<(NonNull<u8>, u8)> {
+        let layout = layout(bytes)?;
+        if bytes >= SYSTEM_BYTES {
+            // SAFETY: a node is never empty.
+            return NonNull::new(unsafe { System.alloc(layout) }).map(|block| (block, SYSTEM));
+        }
+        let part = PART.try_with(Cell::get).unwrap_or_default();
+        let block = self.part(part)?.0.lock().allocate(layout)?;
+        Some((block, part))
+    }
+
+    /// # Safety
+    /// `block` came from `allocate(asked)` of this heap with this part, and is not used again.
+    pub(super) unsafe fn free(&self, block: NonNull<u8>, asked: usize, part: u8) {
+        let Some(layout) = layout(asked) else { return };
+        if part == SYSTEM {
+            // SAFETY: as the caller promises; the layout is the one it was allocated with.
+            return unsafe { System.dealloc(block.as_ptr(), layout) };
+        }
+        let Some(part) = self.part(part) else { return };
+        let mut room = part.0.lock();
+        // SAFETY: as the caller promises.
+        unsafe { room.blocks.deallocate(block, layout.align()) };
+        room.used -= held_bytes(asked);
+        if room.peak >= MIN_RETURN_BYTES && room.used < room.peak / 2 {
+            drop(room);
+            part.return_pages();
+        }
+    }
+
+    /// The part to move leaves to: of two, the one that holds less.
+    pub(super) fn tidy_part(&self) -> u8 {
+        let used = |part: usize| {
+            self.parts[part]
+                .get()
+                .map_or(0, |made| made.iter().map(|part| part.0.lock().used).sum())
+        };
+        (PARTS..ALL_PARTS).min_by_key(|&part| used(part)).unwrap_or(PARTS) as u8
+    }
+
+    /// Whether the holes between nodes have become worth the work of moving leaves together: a sixteenth of what is used, by what
+    /// has been freed since that was last done.
+    pub(super) fn is_untidy(&self) -> bool {
+        let (mut used, mut freed) = (0, 0);
+        for part in self.made_parts() {
+            let room = part.0.lock();
+            used += room.used;
+            freed += room.peak - room.used;
+        }
+        freed > TIDY_FREE_BYTES.max(used / 16)
+    }
+
+    /// The same for a caller who has the time: a sixty-fourth, by what is resident, which the system knows, and more than the last
+    /// time left.
+    pub(super) fn can_be_tidied(&self) -> bool {
+        let (mut used, mut free) = (0, 0);
+        for part in self.made_parts() {
+            used += part.0.lock().used;
+            free += part.free_bytes();
+        }
+        let (left, used_then) = *self.left.lock();
+        // As large a share of what is used now is taken to be out of reach.
+        let left = (left as u128 * used as u128 / used_then.max(1) as u128).min(left as u128) as usize;
+        free.saturating_sub(left) > TIDY_FREE_BYTES.max(used / 64)
+    }
+
+    /// Gives the whole pages among the free blocks of all parts but one back to the system.
+    pub(super) fn return_pages_but_of(&self, part: u8) {
+        let others = (0..).zip(&self.parts).filter(|&(other, _)| other != part);
+        for part in others.filter_map(|(_, cell)| cell.get()?.first()) {
+            part.return_pages();
+        }
+    }
+
+    /// Gives the whole pages among all free blocks back to the system, and remembers what stays: holes too small, and those that nodes
+    /// which are not moved have left.
+    pub(super) fn return_pages(&self) {
+        self.made_parts().for_each(Part::return_pages);
+        let left = self.made_parts().map(Part::free_bytes).sum();
+        let used = self.made_parts().map(|part| part.0.lock().used).sum();
+        *self.left.lock() = (left, used);
+    }
+
+    /// Memory that no block uses: pages that are not the system's again, and the heap's own tables.
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.made_parts()
+            .map(|part| (size_of::<Part>() + part.free_bytes()) as u64)
+            .sum()
+    }
+
+    fn made_parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().filter_map(|cell| cell.get()?.first())
+    }
+}
+
+impl Part {
+    /// One region at a time, for others to get at the lock in between.
+    fn return_pages(&self) {
+        let mut next = 0;
+        loop {
+            let mut room = self.0.lock();
+            if next == 0 {
+                room.peak = room.used;
+            }
+            if room.used == 0 {
+                *room = Room::default();
+            }
+            let Some(region) = room.regions.get(next) else {
+                return;
+            };
+            // SAFETY: the region was handed over to `blocks` whole, and the lock keeps its blocks as they are.
+            for block in unsafe { room.blocks.iter_blocks(region.bytes()) } {
+                if !block.is_occupied() {
+                    // SAFETY: nobody uses a free block but the heap, which keeps its links in the first bytes.
+                    unsafe { region.return_pages(block.as_ptr(), rlsf::GRANULARITY) };
+                }
+            }
+            next += 1;
+        }
+    }
+
+    /// Resident bytes that no block uses. One region at a time, as above.
+    fn free_bytes(&self) -> usize {
+        let (mut resident, mut next) = (0, 0);
+        loop {
+            let room = self.0.lock();
+            let Some(region) = room.regions.get(next) else {
+                return usize::saturating_sub(resident, room.used);
+            };
+            resident += region.resident_bytes();
+            next += 1;
+        }
+    }
+}
+
+impl Room {
+    fn allocate(&mut self, layout: Layout) -> Option<NonNull<u8>> {
+        let block = match self.blocks.allocate(layout) {
+            Some(block) => block,
+            None => {
+                self.grow(layout.size())?;
+                self.blocks.allocate(layout)?
+            }
+        };
+        self.used += held_bytes(layout.size());
+        self.peak = self.peak.max(self.used);
+        Some(block)
+    }
+
+    fn grow(&mut self, asked: usize) -> Option<()> {
+        self.regions.try_reserve(1).ok()?;
+        let bytes = self.mapped.clamp(MIN_REGION_BYTES, MAX_REGION_BYTES);
+        debug_assert!(2 * asked <= bytes, "a list of sizes may be passed over");
+        let region = Region::map(bytes)?;
+        // SAFETY: the region is ours, unused, and unmapped only after the blocks are gone.
+        unsafe { self.blocks.insert_free_block_ptr(region.bytes()) }?;
+        self.mapped += bytes;
+        self.regions.push(region);
+        Some(())
+    }
+}

@@ -1,0 +1,169 @@
+//! Passes over all leaves: to press them anew, and to move them together.
+//!
+//! A pass takes its nodes from a part of the heap that nothing else uses, so that it leaves them side by side in key order; what
+//! they leave behind is whole pages, most of which go back to the system as the pass goes on.
+
+use std::sync::atomic::Ordering;
+
+use seize::Guard;
+
+use super::Error;
+use super::core::Core;
+use super::layout::Header;
+use super::leaf::Leaf;
+use super::memory::{Kind, Memory};
+use super::sync::{AtomicBool, AtomicPtr, AtomicU64, NodeLock};
+use super::work::{Locked, Work};
+
+/// Which leaves are compacted in a pass; the others are only moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sweep {
+    /// Those with a landing buffer or an older dictionary.
+    Landed,
+    /// Those with an older dictionary.
+    Dictionary,
+    /// None.
+    Tidy,
+}
+
+/// Moved bytes after which the pages left behind are returned: a sixteenth of what is held, but at least these.
+const MIN_STRIDE_BYTES: u64 = 1 << 20;
+
+impl Core {
+    /// Takes each leaf's lock in turn, and compacts or moves the leaf.
+    pub(crate) fn sweep(&self, sweep: Sweep) -> Result<(), Error> {
+        let _sweeping = self.background.sweeping.lock();
+        let part = self.memory.tidy_part();
+        let stride = (self.memory.held().bytes(Kind::Leaf) / 16).max(MIN_STRIDE_BYTES);
+        let mut moved = 0;
+        for shard in &self.shards {
+            let mut key = Vec::new();
+            loop {
+                let guard = self.collector.enter();
+                let work = Work {
+                    core: self,
+                    shard,
+                    context: self.contexts.get(),
+                    guard: &guard,
+                };
+                if sweep == Sweep::Tidy && self.background.stopped.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let (leaf, end) = shard.descend_up(&key, &guard);
+                leaf.header().lock.lock();
+                let locked = Locked(leaf);
+                if leaf.header().obsolete.load(Ordering::Relaxed) {
+                    continue;
+                }
+                moved += leaf.header().node.asked() as u64;
+                if !work.sweep_locked(&locked, &key, sweep)? {
+                    continue;
+                }
+                drop(locked);
+                if moved >= stride {
+                    moved = 0;
+                    guard.flush();
+                    drop(guard);
+                    self.memory.return_free_but_of(&part);
+                }
+                match end {
+                    Some(end) => key = end,
+                    None => break,
+                }
+            }
+        }
+        self.flush_retired();
+        self.memory.return_free();
+        Ok(())
+    }
+}
+
+impl Work<'_> {
+    /// False when the leaf is no longer in the tree. `key` is any key of its range.
+    fn sweep_locked(&self, locked: &Locked, key: &[u8], sweep: Sweep) -> Result<bool, Error> {
+        let leaf = locked.0;
+        let current = self
+            .core
+            .dictionaries
+            .current()
+            .map_or(std::ptr::null(), std::ptr::from_ref);
+        let compacts = match sweep {
+            Sweep::Landed => leaf.landing_locked().is_some() || !std::ptr::eq(current, leaf.header().dictionary),
+            Sweep::Dictionary => !std::ptr::eq(current, leaf.header().dictionary),
+            Sweep::Tidy => false,
+        };
+        if !compacts {
+            return match self.move_locked(locked, key) {
+                // A leaf that cannot be moved stays where it is; those to be compacted may still be.
+                Err(Error::OutOfMemory { .. }) if sweep != Sweep::Tidy => Ok(true),
+                moved => moved,
+            };
+        }
+        let mut tools = self.context.take_tools();
+        let compacted = self.compact_locked(locked, None, key, None, &mut tools);
+        self.context.return_tools(tools);
+        compacted
+    }
+
+    /// Puts a copy of the leaf and its landing buffer in its place; false when the leaf is no longer in the tree. `key` is any key
+    /// of its range.
+    fn move_locked(&self, locked: &Locked, key: &[u8]) -> Result<bool, Error> {
+        let leaf = locked.0;
+        // SAFETY: the caller holds the leaf's lock, and the memory outlives every node.
+        let new = unsafe { leaf.copy(&self.core.memory)? };
+        if !self.shard.replace(leaf, new, key, None, self.guard) {
+            // SAFETY: nobody else has seen the copies.
+            unsafe {
+                if let Some(landing) = new.landing_locked() {
+                    Memory::free(landing.node());
+                }
+                Memory::free(new.node());
+            }
+            return Ok(false);
+        }
+        self.retire_leaf(leaf);
+        Ok(true)
+    }
+}
+
+impl Leaf {
+    /// A leaf with the same records and a copy of the landing buffer, unlocked.
+    ///
+    /// # Safety
+    /// The caller holds the leaf's lock, and `memory` outlives the copy.
+    unsafe fn copy(&self, memory: &Memory) -> Result<Leaf, Error> {
+        let header = self.header();
+        // SAFETY: the caller keeps `memory` alive and others from writing. Behind its header a leaf never changes; in the header,
+        // what others may store meanwhile is read as such.
+        unsafe {
+            let node = memory.allocate(header.node.asked(), Kind::Leaf)?;
+            let landing = match self.landing_locked().map(|landing| landing.copy(memory)) {
+                None => std::ptr::null_mut(),
+                Some(Ok(landing)) => landing.as_ptr(),
+                Some(Err(error)) => {
+                    Memory::free(node);
+                    return Err(error);
+                }
+            };
+            let copy = node.cast::<Header>().as_ptr();
+            (&raw mut (*copy).landing).write(AtomicPtr::new(landing));
+            (&raw mut (*copy).landed).write(AtomicU64::new(header.landed.load(Ordering::Relaxed)));
+            (&raw mut (*copy).dictionary).write(header.dictionary);
+            (&raw mut (*copy).key_base).write(header.key_base);
+            (&raw mut (*copy).live_user_bytes).write(header.live_user_bytes.load(Ordering::Relaxed).into());
+            (&raw mut (*copy).live).write(header.live.load(Ordering::Relaxed).into());
+            (&raw mut (*copy).reads).write(header.reads.load(Ordering::Relaxed).into());
+            (&raw mut (*copy).inline_bytes).write(header.inline_bytes);
+            (&raw mut (*copy).len_base).write(header.len_base);
+            (&raw mut (*copy).data_at).write(header.data_at);
+            (&raw mut (*copy).key_len).write(header.key_len);
+            (&raw mut (*copy).shape).write(header.shape);
+            (&raw mut (*copy).lock).write(NodeLock::new());
+            (&raw mut (*copy).obsolete).write(AtomicBool::new(false));
+            (&raw mut (*copy).queued).write(AtomicBool::new(false));
+            let (from, to) = (self.node().add(size_of::<Header>()), node.add(size_of::<Header>()));
+            to.copy_from_nonoverlapping(from, header.node.asked() - size_of::<Header>());
+            Ok(Leaf::from_ptr(node.as_ptr()))
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! An engine that gives wrong bytes back, as bad memory or a faulty device would, and operations on a tree above it.
+//!
+//! What a tree may do with wrong bytes: report an error, or hand out what they say. What it may not: panic, or lose or change a
+//! record of a frame that was always decoded right.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch};
+use leafpress::tree::{DictionaryChoice, Error};
+use leafpress::{Layout, Tree};
+
+use super::keys::KeyShape;
+
+/// What becomes of a decoded block.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// One byte, at this offset modulo the length, is changed by this mask.
+    Flip(u16, u8),
+    /// Bytes from this offset modulo the length on are replaced by these.
+    Splice(u16, Vec<u8>),
+    /// The bytes before the first value, where a frame's last keys stand, are replaced by these.
+    BeforeValues(Vec<u8>),
+    /// The bytes of another block, cut off or padded.
+    Other(u16),
+    /// So many bytes more or fewer than were asked for.
+    Length(i8),
+    /// An error.
+    Refused,
+}
+
+/// When a fault strikes.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub fault: Fault,
+    /// Blocks that are decoded right before the first that is not.
+    pub after: u8,
+    /// Of the blocks after that, one in so many is struck, always the same ones.
+    pub one_in: u8,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Raw bytes of every block; a block is its number here.
+    raws: Vec<Vec<u8>>,
+    plan: Option<Plan>,
+    /// Numbers of the records whose frames were decoded wrong.
+    suspects: BTreeSet<u16>,
+    faults: u64,
+}
+
+/// The engine: a block is the number of its raw bytes, which stay with the engine.
+#[derive(Debug, Default)]
+pub struct Hostile(Mutex<State>);
+
+/// [`Hostile`] with the trait's own `decode`.
+#[derive(Debug)]
+struct Decompressing<'e>(&'e Hostile);
+
+const BLOCK_BYTES: usize = 4;
+static ZEROS: [u8; 1 << 17] = [0; 1 << 17];
+
+impl Hostile {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn raw(&self, block: &[u8]) -> Result<(usize, Vec<u8>), CodecError> {
+        let number = block
+            .try_into()
+            .map_or(usize::MAX, |bytes| u32::from_le_bytes(bytes) as usize);
+        let raw = self
+            .raws
+            .get(number)
+            .cloned()
+            .ok_or_else(|| corrupt("an unknown block"))?;
+        Ok((number, raw))
+    }
+
+    /// The fault that strikes the decoding of this block now.
+    fn strike(&mut self, number: usize, raw: &[u8]) -> Option<Fault> {
+        let plan = self.plan.as_mut()?;
+        if plan.after > 0 {
+            plan.after -= 1;
+            return None;
+        }
+        if !number.is_multiple_of(usize::from(plan.one_in.max(1))) {
+            return None;
+        }
+        let fault = plan.fault.clone();
+        self.faults += 1;
+        self.suspects.extend(numbers_in(raw));
+        Some(fault)
+    }
+}
+
+fn corrupt(reason: &str) -> CodecError {
+    CodecError::Corrupt {
+        codec: "hostile",
+        reason: reason.into(),
+    }
+}
+
+impl Engine for Hostile {
+    fn codec(&self) -> Codec {
+        Codec::Lz4 { acceleration: 1 }
+    }
+
+    fn engine_name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn counters(&self) -> EngineCounters {
+        EngineCounters::default()
+    }
+
+    fn compress(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        let mut state = self.state();
+        out.extend_from_slice(&(state.raws.len() as u32).to_le_bytes());
+        state.raws.push(raw.to_vec());
+        Ok(BLOCK_BYTES)
+    }
+
+    fn decompress(&self, block: &[u8], _: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
+        let mut state = self.state();
+        let (number, mut found) = state.raw(block)?;
+        match state.strike(number, &found) {
+            Some(Fault::Flip(at, mask)) if !found.is_empty() => {
+                let at = usize::from(at) % found.len();
+                found[at] ^= mask;
+            }
+            Some(Fault::Splice(at, bytes)) if !found.is_empty() => {
+                let at = usize::from(at) % found.len();
+                for (target, byte) in found[at..].iter_mut().zip(bytes) {
+                    *target = byte;
+                }
+            }
+            Some(Fault::BeforeValues(bytes)) => {
+                let values = found
+                    .windows(MARK.len())
+                    .position(|bytes| bytes == MARK)
+                    .unwrap_or_default();
+                if let Some(at) = values.checked_sub(bytes.len()) {
+                    found[at..values].copy_from_slice(&bytes);
+                }
+            }
+            Some(Fault::Other(other)) => {
+                let len = found.len();
+                found = state.raws[usize::from(other) % state.raws.len()].clone();
+                found.resize(len, 0);
+            }
+            Some(Fault::Length(_) | Fault::Refused) => return Err(corrupt("as asked for")),
+            _ => {}
+        }
+        if raw.len() != found.len() {
+            return Err(corrupt("another length"));
+        }
+        raw.copy_from_slice(&found);
+        Ok(())
+    }
+
+    fn decode<'s>(
+        &self,
+        block: &[u8],
+        dictionary: Option<&Dictionary>,
+        raw_len: usize,
+        needed: usize,
+        scratch: &'s mut Scratch,
+    ) -> Result<&'s [u8], CodecError> {
+        {
+            let mut state = self.state();
+            if let Some(&Plan {
+                fault: Fault::Length(more),
+                ..
+            }) = state.plan.as_ref()
+            {
+                let (number, raw) = state.raw(block)?;
+                if state.strike(number, &raw).is_some() {
+                    let asked = if more < 0 { needed } else { raw_len };
+                    return Ok(&ZEROS[..asked.saturating_add_signed(more.into()).min(ZEROS.len())]);
+                }
+            }
+        }
+        Decompressing(self).decode(block, dictionary, raw_len, needed, scratch)
+    }
+}
+
+impl Engine for Decompressing<'_> {
+    fn codec(&self) -> Codec {
+        self.0.codec()
+    }
+
+    fn engine_name(&self) -> &'static str {
+        self.0.engine_name()
+    }
+
+    fn counters(&self) -> EngineCounters {
+        self.0.counters()
+    }
+
+    fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        self.0.compress(raw, dictionary, out)
+    }
+
+    fn decompress(&self, block: &[u8], dictionary: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
+        self.0.decompress(block, dictionary, raw)
+    }
+}
+
+/// Stands before a record's number in its value.
+const MARK: [u8; 2] = [0xA5, 0xC3];
+/// A value that bears its number.
+const MARKED_BYTES: usize = MARK.len() + 2;
+/// Longer values are kept outside the frames, which then do not show their numbers.
+const MAX_INLINE_BYTES: usize = 2048;
+
+fn value(number: u16, version: u8, len: usize) -> Vec<u8> {
+    let mut value = [MARK, number.to_be_bytes()].concat();
+    value.resize(len.max(MARKED_BYTES), version);
+    value.truncate(len);
+    value
+}
+
+fn numbers_in(raw: &[u8]) -> impl Iterator<Item = u16> {
+    let marked = raw.windows(MARKED_BYTES).filter(|bytes| bytes.starts_with(&MARK));
+    marked.map(|bytes| u16::from_be_bytes([bytes[2], bytes[3]]))
+}
+
+/// One operation. Keys are numbers that a [`KeyShape`] turns into bytes.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Puts `count` keys from the first on, with values of this length.
+    Put {
+        first: u16,
+        count: u8,
+        len: u16,
+    },
+    Insert(u16, u16),
+    Update(u16, u16),
+    /// Removes `count` keys from the first on.
+    Remove {
+        first: u16,
+        count: u8,
+    },
+    Get(u16),
+    Contains(u16),
+    /// Scans from a key on, or down from it.
+    Scan {
+        from: u16,
+        back: bool,
+    },
+    Compact,
+    Validate,
+    Stats,
+    /// From now on decoding goes wrong as planned, or right again.
+    Plan(Option<Plan>),
+}
+
+/// The options that matter to what is in a frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    pub layout: Layout,
+    pub frame_bytes: usize,
+    pub landing_bytes: usize,
+    pub shape: KeyShape,
+}
+
+struct Run {
+    tree: Tree,
+    engine: Arc<Hostile>,
+    shape: KeyShape,
+    /// What the tree was told, key by key, with the key's number.
+    told: BTreeMap<Vec<u8>, (u16, Vec<u8>)>,
+    version: u8,
+}
+
+/// Does the steps, then lets decoding go right and looks at what is there.
+pub fn check(options: Options, steps: &[Step]) {
+    let engine = Arc::new(Hostile::default());
+    let tree = Tree::builder()
+        .engine(engine.clone())
+        .dictionary(DictionaryChoice::Off)
+        .leaf_bytes(1024)
+        .layout(options.layout)
+        .frame_bytes(options.frame_bytes)
+        .landing_bytes(options.landing_bytes)
+        .build()
+        .expect("options within bounds");
+    let mut run = Run {
+        tree,
+        engine,
+        shape: options.shape,
+        told: BTreeMap::new(),
+        version: 0,
+    };
+    for step in steps {
+        run.apply(step);
+    }
+    run.engine.state().plan = None;
+    run.whole("at the end");
+    run.tree
+        .compact()
+        .expect("a compaction of what was written from checked frames");
+    run.whole("after a compaction");
+}
+
+/// An error that wrong bytes may cause.
+fn typed<T>(result: Result<T, Error>) -> Option<T> {
+    match result {
+        Ok(done) => Some(done),
+        Err(Error::Codec(CodecError::Corrupt { .. }) | Error::Invalid(_)) => None,
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+impl Run {
+    fn apply(&mut self, step: &Step) {
+        match *step {
+            Step::Put { first, count, len } => {
+                for i in 0..u16::from(count) {
+                    self.write(first.wrapping_add(i), len, |tree, key, value| {
+                        tree.put(key, value).map(|_| true)
+                    });
+                }
+            }
+            Step::Insert(number, len) => self.write(number, len, Tree::insert_if_absent),
+            Step::Update(number, len) => self.write(number, len, Tree::update_if_present),
+            Step::Remove { first, count } => {
+                for i in 0..u16::from(count) {
+                    let key = self.shape.key(first.wrapping_add(i));
+                    if typed(self.tree.remove(&key)).is_some() {
+                        self.told.remove(&key);
+                    }
+                }
+            }
+            Step::Get(number) => self.get(&self.shape.key(number)),
+            Step::Contains(number) => {
+                let key = self.shape.key(number);
+                let found = typed(self.tree.contains_key(&key));
+                assert!(found != Some(false) || !self.is_sure(&key), "{key:02x?} is gone");
+            }
+            Step::Scan { from, back } => {
+                let key = self.shape.key(from);
+                let (mut records, mut last): (usize, Option<Vec<u8>>) = (0, None);
+                let mut range = if back {
+                    self.tree.range(..=key.as_slice())
+                } else {
+                    self.tree.range(key.as_slice()..)
+                };
+                while let Some(Some((key, _))) = (if back { range.next_back() } else { range.next() }).map(typed) {
+                    let ordered = last.is_none_or(|last| if back { key < last } else { key > last });
+                    assert!(ordered, "{key:02x?} is out of order");
+                    last = Some(key);
+                    records += 1;
+                    assert!(records < 1 << 20, "a scan without end");
+                }
+            }
+            Step::Compact => drop(typed(self.tree.compact())),
+            Step::Validate => drop(typed(self.tree.validate())),
+            Step::Stats => {
+                let _ = self.tree.stats();
+            }
+            Step::Plan(ref plan) => self.engine.state().plan = plan.clone(),
+        }
+    }
+
+    fn write(&mut self, number: u16, len: u16, write: impl Fn(&Tree, &[u8], &[u8]) -> Result<bool, Error>) {
+        self.version = self.version.wrapping_add(1);
+        let (key, value) = (self.shape.key(number), value(number, self.version, len.into()));
+        // Key shapes may give one key to several numbers: the frame may hold it under an earlier one.
+        let was = self.engine.state().suspects.remove(&number);
+        if typed(write(&self.tree, &key, &value)) == Some(true) {
+            self.told.insert(key, (number, value));
+        } else if was {
+            self.engine.state().suspects.insert(number);
+        }
+    }
+
+    /// Whether the tree must know the key's value: its frame has never been decoded wrong.
+    fn is_sure(&self, key: &[u8]) -> bool {
+        let state = self.engine.state();
+        self.told.get(key).is_some_and(|(number, value)| {
+            let marked = (MARKED_BYTES..=MAX_INLINE_BYTES).contains(&value.len());
+            state.faults == 0 || marked && !state.suspects.contains(number)
+        })
+    }
+
+    fn get(&self, key: &[u8]) {
+        let Some(found) = typed(self.tree.get(key)) else {
+            return assert!(!self.is_sure(key), "{key:02x?} cannot be read");
+        };
+        match self.told.get(key) {
+            Some((_, value)) => assert!(
+                !self.is_sure(key) || found.as_ref() == Some(value),
+                "{key:02x?} is another"
+            ),
+            None => assert!(
+                found.is_none() || self.engine.state().faults > 0,
+                "{key:02x?} came from nowhere"
+            ),
+        }
+    }
+
+    /// Nothing that was decoded right is gone, and what is there can be read.
+    fn whole(&self, when: &str) {
+        for key in self.told.keys() {
+            self.get(key);
+        }
+        let up: Vec<_> = self.tree.range(..).collect::<Result<_, _>>().expect(when);
+        let mut down: Vec<_> = self.tree.range(..).rev().collect::<Result<_, _>>().expect(when);
+        down.reverse();
+        assert!(up == down, "{when}: the two ends of a scan do not agree");
+        assert!(up.is_sorted_by(|a, b| a.0 < b.0), "{when}: a scan is out of order");
+        let scanned: BTreeMap<_, _> = up.into_iter().collect();
+        for (key, (_, value)) in &self.told {
+            assert!(
+                !self.is_sure(key) || scanned.get(key) == Some(value),
+                "{when}: {key:02x?}"
+            );
+        }
+        let whole = typed(self.tree.validate()).is_some();
+        assert!(
+            whole || self.engine.state().faults > 0,
+            "{when}: an invariant is broken"
+        );
+        let _ = self.tree.stats();
+    }
+}
