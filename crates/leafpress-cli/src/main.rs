@@ -1,5 +1,6 @@
 //! The `leafpress` command: arguments in, calls to the laboratory, tables and files out.
 
+mod bench;
 mod codecs;
 mod doctor;
 mod eval;
@@ -30,6 +31,8 @@ struct Cli {
 enum Command {
     /// Run the evaluation: real put, get and scan work on compressed trees, one process per codec and configuration
     Eval(Box<eval::EvalArgs>),
+    /// Benchmark an index as PiBench does: our tree, built-in ordered maps, or a shared library written for PiBench
+    Bench(Box<bench::BenchArgs>),
     /// Compare with uncompressed concurrent ordered maps: reads per second and core, memory per record
     Peers(peers::PeersArgs),
     /// List every codec: whether it runs here, a self-test, MB/s and ratio on a sample
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     };
     let result = match &cli.command {
         Command::Eval(args) => eval::run(args),
+        Command::Bench(args) => bench::run(args),
         Command::Peers(args) => peers::run(args),
         Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),

@@ -39,6 +39,11 @@ impl Bar {
             .set_position(self.index as u64 * STEPS + (share.clamp(0.0, 1.0) * STEPS as f64) as u64);
     }
 
+    /// What is being done now.
+    pub fn say(&self, what: String) {
+        self.bar.set_message(what);
+    }
+
     /// A line above the bar on a terminal, a plain line in a pipe.
     pub fn line(&self, line: &str) {
         if self.bar.is_hidden() {
@@ -46,6 +51,11 @@ impl Bar {
         } else {
             self.bar.println(line);
         }
+    }
+
+    /// Does something that writes to the terminal, with the bar out of its way.
+    pub fn suspend<R>(&self, act: impl FnOnce() -> R) -> R {
+        self.bar.suspend(act)
     }
 
     pub fn finish(&self) {

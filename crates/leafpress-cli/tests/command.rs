@@ -15,6 +15,7 @@ fn help_works_everywhere() {
         &["codecs", "--help"],
         &["doctor", "--help"],
         &["peers", "--help"],
+        &["pool", "--help"],
         &["help"],
     ] {
         let output = run(arguments);

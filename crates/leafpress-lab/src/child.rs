@@ -42,6 +42,12 @@ pub(crate) enum Request {
     /// A round of the comparison; the answer is a [`RunResult`](crate::result::RunResult) too.
     #[cfg(feature = "peers")]
     Peer(Box<crate::peers::PeerSpec>),
+    /// A run of the index benchmark; the answer is a [`Report`](crate::bench::Report).
+    #[cfg(feature = "bench")]
+    Bench(Box<crate::bench::Options>),
+    /// A run of the page pool; the answer is a [`Report`](crate::pool::Report).
+    #[cfg(feature = "pool")]
+    Pool(Box<crate::pool::Options>),
 }
 
 /// How to start a child.
@@ -239,7 +245,20 @@ fn forward(pipe: impl Read + Send + 'static, to: mpsc::Sender<String>) {
 ///
 /// An executable must call this under [`CHILD_SUBCOMMAND`] and end with the code it returns.
 pub fn child_main() -> ExitCode {
-    match child() {
+    end(child(
+        #[cfg(feature = "bench")]
+        None,
+    ))
+}
+
+/// [`child_main`] of an executable that can load shared libraries for the index benchmark.
+#[cfg(feature = "bench")]
+pub fn child_main_with(library: crate::bench::OpenLibrary) -> ExitCode {
+    end(child(Some(library)))
+}
+
+fn end(answer: Result<String, LabError>) -> ExitCode {
+    match answer {
         Ok(answer) => {
             let mut stdout = std::io::stdout().lock();
             match writeln!(stdout, "{RESULT_MARK}{answer}").and_then(|()| stdout.flush()) {
@@ -254,7 +273,7 @@ pub fn child_main() -> ExitCode {
     }
 }
 
-fn child() -> Result<String, LabError> {
+fn child(#[cfg(feature = "bench")] library: Option<crate::bench::OpenLibrary>) -> Result<String, LabError> {
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);
     read.map_err(|e| LabError::System(format!("cannot read the request: {e}")))?;
@@ -274,6 +293,24 @@ fn child() -> Result<String, LabError> {
         Request::Run(spec) => serde_json::to_string(&crate::run::run(&spec, &cancel, &mut progress)?),
         #[cfg(feature = "peers")]
         Request::Peer(spec) => serde_json::to_string(&crate::peers::run_sample(&spec, &cancel, &mut progress)?),
+        #[cfg(feature = "bench")]
+        Request::Bench(options) => {
+            let report = crate::bench::run(&options, library, &cancel, &mut |event| {
+                if let crate::bench::Event::Progress(phase, done) = event {
+                    progress(phase, done);
+                }
+            })?;
+            serde_json::to_string(&report)
+        }
+        #[cfg(feature = "pool")]
+        Request::Pool(options) => {
+            let report = crate::pool::run(&options, &cancel, &mut |event| {
+                if let crate::pool::Event::Progress(phase, done) = event {
+                    progress(phase, done);
+                }
+            })?;
+            serde_json::to_string(&report)
+        }
     };
     answer.map_err(|e| LabError::System(e.to_string()))
 }

@@ -51,6 +51,14 @@ pub enum LabError {
         /// What the store said.
         reason: String,
     },
+    /// An index under benchmark cannot be opened, or does not do what an index does.
+    #[error("{index}: {reason}")]
+    Index {
+        /// The index as given.
+        index: String,
+        /// What was wrong.
+        reason: String,
+    },
     /// The run was cancelled.
     #[error("cancelled")]
     Cancelled,

@@ -23,7 +23,31 @@ pub enum Kind {
 pub const KINDS: usize = 4;
 
 /// Longest latency that is told apart, in nanoseconds; longer ones count as this.
-const LONGEST_NS: u64 = 600_000_000_000;
+pub(crate) const LONGEST_NS: u64 = 600_000_000_000;
+
+/// An empty histogram: 1 ns to 10 minutes, three significant digits.
+///
+/// # Errors
+/// [`LabError::System`] when the histogram library refuses the bounds.
+pub(crate) fn histogram() -> Result<Histogram<u64>, LabError> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3).map_err(|e| LabError::System(format!("cannot make a histogram: {e}")))
+}
+
+/// The quantiles of a histogram, `None` when it has no sample.
+pub(crate) fn summary(histogram: &Histogram<u64>) -> Option<Latency> {
+    (!histogram.is_empty()).then(|| Latency {
+        samples: histogram.len(),
+        mean_ns: histogram.mean(),
+        min_ns: histogram.min(),
+        p50_ns: histogram.value_at_quantile(0.5),
+        p90_ns: histogram.value_at_quantile(0.9),
+        p99_ns: histogram.value_at_quantile(0.99),
+        p999_ns: histogram.value_at_quantile(0.999),
+        p9999_ns: histogram.value_at_quantile(0.9999),
+        p99999_ns: histogram.value_at_quantile(0.99999),
+        max_ns: histogram.max(),
+    })
+}
 
 /// One histogram for each kind of operation: 1 ns to 10 minutes, three significant digits.
 #[derive(Debug, Clone)]
@@ -35,9 +59,16 @@ impl Histograms {
     /// # Errors
     /// [`LabError::System`] when the histogram library refuses the bounds.
     pub fn new() -> Result<Self, LabError> {
-        let one = Histogram::new_with_bounds(1, LONGEST_NS, 3)
-            .map_err(|e| LabError::System(format!("cannot make a histogram: {e}")))?;
+        let one = histogram()?;
         Ok(Self(std::array::from_fn(|_| one.clone())))
+    }
+
+    /// Writes to all of their memory, so that it is the process's from now on and not growth that looks like something else's.
+    #[cfg(feature = "pool")]
+    pub(crate) fn touch(&mut self) {
+        for histogram in &mut self.0 {
+            histogram.reset();
+        }
     }
 
     #[inline]
@@ -55,18 +86,7 @@ impl Histograms {
 
     /// The quantiles of one kind, `None` when it has no sample.
     pub fn summary(&self, kind: Kind) -> Option<Latency> {
-        let histogram = &self.0[kind as usize];
-        (!histogram.is_empty()).then(|| Latency {
-            samples: histogram.len(),
-            mean_ns: histogram.mean(),
-            min_ns: histogram.min(),
-            p50_ns: histogram.value_at_quantile(0.5),
-            p90_ns: histogram.value_at_quantile(0.9),
-            p99_ns: histogram.value_at_quantile(0.99),
-            p999_ns: histogram.value_at_quantile(0.999),
-            p9999_ns: histogram.value_at_quantile(0.9999),
-            max_ns: histogram.max(),
-        })
+        summary(&self.0[kind as usize])
     }
 }
 
@@ -113,6 +133,13 @@ impl Recorder {
             pending: Vec::with_capacity(64),
             spread: Spread::new(wanted),
         }
+    }
+
+    /// From now on other operations are measured.
+    #[cfg(feature = "pool")]
+    pub(crate) fn set_sampling(&mut self, sampling: Sampling) {
+        self.sampling = sampling;
+        self.last_end = None;
     }
 
     /// The start of an operation: the clock's reading if this one is to be measured.

@@ -4,6 +4,8 @@
 //! `summary.tsv`, `results.json` and `report.html`.
 #![warn(missing_docs)]
 
+#[cfg(feature = "bench")]
+pub mod bench;
 pub mod check;
 mod child;
 pub mod config;
@@ -12,6 +14,8 @@ mod error;
 mod eval;
 pub mod keys;
 pub mod latency;
+#[cfg(feature = "peers")]
+mod maps;
 pub mod matrix;
 #[cfg(feature = "peers")]
 pub mod peers;
@@ -23,6 +27,8 @@ pub mod store;
 pub mod summary;
 pub mod workload;
 
+#[cfg(feature = "bench")]
+pub use child::child_main_with;
 pub use child::{CHILD_SUBCOMMAND, Launcher, child_main};
 pub use config::EvalConfig;
 pub use error::LabError;

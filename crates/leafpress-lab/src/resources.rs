@@ -44,6 +44,25 @@ pub fn resident_bytes() -> Option<u64> {
         .map(|kib| kib << 10)
 }
 
+/// Resident memory of this process that is its own and no file's, in bytes: without its code, which comes in as it runs. Off by some
+/// pages per core, but cheap however much memory there is.
+pub fn resident_anonymous_bytes() -> Option<u64> {
+    let kib = field_kib("/proc/self/status", "RssAnon:")? + field_kib("/proc/self/status", "RssShmem:")?;
+    Some(kib << 10)
+}
+
+/// From now on this process gets no huge pages unless it has them: an allocator's rounding to 2 MiB would look like growth of what it
+/// allocates for. Where the system cannot, nothing changes.
+#[cfg(feature = "pool")]
+pub(crate) fn refuse_huge_pages() {
+    let _ = nix::sys::prctl::set_thp_disable(true);
+}
+
+/// Memory of this machine, in bytes.
+pub fn total_memory_bytes() -> Option<u64> {
+    field_kib("/proc/meminfo", "MemTotal:").map(|kib| kib << 10)
+}
+
 /// Gives memory that is free back to the system, so that what is allocated next is growth of the resident memory.
 ///
 /// Both allocators a program of ours may have are told: mimalloc and glibc's.

@@ -86,6 +86,9 @@ pub struct Latency {
     pub p999_ns: u64,
     /// 99.99% are at most this.
     pub p9999_ns: u64,
+    /// 99.999% are at most this.
+    #[serde(default)]
+    pub p99999_ns: u64,
     /// The most.
     pub max_ns: u64,
 }
@@ -127,10 +130,9 @@ pub struct Memory {
     pub bytes_held: u64,
     /// Of that, dictionaries.
     pub dictionary_bytes: u64,
-    /// Growth of the process's resident memory since just before the tree was made, by the system's account.
+    /// Growth of the process's resident memory since just before the tree was made, by the system's account, without what its
+    /// allocators have free.
     pub rss_growth_bytes: Option<i64>,
-    /// The same once the allocators were told to give free memory back; only at the end of a run, since it slows what follows.
-    pub rss_growth_released_bytes: Option<i64>,
 }
 
 /// Declares [`Counters`] and how it is taken from two snapshots.

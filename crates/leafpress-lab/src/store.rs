@@ -53,6 +53,42 @@ pub trait Store: Send + Sync {
     }
 }
 
+/// A store whose writes can depend on the key being there, and which hands out values without copying them.
+pub trait ConditionalStore: Store {
+    /// Inserts unless the key is there; returns whether it inserted.
+    ///
+    /// # Errors
+    /// What the map says.
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, Error>;
+
+    /// Replaces the value if the key is there; returns whether it did.
+    ///
+    /// # Errors
+    /// What the map says.
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error>;
+
+    /// Calls `read` once with the key's value; false, and no call, when absent.
+    ///
+    /// # Errors
+    /// What the map says.
+    fn read(&self, key: &[u8], read: impl FnMut(&[u8])) -> Result<bool, Error>;
+}
+
+impl ConditionalStore for Tree {
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        self.insert_if_absent(key, value)
+    }
+
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        self.update_if_present(key, value)
+    }
+
+    #[inline]
+    fn read(&self, key: &[u8], read: impl FnMut(&[u8])) -> Result<bool, Error> {
+        Ok(self.get_with(key, read)?.is_some())
+    }
+}
+
 impl Store for Tree {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         Tree::put(self, key, value)
@@ -67,11 +103,7 @@ impl Store for Tree {
     }
 
     fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
-        for record in self.range(start..).take(limit) {
-            let (key, value) = record?;
-            visit(&key, &value);
-        }
-        Ok(())
+        Tree::scan(self, start, limit, visit).map(drop)
     }
 
     fn len(&self) -> usize {

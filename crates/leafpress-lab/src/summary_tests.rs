@@ -51,7 +51,6 @@ fn row(codec: &str, workload: Workload) -> Row {
                 bytes_held: 34_000,
                 dictionary_bytes: 2048,
                 rss_growth_bytes: Some(36_864),
-                rss_growth_released_bytes: None,
             },
             counters: Counters {
                 gets: 4,

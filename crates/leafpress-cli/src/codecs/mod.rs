@@ -52,7 +52,7 @@ struct Line {
     engine: Option<&'static str>,
     /// The library behind it and its version.
     #[serde(skip_serializing_if = "Option::is_none")]
-    library: Option<String>,
+    provided_by: Option<String>,
     /// `ok`, or what went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     self_test: Option<String>,
@@ -78,7 +78,7 @@ pub fn run(args: &CodecsArgs) -> Result<(), Failure> {
 
     let library = Codec::list()
         .into_iter()
-        .map(|known| (known.codec.family(), known.library))
+        .map(|known| (known.codec.family(), known.provided_by))
         .collect();
     let lines: Vec<Line> = codecs.iter().map(|codec| examine(*codec, &library, &frames)).collect();
     let text = if args.json {
@@ -116,7 +116,7 @@ fn examine(codec: Codec, library: &HashMap<&str, Option<String>>, frames: &[&[u8
         available: false,
         reason: None,
         engine: None,
-        library: library.get(codec.family()).cloned().flatten(),
+        provided_by: library.get(codec.family()).cloned().flatten(),
         self_test: None,
         speed: None,
         dictionary_ratio: None,
@@ -186,7 +186,7 @@ fn table(lines: &[Line], args: &CodecsArgs, frames: usize) -> String {
         table.add_row([
             line.codec.clone(),
             line.engine.unwrap_or("-").to_owned(),
-            line.library.clone().unwrap_or_else(|| "-".into()),
+            line.provided_by.clone().unwrap_or_else(|| "-".into()),
             line.self_test.clone().unwrap_or_else(|| "-".into()),
             number(speed.map(|s| s.compress_mb_per_s), 0),
             number(speed.map(|s| s.decompress_mb_per_s), 0),

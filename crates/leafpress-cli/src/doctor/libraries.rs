@@ -23,7 +23,7 @@ pub fn examine() -> Vec<Finding> {
 fn probe(wanted: Codec) -> Result<String, String> {
     let known = Codec::list().into_iter().find(|known| known.codec == wanted);
     let known = known.ok_or_else(|| format!("{wanted} is not in this build"))?;
-    known.engine.map(|_| known.library.unwrap_or_default())
+    known.engine.map(|_| known.provided_by.unwrap_or_default())
 }
 
 fn qpl(named: Option<&Path>) -> Finding {

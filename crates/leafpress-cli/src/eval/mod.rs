@@ -16,6 +16,7 @@ use leafpress_lab::{EvalOutcome, LabError, Progress, run_eval};
 pub use self::args::EvalArgs;
 use self::progress::Reporter;
 use self::settings::Settings;
+pub use self::settings::command_line;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
@@ -84,5 +85,5 @@ fn report(outcome: &EvalOutcome, out_dir: &Path, total: usize) -> Result<(), Fai
 
 /// The hidden subcommand that runs one configuration in its own process.
 pub fn child() -> ExitCode {
-    leafpress_lab::child_main()
+    leafpress_lab::child_main_with(crate::bench::open_library)
 }

@@ -79,9 +79,17 @@ fn reproduction(lookup: &dyn Fn(&str) -> Option<OsString>, command_line: impl It
         .iter()
         .filter_map(|name| lookup(name).map(|value| format!("{name}={}", quoted(&value.to_string_lossy()))));
     let mut words: Vec<String> = variables.collect();
-    words.push("leafpress".into());
-    words.extend(command_line.skip(1).map(|word| quoted(&word.to_string_lossy())));
+    words.push(self::command_line(command_line));
     words.join(" ")
+}
+
+/// The command line as a shell takes it.
+pub fn command_line(words: impl Iterator<Item = OsString>) -> String {
+    let words = words.skip(1).map(|word| quoted(&word.to_string_lossy()));
+    std::iter::once("leafpress".to_owned())
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn quoted(word: &str) -> String {

@@ -10,6 +10,8 @@ mod synthetic;
 use std::ops::Range;
 
 pub use cut::Cut;
+#[cfg(feature = "pool")]
+pub(crate) use source::Packing;
 pub use source::{MAX_CORPUS_BYTES, Source, sample_names};
 
 use crate::LabError;

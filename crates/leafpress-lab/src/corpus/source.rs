@@ -43,6 +43,22 @@ impl Source {
     }
 }
 
+#[cfg(feature = "pool")]
+impl Source {
+    /// Checks that it is there, without reading it.
+    pub(crate) fn find(&self) -> Result<(), LabError> {
+        let path = match self {
+            Self::Synthetic(_) => return Ok(()),
+            Self::Sample(name) => find_sample(name)?,
+            Self::Path(path) => path.clone(),
+        };
+        let found = path.metadata();
+        found
+            .map_err(|e| LabError::data(path.display().to_string(), plain(&e)))
+            .map(drop)
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -203,24 +219,40 @@ fn read_file(path: &Path, raw: bool, left: &mut u64, parts: &mut Vec<Vec<u8>>) -
     }
     // An archive's own bytes are dropped once it is opened, so they do not count against the limit.
     let packed_len = bytes.len() as u64;
-    match bytes.as_slice() {
-        [b'P', b'K', 3 | 5, 4 | 6, ..] => {
-            *left += packed_len;
-            unzip(bytes, left, parts).map_err(|e| format!("unreadable zip: {e}"))
-        }
-        [0x1f, 0x8b, ..] => {
-            *left += packed_len;
+    let Some(packing) = Packing::of(&bytes) else {
+        parts.push(bytes);
+        return Ok(());
+    };
+    *left += packed_len;
+    match packing {
+        Packing::Zip => unzip(bytes, left, parts).map_err(|e| format!("unreadable zip: {e}")),
+        Packing::Gzip => {
             let mut decoder = flate2::read::MultiGzDecoder::new(bytes.as_slice());
             unpack(&mut decoder, left, parts).map_err(|e| format!("unreadable gzip: {e}"))
         }
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            *left += packed_len;
+        Packing::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes.as_slice()).map_err(|e| e.to_string())?;
             unpack(&mut decoder, left, parts).map_err(|e| format!("unreadable zstd: {e}"))
         }
-        _ => {
-            parts.push(bytes);
-            Ok(())
+    }
+}
+
+/// How a file's contents are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Zip,
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    /// By the first bytes of a file; four are enough.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Self::Zip),
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            _ => None,
         }
     }
 }

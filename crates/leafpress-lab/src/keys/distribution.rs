@@ -210,14 +210,16 @@ impl Chooser {
 
 /// A number in [0, 1), evenly.
 #[inline]
-fn unit(rng: &mut impl Rng) -> f64 {
+pub(crate) fn unit(rng: &mut impl Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
 /// Zipfian ranks in constant time (Gray et al. 1994, section 3.2).
 #[derive(Debug, Clone)]
-struct Zipf {
+pub(crate) struct Zipf {
     n: f64,
+    #[cfg(feature = "bench")]
+    theta: f64,
     alpha: f64,
     zeta_n: f64,
     eta: f64,
@@ -226,12 +228,17 @@ struct Zipf {
 }
 
 impl Zipf {
-    fn new(n: u64, theta: f64) -> Self {
-        let zeta_n = zeta(n, theta);
+    pub(crate) fn new(n: u64, theta: f64) -> Self {
+        Self::with_zeta(n, theta, zeta(n, theta))
+    }
+
+    fn with_zeta(n: u64, theta: f64, zeta_n: f64) -> Self {
         let nf = n as f64;
         let eta = (1.0 - (2.0 / nf).powf(1.0 - theta)) / (1.0 - zeta(2.min(n), theta) / zeta_n);
         Self {
             n: nf,
+            #[cfg(feature = "bench")]
+            theta,
             alpha: 1.0 / (1.0 - theta),
             zeta_n,
             eta,
@@ -239,9 +246,16 @@ impl Zipf {
         }
     }
 
+    /// The same law over more ranks; `n` is not less than before.
+    #[cfg(feature = "bench")]
+    pub(crate) fn grow(&mut self, n: u64) {
+        let added = zeta_between(self.n as u64, n, self.theta);
+        *self = Self::with_zeta(n, self.theta, self.zeta_n + added);
+    }
+
     /// A rank below n, for a `u` in [0, 1).
     #[inline]
-    fn rank(&self, u: f64) -> u64 {
+    pub(crate) fn rank(&self, u: f64) -> u64 {
         let uz = u * self.zeta_n;
         if uz < 1.0 {
             return 0;
@@ -257,10 +271,16 @@ impl Zipf {
 /// The sum of `1 / i^theta` for i in 1..=n: exact for the first million terms, the midpoint integral beyond (relative error
 /// below 1e-13).
 fn zeta(n: u64, theta: f64) -> f64 {
-    let exact = n.min(1 << 20);
-    let head: f64 = (1..=exact).map(|i| (i as f64).powf(-theta)).sum();
-    let power = 1.0 - theta;
-    head + ((n as f64 + 0.5).powf(power) - (exact as f64 + 0.5).powf(power)) / power
+    zeta_between(0, n, theta)
+}
+
+/// The terms of [`zeta`] after the first `from`.
+fn zeta_between(from: u64, to: u64, theta: f64) -> f64 {
+    const EXACT: u64 = 1 << 20;
+    let exact = to.min(EXACT);
+    let head: f64 = (from + 1..=exact).map(|i| (i as f64).powf(-theta)).sum();
+    let (from, power) = (from.max(exact), 1.0 - theta);
+    head + ((to as f64 + 0.5).powf(power) - (from as f64 + 0.5).powf(power)) / power
 }
 
 #[cfg(test)]

@@ -8,6 +8,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "bench")]
+pub(crate) use distribution::Zipf;
+#[cfg(any(feature = "bench", feature = "pool"))]
+pub(crate) use distribution::unit;
 pub use distribution::{Chooser, Distribution};
 pub use permutation::Permutation;
 pub(crate) use permutation::{below, mix};

@@ -4,8 +4,6 @@
 //! every key is checked; of the reads, one batch in 64. Rounds go through the maps in alternating order, and medians over the rounds are told, so that a disturbance hits
 //! one sample and not one map.
 
-mod maps;
-
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -15,8 +13,6 @@ use std::sync::{Arc, RwLock};
 use comfy_table::{CellAlignment, Table};
 use serde::{Deserialize, Serialize};
 
-pub use maps::{KEY_BYTES, VALUE_BYTES};
-
 use crate::child::{Launcher, Request};
 use crate::corpus::{Corpus, Cut, Source};
 use crate::matrix::RunSpec;
@@ -25,6 +21,11 @@ use crate::result::RunResult;
 use crate::run;
 use crate::store::Store;
 use crate::{EvalConfig, LabError, Phase, Workload, resources};
+
+/// Length of a key of the comparison in bytes.
+pub const KEY_BYTES: usize = 8;
+/// Length of a value of the comparison in bytes.
+pub const VALUE_BYTES: usize = 128;
 
 /// A map of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -28,7 +28,7 @@ const NOTES: [&str; 7] = [
     "Latencies are from the whole timed window, in HDR histograms with three significant digits.",
 ];
 
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
@@ -47,11 +47,17 @@ pub(super) fn page(
     }
     body += &failures(outcome);
     body += &configuration(config, host);
-    Ok(format!(
+    Ok(document("Leafpress evaluation", &body))
+}
+
+/// A whole page around its body.
+pub(crate) fn document(title: &str, body: &str) -> String {
+    format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>Leafpress evaluation</title><style>\n{STYLE}</style></head>\n<body>\n{body}</body></html>\n"
-    ))
+         <title>{}</title><style>\n{STYLE}</style></head>\n<body>\n{body}</body></html>\n",
+        escape(title)
+    )
 }
 
 fn head(config: &EvalConfig, host: &str, outcome: &EvalOutcome) -> String {
@@ -130,7 +136,7 @@ fn trade_off_workloads(setting: &Setting<'_>) -> Vec<Workload> {
     workloads
 }
 
-fn figure(title: &str, svg: &str) -> String {
+pub(crate) fn figure(title: &str, svg: &str) -> String {
     format!("<figure><figcaption>{}</figcaption>{svg}</figure>\n", escape(title))
 }
 
@@ -230,7 +236,7 @@ fn configuration(config: &EvalConfig, host: &str) -> String {
 }
 
 /// A number with its thousands set apart.
-fn thousands(number: u64) -> String {
+pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -1,9 +1,10 @@
 //! What an evaluation leaves for people and programs: the table, `results.json` and `report.html`.
 
 mod charts;
-mod html;
+pub(crate) mod draw;
+pub(crate) mod html;
 mod labels;
-mod palette;
+pub(crate) mod palette;
 mod pivot;
 mod table;
 
@@ -63,7 +64,7 @@ pub(crate) fn finish(config: &EvalConfig, host: &str, outcome: &mut EvalOutcome)
 }
 
 /// Writes a file in one step: a reader finds the old one or the new one, never a part.
-fn write(path: &Path, text: &str) -> Result<(), LabError> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), LabError> {
     let unfinished = path.with_extension("unfinished");
     std::fs::write(&unfinished, text).map_err(|e| LabError::io(&unfinished, e))?;
     std::fs::rename(&unfinished, path).map_err(|e| LabError::io(path, e))

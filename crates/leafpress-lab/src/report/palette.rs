@@ -12,6 +12,35 @@ const FAMILIES: [(&str, RGBColor); 6] = [
     ("qpl", RGBColor(0xd9, 0x3b, 0x60)),
 ];
 
+/// Hues of what is no codec.
+#[cfg(any(feature = "bench", feature = "pool"))]
+const OTHERS: [RGBColor; 8] = [
+    RGBColor(0xc2, 0x3f, 0x9a),
+    RGBColor(0x12, 0x98, 0xa0),
+    RGBColor(0x8a, 0x6d, 0x3b),
+    RGBColor(0x5b, 0x62, 0xd8),
+    RGBColor(0xa8, 0xa0, 0x14),
+    RGBColor(0xd9, 0x3b, 0x60),
+    RGBColor(0x4f, 0x7f, 0x5f),
+    RGBColor(0x93, 0x5d, 0xd6),
+];
+
+/// Colours of things of which some are codecs (`Some` of the codec's name) and others are not.
+#[cfg(any(feature = "bench", feature = "pool"))]
+pub(crate) fn colours<'n>(codecs: impl IntoIterator<Item = Option<&'n str>>) -> Vec<RGBColor> {
+    let mut named: Vec<String> = Vec::new();
+    let mut others = 0;
+    let colours = codecs.into_iter().map(|codec| {
+        if let Some(codec) = codec {
+            named.push(codec.to_owned());
+            return colour(&named, named.len() - 1);
+        }
+        others += 1;
+        OTHERS[(others - 1) % OTHERS.len()]
+    });
+    colours.collect()
+}
+
 /// Shades of a family's codecs in order: towards white (positive) or black.
 const SHADES: [f64; 5] = [0.0, -0.38, 0.42, -0.58, 0.62];
 
@@ -37,6 +66,6 @@ fn shade(RGBColor(red, green, blue): RGBColor, amount: f64) -> RGBColor {
 }
 
 /// The colour as CSS writes it.
-pub(super) fn css(RGBColor(red, green, blue): RGBColor) -> String {
+pub(crate) fn css(RGBColor(red, green, blue): RGBColor) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }

@@ -13,6 +13,7 @@ fn row(codec: &str, workload: Workload, mops: f64, held: u64) -> Row {
         p99_ns: base * 3,
         p999_ns: base * 9,
         p9999_ns: base * 40,
+        p99999_ns: base * 90,
         max_ns: base * 900,
     };
     let ops = (mops * 5e6) as u64;

@@ -150,9 +150,7 @@ pub fn run_store(
         )?;
     }
     let timed = window(&shared, &chooser, recorders, Phase::Timed, base.seconds, progress)?;
-    let mut ended = memory(&timed.after, resident_before);
-    resources::release_free_memory();
-    ended.rss_growth_released_bytes = growth(resident_before);
+    let ended = memory(&timed.after, resident_before);
     load::verify(&shared, progress)?;
     store.validate()?;
 
@@ -195,14 +193,16 @@ fn sampling(spec: &RunSpec) -> Sampling {
     }
 }
 
+/// What the tree held at `stats`, and by how much the process has grown since it was `resident_before`, less what its allocators have
+/// free: the harness's buffers and the loader's would be counted as the tree's else.
 fn memory(stats: &Stats, resident_before: Option<u64>) -> Memory {
+    resources::release_free_memory();
     Memory {
         records: stats.records,
         user_bytes: stats.user_bytes,
         bytes_held: stats.bytes_held,
         dictionary_bytes: stats.dictionary_bytes,
         rss_growth_bytes: growth(resident_before),
-        rss_growth_released_bytes: None,
     }
 }
 
@@ -242,9 +242,10 @@ fn window(
         for recorder in recorders {
             // Jumps of 2^128 numbers keep the threads' random streams apart.
             rng.jump();
-            let worker = Worker::new(shared, chooser.clone(), rng.clone(), recorder);
-            let go = &go;
-            match std::thread::Builder::new().spawn_scoped(scope, move || worker.run(go)) {
+            let (chooser, rng, go) = (chooser.clone(), rng.clone(), &go);
+            // Made by its own thread, so that its small buffers, written at every operation, share no cache line with another's.
+            let work = move || Worker::new(shared, chooser, rng, recorder).run(go);
+            match std::thread::Builder::new().spawn_scoped(scope, work) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => shared.fail(LabError::System(format!("cannot start a thread: {error}"))),
             }

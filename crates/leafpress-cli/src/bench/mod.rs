@@ -1,0 +1,248 @@
+//! `leafpress bench`: PiBench's command line in, the laboratory's benchmark, PiBench's report out.
+
+mod args;
+mod files;
+mod library;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use leafpress_lab::bench::{self, Comparison, Event, Input, Line, Options, Outcome, Report, text};
+use leafpress_lab::{LabError, Phase};
+use serde::Serialize;
+
+pub use self::args::BenchArgs;
+use self::args::{Plan, bad_input};
+use self::files::Output;
+pub use self::library::open as open_library;
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::{interrupt, output};
+
+/// Runs the benchmark.
+pub fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let plan = args.plan()?;
+    let runs: Vec<&Options> = match &plan {
+        Plan::One(options) => vec![options],
+        Plan::Several(runs) => runs.iter().collect(),
+    };
+    check_libraries(&runs)?;
+    bench::check_values(runs.iter().copied()).map_err(|e| bad_input(&e))?;
+    let files = Files {
+        json: args
+            .json
+            .as_deref()
+            .map(|path| Output::new("--json", path))
+            .transpose()?,
+        html: args
+            .html
+            .as_deref()
+            .map(|path| Output::new("--html", path))
+            .transpose()?,
+    };
+    for note in args.notes(&runs) {
+        eprintln!("{note}");
+    }
+    let cancel = interrupt::flag()?;
+    match &plan {
+        Plan::One(options) => one(options, files, &cancel),
+        Plan::Several(runs) => several(runs, files, &cancel),
+    }
+}
+
+/// That a library is there is known before anything is run; whether it can be loaded, when it is.
+fn check_libraries(runs: &[&Options]) -> Result<(), Failure> {
+    for options in runs {
+        if let Input::Library(path) = &options.input
+            && let Err(e) = std::fs::File::open(path)
+        {
+            return Err(Failure::bad_input(format!("INPUT {}: {e}", path.display())));
+        }
+    }
+    Ok(())
+}
+
+/// The files asked for.
+struct Files {
+    json: Option<Output>,
+    html: Option<Output>,
+}
+
+/// What a JSON file holds.
+#[derive(Serialize)]
+struct Document<'d> {
+    /// Number of this layout; a change that breaks readers raises it.
+    format: u32,
+    version: &'static str,
+    command_line: String,
+    #[serde(flatten)]
+    comparison: &'d Comparison,
+}
+
+impl Files {
+    fn write(self, comparison: &Comparison) -> Result<(), Failure> {
+        let command_line = command_line();
+        if let Some(html) = self.html {
+            let page = bench::page(comparison, &command_line).map_err(|e| Failure::failed(e.to_string()))?;
+            html.write(&page)?;
+        }
+        if let Some(json) = self.json {
+            let document = Document {
+                format: 1,
+                version: env!("CARGO_PKG_VERSION"),
+                command_line,
+                comparison,
+            };
+            let text = serde_json::to_string_pretty(&document).map_err(|e| Failure::failed(e.to_string()))?;
+            json.write(&(text + "\n"))?;
+        }
+        Ok(())
+    }
+}
+
+fn command_line() -> String {
+    crate::eval::command_line(std::env::args_os())
+}
+
+/// One index: PiBench's report, as it comes.
+fn one(options: &Options, files: Files, cancel: &Arc<AtomicBool>) -> Result<(), Failure> {
+    let repeated = options.repeat > 1;
+    let mut bar = Bar::new();
+    let mut printed = Ok(());
+    // With repetitions the report is of one of them, which is not known before the end.
+    let mut say = |bar: &Bar, text: &str| {
+        if !repeated && printed.is_ok() {
+            printed = bar.suspend(|| output::print(text));
+        }
+    };
+    if !repeated {
+        say(&bar, &text::head(&bench::Environment::here(), options));
+    }
+    let result = bench::run(options, Some(open_library), cancel, &mut |event| match event {
+        Event::Repetition(number) => bar.start(number, options.repeat, options.input.short_name()),
+        Event::LoadSkipped => say(&bar, text::LOAD_SKIPPED),
+        Event::LoadStarted => say(&bar, text::LOAD_STARTED),
+        Event::Loaded(load) => say(&bar, &text::loaded(load)),
+        Event::Verified(_) => say(&bar, text::LOAD_VERIFIED),
+        Event::Progress(phase, done) => bar.advance(share(phase, done, options.skip_load)),
+    });
+    bar.finish();
+    printed?;
+    let report = result.map_err(|e| failure(&e))?;
+    let Some(outcome) = report.median().cloned() else {
+        return Err(Failure::failed("nothing was run"));
+    };
+    let report_text = if repeated {
+        text::whole(&report)
+    } else {
+        text::results(&outcome) + &text::extras(&report, &outcome)
+    };
+    let printed = output::print(&report_text);
+    let comparison = Comparison {
+        lines: vec![Line {
+            options: options.clone(),
+            report: Some(report),
+            failures: Vec::new(),
+        }],
+        cancelled: false,
+    };
+    files.write(&comparison)?;
+    judge(&comparison)?;
+    printed
+}
+
+/// Several indexes or workloads: a table.
+fn several(runs: &[Options], files: Files, cancel: &Arc<AtomicBool>) -> Result<(), Failure> {
+    let logs = tempfile::tempdir().map_err(|e| Failure::failed(format!("no temporary directory for logs: {e}")))?;
+    let mut bar = Bar::new();
+    let mut current = usize::MAX;
+    let comparison = bench::compare(runs, logs.path(), cancel, &mut |number, total, options, phase, done| {
+        if current != number {
+            current = number;
+            let what = format!("{}, {}", options.input.short_name(), options.workload());
+            bar.start(number, total, what);
+        }
+        bar.advance(share(phase, done, options.skip_load));
+    });
+    bar.finish();
+    let comparison = comparison.map_err(|e| failure(&e))?;
+    if comparison.lines.iter().all(|line| line.report.is_none()) && comparison.cancelled {
+        return Err(Failure::Interrupted(
+            "interrupted: no run had finished, nothing was written".into(),
+        ));
+    }
+    let printed = output::print(&format!("{}{}\n", heading(runs), comparison.text()));
+    files.write(&comparison)?;
+    judge(&comparison)?;
+    printed
+}
+
+/// What all runs of a comparison have in common, in a line.
+fn heading(runs: &[Options]) -> String {
+    let Some(options) = runs.first() else {
+        return String::new();
+    };
+    let length = match options.mode {
+        bench::Mode::Operation => format!("{} operations", options.operations),
+        bench::Mode::Time => format!("{} s", options.seconds),
+    };
+    format!(
+        "{} records of {} + {} bytes ({}), {length}, {} thread{}, {}\n",
+        options.records,
+        options.key_bytes(),
+        options.value_size,
+        options.value_source,
+        options.threads,
+        if options.threads == 1 { "" } else { "s" },
+        leafpress_lab::resources::host()
+    )
+}
+
+/// Whether everything that ran can be trusted.
+fn judge(comparison: &Comparison) -> Result<(), Failure> {
+    if comparison.cancelled {
+        return Err(Failure::Interrupted(
+            "interrupted: the table has what had finished".into(),
+        ));
+    }
+    for line in &comparison.lines {
+        if let Some(failure) = line.failures.first() {
+            return Err(Failure::failed(failure.clone()));
+        }
+    }
+    for line in &comparison.lines {
+        let outcomes = line.report.iter().flat_map(|report: &Report| &report.outcomes);
+        for Outcome { scan_errors, .. } in outcomes {
+            if scan_errors.scans > 0 {
+                return Err(Failure::failed(format!(
+                    "{}: {} scans returned what they must not; the first: {}",
+                    line.options.input,
+                    scan_errors.scans,
+                    scan_errors.example.as_deref().unwrap_or("unknown")
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn failure(error: &LabError) -> Failure {
+    match error {
+        LabError::Cancelled => Failure::Interrupted("interrupted".into()),
+        e => bad_input(e),
+    }
+}
+
+/// How much of a repetition is done, 0 to 1.
+fn share(phase: Phase, done: f64, skip_load: bool) -> f64 {
+    let (before, length) = match phase {
+        Phase::Corpus => (0.0, 0.02),
+        Phase::Load => (0.02, 0.3),
+        Phase::Verify => (0.32, 0.13),
+        Phase::WarmUp if skip_load => (0.02, 0.05),
+        Phase::WarmUp => (0.45, 0.05),
+        Phase::Timed if skip_load => (0.05, 0.95),
+        Phase::Timed => (0.5, 0.5),
+    };
+    before + length * done.clamp(0.0, 1.0)
+}

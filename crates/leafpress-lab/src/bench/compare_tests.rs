@@ -1,0 +1,106 @@
+use super::*;
+use crate::bench::text::tests::report;
+use crate::bench::{ScanErrors, Ycsb, page};
+
+fn comparison() -> Comparison {
+    let mut lines = Vec::new();
+    for workload in [Ycsb::A, Ycsb::E] {
+        for (input, milliseconds) in [("leafpress:lz4", [500.0, 400.0]), ("btreemap", [1000.0, 1000.0])] {
+            let mut report = report(input, &milliseconds);
+            report.options.set_ycsb(workload);
+            lines.push(Line {
+                options: report.options.clone(),
+                report: Some(report),
+                failures: Vec::new(),
+            });
+        }
+    }
+    lines[3].report = None;
+    lines[3].failures.push("killed by signal 11 (SIGSEGV)".into());
+    Comparison {
+        lines,
+        cancelled: false,
+    }
+}
+
+#[test]
+fn the_table_has_a_row_for_each_run() {
+    let text = comparison().text();
+    let row = |start: &[&str]| {
+        let row = text.lines().find(|line| {
+            let cells: Vec<_> = line.split_whitespace().collect();
+            cells.windows(start.len()).any(|cells| cells == start)
+        });
+        row.unwrap_or_else(|| panic!("no {start:?} in\n{text}")).to_owned()
+    };
+    // A million operations in 500 ms, the lower of the middle two: 2 Mops/s, and the other repetition 2.5.
+    let ours = row(&["A", "leafpress:lz4"]);
+    assert!(
+        ours.contains("2.000") && ours.contains("22.2%") && ours.contains("100%"),
+        "{ours}"
+    );
+    let other = row(&["A", "btreemap"]);
+    assert!(
+        other.contains("1.000") && other.contains("50%") && other.contains("64"),
+        "{other}"
+    );
+    let failed = row(&["E", "btreemap"]);
+    assert!(failed.contains("- "), "{failed}");
+    assert!(
+        text.contains("failed: btreemap in YCSB E: killed by signal 11"),
+        "{text}"
+    );
+}
+
+#[test]
+fn wrong_scans_are_told_below_the_table() {
+    let mut comparison = comparison();
+    let outcomes = &mut comparison.lines[0].report.as_mut().unwrap().outcomes;
+    for outcome in outcomes {
+        outcome.scan_errors = ScanErrors {
+            scans: 3,
+            example: Some("a scan of".into()),
+            ..ScanErrors::default()
+        };
+    }
+    assert!(
+        comparison
+            .text()
+            .contains("WRONG SCANS: leafpress:lz4 in YCSB A: 3; a scan of")
+    );
+}
+
+#[test]
+fn the_page_stands_alone_and_shows_everything() {
+    let page = page(&comparison(), "leafpress bench --compare <x>").unwrap();
+    for part in [
+        "<!doctype html>",
+        "YCSB A",
+        "leafpress:lz4",
+        "Throughput over time",
+        "Memory after the load",
+        "Latency, all operations",
+        "leafpress bench --compare &lt;x&gt;",
+        "SIGSEGV",
+        "ZIPFIAN(0.990000)",
+    ] {
+        assert!(page.contains(part), "no {part}");
+    }
+    for foreign in ["http://", "https://", "<script", "src="] {
+        let found = page.replace("http://www.w3.org/2000/svg", "").contains(foreign);
+        assert!(!found, "{foreign}");
+    }
+    let mut one = comparison();
+    one.lines.truncate(1);
+    let page = super::super::page(&one, "leafpress bench leafpress").unwrap();
+    assert!(page.contains("Latency by operation") && page.contains("Benchmark Options:"));
+}
+
+#[test]
+fn mixes_are_told_in_words() {
+    let report = report("dummy", &[1.0]);
+    assert_eq!(
+        report.options.workload(),
+        "50% read, 10% insert, 30% update, 5% remove, 5% scan"
+    );
+}

@@ -1,0 +1,174 @@
+//! How operations choose ids.
+//!
+//! Ids are 1 to n, where n grows with the inserts. Rank 0, the hottest, is id 1, but for `latest`, where it is the newest. Keys are
+//! hashes of ids, so hot keys lie scattered over the key space.
+
+use rand_xoshiro::rand_core::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::LabError;
+use crate::keys::{Distribution, Zipf, below, unit};
+
+/// The skew of `latest` unless told otherwise: YCSB's. (PiBench's 0.2 is for the laws PiBench has.)
+pub const DEFAULT_LATEST_SKEW: f64 = 0.99;
+
+/// A law without its parameters, as the command line names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Law {
+    /// Every id alike.
+    Uniform,
+    /// `1 + floor(n u^(ln s / ln(1 - s)))` for a uniform u (Gray et al. 1994): the first share s of the ids takes the share 1 - s.
+    SelfSimilar,
+    /// Zipfian by Gray et al.'s closed form.
+    Zipfian,
+    /// Zipfian by age: the newest ids are the hottest.
+    Latest,
+    /// A share of the operations goes to a share of the ids.
+    HotSet,
+}
+
+impl Law {
+    /// The law of this name, in any case.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] with the names there are.
+    pub fn named(name: &str) -> Result<Self, LabError> {
+        Ok(match name.to_ascii_lowercase().as_str() {
+            "uniform" => Self::Uniform,
+            "selfsimilar" => Self::SelfSimilar,
+            "zipfian" => Self::Zipfian,
+            "latest" => Self::Latest,
+            "hotset" => Self::HotSet,
+            _ => {
+                return Err(LabError::option(
+                    "distribution",
+                    format!("unknown distribution `{name}`; known: UNIFORM SELFSIMILAR ZIPFIAN latest hotset"),
+                ));
+            }
+        })
+    }
+
+    /// The distribution with its parameters.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] when the skew is out of the law's bounds.
+    pub fn with(self, skew: f64, hot_keys_pct: f64, hot_operations_pct: f64) -> Result<Distribution, LabError> {
+        let zipfian = |skew: f64| {
+            if (0.0..1.0).contains(&skew) {
+                Ok(skew)
+            } else {
+                Err(LabError::option(
+                    "skew",
+                    format!("{skew} is not at least 0 and less than 1, as a zipfian skew must be"),
+                ))
+            }
+        };
+        Ok(match self {
+            Self::Uniform => Distribution::Uniform,
+            Self::SelfSimilar if skew > 0.0 && skew <= 0.5 => Distribution::SelfSimilar { h: skew },
+            Self::SelfSimilar => {
+                return Err(LabError::option(
+                    "skew",
+                    format!("{skew} is not more than 0 and at most 0.5, as a self-similar skew must be"),
+                ));
+            }
+            Self::Zipfian => Distribution::Zipfian { theta: zipfian(skew)? },
+            Self::Latest => Distribution::Latest { theta: zipfian(skew)? },
+            Self::HotSet => {
+                let good = hot_keys_pct > 0.0 && hot_keys_pct < 100.0 && (0.0..=100.0).contains(&hot_operations_pct);
+                if !good {
+                    return Err(LabError::option(
+                        "hotset",
+                        format!(
+                            "{hot_keys_pct},{hot_operations_pct}: use KEYS,OPERATIONS in percent, with 0 < KEYS < 100 and 0 <= OPERATIONS <= 100"
+                        ),
+                    ));
+                }
+                Distribution::HotSet {
+                    keys_pct: hot_keys_pct,
+                    operations_pct: hot_operations_pct,
+                }
+            }
+        })
+    }
+}
+
+/// Draws ids. Each thread has one; it shares nothing.
+#[derive(Debug, Clone)]
+pub(super) struct IdChooser {
+    n: u64,
+    shape: Shape,
+}
+
+#[derive(Debug, Clone)]
+enum Shape {
+    Uniform,
+    SelfSimilar { exponent: f64 },
+    Zipfian(Zipf),
+    Latest(Zipf),
+    HotSet { keys: f64, operations: f64 },
+}
+
+impl IdChooser {
+    /// A chooser of the ids 1 to n.
+    pub(super) fn new(distribution: Distribution, n: u64) -> Self {
+        let shape = match distribution {
+            Distribution::Uniform => Shape::Uniform,
+            Distribution::SelfSimilar { h } => Shape::SelfSimilar {
+                exponent: h.ln() / (1.0 - h).ln(),
+            },
+            Distribution::Zipfian { theta } => Shape::Zipfian(Zipf::new(n, theta)),
+            Distribution::Latest { theta } => Shape::Latest(Zipf::new(n, theta)),
+            Distribution::HotSet {
+                keys_pct,
+                operations_pct,
+            } => Shape::HotSet {
+                keys: keys_pct / 100.0,
+                operations: operations_pct / 100.0,
+            },
+        };
+        Self { n, shape }
+    }
+
+    /// There are n ids now, not fewer than before.
+    pub(super) fn grow(&mut self, n: u64) {
+        if n <= self.n {
+            return;
+        }
+        self.n = n;
+        if let Shape::Zipfian(zipf) | Shape::Latest(zipf) = &mut self.shape {
+            zipf.grow(n);
+        }
+    }
+
+    /// Number of ids it draws from.
+    pub(super) fn ids(&self) -> u64 {
+        self.n
+    }
+
+    /// An id from 1 to n; n is not 0.
+    #[inline]
+    pub(super) fn draw(&self, rng: &mut impl Rng) -> u64 {
+        let n = self.n;
+        let rank = match &self.shape {
+            Shape::Uniform => below(rng.next_u64(), n),
+            Shape::SelfSimilar { exponent } => (n as f64 * unit(rng).powf(*exponent)) as u64,
+            Shape::Zipfian(zipf) => zipf.rank(unit(rng)),
+            Shape::Latest(zipf) => n - 1 - zipf.rank(unit(rng)).min(n - 1),
+            Shape::HotSet { keys, operations } => {
+                let hot = ((n as f64 * keys).round() as u64).clamp(1, n);
+                if hot == n || unit(rng) < *operations {
+                    below(rng.next_u64(), hot)
+                } else {
+                    hot + below(rng.next_u64(), n - hot)
+                }
+            }
+        };
+        1 + rank.min(n - 1)
+    }
+}
+
+#[cfg(test)]
+#[path = "distribution_tests.rs"]
+mod tests;

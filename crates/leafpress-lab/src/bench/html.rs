@@ -1,0 +1,370 @@
+//! The benchmark's page: one file, readable without a network.
+
+use plotters::style::RGBColor;
+
+use super::compare::per_record;
+use super::{Builtin, Comparison, Input, Line, Operation, Options, Outcome, Report, text};
+use crate::LabError;
+use crate::report::draw::{Bars, OverTime, bars, microseconds, over_time, quantile_lines};
+use crate::report::html::{document, escape, figure, thousands};
+use crate::report::palette::{colours, css};
+use crate::resources;
+
+const NOTES: [&str; 5] = [
+    "Keys, values and the choice of operations are made before an operation's clock starts; they are in the throughput, not in the latency.",
+    "In an open loop (<code>--rate</code>) a latency counts from when the operation was meant to start, so a stall delays the operations \
+     behind it as it would delay requests. In a closed loop the threads wait with the stalled operation, and it counts once.",
+    "Every record was read back after the load, and every scan was checked: ascending keys, none before the start, no more than asked for.",
+    "<b>Resident</b> is the growth of the process over the load; <b>held</b> is the index's own account of its memory.",
+    "Latencies are in HDR histograms with three significant digits; those over time have two.",
+];
+
+/// The page of one run, or of several beside each other.
+///
+/// # Errors
+/// [`LabError::Chart`] when a chart cannot be drawn.
+pub fn page(comparison: &Comparison, command_line: &str) -> Result<String, LabError> {
+    let inputs = inputs(comparison);
+    let hues = colours(inputs.iter().map(|input| codec(input)));
+    let style = Styles {
+        names: inputs.iter().map(|input| input.short_name()).collect(),
+        inputs,
+        hues,
+    };
+    let title = match style.names.as_slice() {
+        [one] => format!("Leafpress bench: {one}"),
+        _ => "Leafpress bench".into(),
+    };
+    let mut body = head(&title, comparison);
+    body += &overview(comparison, &style)?;
+    for workload in comparison.workloads() {
+        body += &section(comparison, &workload, &style)?;
+    }
+    body += &configuration(comparison, command_line);
+    Ok(document(&title, &body))
+}
+
+/// The indexes and their colours: an index looks the same in every chart.
+struct Styles {
+    inputs: Vec<Input>,
+    names: Vec<String>,
+    hues: Vec<RGBColor>,
+}
+
+impl Styles {
+    fn hue(&self, line: &Line) -> RGBColor {
+        let at = self.inputs.iter().position(|input| *input == line.options.input);
+        self.hues[at.unwrap_or(0)]
+    }
+
+    fn swatch(hue: RGBColor) -> String {
+        format!("<span class=\"swatch\" style=\"background:{}\"></span>", css(hue))
+    }
+
+    fn legend<'n>(entries: impl Iterator<Item = (RGBColor, &'n str)>) -> String {
+        let entries: String = entries
+            .map(|(hue, name)| format!("<span>{}{}</span>", Self::swatch(hue), escape(name)))
+            .collect();
+        format!("<div class=\"legend\">{entries}</div>\n")
+    }
+
+    fn indexes(&self) -> String {
+        Self::legend(self.hues.iter().copied().zip(self.names.iter().map(String::as_str)))
+    }
+}
+
+fn inputs(comparison: &Comparison) -> Vec<Input> {
+    let mut inputs = Vec::new();
+    for line in &comparison.lines {
+        if !inputs.contains(&line.options.input) {
+            inputs.push(line.options.input.clone());
+        }
+    }
+    inputs
+}
+
+/// Our tree's codec, which decides its colour.
+fn codec(input: &Input) -> Option<&'static str> {
+    // The palette knows codecs by their family, which is all that matters here.
+    let Input::Builtin(Builtin::Leafpress(codec)) = input else {
+        return None;
+    };
+    let name = codec.to_string();
+    ["none", "lz4", "zstd", "deflate", "zlib", "qpl"]
+        .into_iter()
+        .find(|family| name.split(':').next() == Some(family))
+}
+
+fn head(title: &str, comparison: &Comparison) -> String {
+    let mut html = format!("<h1>{}</h1>\n", escape(title));
+    if let Some(options) = comparison.lines.first().map(|line| &line.options) {
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        html += &format!(
+            "<p>{} records of {} + {} bytes · {} · {}</p>\n",
+            thousands(options.records),
+            options.key_bytes(),
+            options.value_size,
+            count(options.threads, "thread"),
+            escape(&resources::host()),
+        );
+    }
+    for note in comparison.notes().iter().skip(1) {
+        let class = if note.contains("WRONG") || note.starts_with("failed") || note.starts_with("cancelled") {
+            "bad"
+        } else {
+            "faint"
+        };
+        html += &format!("<p class=\"{class}\">{}</p>\n", escape(note));
+    }
+    html
+}
+
+/// The table, and throughput and memory of everything.
+fn overview(comparison: &Comparison, style: &Styles) -> Result<String, LabError> {
+    let columns = comparison.columns();
+    const LEFT: &str = "style=\"text-align:left\"";
+    let heading: String = columns
+        .iter()
+        .map(|column| {
+            let align = if column.is_figure { "" } else { LEFT };
+            format!("<th {align}>{}</th>", escape(&column.heading).replace('\n', "<br>"))
+        })
+        .collect();
+    let mut rows = String::new();
+    for workload in comparison.workloads() {
+        for (at, line) in comparison.of(&workload).enumerate() {
+            rows += "<tr>";
+            for column in &columns {
+                let text = escape(&comparison.cell(column, line));
+                rows += &match column.heading.as_str() {
+                    "index" => format!("<th {LEFT}>{}{text}</th>", Styles::swatch(style.hue(line))),
+                    // Once for all its indexes.
+                    "workload" if at > 0 => format!("<th {LEFT}></th>"),
+                    "workload" => format!("<th {LEFT}>{text}</th>"),
+                    _ => format!("<td>{text}</td>"),
+                };
+            }
+            rows += "</tr>\n";
+        }
+    }
+    let mut html = format!(
+        "<div class=\"scroll\"><table><thead><tr>{heading}</tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
+    );
+    if comparison.lines.len() < 2 {
+        return Ok(html);
+    }
+    html += &style.indexes();
+    let workloads = comparison.workloads();
+    let names: Vec<_> = workloads.iter().map(String::as_str).collect();
+    let of = |group: usize, bar: usize| {
+        let mut lines = comparison.of(&workloads[group]);
+        lines.find(|line| line.options.input == style.inputs[bar])
+    };
+    let throughput = |group: usize, bar: usize| Some(of(group, bar)?.median()?.throughput() / 1e6);
+    // Workloads differ too much to share an axis of operations per second: scans are a hundredth of reads.
+    let fastest: Vec<f64> = (0..names.len())
+        .map(|group| {
+            (0..style.hues.len())
+                .filter_map(|bar| throughput(group, bar))
+                .fold(0.0, f64::max)
+        })
+        .collect();
+    let several = names.len() > 1;
+    let chart = bars(&Bars {
+        name: "throughput",
+        size: (1080, 380),
+        unit: if several { "% of the fastest" } else { "Mops/s" },
+        groups: &names,
+        colours: &style.hues,
+        figure: &|group, bar| {
+            let figure = throughput(group, bar)?;
+            if several {
+                (fastest[group] > 0.0).then(|| figure / fastest[group] * 100.0)
+            } else {
+                Some(figure)
+            }
+        },
+    })?;
+    html += &chart.map_or_else(String::new, |svg| figure("Throughput", &svg));
+    let memory = bars(&Bars {
+        name: "memory",
+        size: (1080, 300),
+        unit: "bytes per record",
+        groups: &["resident growth over the load", "held by the index's own account"],
+        colours: &style.hues,
+        figure: &|group, bar| {
+            let mut lines = comparison.lines.iter();
+            let line = lines.find(|line| line.options.input == style.inputs[bar] && line.median().is_some())?;
+            per_record(line.median()?, |load| {
+                if group == 0 {
+                    load.resident_growth_bytes
+                } else {
+                    load.held_bytes
+                }
+            })
+        },
+    })?;
+    html += &memory.map_or_else(String::new, |svg| figure("Memory after the load", &svg));
+    Ok(html)
+}
+
+/// Latency, and everything over time, of one workload.
+fn section(comparison: &Comparison, workload: &str, style: &Styles) -> Result<String, LabError> {
+    let lines: Vec<(RGBColor, &Line, &Outcome)> = comparison
+        .of(workload)
+        .filter_map(|line| Some((style.hue(line), line, line.median()?)))
+        .collect();
+    let mut charts = String::new();
+    let mut add = |title: &str, svg: Option<String>| {
+        charts += &svg.map_or_else(String::new, |svg| figure(title, &svg));
+    };
+    let all: Vec<_> = lines
+        .iter()
+        .filter_map(|(hue, _, outcome)| Some((*hue, microseconds(outcome.latencies.as_ref()?.all.as_ref()?))))
+        .collect();
+    add("Latency, all operations", quantile_lines("latency", "latency", &all)?);
+    let mut single = String::new();
+    if let [(_, _, outcome)] = lines.as_slice() {
+        let (legend, svg) = by_operation(outcome)?;
+        add("Latency by operation", svg);
+        single = legend;
+    }
+    let over = |description: &'static str, latency: bool, points: &dyn Fn(&Outcome) -> Vec<(f64, f64)>| {
+        let lines: Vec<_> = lines.iter().map(|(hue, _, outcome)| (*hue, points(outcome))).collect();
+        over_time(&OverTime {
+            name: "time",
+            description,
+            latency,
+            lines: &lines,
+        })
+    };
+    let throughput = over("Mops/s", false, &|outcome| {
+        // The last window may be too short to tell anything.
+        let whole = outcome.samples.first().map_or(0.0, |sample| sample.length_ms);
+        let samples = outcome
+            .samples
+            .iter()
+            .filter(move |sample| sample.length_ms > whole / 2.0);
+        samples
+            .map(|sample| (sample.end_ms / 1e3, sample.operations as f64 / sample.length_ms / 1e3))
+            .collect()
+    })?;
+    add("Throughput over time", throughput);
+    let p99 = over("p99 latency", true, &|outcome| {
+        let windows = outcome
+            .latencies
+            .as_ref()
+            .map_or(&[][..], |latencies| &latencies.windows);
+        // Of what ends just after the end, a handful.
+        let windows = match windows {
+            [whole @ .., before, last] if last.samples < before.samples / 20 => &windows[..=whole.len()],
+            all => all,
+        };
+        windows
+            .iter()
+            .map(|window| (window.start_ms as f64 / 1e3, window.p99_ns as f64 / 1e3))
+            .collect()
+    })?;
+    add("p99 over time", p99);
+    if charts.is_empty() {
+        return Ok(String::new());
+    }
+    let legend = if comparison.lines.len() > 1 {
+        style.indexes()
+    } else {
+        String::new()
+    };
+    Ok(format!(
+        "<h2>{}</h2>\n{legend}{single}<div class=\"pair\">{charts}</div>\n",
+        escape(workload)
+    ))
+}
+
+/// A line for each kind of operation, and in an open loop one of service times.
+fn by_operation(outcome: &Outcome) -> Result<(String, Option<String>), LabError> {
+    let Some(latencies) = &outcome.latencies else {
+        return Ok((String::new(), None));
+    };
+    let mut named: Vec<_> = latencies
+        .by_operation
+        .iter()
+        .map(|(operation, latency)| (Operation::name(*operation), microseconds(latency)))
+        .collect();
+    if let Some(service) = &latencies.service {
+        named.push((
+            "from the actual start (what a closed loop would report)",
+            microseconds(service),
+        ));
+    }
+    if named.len() < 2 {
+        return Ok((String::new(), None));
+    }
+    let hues = colours(named.iter().map(|_| None));
+    let lines: Vec<_> = hues
+        .iter()
+        .copied()
+        .zip(named.iter().map(|(_, figures)| *figures))
+        .collect();
+    let legend = Styles::legend(hues.iter().copied().zip(named.iter().map(|(name, _)| *name)));
+    Ok((legend, quantile_lines("operations", "latency by operation", &lines)?))
+}
+
+fn configuration(comparison: &Comparison, command_line: &str) -> String {
+    let mut html = format!("<h2>How it was measured</h2>\n<pre>{}</pre>\n", escape(command_line));
+    let first = comparison.lines.iter().find_map(|line| line.report.as_ref());
+    if let Some(Report {
+        environment, options, ..
+    }) = first
+    {
+        let entries = [
+            ("time", environment.time.clone()),
+            (
+                "machine",
+                format!(
+                    "{} x {}, cache {}",
+                    environment.cpus, environment.cpu_model, environment.cpu_cache
+                ),
+            ),
+            ("kernel", environment.kernel.clone()),
+            ("leafpress", env!("CARGO_PKG_VERSION").to_owned()),
+            ("length", length(options)),
+            (
+                "loop",
+                options
+                    .rate
+                    .map_or_else(|| "closed".into(), |rate| format!("open, {rate} operations per second")),
+            ),
+            ("key choice", text::distribution(options)),
+            ("values", options.value_source.to_string()),
+            ("latency sampling", options.latency_sampling.to_string()),
+            ("threads are pinned", options.pin.to_string()),
+            ("repetitions", options.repeat.to_string()),
+            ("seed", options.seed.to_string()),
+        ];
+        let entries: String = entries
+            .iter()
+            .map(|(term, value)| format!("<dt>{term}</dt><dd>{}</dd>", escape(value)))
+            .collect();
+        html += &format!("<dl>{entries}</dl>\n");
+    }
+    if let ([line], Some(report)) = (comparison.lines.as_slice(), first) {
+        html += &format!(
+            "<h3>Report of {}</h3>\n<pre>{}</pre>\n",
+            escape(&line.options.input.to_string()),
+            escape(&text::whole(report))
+        );
+    }
+    let notes: String = NOTES.iter().map(|note| format!("<li>{note}</li>\n")).collect();
+    html + &format!("<ul>{notes}</ul>\n")
+}
+
+fn length(options: &Options) -> String {
+    let warmup = match options.warmup_seconds {
+        0.0 => String::new(),
+        seconds => format!(" after {seconds} s of warm-up"),
+    };
+    match options.mode {
+        super::Mode::Operation => format!("{} operations{warmup}", thousands(options.operations)),
+        super::Mode::Time => format!("{} s{warmup}", options.seconds),
+    }
+}

@@ -1,0 +1,225 @@
+//! The load, and reading it back.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::keys::readable;
+use super::values::Values;
+use super::{Index, Input, KeyFormat, Load, Options};
+use crate::{LabError, resources};
+
+/// How often progress is told.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+/// Records between two looks at whether the load is to end.
+const CHUNK: u64 = 256;
+/// Growth of less than this is the benchmark's own: stacks, buffers, the allocator's rounding.
+const LEAST_GROWTH_BYTES: u64 = 4 << 20;
+/// PiBench's buffer for a value, which wrappers may count on.
+pub(super) const LEAST_VALUE_BUFFER: usize = 4096;
+
+/// What a load needs.
+pub(super) struct Loader<'r> {
+    pub options: &'r Options,
+    pub index: &'r dyn Index,
+    pub format: &'r KeyFormat,
+    pub values: &'r Values,
+    pub cancel: &'r AtomicBool,
+}
+
+/// What reading back found wrong.
+#[derive(Default)]
+struct Wrong {
+    missing: u64,
+    least_missing: Option<u64>,
+    other_value: u64,
+    least_other_value: Option<u64>,
+}
+
+impl Wrong {
+    fn add(&mut self, other: &Self) {
+        let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+        self.missing += other.missing;
+        self.other_value += other.other_value;
+        self.least_missing = least(self.least_missing, other.least_missing);
+        self.least_other_value = least(self.least_other_value, other.least_other_value);
+    }
+}
+
+impl Loader<'_> {
+    /// Inserts the ids 1 to n: each thread a run of them, so that what is in the index in the end does not depend on the threads.
+    pub(super) fn load(&self, resident_before: Option<u64>, progress: &mut dyn FnMut(f64)) -> Result<Load, LabError> {
+        let started = Instant::now();
+        self.over_all_ids(progress, |id, key, _| {
+            match self.index.insert(key, self.values.loaded(id)) {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(self.error(format!(
+                    "load: insert of key {} (id {id}) returned false, as if it were there already; a pool that is loaded needs --skip_load",
+                    readable(key)
+                ))),
+                Err(e) => Err(self.error(format!("load: insert of key {} (id {id}): {e}", readable(key)))),
+            }
+        })?;
+        let milliseconds = started.elapsed().as_secs_f64() * 1e3;
+        self.index.settle();
+        let growth = resources::resident_bytes().zip(resident_before);
+        Ok(Load {
+            records: self.options.records,
+            milliseconds,
+            verify_milliseconds: None,
+            wrong_values: 0,
+            resident_growth_bytes: growth
+                .map(|(after, before)| after.saturating_sub(before))
+                .filter(|growth| *growth >= LEAST_GROWTH_BYTES),
+            held_bytes: self.index.held_bytes(),
+        })
+    }
+
+    /// Reads every id back.
+    ///
+    /// # Errors
+    /// [`LabError::Index`] when one is missing, or has another value in an index of ours; wrappers that hand out no values are only told of.
+    pub(super) fn verify(&self, load: &mut Load, progress: &mut dyn FnMut(f64)) -> Result<(), LabError> {
+        if !self.index.stores() {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let wrong = Mutex::new(Wrong::default());
+        self.over_all_ids(progress, |id, key, value_out| {
+            let found = self
+                .index
+                .find(key, value_out)
+                .map_err(|e| self.error(format!("read-back of key {} (id {id}): {e}", readable(key))))?;
+            let expected = self.values.loaded(id);
+            if found && value_out.starts_with(expected) {
+                return Ok(());
+            }
+            let one = if found {
+                Wrong {
+                    other_value: 1,
+                    least_other_value: Some(id),
+                    ..Wrong::default()
+                }
+            } else {
+                Wrong {
+                    missing: 1,
+                    least_missing: Some(id),
+                    ..Wrong::default()
+                }
+            };
+            if let Ok(mut wrong) = wrong.lock() {
+                wrong.add(&one);
+            }
+            Ok(())
+        })?;
+        let wrong = wrong.into_inner().unwrap_or_default();
+        let key = |id: u64| format!("key {} (id {id})", readable(&self.format.key(id)));
+        if let Some(id) = wrong.least_missing {
+            return Err(self.error(format!(
+                "{} of {} records are missing after the load; the first is {}",
+                wrong.missing,
+                self.options.records,
+                key(id)
+            )));
+        }
+        let ours = !matches!(self.options.input, Input::Library(_));
+        if let Some(id) = wrong.least_other_value.filter(|_| ours) {
+            return Err(self.error(format!(
+                "{} of {} records have another value than was inserted; the first is {}",
+                wrong.other_value,
+                self.options.records,
+                key(id)
+            )));
+        }
+        load.wrong_values = wrong.other_value;
+        load.verify_milliseconds = Some(started.elapsed().as_secs_f64() * 1e3);
+        Ok(())
+    }
+
+    fn error(&self, reason: String) -> LabError {
+        self.options.input.error(reason)
+    }
+
+    /// Calls `visit` with every id, its key and a buffer for a value, on all threads; thread t has the t-th run of ids, and the first
+    /// threads one id more when it does not come out even.
+    fn over_all_ids(
+        &self,
+        progress: &mut dyn FnMut(f64),
+        visit: impl Fn(u64, &[u8], &mut [u8]) -> Result<(), LabError> + Sync,
+    ) -> Result<(), LabError> {
+        let (records, threads) = (self.options.records, self.options.threads as u64);
+        let done = AtomicU64::new(0);
+        let working = AtomicU64::new(0);
+        let waiting = std::thread::current();
+        let stop = AtomicBool::new(false);
+        let failure = Mutex::new(None);
+        let fail = |error| {
+            stop.store(true, Ordering::Relaxed);
+            if let Ok(mut failure) = failure.lock() {
+                failure.get_or_insert(error);
+            }
+        };
+        let work = |thread: u64| {
+            let first = 1 + thread * (records / threads) + thread.min(records % threads);
+            let end = first + records / threads + u64::from(thread < records % threads);
+            let mut key = self.format.blank().to_vec();
+            let mut value = vec![0; self.options.value_size.max(LEAST_VALUE_BUFFER)];
+            self.index.attach_thread();
+            for id in first..end {
+                if (id - first).is_multiple_of(CHUNK) {
+                    if stop.load(Ordering::Relaxed) || self.cancel.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    done.fetch_add(CHUNK.min(end - id), Ordering::Relaxed);
+                }
+                self.format.fill(id, &mut key);
+                if let Err(error) = visit(id, &key, &mut value) {
+                    fail(error);
+                    break;
+                }
+            }
+            self.index.detach_thread();
+        };
+        /// Counts a thread out, even one that panics.
+        struct Working<'w>(&'w AtomicU64, &'w std::thread::Thread);
+        impl Drop for Working<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Release);
+                self.1.unpark();
+            }
+        }
+        progress(0.0);
+        std::thread::scope(|scope| {
+            let mut started = Vec::new();
+            for thread in 0..threads {
+                let work = &work;
+                working.fetch_add(1, Ordering::Relaxed);
+                let working = Working(&working, &waiting);
+                let body = move || {
+                    let _working = working;
+                    work(thread);
+                };
+                match std::thread::Builder::new().spawn_scoped(scope, body) {
+                    Ok(handle) => started.push(handle),
+                    Err(e) => fail(LabError::System(format!("cannot start a thread: {e}"))),
+                }
+            }
+            while working.load(Ordering::Acquire) > 0 {
+                std::thread::park_timeout(PROGRESS_EVERY);
+                progress(done.load(Ordering::Relaxed) as f64 / records.max(1) as f64);
+            }
+            for handle in started {
+                if handle.join().is_err() {
+                    fail(self.error("a thread panicked in the index".into()));
+                }
+            }
+        });
+        if let Some(error) = failure.into_inner().ok().flatten() {
+            return Err(error);
+        }
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(LabError::Cancelled);
+        }
+        Ok(())
+    }
+}

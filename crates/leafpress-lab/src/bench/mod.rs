@@ -1,0 +1,54 @@
+//! The index benchmark: PiBench's command line and report (Lersch et al., "Evaluating Persistent Memory Range Indexes", PVLDB
+//! 13(4), 2019), on our tree, on the registry's ordered maps, and on wrappers written for PiBench.
+//!
+//! From the outside in: [`run`] opens an [`Index`], `load`s it and reads it back, and lets the `driver` run the operations, whose
+//! threads are `worker`s that draw operations from a `mix`, ids from a `distribution`, `keys` from ids and `values`. What it measured
+//! is an [`Outcome`]; [`text`] writes it in PiBench's layout. [`compare()`] does so for several indexes in turn, each in a process of
+//! its own.
+
+mod builtin;
+mod compare;
+mod distribution;
+mod driver;
+mod environment;
+mod hardware;
+mod html;
+mod index;
+mod input;
+mod keys;
+mod load;
+mod mix;
+mod options;
+mod outcome;
+mod pin;
+mod recorder;
+mod repeat;
+mod scan;
+mod session;
+#[cfg(test)]
+mod slow;
+pub mod text;
+mod tree;
+mod values;
+mod worker;
+mod ycsb;
+
+pub use builtin::Builtin;
+pub use compare::{Comparison, Line, compare, compare_with};
+pub use distribution::{DEFAULT_LATEST_SKEW, Law};
+pub use environment::Environment;
+pub use hardware::{Hardware, Reading};
+pub use html::page;
+pub use index::{Index, IndexError, KeyOrder, OpenLibrary};
+pub use input::Input;
+pub use keys::KeyFormat;
+pub use options::{
+    MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES, Mode, Options, Ratios,
+};
+pub use outcome::{Counts, CpuTime, Latencies, Load, Operation, Outcome, Sample, ScanErrors, WindowLatency};
+pub use pin::Pin;
+pub use repeat::{Spread, median_of};
+pub use session::{Event, Report, run, run_with};
+pub use tree::TreeOptions;
+pub use values::{ValueSource, check as check_values};
+pub use ycsb::Ycsb;

@@ -1,0 +1,381 @@
+//! The options of a run, and their bounds.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Input, Law, Operation, Pin, TreeOptions, ValueSource, Ycsb};
+use crate::LabError;
+use crate::config::MAX_THREADS;
+use crate::keys::Distribution;
+
+/// Longest key with its prefix, in bytes: PiBench's.
+pub const MAX_KEY_BYTES: usize = 128;
+/// Longest value, in bytes.
+pub const MAX_VALUE_BYTES: usize = 1 << 20;
+/// Most records of a scan.
+pub const MAX_SCAN: usize = 1 << 20;
+/// Most records to load.
+pub const MAX_RECORDS: u64 = 1 << 40;
+/// Most operations of a run.
+pub const MAX_OPERATIONS: u64 = 1 << 50;
+/// Longest run in time mode, and longest warm-up, in seconds: 30 days.
+pub const MAX_SECONDS: f64 = 2_592_000.0;
+/// Ratios may be off by so much in sum.
+const RATIO_TOLERANCE: f64 = 1e-6;
+
+/// What ends a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// [`Options::operations`] done.
+    Operation,
+    /// [`Options::seconds`] past.
+    Time,
+}
+
+/// The share of each operation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Ratios {
+    /// Point reads.
+    pub read: f64,
+    /// Inserts of new keys.
+    pub insert: f64,
+    /// Updates of keys that are there.
+    pub update: f64,
+    /// Removes.
+    pub remove: f64,
+    /// Scans.
+    pub scan: f64,
+    /// A point read and then an update of the same key: YCSB F.
+    pub read_modify_write: f64,
+}
+
+impl Ratios {
+    /// No operation at all.
+    pub const NONE: Self = Self {
+        read: 0.0,
+        insert: 0.0,
+        update: 0.0,
+        remove: 0.0,
+        scan: 0.0,
+        read_modify_write: 0.0,
+    };
+
+    /// The share of one operation.
+    pub fn of(&self, operation: Operation) -> f64 {
+        match operation {
+            Operation::Read => self.read,
+            Operation::Insert => self.insert,
+            Operation::Update => self.update,
+            Operation::Remove => self.remove,
+            Operation::Scan => self.scan,
+            Operation::ReadModifyWrite => self.read_modify_write,
+        }
+    }
+
+    /// All shares together; 1 in a valid mix.
+    pub fn sum(&self) -> f64 {
+        super::outcome::OPERATIONS
+            .iter()
+            .map(|operation| self.of(*operation))
+            .sum()
+    }
+
+    fn validate(&self) -> Result<(), LabError> {
+        for (option, share) in [
+            ("read_ratio", self.read),
+            ("insert_ratio", self.insert),
+            ("update_ratio", self.update),
+            ("remove_ratio", self.remove),
+            ("scan_ratio", self.scan),
+        ] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(LabError::option(option, format!("{share} is not between 0 and 1")));
+            }
+        }
+        let sum = self.sum();
+        if (sum - 1.0).abs() > RATIO_TOLERANCE {
+            return Err(LabError::option(
+                "read_ratio",
+                format!(
+                    "the ratios must sum to 1, but sum to {} (read {}, insert {}, update {}, remove {}, scan {}; read_ratio is 1 unless given)",
+                    (sum * 1e9).round() / 1e9,
+                    self.read,
+                    self.insert,
+                    self.update,
+                    self.remove,
+                    self.scan
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A run of the benchmark. The defaults are PiBench's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// What is benchmarked.
+    pub input: Input,
+    /// Records to load, up to [`MAX_RECORDS`].
+    pub records: u64,
+    /// Operations of all threads together, up to [`MAX_OPERATIONS`]; in [`Mode::Operation`].
+    pub operations: u64,
+    /// Threads, 1 to 1024.
+    pub threads: usize,
+    /// In front of every key.
+    pub key_prefix: String,
+    /// Length of a key without its prefix, in bytes: 1 to [`MAX_KEY_BYTES`], prefix included.
+    pub key_size: usize,
+    /// Length of a value in bytes, 1 to [`MAX_VALUE_BYTES`].
+    pub value_size: usize,
+    /// The mix of operations.
+    pub ratios: Ratios,
+    /// Records of a scan, 1 to [`MAX_SCAN`].
+    pub scan_size: usize,
+    /// Whether scans have 1 to `scan_size` records, evenly, and not always `scan_size`: YCSB E.
+    pub scan_size_varies: bool,
+    /// Length of a window of samples in milliseconds, 1 to 3,600,000.
+    pub sampling_ms: u64,
+    /// How ids are chosen.
+    pub law: Law,
+    /// The law's skew.
+    pub skew: f64,
+    /// Percent of ids that are hot, and percent of operations that go to them.
+    pub hotset: (f64, f64),
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// What ends the run.
+    pub mode: Mode,
+    /// Length of the run in seconds, more than 0 and up to [`MAX_SECONDS`]; in [`Mode::Time`].
+    pub seconds: f64,
+    /// Whether hardware metrics are read.
+    pub hardware: bool,
+    /// Path of a persistent pool, for the wrapper.
+    pub pool_path: String,
+    /// Size of a persistent pool in bytes, for the wrapper.
+    pub pool_size: u64,
+    /// Whether the load is left out: the pool has the records.
+    pub skip_load: bool,
+    /// Share of operations whose latency is measured, 0 to 1.
+    pub latency_sampling: f64,
+    /// Concurrency control protocol, for a wrapper of the fork: 0 Mono, 1 ORWC, 2 OLC.
+    pub protocol: Option<u8>,
+    /// Clock, for a wrapper of the fork: 0 optimistic, 1 sync, 3 free.
+    pub clock: Option<u8>,
+    /// Garbage collector, for a wrapper of the fork: 0 off, 1 on.
+    pub garbage_collector: Option<u8>,
+    /// The YCSB workload the mix is of, for titles.
+    pub ycsb: Option<Ycsb>,
+    /// Operations per second of all threads together that are intended, whatever the index manages: an open loop.
+    pub rate: Option<f64>,
+    /// Where values come from.
+    pub value_source: ValueSource,
+    /// Seconds of the same work before the run, 0 to [`MAX_SECONDS`].
+    pub warmup_seconds: f64,
+    /// Where threads run.
+    pub pin: Pin,
+    /// Times the whole is done, 1 to 1000.
+    pub repeat: usize,
+    /// Options of our tree.
+    pub tree: TreeOptions,
+}
+
+impl Options {
+    /// PiBench's defaults for an input.
+    pub fn new(input: Input) -> Self {
+        Self {
+            input,
+            records: 1_000_000,
+            operations: 1_000_000,
+            threads: 1,
+            key_prefix: String::new(),
+            key_size: 8,
+            value_size: 8,
+            ratios: Ratios {
+                read: 1.0,
+                ..Ratios::NONE
+            },
+            scan_size: 100,
+            scan_size_varies: false,
+            sampling_ms: 1000,
+            law: Law::Uniform,
+            skew: 0.2,
+            hotset: (20.0, 80.0),
+            seed: 1729,
+            mode: Mode::Operation,
+            seconds: 20.0,
+            hardware: true,
+            pool_path: String::new(),
+            pool_size: 0,
+            skip_load: false,
+            latency_sampling: 0.0,
+            protocol: None,
+            clock: None,
+            garbage_collector: None,
+            ycsb: None,
+            rate: None,
+            value_source: ValueSource::Pool,
+            warmup_seconds: 0.0,
+            pin: Pin::None,
+            repeat: 1,
+            tree: TreeOptions::default(),
+        }
+    }
+
+    /// Sets the mix and the key choice of a YCSB workload.
+    pub fn set_ycsb(&mut self, workload: Ycsb) {
+        self.ycsb = Some(workload);
+        self.ratios = workload.ratios();
+        self.law = workload.law();
+        self.skew = super::ycsb::SKEW;
+        self.scan_size_varies = workload == Ycsb::E;
+    }
+
+    /// Length of a key with its prefix, in bytes.
+    pub fn key_bytes(&self) -> usize {
+        self.key_prefix.len() + self.key_size
+    }
+
+    /// How ids are chosen, with the parameters.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] when they are out of the law's bounds.
+    pub fn distribution(&self) -> Result<Distribution, LabError> {
+        self.law.with(self.skew, self.hotset.0, self.hotset.1)
+    }
+
+    /// Checks every bound and that the options go together. Reads no file.
+    ///
+    /// # Errors
+    /// [`LabError::Option`], the first at fault.
+    pub fn validate(&self) -> Result<(), LabError> {
+        let between = |option, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(LabError::option(
+                    option,
+                    format!("{value} is not between {low} and {high}"),
+                ))
+            }
+        };
+        between("records", self.records, 0, MAX_RECORDS)?;
+        between("operations", self.operations, 0, MAX_OPERATIONS)?;
+        between("threads", self.threads as u64, 1, MAX_THREADS as u64)?;
+        let longest_key = MAX_KEY_BYTES.saturating_sub(self.key_prefix.len());
+        if self.key_size < 1 || self.key_size > longest_key {
+            return Err(LabError::option(
+                "key_size",
+                format!(
+                    "{} is not between 1 and {longest_key} (prefix and key together are at most {MAX_KEY_BYTES} bytes)",
+                    self.key_size
+                ),
+            ));
+        }
+        between("value_size", self.value_size as u64, 1, MAX_VALUE_BYTES as u64)?;
+        self.ratios.validate()?;
+        between("scan_size", self.scan_size as u64, 1, MAX_SCAN as u64)?;
+        between("sampling_ms", self.sampling_ms, 1, 3_600_000)?;
+        self.distribution()?;
+        if !(self.seconds > 0.0 && self.seconds <= MAX_SECONDS) {
+            let mode = if self.mode == Mode::Time {
+                ": time mode needs a length"
+            } else {
+                ""
+            };
+            return Err(LabError::option(
+                "seconds",
+                format!("{} is not more than 0 and at most {MAX_SECONDS}{mode}", self.seconds),
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.latency_sampling) {
+            return Err(LabError::option(
+                "latency_sampling",
+                format!("{} is not between 0 and 1", self.latency_sampling),
+            ));
+        }
+        for (option, value, known) in [
+            ("protocol", self.protocol, [0, 1, 2].as_slice()),
+            ("clock", self.clock, &[0, 1, 3]),
+            ("garbage_collector", self.garbage_collector, &[0, 1]),
+        ] {
+            if let Some(value) = value.filter(|value| !known.contains(value)) {
+                return Err(LabError::option(option, format!("{value} is none of {known:?}")));
+            }
+        }
+        if let Some(rate) = self.rate
+            && !(rate > 0.0 && rate <= 1e9)
+        {
+            return Err(LabError::option(
+                "rate",
+                format!("{rate} is not more than 0 and at most 1e9"),
+            ));
+        }
+        if !(0.0..=MAX_SECONDS).contains(&self.warmup_seconds) {
+            return Err(LabError::option(
+                "warmup",
+                format!("{} is not between 0 and {MAX_SECONDS}", self.warmup_seconds),
+            ));
+        }
+        between("repeat", self.repeat as u64, 1, 1000)?;
+        self.tree.validate()?;
+        self.validate_together()
+    }
+
+    /// Combinations that cannot work.
+    fn validate_together(&self) -> Result<(), LabError> {
+        if self.ratios.scan > 0.0 && !self.input.scans() {
+            return Err(LabError::option(
+                "scan_ratio",
+                format!(
+                    "{} has no order to scan in: it can find, insert, update and remove",
+                    self.input
+                ),
+            ));
+        }
+        if self.records == 0 && self.ratios.insert < 1.0 {
+            return Err(LabError::option(
+                "records",
+                "0 leaves nothing to read, update, remove or scan; only inserts alone (-r 0 -i 1) start from nothing",
+            ));
+        }
+        if self.repeat > 1 && self.skip_load && self.ratios.insert + self.ratios.remove > 0.0 {
+            return Err(LabError::option(
+                "repeat",
+                "with skip_load, inserts and removes of one repetition would be in the pool of the next",
+            ));
+        }
+        let inserts = match self.mode {
+            Mode::Operation => self.operations as f64 * self.ratios.insert,
+            // Time decides how many there will be; keys that come round again are inserts that do not succeed.
+            Mode::Time => 0.0,
+        };
+        if self.key_size < 8 {
+            let keys = 256_f64.powi(self.key_size as i32) - 1.0;
+            if self.records as f64 + inserts > keys {
+                return Err(LabError::option(
+                    "key_size",
+                    format!(
+                        "{} bytes make {keys} different keys, but {} records and about {} inserts need one each",
+                        self.key_size,
+                        self.records,
+                        inserts.round()
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Limits of a repetition: operations of thread `thread`, the remainder going to the first threads; `None` in time mode.
+    pub(super) fn operations_of(&self, thread: usize) -> Option<u64> {
+        let (threads, thread) = (self.threads as u64, thread as u64);
+        (self.mode == Mode::Operation)
+            .then(|| self.operations / threads + u64::from(thread < self.operations % threads))
+    }
+}
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

@@ -1,0 +1,206 @@
+//! What one repetition of a run measured.
+
+use serde::{Deserialize, Serialize};
+
+use super::hardware::Hardware;
+use crate::result::Latency;
+
+/// A kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// A point read.
+    Read,
+    /// An insert of a new key.
+    Insert,
+    /// An update of a key.
+    Update,
+    /// A remove.
+    Remove,
+    /// A scan.
+    Scan,
+    /// A read and then an update of the same key.
+    ReadModifyWrite,
+}
+
+/// Every kind of operation; an operation's place is its number.
+pub(super) const OPERATIONS: [Operation; 6] = [
+    Operation::Read,
+    Operation::Insert,
+    Operation::Update,
+    Operation::Remove,
+    Operation::Scan,
+    Operation::ReadModifyWrite,
+];
+
+impl Operation {
+    /// The name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "Read",
+            Self::Insert => "Insert",
+            Self::Update => "Update",
+            Self::Remove => "Remove",
+            Self::Scan => "Scan",
+            Self::ReadModifyWrite => "Read-modify-write",
+        }
+    }
+}
+
+/// Operations of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Done.
+    pub completed: u64,
+    /// Of those, the ones that found, inserted, updated, removed, or scanned something.
+    pub succeeded: u64,
+}
+
+/// Scans that returned what they must not. A scan can be wrong in more than one way.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanErrors {
+    /// Scans that were wrong in any way.
+    pub scans: u64,
+    /// More records than asked for, or than there are bytes for.
+    pub too_many: u64,
+    /// Keys that do not ascend.
+    pub not_ascending: u64,
+    /// A first key before the one asked for.
+    pub before_start: u64,
+    /// The first wrong one, in words.
+    pub example: Option<String>,
+}
+
+/// The load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Records loaded.
+    pub records: u64,
+    /// How long it took, in milliseconds.
+    pub milliseconds: f64,
+    /// How long reading all of them back took, in milliseconds; `None` for an index that stores nothing.
+    pub verify_milliseconds: Option<f64>,
+    /// Records that were found, but with another value than was inserted.
+    pub wrong_values: u64,
+    /// Growth of the process's resident memory over the load, in bytes; `None` when too little to tell from the benchmark's own.
+    pub resident_growth_bytes: Option<u64>,
+    /// What the index says it holds after the load, in bytes.
+    pub held_bytes: Option<u64>,
+}
+
+/// Operations done in a window of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When the window ended, in milliseconds from the run's start.
+    pub end_ms: f64,
+    /// Its length in milliseconds: the last one may be shorter.
+    pub length_ms: f64,
+    /// Operations done in it.
+    pub operations: u64,
+}
+
+/// Latencies of the operations that ended in a window of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowLatency {
+    /// When the window began, in milliseconds from the run's start.
+    pub start_ms: u64,
+    /// Operations measured.
+    pub samples: u64,
+    /// Half took no longer, in nanoseconds.
+    pub p50_ns: u64,
+    /// 99% took no longer, in nanoseconds.
+    pub p99_ns: u64,
+    /// The longest, in nanoseconds.
+    pub max_ns: u64,
+}
+
+/// Latencies of a run. In an open loop they count from the intended start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latencies {
+    /// Of all operations together; `None` when none was measured.
+    pub all: Option<Latency>,
+    /// Of each kind that was measured.
+    pub by_operation: Vec<(Operation, Latency)>,
+    /// In an open loop: from the actual start, as a closed loop would have it.
+    pub service: Option<Latency>,
+    /// Over time.
+    pub windows: Vec<WindowLatency>,
+}
+
+/// CPU time and waits over the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// User seconds of all threads.
+    pub user_seconds: f64,
+    /// System seconds of all threads.
+    pub system_seconds: f64,
+    /// Times a thread waited.
+    pub voluntary_switches: u64,
+    /// Times a thread was preempted.
+    pub involuntary_switches: u64,
+}
+
+/// What one repetition of a run measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// What the index calls itself.
+    pub index: String,
+    /// The load; `None` when it was skipped.
+    pub load: Option<Load>,
+    /// Length of the run in milliseconds.
+    pub run_milliseconds: f64,
+    /// Operations by kind, in the order of [`Operation`].
+    pub counts: [Counts; 6],
+    /// Records that scans returned.
+    pub scanned_records: u64,
+    /// Scans that returned what they must not.
+    pub scan_errors: ScanErrors,
+    /// Hardware metrics; `None` when turned off.
+    pub hardware: Option<Hardware>,
+    /// Throughput over time.
+    pub samples: Vec<Sample>,
+    /// Latencies; `None` when not asked for.
+    pub latencies: Option<Latencies>,
+    /// CPU time over the run.
+    pub cpu: CpuTime,
+    /// What the index says it holds after the run, in bytes.
+    pub held_bytes: Option<u64>,
+}
+
+impl Outcome {
+    /// Operations of a kind.
+    pub fn of(&self, operation: Operation) -> Counts {
+        self.counts[operation as usize]
+    }
+
+    /// Operations of all kinds.
+    pub fn total(&self) -> Counts {
+        self.counts.iter().fold(Counts::default(), |sum, counts| Counts {
+            completed: sum.completed + counts.completed,
+            succeeded: sum.succeeded + counts.succeeded,
+        })
+    }
+
+    /// A number of operations per second of the run.
+    pub fn per_second(&self, operations: u64) -> f64 {
+        if self.run_milliseconds > 0.0 {
+            operations as f64 / (self.run_milliseconds / 1000.0)
+        } else {
+            0.0
+        }
+    }
+
+    /// Completed operations per second.
+    pub fn throughput(&self) -> f64 {
+        self.per_second(self.total().completed)
+    }
+
+    /// CPU seconds per second.
+    pub fn cores(&self) -> f64 {
+        if self.run_milliseconds > 0.0 {
+            (self.cpu.user_seconds + self.cpu.system_seconds) / (self.run_milliseconds / 1000.0)
+        } else {
+            0.0
+        }
+    }
+}

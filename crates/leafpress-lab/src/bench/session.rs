@@ -1,0 +1,156 @@
+//! A run from the opening of the index to what it measured, as often as told.
+
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+
+use super::driver::{Part, Run};
+use super::hardware::Counters;
+use super::load::Loader;
+use super::repeat::median_of;
+use super::values::Values;
+use super::{Environment, Index, KeyFormat, Load, OpenLibrary, Options, Outcome, Spread};
+use crate::{LabError, Phase, resources};
+
+/// What a run tells while it goes on.
+#[derive(Debug)]
+pub enum Event<'e> {
+    /// A repetition starts; the first is 0.
+    Repetition(usize),
+    /// The load is left out.
+    LoadSkipped,
+    /// The load starts.
+    LoadStarted,
+    /// The load is done.
+    Loaded(&'e Load),
+    /// The load was read back, if the index stores anything.
+    Verified(&'e Load),
+    /// How much of a phase is done, 0 to 1.
+    Progress(Phase, f64),
+}
+
+/// What a run measured, over all repetitions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The options it was run with.
+    pub options: Options,
+    /// Where.
+    pub environment: Environment,
+    /// The repetitions, at least one.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Report {
+    /// The repetition of median throughput: the lower of the middle two.
+    pub fn median(&self) -> Option<&Outcome> {
+        median_of(&self.outcomes, Outcome::throughput)
+    }
+
+    /// Completed operations per second over the repetitions.
+    pub fn throughput(&self) -> Option<Spread> {
+        Spread::of(self.outcomes.iter().map(Outcome::throughput))
+    }
+}
+
+/// Runs the benchmark, in this process. `library` opens an input that is a shared library.
+///
+/// # Errors
+/// Options out of bounds, an index that cannot be opened, loses records, or fails at an operation; unusable data; [`LabError::Cancelled`].
+pub fn run(
+    options: &Options,
+    library: Option<OpenLibrary>,
+    cancel: &AtomicBool,
+    events: &mut dyn FnMut(Event<'_>),
+) -> Result<Report, LabError> {
+    run_with(options, &|| options.input.open(options, library), cancel, events)
+}
+
+/// [`run`] on an index of the caller's own, made anew by `open` for each repetition.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(
+    options: &Options,
+    open: &dyn Fn() -> Result<Box<dyn Index>, LabError>,
+    cancel: &AtomicBool,
+    events: &mut dyn FnMut(Event<'_>),
+) -> Result<Report, LabError> {
+    options.validate()?;
+    events(Event::Progress(Phase::Corpus, 0.0));
+    let values = Values::load(&options.value_source, options.value_size, options.seed)?;
+    let mut report = Report {
+        options: options.clone(),
+        environment: Environment::here(),
+        outcomes: Vec::with_capacity(options.repeat),
+    };
+    for repetition in 0..options.repeat {
+        events(Event::Repetition(repetition));
+        report.outcomes.push(once(options, &values, open, cancel, events)?);
+    }
+    Ok(report)
+}
+
+fn once(
+    options: &Options,
+    values: &Values,
+    open: &dyn Fn() -> Result<Box<dyn Index>, LabError>,
+    cancel: &AtomicBool,
+    events: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, LabError> {
+    // Opened first: what threads do that exist before is not counted, and the index may start some.
+    let counters = options.hardware.then(Counters::open);
+    // What was left free before must not hide the index's growth.
+    resources::release_free_memory();
+    let resident_before = resources::resident_bytes();
+    let index = open()?;
+    let format = KeyFormat::new(options.key_prefix.as_bytes(), options.key_size);
+    let mut load = None;
+    if options.skip_load {
+        events(Event::LoadSkipped);
+    } else {
+        events(Event::LoadStarted);
+        let loader = Loader {
+            options,
+            index: index.as_ref(),
+            format: &format,
+            values,
+            cancel,
+        };
+        let mut loaded = loader.load(resident_before, &mut |done| events(Event::Progress(Phase::Load, done)))?;
+        events(Event::Loaded(&loaded));
+        loader.verify(&mut loaded, &mut |done| events(Event::Progress(Phase::Verify, done)))?;
+        events(Event::Verified(&loaded));
+        load = Some(loaded);
+    }
+    let run = Run {
+        options,
+        index: index.as_ref(),
+        format: &format,
+        values,
+        cancel,
+    };
+    let measured = run.run(counters, &mut |part, done| {
+        let phase = match part {
+            Part::WarmUp => Phase::WarmUp,
+            Part::Timed => Phase::Timed,
+        };
+        events(Event::Progress(phase, done));
+    })?;
+    Ok(Outcome {
+        index: index.name(),
+        load,
+        run_milliseconds: measured.milliseconds,
+        counts: measured.counts,
+        scanned_records: measured.scanned_records,
+        scan_errors: measured.scan_errors,
+        hardware: measured.hardware,
+        samples: measured.samples,
+        latencies: measured.latencies,
+        cpu: measured.cpu,
+        held_bytes: index.held_bytes(),
+    })
+}
+
+#[cfg(test)]
+#[path = "session_tests/mod.rs"]
+mod tests;

@@ -1,0 +1,166 @@
+//! Options of our tree: `key=value` pairs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use leafpress::{Builder, Codec, DictionaryChoice, Tree};
+use serde::{Deserialize, Serialize};
+
+use crate::LabError;
+
+/// Options of our tree besides its codec, as `shards=4,landing_bytes=2048`; the tree's own defaults where nothing is said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct TreeOptions(Vec<(Key, usize)>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    LeafBytes,
+    FrameBytes,
+    LandingBytes,
+    Shards,
+    BackgroundThreads,
+    WatermarkPct,
+    Dictionary,
+}
+
+const KEYS: [(&str, Key); 7] = [
+    ("leaf_bytes", Key::LeafBytes),
+    ("frame_bytes", Key::FrameBytes),
+    ("landing_bytes", Key::LandingBytes),
+    ("shards", Key::Shards),
+    ("background_threads", Key::BackgroundThreads),
+    ("watermark_pct", Key::WatermarkPct),
+    ("dictionary", Key::Dictionary),
+];
+
+impl TreeOptions {
+    fn builder(&self) -> Builder {
+        let mut builder = Tree::builder();
+        for &(key, value) in &self.0 {
+            builder = match key {
+                Key::LeafBytes => builder.leaf_bytes(value),
+                Key::FrameBytes => builder.frame_bytes(value),
+                Key::LandingBytes => builder.landing_bytes(value),
+                Key::Shards => builder.shards(value),
+                Key::BackgroundThreads => builder.background_threads(value),
+                // What does not fit is out of the builder's bounds all the same.
+                Key::WatermarkPct => builder.high_watermark_pct(u8::try_from(value).unwrap_or(u8::MAX)),
+                Key::Dictionary if value == 0 => builder.dictionary(DictionaryChoice::Off),
+                Key::Dictionary => builder.dictionary(DictionaryChoice::Auto),
+            };
+        }
+        builder
+    }
+
+    /// Builds a tree with this codec.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] for what is out of bounds, [`LabError::Tree`] when the codec cannot run here.
+    pub fn build(&self, codec: Codec) -> Result<Tree, LabError> {
+        self.builder().codec(codec).build().map_err(|e| match e {
+            leafpress::Error::Option { option, reason } => LabError::option("tree", format!("{option}: {reason}")),
+            e => e.into(),
+        })
+    }
+
+    /// Checks the bounds, by building an empty tree.
+    pub(super) fn validate(&self) -> Result<(), LabError> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let without_threads = Self(
+            self.0
+                .iter()
+                .copied()
+                .filter(|(key, value)| *key != Key::BackgroundThreads || *value > 64)
+                .collect(),
+        );
+        without_threads.build(Codec::None).map(drop)
+    }
+
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for TreeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (key, value)) in self.0.iter().enumerate() {
+            let name = KEYS.iter().find(|(_, known)| known == key).map_or("", |(name, _)| name);
+            write!(f, "{}{name}={value}", if at > 0 { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for TreeOptions {
+    type Err = LabError;
+
+    fn from_str(s: &str) -> Result<Self, LabError> {
+        let pairs = s.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+        let read = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let key = KEYS.iter().find(|(known, _)| *known == name).map(|(_, key)| *key);
+            match (key, value.parse()) {
+                (Some(key), Ok(value)) => Ok((key, value)),
+                (Some(_), Err(_)) => Err(LabError::option("tree", format!("{name}: `{value}` is not a number"))),
+                (None, _) => {
+                    let known: Vec<_> = KEYS.iter().map(|(name, _)| *name).collect();
+                    Err(LabError::option(
+                        "tree",
+                        format!("unknown option `{name}`; known: {}", known.join(" ")),
+                    ))
+                }
+            }
+        };
+        let options = Self(pairs.map(read).collect::<Result<_, _>>()?);
+        options.validate()?;
+        Ok(options)
+    }
+}
+
+impl From<TreeOptions> for String {
+    fn from(options: TreeOptions) -> Self {
+        options.to_string()
+    }
+}
+
+impl TryFrom<String> for TreeOptions {
+    type Error = LabError;
+
+    fn try_from(s: String) -> Result<Self, LabError> {
+        s.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_round_trip_and_bounds_are_told() {
+        for text in ["", "shards=4", "background_threads=2,landing_bytes=2048,dictionary=0"] {
+            assert_eq!(text.parse::<TreeOptions>().unwrap().to_string(), text);
+        }
+        for (text, words) in [
+            ("shard=4", "leaf_bytes"),
+            ("shards=x", "`x`"),
+            ("shards", "shards"),
+            ("shards=0", "shards"),
+            ("watermark_pct=300", "watermark"),
+            ("background_threads=65", "background_threads"),
+        ] {
+            let message = text.parse::<TreeOptions>().unwrap_err().to_string();
+            assert!(message.starts_with("tree: ") && message.contains(words), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_tree_is_built_as_told() {
+        let options: TreeOptions = "shards=3,dictionary=0".parse().unwrap();
+        let tree = options.build(Codec::None).unwrap();
+        assert!(format!("{tree:?}").contains("shards: 3"), "{tree:?}");
+    }
+}

@@ -1,0 +1,193 @@
+//! Where values come from.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use super::Options;
+use crate::LabError;
+use crate::corpus::{Corpus, Cut, Source};
+use crate::keys::{below, mix};
+
+/// Where a run's values come from.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum ValueSource {
+    /// Pieces of a pool of random letters and digits, at random places, as PiBench takes them.
+    #[default]
+    Pool,
+    /// Values of which this share, 0 to 1, is compressible.
+    Compressible(f64),
+    /// Cuts of a file, directory, archive or bundled sample.
+    Corpus(Source),
+}
+
+impl fmt::Display for ValueSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pool => f.write_str("pool"),
+            Self::Compressible(eta) => write!(f, "compressible:{eta}"),
+            Self::Corpus(source) => write!(f, "corpus:{source}"),
+        }
+    }
+}
+
+impl FromStr for ValueSource {
+    type Err = LabError;
+
+    fn from_str(s: &str) -> Result<Self, LabError> {
+        match s.split_once(':') {
+            None if s == "pool" => Ok(Self::Pool),
+            Some(("compressible", eta)) => match eta.parse() {
+                Ok(eta) if (0.0..=1.0).contains(&eta) => Ok(Self::Compressible(eta)),
+                _ => Err(LabError::option(
+                    "value_source",
+                    format!("`{s}`: ETA is a number from 0 to 1, the share that is compressible"),
+                )),
+            },
+            Some(("corpus", path)) if !path.is_empty() => Ok(Self::Corpus(path.parse()?)),
+            _ => Err(LabError::option(
+                "value_source",
+                format!("unknown source `{s}`; known: pool, compressible:ETA, corpus:PATH"),
+            )),
+        }
+    }
+}
+
+impl From<ValueSource> for String {
+    fn from(source: ValueSource) -> Self {
+        source.to_string()
+    }
+}
+
+impl TryFrom<String> for ValueSource {
+    type Error = LabError;
+
+    fn try_from(s: String) -> Result<Self, LabError> {
+        s.parse()
+    }
+}
+
+/// Reads the values' sources once, so that one that cannot be used is known before anything runs.
+///
+/// # Errors
+/// As [`Corpus::load`].
+pub fn check<'o>(runs: impl IntoIterator<Item = &'o Options>) -> Result<(), LabError> {
+    let mut checked = Vec::new();
+    for options in runs {
+        let one = (&options.value_source, options.value_size);
+        if matches!(options.value_source, ValueSource::Corpus(_)) && !checked.contains(&one) {
+            Values::load(&options.value_source, options.value_size, options.seed)?;
+            checked.push(one);
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of the pool besides one value: PiBench's has 2000, which a compressor's window or dictionary would hold whole.
+const POOL_BYTES: usize = 4 << 20;
+
+/// The values of a run, all of one length.
+#[derive(Debug)]
+pub(super) struct Values {
+    value_bytes: usize,
+    seed: u64,
+    bytes: Bytes,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Pool(Vec<u8>),
+    Corpus(Corpus),
+}
+
+impl Values {
+    /// Values of `value_bytes`, at least 1.
+    pub(super) fn load(source: &ValueSource, value_bytes: usize, seed: u64) -> Result<Self, LabError> {
+        let corpus = |source: &Source| Corpus::load(source, Cut::Fixed(value_bytes), false, seed).map(Bytes::Corpus);
+        let bytes = match source {
+            ValueSource::Pool => Bytes::Pool(pool(value_bytes, seed)),
+            ValueSource::Compressible(eta) => corpus(&Source::Synthetic(*eta))?,
+            ValueSource::Corpus(source) => corpus(source)?,
+        };
+        Ok(Self {
+            value_bytes,
+            seed,
+            bytes,
+        })
+    }
+
+    /// A value chosen by a random number.
+    #[inline]
+    pub(super) fn chosen(&self, random: u64) -> &[u8] {
+        #[cfg(test)]
+        super::slow::make();
+        match &self.bytes {
+            Bytes::Pool(pool) => {
+                let at = below(random, (pool.len() - self.value_bytes + 1) as u64) as usize;
+                &pool[at..at + self.value_bytes]
+            }
+            Bytes::Corpus(corpus) => corpus.get(below(random, corpus.count())),
+        }
+    }
+
+    /// The value an id is loaded with, whichever thread loads it.
+    #[inline]
+    pub(super) fn loaded(&self, id: u64) -> &[u8] {
+        self.chosen(mix(self.seed ^ mix(id)))
+    }
+}
+
+fn pool(value_bytes: usize, seed: u64) -> Vec<u8> {
+    const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(mix(seed));
+    let letter = |_| LETTERS[below(rng.next_u64(), LETTERS.len() as u64) as usize];
+    (0..POOL_BYTES + value_bytes).map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_round_trip() {
+        for name in ["pool", "compressible:0.5", "corpus:packages", "corpus:/a/b:c"] {
+            assert_eq!(name.parse::<ValueSource>().unwrap().to_string(), name);
+        }
+        for name in [
+            "",
+            "pools",
+            "compressible",
+            "compressible:2",
+            "compressible:x",
+            "corpus:",
+        ] {
+            let message = name.parse::<ValueSource>().unwrap_err().to_string();
+            assert!(message.starts_with("value_source: "), "{message}");
+        }
+    }
+
+    #[test]
+    fn loaded_values_depend_on_seed_and_id_alone() {
+        let one = Values::load(&ValueSource::Pool, 16, 1).unwrap();
+        let same = Values::load(&ValueSource::Pool, 16, 1).unwrap();
+        let other = Values::load(&ValueSource::Pool, 16, 2).unwrap();
+        assert!((1..100).all(|id| one.loaded(id) == same.loaded(id) && one.loaded(id).len() == 16));
+        assert!((1..100).all(|id| one.loaded(id) != other.loaded(id)));
+        let distinct: std::collections::HashSet<_> = (1..=1000).map(|id| one.loaded(id)).collect();
+        assert_eq!(distinct.len(), 1000);
+    }
+
+    #[test]
+    fn the_last_byte_of_the_pool_is_reached() {
+        let values = Values::load(&ValueSource::Pool, 3, 1).unwrap();
+        let Bytes::Pool(pool) = &values.bytes else {
+            panic!("a pool")
+        };
+        assert_eq!(values.chosen(u64::MAX), &pool[pool.len() - 3..]);
+        assert_eq!(values.chosen(0), &pool[..3]);
+    }
+}

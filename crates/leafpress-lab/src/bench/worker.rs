@@ -1,0 +1,457 @@
+//! One thread of a run.
+//!
+//! Operations are made a batch at a time: what is done, the key, and the value lie ready before the first of them starts, so that
+//! making them is in no latency. The end of an operation is the start of the next where nothing lies between: one reading of the clock each.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use quanta::Clock;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use super::distribution::IdChooser;
+use super::keys::readable;
+use super::load::LEAST_VALUE_BUFFER;
+use super::mix::Mix;
+use super::outcome::OPERATIONS;
+use super::recorder::{Pending, Recorder};
+use super::scan::ScanCheck;
+use super::values::Values;
+use super::{Counts, Index, IndexError, KeyFormat, Operation, Options};
+use crate::keys::{Distribution, below, mix};
+
+/// Operations of a batch, fewer when values are long.
+const BATCH: usize = 32;
+/// Bytes of a batch's values.
+const BATCH_VALUE_BYTES: usize = 64 << 10;
+/// Operations between two looks at how many ids the other threads have inserted.
+const LOOK_EVERY: u64 = 1024;
+/// Waits shorter than this are spun.
+const SPIN_NS: u64 = 60_000;
+/// A thread that waits looks this often whether the run has ended.
+const LONGEST_SLEEP: Duration = Duration::from_millis(5);
+
+/// What one thread shows the others. Only the thread itself writes it.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    /// Operations done.
+    pub completed: AtomicU64,
+    /// Inserts done: ids below are in the index.
+    inserted: AtomicU64,
+}
+
+/// What the threads of a run share, all of it only read but for each thread's own [`Shown`].
+pub(super) struct Shared<'r> {
+    pub options: &'r Options,
+    pub index: &'r dyn Index,
+    pub format: &'r KeyFormat,
+    pub values: &'r Values,
+    pub mix: &'r Mix,
+    pub distribution: Distribution,
+    pub shown: Vec<Shown>,
+    /// Ends the warm-up, and then the run.
+    pub stop: AtomicBool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Planned {
+    operation: Operation,
+    id: u64,
+    scan_size: usize,
+    measured: bool,
+    /// Known once it is done.
+    succeeded: bool,
+}
+
+/// Which operations are measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Sampled {
+    None,
+    All,
+    /// Those whose random number is below this.
+    Below(u64),
+}
+
+/// What a thread did.
+#[derive(Debug, Clone)]
+pub(super) struct Done {
+    pub counts: [Counts; 6],
+    pub scanned_records: u64,
+    pub scans: ScanCheck,
+}
+
+/// One thread of a run.
+pub(super) struct Worker<'r> {
+    shared: &'r Shared<'r>,
+    thread: usize,
+    /// Chooses operations, ids and values; measuring does not touch it, so that what is done does not depend on it.
+    rng: Xoshiro256PlusPlus,
+    sampling_rng: Xoshiro256PlusPlus,
+    sampled: Sampled,
+    ids: IdChooser,
+    /// Inserts of every thread that are known to be done.
+    inserted: Vec<u64>,
+    /// The least of them.
+    inserted_by_all: u64,
+    /// Operations until the other threads' inserts are looked at.
+    look_in: u64,
+    batch: usize,
+    planned: Vec<Planned>,
+    keys: Vec<u8>,
+    values: Vec<u8>,
+    value_out: Vec<u8>,
+    records_out: Vec<u8>,
+    pub clock: Clock,
+    pub done: Done,
+    pub recorder: Option<Recorder>,
+}
+
+impl<'r> Worker<'r> {
+    pub(super) fn new(shared: &'r Shared<'r>, thread: usize, clock: Clock, recorder: Option<Recorder>) -> Self {
+        let options = shared.options;
+        // Streams 2^128 numbers apart (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021).
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
+        let mut sampling_rng = Xoshiro256PlusPlus::seed_from_u64(mix(!options.seed));
+        for _ in 0..thread {
+            rng.jump();
+            sampling_rng.jump();
+        }
+        let batch = (BATCH_VALUE_BYTES / options.value_size).clamp(1, BATCH);
+        let key_bytes = shared.format.key_bytes();
+        Self {
+            thread,
+            rng,
+            sampling_rng,
+            sampled: match options.latency_sampling {
+                share if share >= 1.0 => Sampled::All,
+                share if share > 0.0 => Sampled::Below((share * 2_f64.powi(64)) as u64),
+                _ => Sampled::None,
+            },
+            ids: IdChooser::new(shared.distribution, options.records),
+            inserted: vec![0; options.threads],
+            inserted_by_all: 0,
+            look_in: 0,
+            batch,
+            planned: Vec::with_capacity(batch),
+            keys: shared.format.blank().repeat(batch),
+            values: vec![0; batch * options.value_size],
+            value_out: vec![0; options.value_size.max(LEAST_VALUE_BUFFER)],
+            records_out: Vec::with_capacity((key_bytes + options.value_size) * options.scan_size.min(1 << 12)),
+            clock,
+            done: Done {
+                counts: [Counts::default(); 6],
+                scanned_records: 0,
+                scans: ScanCheck::new(options, shared.index.key_order()),
+            },
+            recorder,
+            shared,
+        }
+    }
+
+    /// Forgets what was done; what was inserted stays.
+    pub(super) fn forget(&mut self) {
+        self.done.counts = [Counts::default(); 6];
+        self.done.scanned_records = 0;
+        self.done.scans = ScanCheck::new(self.shared.options, self.shared.index.key_order());
+        self.shared.shown[self.thread].completed.store(0, Ordering::Relaxed);
+    }
+
+    /// Does operations until the run is stopped or `limit` of them are done; the clock's reading at their start and end.
+    pub(super) fn run(&mut self, limit: Option<u64>, measured: bool) -> Result<(u64, u64), IndexError> {
+        let shared = self.shared;
+        let mut recorder = self.recorder.take();
+        let origin = self.clock.raw();
+        let mut pace = Pace::new(shared.options, self.thread);
+        if let Some(recorder) = &mut recorder {
+            recorder.start(origin);
+        }
+        let result = self.run_batches(limit, measured, origin, &mut pace, &mut recorder);
+        self.recorder = recorder;
+        result?;
+        Ok((origin, self.clock.raw()))
+    }
+
+    fn run_batches(
+        &mut self,
+        limit: Option<u64>,
+        measured: bool,
+        origin: u64,
+        pace: &mut Option<Pace>,
+        recorder: &mut Option<Recorder>,
+    ) -> Result<(), IndexError> {
+        let mut completed = 0;
+        let mut left = limit.unwrap_or(u64::MAX);
+        while left > 0 && !self.shared.stop.load(Ordering::Relaxed) {
+            let size = usize::try_from(left).unwrap_or(usize::MAX).min(self.batch);
+            self.plan(size, measured);
+            if let Some(recorder) = recorder.as_mut() {
+                recorder.make_room(size);
+            }
+            left -= size as u64;
+            let done = self.run_batch(completed, origin, pace, recorder)?;
+            for planned in &self.planned[..done] {
+                let counts = &mut self.done.counts[planned.operation as usize];
+                counts.completed += 1;
+                counts.succeeded += u64::from(planned.succeeded);
+            }
+            completed += done as u64;
+        }
+        Ok(())
+    }
+
+    /// Does what is planned, unless the run is stopped; returns how much of it. `completed` were done before.
+    ///
+    /// On some processors a reading of the clock waits for everything before it and holds up everything behind it, so that whatever the loop does
+    /// itself is in the time of each operation: nothing is computed or looked up here that could be before or after.
+    fn run_batch(
+        &mut self,
+        completed: u64,
+        origin: u64,
+        pace: &mut Option<Pace>,
+        recorder: &mut Option<Recorder>,
+    ) -> Result<usize, IndexError> {
+        let Self {
+            shared,
+            thread,
+            planned,
+            keys,
+            values,
+            value_out,
+            records_out,
+            clock,
+            done,
+            inserted,
+            ..
+        } = self;
+        let Shared { index, stop, .. } = shared;
+        let shown = &shared.shown[*thread];
+        let inserted = &mut inserted[*thread];
+        let check_scans = index.stores();
+        let keys = keys.chunks_exact(shared.format.key_bytes());
+        let values = values.chunks_exact(shared.options.value_size);
+        // The end of the operation before, when nothing came in between.
+        let mut last_end = None;
+        for (at, ((planned, key), value)) in planned.iter_mut().zip(keys).zip(values).enumerate() {
+            let mut intended = 0;
+            if let Some(pace) = pace {
+                intended = pace.next();
+                last_end = None;
+                if !wait_until(clock, stop, origin, intended) {
+                    return Ok(at);
+                }
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(at);
+            }
+            let start = planned.measured.then(|| last_end.unwrap_or_else(|| clock.raw()));
+            let mut scanned = 0;
+            let result = match planned.operation {
+                Operation::Read => index.find(key, value_out),
+                Operation::Insert => index.insert(key, value),
+                Operation::Update => index.update(key, value),
+                Operation::Remove => index.remove(key),
+                Operation::ReadModifyWrite => index
+                    .find(key, value_out)
+                    .and_then(|found| Ok(found && index.update(key, value)?)),
+                Operation::Scan => index.scan(key, planned.scan_size, records_out).map(|records| {
+                    scanned = records;
+                    records > 0
+                }),
+            };
+            last_end = start.map(|start| {
+                let end = clock.raw();
+                if let Some(recorder) = recorder.as_mut() {
+                    recorder.push(Pending {
+                        operation: planned.operation,
+                        start,
+                        end,
+                        intended,
+                    });
+                }
+                end
+            });
+            planned.succeeded = result.map_err(|e| failed(*planned, key, &e))?;
+            match planned.operation {
+                Operation::Insert => {
+                    *inserted += 1;
+                    // Whoever sees the number sees the key in the index.
+                    shown.inserted.store(*inserted, Ordering::Release);
+                }
+                Operation::Scan => {
+                    done.scanned_records += scanned as u64;
+                    if check_scans {
+                        done.scans.check(key, planned.scan_size, scanned, records_out);
+                        last_end = None;
+                    }
+                }
+                _ => {}
+            }
+            // Only this thread writes it: a plain store on most machines.
+            shown.completed.store(completed + at as u64 + 1, Ordering::Relaxed);
+        }
+        Ok(self.planned.len())
+    }
+
+    /// Chooses the next `size` operations, their ids and values.
+    fn plan(&mut self, size: usize, measured: bool) {
+        let shared = self.shared;
+        let inserts = shared.options.ratios.insert > 0.0;
+        if inserts {
+            self.look_at_inserts(size as u64);
+        }
+        let key_bytes = shared.format.key_bytes();
+        let value_size = shared.options.value_size;
+        let mut new_ids = self.inserted[self.thread];
+        self.planned.clear();
+        for at in 0..size {
+            let operation = shared.mix.draw(&mut self.rng);
+            let id = if operation == Operation::Insert {
+                let id = self.id_of_insert(self.thread, new_ids);
+                new_ids += 1;
+                id
+            } else {
+                self.existing_id()
+            };
+            shared
+                .format
+                .fill(id, &mut self.keys[at * key_bytes..(at + 1) * key_bytes]);
+            if matches!(
+                operation,
+                Operation::Insert | Operation::Update | Operation::ReadModifyWrite
+            ) {
+                let value = shared.values.chosen(self.rng.next_u64());
+                self.values[at * value_size..(at + 1) * value_size].copy_from_slice(value);
+            }
+            let scan_size = match shared.options.scan_size {
+                most if operation == Operation::Scan && shared.options.scan_size_varies => {
+                    1 + below(self.rng.next_u64(), most as u64) as usize
+                }
+                size => size,
+            };
+            let measured = measured
+                && match self.sampled {
+                    Sampled::None => false,
+                    Sampled::All => true,
+                    Sampled::Below(bound) => self.sampling_rng.next_u64() < bound,
+                };
+            self.planned.push(Planned {
+                operation,
+                id,
+                scan_size,
+                measured,
+                succeeded: false,
+            });
+        }
+    }
+
+    /// The id of a thread's insert number `number`: those after the loaded ones, dealt out in turn, so that no two threads have one.
+    #[inline]
+    fn id_of_insert(&self, thread: usize, number: u64) -> u64 {
+        let options = self.shared.options;
+        1 + options.records + number * options.threads as u64 + thread as u64
+    }
+
+    /// Takes the ids that were inserted meanwhile into those that can be drawn.
+    fn look_at_inserts(&mut self, operations: u64) {
+        if self.inserted.len() > 1 {
+            if self.look_in == 0 {
+                self.look_in = LOOK_EVERY;
+                for (known, shown) in self.inserted.iter_mut().zip(&self.shared.shown) {
+                    *known = shown.inserted.load(Ordering::Acquire);
+                }
+            }
+            self.look_in = self.look_in.saturating_sub(operations);
+        }
+        self.inserted_by_all = self.inserted.iter().copied().min().unwrap_or(0);
+        self.ids
+            .grow(self.shared.options.records + self.inserted.iter().sum::<u64>());
+    }
+
+    /// Draws an id that is in the index, unless it was removed. 0, which no key has, while there is none.
+    #[inline]
+    fn existing_id(&mut self) -> u64 {
+        if self.ids.ids() == 0 {
+            return 0;
+        }
+        let drawn = self.ids.draw(&mut self.rng);
+        let records = self.shared.options.records;
+        if drawn <= records {
+            return drawn;
+        }
+        self.inserted_id(drawn - records - 1)
+    }
+
+    /// The id of the `number`-th insert of those known: first the rounds that every thread has done, then what some did more.
+    fn inserted_id(&self, number: u64) -> u64 {
+        let threads = self.inserted.len() as u64;
+        let in_rounds = self.inserted_by_all * threads;
+        if number < in_rounds {
+            return self.id_of_insert((number % threads) as usize, number / threads);
+        }
+        let mut rest = number - in_rounds;
+        for (thread, inserted) in self.inserted.iter().enumerate() {
+            let more = inserted - self.inserted_by_all;
+            if rest < more {
+                return self.id_of_insert(thread, self.inserted_by_all + rest);
+            }
+            rest -= more;
+        }
+        // Not reached: numbers are below the sum of `inserted`.
+        self.shared.options.records
+    }
+}
+
+/// Waits until `intended` nanoseconds after `origin`; false when the run is stopped meanwhile.
+fn wait_until(clock: &Clock, stop: &AtomicBool, origin: u64, intended: u64) -> bool {
+    loop {
+        let now = clock.delta_as_nanos(origin, clock.raw());
+        let Some(left) = intended.checked_sub(now).filter(|left| *left > 0) else {
+            return true;
+        };
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        if left > SPIN_NS {
+            std::thread::sleep(Duration::from_nanos(left - SPIN_NS / 2).min(LONGEST_SLEEP));
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[cold]
+fn failed(planned: Planned, key: &[u8], error: &IndexError) -> IndexError {
+    let name = OPERATIONS[planned.operation as usize].name().to_lowercase();
+    IndexError::new(format!("{name} of key {} (id {}): {error}", readable(key), planned.id))
+}
+
+/// When the operations of an open loop are meant to start: evenly spaced, the threads' between each other's.
+struct Pace {
+    interval_ns: f64,
+    offset_ns: f64,
+    number: u64,
+}
+
+impl Pace {
+    fn new(options: &Options, thread: usize) -> Option<Self> {
+        let rate = options.rate?;
+        Some(Self {
+            interval_ns: options.threads as f64 / rate * 1e9,
+            offset_ns: thread as f64 / rate * 1e9,
+            number: 0,
+        })
+    }
+
+    /// The next intended start, in nanoseconds from the first thread's first.
+    fn next(&mut self) -> u64 {
+        let intended = self.offset_ns + self.number as f64 * self.interval_ns;
+        self.number += 1;
+        intended as u64
+    }
+}
+
+#[cfg(test)]
+#[path = "worker_tests.rs"]
+mod tests;

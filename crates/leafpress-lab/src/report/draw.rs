@@ -1,0 +1,396 @@
+//! Charts as SVG, of whatever: bars in groups, lines over quantiles, lines over time.
+//!
+//! Ink, faint ink and grid are drawn in three colours nobody would choose; the page's style sheet replaces them by the
+//! reader's light or dark ones. Legends belong to the page.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::LabError;
+use crate::result::Latency;
+
+/// Replaced by the page's text colour.
+const INK: RGBColor = RGBColor(1, 1, 1);
+/// Replaced by the page's grid colour.
+pub(super) const GRID: RGBColor = RGBColor(2, 2, 2);
+
+const FONT: &str = "sans-serif";
+pub(super) const FONT_SIZE: u32 = 13;
+/// Bars narrower than this, in pixels, have no figure on top; those narrower than the second have a short one.
+const LABELLED_BAR: (f64, f64) = (15.0, 27.0);
+
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+pub(super) fn ink(size: u32) -> TextStyle<'static> {
+    (FONT, size).into_font().color(&INK)
+}
+
+pub(super) fn draw(
+    chart: &'static str,
+    size: (u32, u32),
+    paint: impl FnOnce(&Area<'_>) -> Result<(), Box<dyn std::error::Error>>,
+) -> Result<String, LabError> {
+    let mut svg = String::new();
+    let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+    let painted = paint(&root).and_then(|()| Ok(root.present()?));
+    painted.map_err(|e| LabError::Chart {
+        chart,
+        reason: e.to_string(),
+    })?;
+    drop(root);
+    Ok(svg)
+}
+
+/// The end of an axis that shows figures up to `largest`, with room for labels above.
+pub(super) fn headroom(largest: f64) -> f64 {
+    if largest > 0.0 { largest * 1.12 } else { 1.0 }
+}
+
+/// A figure with as many digits as help.
+pub(super) fn brief(figure: f64) -> String {
+    match figure {
+        f if f >= 100.0 => format!("{f:.0}"),
+        f if f >= 10.0 => format!("{f:.1}"),
+        f => format!("{f:.2}"),
+    }
+}
+
+/// More decimals are noise.
+const MAX_DECIMALS: usize = 9;
+
+/// How the figures of an axis up to `largest` are written, all with as many digits.
+fn on_axis(largest: f64) -> impl Fn(&f64) -> String {
+    let decimals = decimals(largest);
+    move |figure| format!("{figure:.decimals$}")
+}
+
+/// The decimals that tell the labels of an axis from 0 to `end` apart, of which there are about eight.
+fn decimals(end: f64) -> usize {
+    if end > 0.0 {
+        // Negative figures become 0.
+        ((5.0 / end).log10().ceil() as usize).min(MAX_DECIMALS)
+    } else {
+        0
+    }
+}
+
+/// A figure in as few characters as tell something.
+fn briefest(figure: f64) -> String {
+    match figure {
+        f if f >= 9.95 => format!("{f:.0}"),
+        f if f >= 0.095 => format!("{f:.1}"),
+        f => format!("{f:.2}").trim_start_matches('0').to_owned(),
+    }
+}
+
+/// A number of microseconds in the unit it is read in.
+pub(super) fn duration(us: f64) -> String {
+    match us {
+        us if us >= 1e6 => format!("{} s", us / 1e6),
+        us if us >= 1e3 => format!("{} ms", us / 1e3),
+        us if us >= 1.0 => format!("{us} us"),
+        us => format!("{:.0} ns", us * 1e3),
+    }
+}
+
+/// Bars in groups.
+pub(crate) struct Bars<'b> {
+    /// What the chart is called in errors.
+    pub name: &'static str,
+    /// Width and height in pixels.
+    pub size: (u32, u32),
+    /// The unit of the figures.
+    pub unit: &'b str,
+    /// Names of the groups.
+    pub groups: &'b [&'b str],
+    /// Colours of a group's bars.
+    pub colours: &'b [RGBColor],
+    /// The figure of a bar, by group and bar.
+    pub figure: &'b dyn Fn(usize, usize) -> Option<f64>,
+}
+
+/// Draws bars in groups; `None` when there is no figure.
+pub(crate) fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
+    let all = |group| (0..spec.colours.len()).filter_map(move |bar| (spec.figure)(group, bar));
+    let Some(largest) = (0..spec.groups.len()).flat_map(all).reduce(f64::max) else {
+        return Ok(None);
+    };
+    let svg = draw(spec.name, spec.size, |root| {
+        let mut chart = ChartBuilder::on(root)
+            .margin(8)
+            .set_label_area_size(LabelAreaPosition::Left, 58)
+            .set_label_area_size(LabelAreaPosition::Bottom, 30)
+            .build_cartesian_2d(0.0..spec.groups.len() as f64, 0.0..headroom(largest))?;
+        let mut mesh = chart.configure_mesh();
+        mesh.disable_x_mesh()
+            .disable_x_axis()
+            .y_labels(6)
+            .y_desc(spec.unit)
+            .axis_desc_style(ink(FONT_SIZE));
+        mesh.light_line_style(TRANSPARENT)
+            .bold_line_style(GRID)
+            .axis_style(GRID)
+            .y_label_style(ink(12));
+        mesh.y_label_formatter(&on_axis(largest)).draw()?;
+        let width = 0.84 / spec.colours.len() as f64;
+        let (left_end, right_end) = (chart.backend_coord(&(0.0, 0.0)).0, chart.backend_coord(&(width, 0.0)).0);
+        let pixels = f64::from(right_end - left_end);
+        for (group, name) in spec.groups.iter().enumerate() {
+            for (bar, colour) in spec.colours.iter().enumerate() {
+                let Some(figure) = (spec.figure)(group, bar) else {
+                    continue;
+                };
+                let left = group as f64 + 0.08 + bar as f64 * width;
+                let corners = [(left + width * 0.06, 0.0), (left + width * 0.94, figure)];
+                chart.draw_series([Rectangle::new(corners, colour.filled())])?;
+                if pixels >= LABELLED_BAR.0 {
+                    let narrow = pixels < LABELLED_BAR.1;
+                    let label = if narrow { briefest(figure) } else { brief(figure) };
+                    let (x, y) = chart.backend_coord(&(left + width / 2.0, figure));
+                    let style = ink(if narrow { 10 } else { 11 }).pos(Pos::new(HPos::Center, VPos::Bottom));
+                    root.draw(&Text::new(label, (x, y - 3), style))?;
+                }
+            }
+            let (x, y) = chart.backend_coord(&(group as f64 + 0.5, 0.0));
+            let style = ink(FONT_SIZE).pos(Pos::new(HPos::Center, VPos::Top));
+            root.draw(&Text::new(*name, (x, y + 9), style))?;
+        }
+        Ok(())
+    })?;
+    Ok(Some(svg))
+}
+
+const QUANTILES: [&str; 6] = ["p50", "p90", "p99", "p99.9", "p99.99", "max"];
+
+/// A latency's figures at the quantiles of [`quantile_lines`], in microseconds.
+pub(crate) fn microseconds(latency: &Latency) -> [f64; 6] {
+    let l = latency;
+    [l.p50_ns, l.p90_ns, l.p99_ns, l.p999_ns, l.p9999_ns, l.max_ns].map(|ns| ns as f64 / 1e3)
+}
+
+/// Whole decades around some figures, so that the grid's lines are round.
+fn decades(least: f64, most: f64) -> (f64, f64) {
+    let low = 10_f64.powf(least.max(1e-3).log10().floor());
+    let high = 10_f64.powf(most.max(1e-3).log10().ceil());
+    (low, if high > low { high } else { low * 10.0 })
+}
+
+/// Latency against the share of operations that took no longer; `None` without a line.
+pub(crate) fn quantile_lines(
+    name: &'static str,
+    description: &str,
+    lines: &[(RGBColor, [f64; 6])],
+) -> Result<Option<String>, LabError> {
+    let figures = || lines.iter().flat_map(|(_, figures)| figures.iter().copied());
+    let (Some(least), Some(most)) = (figures().reduce(f64::min), figures().reduce(f64::max)) else {
+        return Ok(None);
+    };
+    let (low, high) = decades(least, most);
+    let svg = draw(name, (530, 340), |root| {
+        let mut chart = ChartBuilder::on(root)
+            .margin(8)
+            .margin_right(16)
+            .set_label_area_size(LabelAreaPosition::Left, 66)
+            .set_label_area_size(LabelAreaPosition::Bottom, 30)
+            .build_cartesian_2d(-0.2..QUANTILES.len() as f64 - 0.8, (low..high).log_scale())?;
+        let mut mesh = chart.configure_mesh();
+        mesh.disable_x_mesh()
+            .disable_x_axis()
+            .y_desc(description)
+            .axis_desc_style(ink(FONT_SIZE));
+        mesh.light_line_style(TRANSPARENT)
+            .bold_line_style(GRID)
+            .axis_style(GRID)
+            .y_label_style(ink(12));
+        mesh.y_label_formatter(&|us| duration(*us)).draw()?;
+        for (at, quantile) in QUANTILES.iter().enumerate() {
+            let (x, y) = chart.backend_coord(&(at as f64, low));
+            let style = ink(12).pos(Pos::new(HPos::Center, VPos::Top));
+            root.draw(&Text::new(*quantile, (x, y + 8), style))?;
+        }
+        for (colour, figures) in lines {
+            let points: Vec<_> = figures
+                .iter()
+                .enumerate()
+                .map(|(at, us)| (at as f64, us.max(low)))
+                .collect();
+            chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?;
+            chart.draw_series(points.into_iter().map(|point| Circle::new(point, 3, colour.filled())))?;
+        }
+        Ok(())
+    })?;
+    Ok(Some(svg))
+}
+
+/// A line of a [`curves`] chart.
+#[cfg(feature = "pool")]
+pub(crate) struct Curve {
+    /// Its colour.
+    pub colour: RGBColor,
+    /// Its points, by ascending x.
+    pub points: Vec<(f64, f64)>,
+    /// Dashed and without marks: what is no measurement.
+    pub dashed: bool,
+}
+
+/// Figures against a quantity.
+#[cfg(feature = "pool")]
+pub(crate) struct Curves<'c> {
+    /// What the chart is called in errors.
+    pub name: &'static str,
+    /// What x is, with its unit, and its ends.
+    pub x: (&'c str, f64, f64),
+    /// What the figures are, with their unit.
+    pub description: &'c str,
+    /// The end of the axis of figures; `None` is a little over the largest.
+    pub most: Option<f64>,
+    /// The lines.
+    pub curves: &'c [Curve],
+    /// Figures that are one whatever x is, each a line across the chart with a mark at an x.
+    pub levels: &'c [(RGBColor, (f64, f64))],
+}
+
+/// Draws figures against a quantity; `None` without a figure.
+#[cfg(feature = "pool")]
+pub(crate) fn curves(spec: &Curves<'_>) -> Result<Option<String>, LabError> {
+    let points = spec.curves.iter().flat_map(|curve| curve.points.iter());
+    let figures = points
+        .chain(spec.levels.iter().map(|(_, point)| point))
+        .map(|(_, figure)| *figure);
+    let Some(largest) = figures.reduce(f64::max) else {
+        return Ok(None);
+    };
+    let (x_name, from, to) = spec.x;
+    let svg = draw(spec.name, (530, 340), |root| {
+        let mut chart = ChartBuilder::on(root)
+            .margin(8)
+            .margin_right(16)
+            .set_label_area_size(LabelAreaPosition::Left, 66)
+            .set_label_area_size(LabelAreaPosition::Bottom, 46)
+            .build_cartesian_2d(from..to, 0.0..spec.most.unwrap_or_else(|| headroom(largest)))?;
+        let mut mesh = chart.configure_mesh();
+        mesh.x_labels(11)
+            .y_labels(6)
+            .x_desc(x_name)
+            .y_desc(spec.description)
+            .axis_desc_style(ink(FONT_SIZE));
+        mesh.light_line_style(TRANSPARENT)
+            .bold_line_style(GRID)
+            .axis_style(GRID)
+            .x_label_style(ink(12))
+            .y_label_style(ink(12));
+        mesh.x_label_formatter(&|x| format!("{x:.0}"))
+            .y_label_formatter(&on_axis(largest))
+            .draw()?;
+        for (colour, (x, figure)) in spec.levels {
+            let ends = [(from, *figure), (to, *figure)];
+            chart.draw_series(DashedLineSeries::new(ends, 10, 5, colour.stroke_width(2)))?;
+            chart.draw_series([TriangleMarker::new((*x, *figure), 8, colour.filled())])?;
+        }
+        for curve in spec.curves {
+            let points = curve.points.iter().copied();
+            if curve.dashed {
+                chart.draw_series(DashedLineSeries::new(points, 2, 4, curve.colour.stroke_width(1)))?;
+                continue;
+            }
+            chart.draw_series(LineSeries::new(points.clone(), curve.colour.stroke_width(2)))?;
+            chart.draw_series(points.map(|point| Circle::new(point, 3, curve.colour.filled())))?;
+        }
+        Ok(())
+    })?;
+    Ok(Some(svg))
+}
+
+/// Figures over time.
+#[cfg(any(feature = "bench", feature = "pool"))]
+pub(crate) struct OverTime<'t> {
+    /// What the chart is called in errors.
+    pub name: &'static str,
+    /// What the figures are, with their unit.
+    pub description: &'t str,
+    /// Figures are microseconds, on a logarithmic axis.
+    pub latency: bool,
+    /// A colour, and seconds with their figures.
+    pub lines: &'t [(RGBColor, Vec<(f64, f64)>)],
+}
+
+/// Draws figures over time; `None` without two points of one line.
+#[cfg(any(feature = "bench", feature = "pool"))]
+pub(crate) fn over_time(spec: &OverTime<'_>) -> Result<Option<String>, LabError> {
+    let points = || spec.lines.iter().flat_map(|(_, points)| points.iter().copied());
+    let figures = || points().map(|(_, figure)| figure);
+    let (Some(least), Some(most)) = (figures().reduce(f64::min), figures().reduce(f64::max)) else {
+        return Ok(None);
+    };
+    let Some(end) = points().map(|(at, _)| at).reduce(f64::max).filter(|end| *end > 0.0) else {
+        return Ok(None);
+    };
+    if spec.lines.iter().all(|(_, points)| points.len() < 2) {
+        return Ok(None);
+    }
+    let svg = draw(spec.name, (530, 300), |root| {
+        let mut builder = ChartBuilder::on(root);
+        builder
+            .margin(8)
+            .margin_right(16)
+            .set_label_area_size(LabelAreaPosition::Left, 66)
+            .set_label_area_size(LabelAreaPosition::Bottom, 46);
+        let digits = decimals(end);
+        // The two axes have different types, so this is written out twice by a macro and not by a function.
+        macro_rules! paint {
+            ($y:expr, $label:expr) => {{
+                let mut chart = builder.build_cartesian_2d(0.0..end, $y)?;
+                let mut mesh = chart.configure_mesh();
+                mesh.x_labels(8)
+                    .y_labels(6)
+                    .x_desc("seconds")
+                    .y_desc(spec.description)
+                    .axis_desc_style(ink(FONT_SIZE));
+                mesh.light_line_style(TRANSPARENT)
+                    .bold_line_style(GRID)
+                    .axis_style(GRID)
+                    .x_label_style(ink(12))
+                    .y_label_style(ink(12));
+                mesh.x_label_formatter(&|x| format!("{x:.digits$}"))
+                    .y_label_formatter(&$label)
+                    .draw()?;
+                for (colour, points) in spec.lines {
+                    chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?;
+                }
+            }};
+        }
+        if spec.latency {
+            let (low, high) = decades(least, most);
+            paint!((low..high).log_scale(), |us: &f64| duration(*us));
+        } else {
+            paint!(0.0..headroom(most), on_axis(most));
+        }
+        Ok(())
+    })?;
+    Ok(Some(svg))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_a_time_axis_differ() {
+        for (end, digits) in [
+            (600.0, 0),
+            (5.0, 0),
+            (4.9, 1),
+            (1.0, 1),
+            (0.5, 1),
+            (0.4, 2),
+            (0.04, 3),
+            (0.0013, 4),
+            (1e-30, 9),
+            (0.0, 0),
+            (f64::NAN, 0),
+        ] {
+            assert_eq!(decimals(end), digits, "{end}");
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! The host against wrappers of our own, good and bad.
+
+#[path = "../../test_support/mod.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use leafpress_pibench_host::{CallError, FIND_BUFFER_BYTES, Library, LoadError, TreeOptions, available};
+use tempfile::TempDir;
+
+/// The wrapper `name`, compiled; `None`, which has been said, where there is no compiler.
+fn wrapper(name: &str) -> Option<PathBuf> {
+    let compiler = support::cxx_compilers().into_iter().find(|_| available());
+    if compiler.is_none() {
+        println!("skipped: no C++ compiler");
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/wrappers/{name}.cpp"));
+    Some(support::compile(&compiler?, &["-shared", "-fPIC"], &source, "so"))
+}
+
+/// The wrapper at `path`, which is one of ours.
+fn open(path: &Path, options: &TreeOptions) -> Result<Library, LoadError> {
+    // SAFETY: the wrappers of these tests keep to the interface, but for what the host checks; other files are no libraries, or have no
+    // `create_tree`.
+    unsafe { Library::open(path, options) }
+}
+
+fn faulty(how: &str) -> Option<Result<Library, LoadError>> {
+    let options = TreeOptions {
+        pool_path: how.to_owned(),
+        ..TreeOptions::default()
+    };
+    Some(open(&wrapper("faulty")?, &options))
+}
+
+#[test]
+fn a_good_wrapper_does_what_a_map_does() {
+    let Some(path) = wrapper("std_map") else { return };
+    let tree = open(&path, &TreeOptions::default()).unwrap();
+    assert_eq!(tree.path(), path);
+    let mut model = BTreeMap::new();
+    let mut random = 1u64;
+    let mut value_out = [0; 8];
+    let mut records = vec![7; 3];
+    for step in 0..20_000u64 {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let key = (random >> 33 & 511).to_be_bytes();
+        let value = step.to_le_bytes();
+        match random >> 60 {
+            0..4 => assert_eq!(
+                tree.insert(&key, &value).unwrap(),
+                match model.entry(key) {
+                    std::collections::btree_map::Entry::Vacant(entry) => {
+                        entry.insert(value);
+                        true
+                    }
+                    std::collections::btree_map::Entry::Occupied(_) => false,
+                }
+            ),
+            4..7 => {
+                let slot = model.get_mut(&key);
+                assert_eq!(tree.update(&key, &value).unwrap(), slot.is_some());
+                if let Some(slot) = slot {
+                    *slot = value;
+                }
+            }
+            7..10 => assert_eq!(tree.remove(&key).unwrap(), model.remove(&key).is_some()),
+            10..14 => {
+                let found = tree.find(&key, &mut value_out).unwrap();
+                assert_eq!(found.then_some(&value_out), model.get(&key));
+            }
+            _ => {
+                let count = tree.scan(&key, 10, 16, &mut records).unwrap();
+                let expected: Vec<_> = model.range(key..).take(10).map(|(k, v)| [*k, *v].concat()).collect();
+                assert_eq!(count, expected.len());
+                assert_eq!(records, expected.concat());
+            }
+        }
+    }
+    assert!(!model.is_empty());
+}
+
+#[test]
+fn many_threads_call_one_tree() {
+    let Some(path) = wrapper("std_map") else { return };
+    let tree = open(&path, &TreeOptions::default()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let tree = &tree;
+            scope.spawn(move || {
+                let mut value = [0; FIND_BUFFER_BYTES];
+                let mut records = Vec::new();
+                for id in 0..500u64 {
+                    let key = (thread << 32 | id).to_be_bytes();
+                    assert!(tree.insert(&key, &id.to_be_bytes()).unwrap());
+                    assert!(tree.find(&key, &mut value).unwrap());
+                    assert_eq!(value[..8], id.to_be_bytes());
+                    // This thread's records are the last up to here, and the next thread's keys are above.
+                    let count = tree.scan(&key, 1, 16, &mut records).unwrap();
+                    assert_eq!((count, &records[..]), (1, &[key, id.to_be_bytes()].concat()[..]));
+                }
+            });
+        }
+    });
+    let mut records = Vec::new();
+    assert_eq!(tree.scan(&[], 5000, 16, &mut records).unwrap(), 2000);
+    assert!(records.chunks(16).is_sorted_by(|a, b| a[..8] < b[..8]));
+}
+
+#[test]
+fn every_option_reaches_the_wrapper() {
+    let Some(path) = wrapper("echo") else { return };
+    let options = TreeOptions {
+        key_size: 31,
+        value_size: 4,
+        // Longer than the text that std::string keeps inside itself.
+        pool_path: "/a/pool/whose/name/is/long/enough\0 with a zero byte".to_owned(),
+        pool_size: usize::MAX,
+        num_threads: 48,
+        protocol: 2,
+        clock_type: 3,
+        gc_enabled: 1,
+    };
+    let tree = open(&path, &options).unwrap();
+    let mut text = Vec::new();
+    let count = tree.scan(b"", 1000, 1, &mut text).unwrap();
+    assert_eq!(count, text.len());
+    let expected = format!("31 4 [{}] {} 48 2 3 1", options.pool_path, usize::MAX);
+    assert_eq!(String::from_utf8(text).unwrap(), expected);
+    assert!(tree.insert(b"the key", b"the key").unwrap());
+    assert!(!tree.insert(b"the key", b"the kez").unwrap());
+}
+
+#[test]
+fn a_wrapper_that_writes_wide_values_overwrites_nothing() {
+    let Some(path) = wrapper("echo") else { return };
+    let options = TreeOptions {
+        value_size: 4,
+        ..TreeOptions::default()
+    };
+    let tree = open(&path, &options).unwrap();
+    let mut buffer = *b"............";
+    assert!(tree.find(b"", &mut buffer[2..6]).unwrap());
+    assert_eq!(&buffer, b"..ABCD......");
+    let mut roomy = [b'.'; FIND_BUFFER_BYTES];
+    assert!(tree.find(b"", &mut roomy).unwrap());
+    assert_eq!(&roomy[..4], b"ABCD");
+    assert_eq!(
+        tree.find(b"", &mut buffer[..3]),
+        Err(CallError::ShortBuffer {
+            value_size: 4,
+            buffer_bytes: 3
+        })
+    );
+}
+
+#[test]
+fn create_tree_that_fails_is_told() {
+    for (how, said) in [
+        (
+            "null",
+            "made no tree: it returned null for keys of 8 and values of 8 bytes",
+        ),
+        ("create leaking", "threw std::runtime_error: the pool is leaking"),
+        ("create text", "threw a bare text"),
+        ("create string", "threw a string"),
+        ("create number", "threw an exception of type int"),
+        (
+            "create oddity",
+            "threw an exception of type (anonymous namespace)::Oddity",
+        ),
+    ] {
+        let Some(opened) = faulty(how) else { return };
+        let error = opened.unwrap_err().to_string();
+        assert!(
+            error.starts_with("create_tree of ") && error.contains("faulty-"),
+            "{error}"
+        );
+        assert!(error.ends_with(said), "{error}");
+    }
+}
+
+#[test]
+fn calls_that_throw_are_told() {
+    let Some(tree) = faulty("leaking") else { return };
+    let tree = tree.unwrap();
+    let what = "std::runtime_error: the pool is leaking".to_owned();
+    let threw = |method| {
+        Err(CallError::Threw {
+            method,
+            what: what.clone(),
+        })
+    };
+    let mut records = vec![1, 2, 3];
+    for _ in 0..2 {
+        assert_eq!(tree.find(b"k", &mut [0; 8]), threw("find"));
+        assert_eq!(tree.insert(b"k", b"v"), threw("insert"));
+        assert_eq!(tree.update(b"k", b"v"), threw("update"));
+        assert_eq!(tree.remove(b"k"), threw("remove"));
+    }
+    let error = tree.scan(b"k", 1, 16, &mut records).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the wrapper's scan threw std::runtime_error: the pool is leaking"
+    );
+    assert!(records.is_empty());
+}
+
+#[test]
+fn scans_that_return_nonsense_are_told() {
+    for (how, expected) in [
+        ("negative", CallError::NegativeCount { count: -7 }),
+        ("too many", CallError::TooMany { count: 4, asked: 3 }),
+        ("nowhere", CallError::NoValues { count: 3, address: 0 }),
+        (
+            "wild",
+            CallError::NoValues {
+                count: 3,
+                address: 0x10,
+            },
+        ),
+    ] {
+        let Some(tree) = faulty(how) else { return };
+        let mut records = vec![1];
+        assert_eq!(tree.unwrap().scan(b"", 3, 16, &mut records), Err(expected));
+        assert!(records.is_empty());
+    }
+    let Some(empty) = faulty("empty") else { return };
+    let empty = empty.unwrap();
+    assert_eq!(empty.scan(b"", 3, 16, &mut Vec::new()), Ok(0));
+    let asked = i32::MAX as usize + 1;
+    assert_eq!(
+        empty.scan(b"", asked, 16, &mut Vec::new()),
+        Err(CallError::ScanTooLong { asked })
+    );
+    let Some(nowhere) = faulty("nowhere") else { return };
+    let error = nowhere.unwrap().scan(b"", 3, usize::MAX, &mut Vec::new());
+    assert!(
+        matches!(error, Err(CallError::OutOfMemory { count: 3, .. })),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn dropping_deletes_the_tree() {
+    let directory = TempDir::new().unwrap();
+    let mark = directory.path().join("mark");
+    let Some(tree) = faulty(&format!("mark {}", mark.display())) else {
+        return;
+    };
+    let tree = tree.unwrap();
+    assert!(!mark.exists());
+    drop(tree);
+    assert_eq!(std::fs::read(&mark).unwrap(), b"destroyed");
+}
+
+/// The whole text of the error that opening `path` gives.
+fn refusal(path: &Path) -> String {
+    let error = open(path, &TreeOptions::default()).unwrap_err();
+    assert!(error.source().is_none(), "the text is whole without its source");
+    error.to_string()
+}
+
+#[test]
+fn what_is_no_wrapper_is_refused_with_the_loaders_words() {
+    let Some(foreign) = wrapper("foreign") else { return };
+    let said = refusal(&foreign);
+    assert!(
+        said.contains("is not a PiBench wrapper, as it exports no create_tree"),
+        "{said}"
+    );
+    assert!(said.contains("undefined symbol: create_tree"), "{said}");
+
+    let directory = TempDir::new().unwrap();
+    let missing = directory.path().join("missing.so");
+    let said = refusal(&missing);
+    assert!(
+        said.starts_with(&format!("cannot load {}: ", missing.display())),
+        "{said}"
+    );
+    assert!(said.contains("No such file or directory"), "{said}");
+
+    let text = directory.path().join("text.so");
+    std::fs::write(
+        &text,
+        "#!/bin/sh\necho this is no shared library at all, and longer than a header\n",
+    )
+    .unwrap();
+    let said = refusal(&text);
+    assert!(said.contains("invalid ELF header"), "{said}");
+
+    let said = refusal(directory.path());
+    assert!(said.contains("cannot read file data: Is a directory"), "{said}");
+
+    let said = refusal(Path::new("zero\0byte.so"));
+    assert!(said.starts_with("cannot load zero"), "{said}");
+
+    let said = refusal(Path::new(""));
+    assert!(said.ends_with("the path is empty"), "{said}");
+}
+
+#[test]
+fn a_build_without_a_compiler_says_so() {
+    if available() {
+        println!("skipped: this build has the C++ shim");
+        return;
+    }
+    let said = refusal(Path::new("any.so"));
+    assert!(
+        said.starts_with("cannot load any.so: this build has no PiBench host"),
+        "{said}"
+    );
+    assert!(
+        said.contains("no working C++20 compiler was found when it was built ("),
+        "{said}"
+    );
+}
+
+/// A mistake in the shim must not pass for a missing compiler.
+#[test]
+fn a_build_with_a_compiler_has_the_shim() {
+    let directory = TempDir::new().unwrap();
+    let source = directory.path().join("concept.cpp");
+    std::fs::write(
+        &source,
+        "template <typename T> concept Any = true;\n#include <string>\nAny auto text = std::string();\n",
+    )
+    .unwrap();
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let compiled = Command::new(&compiler)
+        .args(["-std=c++20", "-c", "-o"])
+        .arg(directory.path().join("concept.o"))
+        .arg(&source)
+        .output();
+    match compiled {
+        Ok(output) if output.status.success() => assert!(available(), "{compiler} compiles C++20"),
+        _ => println!("skipped: no C++ compiler"),
+    }
+}
