@@ -48,7 +48,7 @@ unit: ## unit, integration and documentation tests
 	cargo test --workspace
 
 # The other examples measure something and take files to measure on; `check` and `unit` compile them.
-EXAMPLES = quickstart concurrent scan dictionary
+EXAMPLES = quickstart concurrent scan dictionary pool
 
 examples: ## run the library's examples
 	@for name in $(EXAMPLES); do \
@@ -58,12 +58,13 @@ examples: ## run the library's examples
 
 bench: ## benchmarks of the library
 	cargo bench -p leafpress --bench tree
+	cargo bench -p leafpress --bench pool
 	@scripts/bench-instructions
 
 instructions: ## instructions per operation, counted by callgrind
 	@scripts/bench-instructions
 
-miri: ## the node code under Miri (nightly)
+miri: ## the nodes and the pool under Miri (nightly)
 	@scripts/sanitize miri
 
 tsan: ## the concurrent tests under ThreadSanitizer (nightly)

@@ -20,8 +20,10 @@
 
 pub mod codec;
 mod mapping;
+pub mod pool;
 mod sync;
 pub mod tree;
 
 pub use codec::{Codec, CodecError, Dictionary};
+pub use pool::PagePool;
 pub use tree::{Builder, DictionaryChoice, Error, Layout, Range, ShardBy, Stats, Tree};

@@ -1,0 +1,282 @@
+//! What reading, compressing and decoding a page takes here, and how far pages shrink, measured as the pool works.
+//!
+//! Times of single calls on a busy machine are now and then a thousand times too long, where the thread was preempted. So a mean
+//! that weighs the last calls most takes no call for more than a few times itself: one outlier moves it by some percent, and a
+//! lasting change is still followed within some hundred calls. Of calls that end at the same moment on two threads one may be lost.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::pool::{MAX_PAGE_BYTES, MIN_PAGE_BYTES};
+
+/// Classes of pages by length, a doubling each.
+pub(super) const CLASSES: usize = (MAX_PAGE_BYTES.ilog2() - MIN_PAGE_BYTES.ilog2() + 1) as usize;
+
+/// The class of a page of so many bytes.
+pub(super) fn class(raw_bytes: u32) -> usize {
+    let doublings = raw_bytes.max(1).ilog2().saturating_sub(MIN_PAGE_BYTES.ilog2());
+    (doublings as usize).min(CLASSES - 1)
+}
+
+/// How calls of a kind are averaged.
+#[derive(Debug, Clone, Copy)]
+struct Averaging {
+    /// A call counts as at most so many times the mean.
+    most_times: f32,
+    /// The weight of one more call, after the first ones.
+    weight: f32,
+}
+
+/// A store has some slow reads that are its own; but on a busy machine more are those of the scheduler.
+const READ: Averaging = Averaging {
+    most_times: 4.0,
+    weight: 1.0 / 512.0,
+};
+/// A codec has none.
+const CODEC: Averaging = Averaging {
+    most_times: 3.0,
+    weight: 1.0 / 256.0,
+};
+
+/// Every call counts up to this, in nanoseconds, so that a mean near 0 can rise.
+const LEAST_MOST_NS: f32 = 1_000.0;
+
+/// Calls that make a mean worth deciding on.
+const ENOUGH_CALLS: u32 = 8;
+
+/// Lengths of compressed pages kept as a sample.
+pub(super) const SIZES: usize = 64;
+
+/// A mean that weighs the last values most: an `f32` and the number of values so far.
+#[derive(Debug, Default)]
+struct Mean(AtomicU64);
+
+impl Mean {
+    fn parts(bits: u64) -> (f32, u32) {
+        (f32::from_bits((bits >> 32) as u32), bits as u32)
+    }
+
+    /// `least_most` counts whatever the mean is.
+    fn add(&self, value: f32, averaging: Averaging, least_most: f32) {
+        let bits = self.0.load(Relaxed);
+        let (mean, values) = Self::parts(bits);
+        let mean = if values == 0 {
+            value
+        } else {
+            // The weights of the first values make the mean forget a bad beginning fast.
+            let weight = (2.0 / (values as f32 + 2.0)).max(averaging.weight);
+            mean + (value.min((mean * averaging.most_times).max(least_most)) - mean) * weight
+        };
+        let new = (u64::from(mean.to_bits()) << 32) | u64::from(values.saturating_add(1));
+        let _ = self.0.compare_exchange(bits, new, Relaxed, Relaxed);
+    }
+
+    /// [`None`] before `values` values.
+    fn get(&self, values: u32) -> Option<f64> {
+        let (mean, seen) = Self::parts(self.0.load(Relaxed));
+        (seen >= values.max(1)).then_some(f64::from(mean))
+    }
+}
+
+/// The mean of each class, and that of all calls together.
+#[derive(Debug, Default)]
+struct Means {
+    classes: [Mean; CLASSES],
+    all: Mean,
+}
+
+impl Means {
+    fn add(&self, raw_bytes: u32, ns: u64, averaging: Averaging) {
+        for mean in [&self.classes[class(raw_bytes)], &self.all] {
+            mean.add(ns as f32, averaging, LEAST_MOST_NS);
+        }
+    }
+
+    /// Nanoseconds by class. A class without calls takes after the nearest that has some; `scaled` says whether time grows with
+    /// the length.
+    fn table(&self, scaled: bool) -> Option<[f64; CLASSES]> {
+        self.all.get(ENOUGH_CALLS)?;
+        let known: Vec<(usize, f64)> = (0..CLASSES)
+            .filter_map(|class| Some((class, self.classes[class].get(1)?)))
+            .collect();
+        let mut table = [0.0; CLASSES];
+        for (class, entry) in table.iter_mut().enumerate() {
+            let &(nearest, ns) = known.iter().min_by_key(|(other, _)| other.abs_diff(class))?;
+            let doublings = if scaled { class as i32 - nearest as i32 } else { 0 };
+            *entry = ns * 2f64.powi(doublings);
+        }
+        Some(table)
+    }
+}
+
+/// What work on a page takes, by class, in nanoseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Prices {
+    pub(super) read: [f64; CLASSES],
+    pub(super) compress: [f64; CLASSES],
+    pub(super) decompress: [f64; CLASSES],
+}
+
+/// Stored bytes over raw bytes of pages that were compressed lately, in 65536ths; 0 where there was none yet.
+pub(super) type Sizes = [u32; SIZES];
+
+/// In place of a size: the page did not shrink enough to be kept compressed.
+pub(super) const UNSHRINKABLE: u32 = u32::MAX;
+
+/// A pool's costs. Recording takes some nanoseconds and no lock.
+#[derive(Debug)]
+pub(in crate::pool) struct Costs {
+    read: Means,
+    compress: Means,
+    decompress: Means,
+    /// Stored bytes over raw bytes.
+    fraction: Mean,
+    sizes: [AtomicU32; SIZES],
+    next_size: AtomicU32,
+}
+
+impl Default for Costs {
+    fn default() -> Self {
+        Self {
+            read: Means::default(),
+            compress: Means::default(),
+            decompress: Means::default(),
+            fraction: Mean::default(),
+            sizes: [const { AtomicU32::new(0) }; SIZES],
+            next_size: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Costs {
+    /// The store took `ns` for a page.
+    pub(in crate::pool) fn read(&self, raw_bytes: u32, ns: u64) {
+        self.read.add(raw_bytes, ns, READ);
+    }
+
+    /// Compressing a page took `ns`; it takes `stored` bytes, or did not shrink enough to be kept.
+    pub(in crate::pool) fn compress(&self, raw_bytes: u32, ns: u64, stored: Option<u32>) {
+        self.compress.add(raw_bytes, ns, CODEC);
+        let fraction = stored.map(|stored| f64::from(stored) / f64::from(raw_bytes.max(1)));
+        self.fraction.add(fraction.unwrap_or(1.0).min(1.0) as f32, CODEC, 1.0);
+        let size = fraction.map_or(UNSHRINKABLE, |fraction| ((fraction.min(1.0) * 65536.0) as u32).max(1));
+        let next = self.next_size.fetch_add(1, Relaxed) as usize % SIZES;
+        self.sizes[next].store(size, Relaxed);
+    }
+
+    /// Decoding a page took `ns`.
+    pub(in crate::pool) fn decompress(&self, raw_bytes: u32, ns: u64) {
+        self.decompress.add(raw_bytes, ns, CODEC);
+    }
+
+    /// Mean nanoseconds of reading a page from the store, lately; 0 before the first.
+    pub(in crate::pool) fn store_read_ns(&self) -> f64 {
+        self.read.all.get(1).unwrap_or(0.0)
+    }
+
+    /// Mean nanoseconds of compressing a page, lately; 0 before the first.
+    pub(in crate::pool) fn compress_ns(&self) -> f64 {
+        self.compress.all.get(1).unwrap_or(0.0)
+    }
+
+    /// Mean nanoseconds of decoding a page, lately; 0 before the first.
+    pub(in crate::pool) fn decompress_ns(&self) -> f64 {
+        self.decompress.all.get(1).unwrap_or(0.0)
+    }
+
+    /// Raw bytes over stored bytes of what was compressed lately, where a page that does not shrink counts as 1; 0 before the first.
+    pub(in crate::pool) fn ratio(&self) -> f64 {
+        self.fraction.get(1).map_or(0.0, |fraction| 1.0 / fraction.max(1e-6))
+    }
+
+    /// The prices to decide on; [`None`] until some pages were read and some compressed. Before the first decoding it is taken to
+    /// cost half of compressing.
+    pub(super) fn prices(&self) -> Option<Prices> {
+        let compress = self.compress.table(true)?;
+        Some(Prices {
+            read: self.read.table(false)?,
+            compress,
+            decompress: self.decompress.table(true).unwrap_or(compress.map(|ns| ns / 2.0)),
+        })
+    }
+
+    /// Sizes of the pages compressed last.
+    pub(super) fn sizes(&self) -> Sizes {
+        std::array::from_fn(|index| self.sizes[index].load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outlier_moves_a_mean_by_some_percent() {
+        let costs = Costs::default();
+        for _ in 0..1_000 {
+            costs.compress(4096, 10_000, Some(1_000));
+        }
+        costs.compress(4096, 5_000_000, Some(1_000));
+        assert!(
+            (10_000.0..10_100.0).contains(&costs.compress_ns()),
+            "{}",
+            costs.compress_ns()
+        );
+        assert!((4.0..4.2).contains(&costs.ratio()), "{}", costs.ratio());
+    }
+
+    #[test]
+    fn a_lasting_change_is_followed_both_ways() {
+        let costs = Costs::default();
+        for ns in [20_000, 500_000, 5_000, 0, 3_000_000] {
+            for _ in 0..6_000 {
+                costs.read(4096, ns);
+            }
+            let (mean, ns) = (costs.store_read_ns(), ns as f64);
+            assert!((mean - ns).abs() <= ns * 0.05 + 10.0, "{mean} for {ns}");
+        }
+    }
+
+    #[test]
+    fn a_first_call_that_was_slow_is_soon_forgotten() {
+        let costs = Costs::default();
+        costs.decompress(4096, 5_000_000);
+        for _ in 0..100 {
+            costs.decompress(4096, 2_000);
+        }
+        assert!(costs.decompress_ns() < 10_000.0, "{}", costs.decompress_ns());
+    }
+
+    #[test]
+    fn classes_without_calls_take_after_the_nearest() {
+        let costs = Costs::default();
+        assert_eq!(costs.prices(), None);
+        for _ in 0..100 {
+            costs.read(8192, 50_000);
+            costs.compress(8192, 8_000, None);
+        }
+        let Some(prices) = costs.prices() else {
+            panic!("reading and compressing are known");
+        };
+        let prices_of = |raw_bytes| {
+            let class = class(raw_bytes);
+            (prices.read[class], prices.compress[class], prices.decompress[class])
+        };
+        assert_eq!(prices_of(8192), (50_000.0, 8_000.0, 4_000.0));
+        assert_eq!(prices_of(9000), prices_of(8192));
+        assert_eq!(prices_of(4096), (50_000.0, 4_000.0, 2_000.0));
+        assert_eq!(prices_of(32768), (50_000.0, 32_000.0, 16_000.0));
+        assert!(costs.sizes().contains(&UNSHRINKABLE));
+        assert_eq!(costs.ratio(), 1.0);
+    }
+
+    #[test]
+    fn lengths_have_classes() {
+        assert_eq!(class(0), 0);
+        assert_eq!(class(1), 0);
+        assert_eq!(class(512), 0);
+        assert_eq!(class(1023), 0);
+        assert_eq!(class(1024), 1);
+        assert_eq!(class(1 << 20), CLASSES - 1);
+        assert_eq!(class(u32::MAX), CLASSES - 1);
+    }
+}

@@ -1,0 +1,196 @@
+//! Where the share goes, from what each share would cost.
+//!
+//! The share stays until another promises a gain worth moving for, some times in a row and in the same direction; then it goes there in
+//! bounded steps, looking again before each, until hardly anything is left to gain. What is known of costs lags behind and is a
+//! sample: without the two thresholds a share would follow the noise.
+
+/// The relative gain that makes the share move, and the one that makes it move over a hump, where to be wrong is expensive.
+const WORTH_MOVING: f64 = 0.02;
+const WORTH_A_HUMP: f64 = 0.04;
+/// The relative gain below which a move ends.
+const WORTH_GOING_ON: f64 = 0.005;
+/// The decisions in a row that have to agree before the share moves; before it moves over a hump for a large gain; and for a small one.
+const AGREEING: u32 = 2;
+const AGREEING_ON_HUMP: u32 = 4;
+const AGREEING_ON_HUMP_FOR_LITTLE: u32 = 16;
+/// What is little.
+const LITTLE: f64 = 0.1;
+/// What is a hump, relative to the cost here.
+const HUMP: f64 = 1.1;
+/// The longest step.
+const STEP: f64 = 0.15;
+/// The shortest step.
+const LEAST_STEP: f64 = 0.004;
+
+/// The share and where it is bound for.
+#[derive(Debug, Clone)]
+pub(super) struct Course {
+    share: f64,
+    moving: bool,
+    /// The direction that the last decisions found better, -1, 0 or 1, and how many they were.
+    wish: i8,
+    agreeing: u32,
+}
+
+impl Course {
+    /// Starts at a share, 0 to 1.
+    pub(super) fn new(share: f64) -> Self {
+        Self {
+            share,
+            moving: false,
+            wish: 0,
+            agreeing: 0,
+        }
+    }
+
+    /// The share.
+    pub(super) fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// What was going on is over.
+    pub(super) fn rest(&mut self) {
+        self.moving = false;
+        self.wish = 0;
+        self.agreeing = 0;
+    }
+
+    /// The next share, where it changes. `costs` are those of `shares`, which fall from 1.
+    pub(super) fn decide(&mut self, shares: &[f64], costs: &[f64]) -> Option<f64> {
+        let best = (0..costs.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b]))?;
+        let here = cost_at(self.share, shares, costs);
+        let gain = 1.0 - costs[best] / here.max(f64::MIN_POSITIVE);
+        let way = target(best, shares, costs) - self.share;
+        let between = |share: f64| (share - self.share) * (share - shares[best]) < 0.0;
+        let hump = (0..costs.len()).any(|index| between(shares[index]) && costs[index] > here * HUMP);
+        let (worth, agreeing) = match (self.moving, hump) {
+            (true, _) => (WORTH_GOING_ON, AGREEING),
+            (false, false) => (WORTH_MOVING, AGREEING),
+            (false, true) if gain < LITTLE => (WORTH_A_HUMP, AGREEING_ON_HUMP_FOR_LITTLE),
+            (false, true) => (WORTH_A_HUMP, AGREEING_ON_HUMP),
+        };
+        if gain < worth || way.abs() < LEAST_STEP {
+            self.rest();
+            return None;
+        }
+        let direction = if way > 0.0 { 1 } else { -1 };
+        if self.wish != direction {
+            self.rest();
+            self.wish = direction;
+        }
+        self.agreeing += 1;
+        if !self.moving && self.agreeing < agreeing {
+            return None;
+        }
+        self.moving = true;
+        self.share += way.clamp(-STEP, STEP);
+        // Sums of steps that should be 1 are not quite.
+        if self.share > 1.0 - LEAST_STEP {
+            self.share = 1.0;
+        }
+        Some(self.share)
+    }
+}
+
+/// The cost of any share, on straight lines between those that are known.
+fn cost_at(share: f64, shares: &[f64], costs: &[f64]) -> f64 {
+    let Some(after) = shares.iter().position(|&other| other <= share) else {
+        return costs.last().copied().unwrap_or(0.0);
+    };
+    if after == 0 || shares[after] == share {
+        return costs[after];
+    }
+    let (before, part) = (after - 1, (share - shares[after]) / (shares[after - 1] - shares[after]));
+    let cost = costs[after] + (costs[before] - costs[after]) * part;
+    // All victims are compressed at any share below 1, none at 1: between there is a step, not a line.
+    if before == 0 { cost.max(costs[after]) } else { cost }
+}
+
+/// Where between the neighbours of the best share the parabola through the three is lowest, but no more than halfway to either.
+fn target(best: usize, shares: &[f64], costs: &[f64]) -> f64 {
+    if best == 0 || best + 1 == shares.len() {
+        return shares[best];
+    }
+    let (left, right) = (shares[best + 1] - shares[best], shares[best - 1] - shares[best]);
+    let (rise_left, rise_right) = (costs[best + 1] - costs[best], costs[best - 1] - costs[best]);
+    // cost(x) = a x² + b x around the best.
+    let a = (rise_left / left - rise_right / right) / (left - right);
+    let b = rise_right / right - a * right;
+    if !(a > 0.0 && a.is_finite()) {
+        return shares[best];
+    }
+    shares[best] + (-b / (2.0 * a)).clamp(left / 2.0, right / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARES: [f64; 6] = [1.0, 0.8, 0.6, 0.4, 0.2, 0.05];
+
+    /// Decides until nothing changes, and returns the shares on the way.
+    fn run(start: f64, costs: [f64; 6]) -> Vec<f64> {
+        let mut course = Course::new(start);
+        let mut way = vec![start];
+        for _ in 0..40 {
+            way.extend(course.decide(&SHARES, &costs));
+        }
+        way
+    }
+
+    #[test]
+    fn goes_to_the_best_from_anywhere_in_bounded_steps_and_stays() {
+        let costs = [10.0, 8.0, 6.0, 5.0, 6.0, 9.0];
+        for start in [0.0, 0.05, 0.3, 0.5, 0.77, 1.0] {
+            let way = run(start, costs);
+            let end = way[way.len() - 1];
+            assert!((0.35..0.45).contains(&end), "{way:?}");
+            assert!(
+                way.windows(2).all(|pair| (pair[1] - pair[0]).abs() <= STEP + 1e-9),
+                "{way:?}"
+            );
+            assert!(way.len() <= 8, "{way:?}");
+        }
+    }
+
+    #[test]
+    fn small_gains_do_not_move_it() {
+        assert_eq!(run(0.5, [10.0, 9.95, 9.9, 9.85, 9.8, 9.9]), [0.5]);
+    }
+
+    #[test]
+    fn goes_all_the_way_to_no_compression_and_back() {
+        let way = run(0.5, [9.0, 10.0, 11.0, 12.0, 13.0, 14.0]);
+        assert_eq!(way.last(), Some(&1.0), "{way:?}");
+        // Just below 1 all victims are compressed for nothing.
+        let way = run(0.99, [9.0, 10.0, 11.0, 12.0, 13.0, 14.0]);
+        assert_eq!(way.last(), Some(&1.0), "{way:?}");
+        let way = run(1.0, [9.0, 8.0, 7.0, 6.0, 5.0, 4.0]);
+        assert_eq!(way.last(), Some(&0.05), "{way:?}");
+    }
+
+    #[test]
+    fn crosses_a_hump() {
+        let way = run(1.0, [6.0, 8.0, 9.0, 8.0, 5.0, 7.0]);
+        let end = way[way.len() - 1];
+        assert!((0.15..0.25).contains(&end), "{way:?}");
+        // Not for little.
+        assert_eq!(run(1.0, [6.0, 8.0, 9.0, 8.0, 5.8, 7.0]), [1.0]);
+    }
+
+    #[test]
+    fn noise_that_points_both_ways_does_not_move_it() {
+        let mut course = Course::new(0.5);
+        for round in 0..100 {
+            let mut costs = [10.0; 6];
+            costs[if round % 2 == 0 { 1 } else { 4 }] = 9.0;
+            assert_eq!(course.decide(&SHARES, &costs), None);
+        }
+    }
+
+    #[test]
+    fn nothing_known_is_no_move() {
+        assert_eq!(Course::new(0.5).decide(&SHARES, &[0.0; 6]), None);
+        assert_eq!(Course::new(0.5).decide(&[], &[]), None);
+    }
+}

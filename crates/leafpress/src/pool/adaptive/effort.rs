@@ -1,0 +1,180 @@
+//! How much processor time deciding may take: a small part of what the process uses.
+//!
+//! A credit grows with the processor time of the process and shrinks with that of the steps. When it is used up, nothing is
+//! followed until it has grown enough for a run of accesses long enough to be of use.
+
+use std::time::Duration;
+
+/// The part of the process's time that deciding may take.
+const PART: f64 = 0.02;
+/// What may be saved up, and what there is at the start, in nanoseconds.
+const MOST_CREDIT_NS: f64 = 20e6;
+
+/// The processor time of the process and of this thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spent {
+    pub(super) process: Duration,
+    pub(super) thread: Duration,
+}
+
+impl Spent {
+    /// As it is now.
+    pub(super) fn now() -> Self {
+        Self {
+            process: clock::time(clock::PROCESS),
+            thread: clock::time(clock::THREAD),
+        }
+    }
+}
+
+#[cfg(unix)]
+mod clock {
+    use std::time::Duration;
+
+    pub(super) const PROCESS: libc::clockid_t = libc::CLOCK_PROCESS_CPUTIME_ID;
+    pub(super) const THREAD: libc::clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
+
+    /// Zero where there is no such clock: time then stands still, and nothing is ever too much.
+    pub(super) fn time(clock: libc::clockid_t) -> Duration {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is a timespec to write to.
+        if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+            return Duration::ZERO;
+        }
+        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+    }
+}
+
+/// Wall-clock time, where processor time is not known: too little is then granted to a process of many threads, not too much.
+#[cfg(not(unix))]
+mod clock {
+    use std::sync::OnceLock;
+    use std::time::{Duration, Instant};
+
+    pub(super) const PROCESS: () = ();
+    pub(super) const THREAD: () = ();
+
+    pub(super) fn time((): ()) -> Duration {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed()
+    }
+}
+
+/// The credit.
+#[derive(Debug)]
+pub(super) struct Effort {
+    credit_ns: f64,
+    /// The process's time up to which credit was given.
+    granted: Duration,
+    /// Nanoseconds of an access, lately.
+    access_ns: f64,
+    paused: bool,
+}
+
+/// What to do after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// As before.
+    Same,
+    /// Stop following.
+    Pause,
+    /// Follow again.
+    Resume,
+}
+
+impl Effort {
+    /// Full credit from `now` on.
+    pub(super) fn new(now: Spent) -> Self {
+        Self {
+            credit_ns: MOST_CREDIT_NS,
+            granted: now.process,
+            access_ns: 500.0,
+            paused: false,
+        }
+    }
+
+    /// Accounts for a step that began at `before` and ended at `after` and processed some accesses. `run` is the number of accesses
+    /// that are of use in a row.
+    pub(super) fn account(&mut self, before: Spent, after: Spent, accesses: usize, run: usize) -> Pace {
+        let nanoseconds = |time: Duration| time.as_nanos() as f64;
+        let cost_ns = nanoseconds(after.thread.saturating_sub(before.thread));
+        if accesses >= 32 {
+            self.access_ns += (cost_ns / accesses as f64 - self.access_ns) / 8.0;
+        }
+        let run_ns = self.access_ns * run as f64;
+        let granted_ns = nanoseconds(after.process.saturating_sub(self.granted)) * PART;
+        self.granted = after.process;
+        self.credit_ns = (self.credit_ns + granted_ns - cost_ns).min(MOST_CREDIT_NS.max(2.0 * run_ns));
+        match self.paused {
+            false if self.credit_ns < 0.0 => {
+                self.paused = true;
+                Pace::Pause
+            }
+            true if self.credit_ns >= run_ns => {
+                self.paused = false;
+                Pace::Resume
+            }
+            _ => Pace::Same,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_go() {
+        let before = Spent::now();
+        let mut sum = 0u64;
+        while Spent::now().thread == before.thread {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        let after = Spent::now();
+        assert!(after.thread > before.thread && after.process > before.process);
+    }
+
+    #[test]
+    fn takes_its_part_and_no_more() {
+        // A process that uses 100 ms between steps, whose accesses each take 1 us to follow.
+        let mut effort = Effort::new(Spent::default());
+        let (mut at, mut spent, mut paused, mut resumed) = (Spent::default(), Duration::ZERO, false, 0);
+        for _ in 0..10_000 {
+            at.process += Duration::from_millis(100);
+            let accesses = if paused { 0 } else { 10_000 };
+            let cost = Duration::from_micros(accesses as u64);
+            let after = Spent {
+                process: at.process + cost,
+                thread: at.thread + cost,
+            };
+            match effort.account(at, after, accesses, 4_000) {
+                Pace::Pause => paused = true,
+                Pace::Resume => {
+                    paused = false;
+                    resumed += 1;
+                }
+                Pace::Same => {}
+            }
+            spent += cost;
+            at = after;
+        }
+        let part = spent.as_secs_f64() / at.process.as_secs_f64();
+        assert!((0.015..0.021).contains(&part), "{part}");
+        assert!(resumed > 100, "{resumed}");
+    }
+
+    #[test]
+    fn little_work_is_never_paused() {
+        let mut effort = Effort::new(Spent::default());
+        let mut at = Spent::default();
+        for _ in 0..10_000 {
+            at.process += Duration::from_millis(100);
+            let after = Spent {
+                process: at.process,
+                thread: at.thread + Duration::from_millis(1),
+            };
+            assert_eq!(effort.account(at, after, 1_000, 4_000), Pace::Same);
+            at = after;
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The pages that are followed: a sample of the pool's, known to all miniatures by the same small numbers.
+
+use super::costs::{SIZES, Sizes, UNSHRINKABLE, class};
+
+/// No page.
+const NONE: u32 = u32::MAX;
+
+/// A stored size that is not known.
+const UNKNOWN: u32 = 0;
+
+#[derive(Debug, Clone)]
+struct Page {
+    hash: u64,
+    raw_bytes: u32,
+    /// Stored bytes, [`UNKNOWN`] or [`UNSHRINKABLE`].
+    stored: u32,
+    /// The next of its bucket, or of the free ones.
+    next: u32,
+    /// Miniatures that hold it.
+    holders: u8,
+    class: u8,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It is found by its hash.
+    Listed,
+    /// It is found no more, and goes when no miniature holds it.
+    Gone,
+    Free,
+}
+
+/// What a page that was followed some time took compressed, or [`UNSHRINKABLE`].
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    tag: u32,
+    stored: u32,
+}
+
+/// A hash table of the followed pages.
+#[derive(Debug)]
+pub(super) struct Followed {
+    /// The first page of each bucket; a power of two of them, chosen by the low bits of the hash.
+    buckets: Vec<u32>,
+    pages: Vec<Page>,
+    free: u32,
+    len: usize,
+    /// Pages that no miniature held when they were put here.
+    loose: Vec<u32>,
+    /// Sizes of the pages compressed last, in order, one of which is taken for that of a page whose own is not known: by its hash, so
+    /// that it is about the same each time. Were it drawn anew, a hot page would win now and then that cannot win.
+    sizes: Sizes,
+    /// Sizes of pages, whether a miniature holds them now or not; a power of two of them, each overwritten by the next of its place.
+    known: Vec<Known>,
+}
+
+impl Followed {
+    /// A table for about `pages` pages; it takes more.
+    pub(super) fn new(pages: usize) -> Self {
+        Self {
+            buckets: vec![NONE; pages.next_power_of_two()],
+            pages: Vec::with_capacity(pages),
+            free: NONE,
+            len: 0,
+            loose: Vec::new(),
+            sizes: [UNKNOWN; SIZES],
+            known: vec![Known::default(); (2 * pages).next_power_of_two()],
+        }
+    }
+
+    /// Pages followed.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Memory held, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.pages.capacity() * size_of::<Page>()
+            + (self.buckets.len() + self.loose.capacity()) * size_of::<u32>()
+            + self.known.len() * size_of::<Known>()
+    }
+
+    pub(super) fn hash(&self, slot: u32) -> u64 {
+        self.pages[slot as usize].hash
+    }
+
+    pub(super) fn raw_bytes(&self, slot: u32) -> u32 {
+        self.pages[slot as usize].raw_bytes
+    }
+
+    pub(super) fn class(&self, slot: u32) -> usize {
+        usize::from(self.pages[slot as usize].class)
+    }
+
+    /// Sets the sizes to guess by.
+    pub(super) fn set_sizes(&mut self, mut sizes: Sizes) {
+        // Before there are many, those there are stand for the others.
+        let known: Vec<u32> = sizes.iter().copied().filter(|&size| size != UNKNOWN).collect();
+        for (size, &known) in sizes.iter_mut().zip(known.iter().cycle()) {
+            *size = known;
+        }
+        sizes.sort_unstable();
+        self.sizes = sizes;
+    }
+
+    /// Bytes that the page takes compressed, known or guessed; [`None`] where it does not shrink.
+    pub(super) fn stored(&self, slot: u32) -> Option<u32> {
+        let page = &self.pages[slot as usize];
+        match page.stored {
+            UNSHRINKABLE => None,
+            UNKNOWN => match self.sizes[(page.hash >> 8) as usize % SIZES] {
+                UNSHRINKABLE => None,
+                UNKNOWN => Some(page.raw_bytes / 2),
+                size => Some(((u64::from(page.raw_bytes) * u64::from(size)) >> 16) as u32),
+            },
+            stored => Some(stored),
+        }
+    }
+
+    /// Takes note of what a page takes compressed, or that it is [`UNSHRINKABLE`]; returns the page if a miniature may hold it.
+    pub(super) fn set_stored(&mut self, hash: u64, stored: u32) -> Option<u32> {
+        let stored = stored.max(1);
+        let place = self.known_place(hash);
+        self.known[place] = Known { tag: tag(hash), stored };
+        let slot = self.find(hash)?;
+        self.pages[slot as usize].stored = stored;
+        Some(slot)
+    }
+
+    /// One miniature more holds the page.
+    pub(super) fn hold(&mut self, slot: u32) {
+        self.pages[slot as usize].holders += 1;
+    }
+
+    /// One miniature less holds the page.
+    pub(super) fn let_go(&mut self, slot: u32) {
+        let page = &mut self.pages[slot as usize];
+        page.holders -= 1;
+        if page.holders == 0 {
+            self.loose.push(slot);
+        }
+    }
+
+    pub(super) fn find(&self, hash: u64) -> Option<u32> {
+        let mut slot = self.buckets[self.bucket(hash)];
+        while slot != NONE {
+            let page = &self.pages[slot as usize];
+            if page.hash == hash {
+                return Some(slot);
+            }
+            slot = page.next;
+        }
+        None
+    }
+
+    /// Adds a page that is not there. It stays at least until [`Followed::tidy`].
+    pub(super) fn add(&mut self, hash: u64, raw_bytes: u32) -> u32 {
+        let bucket = self.bucket(hash);
+        let known = self.known[self.known_place(hash)];
+        let page = Page {
+            hash,
+            raw_bytes,
+            stored: if known.tag == tag(hash) { known.stored } else { UNKNOWN },
+            next: self.buckets[bucket],
+            holders: 0,
+            class: class(raw_bytes) as u8,
+            state: State::Listed,
+        };
+        let slot = self.free;
+        let slot = if slot == NONE {
+            self.pages.push(page);
+            (self.pages.len() - 1) as u32
+        } else {
+            self.free = self.pages[slot as usize].next;
+            self.pages[slot as usize] = page;
+            slot
+        };
+        self.buckets[bucket] = slot;
+        self.len += 1;
+        self.loose.push(slot);
+        slot
+    }
+
+    /// The page is found no more; it stays at least until [`Followed::tidy`], and until no miniature holds it.
+    pub(super) fn unlist(&mut self, slot: u32) {
+        if self.pages[slot as usize].state != State::Listed {
+            return;
+        }
+        let bucket = self.bucket(self.pages[slot as usize].hash);
+        let next = self.pages[slot as usize].next;
+        if self.buckets[bucket] == slot {
+            self.buckets[bucket] = next;
+        } else {
+            let mut at = self.buckets[bucket];
+            while at != NONE {
+                let page = &mut self.pages[at as usize];
+                if page.next == slot {
+                    page.next = next;
+                    break;
+                }
+                at = page.next;
+            }
+        }
+        self.pages[slot as usize].state = State::Gone;
+        self.len -= 1;
+        self.loose.push(slot);
+    }
+
+    /// The pages whose hash is above `threshold`.
+    pub(super) fn above(&self, threshold: u64) -> Vec<u32> {
+        let listed = self.pages.iter().enumerate();
+        let above = listed.filter(|(_, page)| page.state == State::Listed && page.hash > threshold);
+        above.map(|(slot, _)| slot as u32).collect()
+    }
+
+    /// Frees the pages that no miniature holds.
+    pub(super) fn tidy(&mut self) {
+        while let Some(slot) = self.loose.pop() {
+            if self.pages[slot as usize].holders > 0 || self.pages[slot as usize].state == State::Free {
+                continue;
+            }
+            self.unlist(slot);
+            let page = &mut self.pages[slot as usize];
+            page.state = State::Free;
+            page.next = self.free;
+            self.free = slot;
+        }
+    }
+
+    fn bucket(&self, hash: u64) -> usize {
+        hash as usize & (self.buckets.len() - 1)
+    }
+
+    fn known_place(&self, hash: u64) -> usize {
+        hash as usize & (self.known.len() - 1)
+    }
+}
+
+#[cfg(test)]
+impl Followed {
+    /// Slots there are, used or free.
+    pub(super) fn slots(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Panics where pages are not held as they say.
+    pub(super) fn validate(&self, holders: &[u8]) {
+        let listed = self.pages.iter().filter(|page| page.state == State::Listed);
+        assert_eq!(listed.count(), self.len);
+        for (page, &holders) in self.pages.iter().zip(holders) {
+            assert!(
+                page.state == State::Free || page.holders == holders,
+                "{page:?} is held {holders} times"
+            );
+            assert_eq!(page.state == State::Listed, holders > 0, "{page:?}");
+        }
+    }
+}
+
+/// Bits of the hash that say whose size is known: not the highest, which are alike in all followed pages.
+fn tag(hash: u64) -> u32 {
+    (hash >> 16) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn is_a_map_whose_unheld_pages_go() {
+        let mut random = fastrand::Rng::with_seed(4);
+        let mut followed = Followed::new(16);
+        let mut model: HashMap<u64, (u32, u8)> = HashMap::new();
+        for round in 0..20_000 {
+            let hash = random.u64(0..40) << 2;
+            match (random.u8(0..4), model.get_mut(&hash)) {
+                (0, None) => {
+                    let slot = followed.add(hash, 700);
+                    followed.hold(slot);
+                    model.insert(hash, (slot, 1));
+                }
+                (0 | 1, Some((slot, holders))) if *holders < 11 => {
+                    followed.hold(*slot);
+                    *holders += 1;
+                }
+                (2, Some((slot, holders))) => {
+                    followed.let_go(*slot);
+                    *holders -= 1;
+                    if *holders == 0 {
+                        model.remove(&hash);
+                        followed.tidy();
+                    }
+                }
+                (3, Some(&mut (slot, holders))) => {
+                    followed.unlist(slot);
+                    assert_eq!(followed.find(hash), None);
+                    for _ in 0..holders {
+                        followed.let_go(slot);
+                    }
+                    followed.tidy();
+                    model.remove(&hash);
+                }
+                _ => {}
+            }
+            if round % 16 == 0 {
+                followed.tidy();
+            }
+            assert_eq!(followed.find(hash), model.get(&hash).map(|&(slot, _)| slot));
+            assert_eq!(followed.len(), model.len());
+        }
+        assert!(
+            followed.pages.len() <= 40,
+            "freed pages are used again: {}",
+            followed.pages.len()
+        );
+    }
+
+    #[test]
+    fn a_size_is_guessed_until_it_is_known() {
+        let mut followed = Followed::new(4);
+        let slot = followed.add(0x1234_5678, 8192);
+        assert_eq!(followed.stored(slot), Some(4096));
+        followed.set_sizes([65536 / 8; SIZES]);
+        assert_eq!(followed.stored(slot), Some(1024));
+        followed.set_sizes([UNSHRINKABLE; SIZES]);
+        assert_eq!(followed.stored(slot), None);
+        assert_eq!(followed.set_stored(0x1234_5678, 777), Some(slot));
+        assert_eq!(followed.stored(slot), Some(777));
+        followed.set_stored(0x1234_5678, UNSHRINKABLE);
+        assert_eq!(followed.stored(slot), None);
+        assert_eq!(followed.set_stored(0x9999_1234_5679, 555), None);
+        followed.tidy();
+        assert_eq!(followed.find(0x1234_5678), None);
+        let slot = followed.add(0x1234_5678, 8192);
+        assert_eq!(followed.stored(slot), None, "it is remembered");
+        let slot = followed.add(0x9999_1234_5679, 8192);
+        assert_eq!(followed.stored(slot), Some(555), "and so is what was never followed");
+    }
+}

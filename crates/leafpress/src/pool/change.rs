@@ -1,0 +1,117 @@
+//! Replacing and removing pages.
+
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::core::{Core, operate, store_error};
+use super::counts::Count;
+use super::entry::{DIRTY, LOADING, PIN, RAW, State};
+use super::{PageId, PoolError};
+use crate::sync::Patience;
+
+impl Core {
+    /// Replaces a page, or makes it.
+    pub(super) fn update(&self, page: PageId, bytes: &[u8]) -> Result<(), PoolError> {
+        let len = bytes.len();
+        // What the store would refuse must not become dirty here.
+        let (least, most) = (self.store.min_page_bytes().max(1), self.max_page_bytes);
+        let fits = (least..=most).contains(&len) && (!self.store.has_one_length() || len == most);
+        // A page that is shorter than others may stay so. Whatever a store says of a page, its frame has no more than `most` bytes.
+        let may_stay = || (1..=most).contains(&len) && self.store.page_bytes(page).ok() == Some(len);
+        if !fits && !may_stay() {
+            return Err(PoolError::PageLength {
+                page,
+                len,
+                reason: match self.store.has_one_length() {
+                    true => format!("the store's pages have {most} bytes"),
+                    false => format!("the store's pages have {least} to {most} bytes"),
+                },
+            });
+        }
+        let (hash, shard) = self.shard(page);
+        let frame = self.frame_for(page, len)?;
+        // SAFETY: the frame is this long and nobody else's, and not a part of the caller's bytes.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), frame.start.as_ptr(), len) };
+        let Some(number) = self.entries.allocate(page, LOADING) else {
+            self.frames.free(frame);
+            return Err(PoolError::OutOfMemory {
+                bytes: size_of::<super::entry::Entry>(),
+            });
+        };
+        let entry = self.entries.at(number);
+        entry.put(frame.start.as_ptr(), len, frame.run);
+        let mut locked = shard.lock();
+        let old = loop {
+            match locked.get(hash, page, &self.entries) {
+                Some(old) if self.entries.at(old).state().kind() == LOADING => locked.wait(),
+                old => break old,
+            }
+        };
+        let popularity = old.map_or(0, |old| self.entries.at(old).state().popularity());
+        entry.change(|_| State(RAW | DIRTY | PIN).with_popularity(popularity));
+        if let Some(old) = old {
+            self.detach(&mut locked, hash, old);
+        }
+        self.index_bytes.fetch_add(locked.insert(hash, number), Relaxed);
+        drop(locked);
+        if let Some(old) = old {
+            self.forget(old);
+        }
+        self.list_new(number, hash);
+        self.unpin(number);
+        self.counts.add(Count::Updates, 1);
+        self.follow(hash, len);
+        Ok(())
+    }
+
+    /// Removes a page here and in the store.
+    pub(super) fn remove(&self, page: PageId) -> Result<(), PoolError> {
+        let (hash, shard) = self.shard(page);
+        let mut patience = Patience::default();
+        let mut locked = shard.lock();
+        // The entry stays pinned until the end, so that it is not meanwhile freed and used for a newer version.
+        let old = loop {
+            match locked.get(hash, page, &self.entries) {
+                _ if locked.is_busy(page) => locked.wait(),
+                None => break None,
+                Some(old) if self.entries.at(old).pin(0).is_some() => break Some(old),
+                Some(old) if self.entries.at(old).state().kind() == LOADING => locked.wait(),
+                Some(_) => {
+                    // It is changing its place, for some nanoseconds.
+                    drop(locked);
+                    patience.wait();
+                    locked = shard.lock();
+                }
+            }
+        };
+        locked.set_busy(page);
+        drop(locked);
+        let removed = match operate(|| self.store.remove(page)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(store_error(page, "remove", error)),
+            _ => Ok(()),
+        };
+        let mut locked = shard.lock();
+        locked.set_idle(page);
+        // An update meanwhile comes after the removal.
+        let gone = old.filter(|&old| removed.is_ok() && locked.get(hash, page, &self.entries) == Some(old));
+        if let Some(gone) = gone {
+            self.detach(&mut locked, hash, gone);
+        }
+        drop(locked);
+        if let Some(gone) = gone {
+            self.forget(gone);
+        }
+        if let Some(old) = old {
+            self.unpin(old);
+        }
+        if removed.is_ok() {
+            self.counts.add(Count::Removes, 1);
+            if let Some(adaptive) = &self.adaptive
+                && adaptive.follows(hash)
+            {
+                adaptive.removed(hash);
+            }
+        }
+        removed
+    }
+}

@@ -1,0 +1,139 @@
+//! What a pool did, counted without sharing cache lines between threads.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence};
+
+use thread_local::ThreadLocal;
+
+/// Part of how threads keep out of each other's way, unlike the counts.
+use crate::sync::AtomicU32 as HoldCell;
+
+/// The counts, one name each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Count {
+    RawHits,
+    CompressedHits,
+    Misses,
+    Prefetched,
+    Updates,
+    Removes,
+    Compressions,
+    Incompressible,
+    Restorations,
+    RawEvictions,
+    CompressedEvictions,
+    WriteBacks,
+    WriteErrors,
+    Sweeps,
+    SweepNs,
+    StoreReadBytes,
+    StoreWriteBytes,
+}
+
+const COUNTS: usize = Count::StoreWriteBytes as usize + 1;
+
+/// Raw pages that a thread holds without counting a pin in their entries.
+const HOLDS: usize = 8;
+
+/// A place for a page that is held. It is taken by the thread that it belongs to and emptied by whoever drops the page.
+#[derive(Debug, Default)]
+pub(super) struct HoldSlot(HoldCell);
+
+impl HoldSlot {
+    /// Lets go of the page.
+    #[inline]
+    pub(super) fn release(&self) {
+        self.0.store(0, Release);
+    }
+}
+
+/// Hits that a thread gathers before it tells the order of pages.
+const HITS: usize = 32;
+
+/// One thread's counts, on cache lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct ThreadCounts {
+    counts: [AtomicU64; COUNTS],
+    hits: [AtomicU32; HITS],
+    gathered: AtomicU32,
+    /// Raw pages in hand: an entry's number and one, or 0.
+    holds: [HoldSlot; HOLDS],
+}
+
+impl ThreadCounts {
+    /// Only the owning thread writes, so a load and a store are an addition.
+    #[inline]
+    pub(super) fn add(&self, count: Count, n: u64) {
+        let cell = &self.counts[count as usize];
+        cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+
+    /// Holds an entry's page, if there is a free slot. Who wants the page to itself marks its entry and then looks at all slots: so the
+    /// page is safe if the entry, looked at after this, is not marked.
+    #[inline]
+    pub(super) fn hold(&self, number: u32) -> Option<&HoldSlot> {
+        let free = self.holds.iter().find(|slot| slot.0.load(Relaxed) == 0)?;
+        free.0.compare_exchange(0, number + 1, SeqCst, Relaxed).ok()?;
+        Some(free)
+    }
+
+    /// Gathers a hit, and hands all to `tell` when there are enough.
+    pub(super) fn note_hit(&self, number: u32, tell: impl FnOnce(&mut dyn Iterator<Item = u32>)) {
+        let gathered = self.gathered.load(Relaxed) as usize % HITS;
+        self.hits[gathered].store(number, Relaxed);
+        self.gathered.store(gathered as u32 + 1, Relaxed);
+        if gathered + 1 == HITS {
+            tell(&mut self.hits.iter().map(|hit| hit.load(Relaxed)));
+        }
+    }
+}
+
+/// All threads' counts.
+#[derive(Default)]
+pub(super) struct Counts(ThreadLocal<ThreadCounts>);
+
+impl Counts {
+    #[inline]
+    pub(super) fn mine(&self) -> &ThreadCounts {
+        match self.0.get() {
+            Some(mine) => mine,
+            None => self.begin(),
+        }
+    }
+
+    /// A thread's first step here.
+    #[cold]
+    fn begin(&self) -> &ThreadCounts {
+        let mine = self.0.get_or_default();
+        // Who marked an entry and does not find this thread's slots yet has marked it before the thread looks at it.
+        fence(SeqCst);
+        mine
+    }
+
+    #[inline]
+    pub(super) fn add(&self, count: Count, n: u64) {
+        self.mine().add(count, n);
+    }
+
+    /// Whether any thread holds the entry's page. To be asked after the entry was marked.
+    pub(super) fn is_held(&self, number: u32) -> bool {
+        // With the one in `begin`.
+        fence(SeqCst);
+        let holds = |thread: &ThreadCounts| thread.holds.iter().any(|slot| slot.0.load(SeqCst) == number + 1);
+        self.0.iter().any(holds)
+    }
+
+    /// Pages that threads hold.
+    pub(super) fn held_pages(&self) -> usize {
+        let held = |thread: &ThreadCounts| thread.holds.iter().filter(|slot| slot.0.load(Relaxed) != 0).count();
+        self.0.iter().map(held).sum()
+    }
+
+    pub(super) fn sum(&self, count: Count) -> u64 {
+        self.0
+            .iter()
+            .map(|counts| counts.counts[count as usize].load(Relaxed))
+            .sum()
+    }
+}

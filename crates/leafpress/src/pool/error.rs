@@ -1,0 +1,80 @@
+//! What can go wrong in a page pool.
+
+use std::io;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::PageId;
+use crate::codec::CodecError;
+
+/// An error of a [`PagePool`](super::PagePool). What the pool held it still holds: a page that could not be written stays, dirty.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// The store has no page of this number.
+    #[error("page {page} does not exist")]
+    NotFound {
+        /// The page asked for.
+        page: PageId,
+    },
+    /// Everything in the pool is pinned, so that there is no room for another page.
+    #[error("no room for page {page}: {pinned_bytes} of the budget of {budget_bytes} bytes are pinned")]
+    PoolFull {
+        /// The page asked for.
+        page: PageId,
+        /// Bytes of pages that are pinned.
+        pinned_bytes: usize,
+        /// The pool's budget.
+        budget_bytes: usize,
+    },
+    /// A page's length is not one that the pool or the store takes.
+    #[error("page {page} of {len} bytes: {reason}")]
+    PageLength {
+        /// The page.
+        page: PageId,
+        /// Its length in bytes.
+        len: usize,
+        /// What is allowed.
+        reason: String,
+    },
+    /// The store failed.
+    #[error("cannot {operation} page {page}: {source}")]
+    Store {
+        /// The page.
+        page: PageId,
+        /// `read`, `write`, `remove` or `measure`.
+        operation: &'static str,
+        /// What the store said.
+        source: Arc<io::Error>,
+    },
+    /// The store could not make lasting what was written.
+    #[error("cannot sync the store: {source}")]
+    Sync {
+        /// What the store said.
+        source: Arc<io::Error>,
+    },
+    /// A builder option is out of its bounds.
+    #[error("{option}: {reason}")]
+    Option {
+        /// The builder method.
+        option: &'static str,
+        /// What was wrong and what is allowed.
+        reason: String,
+    },
+    /// The codec failed.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// The system gave no memory.
+    #[error("out of memory: {bytes} bytes were asked for")]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: usize,
+    },
+    /// A thread could not be started.
+    #[error("cannot start a background thread: {reason}")]
+    Thread {
+        /// What the system said.
+        reason: String,
+    },
+}

@@ -1,0 +1,161 @@
+//! A pool of pages between a program and a [`PageStore`], under a memory budget, whose cold pages stay in it compressed.
+//!
+//! The pool is an adaptive compressed cache (ACCRS: K. J. Harper's Tyche, and "Viability of Time-Memory Trade-Offs in Large Data Sets",
+//! 2018). A page that is not here is read from the store into the raw space. When that is over its share of the budget, victims are
+//! compressed and stay, in the compressed space; when that is over its share, the oldest leave. A hit on a compressed page hands out a
+//! decoded copy, and after some hits the page becomes raw again. How much of the budget is for compressed pages the pool finds out by itself
+//! ([`Share::Adaptive`]).
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use leafpress::pool::MemoryStore;
+//! use leafpress::PagePool;
+//!
+//! let pages = (0..1000).map(|page: u32| page.to_le_bytes().repeat(1024));
+//! let pool = PagePool::builder(MemoryStore::from_pages(pages)?).budget_bytes(1 << 20).codec("lz4".parse()?).build()?;
+//! let page = pool.get(7)?;
+//! assert_eq!(page[..4], 7_u32.to_le_bytes());
+//! pool.update(7, &[1; 4096])?;
+//! assert_eq!(page[0], 7, "a page that is pinned stays as it was");
+//! assert_eq!(pool.get(7)?[0], 1);
+//! pool.flush()?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod adaptive;
+mod builder;
+mod change;
+mod core;
+mod counts;
+mod entry;
+mod error;
+mod frames;
+mod guard;
+mod index;
+mod limits;
+mod log;
+mod policy;
+mod prefetch;
+mod share;
+mod stats;
+mod store;
+mod sweep;
+mod tenders;
+#[cfg(test)]
+mod tests;
+mod write_back;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+pub use builder::Builder;
+pub use error::PoolError;
+pub use guard::PageGuard;
+pub use policy::{ParsePolicyError, PolicyKind};
+pub use share::{ParseShareError, Share};
+pub use stats::PoolStats;
+pub use store::{
+    DirectoryOptions, DirectoryStore, FaultyStore, FileOptions, FileStore, MemoryStore, Operation, StoreCounters,
+    Switch,
+};
+pub use store::{MAX_PAGE_BYTES, MIN_PAGE_BYTES, PageRead, PageStore, PageWrite};
+
+/// A page's number.
+pub type PageId = u64;
+
+/// A page pool; see [the module](self). All methods may be called from many threads at once.
+///
+/// Dropping the pool writes what is dirty; [`PagePool::flush`] tells whether that worked.
+pub struct PagePool {
+    // Before the core: threads stop first.
+    threads: tenders::Threads,
+    core: Arc<core::Core>,
+}
+
+impl std::fmt::Debug for PagePool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PagePool")
+            .field("policy", &self.core.policy)
+            .field("budget_bytes", &self.core.budget.load(Relaxed))
+            .finish_non_exhaustive()
+    }
+}
+
+impl PagePool {
+    /// A builder for a pool over `store`.
+    pub fn builder(store: impl PageStore + 'static) -> Builder {
+        Builder::new(Box::new(store))
+    }
+
+    /// The page, pinned: from memory, or read from the store.
+    ///
+    /// # Errors
+    /// [`PoolError::NotFound`] where the store has no such page, [`PoolError::PoolFull`] when everything is pinned, and what the store
+    /// says. When dirty pages would have to leave and cannot be written, that is the error.
+    #[inline]
+    pub fn get(&self, page: PageId) -> Result<PageGuard<'_>, PoolError> {
+        self.core.get(page)
+    }
+
+    /// Replaces the page, or makes it. Who holds the page keeps what it was. The store has the new one after [`PagePool::flush`], or when
+    /// the page is to be compressed or to leave.
+    ///
+    /// # Errors
+    /// As [`PagePool::get`], and [`PoolError::PageLength`]. The page is then as it was.
+    pub fn update(&self, page: PageId, bytes: &[u8]) -> Result<(), PoolError> {
+        self.core.update(page, bytes)
+    }
+
+    /// Removes the page, here and in the store. Who holds the page keeps it. Removing one that does not exist is no error.
+    ///
+    /// # Errors
+    /// What the store says; the page is then still there.
+    pub fn remove(&self, page: PageId) -> Result<(), PoolError> {
+        self.core.remove(page)
+    }
+
+    /// Reads those of the pages that are not here, many at once, and returns how many were read. It reads no more than there is room
+    /// for, and passes over pages that do not exist.
+    ///
+    /// # Errors
+    /// As [`PagePool::get`].
+    pub fn prefetch(&self, pages: &[PageId]) -> Result<usize, PoolError> {
+        self.core.prefetch(pages)
+    }
+
+    /// Writes all dirty pages to the store and syncs it.
+    ///
+    /// # Errors
+    /// The first write that failed; all others were tried. What could not be written stays in the pool, dirty.
+    pub fn flush(&self) -> Result<(), PoolError> {
+        self.core.flush()
+    }
+
+    /// Changes the budget. When it shrinks, pages leave before this returns, all but those that are pinned or cannot be written:
+    /// they leave later.
+    ///
+    /// # Errors
+    /// [`PoolError::Option`] for less than a [`Builder`] takes.
+    pub fn resize(&self, budget_bytes: usize) -> Result<(), PoolError> {
+        self.core.resize(budget_bytes)
+    }
+
+    /// What the pool holds and did.
+    pub fn stats(&self) -> PoolStats {
+        self.core.stats()
+    }
+
+    /// The store.
+    pub fn store(&self) -> &dyn PageStore {
+        &*self.core.store
+    }
+}
+
+impl Drop for PagePool {
+    fn drop(&mut self) {
+        self.threads.stop();
+        // There is nobody to tell.
+        let _ = self.core.flush();
+    }
+}

@@ -1,0 +1,195 @@
+//! Rings of slots: circular doubly linked lists whose links lie in one table, indexed by slot.
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// A slot's neighbours, both [`NONE`] while it is in no ring.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    before: u32,
+    after: u32,
+}
+
+/// The links of all slots. A slot is in one ring at most.
+#[derive(Debug, Default)]
+pub(super) struct Links(Vec<Pair>);
+
+/// A ring: slots in order from its front, behind which comes its back again.
+#[derive(Debug)]
+pub(super) struct Ring {
+    front: u32,
+    len: usize,
+}
+
+impl Default for Ring {
+    fn default() -> Self {
+        Self { front: NONE, len: 0 }
+    }
+}
+
+impl Ring {
+    /// Slots in the ring.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The slot at the front.
+    pub(super) fn front(&self) -> Option<u32> {
+        (self.len > 0).then_some(self.front)
+    }
+
+    /// Makes the front the back, and the slot after it the front.
+    pub(super) fn turn(&mut self, links: &Links) {
+        if self.len > 0 {
+            self.front = links.0[self.front as usize].after;
+        }
+    }
+
+    /// Puts a slot that is in no ring at the back. Does nothing for one that is in a ring.
+    pub(super) fn push_back(&mut self, links: &mut Links, slot: u32) {
+        let index = slot as usize;
+        if index >= links.0.len() {
+            links.0.resize(
+                index + 1,
+                Pair {
+                    before: NONE,
+                    after: NONE,
+                },
+            );
+        }
+        if links.contains(slot) {
+            debug_assert!(false, "slot {slot} is in a ring already");
+            return;
+        }
+        if self.len == 0 {
+            links.0[index] = Pair {
+                before: slot,
+                after: slot,
+            };
+            self.front = slot;
+        } else {
+            let front = self.front as usize;
+            let back = links.0[front].before;
+            links.0[index] = Pair {
+                before: back,
+                after: self.front,
+            };
+            links.0[back as usize].after = slot;
+            links.0[front].before = slot;
+        }
+        self.len += 1;
+    }
+
+    /// Takes a slot out, which must be in this ring or in none; whether it was in.
+    pub(super) fn remove(&mut self, links: &mut Links, slot: u32) -> bool {
+        if !links.contains(slot) {
+            return false;
+        }
+        let Pair { before, after } = links.0[slot as usize];
+        links.0[before as usize].after = after;
+        links.0[after as usize].before = before;
+        links.0[slot as usize] = Pair {
+            before: NONE,
+            after: NONE,
+        };
+        self.len -= 1;
+        if self.len == 0 {
+            self.front = NONE;
+        } else if self.front == slot {
+            self.front = after;
+        }
+        true
+    }
+}
+
+impl Links {
+    /// Whether the slot is in a ring.
+    pub(super) fn contains(&self, slot: u32) -> bool {
+        self.0.get(slot as usize).is_some_and(|pair| pair.after != NONE)
+    }
+
+    /// Memory held, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<Pair>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The ring's slots, front first, each link checked both ways.
+    fn listed(ring: &Ring, links: &Links) -> Vec<u32> {
+        let mut slots = Vec::new();
+        let mut at = ring.front;
+        for _ in 0..ring.len {
+            slots.push(at);
+            let after = links.0[at as usize].after;
+            assert_eq!(links.0[after as usize].before, at);
+            at = after;
+        }
+        assert_eq!(at, ring.front);
+        slots
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Push(bool, u32),
+        Remove(bool, u32),
+        Turn(bool),
+    }
+
+    proptest! {
+        #[test]
+        fn two_rings_over_one_table_are_two_queues(
+            steps in proptest::collection::vec(
+                prop_oneof![
+                    (any::<bool>(), 0..20u32).prop_map(|(ring, slot)| Step::Push(ring, slot)),
+                    (any::<bool>(), 0..20u32).prop_map(|(ring, slot)| Step::Remove(ring, slot)),
+                    any::<bool>().prop_map(Step::Turn),
+                ],
+                0..200,
+            )
+        ) {
+            let mut links = Links::default();
+            let mut rings = [Ring::default(), Ring::default()];
+            let mut queues = [VecDeque::new(), VecDeque::new()];
+            for step in steps {
+                match step {
+                    Step::Push(ring, slot) => {
+                        if !queues.iter().any(|queue: &VecDeque<u32>| queue.contains(&slot)) {
+                            queues[usize::from(ring)].push_back(slot);
+                            rings[usize::from(ring)].push_back(&mut links, slot);
+                        }
+                        prop_assert!(links.contains(slot));
+                    }
+                    Step::Remove(ring, slot) => {
+                        if queues[usize::from(!ring)].contains(&slot) {
+                            continue;
+                        }
+                        let queue = &mut queues[usize::from(ring)];
+                        let was_in = queue.contains(&slot);
+                        queue.retain(|&other| other != slot);
+                        prop_assert_eq!(rings[usize::from(ring)].remove(&mut links, slot), was_in);
+                        prop_assert!(!links.contains(slot));
+                    }
+                    Step::Turn(ring) => {
+                        rings[usize::from(ring)].turn(&links);
+                        let queue = &mut queues[usize::from(ring)];
+                        if !queue.is_empty() {
+                            queue.rotate_left(1);
+                        }
+                    }
+                }
+                for (ring, queue) in rings.iter().zip(&queues) {
+                    prop_assert_eq!(listed(ring, &links), queue.iter().copied().collect::<Vec<_>>());
+                    prop_assert_eq!(ring.front(), queue.front().copied());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! S3-FIFO: three queues (Yang, Zhang, Qiu, Yue, Vinayak, "FIFO queues are all you need for cache eviction", SOSP 2023).
+//!
+//! A new page enters the small queue; one that was hit more than once there goes on to the main queue, another leaves and is
+//! remembered for a while: if it comes back in that time it enters the main queue at once. A page of the main queue goes round as
+//! many times as it was hit, three at most.
+
+use super::clock::sweep;
+use super::ghost::Ghost;
+use super::links::{Links, Ring};
+use super::{Pages, Policy};
+
+/// Hits that count in the main queue, so that a page goes round that many times at most.
+const MAX_FREQUENCY: u8 = 3;
+
+/// The small queue gives a victim when it has more than one in so many of the pages.
+const SMALL_ONE_IN: usize = 10;
+
+/// The two queues that hold pages, and the memory of those that left the small one.
+#[derive(Debug, Default)]
+pub(super) struct S3Fifo {
+    links: Links,
+    small: Ring,
+    main: Ring,
+    /// Whether a slot, while it is in a queue, is in the main one.
+    is_main: Vec<bool>,
+    ghost: Ghost,
+}
+
+impl S3Fifo {
+    /// Pages remembered after they left: what the main queue is meant to hold.
+    fn ghost_capacity(&self) -> usize {
+        let pages = self.small.len() + self.main.len();
+        pages - pages / SMALL_ONE_IN
+    }
+
+    fn enter_main(&mut self, slot: u32) {
+        self.main.push_back(&mut self.links, slot);
+        self.is_main[slot as usize] = true;
+    }
+
+    /// The first page of the small queue that was hit once at most; those before it go on to the main queue.
+    fn small_victim(&mut self, pages: &dyn Pages, hash: &dyn Fn(u32) -> u64) -> Option<u32> {
+        for _ in 0..self.small.len() {
+            let slot = self.small.front()?;
+            if pages.is_pinned(slot) {
+                self.small.turn(&self.links);
+                continue;
+            }
+            let capacity = self.ghost_capacity();
+            self.small.remove(&mut self.links, slot);
+            if pages.popularity(slot) <= 1 {
+                self.ghost.insert(hash(slot), capacity);
+                return Some(slot);
+            }
+            pages.set_popularity(slot, 0);
+            self.enter_main(slot);
+        }
+        None
+    }
+
+    fn main_victim(&mut self, pages: &dyn Pages) -> Option<u32> {
+        let rounds = usize::from(MAX_FREQUENCY) + 1;
+        sweep(&mut self.main, &mut self.links, pages, rounds, |hits| {
+            hits.min(MAX_FREQUENCY) - 1
+        })
+    }
+}
+
+impl Policy for S3Fifo {
+    fn insert(&mut self, slot: u32, hash: u64) {
+        if slot as usize >= self.is_main.len() {
+            self.is_main.resize(slot as usize + 1, false);
+        }
+        if self.ghost.take(hash, self.ghost_capacity()) {
+            self.enter_main(slot);
+        } else {
+            self.small.push_back(&mut self.links, slot);
+            self.is_main[slot as usize] = false;
+        }
+    }
+
+    fn remove(&mut self, slot: u32) {
+        if self.is_main.get(slot as usize).is_some_and(|&is_main| is_main) {
+            self.main.remove(&mut self.links, slot);
+        } else {
+            self.small.remove(&mut self.links, slot);
+        }
+    }
+
+    fn victim(&mut self, pages: &dyn Pages, hash: &dyn Fn(u32) -> u64) -> Option<u32> {
+        if self.small.len() * SMALL_ONE_IN > self.small.len() + self.main.len() {
+            self.small_victim(pages, hash).or_else(|| self.main_victim(pages))
+        } else {
+            self.main_victim(pages).or_else(|| self.small_victim(pages, hash))
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.links.bytes() + self.is_main.capacity() + self.ghost.bytes()
+    }
+}

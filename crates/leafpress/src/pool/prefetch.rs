@@ -1,0 +1,127 @@
+//! Reading many pages at once, ahead of need.
+
+use std::io;
+use std::ops::ControlFlow;
+
+use super::core::{BATCH_PAGES, Core, operate, store_error};
+use super::counts::Count;
+use super::frames::Frame;
+use super::store::PageRead;
+use super::sweep::InHand;
+use super::{PageId, PoolError};
+
+impl Core {
+    /// Reads the pages that are not here, many at once; returns how many.
+    pub(super) fn prefetch(&self, pages: &[PageId]) -> Result<usize, PoolError> {
+        let mut read = 0;
+        for batch in pages.chunks(BATCH_PAGES) {
+            let mut loading = Vec::with_capacity(batch.len());
+            let mut outcome = ControlFlow::Continue(());
+            for &page in batch {
+                match self.begin_prefetch(page) {
+                    Ok(Some(prepared)) => loading.push(prepared),
+                    Ok(None) => {}
+                    // More than there is room for at once.
+                    Err(PoolError::PoolFull { .. }) if !loading.is_empty() => break,
+                    Err(error) => {
+                        outcome = ControlFlow::Break(error);
+                        break;
+                    }
+                }
+            }
+            let failed = self.finish_prefetch(&mut loading, &mut read);
+            if let Some(error) = outcome.break_value().or(failed) {
+                return Err(error);
+            }
+        }
+        Ok(read)
+    }
+
+    /// Makes room for a page that is not here. Pages that the store does not have are passed over.
+    fn begin_prefetch(&self, page: PageId) -> Result<Option<Loading>, PoolError> {
+        let (hash, shard) = self.shard(page);
+        let number = {
+            let mut locked = shard.lock();
+            if locked.is_busy(page) || locked.get(hash, page, &self.entries).is_some() {
+                return Ok(None);
+            }
+            self.begin_loading(&mut locked, page, hash)?
+        };
+        let room = self
+            .page_bytes(page)
+            .and_then(|len| self.frame_for(page, len).map(|frame| (frame, len)));
+        match room {
+            Ok((frame, len)) => Ok(Some(Loading {
+                number,
+                page,
+                hash,
+                frame,
+                len,
+            })),
+            Err(error) => {
+                self.end_loading(number, hash, shard);
+                match error {
+                    PoolError::NotFound { .. } => Ok(None),
+                    error => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Reads a batch, and returns the first error.
+    fn finish_prefetch(&self, loading: &mut [Loading], read: &mut usize) -> Option<PoolError> {
+        let mut reads: Vec<PageRead<'_>> = loading
+            .iter()
+            .map(|one| PageRead {
+                page: one.page,
+                // SAFETY: the frame is this long and nobody else's; frames are zeroed or were written.
+                into: unsafe { std::slice::from_raw_parts_mut(one.frame.start.as_ptr(), one.len) },
+                result: Ok(()),
+            })
+            .collect();
+        if reads.is_empty() {
+            return None;
+        }
+        // Not before: who gathers a batch has to find room for it, and may not have others wait for it meanwhile.
+        let in_hand: Vec<InHand<'_>> = loading.iter().map(|_| self.room.take_in_hand()).collect();
+        let whole = operate(|| {
+            self.store.read_batch(&mut reads);
+            Ok(())
+        });
+        let results = reads.into_iter().map(|read| read.result);
+        let results: Vec<io::Result<()>> = match whole {
+            Ok(()) => results.collect(),
+            Err(error) => results.map(|_| Err(io::Error::other(error.to_string()))).collect(),
+        };
+        let mut failed = None;
+        for ((one, result), in_hand) in loading.iter().zip(results).zip(in_hand) {
+            let shard = self.index.shard(one.hash);
+            match result {
+                Ok(()) => {
+                    self.publish(one.number, one.hash, one.frame, one.len, shard, in_hand);
+                    self.unpin(one.number);
+                    self.counts.add(Count::Prefetched, 1);
+                    self.counts.add(Count::StoreReadBytes, one.len as u64);
+                    *read += 1;
+                }
+                Err(error) => {
+                    self.frames.free(one.frame);
+                    self.end_loading(one.number, one.hash, shard);
+                    if error.kind() != io::ErrorKind::NotFound {
+                        failed.get_or_insert(store_error(one.page, "read", error));
+                    }
+                }
+            }
+        }
+        failed
+    }
+}
+
+/// A page that is being prefetched.
+struct Loading {
+    number: u32,
+    page: PageId,
+    hash: u64,
+    frame: Frame,
+    len: usize,
+}

@@ -1,0 +1,370 @@
+//! One file of fixed-size pages.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use parking_lot::RwLock;
+
+use super::aligned::AlignedBuffer;
+use super::at_path::at_path;
+use super::direct::Direct;
+use super::extent::{Change, Extent};
+use super::file_options::FileOptions;
+use super::transfer::Transfer;
+use super::uring::Rings;
+use super::{PageId, PageRead, PageStore, PageWrite, check_read_length, no_such_page};
+
+/// One file, cut into pages of one length; its last page may be shorter.
+///
+/// Page `n` is at `n` times the page length, and the file has nothing but pages: any file is a store, and a store's file can be read by
+/// anything. Writing past the end makes the file longer; pages skipped over are absent. So there is no room to note that a page is absent,
+/// and that is known only as long as the store lives: opened again, such a page is one of zeroes.
+///
+/// Reads and writes go past the system's page cache where they can (`O_DIRECT`), and batches through io_uring; single pages are
+/// read with `pread` and written with `pwrite`. [`PageStore::describe`] tells which it is. Buffers at a multiple of
+/// [`PageStore::alignment`] are used in place, others cost a copy.
+///
+/// Nothing locks the file: no other program should change it, and no other store.
+pub struct FileStore {
+    pub(super) path: PathBuf,
+    /// Through the page cache.
+    pub(super) file: File,
+    pub(super) read_only: bool,
+    pub(super) page_bytes: usize,
+    pub(super) extent: Extent,
+    pub(super) method: Method,
+    /// Held alone while something is written through the page cache beside direct I/O: the cache works in blocks that neighbouring pages
+    /// share, and would write their old bytes over what a direct write brings meanwhile.
+    pub(super) neighbours: RwLock<()>,
+}
+
+/// How the file is read and written.
+pub(super) struct Method {
+    pub(super) direct: Option<Direct>,
+    /// Why there is no `direct`.
+    pub(super) buffered_because: String,
+    pub(super) rings: Option<Rings>,
+    /// Why there are no `rings`.
+    pub(super) plain_because: String,
+}
+
+impl FileStore {
+    /// Opens a file that exists to read and write pages of `page_bytes`.
+    ///
+    /// # Errors
+    /// As [`FileOptions::open`].
+    pub fn open(path: impl AsRef<Path>, page_bytes: usize) -> io::Result<Self> {
+        Self::options().open(path, page_bytes)
+    }
+
+    /// Makes an empty file of pages of `page_bytes`.
+    ///
+    /// # Errors
+    /// As [`FileOptions::create`].
+    pub fn create(path: impl AsRef<Path>, page_bytes: usize) -> io::Result<Self> {
+        Self::options().create(path, page_bytes)
+    }
+
+    /// Settings to open or make a file with.
+    pub fn options() -> FileOptions {
+        FileOptions::default()
+    }
+
+    /// Whether reads and writes go past the system's page cache.
+    pub fn is_direct(&self) -> bool {
+        self.method.direct.is_some()
+    }
+
+    /// Whether batches go through io_uring.
+    pub fn uses_io_uring(&self) -> bool {
+        self.method.rings.is_some()
+    }
+
+    /// Whether writes and removals are refused.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// The file's absolute path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The descriptor that pages go through, and what it wants offsets to be multiples of.
+    pub(super) fn channel(&self) -> (&File, usize) {
+        match &self.method.direct {
+            Some(direct) => (&direct.file, direct.granule),
+            None => (&self.file, 1),
+        }
+    }
+
+    /// A buffer to copy through, longer than `bytes` by up to a block, where `bytes` cannot be used in place.
+    pub(super) fn copy_buffer(&self, bytes: &[u8]) -> io::Result<Option<AlignedBuffer>> {
+        match &self.method.direct {
+            Some(direct) if !direct.takes(bytes) => {
+                AlignedBuffer::new(bytes.len().next_multiple_of(direct.granule), direct.memory).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Checks a read and finds where it starts.
+    pub(super) fn place(&self, page: PageId, into: &[u8]) -> io::Result<u64> {
+        let offset = self.extent.offset(page).ok_or_else(|| no_such_page(page))?;
+        check_read_length(self.page_bytes(page)?, into)?;
+        Ok(offset)
+    }
+
+    fn read_one(&self, page: PageId, into: &mut [u8]) -> io::Result<()> {
+        let offset = self.place(page, into)?;
+        let (file, granule) = self.channel();
+        let needed = into.len();
+        match self.copy_buffer(into)? {
+            None => {
+                let mut transfer = Transfer::read(into, offset, needed, granule);
+                transfer.run(file);
+                let outcome = transfer.into_outcome();
+                self.or_through_cache(outcome, || self.file.read_exact_at(into, offset))
+            }
+            Some(mut buffer) => {
+                let mut transfer = Transfer::read(buffer.bytes_mut(), offset, needed, granule);
+                transfer.run(file);
+                let outcome = transfer
+                    .into_outcome()
+                    .map(|()| into.copy_from_slice(&buffer.bytes()[..needed]));
+                self.or_through_cache(outcome, || self.file.read_exact_at(into, offset))
+            }
+        }
+    }
+
+    /// Checks a write before anything changes.
+    pub(super) fn check_write(&self, page: PageId, bytes: &[u8]) -> io::Result<u64> {
+        if self.read_only {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "opened read-only"));
+        }
+        if bytes.is_empty() || bytes.len() > self.page_bytes {
+            let reason = format!("{} bytes where a page has 1 to {}", bytes.len(), self.page_bytes);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        self.extent
+            .offset(page)
+            .ok_or_else(|| io::ErrorKind::FileTooLarge.into())
+    }
+
+    pub(super) fn write_one(&self, page: PageId, bytes: &[u8]) -> io::Result<()> {
+        let offset = self.check_write(page, bytes)?;
+        let truncate = |end| self.file.set_len(end);
+        let change = self.extent.prepare(page, offset, bytes.len(), truncate)?;
+        self.settle_write(page, change, self.write_at(offset, bytes))
+    }
+
+    /// Ends what [`Extent::prepare`] began.
+    pub(super) fn settle_write(&self, page: PageId, change: Change, outcome: io::Result<()>) -> io::Result<()> {
+        match &outcome {
+            Ok(()) => self.extent.written(page),
+            Err(_) => self.extent.failed(change, |end| self.file.set_len(end)),
+        }
+        outcome
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        match &self.method.direct {
+            Some(direct) if bytes.len().is_multiple_of(direct.granule) => {
+                let mut buffer = self.copy_buffer(bytes)?;
+                let source = match &mut buffer {
+                    Some(buffer) => {
+                        buffer.bytes_mut().copy_from_slice(bytes);
+                        buffer.bytes()
+                    }
+                    None => bytes,
+                };
+                let mut transfer = Transfer::write(source, offset, direct.granule);
+                {
+                    let _others = self.neighbours.read();
+                    transfer.run(&direct.file);
+                }
+                self.or_through_cache(transfer.into_outcome(), || self.write_through_cache(offset, bytes))
+            }
+            // A short page's end is inside a block, which direct I/O would have to write whole.
+            Some(_) => self.write_through_cache(offset, bytes),
+            None => self.file.write_all_at(bytes, offset),
+        }
+    }
+
+    pub(super) fn write_through_cache(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let _alone = self.neighbours.write();
+        self.file.write_all_at(bytes, offset)
+    }
+
+    /// Tries through the page cache what direct I/O did not take: it refuses a write that a limit on the file's length cuts within a
+    /// block, and whatever a file system is particular about that does not say so beforehand.
+    pub(super) fn or_through_cache(
+        &self,
+        outcome: io::Result<()>,
+        retry: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        match outcome {
+            Err(e) if self.is_direct() && e.raw_os_error() == Some(libc::EINVAL) => retry(),
+            other => other,
+        }
+    }
+
+    fn punch(&self, page: PageId) -> io::Result<()> {
+        if self.read_only {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "opened read-only"));
+        }
+        let Ok(len) = self.page_bytes(page) else {
+            return Ok(());
+        };
+        let offset = self.extent.offset(page).ok_or_else(|| no_such_page(page))?;
+        let _alone = self.neighbours.write();
+        match free_space(&self.file, offset, len) {
+            Err(e) if e.kind() == io::ErrorKind::Unsupported => self.file.write_all_at(&vec![0; len], offset)?,
+            other => other?,
+        }
+        self.extent.removed(page);
+        Ok(())
+    }
+
+    fn reading(&self, page: PageId, error: io::Error) -> io::Error {
+        if error.kind() == io::ErrorKind::UnexpectedEof && error.get_ref().is_none() {
+            let reason = "the file ends before the page does: it was made shorter after it was opened";
+            return at_path(
+                &self.path,
+                format_args!("read page {page}"),
+                io::Error::new(error.kind(), reason),
+            );
+        }
+        at_path(&self.path, format_args!("read page {page}"), error)
+    }
+
+    fn writing(&self, page: PageId, error: io::Error) -> io::Error {
+        at_path(&self.path, format_args!("write page {page}"), error)
+    }
+}
+
+impl PageStore for FileStore {
+    fn len(&self) -> u64 {
+        self.extent.len()
+    }
+
+    fn max_page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    fn page_bytes(&self, page: PageId) -> io::Result<usize> {
+        self.extent.page_bytes(page).ok_or_else(|| no_such_page(page))
+    }
+
+    fn has_one_length(&self) -> bool {
+        true
+    }
+
+    fn alignment(&self) -> usize {
+        self.method
+            .direct
+            .as_ref()
+            .map_or(1, |direct| direct.memory.max(direct.granule).min(4096))
+    }
+
+    fn describe(&self) -> String {
+        self.to_string()
+    }
+
+    fn read(&self, page: PageId, into: &mut [u8]) -> io::Result<()> {
+        self.read_one(page, into).map_err(|e| self.reading(page, e))
+    }
+
+    fn read_batch(&self, reads: &mut [PageRead<'_>]) {
+        self.read_together(reads);
+        for read in reads {
+            if let Err(e) = std::mem::replace(&mut read.result, Ok(())) {
+                read.result = Err(self.reading(read.page, e));
+            }
+        }
+    }
+
+    fn write(&self, page: PageId, bytes: &[u8]) -> io::Result<()> {
+        self.write_one(page, bytes).map_err(|e| self.writing(page, e))
+    }
+
+    fn write_batch(&self, writes: &mut [PageWrite<'_>]) {
+        self.write_together(writes);
+        for write in writes {
+            if let Err(e) = std::mem::replace(&mut write.result, Ok(())) {
+                write.result = Err(self.writing(write.page, e));
+            }
+        }
+    }
+
+    fn remove(&self, page: PageId) -> io::Result<()> {
+        self.punch(page)
+            .map_err(|e| at_path(&self.path, format_args!("remove page {page}"), e))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data().map_err(|e| at_path(&self.path, "sync", e))
+    }
+}
+
+impl fmt::Display for FileStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: pages of {} bytes, ", self.path.display(), self.page_bytes)?;
+        match &self.method.direct {
+            Some(direct) => write!(f, "direct I/O in blocks of {} bytes, ", direct.granule)?,
+            None => write!(f, "through the page cache ({}), ", self.method.buffered_because)?,
+        }
+        match &self.method.rings {
+            Some(_) => write!(f, "batches through io_uring")?,
+            None => write!(f, "batches page by page ({})", self.method.plain_because)?,
+        }
+        if self.read_only {
+            write!(f, ", read-only")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for FileStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FileStore").field(&format_args!("{self}")).finish()
+    }
+}
+
+/// Gives a range of a file back to the file system: it then reads as zeroes.
+#[cfg(target_os = "linux")]
+fn free_space(file: &File, offset: u64, len: usize) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    let (Ok(offset), Ok(len)) = (libc::off64_t::try_from(offset), libc::off64_t::try_from(len)) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    loop {
+        // SAFETY: no memory is involved, and the descriptor is open.
+        let answer = unsafe {
+            libc::fallocate64(
+                file.as_raw_fd(),
+                libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+                offset,
+                len,
+            )
+        };
+        if answer == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Err(io::ErrorKind::Unsupported.into()),
+            _ => return Err(error),
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn free_space(_file: &File, _offset: u64, _len: usize) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

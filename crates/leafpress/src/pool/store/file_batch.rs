@@ -1,0 +1,142 @@
+//! Many pages of a file at once.
+
+use std::os::unix::fs::FileExt;
+
+use super::aligned::AlignedBuffer;
+use super::extent::Change;
+use super::file::FileStore;
+use super::transfer::Transfer;
+use super::{PageRead, PageWrite};
+
+/// Bytes of buffers that are copied through, at once in a batch.
+const MAX_COPIED_BYTES: usize = 4 << 20;
+
+impl FileStore {
+    /// Reads all, as many at once as there is memory to copy through; the errors are without the file's path.
+    pub(super) fn read_together(&self, reads: &mut [PageRead<'_>]) {
+        let mut done = 0;
+        while let Some(rest) = reads.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let (places, count) = self.places(rest);
+            let (now, _) = rest.split_at_mut(count);
+            self.read_places(now, places);
+            done += count;
+        }
+    }
+
+    /// Where the first of the reads start, and what they are copied through; those that cannot be have their result. Also tells how many
+    /// of the reads that were, at least one.
+    fn places(&self, reads: &mut [PageRead<'_>]) -> (Vec<(usize, Place)>, usize) {
+        let mut copied_bytes = 0;
+        let mut places = Vec::with_capacity(reads.len());
+        for (index, read) in reads.iter_mut().enumerate() {
+            if copied_bytes >= MAX_COPIED_BYTES {
+                return (places, index);
+            }
+            let place = self.place(read.page, read.into).and_then(|offset| {
+                let copy = self.copy_buffer(read.into)?;
+                Ok(Place { offset, copy })
+            });
+            match place {
+                Ok(place) => {
+                    copied_bytes += place.copy.as_ref().map_or(0, |copy| copy.bytes().len());
+                    places.push((index, place));
+                }
+                Err(e) => read.result = Err(e),
+            }
+        }
+        (places, reads.len())
+    }
+
+    /// Runs the reads that have a place, which are in their order.
+    fn read_places(&self, reads: &mut [PageRead<'_>], mut places: Vec<(usize, Place)>) {
+        let (_, granule) = self.channel();
+        let mut transfers = Vec::with_capacity(places.len());
+        let mut unplaced = places.iter_mut().peekable();
+        for (index, read) in reads.iter_mut().enumerate() {
+            let Some((_, place)) = unplaced.next_if(|(placed, _)| *placed == index) else {
+                continue;
+            };
+            let needed = read.into.len();
+            let target = match &mut place.copy {
+                Some(copy) => copy.bytes_mut(),
+                None => &mut *read.into,
+            };
+            transfers.push(Transfer::read(target, place.offset, needed, granule));
+        }
+        self.run(&mut transfers);
+        let outcomes: Vec<_> = transfers.into_iter().map(Transfer::into_outcome).collect();
+        for ((index, place), outcome) in places.into_iter().zip(outcomes) {
+            let Some(read) = reads.get_mut(index) else { continue };
+            let needed = read.into.len();
+            if let Some(copy) = &place.copy {
+                read.into.copy_from_slice(&copy.bytes()[..needed]);
+            }
+            read.result = self.or_through_cache(outcome, || self.file.read_exact_at(read.into, place.offset));
+        }
+    }
+
+    /// Writes all, at once those that need no copy; the errors are without the file's path.
+    pub(super) fn write_together(&self, writes: &mut [PageWrite<'_>]) {
+        let (_, granule) = self.channel();
+        let truncate = |end| self.file.set_len(end);
+        let mut transfers = Vec::with_capacity(writes.len());
+        let mut together: Vec<(usize, u64, Change)> = Vec::with_capacity(writes.len());
+        let mut alone = Vec::new();
+        for (index, write) in writes.iter_mut().enumerate() {
+            let as_it_is = self
+                .method
+                .direct
+                .as_ref()
+                .is_none_or(|direct| direct.takes(write.bytes));
+            if !as_it_is {
+                alone.push(index);
+                continue;
+            }
+            let prepared = self.check_write(write.page, write.bytes).and_then(|offset| {
+                let change = self.extent.prepare(write.page, offset, write.bytes.len(), truncate)?;
+                Ok((offset, change))
+            });
+            match prepared {
+                Ok((offset, change)) => {
+                    transfers.push(Transfer::write(write.bytes, offset, granule));
+                    together.push((index, offset, change));
+                }
+                Err(e) => write.result = Err(e),
+            }
+        }
+        {
+            let _others = self.neighbours.read();
+            self.run(&mut transfers);
+        }
+        let outcomes = transfers.into_iter().map(Transfer::into_outcome);
+        for ((index, offset, change), outcome) in together.into_iter().zip(outcomes) {
+            let Some(write) = writes.get_mut(index) else { continue };
+            let outcome = self.or_through_cache(outcome, || self.write_through_cache(offset, write.bytes));
+            write.result = self.settle_write(write.page, change, outcome);
+        }
+        for index in alone {
+            if let Some(write) = writes.get_mut(index) {
+                write.result = self.write_one(write.page, write.bytes);
+            }
+        }
+    }
+
+    /// Through a ring if there are some to run, and what that leaves undone one by one.
+    fn run(&self, transfers: &mut [Transfer<'_>]) {
+        let (file, _) = self.channel();
+        // One alone gains nothing from a ring.
+        if let (Some(rings), 2..) = (&self.method.rings, transfers.len()) {
+            rings.run(file, transfers);
+        }
+        for transfer in transfers {
+            transfer.run(file);
+        }
+    }
+}
+
+/// Where a read starts.
+struct Place {
+    offset: u64,
+    /// What it is copied through.
+    copy: Option<AlignedBuffer>,
+}

@@ -1,0 +1,148 @@
+//! How a [`FileStore`] is opened.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use super::at_path::at_path;
+use super::direct::Direct;
+use super::extent::Extent;
+use super::file::{FileStore, Method};
+use super::uring::Rings;
+use super::{MAX_PAGE_BYTES, MIN_PAGE_BYTES};
+
+/// Whether to use something that not every system has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Switch {
+    /// Where it works.
+    #[default]
+    Auto,
+    /// Or fail.
+    On,
+    /// Not.
+    Off,
+}
+
+/// Settings of a [`FileStore`].
+#[derive(Debug, Clone, Default)]
+pub struct FileOptions {
+    read_only: bool,
+    direct: Switch,
+    io_uring: Switch,
+}
+
+impl FileOptions {
+    /// Whether writes and removals are refused; the file then need not be writable. No.
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Whether to go past the system's page cache (`O_DIRECT`), so that a page is not kept in memory twice. Auto: where the file system
+    /// can and pages are a multiple of its blocks.
+    pub fn direct(mut self, direct: Switch) -> Self {
+        self.direct = direct;
+        self
+    }
+
+    /// Whether batches go through io_uring. Auto.
+    pub fn io_uring(mut self, io_uring: Switch) -> Self {
+        self.io_uring = io_uring;
+        self
+    }
+
+    /// Opens a file that exists, cut into pages of `page_bytes`, [`MIN_PAGE_BYTES`] to [`MAX_PAGE_BYTES`]; the last may be shorter.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for another page length, or what is no file; [`io::ErrorKind::Unsupported`] where something was
+    /// switched on that does not work here; what the system says.
+    pub fn open(&self, path: impl AsRef<Path>, page_bytes: usize) -> io::Result<FileStore> {
+        let path = path.as_ref();
+        self.opened(path, page_bytes, OpenOptions::new().read(true).write(!self.read_only))
+            .map_err(|e| at_path(path, "open", e))
+    }
+
+    /// Makes an empty file.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] where there is something of that name, which is left alone; as [`FileOptions::open`].
+    pub fn create(&self, path: impl AsRef<Path>, page_bytes: usize) -> io::Result<FileStore> {
+        let path = path.as_ref();
+        self.created(path, page_bytes).map_err(|e| at_path(path, "create", e))
+    }
+
+    fn created(&self, path: &Path, page_bytes: usize) -> io::Result<FileStore> {
+        check_page_bytes(page_bytes)?;
+        if self.read_only {
+            let reason = "a file that is to be made cannot be read-only";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        File::create_new(path)?;
+        self.opened(path, page_bytes, OpenOptions::new().read(true).write(true))
+            .inspect_err(|_| {
+                // It was made a moment ago, and is empty.
+                let _ = fs::remove_file(path);
+            })
+    }
+
+    fn opened(&self, path: &Path, page_bytes: usize, options: &OpenOptions) -> io::Result<FileStore> {
+        check_page_bytes(page_bytes)?;
+        // Asked first, because opening a pipe waits for its other end.
+        let kind = fs::metadata(path)?.file_type();
+        if kind.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if !kind.is_file() && !kind.is_block_device() {
+            let reason = "neither a file nor a block device";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        // Taken now, so that errors name the file wherever the process goes.
+        let path = std::path::absolute(path)?;
+        let mut file = options.open(&path)?;
+        // A device has no length in its metadata.
+        let end = file.seek(SeekFrom::End(0))?;
+        let (direct, buffered_because) = match self.direct {
+            Switch::Off => (None, String::from("direct I/O is off")),
+            asked => match Direct::open(&path, &file, page_bytes, !self.read_only) {
+                Ok(direct) => (Some(direct), String::new()),
+                Err(reason) if asked == Switch::On => return Err(unsupported("direct I/O", &reason)),
+                Err(reason) => (None, format!("no direct I/O: {reason}")),
+            },
+        };
+        let (rings, plain_because) = match self.io_uring {
+            Switch::Off => (None, String::from("io_uring is off")),
+            asked => match Rings::open() {
+                Ok(rings) => (Some(rings), String::new()),
+                Err(e) if asked == Switch::On => return Err(unsupported("io_uring", &e.to_string())),
+                Err(e) => (None, format!("no io_uring: {e}")),
+            },
+        };
+        Ok(FileStore {
+            path,
+            file,
+            read_only: self.read_only,
+            page_bytes,
+            extent: Extent::new(page_bytes, end),
+            method: Method {
+                direct,
+                buffered_because,
+                rings,
+                plain_because,
+            },
+            neighbours: parking_lot::RwLock::new(()),
+        })
+    }
+}
+
+fn check_page_bytes(page_bytes: usize) -> io::Result<()> {
+    if (MIN_PAGE_BYTES..=MAX_PAGE_BYTES).contains(&page_bytes) {
+        return Ok(());
+    }
+    let reason = format!("pages of {page_bytes} bytes: {MIN_PAGE_BYTES} to {MAX_PAGE_BYTES} can be");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+}
+
+fn unsupported(what: &str, reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, format!("{what} does not work: {reason}"))
+}

@@ -1,0 +1,469 @@
+//! Making room: choosing victims, compressing them, and letting pages go.
+//!
+//! Victims are chosen in batches of a twentieth of the raw space, at most a thousand, and wait in a queue, pinned so that they stay the
+//! pages they are. Whoever needs a frame takes victims from the queue until there is one, beside the pool's own threads, which keep
+//! some frames free ahead of need: so a batch is compressed by as many threads as have a use for it. Until a victim has been dealt with it
+//! is a page like any other, and one that is hit meanwhile goes back among the pages.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use super::core::{Core, nanoseconds};
+use super::counts::Count;
+use super::entry::{CLAIMED, DETACHED, DIRTY, Entries, Entry, LISTED, State};
+use super::frames::Frame;
+use super::index::hash;
+use super::log::{Appended, Reclaimed, Turn};
+use super::policy::{Policy, another_round};
+use super::write_back::Written;
+use super::{PageId, PoolError};
+use crate::sync::{Condvar, Mutex};
+
+/// Pages of a batch of victims, at most.
+const MAX_BATCH: usize = 1000;
+/// Writes that may fail before a thread that needs room gives up.
+const MAX_FAILED_WRITES: usize = 16;
+/// Where nothing is compressed, one victim in so many is, to know what it would cost; fewer where that would be more than a hundredth of
+/// what reading pages costs.
+const PROBE_EVERY: u64 = 64;
+const PROBES_COST_AT_MOST: f64 = 0.01;
+/// Segments that may be in use when a thread that needs room gives up.
+const STUCK_SEGMENTS: usize = 256;
+/// A thread that waits for others' victims looks again after this.
+const WAIT: Duration = Duration::from_millis(1);
+
+/// The order in which raw pages leave.
+pub(super) struct RawSpace {
+    pub(super) policy: Box<dyn Policy>,
+    /// Pages in the order.
+    pub(super) pages: usize,
+    /// Victims that are waiting, each pinned once.
+    queue: VecDeque<u32>,
+    probes: u64,
+}
+
+impl RawSpace {
+    pub(super) fn new(policy: Box<dyn Policy>) -> Self {
+        Self {
+            policy,
+            pages: 0,
+            queue: VecDeque::new(),
+            probes: 0,
+        }
+    }
+
+    pub(super) fn insert(&mut self, number: u32, hash: u64) {
+        self.policy.insert(number, hash);
+        self.pages += 1;
+    }
+
+    pub(super) fn remove(&mut self, number: u32) {
+        self.policy.remove(number);
+        self.pages -= 1;
+    }
+
+    /// Raw pages, those that are victims included.
+    pub(super) fn len(&self) -> usize {
+        self.pages + self.queue.len()
+    }
+
+    /// Victims that nobody has pinned but the queue.
+    pub(super) fn pinned_by_queue(&self, entries: &Entries) -> usize {
+        let is_alone = |&&number: &&u32| entries.at(number).state().pins() == 1;
+        self.queue.iter().filter(is_alone).count()
+    }
+
+    /// Memory held, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.policy.bytes() + self.queue.capacity() * size_of::<u32>()
+    }
+}
+
+/// Where threads wait for others that are making room.
+#[derive(Default)]
+pub(super) struct Room {
+    gate: Mutex<()>,
+    made: Condvar,
+    /// Victims that threads have in hand, and frames that they read into.
+    in_hand: AtomicUsize,
+    waiting: AtomicUsize,
+}
+
+/// A thread has something in hand that will be room in a moment, or a page that can leave.
+pub(super) struct InHand<'r>(&'r Room);
+
+impl Room {
+    /// For a thread that waits for no room until it has let go of it.
+    pub(super) fn take_in_hand(&self) -> InHand<'_> {
+        self.in_hand.fetch_add(1, Relaxed);
+        InHand(self)
+    }
+}
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        self.0.in_hand.fetch_sub(1, Relaxed);
+        if self.0.waiting.load(Relaxed) > 0 {
+            let _gate = self.0.gate.lock();
+            self.0.made.notify_all();
+        }
+    }
+}
+
+/// What came of one victim.
+pub(super) enum Swept {
+    /// There is more room.
+    Freed,
+    /// It stays: it was hit meanwhile, or the store is busy with it.
+    Kept,
+    /// It stays: it could not be written.
+    Failed(PoolError),
+    /// There was no victim, but other threads have some in hand, or frames that they read into.
+    Others,
+    /// There was no victim: everything is pinned.
+    Nothing,
+}
+
+thread_local! {
+    /// What a victim compresses to, until it is in the log.
+    static COMPRESSED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+impl Core {
+    /// A frame for a page of `len` bytes, made room for if need be.
+    pub(super) fn frame_for(&self, page: PageId, len: usize) -> Result<Frame, PoolError> {
+        if let Some(frame) = self.frames.allocate(len, self.raw_limit()) {
+            self.keep_ahead();
+            return Ok(frame);
+        }
+        let start = Instant::now();
+        let frame = self.sweep_for(page, len);
+        self.counts.add(Count::SweepNs, nanoseconds(start));
+        self.keep_ahead();
+        frame
+    }
+
+    #[cold]
+    fn sweep_for(&self, page: PageId, len: usize) -> Result<Frame, PoolError> {
+        self.approach_shares();
+        let (mut kept, mut failed) = (0, Vec::new());
+        let patience = 2 * self.entries.used() as usize + 64;
+        while kept < patience && failed.len() < MAX_FAILED_WRITES {
+            match self.sweep_one() {
+                Swept::Freed => kept = 0,
+                Swept::Kept => kept += 1,
+                Swept::Failed(error) => failed.push(error),
+                Swept::Others => self.wait_for_others(),
+                Swept::Nothing => break,
+            }
+            if let Some(frame) = self.frames.allocate(len, self.raw_limit()) {
+                return Ok(frame);
+            }
+        }
+        // No raw page can leave: take what the compressed ones have. Some of them may be held for a moment.
+        let mut stuck = 0;
+        while stuck < STUCK_SEGMENTS {
+            let limit = self.data_limit().saturating_sub(self.log.bytes());
+            if let Some(frame) = self.frames.allocate(len, limit) {
+                return Ok(frame);
+            }
+            match self.clear_segment() {
+                Reclaimed::Freed => {}
+                Reclaimed::Stuck => {
+                    stuck += 1;
+                    std::thread::yield_now();
+                }
+                Reclaimed::Nothing => break,
+            }
+        }
+        Err(failed.pop().unwrap_or_else(|| PoolError::PoolFull {
+            page,
+            pinned_bytes: self.frames.bytes(),
+            budget_bytes: self.budget.load(Relaxed),
+        }))
+    }
+
+    fn wait_for_others(&self) {
+        let mut gate = self.room.gate.lock();
+        if self.room.in_hand.load(Relaxed) > 0 {
+            self.room.waiting.fetch_add(1, Relaxed);
+            self.room.made.wait_for(&mut gate, WAIT);
+            self.room.waiting.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Takes one victim and deals with it.
+    pub(super) fn sweep_one(&self) -> Swept {
+        let (victim, probe, others) = {
+            let mut raw = self.raw.lock();
+            if raw.queue.is_empty() {
+                self.choose(&mut raw);
+            }
+            raw.probes += 1;
+            // What others have in hand is looked at under the lock: under it they put back what stays before they let go of it.
+            let others = self.room.in_hand.load(Relaxed);
+            let victim = raw.queue.pop_front().map(|number| (number, self.room.take_in_hand()));
+            (victim, raw.probes.is_multiple_of(self.probe_every()), others)
+        };
+        match victim {
+            Some((number, _in_hand)) => self.victimise(number, probe),
+            None if others > 0 => Swept::Others,
+            None => Swept::Nothing,
+        }
+    }
+
+    /// Fills the queue of victims.
+    fn choose(&self, raw: &mut RawSpace) {
+        let batch = (raw.pages / 20).clamp(1, MAX_BATCH);
+        let page_hash = |number: u32| hash(self.entries.at(number).page());
+        let mut not_now = Vec::new();
+        while raw.queue.len() < batch {
+            let Some(number) = raw.policy.victim(&self.entries, &page_hash) else {
+                break;
+            };
+            raw.pages -= 1;
+            let entry = self.entries.at(number);
+            entry.clear(LISTED);
+            if !self.counts.is_held(number) && entry.pin(0).is_some() {
+                // A hit from now on is one that came after the choice.
+                entry.change(|state| state.with_popularity(0));
+                raw.queue.push_back(number);
+            } else {
+                not_now.push(number);
+            }
+        }
+        // Others hold it, or are changing its place. Or it was taken out of the index a moment ago: then it is somebody else's to free.
+        for number in not_now {
+            self.list_locked(raw, number, page_hash(number));
+        }
+        if !raw.queue.is_empty() {
+            self.counts.add(Count::Sweeps, 1);
+        }
+        self.policy_bytes.store(raw.bytes(), Relaxed);
+    }
+
+    /// Compresses a victim, or lets it go. Its pin is taken away in any case.
+    fn victimise(&self, number: u32, probe: bool) -> Swept {
+        let entry = self.entries.at(number);
+        let page_hash = hash(entry.page());
+        let swept = self.try_victimise(number, entry, page_hash, probe);
+        if matches!(swept, Swept::Kept | Swept::Failed(_)) {
+            self.list(number, page_hash);
+        }
+        self.unpin(number);
+        swept
+    }
+
+    fn try_victimise(&self, number: u32, entry: &Entry, page_hash: u64, probe: bool) -> Swept {
+        let state = entry.state();
+        if state.has(DETACHED) {
+            return Swept::Freed;
+        }
+        if state.pins() > 1 || state.popularity() > 0 || self.counts.is_held(number) {
+            return Swept::Kept;
+        }
+        if state.has(DIRTY) {
+            match self.write_back(number, false) {
+                Ok(Written::Clean) => {}
+                Ok(Written::Gone) => return Swept::Freed,
+                Ok(Written::Busy) => return Swept::Kept,
+                Err(error) => return Swept::Failed(error),
+            }
+        }
+        let (_, share) = self.shares();
+        if share > 0 {
+            let kept = self.compress(entry, page_hash, |compressed| self.append(number, entry, compressed));
+            match kept {
+                Some(Appended::Done(frame, run)) => {
+                    self.free_frame(frame, run);
+                    self.counts.add(Count::Compressions, 1);
+                    return Swept::Freed;
+                }
+                Some(Appended::NotAlone) => return Swept::Kept,
+                Some(Appended::NoRoom) | None => {}
+            }
+        } else if probe && self.adaptive.is_some() {
+            self.probe(entry, page_hash);
+        }
+        if self.evict(number, page_hash) {
+            self.counts.add(Count::RawEvictions, 1);
+            Swept::Freed
+        } else {
+            Swept::Kept
+        }
+    }
+
+    /// Compresses a raw page that the caller has pinned, and calls `then` with the result if it saves an eighth.
+    fn compress<R>(&self, entry: &Entry, page_hash: u64, then: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let engine = self.engine.as_ref()?;
+        // SAFETY: while the entry is pinned its frame holds the page, and nobody writes it.
+        let raw = unsafe { std::slice::from_raw_parts(entry.place(), entry.len()) };
+        let mut compressed = COMPRESSED.try_with(Cell::take).unwrap_or_default();
+        compressed.clear();
+        let start = Instant::now();
+        let done = engine.compress(raw, None, &mut compressed);
+        let ns = nanoseconds(start);
+        let saves_enough = done.is_ok() && compressed.len() <= raw.len() - raw.len() / 8;
+        let stored = saves_enough.then_some(compressed.len() as u32);
+        self.costs.compress(raw.len() as u32, ns, stored);
+        if let Some(adaptive) = &self.adaptive
+            && adaptive.follows(page_hash)
+        {
+            adaptive.sized(page_hash, stored);
+        }
+        let kept = stored.map(|_| then(&compressed));
+        if kept.is_none() {
+            self.counts.add(Count::Incompressible, 1);
+        }
+        // Without the thread's store, which is gone while the thread ends, the buffer is, too.
+        let _ = COMPRESSED.try_with(|buffer| buffer.set(compressed));
+        kept
+    }
+
+    fn probe_every(&self) -> u64 {
+        let probe = self.costs.compress_ns() + self.costs.decompress_ns();
+        let reads = self.costs.store_read_ns() * PROBES_COST_AT_MOST;
+        // Nothing is known at first.
+        if reads > 0.0 {
+            PROBE_EVERY.max((probe / reads) as u64)
+        } else {
+            PROBE_EVERY
+        }
+    }
+
+    /// Compresses and decodes a page that leaves, to know what it costs.
+    fn probe(&self, entry: &Entry, page_hash: u64) {
+        let len = entry.len();
+        self.compress(entry, page_hash, |compressed| {
+            if let Some(engine) = &self.engine {
+                let mut decoded = vec![0; len];
+                let start = Instant::now();
+                if engine.decompress(compressed, None, &mut decoded).is_ok() {
+                    self.costs.decompress(len as u32, nanoseconds(start));
+                }
+            }
+        });
+    }
+
+    /// Moves a raw page into the log, for which old segments are reclaimed.
+    fn append(&self, number: u32, entry: &Entry, compressed: &[u8]) -> Appended {
+        for _ in 0..8 {
+            // A segment is for what is copied while one is reclaimed.
+            let limit = self.compressed_limit();
+            let for_appends = limit.saturating_sub(self.log.segment_bytes());
+            let claim = || self.mark_if_alone(number, CLAIMED).is_some();
+            match self.log.append(number, entry, compressed, for_appends, claim) {
+                Appended::NoRoom => {}
+                done => return done,
+            }
+            if self.reclaim(limit, for_appends) == Reclaimed::Nothing {
+                break;
+            }
+        }
+        Appended::NoRoom
+    }
+
+    /// Reclaims the oldest segment of the compressed space; see [`super::log::Log::reclaim`].
+    pub(super) fn reclaim(&self, limit: usize, keep: usize) -> Reclaimed {
+        self.log.reclaim(
+            limit,
+            keep,
+            |number| self.entries.at(number),
+            |number, entry, state| self.turn(number, entry, state),
+            |number| self.unpin(number),
+        )
+    }
+
+    /// Takes the oldest segment from the compressed space, popular pages or not.
+    fn clear_segment(&self) -> Reclaimed {
+        let leave = |number: u32, entry: &Entry, state: State| self.turn(number, entry, state.with_popularity(0));
+        let entry = |number| self.entries.at(number);
+        self.log.reclaim(0, 0, entry, leave, |number| self.unpin(number))
+    }
+
+    /// Decides on a compressed page, which the log has pinned, when its segment is reclaimed.
+    fn turn(&self, number: u32, entry: &Entry, state: State) -> Turn {
+        if let Some(popularity) = another_round(self.policy, state.popularity()) {
+            return Turn::Stays(popularity);
+        }
+        if self.evict(number, hash(entry.page())) {
+            self.counts.add(Count::CompressedEvictions, 1);
+            Turn::Left
+        } else {
+            Turn::Stuck
+        }
+    }
+
+    /// Takes a page that is clean, not listed, and pinned by the caller alone out of the index.
+    fn evict(&self, number: u32, page_hash: u64) -> bool {
+        let mut locked = self.index.shard(page_hash).lock();
+        let alone = self.mark_if_alone(number, DETACHED).is_some();
+        if alone {
+            locked.remove(page_hash, number);
+        }
+        alone
+    }
+
+    /// Tells the order of pages of a hit, late and not always: where somebody else has the lock, the hits are lost.
+    pub(super) fn note_hit(&self, number: u32) {
+        self.counts.mine().note_hit(number, |hits| {
+            if let Some(mut raw) = self.raw.try_lock() {
+                for number in hits {
+                    if self.entries.at(number).state().has(LISTED) {
+                        raw.policy.hit(number);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Frames that are to be free ahead of need.
+    pub(super) fn frames_ahead(&self) -> usize {
+        (self.frames.used_frames() / 64).min(256)
+    }
+
+    /// Wakes the pool's threads when frames run short.
+    fn keep_ahead(&self) {
+        let ahead = self.frames_ahead();
+        if ahead > 0 && self.frames.free_frames() < ahead / 2 && self.is_full() {
+            self.tenders.wake();
+        }
+    }
+
+    /// Whether the raw space has all the memory it may have.
+    fn is_full(&self) -> bool {
+        self.frames.bytes() + self.frames.frame_bytes(self.max_page_bytes) > self.raw_limit()
+    }
+
+    /// Makes the room that there should be: what a pool's thread does, again and again.
+    pub(super) fn tend(&self, stop: impl Fn() -> bool) {
+        let start = Instant::now();
+        self.clear_limbo();
+        let mut kept = 0;
+        while !stop() && kept < 64 {
+            let (raw, _) = self.shares();
+            let over = !self.frames.trim(raw);
+            if over {
+                self.close_up(raw);
+            }
+            let runs_short = self.is_full() && self.frames.free_frames() < self.frames_ahead();
+            if !over && !runs_short {
+                break;
+            }
+            match self.sweep_one() {
+                Swept::Freed => kept = 0,
+                Swept::Kept | Swept::Failed(_) => kept += 1,
+                Swept::Others | Swept::Nothing => break,
+            }
+        }
+        while !stop() {
+            let (_, compressed) = self.shares();
+            if self.log.bytes() <= compressed || self.reclaim(self.log.bytes(), compressed) != Reclaimed::Freed {
+                break;
+            }
+        }
+        self.counts.add(Count::SweepNs, nanoseconds(start));
+    }
+}

@@ -1,0 +1,212 @@
+//! Dirty pages on their way to the store.
+
+use std::io;
+use std::sync::Arc;
+
+use super::core::{BATCH_PAGES, Core, operate, store_error};
+use super::counts::Count;
+use super::entry::{DETACHED, DIRTY, Entry};
+use super::store::PageWrite;
+use super::{PageId, PoolError};
+use crate::sync::Patience;
+
+/// What became of a page that was to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// The store has it.
+    Clean,
+    /// It was replaced or removed: nobody wants it any more.
+    Gone,
+    /// An operation of the store on this page is under way.
+    Busy,
+}
+
+/// How the write of a page for [`Core::flush`] began.
+enum Begun {
+    /// This entry is pinned, and the page is busy.
+    Pinned(u32),
+    /// Somebody is in the way.
+    Later,
+    /// There is nothing to write.
+    Clean,
+}
+
+impl Core {
+    /// Writes a page that the caller has pinned, if it is dirty. One that the store is busy with is waited for if `wait` says so.
+    pub(super) fn write_back(&self, number: u32, wait: bool) -> Result<Written, PoolError> {
+        let entry = self.entries.at(number);
+        let page = entry.page();
+        let (_, shard) = self.shard(page);
+        let mut locked = shard.lock();
+        loop {
+            let state = entry.state();
+            // What was replaced or removed must not be written any more.
+            if state.has(DETACHED) {
+                return Ok(Written::Gone);
+            }
+            if !state.has(DIRTY) {
+                return Ok(Written::Clean);
+            }
+            if !locked.is_busy(page) {
+                break;
+            }
+            if !wait {
+                return Ok(Written::Busy);
+            }
+            locked.wait();
+        }
+        locked.set_busy(page);
+        drop(locked);
+        let written = operate(|| self.store.write(page, self.raw_bytes(number)));
+        self.written(number, written).map(|()| Written::Clean)
+    }
+
+    /// The bytes of a raw page, which the caller has pinned.
+    fn raw_bytes(&self, number: u32) -> &[u8] {
+        let entry = self.entries.at(number);
+        // SAFETY: while the entry is pinned its frame holds the page, and nobody writes it.
+        unsafe { std::slice::from_raw_parts(entry.place(), entry.len()) }
+    }
+
+    /// Notes how the write of a page went that the caller has pinned and set busy.
+    fn written(&self, number: u32, written: io::Result<()>) -> Result<(), PoolError> {
+        let entry = self.entries.at(number);
+        let page = entry.page();
+        let (_, shard) = self.shard(page);
+        let mut locked = shard.lock();
+        locked.set_idle(page);
+        if written.is_ok() {
+            entry.clear(DIRTY);
+        }
+        drop(locked);
+        match written {
+            Ok(()) => {
+                self.counts.add(Count::WriteBacks, 1);
+                self.counts.add(Count::StoreWriteBytes, entry.len() as u64);
+                Ok(())
+            }
+            Err(error) => {
+                self.counts.add(Count::WriteErrors, 1);
+                Err(store_error(page, "write", error))
+            }
+        }
+    }
+
+    /// Writes all dirty pages and syncs the store; returns the first error.
+    pub(super) fn flush(&self) -> Result<(), PoolError> {
+        let mut failed = None;
+        let (mut batch, mut late) = (Vec::with_capacity(BATCH_PAGES), Vec::new());
+        for pages in self.dirty_pages().chunks(BATCH_PAGES) {
+            // Pages that are pinned here can leave in a moment.
+            let in_hand = self.room.take_in_hand();
+            for &page in pages {
+                match self.begin_write(page) {
+                    Begun::Pinned(number) => batch.push(number),
+                    Begun::Later => late.push(page),
+                    Begun::Clean => {}
+                }
+            }
+            // Only then is waited for others: who waits keeps nothing busy.
+            let written = self.write_batch(&mut batch);
+            drop(in_hand);
+            let waited = late.drain(..).map(|page| self.write_newest(page));
+            for error in std::iter::once(written).chain(waited).filter_map(Result::err) {
+                failed.get_or_insert(error);
+            }
+        }
+        let synced = self.store.sync().map_err(|error| PoolError::Sync {
+            source: Arc::new(error),
+        });
+        failed.map_or(synced, Err)
+    }
+
+    /// All pages that are dirty, in order. They are found by the index, under its locks: a page that is updated meanwhile gets
+    /// another entry, which may be one that a walk through the entries has passed.
+    fn dirty_pages(&self) -> Vec<PageId> {
+        let mut dirty = Vec::new();
+        for shard in self.index.shards() {
+            let locked = shard.lock();
+            let entries = locked.entries().map(|number| self.entries.at(number));
+            dirty.extend(entries.filter(|entry| entry.state().has(DIRTY)).map(Entry::page));
+        }
+        dirty.sort_unstable();
+        dirty
+    }
+
+    /// Pins a page and sets it busy, if it is dirty and nobody is in the way.
+    fn begin_write(&self, page: PageId) -> Begun {
+        let (hash, shard) = self.shard(page);
+        let mut locked = shard.lock();
+        let Some(number) = locked.get(hash, page, &self.entries) else {
+            return Begun::Clean;
+        };
+        let entry = self.entries.at(number);
+        if !entry.state().has(DIRTY) {
+            Begun::Clean
+        } else if locked.is_busy(page) || entry.pin(0).is_none() {
+            Begun::Later
+        } else {
+            locked.set_busy(page);
+            Begun::Pinned(number)
+        }
+    }
+
+    /// Writes a page as it is now, if it is dirty, and waits for whoever is in the way.
+    fn write_newest(&self, page: PageId) -> Result<(), PoolError> {
+        let (hash, shard) = self.shard(page);
+        let mut patience = Patience::default();
+        loop {
+            let locked = shard.lock();
+            let Some(number) = locked.get(hash, page, &self.entries) else {
+                return Ok(());
+            };
+            let entry = self.entries.at(number);
+            if !entry.state().has(DIRTY) {
+                return Ok(());
+            }
+            let pinned = entry.pin(0);
+            drop(locked);
+            if pinned.is_none() {
+                // It is changing its place, for some nanoseconds.
+                patience.wait();
+                continue;
+            }
+            let written = self.write_back(number, true);
+            self.unpin(number);
+            // Where there is a newer one, that has to be written.
+            if written? != Written::Gone {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes pages that are pinned and set busy, and empties the list; returns the first error.
+    fn write_batch(&self, batch: &mut Vec<u32>) -> Result<(), PoolError> {
+        let mut writes: Vec<PageWrite<'_>> = batch
+            .iter()
+            .map(|&number| PageWrite {
+                page: self.entries.at(number).page(),
+                bytes: self.raw_bytes(number),
+                result: Ok(()),
+            })
+            .collect();
+        let whole = operate(|| {
+            if !writes.is_empty() {
+                self.store.write_batch(&mut writes);
+            }
+            Ok(())
+        });
+        let results = writes.into_iter().map(|write| write.result);
+        let results: Vec<io::Result<()>> = match whole {
+            Ok(()) => results.collect(),
+            Err(error) => results.map(|_| Err(io::Error::other(error.to_string()))).collect(),
+        };
+        let mut outcome = Ok(());
+        for (number, result) in batch.drain(..).zip(results) {
+            let written = self.written(number, result);
+            outcome = outcome.and(written);
+            self.unpin(number);
+        }
+        outcome
+    }
+}

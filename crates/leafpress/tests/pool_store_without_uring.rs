@@ -1,0 +1,114 @@
+//! A kernel that refuses io_uring, or refuses it later: batches go page by page.
+#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+
+mod pool_store_support;
+
+use std::io;
+use std::path::PathBuf;
+
+use leafpress::pool::{FileStore, PageStore, Switch};
+use pool_store_support::{page, read_batch, refused, run_alone, scratch, write_batch};
+
+const SETUP: &str = "LEAFPRESS_TEST_NO_URING_SETUP";
+const ENTER: &str = "LEAFPRESS_TEST_NO_URING_ENTER";
+
+/// From now on, this process's calls of system call `number` fail with `EPERM`, as in a container.
+fn forbid(number: libc::c_long) -> io::Result<()> {
+    let statement = |code: u32, jt, jf, k| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    let mut program = [
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number as u32),
+        statement(
+            libc::BPF_RET | libc::BPF_K,
+            0,
+            0,
+            libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
+        ),
+        statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let filter = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: the filter and its program live until the call returns, when the kernel has a copy.
+    let failed = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+            || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter) != 0
+    };
+    if failed {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+fn batches_work(store: &FileStore) {
+    let pages: Vec<_> = (0..200).map(|n| (n, page(n, 0, 4096))).collect();
+    for round in 0..3 {
+        for result in write_batch(store, &pages) {
+            result.unwrap();
+        }
+        let numbers: Vec<u64> = (0..200).collect();
+        for ((_, expected), bytes) in pages.iter().zip(read_batch(store, &numbers)) {
+            assert!(bytes.unwrap() == *expected, "round {round}");
+        }
+    }
+}
+
+fn refused_from_the_start(test: &str, variable: &str, number: libc::c_long) {
+    let Some(directory) = std::env::var_os(variable).map(PathBuf::from) else {
+        let directory = scratch();
+        if let Err(e) = run_alone(test, variable, directory.path(), move || forbid(number)) {
+            eprintln!("skipped: no filter on system calls: {e}");
+        }
+        return;
+    };
+    let path = directory.join("pages");
+    let store = FileStore::create(&path, 4096).unwrap();
+    assert!(!store.uses_io_uring());
+    assert!(
+        store.describe().contains("batches page by page (no io_uring: "),
+        "{store}"
+    );
+    batches_work(&store);
+    let (kind, text) = refused(FileStore::options().io_uring(Switch::On).open(&path, 4096));
+    assert_eq!(kind, io::ErrorKind::Unsupported);
+    assert!(text.contains("io_uring does not work: "), "{text}");
+}
+
+#[test]
+fn a_filter_that_forbids_making_rings() {
+    refused_from_the_start("a_filter_that_forbids_making_rings", SETUP, libc::SYS_io_uring_setup);
+}
+
+#[test]
+fn a_filter_that_forbids_using_rings() {
+    refused_from_the_start("a_filter_that_forbids_using_rings", ENTER, libc::SYS_io_uring_enter);
+}
+
+/// A thread is forbidden what was allowed when the store was opened.
+#[test]
+fn a_ring_that_stops_working() {
+    for number in [libc::SYS_io_uring_enter, libc::SYS_io_uring_setup] {
+        let directory = scratch();
+        let store = FileStore::create(directory.path().join("pages"), 4096).unwrap();
+        if !store.uses_io_uring() {
+            eprintln!("skipped: {store}");
+            return;
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                if let Err(e) = forbid(number) {
+                    eprintln!("skipped: no filter on system calls: {e}");
+                }
+                batches_work(&store);
+            });
+        });
+        batches_work(&store);
+    }
+}
