@@ -8,6 +8,7 @@ mod failure;
 mod interrupt;
 mod output;
 mod peers;
+mod pool;
 mod progress;
 mod usage;
 
@@ -33,6 +34,8 @@ enum Command {
     Eval(Box<eval::EvalArgs>),
     /// Benchmark an index as PiBench does: our tree, built-in ordered maps, or a shared library written for PiBench
     Bench(Box<bench::BenchArgs>),
+    /// Benchmark the page pool as Tyche does, on your pages: does keeping cold ones compressed pay, and how much of the memory should it have?
+    Pool(Box<pool::PoolArgs>),
     /// Compare with uncompressed concurrent ordered maps: reads per second and core, memory per record
     Peers(peers::PeersArgs),
     /// List every codec: whether it runs here, a self-test, MB/s and ratio on a sample
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Eval(args) => eval::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Pool(args) => pool::run(args),
         Command::Peers(args) => peers::run(args),
         Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),

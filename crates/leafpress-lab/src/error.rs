@@ -41,6 +41,10 @@ pub enum LabError {
     /// The tree failed.
     #[error(transparent)]
     Tree(#[from] leafpress::Error),
+    /// The page pool failed.
+    #[cfg(feature = "pool")]
+    #[error(transparent)]
+    Pool(#[from] leafpress::pool::PoolError),
     /// An operation of a run failed.
     #[error("{operation} of key {id} failed: {reason}")]
     Operation {

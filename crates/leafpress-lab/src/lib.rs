@@ -19,6 +19,8 @@ mod maps;
 pub mod matrix;
 #[cfg(feature = "peers")]
 pub mod peers;
+#[cfg(feature = "pool")]
+pub mod pool;
 pub mod report;
 pub mod resources;
 pub mod result;

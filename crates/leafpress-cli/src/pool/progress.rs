@@ -1,0 +1,136 @@
+//! What a run says while it goes on.
+
+use leafpress_lab::Phase;
+use leafpress_lab::pool::{Event, Line, Sample, text};
+
+use super::args::Talk;
+use crate::progress::Bar;
+
+/// Shows how far the runs are.
+pub struct Reporter {
+    talk: Talk,
+    bar: Bar,
+    /// When the last line was written, in seconds of the run.
+    said_at: f64,
+    /// The run in progress.
+    index: usize,
+    total: usize,
+}
+
+impl Reporter {
+    pub fn new(talk: Talk) -> Self {
+        Self {
+            talk,
+            bar: Bar::new(),
+            said_at: 0.0,
+            index: 0,
+            total: 0,
+        }
+    }
+
+    /// Run `index` of `total` starts.
+    pub fn start(&mut self, index: usize, total: usize, name: String) {
+        if self.talk != Talk::Quiet {
+            self.bar.start(index, total, name);
+        }
+        self.said_at = 0.0;
+        (self.index, self.total) = (index, total);
+    }
+
+    /// One of several runs ended.
+    pub fn finished(&self, line: &Line) {
+        if self.talk != Talk::Quiet {
+            self.bar.line(&result(self.index, self.total, line));
+        }
+    }
+
+    /// How much of a phase is done, 0 to 1.
+    pub fn advance(&self, phase: Phase, done: f64) {
+        if self.talk != Talk::Quiet {
+            self.bar.advance(share(phase, done));
+        }
+    }
+
+    pub fn show(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Progress(phase, done) => self.advance(*phase, *done),
+            Event::Sample(sample, left) => self.sample(sample, *left),
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample, left: f64) {
+        let line = status(sample);
+        match self.talk {
+            Talk::Quiet => {}
+            Talk::Bar => self.bar.say(line),
+            Talk::Seconds | Talk::Samples => {
+                if self.talk == Talk::Samples || sample.at_seconds - self.said_at >= 1.0 {
+                    let stage = if sample.measured {
+                        format!("{left:.0} s left")
+                    } else {
+                        "warm-up".into()
+                    };
+                    self.bar.line(&format!("{:>7.1} s  {line}  {stage}", sample.at_seconds));
+                    self.said_at = sample.at_seconds;
+                }
+            }
+        }
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish();
+    }
+}
+
+/// A sample in a line.
+fn status(sample: &Sample) -> String {
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    let held = &sample.held;
+    let hits = sample
+        .hit_ratio()
+        .map_or_else(|| "no access".into(), |ratio| format!("{:.1}% hits", ratio * 100.0));
+    format!(
+        "raw {} ({:.1} MB)  compressed {} ({:.1} MB)  {:.0}% for raw  {hits}  {:.0} pages/s",
+        held.raw_pages,
+        mb(held.raw_space_bytes),
+        held.compressed_pages,
+        mb(held.compressed_space_bytes),
+        held.raw_percent,
+        sample.acquisitions as f64 / sample.length_seconds.max(1e-9)
+    )
+}
+
+/// A run's result in a line.
+fn result(index: usize, total: usize, line: &Line) -> String {
+    let width = total.to_string().len();
+    let name = format!("[{:>width$}/{total}] {:<22}", index + 1, text::name(&line.options));
+    match (&line.report, &line.failure) {
+        (Some(report), _) => {
+            let outcome = &report.outcome;
+            let us = outcome
+                .us_per_page()
+                .map_or_else(String::new, |us| format!("{us:>9.2} us per page  "));
+            let wrong = match outcome.checks.wrong {
+                0 => String::new(),
+                wrong => format!("  {wrong} WRONG"),
+            };
+            format!(
+                "{name} {us}{:>9.0} pages/s  {:>6.2}% hits{wrong}",
+                outcome.throughput(),
+                outcome.hit_ratio() * 100.0
+            )
+        }
+        (None, failure) => format!("{name} failed: {}", failure.as_deref().unwrap_or("no answer")),
+    }
+}
+
+/// How much of a run is done, 0 to 1: the measured time is most of it.
+fn share(phase: Phase, done: f64) -> f64 {
+    let (before, length) = match phase {
+        Phase::Corpus | Phase::Load => (0.0, 0.05),
+        Phase::WarmUp => (0.05, 0.2),
+        Phase::Timed => (0.25, 0.7),
+        Phase::Verify => (0.95, 0.05),
+    };
+    before + length * done.clamp(0.0, 1.0)
+}

@@ -1,0 +1,57 @@
+use leafpress::pool::Share;
+
+use super::super::fixtures::{self, LZ4};
+use super::*;
+
+fn page_of(sweep: &Sweep) -> String {
+    let html = page(sweep, "leafpress pool -p 'a<b'").unwrap();
+    if let Some(keep) = std::env::var_os("LEAFPRESS_LAB_KEEP_REPORT") {
+        std::fs::write(keep, &html).unwrap();
+    }
+    html
+}
+
+#[test]
+fn a_run_alone_has_its_charts_and_its_report() {
+    let html = page_of(&Sweep::of(fixtures::report(LZ4, Share::Adaptive)));
+    assert_eq!(
+        html.matches("<svg").count(),
+        7,
+        "share, hits, pages, device, latency, and two of memory"
+    );
+    assert!(html.contains("Acquisitions") && html.contains("A CPU, 2 cores"));
+    assert!(!html.contains("Against the share"), "there is only one");
+    assert!(html.contains("-p 'a&lt;b'") && html.contains("/data/a&lt;b.db") && !html.contains("a<b"));
+    assert!(html.contains("18,000 pages compared") && html.contains("none wrong"));
+}
+
+#[test]
+fn a_sweep_has_charts_against_the_share_and_memory_for_each_codec() {
+    let html = page_of(&fixtures::sweep());
+    assert_eq!(html.matches("<svg").count(), 2 + 5 + 2);
+    assert!(html.contains("Against the share") && html.contains("killed by &lt;signal&gt;"));
+    assert_eq!(
+        html.matches("% more microseconds").count(),
+        2,
+        "a verdict for each codec"
+    );
+}
+
+#[test]
+fn wrong_bytes_are_at_the_top() {
+    let html = page_of(&Sweep::of(fixtures::wrong()));
+    assert!(html.find("WRONG BYTES").unwrap() < html.find("<svg").unwrap());
+    assert!(!html.contains("none wrong"));
+}
+
+#[test]
+fn a_run_that_measured_nothing_still_has_a_page() {
+    let mut report = fixtures::report(LZ4, Share::Adaptive);
+    report.outcome = Outcome::default();
+    assert!(!page_of(&Sweep::of(report)).contains("<svg"));
+    let none = Sweep {
+        lines: Vec::new(),
+        cancelled: true,
+    };
+    assert!(page_of(&none).contains("cancelled"));
+}

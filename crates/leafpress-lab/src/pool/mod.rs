@@ -1,0 +1,37 @@
+//! The page pool under Tyche's workload: workers that get pages in rounds, hold them, update some and delete some.
+//!
+//! [`run()`] opens the pages (`data`; a run that writes has a `view` that keeps changes away from the user's own), builds the pool, lets
+//! `worker`s do rounds while a `conduct`or samples, and proves with a `ledger` that no byte was wrong. What it measured is an
+//! [`Outcome`]; [`text`] writes it for people. [`sweep()`] runs several [`Options`] in turn, each in a process of its own; [`page`] draws them.
+
+mod bytes;
+mod conduct;
+mod data;
+mod files;
+#[cfg(test)]
+mod fixtures;
+mod gate;
+mod html;
+mod ledger;
+mod options;
+mod outcome;
+mod run;
+mod sweep;
+mod tables;
+pub mod text;
+mod theory;
+mod view;
+mod worker;
+
+pub use bytes::{Bytes, ParseBytesError};
+pub use files::{Files, write_files};
+pub use html::page;
+pub use options::{
+    MAX_BACKGROUND_THREADS, MAX_DEVICE_LATENCY_US, MAX_ROUND_PAGES, MAX_SECONDS, MIN_BUDGET_BYTES, Options, StoreKind,
+    Verify, Warmup, bias, round_pages,
+};
+pub use outcome::{Checks, Counters, Cpu, Held, Outcome, Report, Sample, Set, Work};
+pub use run::{Event, check, run};
+pub use sweep::{Line, Step, Sweep, shares, sweep, sweep_with};
+pub use tables::{over_time, summary};
+pub use theory::{hit_ratio, share_that_fits};

@@ -1,0 +1,415 @@
+//! The options of a run, and their bounds.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use leafpress::Codec;
+use leafpress::pool::{MAX_PAGE_BYTES, MIN_PAGE_BYTES, PolicyKind, Share};
+use serde::{Deserialize, Serialize};
+
+use super::Bytes;
+use crate::LabError;
+use crate::config::MAX_THREADS;
+use crate::corpus::Source;
+use crate::keys::Distribution;
+
+/// Smallest budget of a pool, in bytes; eight of the longest pages are a bound too.
+pub const MIN_BUDGET_BYTES: u64 = 64 << 10;
+/// Most pages of a round.
+pub const MAX_ROUND_PAGES: u64 = 1024;
+/// Longest run and longest warm-up, in seconds: 30 days.
+pub const MAX_SECONDS: f64 = 2_592_000.0;
+/// Longest wait a simulated device may make of a read, in microseconds.
+pub const MAX_DEVICE_LATENCY_US: u64 = 10_000_000;
+/// Most threads that sweep ahead of need.
+pub const MAX_BACKGROUND_THREADS: usize = 64;
+
+/// Where the pages of a run are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreKind {
+    /// One file of pages of one length.
+    File,
+    /// A directory with a file for each page.
+    Dir,
+    /// Memory.
+    Memory,
+}
+
+impl fmt::Display for StoreKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::File => "file",
+            Self::Dir => "dir",
+            Self::Memory => "memory",
+        })
+    }
+}
+
+impl FromStr for StoreKind {
+    type Err = LabError;
+
+    fn from_str(s: &str) -> Result<Self, LabError> {
+        match s {
+            "file" => Ok(Self::File),
+            "dir" => Ok(Self::Dir),
+            "memory" => Ok(Self::Memory),
+            _ => Err(LabError::option(
+                "store",
+                format!("unknown store `{s}`; known: file dir memory"),
+            )),
+        }
+    }
+}
+
+/// How long the work goes on before it is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Warmup {
+    /// Until the pool is full: pages have left it, or all of them are in.
+    Full,
+    /// So many seconds.
+    Seconds(f64),
+}
+
+impl FromStr for Warmup {
+    type Err = LabError;
+
+    fn from_str(s: &str) -> Result<Self, LabError> {
+        match (s, s.parse::<f64>()) {
+            ("full", _) => Ok(Self::Full),
+            (_, Ok(seconds)) if (0.0..=MAX_SECONDS).contains(&seconds) => Ok(Self::Seconds(seconds)),
+            _ => Err(LabError::option(
+                "warmup",
+                format!("`{s}`: use full, or a number of seconds"),
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Warmup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("full"),
+            Self::Seconds(seconds) => write!(f, "{seconds}"),
+        }
+    }
+}
+
+/// Of which pages every read is compared with what it must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verify {
+    /// None.
+    Off,
+    /// One page in so many, chosen by their numbers; 1 is all of them.
+    OneIn(u64),
+}
+
+impl FromStr for Verify {
+    type Err = LabError;
+
+    fn from_str(s: &str) -> Result<Self, LabError> {
+        match (s, s.parse()) {
+            ("off", _) => Ok(Self::Off),
+            ("all", _) => Ok(Self::OneIn(1)),
+            (_, Ok(one_in @ 1..)) => Ok(Self::OneIn(one_in)),
+            _ => Err(LabError::option(
+                "verify",
+                format!("`{s}`: use all, off, or N to compare one page in N"),
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Verify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::OneIn(1) => f.write_str("all"),
+            Self::OneIn(one_in) => write!(f, "{one_in}"),
+        }
+    }
+}
+
+/// What is run, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    /// Where the pages come from.
+    pub data: Source,
+    /// Take an archive's own, compressed bytes instead of opening it.
+    pub raw: bool,
+    /// Where they are kept during the run; `None` is where they are, or a scratch file for what has to be opened.
+    pub store: Option<StoreKind>,
+    /// Length of the pages that a file is cut into, in bytes.
+    pub page_bytes: usize,
+    /// Take pages until there are so many bytes of them.
+    pub max_bytes: Option<u64>,
+    /// Take so many pages.
+    pub max_pages: Option<u64>,
+    /// The pool's memory in bytes.
+    pub budget_bytes: u64,
+    /// What compresses.
+    #[serde(with = "as_text")]
+    pub codec: Codec,
+    /// How the memory is shared between raw and compressed pages.
+    #[serde(with = "as_text")]
+    pub share: Share,
+    /// Which pages leave first.
+    #[serde(with = "as_text")]
+    pub policy: PolicyKind,
+    /// Hits after which a compressed page becomes raw again; `None` is the pool's default.
+    pub restore_after: Option<u8>,
+    /// Threads that sweep ahead of need; `None` is the pool's default.
+    pub background_threads: Option<usize>,
+    /// Length of the measured work in seconds.
+    pub seconds: f64,
+    /// The same work before that.
+    pub warmup: Warmup,
+    /// Threads that ask for pages.
+    pub workers: usize,
+    /// How they choose pages.
+    pub distribution: Distribution,
+    /// Seconds into the measured work at which other pages become the hot ones.
+    pub switch_at_seconds: Option<f64>,
+    /// Least and most pages of a round, which are held until its end.
+    pub round_pages: (u64, u64),
+    /// Percent of rounds whose pages are updated.
+    pub update_pct: f64,
+    /// Percent of rounds of whose pages some are deleted: a quarter of them and one more, as Tyche does.
+    pub delete_pct: f64,
+    /// Microseconds that every read of a page waits on top of what it takes.
+    pub device_latency_us: u64,
+    /// Of which pages every read is compared with what it must be.
+    pub verify: Verify,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Where scratch copies are made; `None` is the system's directory for temporary files.
+    pub scratch: Option<PathBuf>,
+}
+
+impl Options {
+    /// Tyche's defaults, but for what it has no word for: 10 MB of memory, 5 seconds, rounds of 5 pages, no bias, as many
+    /// workers as there are CPUs.
+    pub fn new(data: Source) -> Self {
+        Self {
+            data,
+            raw: false,
+            store: None,
+            page_bytes: 8192,
+            max_bytes: None,
+            max_pages: None,
+            budget_bytes: 10 << 20,
+            codec: Codec::Lz4 { acceleration: 1 },
+            share: Share::Adaptive,
+            policy: PolicyKind::Clock,
+            restore_after: None,
+            background_threads: None,
+            seconds: 5.0,
+            warmup: Warmup::Full,
+            workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            distribution: Distribution::Uniform,
+            switch_at_seconds: None,
+            round_pages: (5, 5),
+            update_pct: 0.0,
+            delete_pct: 0.0,
+            device_latency_us: 0,
+            verify: Verify::OneIn(64),
+            seed: 1729,
+            scratch: None,
+        }
+    }
+
+    /// Whether the run changes pages.
+    pub fn writes(&self) -> bool {
+        self.update_pct > 0.0 || self.delete_pct > 0.0
+    }
+
+    /// Checks all bounds that can be checked without the data.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] with the name of the option on the command line.
+    pub fn validate(&self) -> Result<(), LabError> {
+        let refuse = |option, reason: String| Err(LabError::option(option, reason));
+        self.data.validate()?;
+        if !(MIN_PAGE_BYTES..=MAX_PAGE_BYTES).contains(&self.page_bytes) {
+            return refuse(
+                "page-bytes",
+                format!(
+                    "{} is not between {MIN_PAGE_BYTES} and {}",
+                    self.page_bytes,
+                    Bytes(MAX_PAGE_BYTES as u64)
+                ),
+            );
+        }
+        if self.max_bytes == Some(0) {
+            return refuse("bytes", "0 leaves no page".into());
+        }
+        if self.max_pages == Some(0) {
+            return refuse("pages", "0 leaves no page".into());
+        }
+        self.validate_memory()?;
+        if let Share::Fixed { raw_percent: 101.. } = self.share {
+            return refuse("fixed", "the percent of the memory for raw pages is 0 to 100".into());
+        }
+        if !(1..=63).contains(&self.restore_after.unwrap_or(8)) {
+            return refuse("restore-after", "is 1 to 63 hits".into());
+        }
+        if self
+            .background_threads
+            .is_some_and(|threads| threads > MAX_BACKGROUND_THREADS)
+        {
+            return refuse("background-threads", format!("is 0 to {MAX_BACKGROUND_THREADS}"));
+        }
+        if !(1..=MAX_THREADS).contains(&self.workers) {
+            return refuse(
+                "workers",
+                format!("{} is not between 1 and {MAX_THREADS}", self.workers),
+            );
+        }
+        self.validate_time()?;
+        self.validate_work()
+    }
+
+    fn validate_memory(&self) -> Result<(), LabError> {
+        let memory = Bytes(self.budget_bytes);
+        if self.budget_bytes < MIN_BUDGET_BYTES {
+            return Err(LabError::option(
+                "memory",
+                format!("{memory} is less than the least, {}", Bytes(MIN_BUDGET_BYTES)),
+            ));
+        }
+        match crate::resources::total_memory_bytes() {
+            Some(total) if self.budget_bytes > total => Err(LabError::option(
+                "memory",
+                format!("{memory} is more than this machine has, {} MiB", total >> 20),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn validate_time(&self) -> Result<(), LabError> {
+        let refuse = |option, reason: String| Err(LabError::option(option, reason));
+        if !(self.seconds > 0.0 && self.seconds <= MAX_SECONDS) {
+            return refuse(
+                "duration",
+                format!("{} is not over 0 and up to {MAX_SECONDS} seconds", self.seconds),
+            );
+        }
+        if let Some(at) = self.switch_at_seconds
+            && !(at > 0.0 && at < self.seconds)
+        {
+            return refuse(
+                "switch-at",
+                format!("{at} is not within the {} seconds of the run", self.seconds),
+            );
+        }
+        if self.switch_at_seconds.is_some() && self.distribution == Distribution::Uniform {
+            return refuse(
+                "switch-at",
+                "a uniform choice has no hot pages that could change".into(),
+            );
+        }
+        if self.device_latency_us > MAX_DEVICE_LATENCY_US {
+            return refuse(
+                "device-latency-us",
+                format!("{} is more than {MAX_DEVICE_LATENCY_US}", self.device_latency_us),
+            );
+        }
+        Ok(())
+    }
+
+    fn validate_work(&self) -> Result<(), LabError> {
+        let refuse = |option, reason: String| Err(LabError::option(option, reason));
+        if let Distribution::Latest { .. } = self.distribution {
+            return refuse(
+                "distribution",
+                "latest needs records in an order of writing, which pages have not".into(),
+            );
+        }
+        self.distribution.validate()?;
+        let (least, most) = self.round_pages;
+        if least == 0 || least > most || most > MAX_ROUND_PAGES {
+            return refuse(
+                "round",
+                format!("{least},{most}: use MIN,MAX pages with 1 <= MIN <= MAX <= {MAX_ROUND_PAGES}"),
+            );
+        }
+        for (option, percent) in [("updates", self.update_pct), ("deletes", self.delete_pct)] {
+            if !(0.0..=100.0).contains(&percent) {
+                return refuse(option, format!("{percent} is not between 0 and 100 percent"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tyche's bias `X,Y`: the hot X percent of the pages get Y percent of the accesses. 100,100 is no bias, as in Tyche.
+///
+/// # Errors
+/// [`LabError::Option`] of `bias`.
+pub fn bias(text: &str) -> Result<Distribution, LabError> {
+    let numbers = text
+        .split_once(',')
+        .and_then(|(pages, accesses)| Some((pages.trim().parse().ok()?, accesses.trim().parse().ok()?)));
+    match numbers {
+        Some((100.0, 100.0)) => Ok(Distribution::Uniform),
+        Some((keys_pct, operations_pct))
+            if 0.0 < keys_pct && keys_pct < 100.0 && (0.0..=100.0).contains(&operations_pct) =>
+        {
+            Ok(Distribution::HotSet {
+                keys_pct,
+                operations_pct,
+            })
+        }
+        _ => Err(LabError::option(
+            "bias",
+            format!(
+                "`{text}`: use X,Y for the hot X percent of the pages (over 0 and under 100) that get Y percent of the accesses \
+                 (0 to 100), as in 20,80"
+            ),
+        )),
+    }
+}
+
+/// Tyche's pages of a round, `MIN,MAX`; one number is both.
+///
+/// # Errors
+/// [`LabError::Option`] of `round`. The bounds are checked by [`Options::validate`].
+pub fn round_pages(text: &str) -> Result<(u64, u64), LabError> {
+    let (least, most) = text.split_once(',').unwrap_or((text, text));
+    match (least.trim().parse(), most.trim().parse()) {
+        (Ok(least), Ok(most)) => Ok((least, most)),
+        _ => Err(LabError::option(
+            "round",
+            format!("`{text}`: use MIN,MAX pages, as in 5,20"),
+        )),
+    }
+}
+
+/// What is written and read as text.
+mod as_text {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

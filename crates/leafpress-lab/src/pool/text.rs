@@ -1,0 +1,394 @@
+//! The report of a run as text: what Tyche reports first, then what it does not measure.
+
+use std::fmt::Write;
+
+use leafpress::pool::Share;
+
+use super::sweep::Sweep;
+use super::{Bytes, Options, Outcome, Report, tables};
+use crate::corpus::Source;
+use crate::report::html::thousands;
+use crate::result::Latency;
+
+/// Points of the share over time that a report shows.
+const POINTS: usize = 10;
+
+/// The whole report of one run.
+pub fn report(report: &Report) -> String {
+    let (options, outcome) = (&report.options, &report.outcome);
+    let mut text = head(options, outcome, &report.host);
+    acquisitions(&mut text, options, outcome);
+    pool(&mut text, outcome);
+    rounds(&mut text, outcome);
+    latencies(&mut text, outcome);
+    memory(&mut text, options, outcome);
+    device(&mut text, options, outcome);
+    over_time(&mut text, options, outcome);
+    checks(&mut text, outcome);
+    text
+}
+
+/// The tables of several runs.
+pub fn sweep(sweep: &Sweep) -> String {
+    let first = sweep.lines.iter().find_map(|line| line.report.as_ref());
+    let head = first.map_or_else(String::new, |report| {
+        common_head(&report.options, &report.outcome, &report.host)
+    });
+    let mut text = format!("{head}\n{}", tables::for_people(sweep));
+    if sweep.lines.len() > 1 {
+        text += "* best of its codec. Theory: the hit ratio of Harper's formula for the share, the ratio and a uniform or biased choice.\n";
+    }
+    text
+}
+
+/// What is run, in a few words: for progress and headings.
+pub fn name(options: &Options) -> String {
+    match options.codec {
+        leafpress::Codec::None => "none".into(),
+        codec => format!("{codec} {}", options.share),
+    }
+}
+
+fn head(options: &Options, outcome: &Outcome, host: &str) -> String {
+    let workers = counted(options.workers as u64, "worker");
+    let common = common_head(options, outcome, host);
+    format!(
+        "{common}Pool of {} · {} · {} · share {} · {workers}\n\n",
+        Bytes(options.budget_bytes),
+        options.codec,
+        options.policy,
+        options.share
+    )
+}
+
+/// What all runs of a sweep have in common.
+pub(super) fn common_head(options: &Options, outcome: &Outcome, host: &str) -> String {
+    let data = match &options.data {
+        Source::Path(path) => path.display().to_string(),
+        other => other.to_string(),
+    };
+    let mut work = format!("Choice {}", options.distribution);
+    if options.update_pct > 0.0 {
+        let _ = write!(work, " · {}% of rounds update", options.update_pct);
+    }
+    if options.delete_pct > 0.0 {
+        let _ = write!(work, " · {}% of rounds delete", options.delete_pct);
+    }
+    let device = match options.device_latency_us {
+        0 => String::new(),
+        us => format!("; {us} us more for every read and write"),
+    };
+    format!(
+        "{} pages, {} bytes, of {data}\nStore {}{device}\n{work} · {} to {} pages a round · {} s · {host}\n",
+        thousands(outcome.set.pages),
+        thousands(outcome.set.bytes),
+        outcome.set.place,
+        options.round_pages.0,
+        options.round_pages.1,
+        options.seconds
+    )
+}
+
+/// A heading's lines: a label, and figures behind it.
+fn line(text: &mut String, label: &str, figures: &str) {
+    let _ = writeln!(text, "{label:<20}: {figures}");
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2}%", share * 100.0)
+}
+
+/// A count with how many that is in a second.
+fn rate(outcome: &Outcome, count: u64, what: &str) -> String {
+    format!("{} ({:.0} per sec)", counted(count, what), outcome.per_second(count))
+}
+
+fn acquisitions(text: &mut String, options: &Options, outcome: &Outcome) {
+    line(
+        text,
+        "Acquisitions",
+        &format!(
+            "{} ({:.0} per sec).  {}.  {} misses.",
+            thousands(outcome.work.acquisitions),
+            outcome.throughput(),
+            counted(outcome.hits(), "hit"),
+            thousands(outcome.misses())
+        ),
+    );
+    line(
+        text,
+        "Pages in the set",
+        &format!(
+            "{} ({} bytes)",
+            thousands(outcome.set.pages),
+            thousands(outcome.set.bytes)
+        ),
+    );
+    line(
+        text,
+        "Compressions",
+        &rate(outcome, outcome.counters.compressions, "compression"),
+    );
+    line(
+        text,
+        "Restorations",
+        &rate(outcome, outcome.counters.restorations, "restoration"),
+    );
+    let all = outcome.work.acquisitions.max(1) as f64;
+    line(
+        text,
+        "Hit ratio",
+        &format!(
+            "{} ({} raw, {} compressed)",
+            percent(outcome.hit_ratio()),
+            percent(outcome.counters.raw_hits as f64 / all),
+            percent(outcome.counters.compressed_hits as f64 / all)
+        ),
+    );
+    if let (Some(theory), Some(of_held)) = (outcome.theory(options), outcome.theory_of_held(options)) {
+        line(
+            text,
+            "  in theory",
+            &format!(
+                "{} (from memory, share and ratio), {} (from the pages held at the end)",
+                percent(theory),
+                percent(of_held)
+            ),
+        );
+    }
+}
+
+fn pool(text: &mut String, outcome: &Outcome) {
+    let held = &outcome.held;
+    line(
+        text,
+        "Memory ratio",
+        &format!(
+            "{:.1}% raw at the end, {:.1}% on average ({} bytes raw, {} bytes compressed)",
+            held.raw_percent,
+            100.0 - outcome.compressed_share() * 100.0,
+            thousands(held.raw_space_bytes),
+            thousands(held.compressed_space_bytes)
+        ),
+    );
+    let full = if outcome.full { "pool full" } else { "pool not full" };
+    line(
+        text,
+        "Run time",
+        &format!(
+            "{:.1} sec after {:.1} sec of warm-up ({full}){}",
+            outcome.seconds,
+            outcome.warmup_seconds,
+            if outcome.interrupted { ", INTERRUPTED" } else { "" }
+        ),
+    );
+    line(
+        text,
+        "Time sweeping",
+        &format!(
+            "{} ({} ns)",
+            counted(outcome.counters.sweeps, "sweep"),
+            thousands(outcome.counters.sweep_ns)
+        ),
+    );
+    line(
+        text,
+        "Processor",
+        &format!(
+            "{:.2} cores busy ({:.2} s user, {:.2} s system), {:.2}% of it deciding on the share",
+            outcome.cores(),
+            outcome.cpu.user_seconds,
+            outcome.cpu.system_seconds,
+            outcome.deciding_pct()
+        ),
+    );
+}
+
+fn rounds(text: &mut String, outcome: &Outcome) {
+    let work = &outcome.work;
+    line(text, "Rounds", &rate(outcome, work.rounds, "round"));
+    line(text, "  Read", &rate(outcome, work.acquisitions, "page"));
+    line(text, "  Updated", &rate(outcome, work.updates, "page"));
+    line(text, "  Deleted", &rate(outcome, work.deletes, "page"));
+    if work.creates > 0 {
+        line(text, "  Made anew", &rate(outcome, work.creates, "page"));
+    }
+    if work.rounds_cut > 0 {
+        line(
+            text,
+            "  Cut short",
+            &format!("{} that found everything pinned", counted(work.rounds_cut, "round")),
+        );
+    }
+}
+
+fn latencies(text: &mut String, outcome: &Outcome) {
+    text.push_str("Latency (us)        :     mean      p50      p90      p99    p99.9       max\n");
+    for (name, latency) in [
+        ("  Acquire", &outcome.acquire),
+        ("  Update", &outcome.update),
+        ("  Delete", &outcome.delete),
+    ] {
+        let Some(latency) = latency else { continue };
+        let Latency {
+            mean_ns,
+            p50_ns,
+            p90_ns,
+            p99_ns,
+            p999_ns,
+            max_ns,
+            ..
+        } = *latency;
+        let us = |ns: u64| ns as f64 / 1e3;
+        let _ = writeln!(
+            text,
+            "{name:<20}: {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>9.1}",
+            mean_ns / 1e3,
+            us(p50_ns),
+            us(p90_ns),
+            us(p99_ns),
+            us(p999_ns),
+            us(max_ns)
+        );
+    }
+}
+
+fn memory(text: &mut String, options: &Options, outcome: &Outcome) {
+    let held = &outcome.held;
+    let over = match outcome.most_over_budget(options) {
+        over @ 1.. => format!("{} bytes OVER it at times", thousands(over as u64)),
+        under => format!("always {} bytes or more under it", thousands(under.unsigned_abs())),
+    };
+    line(
+        text,
+        "Memory held",
+        &format!(
+            "{} bytes of a budget of {}, {over}",
+            thousands(held.bytes_held),
+            thousands(options.budget_bytes)
+        ),
+    );
+    line(
+        text,
+        "  Raw",
+        &format!(
+            "{} bytes, {}",
+            thousands(held.raw_space_bytes),
+            counted(held.raw_pages, "page")
+        ),
+    );
+    line(
+        text,
+        "  Compressed",
+        &format!(
+            "{} bytes, {} of {} bytes raw{}",
+            thousands(held.compressed_space_bytes),
+            counted(held.compressed_pages, "page"),
+            thousands(held.compressed_raw_bytes),
+            outcome
+                .ratio_held()
+                .map_or_else(String::new, |ratio| format!(" (ratio {ratio:.2})"))
+        ),
+    );
+    line(
+        text,
+        "  Tables and ghosts",
+        &format!(
+            "{} and {} bytes",
+            thousands(held.table_bytes),
+            thousands(held.ghost_bytes)
+        ),
+    );
+    line(
+        text,
+        "  Pinned copies",
+        &format!("{} bytes, over and above the budget", thousands(held.pinned_copy_bytes)),
+    );
+    if let Some(resident) = outcome.most_resident_bytes() {
+        let ratio = resident as f64 / options.budget_bytes as f64;
+        line(
+            text,
+            "  Resident growth",
+            &format!(
+                "{} bytes at most, {} of the budget",
+                thousands(resident.max(0).unsigned_abs()),
+                percent(ratio.max(0.0))
+            ),
+        );
+    }
+}
+
+fn device(text: &mut String, options: &Options, outcome: &Outcome) {
+    let (counters, held) = (&outcome.counters, &outcome.held);
+    let megabytes = |bytes| outcome.per_second(bytes) / 1e6;
+    line(
+        text,
+        "Device",
+        &format!(
+            "{} bytes read ({:.1} MB/s), {} bytes written ({:.1} MB/s)",
+            thousands(counters.store_read_bytes),
+            megabytes(counters.store_read_bytes),
+            thousands(counters.store_write_bytes),
+            megabytes(counters.store_write_bytes)
+        ),
+    );
+    let us = |ns: f64| ns / 1e3;
+    let mut costs = format!("{:.2} us to read a page", us(held.store_read_ns));
+    if options.codec != leafpress::Codec::None {
+        let _ = write!(
+            costs,
+            ", {:.2} to compress, {:.2} to decode",
+            us(held.compress_ns),
+            us(held.decompress_ns)
+        );
+    }
+    line(text, "Costs, lately", &costs);
+    if counters.write_errors > 0 {
+        line(text, "  Write errors", &thousands(counters.write_errors));
+    }
+}
+
+/// The share at a few points in time.
+fn over_time(text: &mut String, options: &Options, outcome: &Outcome) {
+    let samples = &outcome.samples;
+    if samples.is_empty() || options.share != Share::Adaptive {
+        return;
+    }
+    let points: Vec<_> = (1..=POINTS.min(samples.len()))
+        .map(|point| &samples[samples.len() * point / POINTS.min(samples.len()) - 1])
+        .map(|sample| format!("{:.1} s {:.1}%", sample.at_seconds, sample.held.raw_percent))
+        .collect();
+    line(text, "Raw share over time", &points.join(", "));
+}
+
+fn checks(text: &mut String, outcome: &Outcome) {
+    let checks = &outcome.checks;
+    if checks.checked == 0 && checks.wrong == 0 {
+        line(text, "Checked", "nothing (--verify off)");
+        return;
+    }
+    let read_back = match checks.read_back {
+        0 => String::new(),
+        pages => format!(" ({} of them read back from the store in the end)", thousands(pages)),
+    };
+    line(
+        text,
+        "Checked",
+        &format!(
+            "{}{read_back}, {} wrong",
+            counted(checks.checked, "page"),
+            thousands(checks.wrong)
+        ),
+    );
+    for example in &checks.examples {
+        line(text, "  WRONG", example);
+    }
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;

@@ -1,0 +1,105 @@
+//! The hit ratio a pool should have, by the formulas of Harper, "Viability of Time-Memory Trade-Offs in Large Data Sets" (2018),
+//! chapter 4: how much of the data fits, and how many accesses go to so much of it.
+
+use crate::keys::Distribution;
+
+/// The share of the data that fits into `budget_bytes`, 0 to 1: the thesis's `((T (1 - C) + T C R) / B) / N`, where `compressed` is C,
+/// the share of the memory for compressed pages, and `ratio` is R, raw bytes over compressed ones. `B N` is `data_bytes`.
+pub fn share_that_fits(budget_bytes: f64, compressed: f64, ratio: f64, data_bytes: f64) -> f64 {
+    if data_bytes <= 0.0 {
+        return 1.0;
+    }
+    ((budget_bytes * (1.0 - compressed) + budget_bytes * compressed * ratio) / data_bytes).clamp(0.0, 1.0)
+}
+
+/// The hit ratio, 0 to 1, when the hottest share `fits` of the pages is in the pool; `None` for a law without a closed form.
+///
+/// For a hot set it is the thesis's 80/20 rule: with X of the pages getting Y of the accesses, `Y min(f, X) / X +
+/// (1 - Y) max(0, f - X) / (1 - X)`. A pool that cannot know which pages are hot stays below it where pages differ.
+pub fn hit_ratio(law: Distribution, fits: f64) -> Option<f64> {
+    let fits = fits.clamp(0.0, 1.0);
+    match law {
+        Distribution::Uniform => Some(fits),
+        Distribution::HotSet {
+            keys_pct,
+            operations_pct,
+        } => {
+            let (hot, accesses) = (keys_pct / 100.0, operations_pct / 100.0);
+            // When the cold pages are the busier ones per page, a pool keeps those first.
+            let (hot, accesses) = if accesses < hot {
+                (1.0 - hot, 1.0 - accesses)
+            } else {
+                (hot, accesses)
+            };
+            Some(accesses * fits.min(hot) / hot + (1.0 - accesses) * (fits - hot).max(0.0) / (1.0 - hot))
+        }
+        Distribution::SelfSimilar { h } => Some(fits.powf((1.0 - h).ln() / h.ln())),
+        Distribution::Zipfian { .. } | Distribution::Latest { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARETO: Distribution = Distribution::HotSet {
+        keys_pct: 20.0,
+        operations_pct: 80.0,
+    };
+
+    #[track_caller]
+    fn assert_percent(ratio: Option<f64>, percent: f64) {
+        let ratio = ratio.unwrap() * 100.0;
+        assert!((ratio - percent).abs() < 0.06, "{ratio} is not {percent}");
+    }
+
+    /// The thesis's figures 10a and 10b: 15 GB of memory, 200 and 500 GB of data, lz4 (2.13) and zstd (2.97), all compressed or none.
+    #[test]
+    fn the_theses_figures_come_out() {
+        for (data, ratio, even, pareto) in [
+            (200.0, 1.0, 7.5, 30.0),
+            (200.0, 2.13, 16.0, 63.9),
+            (200.0, 2.97, 22.3, 80.6),
+            (500.0, 1.0, 3.0, 12.0),
+            (500.0, 2.13, 6.4, 25.6),
+            (500.0, 2.97, 8.9, 35.6),
+        ] {
+            let fits = share_that_fits(15.0, 1.0, ratio, data);
+            assert_percent(hit_ratio(Distribution::Uniform, fits), even);
+            assert_percent(hit_ratio(PARETO, fits), pareto);
+        }
+    }
+
+    #[test]
+    fn raw_and_compressed_shares_add_up() {
+        // Half of the memory at twice the density: one and a half times as much.
+        assert_eq!(share_that_fits(10.0, 0.5, 2.0, 100.0), 0.15);
+        assert_eq!(share_that_fits(10.0, 0.0, 2.0, 100.0), 0.1);
+        assert_eq!(
+            share_that_fits(200.0, 0.0, 2.0, 100.0),
+            1.0,
+            "more than everything does not fit"
+        );
+        assert_eq!(share_that_fits(10.0, 0.0, 2.0, 0.0), 1.0);
+    }
+
+    #[test]
+    fn everything_is_hit_when_everything_fits_and_nothing_when_nothing_does() {
+        let cold = Distribution::HotSet {
+            keys_pct: 60.0,
+            operations_pct: 20.0,
+        };
+        for law in [
+            Distribution::Uniform,
+            PARETO,
+            cold,
+            Distribution::SelfSimilar { h: 0.2 },
+        ] {
+            assert_eq!(hit_ratio(law, 0.0), Some(0.0), "{law}");
+            assert!((hit_ratio(law, 1.0).unwrap() - 1.0).abs() < 1e-12, "{law}");
+        }
+        assert_percent(hit_ratio(cold, 0.4), 80.0);
+        assert_percent(hit_ratio(Distribution::SelfSimilar { h: 0.2 }, 0.2), 80.0);
+        assert_eq!(hit_ratio(Distribution::Zipfian { theta: 0.99 }, 0.5), None);
+    }
+}
