@@ -6,6 +6,7 @@
 
 #[cfg(feature = "bench")]
 pub mod bench;
+mod bytes;
 pub mod check;
 mod child;
 pub mod config;
@@ -29,6 +30,7 @@ pub mod store;
 pub mod summary;
 pub mod workload;
 
+pub use bytes::{Bytes, ParseBytesError};
 #[cfg(feature = "bench")]
 pub use child::child_main_with;
 pub use child::{CHILD_SUBCOMMAND, Launcher, child_main};

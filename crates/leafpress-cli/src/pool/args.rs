@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use leafpress::Codec;
 use leafpress::pool::{PoolError, Share};
+use leafpress_lab::Bytes;
 use leafpress_lab::LabError;
-use leafpress_lab::pool::{self, Bytes, Options, Verify};
+use leafpress_lab::pool::{self, Options, Verify};
 
 use crate::failure::Failure;
 

@@ -12,7 +12,8 @@ use leafpress::pool::{
 use tempfile::TempDir;
 
 use super::view::View;
-use super::{Bytes, Options, Set, StoreKind};
+use super::{Options, Set, StoreKind};
+use crate::Bytes;
 use crate::LabError;
 use crate::corpus::{Corpus, Cut, Packing, Source};
 

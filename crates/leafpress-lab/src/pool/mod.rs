@@ -4,7 +4,6 @@
 //! `worker`s do rounds while a `conduct`or samples, and proves with a `ledger` that no byte was wrong. What it measured is an
 //! [`Outcome`]; [`text`] writes it for people. [`sweep()`] runs several [`Options`] in turn, each in a process of its own; [`page`] draws them.
 
-mod bytes;
 mod conduct;
 mod data;
 mod files;
@@ -23,7 +22,6 @@ mod theory;
 mod view;
 mod worker;
 
-pub use bytes::{Bytes, ParseBytesError};
 pub use files::{Files, write_files};
 pub use html::page;
 pub use options::{

@@ -8,7 +8,7 @@ use leafpress::Codec;
 use leafpress::pool::{MAX_PAGE_BYTES, MIN_PAGE_BYTES, PolicyKind, Share};
 use serde::{Deserialize, Serialize};
 
-use super::Bytes;
+use crate::Bytes;
 use crate::LabError;
 use crate::config::MAX_THREADS;
 use crate::corpus::Source;

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use leafpress::pool::Share;
 
 use super::sweep::Sweep;
-use super::{Bytes, Options, Outcome, Report, tables};
+use super::{Options, Outcome, Report, tables};
+use crate::Bytes;
 use crate::corpus::Source;
 use crate::report::html::thousands;
 use crate::result::Latency;
