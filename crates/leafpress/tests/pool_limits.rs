@@ -179,6 +179,51 @@ fn cold_pages_are_compressed_and_hot_ones_restored() {
     assert!(stats.raw_hits >= 5, "{stats:?}");
 }
 
+/// Where all raw pages are pinned, a popular compressed page is handed out as a copy: nothing leaves the pool to make it raw.
+#[test]
+fn no_page_leaves_to_restore_another() {
+    let store = store(300);
+    let pool = builder(&store)
+        .budget_bytes(600 << 10)
+        .share(Share::Fixed { raw_percent: 30 })
+        .restore_after(3)
+        .background_threads(0)
+        .build()
+        .unwrap();
+    for id in 0..300 {
+        pool.get(id).unwrap();
+    }
+    let mut raw_pins = Vec::new();
+    for id in 200..300 {
+        let raw_hits = pool.stats().raw_hits;
+        let pin = pool.get(id).unwrap();
+        if pool.stats().raw_hits > raw_hits {
+            raw_pins.push(pin);
+        }
+    }
+    let before = pool.stats();
+    assert_eq!(before.raw_pages, raw_pins.len() as u64);
+    for id in 200..300 {
+        for _ in 0..4 {
+            assert_eq!(version_of(id, &pool.get(id).unwrap()), 0);
+        }
+    }
+    let after = pool.stats();
+    assert_eq!(
+        (after.restorations, after.compressed_pages, after.compressed_evictions),
+        (
+            before.restorations,
+            before.compressed_pages,
+            before.compressed_evictions
+        )
+    );
+    drop(raw_pins);
+    for _ in 0..4 {
+        pool.get(200).unwrap();
+    }
+    assert_eq!(pool.stats().restorations, before.restorations + 1);
+}
+
 #[test]
 fn pages_that_do_not_shrink_are_not_kept_compressed() {
     let store = TestStore::new((0..300).map(|id| page(id, 0, LEN, 100)), LEN, true);

@@ -424,7 +424,7 @@ impl Core {
     fn restore(&self, number: u32, hash: u64) -> Option<PageGuard<'_>> {
         let entry = self.entries.at(number);
         let len = entry.len();
-        let frame = self.frame_for(entry.page(), len).ok()?;
+        let frame = self.frame_to_restore(len)?;
         // SAFETY: the frame is this long and nobody else's; frames are zeroed or were written.
         let into = unsafe { std::slice::from_raw_parts_mut(frame.start.as_ptr(), len) };
         if self.decode(number, into).is_err() || self.mark_if_alone(number, CLAIMED).is_none() {

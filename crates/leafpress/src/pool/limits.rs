@@ -8,10 +8,8 @@ use super::core::Core;
 use super::entry::{CLAIMED, Entry, RAW};
 use super::sweep::Swept;
 
-/// The raw space that an adaptive share leaves, in the longest runs and as a part of the memory for pages: with less, threads wait for each
-/// other's frames, which no model of hits and misses sees.
+/// The raw space that an adaptive share leaves at least, in the longest runs.
 const LEAST_RUNS: usize = 16;
-const LEAST_PART: usize = 16;
 
 impl Core {
     /// Memory for pages, raw and compressed, in bytes: the budget without the tables, and without a little for their growth.
@@ -44,7 +42,7 @@ impl Core {
         let raw = (data as f64 * self.raw_percent() / 100.0) as usize;
         // Some frames there have to be, more where pages come and go through them, and a log of one segment is none.
         let least = match self.adaptive {
-            Some(_) => (LEAST_RUNS * self.max_run_bytes).max(data / LEAST_PART),
+            Some(_) => LEAST_RUNS * self.max_run_bytes,
             None => 4 * self.max_run_bytes,
         };
         let raw = raw.max(least).min(data);

@@ -134,19 +134,41 @@ thread_local! {
 impl Core {
     /// A frame for a page of `len` bytes, made room for if need be.
     pub(super) fn frame_for(&self, page: PageId, len: usize) -> Result<Frame, PoolError> {
+        self.frame_or(len, |error| match self.frame_of_compressed(len) {
+            Some(frame) => Ok(frame),
+            None => Err(error.unwrap_or_else(|| PoolError::PoolFull {
+                page,
+                pinned_bytes: self.frames.bytes(),
+                budget_bytes: self.budget.load(Relaxed),
+            })),
+        })
+    }
+
+    /// A frame for a page that is in the pool as it is: where no raw page can leave, none has to leave for it.
+    pub(super) fn frame_to_restore(&self, len: usize) -> Option<Frame> {
+        self.frame_or(len, Err).ok()
+    }
+
+    /// A free frame, or one of a raw page that leaves, or what `otherwise` has.
+    fn frame_or<E>(
+        &self,
+        len: usize,
+        otherwise: impl FnOnce(Option<PoolError>) -> Result<Frame, E>,
+    ) -> Result<Frame, E> {
         if let Some(frame) = self.frames.allocate(len, self.raw_limit()) {
             self.keep_ahead();
             return Ok(frame);
         }
         let start = Instant::now();
-        let frame = self.sweep_for(page, len);
+        let frame = self.sweep_for(len).or_else(otherwise);
         self.counts.add(Count::SweepNs, nanoseconds(start));
         self.keep_ahead();
         frame
     }
 
+    /// Sweeps until there is a frame. The error is that of a write that failed, if there was one.
     #[cold]
-    fn sweep_for(&self, page: PageId, len: usize) -> Result<Frame, PoolError> {
+    fn sweep_for(&self, len: usize) -> Result<Frame, Option<PoolError>> {
         self.approach_shares();
         let (mut kept, mut failed) = (0, Vec::new());
         let patience = 2 * self.entries.used() as usize + 64;
@@ -162,12 +184,17 @@ impl Core {
                 return Ok(frame);
             }
         }
-        // No raw page can leave: take what the compressed ones have. Some of them may be held for a moment.
+        Err(failed.pop())
+    }
+
+    /// A frame of the memory that compressed pages have. Some of them may be held for a moment.
+    #[cold]
+    fn frame_of_compressed(&self, len: usize) -> Option<Frame> {
         let mut stuck = 0;
         while stuck < STUCK_SEGMENTS {
             let limit = self.data_limit().saturating_sub(self.log.bytes());
             if let Some(frame) = self.frames.allocate(len, limit) {
-                return Ok(frame);
+                return Some(frame);
             }
             match self.clear_segment() {
                 Reclaimed::Freed => {}
@@ -178,11 +205,7 @@ impl Core {
                 Reclaimed::Nothing => break,
             }
         }
-        Err(failed.pop().unwrap_or_else(|| PoolError::PoolFull {
-            page,
-            pinned_bytes: self.frames.bytes(),
-            budget_bytes: self.budget.load(Relaxed),
-        }))
+        None
     }
 
     fn wait_for_others(&self) {

@@ -33,6 +33,10 @@ use super::PolicyKind;
 /// The share to start with where none is given.
 pub(super) const DEFAULT_RAW_FRACTION: f64 = 0.5;
 
+/// The least part of the memory for pages that raw ones get: with less, threads wait for each other's frames, which no model of hits and
+/// misses sees.
+pub(super) const LEAST_RAW_FRACTION: f64 = 1.0 / 16.0;
+
 /// Followed pages that there are before fewer are followed, rather than only now and then, when following takes too long.
 const PAGES_TO_KEEP: usize = 1024;
 
@@ -65,7 +69,7 @@ struct Inner {
 
 impl Adaptive {
     /// For a pool of `budget_bytes` and pages of about `typical_page_bytes`, which starts with `raw_fraction` of the budget for raw
-    /// pages, 0 to 1. Deciding needs costs: until a compressed page is there, the pool should compress and decode some victims
+    /// pages, 0 to 1, though never fewer than [`LEAST_RAW_FRACTION`]. Deciding needs costs: until a compressed page is there, the pool should compress and decode some victims
     /// on trial.
     pub(super) fn new(
         policy: PolicyKind,
@@ -77,7 +81,7 @@ impl Adaptive {
     ) -> Self {
         let model = Model::new(policy, restore_after, budget_bytes, typical_page_bytes);
         let raw_fraction = if raw_fraction.is_finite() {
-            raw_fraction.clamp(0.0, 1.0)
+            raw_fraction.clamp(LEAST_RAW_FRACTION, 1.0)
         } else {
             DEFAULT_RAW_FRACTION
         };

@@ -9,15 +9,16 @@
 //! hits. Here costs are compared, not ratios; hits that all miniatures have are no part of them; and time is told by the accesses
 //! that were not a raw hit in the smallest raw space. So a hot page weighs nothing, and needs no correction.
 
+use super::LEAST_RAW_FRACTION;
 use super::costs::{Prices, UNSHRINKABLE};
 use super::followed::Followed;
 use super::miniature::{Access, Miniature};
 use crate::pool::PolicyKind;
 
 /// The raw shares that are followed, falling from 1.
-const SHARES: [f64; 11] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.01];
+const SHARES: [f64; 11] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, LEAST_RAW_FRACTION];
 /// The shares where there is memory for few pages.
-const FEW_SHARES: [f64; 6] = [1.0, 0.8, 0.6, 0.4, 0.2, 0.01];
+const FEW_SHARES: [f64; 6] = [1.0, 0.8, 0.6, 0.4, 0.2, LEAST_RAW_FRACTION];
 
 /// Fewer pages than this make all the shares too noisy.
 const FEW_PAGES: usize = 512;
