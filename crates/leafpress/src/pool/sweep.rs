@@ -31,6 +31,10 @@ const PROBE_EVERY: u64 = 64;
 const PROBES_COST_AT_MOST: f64 = 0.01;
 /// Segments that may be in use when a thread that needs room gives up.
 const STUCK_SEGMENTS: usize = 256;
+/// Frames that are to be free ahead of need, where they are no more than an eighth of all. With fewer than some, threads that read pages
+/// compress all victims themselves; more than that many bring nothing.
+const LEAST_AHEAD: usize = 8;
+const MOST_AHEAD: usize = 256;
 /// A thread that waits for others' victims looks again after this.
 const WAIT: Duration = Duration::from_millis(1);
 
@@ -444,7 +448,8 @@ impl Core {
 
     /// Frames that are to be free ahead of need.
     pub(super) fn frames_ahead(&self) -> usize {
-        (self.frames.used_frames() / 64).min(256)
+        let used = self.frames.used_frames();
+        (used / 64).max(LEAST_AHEAD.min(used / 8)).min(MOST_AHEAD)
     }
 
     /// Wakes the pool's threads when frames run short.
