@@ -152,6 +152,12 @@ fn beneath(probed: &Probed) -> Vec<Note> {
              direct I/O does not reach past that"
         );
         notes.push(Note::new(Topic::VirtualDisk, text));
+    } else if let Some(file) = &medium.backing_file {
+        let text = format!(
+            "{device} is no disk but the file {}: the page cache of the file system that it is in may answer",
+            file.display()
+        );
+        notes.push(Note::new(Topic::UnknownDisk, text));
     } else if medium.device.is_none() {
         let text = format!("no block device was found beneath {name}: what answers is not known");
         notes.push(Note::new(Topic::UnknownDisk, text));

@@ -108,9 +108,15 @@ pub(super) fn legend(report: &Report) -> String {
         submits.iter().copied().reduce(f64::min),
         submits.iter().copied().reduce(f64::max),
     ) {
+        let (least, most) = (format!("{least:.1}"), format!("{most:.1}"));
+        let range = if least == most {
+            least
+        } else {
+            format!("{least} to {most}")
+        };
         let _ = writeln!(
             text,
-            "Handing a request over (fio's slat) took {least:.1} to {most:.1} us more on average."
+            "Handing a request over (fio's slat) took {range} us more on average."
         );
     }
     text
