@@ -91,6 +91,13 @@ fn limits_and_changes_of_the_rate_are_told() {
     assert_eq!(hdd, []);
     let fell = changed(|_, m| m[2].tenths = vec![2000, 2000, 2000, 500, 500, 500, 500, 500, 500, 500]);
     assert_eq!(fell, [Topic::Unsteady]);
+    let text = |seconds: f64| {
+        let (probed, mut measurements) = (fixtures::probed(), fixtures::reads());
+        measurements[1].seconds = seconds;
+        of_probe(&probed, &measurements).pop().map(|note| note.text)
+    };
+    assert!(text(60.0).is_some_and(|text| text.contains("60.0 s instead of 5")));
+    assert_eq!(text(5.9), None);
     assert_eq!(changed(|_, m| m[1].cores = Some(0.97)), [Topic::Processor]);
     assert_eq!(changed(|_, m| m[1].operations = 20), [Topic::Few]);
 }

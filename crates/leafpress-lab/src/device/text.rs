@@ -71,6 +71,10 @@ fn beneath(probed: &Probed) -> String {
     parts.extend(medium.file_system.clone());
     parts.extend(medium.device.clone());
     parts.extend(medium.model.clone());
+    if let Some(file) = &medium.backing_file {
+        parts.push(format!("the file {}", file.display()));
+        return parts.join(", ");
+    }
     match (medium.rotational, medium.virtual_by.as_deref()) {
         // A hypervisor says what it likes.
         (_, Some(by)) => parts.push(format!("a virtual disk ({by})")),
