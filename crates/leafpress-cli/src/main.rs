@@ -2,6 +2,7 @@
 
 mod bench;
 mod codecs;
+mod device;
 mod doctor;
 mod eval;
 mod failure;
@@ -36,6 +37,8 @@ enum Command {
     Bench(Box<bench::BenchArgs>),
     /// Benchmark the page pool as Tyche does, on your pages: does keeping cold ones compressed pay, and how much of the memory should it have?
     Pool(Box<pool::PoolArgs>),
+    /// Probe a storage device as fio does: requests per second and latency percentiles of random reads, for each block size
+    Device(Box<device::DeviceArgs>),
     /// Compare with uncompressed concurrent ordered maps: reads per second and core, memory per record
     Peers(peers::PeersArgs),
     /// List every codec: whether it runs here, a self-test, MB/s and ratio on a sample
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => eval::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Pool(args) => pool::run(args),
+        Command::Device(args) => device::run(args),
         Command::Peers(args) => peers::run(args),
         Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),
