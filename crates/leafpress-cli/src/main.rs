@@ -6,6 +6,7 @@ mod doctor;
 mod eval;
 mod failure;
 mod interrupt;
+mod model;
 mod output;
 mod peers;
 mod pool;
@@ -36,6 +37,8 @@ enum Command {
     Bench(Box<bench::BenchArgs>),
     /// Benchmark the page pool as Tyche does, on your pages: does keeping cold ones compressed pay, and how much of the memory should it have?
     Pool(Box<pool::PoolArgs>),
+    /// Predict hit ratio and microseconds per page by formulas, over all shares of the memory: does compression pay, and from where on?
+    Model(Box<model::ModelArgs>),
     /// Compare with uncompressed concurrent ordered maps: reads per second and core, memory per record
     Peers(peers::PeersArgs),
     /// List every codec: whether it runs here, a self-test, MB/s and ratio on a sample
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => eval::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Pool(args) => pool::run(args),
+        Command::Model(args) => model::run(args),
         Command::Peers(args) => peers::run(args),
         Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),
