@@ -239,13 +239,18 @@ impl<'o> Model<'o> {
                 compressed_pages: memory_bytes * share / (page_bytes / ratio),
             };
         }
-        // The pool's log is cut into segments of a 64th of the budget within these bounds, one of which is kept free and one half full.
+        // The pool's log is cut into segments of a 64th of the budget within these bounds, one of which is kept free and one half full. At
+        // the end of each, half a page is lost.
         let segment = (memory_bytes / 64.0).clamp(16384.0, 262_144.0).max(page_bytes);
         let memory = memory_bytes * (1.0 - 1.0 / 128.0);
-        let compressed = (memory * share - 1.5 * segment).max(0.0);
+        let block = page_bytes / ratio + BLOCK_BYTES;
+        let lost = (block / 2.0 / segment).min(0.5);
+        let compressed = (memory * share - 1.5 * segment).max(0.0) * (1.0 - lost);
+        let frames = memory * (1.0 - share) / (page_bytes + TABLE_BYTES);
         Room {
-            raw_pages: memory * (1.0 - share) / (page_bytes + TABLE_BYTES),
-            compressed_pages: compressed / (page_bytes / ratio + BLOCK_BYTES + TABLE_BYTES),
+            // Some frames are free ahead of need.
+            raw_pages: frames - (frames / 64.0).min(256.0),
+            compressed_pages: compressed / (block + TABLE_BYTES),
         }
     }
 

@@ -373,3 +373,7 @@ impl Chain {
         solved
     }
 }
+
+#[cfg(test)]
+#[path = "replacement_tests.rs"]
+mod tests;
