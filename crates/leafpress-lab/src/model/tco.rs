@@ -90,7 +90,7 @@ impl Prices {
                 return refuse(option, "is over 0 and up to 1e15".into());
             }
         }
-        if self.cores_saved.is_some_and(|saved| !(saved < 1.0 && saved >= -100.0)) {
+        if self.cores_saved.is_some_and(|saved| !(-100.0..1.0).contains(&saved)) {
             return refuse(
                 "cores-saved-pct",
                 "is less than 100; below 0 there are more needed".into(),

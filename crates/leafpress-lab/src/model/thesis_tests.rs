@@ -67,12 +67,8 @@ fn the_published_figures_come_out_to_the_digit() {
             assert_eq!(format!("{:.3}", point.us_per_page), us, "{data_gb} {access}");
         }
         let text = |share: Option<f64>| share.map_or("never".to_owned(), |share| format!("{share:.2}"));
-        for codec in 0..2 {
-            assert_eq!(
-                text(break_even_pct(&outcome, codec)),
-                break_even[codec],
-                "{data_gb} {access}"
-            );
+        for (codec, published) in break_even.into_iter().enumerate() {
+            assert_eq!(text(break_even_pct(&outcome, codec)), published, "{data_gb} {access}");
         }
         let found = outcome.crossings.first().map(|crossing| crossing.share * 100.0);
         assert_eq!(text(found), crossing, "{data_gb} {access}");
