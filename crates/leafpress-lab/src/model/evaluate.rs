@@ -66,6 +66,8 @@ pub struct CodecOutcome {
     pub curve: Vec<Point>,
     /// From which share on it beats the cache without compression.
     pub break_even: BreakEven,
+    /// Up to which share, 0 to 1, it does; 0 when at none.
+    pub pays_until: f64,
     /// Where microseconds a page are least; share 0 is no compression.
     pub best: Point,
 }
@@ -109,6 +111,7 @@ pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
     for codec in &options.codecs {
         let at = |share: f64| model.point(codec, share);
         let curve: Vec<Point> = (0..=STEPS).map(|step| at(step as f64 / STEPS as f64)).collect();
+        let over_raw = |share: f64| at(share).us_per_page - raw.us_per_page;
         codecs.push(CodecOutcome {
             codec: codec.clone(),
             points: options
@@ -116,7 +119,8 @@ pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
                 .iter()
                 .map(|share| at(f64::from(*share) / 100.0))
                 .collect(),
-            break_even: break_even(&curve, |share| at(share).us_per_page - raw.us_per_page, raw.us_per_page),
+            break_even: break_even(&curve, over_raw, raw.us_per_page),
+            pays_until: pays_until(&curve, over_raw, raw.us_per_page),
             best: best(&curve, raw),
             curve,
         });
@@ -153,10 +157,22 @@ pub fn raw_memory_for(options: &Options, us_per_page: f64) -> Result<Option<f64>
 /// Differences smaller than this, in microseconds, are rounding.
 const NOTHING_US: f64 = 1e-9;
 
+fn wins(point: &Point, raw_us: f64) -> bool {
+    point.us_per_page < raw_us - NOTHING_US
+}
+
+/// The end of the last stretch of shares that pay.
+fn pays_until(curve: &[Point], over_raw: impl Fn(f64) -> f64, raw_us: f64) -> f64 {
+    match curve.iter().rposition(|point| wins(point, raw_us)) {
+        Some(last) if last + 1 < curve.len() => bisect(over_raw, curve[last].share, curve[last + 1].share),
+        Some(_) => 1.0,
+        None => 0.0,
+    }
+}
+
 fn break_even(curve: &[Point], over_raw: impl Fn(f64) -> f64, raw_us: f64) -> BreakEven {
-    let wins = |point: &Point| point.us_per_page < raw_us - NOTHING_US;
     // At share 0 nothing is compressed; what the thesis charges there is part of its curve.
-    let Some(first) = curve.iter().skip(1).position(wins) else {
+    let Some(first) = curve.iter().skip(1).position(|point| wins(point, raw_us)) else {
         return BreakEven::Never;
     };
     let (before, after) = (curve[first].share, curve[first + 1].share);

@@ -235,3 +235,23 @@ fn laws_and_codecs_are_read_as_people_write_them() {
         assert!(message.starts_with("codec: "), "{message}");
     }
 }
+
+#[test]
+fn what_stops_paying_is_told() {
+    let mut asked = options("zipfian", Replacement::Clock);
+    (asked.device_us, asked.codecs) = (90.0, vec![CodecCosts::new("lz4", 2.1, 14.0, 2.2)]);
+    (asked.data_bytes, asked.memory_bytes) = (2 << 40, 64 << 30);
+    let outcome = evaluate(&asked).unwrap();
+    let codec = &outcome.codecs[0];
+    // Without a raw page every hit is decoded.
+    assert!(codec.points[10].us_per_page > outcome.raw.us_per_page);
+    assert!(
+        codec.pays_until > codec.best.share && codec.pays_until < 1.0,
+        "{codec:?}"
+    );
+    let until = Model::new(&asked).point(&codec.codec, codec.pays_until);
+    assert_near(until.us_per_page, outcome.raw.us_per_page, 1e-3);
+    assert!(super::super::text::report(&outcome).contains(&format!(" to {:.2}%; best at", codec.pays_until * 100.0)));
+    let free = evaluate(&options("uniform", Replacement::Ideal)).unwrap();
+    assert_eq!(free.codecs[0].pays_until, 1.0);
+}

@@ -75,9 +75,14 @@ pub fn corrected_us(events: &Events, costs: &Costs) -> f64 {
         + (1.0 - events.hit_ratio()) * costs.device_us
 }
 
-/// Pages a second of `workers` that each wait for their page, at most what a device with `device_iops` reads lets through.
+/// Pages a second of `workers` that each wait for their page, at most what a device with `device_iops` reads lets through. Without bound
+/// where a page takes no time.
 pub fn pages_per_second(us_per_page: f64, workers: f64, hit_ratio: f64, device_iops: Option<f64>) -> f64 {
-    let asked = workers * 1e6 / us_per_page.max(1e-9);
+    let asked = if us_per_page > 0.0 {
+        workers * 1e6 / us_per_page
+    } else {
+        f64::INFINITY
+    };
     match device_iops {
         Some(iops) if hit_ratio < 1.0 => asked.min(iops / (1.0 - hit_ratio)),
         _ => asked,

@@ -67,6 +67,7 @@ fn a_device_bounds_pages_by_its_reads() {
     assert_near(pages_per_second(100.0, 4.0, 0.5, None), 40_000.0, 1e-6);
     assert_near(pages_per_second(100.0, 4.0, 0.5, Some(8_000.0)), 16_000.0, 1e-6);
     assert_near(pages_per_second(100.0, 4.0, 1.0, Some(8_000.0)), 40_000.0, 1e-6);
+    assert_eq!(pages_per_second(0.0, 1.0, 1.0, None), f64::INFINITY);
 }
 
 #[test]

@@ -181,7 +181,10 @@ pub fn savings(outcome: &Outcome, prices: &Prices) -> Result<Vec<Savings>, LabEr
 
 fn of_codec(outcome: &Outcome, codec: &CodecOutcome, prices: &Prices) -> Result<Savings, LabError> {
     let options = &outcome.options;
-    let modelled = 1.0 - outcome.raw.pages_per_second / codec.best.pages_per_second;
+    let modelled = match codec.best.share > 0.0 {
+        true => cores_saved(1.0 / outcome.raw.pages_per_second, 1.0 / codec.best.pages_per_second),
+        false => 0.0,
+    };
     let saved = prices.cores_saved.unwrap_or(modelled);
     let total = total_saved(prices.share(), saved);
     let needed = raw_memory_for(options, codec.best.us_per_page)?;

@@ -45,3 +45,27 @@ fn where_nothing_pays_it_says_so() {
     assert!(text.contains("lz4 does not pay at any share"), "{text}");
     assert!(text.contains("So: compress nothing: "), "{text}");
 }
+
+#[test]
+fn sizes_are_shown_as_they_were_given() {
+    for text in ["2TB", "200GB", "1953125K", "15G", "8K", "1536M", "1001", "0"] {
+        let Bytes(bytes) = text.parse().unwrap();
+        assert_eq!(size(bytes).parse(), Ok(Bytes(bytes)), "{text}");
+    }
+    assert_eq!(size(2_000_000_000_000), "2TB");
+    assert_eq!(size(200 << 30), "200G");
+}
+
+#[test]
+fn a_page_that_takes_no_time_has_no_pages_a_second() {
+    let mut options = Options::new(Method::AsPublished);
+    options.data_bytes = 1 << 20;
+    let outcome = evaluate(&options).unwrap();
+    assert!(
+        report(&outcome).contains("0.00 us per page, NA pages per second"),
+        "{}",
+        report(&outcome)
+    );
+    let found = tco::savings(&outcome, &Prices::default()).unwrap();
+    assert!(found.iter().all(|saved| saved.cores_saved == 0.0), "{found:?}");
+}
