@@ -7,6 +7,7 @@ mod doctor;
 mod eval;
 mod failure;
 mod interrupt;
+mod model;
 mod output;
 mod peers;
 mod pool;
@@ -39,6 +40,8 @@ enum Command {
     Pool(Box<pool::PoolArgs>),
     /// Probe a storage device as fio does: requests per second and latency percentiles of random reads, for each block size
     Device(Box<device::DeviceArgs>),
+    /// Predict hit ratio and microseconds per page by formulas, over all shares of the memory: does compression pay, and from where on?
+    Model(Box<model::ModelArgs>),
     /// Compare with uncompressed concurrent ordered maps: reads per second and core, memory per record
     Peers(peers::PeersArgs),
     /// List every codec: whether it runs here, a self-test, MB/s and ratio on a sample
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Pool(args) => pool::run(args),
         Command::Device(args) => device::run(args),
+        Command::Model(args) => model::run(args),
         Command::Peers(args) => peers::run(args),
         Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),

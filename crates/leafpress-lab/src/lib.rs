@@ -20,6 +20,7 @@ pub mod latency;
 #[cfg(feature = "peers")]
 mod maps;
 pub mod matrix;
+pub mod model;
 #[cfg(feature = "peers")]
 pub mod peers;
 #[cfg(feature = "pool")]

@@ -160,12 +160,14 @@ fn against_share(sweep: &Sweep, styles: &Styles) -> Result<String, LabError> {
                 colour,
                 points: points(of),
                 dashed: false,
+                marks: true,
             });
             if theory {
                 lines.push(Curve {
                     colour,
                     points: points(&theory_of),
                     dashed: true,
+                    marks: false,
                 });
             }
             if let Some(line) = sweep.adaptive(*codec)

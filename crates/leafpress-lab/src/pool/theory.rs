@@ -2,38 +2,18 @@
 //! chapter 4: how much of the data fits, and how many accesses go to so much of it.
 
 use crate::keys::Distribution;
-
-/// The share of the data that fits into `budget_bytes`, 0 to 1: the thesis's `((T (1 - C) + T C R) / B) / N`, where `compressed` is C,
-/// the share of the memory for compressed pages, and `ratio` is R, raw bytes over compressed ones. `B N` is `data_bytes`.
-pub fn share_that_fits(budget_bytes: f64, compressed: f64, ratio: f64, data_bytes: f64) -> f64 {
-    if data_bytes <= 0.0 {
-        return 1.0;
-    }
-    ((budget_bytes * (1.0 - compressed) + budget_bytes * compressed * ratio) / data_bytes).clamp(0.0, 1.0)
-}
+use crate::model::mass_of_hottest;
+pub use crate::model::share_that_fits;
 
 /// The hit ratio, 0 to 1, when the hottest share `fits` of the pages is in the pool; `None` for a law without a closed form.
 ///
-/// For a hot set it is the thesis's 80/20 rule: with X of the pages getting Y of the accesses, `Y min(f, X) / X +
-/// (1 - Y) max(0, f - X) / (1 - X)`. A pool that cannot know which pages are hot stays below it where pages differ.
+/// See [`mass_of_hottest`]. A pool that cannot know which pages are hot stays below it where pages differ.
 pub fn hit_ratio(law: Distribution, fits: f64) -> Option<f64> {
-    let fits = fits.clamp(0.0, 1.0);
     match law {
-        Distribution::Uniform => Some(fits),
-        Distribution::HotSet {
-            keys_pct,
-            operations_pct,
-        } => {
-            let (hot, accesses) = (keys_pct / 100.0, operations_pct / 100.0);
-            // When the cold pages are the busier ones per page, a pool keeps those first.
-            let (hot, accesses) = if accesses < hot {
-                (1.0 - hot, 1.0 - accesses)
-            } else {
-                (hot, accesses)
-            };
-            Some(accesses * fits.min(hot) / hot + (1.0 - accesses) * (fits - hot).max(0.0) / (1.0 - hot))
+        Distribution::Uniform | Distribution::HotSet { .. } | Distribution::SelfSimilar { .. } => {
+            // These laws know shares of the pages and not their number.
+            Some(mass_of_hottest(law, 1.0, fits))
         }
-        Distribution::SelfSimilar { h } => Some(fits.powf((1.0 - h).ln() / h.ln())),
         Distribution::Zipfian { .. } | Distribution::Latest { .. } => None,
     }
 }

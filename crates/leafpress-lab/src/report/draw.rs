@@ -224,7 +224,6 @@ pub(crate) fn quantile_lines(
 }
 
 /// A line of a [`curves`] chart.
-#[cfg(feature = "pool")]
 pub(crate) struct Curve {
     /// Its colour.
     pub colour: RGBColor,
@@ -232,10 +231,11 @@ pub(crate) struct Curve {
     pub points: Vec<(f64, f64)>,
     /// Dashed and without marks: what is no measurement.
     pub dashed: bool,
+    /// A mark at each point, where it is not dashed.
+    pub marks: bool,
 }
 
 /// Figures against a quantity.
-#[cfg(feature = "pool")]
 pub(crate) struct Curves<'c> {
     /// What the chart is called in errors.
     pub name: &'static str,
@@ -252,7 +252,6 @@ pub(crate) struct Curves<'c> {
 }
 
 /// Draws figures against a quantity; `None` without a figure.
-#[cfg(feature = "pool")]
 pub(crate) fn curves(spec: &Curves<'_>) -> Result<Option<String>, LabError> {
     let points = spec.curves.iter().flat_map(|curve| curve.points.iter());
     let figures = points
@@ -295,7 +294,9 @@ pub(crate) fn curves(spec: &Curves<'_>) -> Result<Option<String>, LabError> {
                 continue;
             }
             chart.draw_series(LineSeries::new(points.clone(), curve.colour.stroke_width(2)))?;
-            chart.draw_series(points.map(|point| Circle::new(point, 3, curve.colour.filled())))?;
+            if curve.marks {
+                chart.draw_series(points.map(|point| Circle::new(point, 3, curve.colour.filled())))?;
+            }
         }
         Ok(())
     })?;

@@ -1,0 +1,282 @@
+//! The command line of `leafpress model`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use leafpress_lab::model::tco::Prices;
+use leafpress_lab::model::{Access, CodecCosts, Junk, Method, Options, Replacement, TraceOptions};
+use leafpress_lab::{Bytes, LabError, model, pool};
+
+/// Arguments of `leafpress model`.
+#[derive(Debug, Args)]
+#[command(args_override_self = true, after_help = AFTER_HELP)]
+#[command(next_help_heading = "Data and memory")]
+pub struct ModelArgs {
+    /// Size of the data, as in 200GiB or 200GB [default: 200GiB]
+    #[arg(long, value_name = "BYTES", conflicts_with = "trace", allow_hyphen_values = true)]
+    data: Option<Bytes>,
+    /// Memory of the cache, all of it
+    #[arg(long, value_name = "BYTES", default_value = "15GiB", allow_hyphen_values = true)]
+    memory: Bytes,
+    /// Length of a page
+    #[arg(long, value_name = "BYTES", default_value = "8KiB", allow_hyphen_values = true)]
+    page_bytes: Bytes,
+    /// A codec: its ratio (raw over compressed) and microseconds to compress and decode a page; give one for each codec
+    /// [default: lz4=2.13,2,1 and zstd=2.97,8,3, the thesis's]
+    #[arg(long, value_name = "NAME=RATIO,COMPRESS_US,DECOMPRESS_US")]
+    codec: Vec<String>,
+    /// Percents of the memory for compressed pages that tables show
+    #[arg(long, value_name = "LIST", default_value = "0,10,..,100")]
+    shares: String,
+
+    /// Latency of reading a page, at the load asked for [default: 462.9, the thesis's SSD with four reads under way; 110 as published]
+    #[arg(
+        long,
+        value_name = "US",
+        help_heading = "Device and costs",
+        allow_negative_numbers = true
+    )]
+    device_us: Option<f64>,
+    /// Reads a second that the device can do at most [default: no bound]
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Device and costs",
+        allow_negative_numbers = true
+    )]
+    device_iops: Option<f64>,
+    /// Cost of finding a page and handing it out
+    #[arg(
+        long,
+        value_name = "US",
+        default_value_t = 0.15,
+        help_heading = "Device and costs",
+        allow_negative_numbers = true
+    )]
+    hit_us: f64,
+    /// Percent of compressions that no access waits for
+    #[arg(
+        long,
+        value_name = "PCT",
+        default_value_t = 0.0,
+        help_heading = "Device and costs",
+        allow_negative_numbers = true
+    )]
+    background_pct: f64,
+    /// Threads that ask for pages, each waiting for its own
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Device and costs")]
+    workers: u32,
+
+    // No docstring: rustdoc would take the brackets for links.
+    #[arg(
+        long,
+        value_name = "LAW",
+        help_heading = "Access",
+        conflicts_with = "trace",
+        help = "How pages are asked for: uniform, X,Y (the hot X% of the pages get Y% of the accesses), zipfian[:THETA], \
+                self-similar[:H] [default: 20,80]"
+    )]
+    access: Option<String>,
+    /// A file of page numbers in the order in which they were asked for; the data is what is in it
+    #[arg(long, value_name = "FILE", help_heading = "Access")]
+    trace: Option<PathBuf>,
+    /// text (a decimal number a line) or u64le (8 bytes a number, little-endian)
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        help_heading = "Access",
+        requires = "trace"
+    )]
+    trace_format: String,
+    /// Share of the pages whose accesses are looked at, as in 0.01, or auto: all in files up to 512 MiB
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "auto",
+        help_heading = "Access",
+        requires = "trace"
+    )]
+    trace_sample: String,
+    /// Leave lines out that are no page numbers, up to one in a hundred, and count them
+    #[arg(long, help_heading = "Access", requires = "trace")]
+    skip_junk: bool,
+
+    /// Formulas that charge what happens (the default)
+    #[arg(long, help_heading = "Formulas", conflicts_with = "as_published")]
+    corrected: bool,
+    /// Exactly the formulas of the thesis
+    #[arg(long, help_heading = "Formulas", conflicts_with_all = ["replacement", "overhead", "restore_after", "device_iops", "background_pct", "hit_us"])]
+    as_published: bool,
+    /// Which pages are where: clock (as the pool), lru, or ideal (the hottest raw, the next compressed) [default: clock; lru with a trace]
+    #[arg(long, value_name = "KIND", help_heading = "Formulas")]
+    replacement: Option<String>,
+    /// Hits after which a compressed page becomes raw again, 1 to 63, with clock
+    #[arg(long, value_name = "HITS", default_value_t = 8, help_heading = "Formulas")]
+    restore_after: u8,
+    /// Memory that holds no pages: pool (what the page pool takes for itself) or none
+    #[arg(long, value_name = "WHOSE", default_value = "pool", help_heading = "Formulas")]
+    overhead: String,
+    /// Print every figure the thesis publishes beside what its formulas give; exit 1 if one differs
+    #[arg(long, help_heading = "Formulas", exclusive = true)]
+    pub reproduce_thesis: bool,
+    /// Print the white paper's figures of cost beside what its arithmetic gives
+    #[arg(long, help_heading = "Formulas", exclusive = true)]
+    pub reproduce_white_paper: bool,
+
+    /// What saved cores and memory are worth
+    #[arg(long, help_heading = "Cost")]
+    pub tco: bool,
+    /// Percent of the total cost that is compute [default: 20.8, between the 19.1 and 22.4 that Intel's white paper implies]
+    #[arg(
+        long,
+        value_name = "PCT",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    compute_share_pct: Option<f64>,
+    /// Percent of cores saved at equal throughput, as measured [default: by the model]
+    #[arg(
+        long,
+        value_name = "PCT",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    cores_saved_pct: Option<f64>,
+    /// Cores in use now
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    cores: Option<f64>,
+    /// Cost of a core over the time that is looked at
+    #[arg(
+        long,
+        value_name = "COST",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    core_cost: Option<f64>,
+    /// Total cost of ownership over that time
+    #[arg(
+        long,
+        value_name = "COST",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    total_cost: Option<f64>,
+    /// Cost of a GiB of memory over that time
+    #[arg(
+        long,
+        value_name = "COST",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    memory_gib_cost: Option<f64>,
+
+    /// Print the table for programs (summary.tsv) and nothing else
+    #[arg(long, help_heading = "Output", conflicts_with = "json")]
+    pub tsv: bool,
+    /// Print everything as JSON (results.json) and nothing else
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// Write summary.tsv, results.json and report.html there
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+}
+
+const AFTER_HELP: &str = "\
+Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. What is printed is computed, not measured: docs/model.md has the formulas.
+
+  leafpress model --data 2TB --memory 64GiB --device-us 90 --access zipfian:0.99 --codec lz4=2.1,14,2.2 --codec zstd:1=2.9,38,9
+  leafpress model --trace pages.txt --memory 1GiB --out result
+  leafpress model --as-published --access 20,80
+  leafpress model --tco --total-cost 1000000 --memory-gib-cost 40
+  leafpress model --reproduce-thesis";
+
+impl ModelArgs {
+    /// The file of page numbers that is to be read, and how.
+    pub fn trace(&self) -> Result<Option<(PathBuf, TraceOptions)>, LabError> {
+        let Some(path) = &self.trace else { return Ok(None) };
+        let options = TraceOptions {
+            format: self.trace_format.parse()?,
+            sampling: self.trace_sample.parse()?,
+            junk: if self.skip_junk { Junk::Skip } else { Junk::Refuse },
+        };
+        Ok(Some((path.clone(), options)))
+    }
+
+    /// What is asked of the model, checked but for the trace.
+    pub fn options(&self, trace: Option<Arc<model::Trace>>) -> Result<Options, LabError> {
+        let method = if self.as_published {
+            Method::AsPublished
+        } else {
+            Method::Corrected
+        };
+        let mut options = Options::new(method);
+        options.data_bytes = self.data.map_or(options.data_bytes, |Bytes(bytes)| bytes);
+        options.memory_bytes = self.memory.0;
+        options.page_bytes = self.page_bytes.0;
+        if !self.codec.is_empty() {
+            let codecs = self.codec.iter().map(|word| word.parse::<CodecCosts>());
+            options.codecs = codecs.collect::<Result<_, _>>()?;
+        }
+        options.shares = pool::shares(&self.shares).map_err(|e| match e {
+            LabError::Option { reason, .. } => LabError::Option {
+                option: "shares",
+                reason,
+            },
+            e => e,
+        })?;
+        options.device_us = self.device_us.unwrap_or(options.device_us);
+        options.device_iops = self.device_iops;
+        options.hit_us = self.hit_us;
+        options.background_pct = self.background_pct;
+        options.workers = self.workers;
+        if let Some(access) = &self.access {
+            options.access = Access::parse(access)?;
+        }
+        options.replacement = match (&self.replacement, &self.trace) {
+            (Some(kind), _) => kind.parse()?,
+            (None, Some(_)) => Replacement::Lru,
+            (None, None) => options.replacement,
+        };
+        if self.trace.is_some() && options.replacement == Replacement::Clock {
+            return Err(LabError::Option {
+                option: "replacement",
+                reason: "a trace tells an LRU cache's hits exactly and a clock's not: use lru, or ideal".into(),
+            });
+        }
+        options.restore_after = self.restore_after;
+        options.overhead = self.overhead.parse()?;
+        if let Some(trace) = trace {
+            options.access = Access::Trace(trace);
+            options.data_bytes = options.data_bytes() as u64;
+        }
+        Ok(options)
+    }
+
+    /// The prices.
+    pub fn prices(&self) -> Result<Prices, LabError> {
+        let default = Prices::default();
+        let prices = Prices {
+            compute_share: self.compute_share_pct.map_or(default.compute_share, |pct| pct / 100.0),
+            cores: self.cores,
+            core_cost: self.core_cost,
+            total_cost: self.total_cost,
+            memory_gib_cost: self.memory_gib_cost,
+            cores_saved: self.cores_saved_pct.map(|pct| pct / 100.0),
+        };
+        prices.validate()?;
+        Ok(prices)
+    }
+}

@@ -1,0 +1,102 @@
+//! `leafpress model`: what compression should gain, by formulas: arguments in, tables and files out.
+
+mod args;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use leafpress_lab::LabError;
+use leafpress_lab::model::tco::{self, Savings};
+use leafpress_lab::model::{self, Options, Outcome, text, thesis};
+
+pub use self::args::ModelArgs;
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::{interrupt, output};
+
+/// Works the model out.
+pub fn run(args: &ModelArgs) -> Result<(), Failure> {
+    if args.reproduce_thesis {
+        return reproduce_thesis();
+    }
+    if args.reproduce_white_paper {
+        return output::print(&text::white_paper(&tco::white_paper()));
+    }
+    let options = options(args)?;
+    let prices = args.tco.then(|| args.prices()).transpose().map_err(|e| failure(&e))?;
+    let outcome = model::evaluate(&options).map_err(|e| failure(&e))?;
+    let savings = prices.map(|prices| tco::savings(&outcome, &prices)).transpose();
+    let savings = savings.map_err(|e| failure(&e))?;
+    let command_line = crate::eval::command_line(std::env::args_os());
+    // Files first: they are there even when whoever reads the table goes.
+    let written = match &args.out {
+        Some(out) => write(&outcome, savings.as_deref(), &command_line, out)?,
+        None => String::new(),
+    };
+    if args.tsv {
+        return output::print(&model::summary(&outcome));
+    }
+    if args.json {
+        let json = model::json(&outcome, savings.as_deref(), &command_line).map_err(|e| failure(&e))?;
+        return output::print(&json);
+    }
+    let mut report = text::report(&outcome);
+    if let (Some(savings), Some(prices)) = (&savings, &prices) {
+        report += &format!("\n{}", text::savings(savings, prices));
+    }
+    output::print(&(report + &written))
+}
+
+/// The options, with the trace read.
+fn options(args: &ModelArgs) -> Result<Options, Failure> {
+    // Mistakes are told before a long file is read.
+    let mut without = args.options(None).map_err(|e| failure(&e))?;
+    let Some((path, how)) = args.trace().map_err(|e| failure(&e))? else {
+        return Ok(without);
+    };
+    // The size of the data is not known yet.
+    without.data_bytes = without.data_bytes.max(without.page_bytes);
+    without.validate().map_err(|e| failure(&e))?;
+    let cancel = interrupt::flag()?;
+    let mut bar = Bar::new();
+    bar.start(0, 1, format!("reading {}", path.display()));
+    let trace = model::read_trace(&path, how, &cancel, &mut |done| bar.advance(done));
+    bar.finish();
+    let trace = trace.map_err(|e| failure(&e))?;
+    args.options(Some(Arc::new(trace))).map_err(|e| failure(&e))
+}
+
+/// Writes the files and says where they are.
+fn write(outcome: &Outcome, savings: Option<&[Savings]>, command_line: &str, out: &Path) -> Result<String, Failure> {
+    std::fs::create_dir_all(out).map_err(|e| Failure::bad_input(format!("--out {}: {e}", out.display())))?;
+    let files = model::write_files(outcome, savings, command_line, out);
+    let files = files.map_err(|e| Failure::failed(e.to_string()))?;
+    Ok(format!(
+        "\nsummary {}\njson    {}\nreport  {}\n",
+        files.summary.display(),
+        files.json.display(),
+        files.html.display()
+    ))
+}
+
+fn reproduce_thesis() -> Result<(), Failure> {
+    let reproduction = thesis::reproduce().map_err(|e| failure(&e))?;
+    output::print(&text::reproduction(&reproduction))?;
+    match reproduction.count(thesis::Verdict::Differs) {
+        0 => Ok(()),
+        differ => Err(Failure::failed(format!(
+            "{differ} figures are not what the thesis's formulas give"
+        ))),
+    }
+}
+
+/// An error of the laboratory as this command reports it.
+fn failure(error: &LabError) -> Failure {
+    match error {
+        LabError::Cancelled => Failure::Interrupted("interrupted: the trace was not read to its end".into()),
+        LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
+        LabError::Data { source_name, reason } => Failure::bad_input(format!("--trace {source_name}: {reason}")),
+        LabError::Io { path, source } => Failure::bad_input(format!("--trace {}: {source}", path.display())),
+        e => Failure::failed(e.to_string()),
+    }
+}

@@ -1,0 +1,90 @@
+//! How pages are asked for: by a law, or as a trace has it.
+
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use super::Trace;
+use super::formulas::{Tier, mass_of_hottest, mass_of_tiers, tiers};
+use super::replacement::lru_hit_ratio;
+use crate::LabError;
+use crate::keys::Distribution;
+
+/// How pages are asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Access {
+    /// Independently of each other, by a law.
+    Law(Distribution),
+    /// As measured.
+    Trace(Arc<Trace>),
+}
+
+impl Access {
+    /// A law: `uniform` (or `even`), `X,Y` (the hot X percent of the pages get Y percent of the accesses), `hotset:X:Y`, `zipfian[:THETA]`,
+    /// `self-similar[:H]`.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] of `access`.
+    pub fn parse(text: &str) -> Result<Self, LabError> {
+        let refuse = |reason: String| {
+            LabError::option(
+                "access",
+                format!(
+                    "`{text}`: {reason}; known: uniform, X,Y (the hot X% of the pages get Y% of the accesses, as in 20,80), zipfian[:THETA] \
+                     with 0 < THETA < 1, self-similar[:H] with 0 < H < 0.5"
+                ),
+            )
+        };
+        let word = match text.trim() {
+            "even" => "uniform".to_owned(),
+            word if word.contains(',') => format!("hotset:{}", word.replace(',', ":").replace(' ', "")),
+            word => word.to_owned(),
+        };
+        match word.parse::<Distribution>() {
+            Ok(Distribution::Latest { .. }) => Err(refuse(
+                "latest needs records in an order of writing, which pages have not".into(),
+            )),
+            // Of a hot set with all the accesses, or none, some pages are never asked for: that is data that is not there.
+            Ok(law) => Ok(Self::Law(law)),
+            Err(_) => Err(refuse("no law of access".into())),
+        }
+    }
+
+    /// The laws and traces as they are named in reports.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Law(law) => law.to_string(),
+            Self::Trace(trace) => format!("trace {}", trace.name),
+        }
+    }
+
+    /// Pages by how often they are asked for, the hottest first.
+    pub(super) fn tiers(&self, pages: f64) -> Vec<Tier> {
+        match self {
+            Self::Law(law) => tiers(*law, pages),
+            Self::Trace(trace) => trace.tiers.clone(),
+        }
+    }
+
+    /// The share of the accesses that go to the hottest `hottest` of `pages`.
+    pub(super) fn mass(&self, pages: f64, hottest: f64) -> f64 {
+        match self {
+            Self::Law(law) => mass_of_hottest(*law, pages, hottest / pages),
+            Self::Trace(trace) => mass_of_tiers(&trace.tiers, hottest),
+        }
+    }
+
+    /// The hit ratio of an LRU cache of `room` pages; `tiers` are those of [`Access::tiers`].
+    pub(super) fn lru_hits(&self, tiers: &[Tier], room: f64) -> f64 {
+        match self {
+            Self::Law(_) => lru_hit_ratio(tiers, room),
+            Self::Trace(trace) => trace.curve.hit_ratio(room),
+        }
+    }
+}
+
+impl Serialize for Access {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.name())
+    }
+}

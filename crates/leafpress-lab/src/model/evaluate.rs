@@ -1,0 +1,354 @@
+//! The model worked out: points over the shares, break-even and best shares, crossings.
+
+use serde::Serialize;
+
+use super::formulas::{
+    Costs, Events, Tier, bisect, chance_compressed, corrected_us, pages_per_second, published_raw_us, published_us,
+    share_that_fits,
+};
+use super::replacement::{self, Clock, Room};
+use super::{CodecCosts, Method, Options, Overhead, Replacement};
+use crate::LabError;
+
+/// The model at one share.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Point {
+    /// The share of the memory for compressed pages, 0 to 1.
+    pub share: f64,
+    /// The share of the data's pages that are cached, 0 to 1.
+    pub fits: f64,
+    /// The hit ratio, 0 to 1.
+    pub hit_ratio: f64,
+    /// The chance that a hit is on a compressed page, 0 to 1.
+    pub chance_compressed: f64,
+    /// Pages compressed for one access.
+    pub compressions: f64,
+    /// Microseconds a page.
+    pub us_per_page: f64,
+    /// Pages a second.
+    pub pages_per_second: f64,
+}
+
+/// From which share on a codec beats the cache without compression.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakEven {
+    /// From the smallest one on.
+    AtOnce,
+    /// From this one on, 0 to 1.
+    Share(f64),
+    /// At none.
+    Never,
+}
+
+/// Where two codecs change places.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Crossing {
+    /// The codec that is faster from there on.
+    pub faster: String,
+    /// The one that was.
+    pub slower: String,
+    /// The share of the memory for compressed pages, 0 to 1.
+    pub share: f64,
+    /// Microseconds a page of both.
+    pub us_per_page: f64,
+}
+
+/// A codec over the shares.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CodecOutcome {
+    /// What it gains and costs.
+    pub codec: CodecCosts,
+    /// At the shares that were asked for.
+    pub points: Vec<Point>,
+    /// At every percent, for charts.
+    #[serde(skip)]
+    pub curve: Vec<Point>,
+    /// From which share on it beats the cache without compression.
+    pub break_even: BreakEven,
+    /// Up to which share, 0 to 1, it does; 0 when at none.
+    pub pays_until: f64,
+    /// Where microseconds a page are least; share 0 is no compression.
+    pub best: Point,
+}
+
+/// The model worked out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// What was asked.
+    pub options: Options,
+    /// The cache without compression.
+    pub raw: Point,
+    /// Each codec, in the order they were given.
+    pub codecs: Vec<CodecOutcome>,
+    /// Where two of them change places.
+    pub crossings: Vec<Crossing>,
+}
+
+impl Outcome {
+    /// The codec with the fewest microseconds a page at its best share; `None` when no codec beats the cache without.
+    pub fn best(&self) -> Option<&CodecOutcome> {
+        let best = self
+            .codecs
+            .iter()
+            .min_by(|one, other| one.best.us_per_page.total_cmp(&other.best.us_per_page));
+        best.filter(|codec| codec.best.us_per_page < self.raw.us_per_page)
+    }
+}
+
+/// Steps of the share between 0 and 1 that curves are looked at.
+const STEPS: usize = 100;
+
+/// Works the model out.
+///
+/// # Errors
+/// [`LabError::Option`] when an option is out of its bounds.
+pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
+    options.validate()?;
+    let model = Model::new(options);
+    let raw = model.raw(options.memory_bytes as f64);
+    let mut codecs = Vec::new();
+    for codec in &options.codecs {
+        let at = |share: f64| model.point(codec, share);
+        let curve: Vec<Point> = (0..=STEPS).map(|step| at(step as f64 / STEPS as f64)).collect();
+        let over_raw = |share: f64| at(share).us_per_page - raw.us_per_page;
+        codecs.push(CodecOutcome {
+            codec: codec.clone(),
+            points: options
+                .shares
+                .iter()
+                .map(|share| at(f64::from(*share) / 100.0))
+                .collect(),
+            break_even: break_even(&curve, over_raw, raw.us_per_page),
+            pays_until: pays_until(&curve, over_raw, raw.us_per_page),
+            best: best(&curve, raw),
+            curve,
+        });
+    }
+    let crossings = crossings(&codecs, &model);
+    Ok(Outcome {
+        options: options.clone(),
+        raw,
+        codecs,
+        crossings,
+    })
+}
+
+/// Bytes of memory that a cache without compression needs for as few microseconds a page as `us_per_page`; `None` when the data in memory as
+/// a whole is slower than that.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn raw_memory_for(options: &Options, us_per_page: f64) -> Result<Option<f64>, LabError> {
+    options.validate()?;
+    let model = Model::new(options);
+    let over = |bytes: f64| model.raw(bytes).us_per_page - us_per_page;
+    // Twice the data has room for the overhead, too.
+    let (least, most) = (options.page_bytes as f64, 2.0 * options.data_bytes() + (1 << 20) as f64);
+    if over(most) > 0.0 {
+        return Ok(None);
+    }
+    if over(least) <= 0.0 {
+        return Ok(Some(least));
+    }
+    Ok(Some(bisect(|log| over(log.exp()), least.ln(), most.ln()).exp()))
+}
+
+/// Differences smaller than this, in microseconds, are rounding.
+const NOTHING_US: f64 = 1e-9;
+
+fn wins(point: &Point, raw_us: f64) -> bool {
+    point.us_per_page < raw_us - NOTHING_US
+}
+
+/// The end of the last stretch of shares that pay.
+fn pays_until(curve: &[Point], over_raw: impl Fn(f64) -> f64, raw_us: f64) -> f64 {
+    match curve.iter().rposition(|point| wins(point, raw_us)) {
+        Some(last) if last + 1 < curve.len() => bisect(over_raw, curve[last].share, curve[last + 1].share),
+        Some(_) => 1.0,
+        None => 0.0,
+    }
+}
+
+fn break_even(curve: &[Point], over_raw: impl Fn(f64) -> f64, raw_us: f64) -> BreakEven {
+    // At share 0 nothing is compressed; what the thesis charges there is part of its curve.
+    let Some(first) = curve.iter().skip(1).position(|point| wins(point, raw_us)) else {
+        return BreakEven::Never;
+    };
+    let (before, after) = (curve[first].share, curve[first + 1].share);
+    if first == 0 && over_raw(1e-6) < 0.0 {
+        return BreakEven::AtOnce;
+    }
+    BreakEven::Share(bisect(over_raw, before.max(1e-6), after))
+}
+
+fn best(curve: &[Point], raw: Point) -> Point {
+    let better = |one: Point, other: &Point| {
+        if other.us_per_page < one.us_per_page - NOTHING_US {
+            *other
+        } else {
+            one
+        }
+    };
+    curve.iter().skip(1).fold(raw, better)
+}
+
+fn crossings(codecs: &[CodecOutcome], model: &Model<'_>) -> Vec<Crossing> {
+    let mut crossings = Vec::new();
+    for (at, one) in codecs.iter().enumerate() {
+        for other in &codecs[at + 1..] {
+            let between =
+                |share: f64| model.point(&one.codec, share).us_per_page - model.point(&other.codec, share).us_per_page;
+            // At share 0 corrected curves meet: nothing is compressed.
+            for step in 1..STEPS {
+                let difference = |step: usize| one.curve[step].us_per_page - other.curve[step].us_per_page;
+                let (before, after) = (difference(step), difference(step + 1));
+                let apart = before.abs() > NOTHING_US && after.abs() > NOTHING_US;
+                if !apart || (before > 0.0) == (after > 0.0) {
+                    continue;
+                }
+                let share = bisect(between, one.curve[step].share, one.curve[step + 1].share);
+                let (faster, slower) = if after > 0.0 { (other, one) } else { (one, other) };
+                crossings.push(Crossing {
+                    faster: faster.codec.name.clone(),
+                    slower: slower.codec.name.clone(),
+                    share,
+                    us_per_page: model.point(&one.codec, share).us_per_page,
+                });
+            }
+        }
+    }
+    crossings.sort_by(|one, other| one.share.total_cmp(&other.share));
+    crossings
+}
+
+/// What the pool's tables take for each page, and a compressed one beside its bytes: see [`Overhead::Pool`].
+const TABLE_BYTES: f64 = 56.0;
+const BLOCK_BYTES: f64 = 12.0;
+
+/// What is worked out once for all shares.
+struct Model<'o> {
+    options: &'o Options,
+    pages: f64,
+    tiers: Vec<Tier>,
+    clock: Option<Clock>,
+}
+
+impl<'o> Model<'o> {
+    fn new(options: &'o Options) -> Self {
+        let pages = options.pages();
+        let is_clock = options.replacement == Replacement::Clock && options.method == Method::Corrected;
+        Self {
+            options,
+            pages,
+            tiers: options.access.tiers(pages),
+            clock: is_clock.then(|| Clock::new(options.restore_after)),
+        }
+    }
+
+    /// Pages that there is room for in so much memory.
+    fn room(&self, memory_bytes: f64, share: f64, ratio: f64) -> Room {
+        let page_bytes = self.options.page_bytes as f64;
+        if self.options.overhead == Overhead::None {
+            return Room {
+                raw_pages: memory_bytes * (1.0 - share) / page_bytes,
+                compressed_pages: memory_bytes * share / (page_bytes / ratio),
+            };
+        }
+        // The pool's log is cut into segments of a 64th of the budget within these bounds, one of which is kept free and one half full. At
+        // the end of each, half a page is lost.
+        let segment = (memory_bytes / 64.0).clamp(16384.0, 262_144.0).max(page_bytes);
+        let memory = memory_bytes * (1.0 - 1.0 / 128.0);
+        let block = page_bytes / ratio + BLOCK_BYTES;
+        let lost = (block / 2.0 / segment).min(0.5);
+        let compressed = (memory * share - 1.5 * segment).max(0.0) * (1.0 - lost);
+        let frames = memory * (1.0 - share) / (page_bytes + TABLE_BYTES);
+        Room {
+            // Some frames are free ahead of need.
+            raw_pages: frames - (frames / 64.0).min(256.0),
+            compressed_pages: compressed / (block + TABLE_BYTES),
+        }
+    }
+
+    fn events(&self, room: Room) -> Events {
+        match (&self.clock, self.options.replacement) {
+            (Some(clock), _) => clock.events(&self.tiers, room),
+            (None, Replacement::Ideal) => replacement::ideal(|pages| self.options.access.mass(self.pages, pages), room),
+            (None, _) => replacement::lru(|pages| self.options.access.lru_hits(&self.tiers, pages), room),
+        }
+    }
+
+    /// The cache without compression, with so much memory.
+    fn raw(&self, memory_bytes: f64) -> Point {
+        let options = self.options;
+        if options.method == Method::AsPublished {
+            let fits = share_that_fits(memory_bytes, 0.0, 1.0, options.data_bytes());
+            let hit_ratio = options.access.mass(self.pages, fits * self.pages);
+            return self.at(
+                0.0,
+                fits,
+                hit_ratio,
+                0.0,
+                0.0,
+                published_raw_us(hit_ratio, options.device_us),
+            );
+        }
+        let none = CodecCosts::new("none", 1.0, 0.0, 0.0);
+        self.corrected(&none, self.room(memory_bytes, 0.0, 1.0), 0.0)
+    }
+
+    fn point(&self, codec: &CodecCosts, share: f64) -> Point {
+        let (options, memory) = (self.options, self.options.memory_bytes as f64);
+        if options.method == Method::Corrected {
+            return self.corrected(codec, self.room(memory, share, codec.ratio), share);
+        }
+        let fits = share_that_fits(memory, share, codec.ratio, options.data_bytes());
+        let hit_ratio = options.access.mass(self.pages, fits * self.pages);
+        let chance = chance_compressed(share, codec.ratio);
+        let us = published_us(
+            hit_ratio,
+            chance,
+            codec.compress_us,
+            codec.decompress_us,
+            options.device_us,
+        );
+        self.at(share, fits, hit_ratio, chance, 1.0 - hit_ratio, us)
+    }
+
+    fn corrected(&self, codec: &CodecCosts, room: Room, share: f64) -> Point {
+        let options = self.options;
+        let events = self.events(room);
+        let costs = Costs {
+            hit_us: options.hit_us,
+            device_us: options.device_us,
+            compress_us: codec.compress_us,
+            decompress_us: codec.decompress_us,
+            background: options.background_pct / 100.0,
+        };
+        let hits = events.hit_ratio();
+        let chance = if hits > 0.0 { events.compressed_hits / hits } else { 0.0 };
+        let fits = ((room.raw_pages + room.compressed_pages) / self.pages).min(1.0);
+        let us = corrected_us(&events, &costs);
+        self.at(share, fits, hits, chance, events.compressions, us)
+    }
+
+    fn at(&self, share: f64, fits: f64, hit_ratio: f64, chance: f64, compressions: f64, us: f64) -> Point {
+        let iops = match self.options.method {
+            Method::Corrected => self.options.device_iops,
+            Method::AsPublished => None,
+        };
+        Point {
+            share,
+            fits,
+            hit_ratio,
+            chance_compressed: chance,
+            compressions,
+            us_per_page: us,
+            pages_per_second: pages_per_second(us, f64::from(self.options.workers), hit_ratio, iops),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "evaluate_tests.rs"]
+mod tests;

@@ -1,0 +1,224 @@
+//! The kernel of the model: formulas over plain numbers, no input or output, nothing remembered. What is iterated is iterated a bounded
+//! number of times. It is written so that it can be ported line by line.
+//!
+//! Symbols: T bytes of memory, of which the share C holds compressed pages; B bytes a page; N pages of data; R raw bytes over compressed ones.
+//! Shares and ratios of accesses are 0 to 1. A time in [`super::replacement`] is counted in accesses.
+
+use crate::keys::Distribution;
+
+/// The share of the data that fits into `memory_bytes`, 0 to 1: the thesis's `g = ((T (1 - C) + T C R) / B) / N`, where `compressed` is C,
+/// the share of the memory for compressed pages, and `ratio` is R, raw bytes over compressed ones. `B N` is `data_bytes`. With C = 0 it
+/// is the thesis's `f = (T / B) / N` (Harper, "Viability of Time-Memory Trade-Offs in Large Data Sets", 2018, chapter 4).
+pub fn share_that_fits(memory_bytes: f64, compressed: f64, ratio: f64, data_bytes: f64) -> f64 {
+    if data_bytes <= 0.0 {
+        return 1.0;
+    }
+    ((memory_bytes * (1.0 - compressed) + memory_bytes * compressed * ratio) / data_bytes).clamp(0.0, 1.0)
+}
+
+/// The chance that a cached page is a compressed one, all cached pages alike: the thesis's `P = C R / ((1 - C) + C R)`.
+pub fn chance_compressed(compressed: f64, ratio: f64) -> f64 {
+    let pages = (1.0 - compressed) + compressed * ratio;
+    if pages > 0.0 { compressed * ratio / pages } else { 0.0 }
+}
+
+/// Microseconds a page, as the thesis has them: `(comp + decomp) HR P + (disk + comp) (1 - HR)`. A miss costs a compression whatever C is.
+pub fn published_us(hit_ratio: f64, chance: f64, compress_us: f64, decompress_us: f64, device_us: f64) -> f64 {
+    (compress_us + decompress_us) * hit_ratio * chance + (device_us + compress_us) * (1.0 - hit_ratio)
+}
+
+/// Microseconds a page of a cache without compression, as the thesis has them: `disk (1 - HR)`.
+pub fn published_raw_us(hit_ratio: f64, device_us: f64) -> f64 {
+    device_us * (1.0 - hit_ratio)
+}
+
+/// What happens to an access on average. Each figure is a number of such events for one access.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Events {
+    /// Hits on raw pages.
+    pub raw_hits: f64,
+    /// Hits on compressed pages; each is decoded.
+    pub compressed_hits: f64,
+    /// Pages compressed.
+    pub compressions: f64,
+    /// Compressed pages that became raw again.
+    pub restorations: f64,
+}
+
+impl Events {
+    /// The hit ratio, 0 to 1.
+    pub fn hit_ratio(&self) -> f64 {
+        (self.raw_hits + self.compressed_hits).clamp(0.0, 1.0)
+    }
+}
+
+/// Microseconds that events cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Costs {
+    /// Of finding and handing out a page, hit or miss.
+    pub hit_us: f64,
+    /// Of reading a page from the device: its latency at the load asked for.
+    pub device_us: f64,
+    /// Of compressing a page.
+    pub compress_us: f64,
+    /// Of decoding a page.
+    pub decompress_us: f64,
+    /// The share of compressions that threads of the cache do in the background, and no access waits for, 0 to 1.
+    pub background: f64,
+}
+
+/// Microseconds a page, corrected: what happens, times what it costs.
+pub fn corrected_us(events: &Events, costs: &Costs) -> f64 {
+    costs.hit_us
+        + events.compressed_hits * costs.decompress_us
+        + events.compressions * costs.compress_us * (1.0 - costs.background)
+        + (1.0 - events.hit_ratio()) * costs.device_us
+}
+
+/// Pages a second of `workers` that each wait for their page, at most what a device with `device_iops` reads lets through. Without bound
+/// where a page takes no time.
+pub fn pages_per_second(us_per_page: f64, workers: f64, hit_ratio: f64, device_iops: Option<f64>) -> f64 {
+    let asked = if us_per_page > 0.0 {
+        workers * 1e6 / us_per_page
+    } else {
+        f64::INFINITY
+    };
+    match device_iops {
+        Some(iops) if hit_ratio < 1.0 => asked.min(iops / (1.0 - hit_ratio)),
+        _ => asked,
+    }
+}
+
+/// Ranks whose terms are summed one by one. Beyond, the midpoint integral and its first correction (Euler, Maclaurin) are right to nine
+/// digits.
+const EXACT_RANKS: f64 = 32.0;
+
+/// The sum of `1 / r^theta` over the ranks r up to `ranks`; of a rank that is only partly in, that part.
+pub fn harmonic(ranks: f64, theta: f64) -> f64 {
+    let exact = ranks.min(EXACT_RANKS);
+    let mut sum = 0.0;
+    let mut rank = 1.0;
+    while rank <= exact {
+        sum += f64::powf(rank, -theta);
+        rank += 1.0;
+    }
+    if ranks <= EXACT_RANKS {
+        return sum + (ranks - (rank - 1.0)).max(0.0) * rank.powf(-theta);
+    }
+    let (from, to, power) = (EXACT_RANKS + 0.5, ranks + 0.5, 1.0 - theta);
+    let correction = theta / 24.0 * (to.powf(-theta - 1.0) - from.powf(-theta - 1.0));
+    sum + (to.powf(power) - from.powf(power)) / power + correction
+}
+
+/// The share of the accesses that go to the hottest share `fits` of `pages`.
+///
+/// For a hot set it is the thesis's 80/20 rule: with X of the pages getting Y of the accesses, `Y min(f, X) / X + (1 - Y) max(0, f - X) / (1 -
+/// X)`. For a self-similar choice it is `f^(ln(1 - h) / ln h)`, for a zipfian one (and `latest`, whose hot pages move) `H(f N) / H(N)`.
+pub fn mass_of_hottest(law: Distribution, pages: f64, fits: f64) -> f64 {
+    let fits = fits.clamp(0.0, 1.0);
+    match law {
+        Distribution::Uniform => fits,
+        Distribution::HotSet {
+            keys_pct,
+            operations_pct,
+        } => {
+            let (hot, accesses) = hotter(keys_pct / 100.0, operations_pct / 100.0);
+            accesses * fits.min(hot) / hot + (1.0 - accesses) * (fits - hot).max(0.0) / (1.0 - hot)
+        }
+        Distribution::SelfSimilar { h } => fits.powf((1.0 - h).ln() / h.ln()),
+        Distribution::Zipfian { theta } | Distribution::Latest { theta } => {
+            (harmonic(fits * pages, theta) / harmonic(pages, theta)).min(1.0)
+        }
+    }
+}
+
+/// A hot set's share of the pages and of the accesses. When the cold pages are the busier ones per page, they are the hot set.
+fn hotter(pages: f64, accesses: f64) -> (f64, f64) {
+    if accesses < pages {
+        (1.0 - pages, 1.0 - accesses)
+    } else {
+        (pages, accesses)
+    }
+}
+
+/// Pages that are alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tier {
+    /// How many.
+    pub pages: f64,
+    /// The share of all accesses that one of them gets.
+    pub rate: f64,
+}
+
+/// How much further a tier of a law without steps reaches than the one before.
+const TIER_GROWTH: f64 = 1.12;
+
+/// `pages` by how often they are asked for, the hottest first.
+pub fn tiers(law: Distribution, pages: f64) -> Vec<Tier> {
+    let mut ends = Vec::new();
+    match law {
+        Distribution::Uniform => {}
+        Distribution::HotSet {
+            keys_pct,
+            operations_pct,
+        } => ends.push(hotter(keys_pct / 100.0, operations_pct / 100.0).0 * pages),
+        Distribution::SelfSimilar { .. } | Distribution::Zipfian { .. } | Distribution::Latest { .. } => {
+            let mut end: f64 = 1.0;
+            while end < pages {
+                ends.push(end);
+                end = if end < EXACT_RANKS {
+                    end + 1.0
+                } else {
+                    end * TIER_GROWTH
+                };
+            }
+        }
+    }
+    ends.push(pages);
+    let mut tiers = Vec::new();
+    let (mut from, mut mass) = (0.0, 0.0);
+    for end in ends {
+        let with = mass_of_hottest(law, pages, end / pages);
+        if end > from {
+            tiers.push(Tier {
+                pages: end - from,
+                rate: (with - mass).max(0.0) / (end - from),
+            });
+        }
+        (from, mass) = (end, with);
+    }
+    tiers
+}
+
+/// The share of the accesses that go to the hottest `pages` of some tiers.
+pub fn mass_of_tiers(tiers: &[Tier], pages: f64) -> f64 {
+    let (mut left, mut mass) = (pages.max(0.0), 0.0);
+    for tier in tiers {
+        let taken = left.min(tier.pages);
+        mass += taken * tier.rate;
+        left -= taken;
+    }
+    mass
+}
+
+/// Where `figure` falls below or rises above 0 between `from` and `to`, as an argument: bisection. The signs at the ends differ.
+pub fn bisect(figure: impl Fn(f64) -> f64, from: f64, to: f64) -> f64 {
+    let (mut low, mut high) = (from, to);
+    let rising = figure(low) < 0.0;
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if (figure(middle) < 0.0) == rising {
+            low = middle;
+        } else {
+            high = middle;
+        }
+        if high - low < 1e-9 {
+            break;
+        }
+    }
+    (low + high) / 2.0
+}
+
+#[cfg(test)]
+#[path = "formulas_tests.rs"]
+mod tests;

@@ -1,0 +1,35 @@
+//! What a cache that keeps pages compressed should gain, by formulas: hit ratio and microseconds a page for a size of the data, an amount of
+//! memory, a codec, a device and a pattern of access, over all shares of the memory for compressed pages.
+//!
+//! [`evaluate()`] works [`Options`] out to an [`Outcome`]; [`text`] writes it for people, [`write_files`] leaves it in a directory. The
+//! formulas are in [`formulas`] and [`replacement`], pure functions over numbers. [`thesis`] sets the figures of Harper's thesis beside what its
+//! formulas give, [`tco`] the arithmetic of costs.
+
+mod access;
+mod codec_costs;
+mod evaluate;
+mod files;
+pub mod formulas;
+mod html;
+mod options;
+pub mod replacement;
+mod reuse;
+mod tables;
+pub mod tco;
+pub mod text;
+pub mod thesis;
+mod trace;
+
+pub use access::Access;
+pub use codec_costs::CodecCosts;
+pub use evaluate::{BreakEven, CodecOutcome, Crossing, Outcome, Point, evaluate, raw_memory_for};
+pub use files::{Files, json, write_files};
+pub use formulas::{mass_of_hottest, share_that_fits};
+pub use html::page;
+pub use options::{Method, Options, Overhead, Replacement};
+pub use reuse::{Reuse, ReuseCurve};
+pub use tables::summary;
+pub use trace::{Junk, Sampling, Trace, TraceFormat, TraceOptions, read_trace};
+
+#[cfg(test)]
+mod fixtures;

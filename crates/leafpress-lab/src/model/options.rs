@@ -1,0 +1,243 @@
+//! What is asked of the model.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Access, CodecCosts};
+use crate::LabError;
+use crate::keys::Distribution;
+
+/// Microseconds of the thesis's SSD, as it uses them: 110, which is the time between two reads with four of them under way.
+pub const PUBLISHED_DEVICE_US: f64 = 110.0;
+/// Microseconds that a read of the thesis's SSD waits: four under way (queue depth 4) at 8642 a second (table 3), by Little's law.
+pub const CORRECTED_DEVICE_US: f64 = 4.0 / 8642.0 * 1e6;
+
+/// Which formulas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// What happens in a cache, times what it costs.
+    #[default]
+    Corrected,
+    /// The thesis's.
+    AsPublished,
+}
+
+/// Which pages are where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Replacement {
+    /// The pool's: a clock of raw pages over a log of compressed ones.
+    #[default]
+    Clock,
+    /// One LRU list, of which the front is raw.
+    Lru,
+    /// The hottest pages raw, the next hottest compressed.
+    Ideal,
+}
+
+impl Replacement {
+    const ALL: [Self; 3] = [Self::Clock, Self::Lru, Self::Ideal];
+}
+
+impl fmt::Display for Replacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Clock => "clock",
+            Self::Lru => "lru",
+            Self::Ideal => "ideal",
+        })
+    }
+}
+
+impl FromStr for Replacement {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let found = Self::ALL.into_iter().find(|kind| kind.to_string() == text);
+        found.ok_or_else(|| LabError::option("replacement", format!("`{text}`: it is clock, lru or ideal")))
+    }
+}
+
+/// Memory that holds no pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overhead {
+    /// What [`leafpress::PagePool`] takes for itself: 56 bytes a page in its tables, 12 more a compressed page, a 128th of the budget, a 64th of
+    /// the frames for raw pages (256 at most) that are free ahead of need, and of the log one segment and a half and what is lost at segments' ends.
+    #[default]
+    Pool,
+    /// None: memory is for pages only.
+    None,
+}
+
+impl FromStr for Overhead {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        match text {
+            "pool" => Ok(Self::Pool),
+            "none" => Ok(Self::None),
+            _ => Err(LabError::option("overhead", format!("`{text}`: it is pool or none"))),
+        }
+    }
+}
+
+/// What is asked of the model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Options {
+    /// Bytes of the data. With a trace, those of the pages in it: see [`Options::data_bytes`].
+    pub data_bytes: u64,
+    /// Bytes of memory of the cache, all of it.
+    pub memory_bytes: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Codecs to compare, each name once.
+    pub codecs: Vec<CodecCosts>,
+    /// How pages are asked for.
+    pub access: Access,
+    /// Microseconds that reading a page from the device takes, at the load asked for; as published, the inverse of its throughput.
+    pub device_us: f64,
+    /// Pages a second that the device reads at most; `None` is no bound. Not as published.
+    pub device_iops: Option<f64>,
+    /// Microseconds of finding and handing out a page that is there. Not as published.
+    pub hit_us: f64,
+    /// Percent of the compressions that are done in the background. Not as published.
+    pub background_pct: f64,
+    /// Threads that ask for pages, each waiting for its own.
+    pub workers: u32,
+    /// Which formulas.
+    pub method: Method,
+    /// Which pages are where. Not as published.
+    pub replacement: Replacement,
+    /// Hits after which a compressed page becomes raw again, where replacement is [`Replacement::Clock`]: 1 to 63.
+    pub restore_after: u8,
+    /// Memory that holds no pages. Not as published.
+    pub overhead: Overhead,
+    /// Percents of the memory for compressed pages that tables show, rising.
+    pub shares: Vec<u8>,
+}
+
+impl Options {
+    /// The thesis's example: 200 GB of data in pages of 8 KB, 15 GB of memory, its SSD and codecs, the 80/20 rule.
+    pub fn new(method: Method) -> Self {
+        Self {
+            data_bytes: 200 << 30,
+            memory_bytes: 15 << 30,
+            page_bytes: 8 << 10,
+            codecs: CodecCosts::of_thesis(),
+            access: Access::Law(Distribution::HotSet {
+                keys_pct: 20.0,
+                operations_pct: 80.0,
+            }),
+            device_us: match method {
+                Method::Corrected => CORRECTED_DEVICE_US,
+                Method::AsPublished => PUBLISHED_DEVICE_US,
+            },
+            device_iops: None,
+            hit_us: 0.15,
+            background_pct: 0.0,
+            workers: 1,
+            method,
+            replacement: Replacement::Clock,
+            restore_after: 8,
+            overhead: Overhead::Pool,
+            shares: (0..=100).step_by(10).collect(),
+        }
+    }
+
+    /// Bytes of the data that is asked for.
+    pub fn data_bytes(&self) -> f64 {
+        match &self.access {
+            Access::Law(_) => self.data_bytes as f64,
+            Access::Trace(trace) => trace.pages as f64 * self.page_bytes as f64,
+        }
+    }
+
+    /// Pages of the data.
+    pub fn pages(&self) -> f64 {
+        self.data_bytes() / self.page_bytes.max(1) as f64
+    }
+
+    /// Checks all bounds.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] with the name of the option on the command line.
+    pub fn validate(&self) -> Result<(), LabError> {
+        let refuse = |option, reason: String| Err(LabError::option(option, reason));
+        let largest = 1_u64 << 60;
+        for (option, bytes, least) in [
+            ("page-bytes", self.page_bytes, 64),
+            ("memory", self.memory_bytes, 64 << 10),
+            ("data", self.data_bytes, self.page_bytes),
+        ] {
+            if !(least..=largest).contains(&bytes) {
+                let least = if option == "data" {
+                    format!("a page, {least}")
+                } else {
+                    least.to_string()
+                };
+                return refuse(option, format!("{bytes} bytes are not between {least} and 2^60"));
+            }
+        }
+        if self.memory_bytes < self.page_bytes {
+            return refuse(
+                "memory",
+                format!("{} bytes hold no page of {}", self.memory_bytes, self.page_bytes),
+            );
+        }
+        self.validate_costs()?;
+        if let Access::Law(law) = self.access {
+            law.validate()?;
+        }
+        if !(1..=63).contains(&self.restore_after) {
+            return refuse("restore-after", "is 1 to 63 hits".into());
+        }
+        if !(1..=1_000_000).contains(&self.workers) {
+            return refuse("workers", format!("{} is not between 1 and 1000000", self.workers));
+        }
+        if self.replacement == Replacement::Clock
+            && self.method == Method::Corrected
+            && let Access::Trace(_) = self.access
+        {
+            return refuse(
+                "replacement",
+                "a trace tells an LRU cache's hits exactly and a clock's not: use lru, or ideal".into(),
+            );
+        }
+        if self.shares.is_empty() || !self.shares.is_sorted() || self.shares.iter().any(|share| *share > 100) {
+            return refuse("shares", "are percents from 0 to 100, rising, at least one".into());
+        }
+        Ok(())
+    }
+
+    fn validate_costs(&self) -> Result<(), LabError> {
+        let refuse = |option, reason: String| Err(LabError::option(option, reason));
+        if self.codecs.is_empty() {
+            return refuse("codec", "the model needs one codec or more".into());
+        }
+        for (at, codec) in self.codecs.iter().enumerate() {
+            codec.validate()?;
+            if self.codecs[..at].iter().any(|before| before.name == codec.name) {
+                return refuse("codec", format!("{} is there twice", codec.name));
+            }
+        }
+        for (option, figure, most) in [
+            ("device-us", self.device_us, 1e9),
+            ("hit-us", self.hit_us, 1e6),
+            ("background-pct", self.background_pct, 100.0),
+        ] {
+            if !(0.0..=most).contains(&figure) {
+                return refuse(option, format!("{figure} is not between 0 and {most}"));
+            }
+        }
+        if let Some(iops) = self.device_iops
+            && !(iops > 0.0 && iops <= 1e12)
+        {
+            return refuse("device-iops", format!("{iops} is not over 0 and up to 1e12"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! The model as tables: for people, and tab-separated for programs.
+
+use comfy_table::{CellAlignment, Table};
+
+use super::thesis::Figure;
+use super::{CodecOutcome, Outcome, Point};
+use crate::report::TABLE_STYLE;
+use crate::summary::NOT_APPLICABLE;
+
+type Column = (&'static str, fn(&Row<'_>) -> String);
+
+/// A codec at a share.
+struct Row<'o> {
+    outcome: &'o Outcome,
+    codec: &'o CodecOutcome,
+    point: &'o Point,
+}
+
+/// The columns of `summary.tsv`, in order.
+const COLUMNS: [Column; 21] = [
+    ("method", |r| name(&r.outcome.options.method)),
+    ("replacement", |r| name(&r.outcome.options.replacement)),
+    ("access", |r| one_cell(&r.outcome.options.access.name())),
+    ("data_bytes", |r| format!("{:.0}", r.outcome.options.data_bytes())),
+    ("memory_bytes", |r| r.outcome.options.memory_bytes.to_string()),
+    ("page_bytes", |r| r.outcome.options.page_bytes.to_string()),
+    ("device_us", |r| r.outcome.options.device_us.to_string()),
+    ("hit_us", |r| r.outcome.options.hit_us.to_string()),
+    ("workers", |r| r.outcome.options.workers.to_string()),
+    ("codec", |r| one_cell(&r.codec.codec.name)),
+    ("ratio", |r| r.codec.codec.ratio.to_string()),
+    ("compress_us", |r| r.codec.codec.compress_us.to_string()),
+    ("decompress_us", |r| r.codec.codec.decompress_us.to_string()),
+    ("compressed_share_pct", |r| percent(r.point.share, 3)),
+    ("fits_pct", |r| percent(r.point.fits, 4)),
+    ("hit_pct", |r| percent(r.point.hit_ratio, 4)),
+    ("hit_is_compressed_pct", |r| percent(r.point.chance_compressed, 4)),
+    ("compressions_per_page", |r| format!("{:.6}", r.point.compressions)),
+    ("us_per_page", |r| format!("{:.6}", r.point.us_per_page)),
+    ("pages_per_second", |r| pages(r.point.pages_per_second, 1)),
+    ("raw_us_per_page", |r| format!("{:.6}", r.outcome.raw.us_per_page)),
+];
+
+/// Pages a second; without bound where a page takes no time.
+pub(super) fn pages(per_second: f64, decimals: usize) -> String {
+    if per_second.is_finite() {
+        format!("{per_second:.decimals$}")
+    } else {
+        NOT_APPLICABLE.into()
+    }
+}
+
+fn one_cell(text: &str) -> String {
+    text.replace(['\t', '\n', '\r'], " ")
+}
+
+/// The name of a variant, as JSON has it.
+fn name(variant: &impl serde::Serialize) -> String {
+    match serde_json::to_value(variant) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
+pub(super) fn percent(share: f64, decimals: usize) -> String {
+    format!("{:.decimals$}", share * 100.0)
+}
+
+/// `summary.tsv`: a line for each codec and share.
+pub fn summary(outcome: &Outcome) -> String {
+    let mut text = COLUMNS.map(|(name, _)| name).join("\t") + "\n";
+    for codec in &outcome.codecs {
+        for point in &codec.points {
+            let row = Row { outcome, codec, point };
+            text += &(COLUMNS.map(|(_, cell)| cell(&row)).join("\t") + "\n");
+        }
+    }
+    text
+}
+
+pub(super) const HEADINGS: [&str; 6] = [
+    "compressed\n% of memory",
+    "cached\n% of data",
+    "hit\n%",
+    "hit is\ncompressed %",
+    "us per\npage",
+    "pages\nper sec",
+];
+
+/// A line of the table for people, and whether it is the codec's best.
+pub(super) fn rows(outcome: &Outcome, codec: &CodecOutcome) -> Vec<(Vec<String>, bool)> {
+    let mut best = None;
+    for (at, point) in codec.points.iter().enumerate() {
+        let us = |at: usize| codec.points[at].us_per_page;
+        if point.us_per_page < outcome.raw.us_per_page && best.is_none_or(|best| point.us_per_page < us(best)) {
+            best = Some(at);
+        }
+    }
+    let cells = |point: &Point| {
+        vec![
+            percent(point.share, 0),
+            percent(point.fits, 2),
+            percent(point.hit_ratio, 2),
+            percent(point.chance_compressed, 1),
+            us(point.us_per_page),
+            pages(point.pages_per_second, 0),
+        ]
+    };
+    let rows = codec.points.iter().enumerate();
+    rows.map(|(at, point)| (cells(point), best == Some(at))).collect()
+}
+
+/// Microseconds with as many digits as help.
+pub(super) fn us(us: f64) -> String {
+    format!("{us:.2}")
+}
+
+/// The table of one codec as text.
+pub(super) fn for_people(outcome: &Outcome, codec: &CodecOutcome) -> String {
+    let mut table = Table::new();
+    table.load_style(TABLE_STYLE).set_header(HEADINGS);
+    for (cells, best) in rows(outcome, codec) {
+        table.add_row(cells.into_iter().enumerate().map(|(at, cell)| {
+            // A space in place of the mark keeps digits under digits.
+            format!("{cell}{}", if best && at == 4 { '*' } else { ' ' })
+        }));
+    }
+    align(&mut table, 0);
+    format!("{table}\n")
+}
+
+/// Figures beside what was published, as text.
+pub(super) fn figures(figures: &[Figure]) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(TABLE_STYLE)
+        .set_header(["where", "what", "published", "computed", "verdict"]);
+    let mut place = "";
+    for figure in figures {
+        // A place is named once.
+        let shown = if figure.place == place { "" } else { figure.place };
+        place = figure.place;
+        let mark = if figure.printed { "" } else { "~" };
+        table.add_row([
+            shown.to_owned(),
+            figure.what.clone(),
+            format!("{mark}{}", figure.published),
+            figure.computed.clone(),
+            figure.verdict.to_string(),
+        ]);
+    }
+    for column in [2, 3] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    format!("{table}\n")
+}
+
+/// Numbers from column `from` on are set to the right.
+pub(super) fn align(table: &mut Table, from: usize) {
+    for column in table.column_iter_mut().skip(from) {
+        column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+#[cfg(test)]
+#[path = "tables_tests.rs"]
+mod tests;

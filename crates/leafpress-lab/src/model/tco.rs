@@ -1,0 +1,289 @@
+//! What saved cores and memory are worth: the arithmetic of Intel's white paper on the IAA plugin for RocksDB (2023), section "Total
+//! Cost of Ownership", with every price an input.
+//!
+//! Cores saved at equal throughput lower the *cost of compute* in the same proportion; the *total cost of ownership* (servers,
+//! network, racks, power, over four years) falls by that saving times the share of compute in it. The paper shows that share in a picture
+//! (figure 8, after a page of CERN's of 2017) and does not print it. It prints that 47% to 67% of compute saved are 9% to 15% of the
+//! total, which is a share of 19.1% by the first pair and 22.4% by the second: no one share gives both. [`COMPUTE_SHARE`] lies between.
+
+use serde::Serialize;
+
+use super::thesis::{Figure, Verdict};
+use super::{CodecOutcome, Outcome, raw_memory_for};
+use crate::LabError;
+
+/// The share of compute in the total cost of ownership: the mean of what the white paper's two pairs of figures imply.
+pub const COMPUTE_SHARE: f64 = (0.09 / 0.47 + 0.15 / 0.67) / 2.0;
+
+/// Years of operation that the white paper's total cost is over.
+pub const YEARS: u32 = 4;
+
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// The share of cores that are saved at equal throughput, when each page takes `after` in place of `before` microseconds of a core. Below 0
+/// there are more needed.
+pub fn cores_saved(before_us: f64, after_us: f64) -> f64 {
+    if before_us > 0.0 {
+        1.0 - after_us / before_us
+    } else {
+        0.0
+    }
+}
+
+/// How much more the same cores do when so large a share of them would do for the same: `1 / (1 - saved) - 1`.
+pub fn more_service(saved: f64) -> f64 {
+    1.0 / (1.0 - saved).max(1e-9) - 1.0
+}
+
+/// The share of the total cost that is saved: compute's share of it times the share of compute that is saved.
+pub fn total_saved(compute_share: f64, compute_saved: f64) -> f64 {
+    compute_share * compute_saved
+}
+
+/// Prices, in any one currency, over the same time ([`YEARS`] in the paper). The default has none but the paper's share of compute.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Prices {
+    /// Share of compute in the total cost, over 0 to 1; given both costs, it follows from them.
+    pub compute_share: f64,
+    /// Cores in use.
+    pub cores: Option<f64>,
+    /// Cost of a core.
+    pub core_cost: Option<f64>,
+    /// Total cost of ownership.
+    pub total_cost: Option<f64>,
+    /// Cost of a GiB of memory.
+    pub memory_gib_cost: Option<f64>,
+    /// The share of cores saved, measured elsewhere; `None` takes it from the model.
+    pub cores_saved: Option<f64>,
+}
+
+impl Default for Prices {
+    fn default() -> Self {
+        Self {
+            compute_share: COMPUTE_SHARE,
+            cores: None,
+            core_cost: None,
+            total_cost: None,
+            memory_gib_cost: None,
+            cores_saved: None,
+        }
+    }
+}
+
+impl Prices {
+    /// Checks all bounds.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] with the name of the option on the command line.
+    pub fn validate(&self) -> Result<(), LabError> {
+        let refuse = |option, reason: String| Err(LabError::option(option, reason));
+        if !(self.compute_share > 0.0 && self.compute_share <= 1.0) {
+            return refuse("compute-share-pct", "is over 0 and up to 100".into());
+        }
+        for (option, figure) in [
+            ("cores", self.cores),
+            ("core-cost", self.core_cost),
+            ("total-cost", self.total_cost),
+            ("memory-gib-cost", self.memory_gib_cost),
+        ] {
+            if figure.is_some_and(|figure| !(figure > 0.0 && figure <= 1e15)) {
+                return refuse(option, "is over 0 and up to 1e15".into());
+            }
+        }
+        if self.cores_saved.is_some_and(|saved| !(-100.0..1.0).contains(&saved)) {
+            return refuse(
+                "cores-saved-pct",
+                "is less than 100; below 0 there are more needed".into(),
+            );
+        }
+        if self.cores.is_some() != self.core_cost.is_some() && (self.core_cost.is_some() || self.total_cost.is_none()) {
+            let (has, lacks) = if self.cores.is_some() {
+                ("cores", "core-cost")
+            } else {
+                ("core-cost", "cores")
+            };
+            return refuse(has, format!("needs --{lacks} with it"));
+        }
+        if let (Some(compute), Some(total)) = (self.compute_from_cores(), self.total_cost)
+            && compute > total
+        {
+            return refuse(
+                "total-cost",
+                format!("{total} is less than what the cores cost, {compute}"),
+            );
+        }
+        Ok(())
+    }
+
+    fn compute_from_cores(&self) -> Option<f64> {
+        Some(self.cores? * self.core_cost?)
+    }
+
+    /// Share of compute in the total cost: from both costs where both are given.
+    pub fn share(&self) -> f64 {
+        match (self.compute_from_cores(), self.total_cost) {
+            (Some(compute), Some(total)) => compute / total,
+            _ => self.compute_share,
+        }
+    }
+
+    /// Cost of compute, where it is known or follows.
+    pub fn compute_cost(&self) -> Option<f64> {
+        self.compute_from_cores()
+            .or_else(|| Some(self.total_cost? * self.compute_share))
+    }
+
+    /// Total cost, where it is known or follows.
+    pub fn whole_cost(&self) -> Option<f64> {
+        self.total_cost
+            .or_else(|| Some(self.compute_from_cores()? / self.compute_share))
+    }
+}
+
+/// What a codec at its best share saves.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Savings {
+    /// The codec.
+    pub codec: String,
+    /// The share of the memory for compressed pages that is best.
+    pub share: f64,
+    /// The share of cores saved at equal throughput, and of the cost of compute.
+    pub cores_saved: f64,
+    /// The share of the total cost saved.
+    pub total_saved: f64,
+    /// Cores saved.
+    pub cores: Option<f64>,
+    /// Cost of compute saved.
+    pub compute_cost: Option<f64>,
+    /// Total cost saved.
+    pub total_cost: Option<f64>,
+    /// Bytes of memory that a cache without compression would need more for the same microseconds a page; `None` when none is as fast.
+    pub memory_bytes: Option<f64>,
+    /// What that memory costs.
+    pub memory_cost: Option<f64>,
+}
+
+/// What each codec of an outcome saves at its best share.
+///
+/// Cores are those of the model's workers: one that waits for the device is counted as in use, as in the thesis. Where reads are
+/// asynchronous a core does not wait, and compression costs cores; give what was measured as [`Prices::cores_saved`] then.
+///
+/// # Errors
+/// [`LabError::Option`] when a price is out of its bounds.
+pub fn savings(outcome: &Outcome, prices: &Prices) -> Result<Vec<Savings>, LabError> {
+    prices.validate()?;
+    outcome
+        .codecs
+        .iter()
+        .map(|codec| of_codec(outcome, codec, prices))
+        .collect()
+}
+
+fn of_codec(outcome: &Outcome, codec: &CodecOutcome, prices: &Prices) -> Result<Savings, LabError> {
+    let options = &outcome.options;
+    let modelled = match codec.best.share > 0.0 {
+        true => cores_saved(1.0 / outcome.raw.pages_per_second, 1.0 / codec.best.pages_per_second),
+        false => 0.0,
+    };
+    let saved = prices.cores_saved.unwrap_or(modelled);
+    let total = total_saved(prices.share(), saved);
+    let needed = raw_memory_for(options, codec.best.us_per_page)?;
+    let memory_bytes = match codec.best.share > 0.0 {
+        true => needed.map(|needed| (needed - options.memory_bytes as f64).max(0.0)),
+        false => Some(0.0),
+    };
+    Ok(Savings {
+        codec: codec.codec.name.clone(),
+        share: codec.best.share,
+        cores_saved: saved,
+        total_saved: total,
+        cores: prices.cores.map(|cores| cores * saved),
+        compute_cost: prices.compute_cost().map(|cost| cost * saved),
+        total_cost: prices.whole_cost().map(|cost| cost * total),
+        memory_bytes,
+        memory_cost: memory_bytes
+            .zip(prices.memory_gib_cost)
+            .map(|(bytes, cost)| bytes / GIB * cost),
+    })
+}
+
+/// The white paper's figures beside what its arithmetic gives.
+pub fn white_paper() -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let mut add = |what: &str, published: &str, computed: String, agrees: bool, note: &'static str| {
+        figures.push(Figure {
+            place: "white paper, TCO",
+            what: what.to_owned(),
+            published: published.to_owned(),
+            computed,
+            printed: true,
+            verdict: if agrees {
+                Verdict::Agrees
+            } else {
+                Verdict::TextDisagrees
+            },
+            note,
+        });
+    };
+    let pct = |share: f64| format!("{:.1}%", share * 100.0);
+    let rounds_to = |share: f64, whole: f64| (share * 100.0).round() == whole;
+    let pairs = [(0.47, 0.09, "47%", "9%"), (0.67, 0.15, "67%", "15%")];
+    for (saved, total, saved_text, total_text) in pairs {
+        let share = total / saved;
+        add(
+            &format!("compute's share, from {total_text} of the total for {saved_text} of compute"),
+            "figure 8, a picture",
+            pct(share),
+            true,
+            "",
+        );
+        add(
+            &format!("total saved, {saved_text} of compute, with that share"),
+            total_text,
+            pct(total_saved(share, saved)),
+            rounds_to(total_saved(share, saved), total * 100.0),
+            "",
+        );
+    }
+    for (saved, total, saved_text, total_text) in pairs {
+        let computed = total_saved(COMPUTE_SHARE, saved);
+        add(
+            &format!(
+                "total saved, {saved_text} of compute, with one share of {}",
+                pct(COMPUTE_SHARE)
+            ),
+            total_text,
+            pct(computed),
+            rounds_to(computed, total * 100.0),
+            "no one share of compute gives both 9% and 15%",
+        );
+    }
+    add(
+        "cost of compute at 67% fewer cores",
+        "67% less",
+        format!("{} less", pct(1.0 - 0.33)),
+        true,
+        "",
+    );
+    for (saved, text) in [(0.47, "47% more service"), (0.67, "67% more service")] {
+        add(
+            &format!("what the same cores do, {} saved", pct(saved)),
+            text,
+            format!("{} more", pct(more_service(saved))),
+            rounds_to(more_service(saved), saved * 100.0),
+            "1 / (1 - saved) - 1: the cores saved do as much again as those that are needed",
+        );
+    }
+    add(
+        "cores saved, by 103% more operations a second",
+        "67%",
+        pct(1.0 - 1.0 / 2.03),
+        rounds_to(1.0 - 1.0 / 2.03, 67.0),
+        "figure 6 measures cores at equal throughput; it does not follow from the throughput of all cores",
+    );
+    figures
+}
+
+#[cfg(test)]
+#[path = "tco_tests.rs"]
+mod tests;

@@ -1,0 +1,319 @@
+//! The model for people: what was asked, a table for each codec, and what it says.
+
+use std::fmt::Write;
+
+use comfy_table::Table;
+
+use super::tco::{Prices, Savings, YEARS};
+use super::thesis::{Figure, Reproduction, Series, Verdict};
+use super::{Access, BreakEven, CodecOutcome, Method, Options, Outcome, Overhead, Replacement, Trace, tables};
+use crate::Bytes;
+use crate::report::TABLE_STYLE;
+use crate::report::html::thousands;
+
+/// All of an outcome.
+pub fn report(outcome: &Outcome) -> String {
+    let mut text = head(&outcome.options);
+    let raw = &outcome.raw;
+    let _ = writeln!(
+        text,
+        "\nWithout compression: {}% of the data cached, {}% hits, {} us per page, {} pages per second\n",
+        tables::percent(raw.fits, 2),
+        tables::percent(raw.hit_ratio, 2),
+        tables::us(raw.us_per_page),
+        tables::pages(raw.pages_per_second, 0)
+    );
+    for codec in &outcome.codecs {
+        let _ = writeln!(text, "{}", codec_line(codec));
+        text += &tables::for_people(outcome, codec);
+        let _ = writeln!(text, "{}\n", verdict(outcome, codec));
+    }
+    for line in crossings(outcome) {
+        let _ = writeln!(text, "{line}");
+    }
+    let _ = writeln!(text, "{}", conclusion(outcome));
+    text
+}
+
+/// What was asked, in lines.
+pub(super) fn head(options: &Options) -> String {
+    let data = match &options.access {
+        Access::Law(_) => format!(
+            "{} of data in pages of {}",
+            size(options.data_bytes),
+            size(options.page_bytes)
+        ),
+        Access::Trace(trace) => trace_line(trace, options),
+    };
+    let memory = 100.0 * options.memory_bytes as f64 / options.data_bytes().max(1.0);
+    let mut text = format!(
+        "{data}, {} of memory ({memory:.2}%)\nAccess {} · device {} us a read · {} worker{}\n",
+        size(options.memory_bytes),
+        options.access.name(),
+        brief(options.device_us),
+        options.workers,
+        if options.workers == 1 { "" } else { "s" }
+    );
+    text += &match options.method {
+        Method::AsPublished => "Formulas as published: Harper 2018, chapter 4\n".to_owned(),
+        Method::Corrected => {
+            let overhead = match options.overhead {
+                Overhead::Pool => "memory less what the pool takes for itself",
+                Overhead::None => "all memory for pages",
+            };
+            let background = match options.background_pct {
+                0.0 => String::new(),
+                pct => format!(" · {pct}% of compressions in the background"),
+            };
+            let iops = options
+                .device_iops
+                .map_or_else(String::new, |iops| format!(" · at most {iops} reads/s"));
+            format!(
+                "Corrected formulas · replacement {} · {overhead} · {} us a hit{background}{iops}\n",
+                replacement(options),
+                brief(options.hit_us)
+            )
+        }
+    };
+    text
+}
+
+/// Bytes in the unit that they were probably given in.
+fn size(bytes: u64) -> String {
+    let powers = [
+        ("TB", 1_000_000_000_000),
+        ("GB", 1_000_000_000),
+        ("MB", 1_000_000),
+        ("KB", 1000_u64),
+    ];
+    let decimal = powers.iter().find(|(_, unit)| bytes.is_multiple_of(*unit) && bytes > 0);
+    let decimal = decimal.map(|(name, unit)| format!("{}{name}", bytes / unit));
+    let binary = Bytes(bytes).to_string();
+    let digits = |text: &str| text.trim_end_matches(char::is_alphabetic).len();
+    match decimal {
+        Some(decimal) if digits(&decimal) < digits(&binary) => decimal,
+        _ => binary,
+    }
+}
+
+fn replacement(options: &Options) -> String {
+    match options.replacement {
+        Replacement::Clock => format!("clock (raw again after {} hits)", options.restore_after),
+        other => other.to_string(),
+    }
+}
+
+fn trace_line(trace: &Trace, options: &Options) -> String {
+    let sample = if trace.rate < 1.0 {
+        format!(", estimated from {} of the pages", tables::percent(trace.rate, 3) + "%")
+    } else {
+        String::new()
+    };
+    let skipped = match trace.skipped_lines {
+        0 => String::new(),
+        lines => format!("; {} lines skipped as junk", thousands(lines)),
+    };
+    format!(
+        "{} accesses to {} pages of {}{sample}; {}% are first accesses, which nothing hits{skipped}\nIn all",
+        thousands(trace.accesses),
+        thousands(trace.pages),
+        size(options.page_bytes),
+        tables::percent(trace.first_accesses, 2)
+    )
+}
+
+/// A figure without zeros at its end, two decimals at most.
+fn brief(figure: f64) -> String {
+    let text = format!("{figure:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A codec and its costs.
+pub(super) fn codec_line(codec: &CodecOutcome) -> String {
+    let costs = &codec.codec;
+    format!(
+        "{}: ratio {}, {} us to compress a page, {} us to decode one",
+        costs.name, costs.ratio, costs.compress_us, costs.decompress_us
+    )
+}
+
+/// Break-even and best share of a codec, in a sentence.
+pub(super) fn verdict(outcome: &Outcome, codec: &CodecOutcome) -> String {
+    let pays = match codec.break_even {
+        BreakEven::AtOnce => "pays from the first percent".to_owned(),
+        BreakEven::Share(share) => format!("pays from {}% of the memory", tables::percent(share, 2)),
+        BreakEven::Never => {
+            return format!(
+                "{} does not pay at any share: without compression it is {} us.",
+                codec.codec.name,
+                tables::us(outcome.raw.us_per_page)
+            );
+        }
+    };
+    let until = match codec.pays_until {
+        1.0 => "on".to_owned(),
+        share => format!("to {}%", tables::percent(share, 2)),
+    };
+    format!(
+        "{} {pays} {until}; best at {}%: {} us per page, {:.1}% less than without.",
+        codec.codec.name,
+        tables::percent(codec.best.share, 0),
+        tables::us(codec.best.us_per_page),
+        100.0 * (1.0 - codec.best.us_per_page / outcome.raw.us_per_page)
+    )
+}
+
+/// Where codecs change places, a line each.
+pub(super) fn crossings(outcome: &Outcome) -> Vec<String> {
+    let lines = outcome.crossings.iter().map(|crossing| {
+        format!(
+            "From {}% on {} is faster than {} ({} us there).",
+            tables::percent(crossing.share, 2),
+            crossing.faster,
+            crossing.slower,
+            tables::us(crossing.us_per_page)
+        )
+    });
+    lines.collect()
+}
+
+/// All of it in one sentence.
+pub(super) fn conclusion(outcome: &Outcome) -> String {
+    let raw = &outcome.raw;
+    match outcome.best() {
+        Some(best) => format!(
+            "So: give {}% of the memory to pages compressed by {}: {}% of accesses hit in place of {}%, and a page takes {} us in place of \
+             {}, {:.2} times the pages a second.",
+            tables::percent(best.best.share, 0),
+            best.codec.name,
+            tables::percent(best.best.hit_ratio, 1),
+            tables::percent(raw.hit_ratio, 1),
+            tables::us(best.best.us_per_page),
+            tables::us(raw.us_per_page),
+            best.best.pages_per_second / raw.pages_per_second
+        ),
+        None => format!(
+            "So: compress nothing: {} us per page is the least, with {}% of accesses hit.",
+            tables::us(raw.us_per_page),
+            tables::percent(raw.hit_ratio, 1)
+        ),
+    }
+}
+
+/// What is saved, and what that is worth.
+pub fn savings(savings: &[Savings], prices: &Prices) -> String {
+    let mut table = Table::new();
+    table.load_style(TABLE_STYLE).set_header([
+        "codec",
+        "compressed\n% of memory",
+        "cores, compute\nsaved %",
+        "total cost\nsaved %",
+        "cores\nsaved",
+        "compute\nsaved",
+        "total\nsaved",
+        "raw memory\nsaved",
+        "its\ncost",
+    ]);
+    let money = |cost: Option<f64>| cost.map_or_else(|| "NA".into(), |cost| format!("{cost:.2}"));
+    for saved in savings {
+        table.add_row([
+            saved.codec.clone(),
+            tables::percent(saved.share, 0),
+            tables::percent(saved.cores_saved, 1),
+            tables::percent(saved.total_saved, 1),
+            money(saved.cores),
+            money(saved.compute_cost),
+            money(saved.total_cost),
+            saved.memory_bytes.map_or_else(|| "any".into(), gib),
+            money(saved.memory_cost),
+        ]);
+    }
+    tables::align(&mut table, 1);
+    let source = match prices.cores_saved {
+        Some(_) => "Cores saved as given.",
+        None => {
+            "Cores saved at equal throughput, by the model; a worker that waits for the device is a core in use. With asynchronous reads give\n\
+             what was measured with --cores-saved-pct."
+        }
+    };
+    format!(
+        "Cost: compute is {}% of the total cost of ownership over {YEARS} years\n{table}\n{source}\nTotal saved = {}% x compute saved. Raw memory \
+         saved: what a cache without compression needs more for the same\nmicroseconds a page. Costs in the currency of the prices; NA without a price.\n",
+        tables::percent(prices.share(), 1),
+        tables::percent(prices.share(), 1),
+    )
+}
+
+fn gib(bytes: f64) -> String {
+    let units = [(1_u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB")];
+    let unit = units.iter().find(|(unit, _)| bytes >= *unit as f64);
+    let (unit, name) = unit.copied().unwrap_or((1 << 10, "KiB"));
+    format!("{:.1} {name}", bytes / unit as f64)
+}
+
+/// The thesis's figures with what its formulas give.
+pub fn reproduction(reproduction: &Reproduction) -> String {
+    let mut text =
+        "Harper, \"Viability of Time-Memory Trade-Offs in Large Data Sets\" (2018): published and computed\n"
+            .to_owned();
+    text += &tables::figures(&reproduction.figures);
+    text += "~ the text prints no digits: they are those behind the picture, by the thesis's formulas and table 4\n";
+    text += &notes(&reproduction.figures);
+    for series in &reproduction.series {
+        text += &self::series(series);
+    }
+    let _ = writeln!(
+        text,
+        "\n{} figures: {} agree, {} where the published text disagrees with its own formulas, {} differ.",
+        reproduction.figures.len(),
+        reproduction.count(Verdict::Agrees),
+        reproduction.count(Verdict::TextDisagrees),
+        reproduction.count(Verdict::Differs)
+    );
+    text
+}
+
+/// The white paper's figures with what its arithmetic gives.
+pub fn white_paper(figures: &[Figure]) -> String {
+    let mut text =
+        "Intel, \"IAA Plugin for RocksDB Storage Engine\" (2023), total cost of ownership: published and computed\n"
+            .to_owned();
+    text += &tables::figures(figures);
+    text += &notes(figures);
+    text
+}
+
+/// Where the published text is not what its formulas give.
+fn notes(figures: &[Figure]) -> String {
+    let mut text = "\nWhere the published text and its own formulas disagree:\n".to_owned();
+    for figure in figures.iter().filter(|figure| figure.verdict == Verdict::TextDisagrees) {
+        let _ = writeln!(
+            text,
+            "- {}: {}: published {}, computed {}{}{}",
+            figure.place,
+            figure.what,
+            figure.published,
+            figure.computed,
+            if figure.note.is_empty() { "" } else { "; " },
+            figure.note
+        );
+    }
+    text
+}
+
+fn series(series: &Series) -> String {
+    let mut table = Table::new();
+    table.load_style(TABLE_STYLE);
+    let names = series.lines.iter().map(|(name, _)| name.clone());
+    table.set_header(std::iter::once("C %".to_owned()).chain(names));
+    for (at, share) in series.shares.iter().enumerate() {
+        let figures = series.lines.iter().map(|(_, figures)| format!("{:.3}", figures[at]));
+        table.add_row(std::iter::once(share.to_string()).chain(figures));
+    }
+    tables::align(&mut table, 0);
+    format!("\n{}: {} ({})\n{table}\n", series.place, series.what, series.unit)
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;
