@@ -10,6 +10,7 @@ mod output;
 mod peers;
 mod pool;
 mod progress;
+mod suite;
 mod usage;
 
 use std::process::ExitCode;
@@ -36,6 +37,8 @@ enum Command {
     Bench(Box<bench::BenchArgs>),
     /// Benchmark the page pool as Tyche does, on your pages: does keeping cold ones compressed pay, and how much of the memory should it have?
     Pool(Box<pool::PoolArgs>),
+    /// Measure every codec, block length and number of threads on your files: ratio, microseconds per block, MB/s, memcpy as the floor
+    Suite(Box<suite::SuiteArgs>),
     /// Compare with uncompressed concurrent ordered maps: reads per second and core, memory per record
     Peers(peers::PeersArgs),
     /// List every codec: whether it runs here, a self-test, MB/s and ratio on a sample
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => eval::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Pool(args) => pool::run(args),
+        Command::Suite(args) => suite::run(args),
         Command::Peers(args) => peers::run(args),
         Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),

@@ -13,7 +13,7 @@ const FAMILIES: [(&str, RGBColor); 6] = [
 ];
 
 /// Hues of what is no codec.
-#[cfg(any(feature = "bench", feature = "pool"))]
+#[cfg(any(feature = "bench", feature = "pool", feature = "suite"))]
 const OTHERS: [RGBColor; 8] = [
     RGBColor(0xc2, 0x3f, 0x9a),
     RGBColor(0x12, 0x98, 0xa0),
@@ -26,7 +26,7 @@ const OTHERS: [RGBColor; 8] = [
 ];
 
 /// Colours of things of which some are codecs (`Some` of the codec's name) and others are not.
-#[cfg(any(feature = "bench", feature = "pool"))]
+#[cfg(any(feature = "bench", feature = "pool", feature = "suite"))]
 pub(crate) fn colours<'n>(codecs: impl IntoIterator<Item = Option<&'n str>>) -> Vec<RGBColor> {
     let mut named: Vec<String> = Vec::new();
     let mut others = 0;
