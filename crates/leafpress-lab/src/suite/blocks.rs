@@ -41,6 +41,18 @@ impl<'s> Blocks<'s> {
                 all.extend(chunks.map(|(raw, number)| Block { file, number, raw }));
             }
         }
+        Self::from_blocks(all, block_bytes)
+    }
+
+    /// Blocks that are cut already.
+    pub(super) fn of(blocks: &[&'s [u8]]) -> Self {
+        let block_bytes = blocks.iter().map(|block| block.len()).max().unwrap_or(0);
+        let all = blocks.iter().zip(0..);
+        let all = all.map(|(raw, number)| Block { file: 0, number, raw });
+        Self::from_blocks(all.collect(), block_bytes)
+    }
+
+    fn from_blocks(all: Vec<Block<'s>>, block_bytes: usize) -> Self {
         Self {
             block_bytes,
             raw_bytes: all.iter().map(|block| block.raw.len()).sum(),
