@@ -60,8 +60,6 @@ fn the_report_has_all_files_and_each_file() {
         "1 pass, every block compared",
         "All files, 1 thread\n",
         "All files, 2 threads\n",
-        " 4K      memcpy  1.000",
-        " 8K      memcpy  1.000",
         "Per file, blocks of 8K, 1 thread: ratio",
         "Per file, blocks of 8K, 1 thread: compress, us per block",
         "Per file, blocks of 8K, 1 thread: decompress, us per block",
@@ -70,7 +68,19 @@ fn the_report_has_all_files_and_each_file() {
     ] {
         assert!(text.contains(part), "no `{part}` in\n{text}");
     }
-    assert_eq!(text.matches("         lz4 ").count(), 4, "{text}");
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    for start in [["4K", "memcpy", "1.000", "-"], ["8K", "memcpy", "1.000", "-"]] {
+        assert_eq!(
+            rows.iter().filter(|row| row.starts_with(&start)).count(),
+            2,
+            "{start:?} in\n{text}"
+        );
+    }
+    assert_eq!(
+        rows.iter().filter(|row| row.first() == Some(&"lz4")).count(),
+        4,
+        "{text}"
+    );
 }
 
 #[test]
@@ -215,13 +225,16 @@ fn a_place_that_cannot_be_written_is_told() {
     assert_bad_input(&run(&["suite", &even, "--out", &even]), &["--out", "even"]);
 }
 
-/// A zlib whose `inflate` changes a byte of what it gives back.
+/// What is preloaded over zlib and whose `inflate` changes a byte of what it gives back.
 fn lying_zlib(directory: &Path) -> PathBuf {
     let (source, library) = (directory.join("lying.c"), directory.join("liblying.so"));
     let code = r#"
         #define _GNU_SOURCE
         #include <dlfcn.h>
         struct stream { const unsigned char *next_in; unsigned in; unsigned long total_in; unsigned char *out; };
+        int deflate(struct stream *stream, int flush) {
+            return ((int (*)(struct stream *, int))dlsym(RTLD_NEXT, "deflate"))(stream, flush);
+        }
         int inflate(struct stream *stream, int flush) {
             static int (*real)(struct stream *, int);
             if (!real) real = (int (*)(struct stream *, int))dlsym(RTLD_NEXT, "inflate");

@@ -85,7 +85,7 @@ enum Fault {
 }
 
 impl Faulty {
-    fn new(fault: Fault) -> Arc<dyn Engine> {
+    fn engine(fault: Fault) -> Arc<dyn Engine> {
         Arc::new(Self {
             fault,
             good: "lz4".parse::<Codec>().unwrap().open(&EngineOptions::default()).unwrap(),
@@ -147,7 +147,7 @@ impl Engine for Faulty {
 }
 
 fn with_fault(options: &Options, fault: Fault) -> Result<Report, LabError> {
-    run_engines(options, &[Faulty::new(fault)], &AtomicBool::new(false), &mut |_| {})
+    run_engines(options, &[Faulty::engine(fault)], &AtomicBool::new(false), &mut |_| {})
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn blocks_of_ones_own_give_the_row_of_a_suite() {
         (expected.raw_bytes, expected.stored_bytes, expected.blocks)
     );
     assert!(measure_blocks(&engine, &[], 1).is_err() && measure_blocks(&engine, &[b""], 1).is_err());
-    let told = measure_blocks(&Faulty::new(Fault::WritesNothing), &blocks, 1).unwrap_err();
+    let told = measure_blocks(&Faulty::engine(Fault::WritesNothing), &blocks, 1).unwrap_err();
     assert!(told.to_string().contains("WRONG BYTES"), "{told}");
 }
 
@@ -293,7 +293,7 @@ fn what_was_decoded_by_another_codec_is_not_taken_for_right() {
         .unwrap()
         .open(&EngineOptions::default())
         .unwrap();
-    let engines = [good, Faulty::new(Fault::WritesNothing)];
+    let engines = [good, Faulty::engine(Fault::WritesNothing)];
     let result = run_engines(
         &options(directory.path()),
         &engines,
