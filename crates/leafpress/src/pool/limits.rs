@@ -8,8 +8,10 @@ use super::core::Core;
 use super::entry::{CLAIMED, Entry, RAW};
 use super::sweep::Swept;
 
-/// The raw space that an adaptive share leaves at least, in the longest runs.
-const LEAST_RUNS: usize = 16;
+/// The raw space that there is at least, in the longest runs; and what an adaptive share leaves, where that is no large part of the memory.
+const LEAST_RUNS: usize = 4;
+const LEAST_ADAPTIVE_RUNS: usize = 16;
+const LARGE_PART: usize = 4;
 
 impl Core {
     /// Memory for pages, raw and compressed, in bytes: the budget without the tables, and without a little for their growth.
@@ -41,10 +43,10 @@ impl Core {
         let data = self.data_limit();
         let raw = (data as f64 * self.raw_percent() / 100.0) as usize;
         // Some frames there have to be, more where pages come and go through them, and a log of one segment is none.
-        let least = match self.adaptive {
-            Some(_) => LEAST_RUNS * self.max_run_bytes,
-            None => 4 * self.max_run_bytes,
-        };
+        let mut least = LEAST_RUNS * self.max_run_bytes;
+        if self.adaptive.is_some() {
+            least = least.max((LEAST_ADAPTIVE_RUNS * self.max_run_bytes).min(data / LARGE_PART));
+        }
         let raw = raw.max(least).min(data);
         let compressed = data - raw;
         if compressed < 3 * self.log.segment_bytes() || self.engine.is_none() {
@@ -73,7 +75,7 @@ impl Core {
             if over == 0 || self.frames.trim(self.frames.bytes().saturating_sub(over)) {
                 break;
             }
-            if matches!(self.sweep_one(), Swept::Nothing | Swept::Failed(_)) {
+            if matches!(self.sweep_one(true), Swept::Nothing | Swept::Failed(_)) {
                 break;
             }
             self.close_up(self.frames.bytes().saturating_sub(over));
@@ -85,7 +87,7 @@ impl Core {
         self.clear_limbo();
         let (raw, compressed) = self.shares();
         if !self.frames.trim(raw) {
-            self.sweep_one();
+            self.sweep_one(true);
             self.close_up(raw);
         }
         if self.log.bytes() > compressed {

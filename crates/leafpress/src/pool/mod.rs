@@ -37,6 +37,7 @@ mod limits;
 mod log;
 mod policy;
 mod prefetch;
+mod room;
 mod share;
 mod stats;
 mod store;

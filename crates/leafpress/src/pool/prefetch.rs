@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use super::core::{BATCH_PAGES, Core, operate, store_error};
 use super::counts::Count;
 use super::frames::Frame;
+use super::room::InHand;
 use super::store::PageRead;
-use super::sweep::InHand;
 use super::{PageId, PoolError};
 
 impl Core {

@@ -7,8 +7,8 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use super::core::{Core, nanoseconds};
 use super::counts::Count;
@@ -19,14 +19,15 @@ use super::log::{Appended, Reclaimed, Turn};
 use super::policy::{Policy, another_round};
 use super::write_back::Written;
 use super::{PageId, PoolError};
-use crate::sync::{Condvar, Mutex};
 
 /// Pages of a batch of victims, at most.
 const MAX_BATCH: usize = 1000;
 /// Writes that may fail before a thread that needs room gives up.
 const MAX_FAILED_WRITES: usize = 16;
 /// Where nothing is compressed, one victim in so many is, to know what it would cost; fewer where that would be more than a hundredth of
-/// what reading pages costs.
+/// what reading pages costs. Several come in a row, of which the first only makes the codec's tables and code warm, as they are where
+/// every victim is compressed.
+const PROBES_IN_A_ROW: u64 = 4;
 const PROBE_EVERY: u64 = 64;
 const PROBES_COST_AT_MOST: f64 = 0.01;
 /// Segments that may be in use when a thread that needs room gives up.
@@ -35,8 +36,6 @@ const STUCK_SEGMENTS: usize = 256;
 /// compress all victims themselves; more than that many bring nothing.
 const LEAST_AHEAD: usize = 8;
 const MOST_AHEAD: usize = 256;
-/// A thread that waits for others' victims looks again after this.
-const WAIT: Duration = Duration::from_millis(1);
 
 /// The order in which raw pages leave.
 pub(super) struct RawSpace {
@@ -85,33 +84,21 @@ impl RawSpace {
     }
 }
 
-/// Where threads wait for others that are making room.
-#[derive(Default)]
-pub(super) struct Room {
-    gate: Mutex<()>,
-    made: Condvar,
-    /// Victims that threads have in hand, and frames that they read into.
-    in_hand: AtomicUsize,
-    waiting: AtomicUsize,
+/// Whether a victim that is not to be compressed is compressed all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Probe {
+    No,
+    WarmUp,
+    Yes,
 }
 
-/// A thread has something in hand that will be room in a moment, or a page that can leave.
-pub(super) struct InHand<'r>(&'r Room);
-
-impl Room {
-    /// For a thread that waits for no room until it has let go of it.
-    pub(super) fn take_in_hand(&self) -> InHand<'_> {
-        self.in_hand.fetch_add(1, Relaxed);
-        InHand(self)
-    }
-}
-
-impl Drop for InHand<'_> {
-    fn drop(&mut self) {
-        self.0.in_hand.fetch_sub(1, Relaxed);
-        if self.0.waiting.load(Relaxed) > 0 {
-            let _gate = self.0.gate.lock();
-            self.0.made.notify_all();
+impl Probe {
+    /// For the victim of this number, where one in `every` is.
+    fn of(number: u64, every: u64) -> Self {
+        match number % (every * PROBES_IN_A_ROW) {
+            0 => Self::WarmUp,
+            1..PROBES_IN_A_ROW => Self::Yes,
+            _ => Self::No,
         }
     }
 }
@@ -177,11 +164,11 @@ impl Core {
         let (mut kept, mut failed) = (0, Vec::new());
         let patience = 2 * self.entries.used() as usize + 64;
         while kept < patience && failed.len() < MAX_FAILED_WRITES {
-            match self.sweep_one() {
+            match self.sweep_one(true) {
                 Swept::Freed => kept = 0,
                 Swept::Kept => kept += 1,
                 Swept::Failed(error) => failed.push(error),
-                Swept::Others => self.wait_for_others(),
+                Swept::Others => self.room.wait_for_others(),
                 Swept::Nothing => break,
             }
             if let Some(frame) = self.frames.allocate(len, self.raw_limit()) {
@@ -212,30 +199,22 @@ impl Core {
         None
     }
 
-    fn wait_for_others(&self) {
-        let mut gate = self.room.gate.lock();
-        if self.room.in_hand.load(Relaxed) > 0 {
-            self.room.waiting.fetch_add(1, Relaxed);
-            self.room.made.wait_for(&mut gate, WAIT);
-            self.room.waiting.fetch_sub(1, Relaxed);
-        }
-    }
-
-    /// Takes one victim and deals with it.
-    pub(super) fn sweep_one(&self) -> Swept {
+    /// Takes one victim and deals with it. `in_line`: the caller needs the room now.
+    pub(super) fn sweep_one(&self, in_line: bool) -> Swept {
         let (victim, probe, others) = {
             let mut raw = self.raw.lock();
             if raw.queue.is_empty() {
                 self.choose(&mut raw);
             }
             raw.probes += 1;
+            let probe = Probe::of(raw.probes, self.probe_every());
             // What others have in hand is looked at under the lock: under it they put back what stays before they let go of it.
-            let others = self.room.in_hand.load(Relaxed);
+            let others = self.room.in_hand();
             let victim = raw.queue.pop_front().map(|number| (number, self.room.take_in_hand()));
-            (victim, raw.probes.is_multiple_of(self.probe_every()), others)
+            (victim, probe, others)
         };
         match victim {
-            Some((number, _in_hand)) => self.victimise(number, probe),
+            Some((number, _in_hand)) => self.victimise(number, probe, in_line),
             None if others > 0 => Swept::Others,
             None => Swept::Nothing,
         }
@@ -272,10 +251,10 @@ impl Core {
     }
 
     /// Compresses a victim, or lets it go. Its pin is taken away in any case.
-    fn victimise(&self, number: u32, probe: bool) -> Swept {
+    fn victimise(&self, number: u32, probe: Probe, in_line: bool) -> Swept {
         let entry = self.entries.at(number);
         let page_hash = hash(entry.page());
-        let swept = self.try_victimise(number, entry, page_hash, probe);
+        let swept = self.try_victimise(number, entry, page_hash, probe, in_line);
         if matches!(swept, Swept::Kept | Swept::Failed(_)) {
             self.list(number, page_hash);
         }
@@ -283,7 +262,7 @@ impl Core {
         swept
     }
 
-    fn try_victimise(&self, number: u32, entry: &Entry, page_hash: u64, probe: bool) -> Swept {
+    fn try_victimise(&self, number: u32, entry: &Entry, page_hash: u64, probe: Probe, in_line: bool) -> Swept {
         let state = entry.state();
         if state.has(DETACHED) {
             return Swept::Freed;
@@ -301,7 +280,10 @@ impl Core {
         }
         let (_, share) = self.shares();
         if share > 0 {
-            let kept = self.compress(entry, page_hash, |compressed| self.append(number, entry, compressed));
+            let kept = self.compress(entry, page_hash, true, |compressed| {
+                self.append(number, entry, compressed)
+            });
+            self.costs.compressed(in_line);
             match kept {
                 Some(Appended::Done(frame, run)) => {
                     self.free_frame(frame, run);
@@ -311,8 +293,8 @@ impl Core {
                 Some(Appended::NotAlone) => return Swept::Kept,
                 Some(Appended::NoRoom) | None => {}
             }
-        } else if probe && self.adaptive.is_some() {
-            self.probe(entry, page_hash);
+        } else if probe != Probe::No && self.adaptive.is_some() {
+            self.probe(entry, page_hash, probe == Probe::Yes);
         }
         if self.evict(number, page_hash) {
             self.counts.add(Count::RawEvictions, 1);
@@ -323,7 +305,8 @@ impl Core {
     }
 
     /// Compresses a raw page that the caller has pinned, and calls `then` with the result if it saves an eighth.
-    fn compress<R>(&self, entry: &Entry, page_hash: u64, then: impl FnOnce(&[u8]) -> R) -> Option<R> {
+    /// `counts`: what it takes is noted.
+    fn compress<R>(&self, entry: &Entry, page_hash: u64, counts: bool, then: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let engine = self.engine.as_ref()?;
         // SAFETY: while the entry is pinned its frame holds the page, and nobody writes it.
         let raw = unsafe { std::slice::from_raw_parts(entry.place(), entry.len()) };
@@ -334,7 +317,9 @@ impl Core {
         let ns = nanoseconds(start);
         let saves_enough = done.is_ok() && compressed.len() <= raw.len() - raw.len() / 8;
         let stored = saves_enough.then_some(compressed.len() as u32);
-        self.costs.compress(raw.len() as u32, ns, stored);
+        if counts {
+            self.costs.compress(raw.len() as u32, ns, stored);
+        }
         if let Some(adaptive) = &self.adaptive
             && adaptive.follows(page_hash)
         {
@@ -360,14 +345,14 @@ impl Core {
         }
     }
 
-    /// Compresses and decodes a page that leaves, to know what it costs.
-    fn probe(&self, entry: &Entry, page_hash: u64) {
+    /// Compresses and decodes a page that leaves, to know what it costs, if it `counts`.
+    fn probe(&self, entry: &Entry, page_hash: u64, counts: bool) {
         let len = entry.len();
-        self.compress(entry, page_hash, |compressed| {
+        self.compress(entry, page_hash, counts, |compressed| {
             if let Some(engine) = &self.engine {
                 let mut decoded = vec![0; len];
                 let start = Instant::now();
-                if engine.decompress(compressed, None, &mut decoded).is_ok() {
+                if engine.decompress(compressed, None, &mut decoded).is_ok() && counts {
                     self.costs.decompress(len as u32, nanoseconds(start));
                 }
             }
@@ -480,7 +465,7 @@ impl Core {
             if !over && !runs_short {
                 break;
             }
-            match self.sweep_one() {
+            match self.sweep_one(false) {
                 Swept::Freed => kept = 0,
                 Swept::Kept | Swept::Failed(_) => kept += 1,
                 Swept::Others | Swept::Nothing => break,

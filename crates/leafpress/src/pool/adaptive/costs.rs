@@ -128,6 +128,10 @@ pub(in crate::pool) struct Costs {
     read: Means,
     compress: Means,
     decompress: Means,
+    /// The part of victims that threads compressed which needed room, rather than the pool's own threads ahead of them.
+    in_line: Mean,
+    /// How much of what the pool's own threads do others would have done meanwhile, 0 to 1: the bits of an `f32`.
+    busy: AtomicU32,
     /// Stored bytes over raw bytes.
     fraction: Mean,
     sizes: [AtomicU32; SIZES],
@@ -140,6 +144,8 @@ impl Default for Costs {
             read: Means::default(),
             compress: Means::default(),
             decompress: Means::default(),
+            in_line: Mean::default(),
+            busy: AtomicU32::new(1f32.to_bits()),
             fraction: Mean::default(),
             sizes: [const { AtomicU32::new(0) }; SIZES],
             next_size: AtomicU32::new(0),
@@ -161,6 +167,28 @@ impl Costs {
         let size = fraction.map_or(UNSHRINKABLE, |fraction| ((fraction.min(1.0) * 65536.0) as u32).max(1));
         let next = self.next_size.fetch_add(1, Relaxed) as usize % SIZES;
         self.sizes[next].store(size, Relaxed);
+    }
+
+    /// A victim was compressed, by a thread that needed room (`in_line`) or by one of the pool's own ahead of need.
+    pub(in crate::pool) fn compressed(&self, in_line: bool) {
+        self.in_line.add(f32::from(u8::from(in_line)), CODEC, 1.0);
+    }
+
+    /// How much of what the pool's own threads do others would have done meanwhile: 0 where a processor has nothing else to do, 1
+    /// where none has.
+    pub(super) fn set_busy(&self, busy: f64) {
+        self.busy.store((busy as f32).to_bits(), Relaxed);
+    }
+
+    /// How much of it.
+    pub(super) fn busy(&self) -> f64 {
+        f64::from(f32::from_bits(self.busy.load(Relaxed)))
+    }
+
+    /// The part of the time of compressing that accesses wait for.
+    fn waited_for(&self) -> f64 {
+        let in_line = self.in_line.get(ENOUGH_CALLS).unwrap_or(1.0);
+        in_line + (1.0 - in_line) * self.busy()
     }
 
     /// Decoding a page took `ns`.
@@ -188,13 +216,14 @@ impl Costs {
         self.fraction.get(1).map_or(0.0, |fraction| 1.0 / fraction.max(1e-6))
     }
 
-    /// The prices to decide on; [`None`] until some pages were read and some compressed. Before the first decoding it is taken to
-    /// cost half of compressing.
+    /// The prices to decide on; [`None`] until some pages were read and some compressed. Compressing costs what accesses wait for
+    /// of it. Before the first decoding it is taken to cost half of compressing.
     pub(super) fn prices(&self) -> Option<Prices> {
         let compress = self.compress.table(true)?;
+        let waited_for = self.waited_for();
         Some(Prices {
             read: self.read.table(false)?,
-            compress,
+            compress: compress.map(|ns| ns * waited_for),
             decompress: self.decompress.table(true).unwrap_or(compress.map(|ns| ns / 2.0)),
         })
     }
@@ -244,6 +273,23 @@ mod tests {
             costs.decompress(4096, 2_000);
         }
         assert!(costs.decompress_ns() < 10_000.0, "{}", costs.decompress_ns());
+    }
+
+    #[test]
+    fn compressing_costs_what_is_waited_for() {
+        let costs = Costs::default();
+        for number in 0..4_000 {
+            costs.read(4096, 20_000);
+            costs.compress(4096, 10_000, Some(1_000));
+            costs.compressed(number % 4 == 0);
+        }
+        let price = || costs.prices().unwrap().compress[class(4096)];
+        // No processor has time to spare.
+        assert_eq!(price(), 10_000.0);
+        costs.set_busy(0.0);
+        assert!((2_400.0..2_600.0).contains(&price()), "{}", price());
+        costs.set_busy(0.5);
+        assert!((6_200.0..6_300.0).contains(&price()), "{}", price());
     }
 
     #[test]

@@ -3,12 +3,16 @@
 //! A credit grows with the processor time of the process and shrinks with that of the steps. When it is used up, nothing is
 //! followed until it has grown enough for a run of accesses long enough to be of use.
 
-use std::time::Duration;
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 
 /// The part of the process's time that deciding may take.
 const PART: f64 = 0.02;
 /// What may be saved up, and what there is at the start, in nanoseconds.
 const MOST_CREDIT_NS: f64 = 20e6;
+
+/// The least time between two looks at how busy processors are.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The processor time of the process and of this thread.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,6 +61,50 @@ mod clock {
     pub(super) fn time((): ()) -> Duration {
         static START: OnceLock<Instant> = OnceLock::new();
         START.get_or_init(Instant::now).elapsed()
+    }
+}
+
+/// How busy the process keeps the processors, besides the thread that looks.
+#[derive(Debug)]
+pub(super) struct Load {
+    processors: f64,
+    at: Instant,
+    spent: Spent,
+    thread: ThreadId,
+    busy: f64,
+}
+
+impl Load {
+    /// Looks from now on.
+    pub(super) fn new() -> Self {
+        Self {
+            processors: std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64),
+            at: Instant::now(),
+            spent: Spent::now(),
+            thread: std::thread::current().id(),
+            busy: 1.0,
+        }
+    }
+
+    /// The part, 0 to 1, of a processor's time that this thread takes from others, when there is something new to say.
+    pub(super) fn look(&mut self, now: Spent) -> Option<f64> {
+        let wall = self.at.elapsed();
+        if wall < LOOK_EVERY {
+            return None;
+        }
+        let thread = std::thread::current().id();
+        let same = thread == self.thread;
+        let process = now.process.saturating_sub(self.spent.process);
+        let own = now.thread.saturating_sub(self.spent.thread);
+        (self.at, self.spent, self.thread) = (Instant::now(), now, thread);
+        if !same {
+            // What this thread took before is not known.
+            return None;
+        }
+        let others = process.saturating_sub(own).as_secs_f64() / wall.as_secs_f64();
+        let busy = (others - (self.processors - 1.0)).clamp(0.0, 1.0);
+        self.busy += (busy - self.busy) / 4.0;
+        Some(self.busy)
     }
 }
 

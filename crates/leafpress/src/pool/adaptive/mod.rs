@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 pub(super) use costs::Costs;
 use costs::UNSHRINKABLE;
 use course::Course;
-use effort::{Effort, Pace, Spent};
+use effort::{Effort, Load, Pace, Spent};
 use model::{Event, Model, Sight};
 
 use super::PolicyKind;
@@ -33,9 +33,18 @@ use super::PolicyKind;
 /// The share to start with where none is given.
 pub(super) const DEFAULT_RAW_FRACTION: f64 = 0.5;
 
-/// The least part of the memory for pages that raw ones get: with less, threads wait for each other's frames, which no model of hits and
-/// misses sees.
-pub(super) const LEAST_RAW_FRACTION: f64 = 1.0 / 16.0;
+/// The fewest raw pages that are left, where they are no large part of all: with fewer, threads that read pages wait for frames, which no
+/// model of hits and misses sees.
+const LEAST_RAW_PAGES: usize = 48;
+/// The least part of the memory for pages that raw ones get where that is many pages, and the part that the fewest are at most.
+const LEAST_PART: f64 = 1.0 / 64.0;
+const LARGE_PART: f64 = 1.0 / 4.0;
+
+/// The least part of the memory for pages that raw ones get.
+fn least_raw_fraction(budget_bytes: usize, typical_page_bytes: usize) -> f64 {
+    let part = (LEAST_RAW_PAGES * typical_page_bytes) as f64 / budget_bytes.max(1) as f64;
+    part.clamp(LEAST_PART, LARGE_PART)
+}
 
 /// Followed pages that there are before fewer are followed, rather than only now and then, when following takes too long.
 const PAGES_TO_KEEP: usize = 1024;
@@ -64,12 +73,13 @@ struct Inner {
     course: Course,
     /// [`None`]: as much as there is to do.
     effort: Option<Effort>,
+    load: Load,
     paused: bool,
 }
 
 impl Adaptive {
     /// For a pool of `budget_bytes` and pages of about `typical_page_bytes`, which starts with `raw_fraction` of the budget for raw
-    /// pages, 0 to 1, though never fewer than [`LEAST_RAW_FRACTION`]. Deciding needs costs: until a compressed page is there, the pool should compress and decode some victims
+    /// pages, 0 to 1, though never less than [`least_raw_fraction`]. Deciding needs costs: until a compressed page is there, the pool should compress and decode some victims
     /// on trial.
     pub(super) fn new(
         policy: PolicyKind,
@@ -81,7 +91,7 @@ impl Adaptive {
     ) -> Self {
         let model = Model::new(policy, restore_after, budget_bytes, typical_page_bytes);
         let raw_fraction = if raw_fraction.is_finite() {
-            raw_fraction.clamp(LEAST_RAW_FRACTION, 1.0)
+            raw_fraction.clamp(least_raw_fraction(budget_bytes, typical_page_bytes), 1.0)
         } else {
             DEFAULT_RAW_FRACTION
         };
@@ -101,6 +111,7 @@ impl Adaptive {
                 model,
                 course: Course::new(raw_fraction),
                 effort: Some(Effort::new(Spent::now())),
+                load: Load::new(),
                 paused: false,
             }),
         };
@@ -147,6 +158,7 @@ impl Adaptive {
         let waiting = self.events.len();
         inner.model.set_sizes(self.costs.sizes());
         let accesses = inner.model.run((0..waiting).map_while(|_| self.events.pop()));
+        inner.look_at_load(&self.costs, before);
         let changed = inner.decide(&self.costs);
         let after = Spent::now();
         inner.pace(before, after, accesses);
@@ -212,6 +224,15 @@ impl Inner {
                 let prices = costs.prices()?;
                 self.course.decide(self.model.shares(), &self.model.costs(&prices))
             }
+        }
+    }
+
+    /// Notes how busy processors are, unless a test says what everything costs.
+    fn look_at_load(&mut self, costs: &Costs, now: Spent) {
+        if self.effort.is_some()
+            && let Some(busy) = self.load.look(now)
+        {
+            costs.set_busy(busy);
         }
     }
 

@@ -9,16 +9,16 @@
 //! hits. Here costs are compared, not ratios; hits that all miniatures have are no part of them; and time is told by the accesses
 //! that were not a raw hit in the smallest raw space. So a hot page weighs nothing, and needs no correction.
 
-use super::LEAST_RAW_FRACTION;
 use super::costs::{Prices, UNSHRINKABLE};
 use super::followed::Followed;
+use super::least_raw_fraction;
 use super::miniature::{Access, Miniature};
 use crate::pool::PolicyKind;
 
-/// The raw shares that are followed, falling from 1.
-const SHARES: [f64; 11] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, LEAST_RAW_FRACTION];
+/// The raw shares that are followed, falling from 1; in place of the last the least that there may be.
+const SHARES: [f64; 11] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0];
 /// The shares where there is memory for few pages.
-const FEW_SHARES: [f64; 6] = [1.0, 0.8, 0.6, 0.4, 0.2, LEAST_RAW_FRACTION];
+const FEW_SHARES: [f64; 6] = [1.0, 0.8, 0.6, 0.4, 0.2, 0.0];
 
 /// Fewer pages than this make all the shares too noisy.
 const FEW_PAGES: usize = 512;
@@ -69,7 +69,7 @@ pub(super) enum Sight {
 
 /// The miniatures.
 pub(super) struct Model {
-    shares: &'static [f64],
+    shares: Vec<f64>,
     minis: Vec<Miniature>,
     followed: Followed,
     most_pages: usize,
@@ -100,16 +100,24 @@ impl Model {
         } else {
             &FEW_SHARES
         };
+        let least = least_raw_fraction(budget_bytes, typical_page_bytes);
+        let shares: Vec<f64> = shares
+            .iter()
+            .copied()
+            .filter(|&share| share > least)
+            .chain([least])
+            .collect();
         let pages_of = |ratio: usize| budget_bytes / (typical_page_bytes / ratio + 72).max(1) + 16;
-        let most_pages = pages(shares).min(MOST_PAGES).min(pages_of(8)).max(16);
+        let most_pages = pages(&shares).min(MOST_PAGES).min(pages_of(8)).max(16);
         let rate = (0.7 * most_pages as f64 / pages_of(3) as f64).min(1.0);
         let tables = most_pages + most_pages / 8;
         let minis = shares
             .iter()
-            .map(|&share| Miniature::new(kind, restore_after, share, tables));
+            .map(|&share| Miniature::new(kind, restore_after, share, tables))
+            .collect();
         let mut model = Self {
             shares,
-            minis: minis.collect(),
+            minis,
             followed: Followed::new(tables),
             most_pages,
             budget_bytes,
@@ -133,8 +141,8 @@ impl Model {
     }
 
     /// The shares, falling from 1.
-    pub(super) fn shares(&self) -> &'static [f64] {
-        self.shares
+    pub(super) fn shares(&self) -> &[f64] {
+        &self.shares
     }
 
     /// Pages followed.

@@ -3,9 +3,10 @@
 use super::full_size::Tally;
 use super::*;
 
-/// Steady accesses of pools with a fixed share, every tenth of them.
+/// Steady accesses of pools with a fixed share: at each tenth, and at the least share that an adaptive pool keeps instead of none.
 fn fixed(world: World) -> Vec<Tally> {
-    let shares = (0..=10).map(|tenth| f64::from(tenth) / 10.0);
+    let least = least_raw_fraction(world.budget_bytes, PAGE_BYTES);
+    let shares = (0..=10).map(|tenth| (f64::from(tenth) / 10.0).max(least));
     let tallies = shares.map(|share| {
         let mut pool = FullSize::fixed(world, share);
         pool.run(10_000);
