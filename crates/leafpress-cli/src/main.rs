@@ -2,6 +2,7 @@
 
 mod bench;
 mod codecs;
+mod device;
 mod doctor;
 mod eval;
 mod failure;
@@ -39,6 +40,8 @@ enum Command {
     Pool(Box<pool::PoolArgs>),
     /// Predict hit ratio and microseconds per page by formulas, over all shares of the memory: does compression pay, and from where on?
     Model(Box<model::ModelArgs>),
+    /// Probe a storage device as fio does: requests per second and latency percentiles of random reads, for each block size
+    Device(Box<device::DeviceArgs>),
     /// Compare with uncompressed concurrent ordered maps: reads per second and core, memory per record
     Peers(peers::PeersArgs),
     /// List every codec: whether it runs here, a self-test, MB/s and ratio on a sample
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Pool(args) => pool::run(args),
         Command::Model(args) => model::run(args),
+        Command::Device(args) => device::run(args),
         Command::Peers(args) => peers::run(args),
         Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),

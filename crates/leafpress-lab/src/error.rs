@@ -45,6 +45,10 @@ pub enum LabError {
     #[cfg(feature = "pool")]
     #[error(transparent)]
     Pool(#[from] leafpress::pool::PoolError),
+    /// A storage device cannot be probed.
+    #[cfg(feature = "device")]
+    #[error(transparent)]
+    Device(#[from] crate::device::DeviceError),
     /// An operation of a run failed.
     #[error("{operation} of key {id} failed: {reason}")]
     Operation {

@@ -11,6 +11,8 @@ pub mod check;
 mod child;
 pub mod config;
 pub mod corpus;
+#[cfg(feature = "device")]
+pub mod device;
 mod error;
 mod eval;
 pub mod keys;

@@ -1,0 +1,69 @@
+//! `leafpress device`: arguments in, the laboratory's probe of a storage device or a result of fio, a table and files out.
+
+mod args;
+
+use std::path::Path;
+
+use leafpress_lab::device::{self, Event, Report};
+
+pub use self::args::DeviceArgs;
+use self::args::failure;
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::{interrupt, output};
+
+/// Probes, or reads a result of fio.
+pub fn run(args: &DeviceArgs) -> Result<(), Failure> {
+    let report = match &args.fio_json {
+        Some(path) => {
+            let report = device::fio_report(path).map_err(|e| failure(&e.into()))?;
+            make(args.out.as_deref())?;
+            report
+        }
+        None => probe(args)?,
+    };
+    let printed = output::print(&device::text(&report));
+    if let Some(out) = &args.out {
+        output::print(&write(&report, out)?)?;
+    }
+    printed?;
+    if report.interrupted {
+        let done = report.measurements.len();
+        return Err(Failure::Interrupted(format!(
+            "interrupted: {done} measurements had ended"
+        )));
+    }
+    Ok(())
+}
+
+fn probe(args: &DeviceArgs) -> Result<Report, Failure> {
+    let options = args.options()?;
+    make(args.out.as_deref())?;
+    let cancel = interrupt::flag()?;
+    let mut bar = Bar::new();
+    let report = device::probe(&options, &cancel, &mut |event| match event {
+        Event::Piece { index, total, what } => bar.start(index, total, what),
+        Event::Progress(done) => bar.advance(done),
+        Event::Measured(_) => {}
+    });
+    bar.finish();
+    report.map_err(|e| failure(&e))
+}
+
+/// Makes the directory for the files before anything is measured.
+fn make(out: Option<&Path>) -> Result<(), Failure> {
+    let Some(out) = out else { return Ok(()) };
+    std::fs::create_dir_all(out).map_err(|e| Failure::bad_input(format!("--out {}: {e}", out.display())))
+}
+
+/// Writes the files and says where they are.
+fn write(report: &Report, out: &Path) -> Result<String, Failure> {
+    let command_line = crate::eval::command_line(std::env::args_os());
+    let files = device::write_files(report, &command_line, out).map_err(|e| Failure::failed(e.to_string()))?;
+    Ok(format!(
+        "\nsummary {}\njson    {}\nreport  {}\n",
+        files.summary.display(),
+        files.json.display(),
+        files.html.display()
+    ))
+}

@@ -1,0 +1,58 @@
+//! The probe of a storage device: what fio did in Harper's thesis ("Viability of Time-Memory Trade-Offs in Large Data Sets", 2018,
+//! chapter 4 and appendix C), on the user's device.
+//!
+//! [`probe`] opens the [`Options`]' path (`target`: a file of its own in a directory, or the user's file, which is only read), sees what lies
+//! beneath it (`medium`), reads and writes blocks in fio's order (`places`) through io_uring (`uring`) or threads (`threads`), and says
+//! what of the result is not the device's (`notes`). [`fio_report`] takes a result of fio itself instead. Either is a [`Report`];
+//! [`text()`] and [`summary`] write it as tables, [`page`] draws it.
+
+mod buffer;
+mod error;
+mod files;
+mod fio;
+mod html;
+mod job;
+mod medium;
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        any(
+            target_arch = "x86_64",
+            target_arch = "aarch64",
+            target_arch = "riscv64",
+            target_arch = "loongarch64",
+            target_arch = "powerpc64"
+        )
+    )),
+    path = "no_uring.rs"
+)]
+mod uring;
+
+mod notes;
+mod options;
+mod places;
+mod report;
+mod reread;
+mod run;
+mod tables;
+mod target;
+mod text;
+mod threads;
+
+#[cfg(test)]
+mod fixtures;
+
+pub use error::DeviceError;
+pub use files::{Files, write_files};
+pub use fio::fio_report;
+pub use html::page;
+pub use medium::Medium;
+pub use notes::{Note, Topic};
+pub use options::{
+    EngineChoice, MAX_BLOCK_BYTES, MAX_BLOCK_SIZES, MAX_QUEUE_DEPTH, MAX_SECONDS, MIN_BLOCK_BYTES, MIN_BLOCKS,
+    MIN_SECONDS, Operation, Options,
+};
+pub use report::{Latency, Measurement, Probed, Report, Reread, Source, Subject};
+pub use run::{Event, probe};
+pub use tables::summary;
+pub use text::text;

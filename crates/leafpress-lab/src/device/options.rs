@@ -1,0 +1,229 @@
+//! What is probed, and how.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, LabError};
+
+/// Smallest block, in bytes.
+pub const MIN_BLOCK_BYTES: u64 = 512;
+/// Largest block, in bytes.
+pub const MAX_BLOCK_BYTES: u64 = 64 << 20;
+/// Most block sizes of a probe.
+pub const MAX_BLOCK_SIZES: usize = 64;
+/// Most requests in flight.
+pub const MAX_QUEUE_DEPTH: u32 = 1024;
+/// Shortest measurement, in seconds.
+pub const MIN_SECONDS: f64 = 0.01;
+/// Longest measurement, in seconds: a day.
+pub const MAX_SECONDS: f64 = 86_400.0;
+/// Least blocks of the largest size in a file that is probed.
+pub const MIN_BLOCKS: u64 = 16;
+/// Most memory that the buffers of requests in flight may take, in bytes.
+const MAX_BUFFER_BYTES: u64 = 1 << 30;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        })
+    }
+}
+
+/// How requests reach the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineChoice {
+    /// io_uring, or threads where the kernel refuses it.
+    #[default]
+    Auto,
+    /// io_uring or an error.
+    IoUring,
+    /// A thread for each request in flight, with `pread` and `pwrite`.
+    Threads,
+}
+
+impl FromStr for EngineChoice {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "io_uring" => Ok(Self::IoUring),
+            "threads" => Ok(Self::Threads),
+            _ => Err(LabError::option(
+                "engine",
+                format!("unknown engine `{text}`; known: auto io_uring threads"),
+            )),
+        }
+    }
+}
+
+/// What is probed, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    /// A directory, in which a file is made and removed; or a file or block device, which is only read.
+    pub path: PathBuf,
+    /// Lengths of the blocks in bytes, each measured by itself.
+    pub block_bytes: Vec<u64>,
+    /// Requests in flight, each number measured by itself.
+    pub queue_depths: Vec<u32>,
+    /// Percent of the requests that begin where the one before ended, 0 to 100; see [`Options::run_blocks`].
+    pub sequential_pct: f64,
+    /// Length of each measurement in seconds.
+    pub seconds: f64,
+    /// Length of the probe's file in bytes; of a file that exists, how much of it is read from its start, `None` for all.
+    pub file_bytes: Option<u64>,
+    /// Measures writes too, after all reads. Only in a file that the probe made.
+    pub write: bool,
+    /// How requests reach the kernel.
+    pub engine: EngineChoice,
+    /// Seed of the places and of what is written.
+    pub seed: u64,
+}
+
+impl Options {
+    /// The sequential share of fio's `rw=randread:9`, eight of nine, in percent. The thesis calls it 90%.
+    pub const SEQUENTIAL_PCT: f64 = 88.9;
+    /// Length of the probe's file unless told otherwise, in bytes.
+    pub const FILE_BYTES: u64 = 1 << 30;
+    /// The same for a quick probe.
+    pub const QUICK_FILE_BYTES: u64 = 256 << 20;
+    /// Length of a measurement unless told otherwise, in seconds.
+    pub const SECONDS: f64 = 5.0;
+    /// The same for a quick probe.
+    pub const QUICK_SECONDS: f64 = 0.5;
+
+    /// The thesis' job (its appendix C): blocks of 4 to 128 KiB, four in flight, `randread:9`; 5 seconds each instead of three
+    /// times 300, and a file of 1 GiB instead of 70% of the device.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            block_bytes: (2..=7).map(|shift| 1024 << shift).collect(),
+            queue_depths: vec![4],
+            sequential_pct: Self::SEQUENTIAL_PCT,
+            seconds: Self::SECONDS,
+            file_bytes: None,
+            write: false,
+            engine: EngineChoice::Auto,
+            seed: 1729,
+        }
+    }
+
+    /// The same in half a second for each measurement, with a file of 256 MiB.
+    #[must_use]
+    pub fn quick(self) -> Self {
+        Self {
+            seconds: Self::QUICK_SECONDS,
+            file_bytes: Some(Self::QUICK_FILE_BYTES),
+            ..self
+        }
+    }
+
+    /// Requests until the next random place, as the number behind fio's `rw=randread:`: one in so many begins at a random place, the
+    /// others where the one before ended. `None` when no place is random.
+    pub fn run_blocks(&self) -> Option<u64> {
+        let random = 1.0 - self.sequential_pct / 100.0;
+        (random > 0.0).then(|| (1.0 / random).round().max(1.0) as u64)
+    }
+
+    /// Checks the bounds.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] with the option's name.
+    pub fn validate(&self) -> Result<(), LabError> {
+        let blocks = &self.block_bytes;
+        if blocks.is_empty() || blocks.len() > MAX_BLOCK_SIZES {
+            return Err(LabError::option(
+                "block-bytes",
+                format!("give 1 to {MAX_BLOCK_SIZES} sizes"),
+            ));
+        }
+        for &bytes in blocks {
+            if !(MIN_BLOCK_BYTES..=MAX_BLOCK_BYTES).contains(&bytes) || !bytes.is_multiple_of(MIN_BLOCK_BYTES) {
+                return Err(LabError::option(
+                    "block-bytes",
+                    format!("{}: use multiples of 512 from 512 to 64M", Bytes(bytes)),
+                ));
+            }
+        }
+        if let Some(twice) = twice(blocks) {
+            return Err(LabError::option(
+                "block-bytes",
+                format!("{} is there twice", Bytes(*twice)),
+            ));
+        }
+        let depths = &self.queue_depths;
+        if depths.is_empty() || depths.iter().any(|depth| !(1..=MAX_QUEUE_DEPTH).contains(depth)) {
+            return Err(LabError::option("queue-depth", format!("use 1 to {MAX_QUEUE_DEPTH}")));
+        }
+        if let Some(twice) = twice(depths) {
+            return Err(LabError::option("queue-depth", format!("{twice} is there twice")));
+        }
+        let (largest, deepest) = (self.largest_block_bytes(), depths.iter().copied().max().unwrap_or(1));
+        if largest * u64::from(deepest) > MAX_BUFFER_BYTES {
+            return Err(LabError::option(
+                "queue-depth",
+                format!(
+                    "{deepest} blocks of {} in flight take more than 1G of memory",
+                    Bytes(largest)
+                ),
+            ));
+        }
+        if !(0.0..=100.0).contains(&self.sequential_pct) {
+            return Err(LabError::option(
+                "sequential-pct",
+                "use 0 (all places random) to 100 (none)",
+            ));
+        }
+        if !(MIN_SECONDS..=MAX_SECONDS).contains(&self.seconds) {
+            return Err(LabError::option(
+                "seconds",
+                format!("use {MIN_SECONDS} to {MAX_SECONDS}"),
+            ));
+        }
+        match self.file_bytes {
+            Some(bytes) if bytes < largest * MIN_BLOCKS => Err(LabError::option(
+                "file-bytes",
+                format!(
+                    "{} is less than {MIN_BLOCKS} blocks of {}",
+                    Bytes(bytes),
+                    Bytes(largest)
+                ),
+            )),
+            Some(bytes) if i64::try_from(bytes).is_err() => {
+                Err(LabError::option("file-bytes", "no file system has files so long"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The largest block in bytes.
+    pub(super) fn largest_block_bytes(&self) -> u64 {
+        self.block_bytes.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// A value that is in the list more than once.
+fn twice<T: PartialEq>(list: &[T]) -> Option<&T> {
+    let repeated = list.iter().enumerate().find(|(at, value)| list[..*at].contains(value));
+    repeated.map(|(_, value)| value)
+}
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

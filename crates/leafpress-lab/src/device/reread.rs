@@ -1,0 +1,71 @@
+//! Reads blocks that were not read before, then the same ones again, one at a time. A device takes as long for both; a cache does not.
+
+use std::collections::HashSet;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use super::Reread;
+use super::buffer::Buffer;
+use super::target::Target;
+use crate::keys::below;
+
+/// Blocks that are read twice at most.
+const BLOCKS: usize = 256;
+/// Fewer say nothing.
+const LEAST_BLOCKS: usize = 16;
+/// What the first reads may take together: a disk that turns does about a hundred in that.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Measures; `None` where nothing can be told: past a page cache, in a small file, after a failure (which the measurements tell better).
+pub(super) fn reread(target: &Target, block_bytes: u64, seed: u64, cancel: &AtomicBool) -> Option<Reread> {
+    let blocks = target.bytes / block_bytes;
+    if target.direct.is_err() || blocks < 4 * BLOCKS as u64 {
+        return None;
+    }
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x4ead);
+    let mut chosen = Vec::with_capacity(BLOCKS);
+    let mut seen = HashSet::with_capacity(BLOCKS);
+    while chosen.len() < BLOCKS {
+        let block = below(random.next_u64(), blocks);
+        if seen.insert(block) {
+            chosen.push(block);
+        }
+    }
+    let mut buffer = Buffer::new(block_bytes as usize).ok()?;
+    let mut read = |block: u64| {
+        let started = Instant::now();
+        target
+            .file
+            .read_exact_at(buffer.bytes_mut(), block * block_bytes)
+            .ok()?;
+        Some(started.elapsed().as_nanos() as f64 / 1e3)
+    };
+    let begin = Instant::now();
+    let mut first = Vec::with_capacity(BLOCKS);
+    for &block in &chosen {
+        if begin.elapsed() >= PATIENCE || cancel.load(Ordering::Relaxed) {
+            break;
+        }
+        first.push(read(block)?);
+    }
+    if first.len() < LEAST_BLOCKS {
+        return None;
+    }
+    let again = chosen[..first.len()].iter().map(|&block| read(block));
+    let mut second = again.collect::<Option<Vec<f64>>>()?;
+    Some(Reread {
+        blocks: first.len() as u64,
+        block_bytes,
+        first_us: median(&mut first),
+        second_us: median(&mut second),
+    })
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}

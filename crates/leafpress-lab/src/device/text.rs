@@ -1,0 +1,121 @@
+//! The report for people: what was probed and how, the table, and what must be known before it is believed.
+
+use std::fmt::Write;
+
+use super::{Probed, Report, Source, Subject, tables};
+use crate::Bytes;
+
+/// The whole report.
+pub fn text(report: &Report) -> String {
+    let mut text = head(report);
+    let _ = writeln!(text, "\n{}", tables::table(report));
+    text += &legend(report);
+    for note in &report.notes {
+        let _ = writeln!(text, "! {}", note.text);
+    }
+    if report.interrupted {
+        text += "INTERRUPTED: these are the measurements that had ended.\n";
+    }
+    text
+}
+
+/// What was probed and how, in some lines.
+pub(super) fn head(report: &Report) -> String {
+    match &report.source {
+        Source::Probe(probed) => of_probe(probed, &report.host),
+        Source::Fio {
+            path,
+            version,
+            engine,
+            pattern,
+        } => {
+            let more: Vec<_> = [pattern, engine].into_iter().flatten().map(String::as_str).collect();
+            let more = if more.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", more.join(", "))
+            };
+            format!("{}, a result of {version}{more}\n", path.display())
+        }
+    }
+}
+
+fn of_probe(probed: &Probed, host: &str) -> String {
+    let options = &probed.options;
+    let subject = match probed.subject {
+        Subject::ProbeFile => format!(
+            "a file of {}, random bytes, made for this and removed",
+            Bytes(probed.bytes)
+        ),
+        Subject::File => format!("{} of the file, read only", Bytes(probed.bytes)),
+        Subject::BlockDevice => format!("{} of the block device, read only", Bytes(probed.bytes)),
+    };
+    let direct = match &probed.direct {
+        Ok(()) => "direct I/O".to_owned(),
+        Err(reason) => format!("no direct I/O ({reason})"),
+    };
+    format!(
+        "{}: {subject}\non {}\n{direct} through {} · {} · {} s each · {host}\n",
+        options.path.display(),
+        beneath(probed),
+        probed.engine,
+        pattern(probed),
+        options.seconds
+    )
+}
+
+/// The file system and the disk.
+fn beneath(probed: &Probed) -> String {
+    let medium = &probed.medium;
+    let mut parts = Vec::new();
+    parts.extend(medium.file_system.clone());
+    parts.extend(medium.device.clone());
+    parts.extend(medium.model.clone());
+    match (medium.rotational, medium.virtual_by.as_deref()) {
+        // A hypervisor says what it likes.
+        (_, Some(by)) => parts.push(format!("a virtual disk ({by})")),
+        (Some(true), None) => parts.push("a disk that turns".into()),
+        (Some(false), None) => parts.push("no disk that turns".into()),
+        (None, None) => {}
+    }
+    if parts.is_empty() {
+        "what is not known".into()
+    } else {
+        parts.join(", ")
+    }
+}
+
+/// The order of places, in fio's words too.
+fn pattern(probed: &Probed) -> String {
+    match probed.options.run_blocks() {
+        None => "all sequential, as fio's rw=read".into(),
+        Some(1) => "all at random places, as fio's rw=randread".into(),
+        Some(run) => format!(
+            "one in {run} at a random place, {:.1}% sequential, as fio's rw=randread:{run}",
+            (run - 1) as f64 / run as f64 * 100.0
+        ),
+    }
+}
+
+/// What the columns are.
+pub(super) fn legend(report: &Report) -> String {
+    let mut text = String::from(
+        "us per block: 1 / IOPS, the reciprocal of throughput; with several requests in flight it is no latency.\n\
+         min to max: completion latency of a request, from handed over to seen ended, as fio's clat.\n",
+    );
+    let submits: Vec<f64> = report.measurements.iter().filter_map(|m| m.submit_us).collect();
+    if let (Some(least), Some(most)) = (
+        submits.iter().copied().reduce(f64::min),
+        submits.iter().copied().reduce(f64::max),
+    ) {
+        let _ = writeln!(
+            text,
+            "Handing a request over (fio's slat) took {least:.1} to {most:.1} us more on average."
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;
