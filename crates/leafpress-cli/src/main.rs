@@ -12,6 +12,7 @@ mod output;
 mod peers;
 mod pool;
 mod progress;
+mod suite;
 mod usage;
 
 use std::process::ExitCode;
@@ -42,6 +43,8 @@ enum Command {
     Model(Box<model::ModelArgs>),
     /// Probe a storage device as fio does: requests per second and latency percentiles of random reads, for each block size
     Device(Box<device::DeviceArgs>),
+    /// Measure every codec, block length and number of threads on your files: ratio, microseconds per block, MB/s, memcpy as the floor
+    Suite(Box<suite::SuiteArgs>),
     /// Compare with uncompressed concurrent ordered maps: reads per second and core, memory per record
     Peers(peers::PeersArgs),
     /// List every codec: whether it runs here, a self-test, MB/s and ratio on a sample
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Pool(args) => pool::run(args),
         Command::Model(args) => model::run(args),
         Command::Device(args) => device::run(args),
+        Command::Suite(args) => suite::run(args),
         Command::Peers(args) => peers::run(args),
         Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),

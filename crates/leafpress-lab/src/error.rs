@@ -67,6 +67,21 @@ pub enum LabError {
         /// What was wrong.
         reason: String,
     },
+    /// A codec failed on a block, or gave back other bytes than it was given.
+    #[cfg(feature = "suite")]
+    #[error("{codec} failed on {file}, block {block} of {block_bytes} bytes: {reason}")]
+    Block {
+        /// The codec.
+        codec: String,
+        /// The file as the report names it.
+        file: String,
+        /// The block's number in the file, from 0, in blocks of this length.
+        block: u64,
+        /// Length of the blocks that the file was cut into.
+        block_bytes: usize,
+        /// What the codec said, or which byte was wrong.
+        reason: String,
+    },
     /// The run was cancelled.
     #[error("cancelled")]
     Cancelled,

@@ -30,6 +30,8 @@ pub mod resources;
 pub mod result;
 pub mod run;
 pub mod store;
+#[cfg(feature = "suite")]
+pub mod suite;
 pub mod summary;
 pub mod workload;
 

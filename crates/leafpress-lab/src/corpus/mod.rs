@@ -10,9 +10,11 @@ mod synthetic;
 use std::ops::Range;
 
 pub use cut::Cut;
-#[cfg(feature = "pool")]
+#[cfg(any(feature = "pool", feature = "suite"))]
 pub(crate) use source::Packing;
 pub use source::{MAX_CORPUS_BYTES, Source, sample_names};
+#[cfg(feature = "suite")]
+pub(crate) use source::{find_sample, plain, unpacked};
 
 use crate::LabError;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -125,7 +125,7 @@ fn data_directories() -> Vec<PathBuf> {
         .collect()
 }
 
-fn find_sample(name: &str) -> Result<PathBuf, LabError> {
+pub(crate) fn find_sample(name: &str) -> Result<PathBuf, LabError> {
     let mut found: Vec<_> = Vec::new();
     for directory in data_directories() {
         let entries = directory.read_dir().map_err(|e| LabError::io(&directory, e))?;
@@ -201,7 +201,8 @@ fn list_files(path: &Path, out: &mut Vec<PathBuf>) -> Result<(), LabError> {
     Ok(())
 }
 
-fn plain(e: &io::Error) -> String {
+/// What went wrong, in the words of this laboratory.
+pub(crate) fn plain(e: &io::Error) -> String {
     match e.kind() {
         io::ErrorKind::NotFound => "no such file or directory".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),
@@ -226,15 +227,20 @@ fn read_file(path: &Path, raw: bool, left: &mut u64, parts: &mut Vec<Vec<u8>>) -
     *left += packed_len;
     match packing {
         Packing::Zip => unzip(bytes, left, parts).map_err(|e| format!("unreadable zip: {e}")),
-        Packing::Gzip => {
-            let mut decoder = flate2::read::MultiGzDecoder::new(bytes.as_slice());
-            unpack(&mut decoder, left, parts).map_err(|e| format!("unreadable gzip: {e}"))
-        }
-        Packing::Zstd => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes.as_slice()).map_err(|e| e.to_string())?;
-            unpack(&mut decoder, left, parts).map_err(|e| format!("unreadable zstd: {e}"))
+        Packing::Gzip | Packing::Zstd => {
+            let mut decoder = unpacked(packing, bytes.as_slice()).map_err(|e| e.to_string())?;
+            unpack(&mut decoder, left, parts).map_err(|e| format!("unreadable {packing}: {e}"))
         }
     }
+}
+
+/// What is packed in a gzip or zstd stream. A zip is no stream: its bytes come out as they are.
+pub(crate) fn unpacked<'r>(packing: Packing, packed: impl BufRead + 'r) -> io::Result<Box<dyn Read + 'r>> {
+    Ok(match packing {
+        Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
+        Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?),
+        Packing::Zip => Box::new(packed),
+    })
 }
 
 /// How a file's contents are packed.
@@ -243,6 +249,16 @@ pub(crate) enum Packing {
     Zip,
     Gzip,
     Zstd,
+}
+
+impl fmt::Display for Packing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Zip => "zip",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        })
+    }
 }
 
 impl Packing {

@@ -60,7 +60,7 @@ pub(super) fn brief(figure: f64) -> String {
 const MAX_DECIMALS: usize = 9;
 
 /// How the figures of an axis up to `largest` are written, all with as many digits.
-fn on_axis(largest: f64) -> impl Fn(&f64) -> String {
+pub(super) fn on_axis(largest: f64) -> impl Fn(&f64) -> String {
     let decimals = decimals(largest);
     move |figure| format!("{figure:.decimals$}")
 }
@@ -170,7 +170,7 @@ pub(crate) fn microseconds(latency: &Latency) -> [f64; 6] {
 }
 
 /// Whole decades around some figures, so that the grid's lines are round.
-fn decades(least: f64, most: f64) -> (f64, f64) {
+pub(super) fn decades(least: f64, most: f64) -> (f64, f64) {
     let low = 10_f64.powf(least.max(1e-3).log10().floor());
     let high = 10_f64.powf(most.max(1e-3).log10().ceil());
     (low, if high > low { high } else { low * 10.0 })

@@ -4,6 +4,8 @@ mod charts;
 pub(crate) mod draw;
 pub(crate) mod html;
 mod labels;
+#[cfg(feature = "suite")]
+pub(crate) mod ladder;
 pub(crate) mod palette;
 mod pivot;
 mod table;

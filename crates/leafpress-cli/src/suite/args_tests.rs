@@ -1,0 +1,75 @@
+use clap::Parser;
+
+use super::*;
+
+#[derive(Debug, Parser)]
+struct Command {
+    #[command(flatten)]
+    suite: SuiteArgs,
+}
+
+#[track_caller]
+fn parsed(words: &str) -> SuiteArgs {
+    let words = ["suite"].into_iter().chain(words.split_whitespace());
+    Command::try_parse_from(words).unwrap_or_else(|e| panic!("{e}")).suite
+}
+
+#[track_caller]
+fn options(words: &str) -> Options {
+    parsed(words).options().unwrap_or_else(|e| panic!("{words}: {e:?}"))
+}
+
+#[track_caller]
+fn refused(words: &str, expected: &[&str]) {
+    let Err(Failure::BadInput(message)) = parsed(words).options() else {
+        panic!("{words}: not bad input");
+    };
+    for word in expected {
+        assert!(message.contains(word), "{words}: no `{word}` in {message}");
+    }
+}
+
+#[test]
+fn the_defaults_are_the_thesis() {
+    let options = options("a b");
+    assert_eq!(options.paths, [PathBuf::from("a"), PathBuf::from("b")]);
+    assert!(options.codecs.is_none() && options.block_bytes.is_none());
+    assert_eq!((options.passes, options.max_bytes, options.raw), (3, None, false));
+    assert_eq!(options.threads[0], 1);
+}
+
+#[test]
+fn lists_are_read() {
+    let options = options("a -c lz4,zstd:3 -b 4K,12288,1KB -t 1,3 -n 7 --max-bytes 1MB --max-file-bytes 64K");
+    let codecs: Vec<_> = options.codecs.iter().flatten().map(Codec::to_string).collect();
+    assert_eq!(codecs, ["lz4", "zstd:3"]);
+    assert_eq!(options.block_bytes, Some(vec![4096, 12288, 1000]));
+    assert_eq!((options.threads, options.passes), (vec![1, 3], 7));
+    assert_eq!(
+        (options.max_bytes, options.max_file_bytes),
+        (Some(1_000_000), Some(65536))
+    );
+}
+
+#[test]
+fn quick_is_one_pass_of_a_sample_unless_said_otherwise() {
+    let quick = options("a --quick");
+    assert_eq!((quick.passes, quick.max_bytes), (1, Some(QUICK_BYTES)));
+    let said = options("a --quick -n 2 --max-bytes 1G");
+    assert_eq!((said.passes, said.max_bytes), (2, Some(1 << 30)));
+}
+
+#[test]
+fn what_is_out_of_bounds_is_told() {
+    refused("a -c lz5", &["--codecs", "lz5", "zstd"]);
+    refused("a -c ,", &["--codecs", "empty"]);
+    refused("a -c lz4,lz4", &["--codecs", "lz4", "twice"]);
+    refused("a -b 4X", &["--block-bytes", "4X", "no number of bytes"]);
+    refused("a -b 0", &["--block-bytes", "0", "64"]);
+    refused("a -b 17M", &["--block-bytes", "17M", "16M"]);
+    refused("a -b 4K,4096", &["--block-bytes", "4K", "twice"]);
+    refused("a -t 0", &["--threads", "0", "1024"]);
+    refused("a -t 1,x", &["--threads", "`x`", "1,4,8"]);
+    refused("a -t 2000", &["--threads", "2000"]);
+    refused("a -n 0", &["--passes", "0"]);
+}

@@ -1,0 +1,96 @@
+//! Lines over a few named steps, such as lengths of blocks that double.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::draw::{FONT_SIZE, GRID, decades, draw, duration, headroom, ink, on_axis};
+use crate::LabError;
+
+/// A line: its colour, a figure for each step that has one, and whether it is dashed.
+pub(crate) type LadderLine = (RGBColor, Vec<Option<f64>>, bool);
+
+/// Figures over steps.
+pub(crate) struct Ladder<'l> {
+    /// What the chart is called in errors.
+    pub name: &'static str,
+    /// Names of the steps, from left to right.
+    pub steps: &'l [String],
+    /// What the steps are.
+    pub description: &'l str,
+    /// What the figures are, with their unit.
+    pub unit: &'l str,
+    /// Figures are microseconds, on a logarithmic axis.
+    pub durations: bool,
+    /// The lines.
+    pub lines: &'l [LadderLine],
+}
+
+/// Draws figures over steps; `None` without a figure.
+pub(crate) fn ladder(spec: &Ladder<'_>) -> Result<Option<String>, LabError> {
+    let figures = || {
+        spec.lines
+            .iter()
+            .flat_map(|(_, figures, _)| figures.iter().flatten().copied())
+    };
+    let (Some(least), Some(most)) = (figures().reduce(f64::min), figures().reduce(f64::max)) else {
+        return Ok(None);
+    };
+    let end = spec.steps.len() as f64;
+    let svg = draw(spec.name, (530, 340), |root| {
+        let mut builder = ChartBuilder::on(root);
+        builder
+            .margin(8)
+            .margin_right(16)
+            .set_label_area_size(LabelAreaPosition::Left, 66)
+            .set_label_area_size(LabelAreaPosition::Bottom, 50);
+        // The two axes have different types, so this is written out twice by a macro and not by a function.
+        macro_rules! paint {
+            ($low:expr, $y:expr, $label:expr) => {{
+                let mut chart = builder.build_cartesian_2d(0.0..end, $y)?;
+                let mut mesh = chart.configure_mesh();
+                mesh.disable_x_mesh()
+                    .disable_x_axis()
+                    .y_labels(8)
+                    .y_desc(spec.unit)
+                    .axis_desc_style(ink(FONT_SIZE));
+                mesh.light_line_style(TRANSPARENT)
+                    .bold_line_style(GRID)
+                    .axis_style(GRID)
+                    .y_label_style(ink(12));
+                mesh.y_label_formatter(&$label).draw()?;
+                for (at, step) in spec.steps.iter().enumerate() {
+                    let (x, y) = chart.backend_coord(&(at as f64 + 0.5, $low));
+                    let style = ink(12).pos(Pos::new(HPos::Center, VPos::Top));
+                    root.draw(&Text::new(step.as_str(), (x, y + 8), style))?;
+                }
+                let (x, y) = chart.backend_coord(&(end / 2.0, $low));
+                let style = ink(FONT_SIZE).pos(Pos::new(HPos::Center, VPos::Top));
+                root.draw(&Text::new(spec.description, (x, y + 28), style))?;
+                for (colour, figures, dashed) in spec.lines {
+                    let points = figures.iter().enumerate();
+                    let points = points.filter_map(|(at, figure)| Some((at as f64 + 0.5, (*figure)?.max($low))));
+                    let points: Vec<(f64, f64)> = points.collect();
+                    if *dashed {
+                        let line = DashedLineSeries::new(points.iter().copied(), 6, 4, colour.stroke_width(2));
+                        chart.draw_series(line)?;
+                    } else {
+                        chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?;
+                    }
+                    chart.draw_series(
+                        points
+                            .into_iter()
+                            .map(|point| Circle::new(point, 3, colour.filled())),
+                    )?;
+                }
+            }};
+        }
+        if spec.durations {
+            let (low, high) = decades(least, most);
+            paint!(low, (low..high).log_scale(), |us: &f64| duration(*us));
+        } else {
+            paint!(0.0, 0.0..headroom(most), on_axis(most));
+        }
+        Ok(())
+    })?;
+    Ok(Some(svg))
+}

@@ -1,0 +1,101 @@
+//! The sample cut into blocks of one length, and the blocks gathered into tasks and batches.
+
+use super::sample::Sample;
+
+/// A task has about so many raw bytes: enough to make the handing out of tasks cheap, few enough to share them evenly.
+const TASK_BYTES: usize = 256 << 10;
+/// A batch has at most so many raw bytes, but for a task that has more by itself: more than the caches of a CPU hold, little beside
+/// its memory.
+pub(super) const BATCH_BYTES: usize = 64 << 20;
+/// A pass has at least so many raw bytes for each thread; a smaller sample is gone through several times.
+const LEAST_BYTES: usize = 8 << 20;
+
+/// What is compressed by itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block<'s> {
+    /// The file's place in the sample.
+    pub file: usize,
+    /// The block's number in the whole file.
+    pub number: u64,
+    pub raw: &'s [u8],
+}
+
+/// The blocks of a sample.
+#[derive(Debug)]
+pub(super) struct Blocks<'s> {
+    pub block_bytes: usize,
+    all: Vec<Block<'s>>,
+    raw_bytes: usize,
+}
+
+impl<'s> Blocks<'s> {
+    /// Cuts each file by itself: what is left over at its end is a block too, a short one.
+    pub(super) fn new(sample: &'s Sample, block_bytes: usize) -> Self {
+        let mut all = Vec::new();
+        for file in 0..sample.files.len() {
+            for piece in sample.pieces(file) {
+                let first = piece.offset / block_bytes as u64;
+                let chunks = piece.bytes.chunks(block_bytes).zip(first..);
+                all.extend(chunks.map(|(raw, number)| Block { file, number, raw }));
+            }
+        }
+        Self {
+            block_bytes,
+            raw_bytes: all.iter().map(|block| block.raw.len()).sum(),
+            all,
+        }
+    }
+
+    /// How often the sample is gone through in a pass.
+    pub(super) fn rounds(&self, threads: usize) -> usize {
+        (LEAST_BYTES * threads.min(64)).div_ceil(self.raw_bytes.max(1)).max(1)
+    }
+
+    /// Raw bytes of the sample.
+    pub(super) fn raw_bytes(&self) -> usize {
+        self.raw_bytes
+    }
+
+    /// The blocks in tasks, the tasks in batches, all so many times.
+    pub(super) fn batches(&self, rounds: usize) -> Vec<Vec<&[Block<'s>]>> {
+        let tasks = gather(&self.all, TASK_BYTES, |block| block.raw.len());
+        let tasks: Vec<&[Block<'s>]> = std::iter::repeat_n(tasks, rounds).flatten().collect();
+        let batches = gather(&tasks, BATCH_BYTES, |task| raw_bytes(task));
+        batches.into_iter().map(<[_]>::to_vec).collect()
+    }
+}
+
+/// Raw bytes of some blocks.
+pub(super) fn raw_bytes(blocks: &[Block<'_>]) -> usize {
+    blocks.iter().map(|block| block.raw.len()).sum()
+}
+
+/// Runs of things that have at most so many bytes together, one thing at least.
+fn gather<T>(things: &[T], most: usize, bytes: impl Fn(&T) -> usize) -> Vec<&[T]> {
+    let (mut runs, mut start, mut sum) = (Vec::new(), 0, 0);
+    for (at, thing) in things.iter().enumerate() {
+        let more = bytes(thing);
+        if sum + more > most && at > start {
+            runs.push(&things[start..at]);
+            (start, sum) = (at, 0);
+        }
+        sum += more;
+    }
+    if start < things.len() {
+        runs.push(&things[start..]);
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gather;
+
+    #[test]
+    fn runs_have_what_fits_and_one_at_least() {
+        let bytes = [3_usize, 3, 3, 9, 1, 1];
+        let runs = gather(&bytes, 6, |bytes| *bytes);
+        assert_eq!(runs, [&[3_usize, 3][..], &[3], &[9], &[1, 1]]);
+        assert!(gather(&[], 6, |bytes: &usize| *bytes).is_empty());
+    }
+}

@@ -1,0 +1,67 @@
+//! What a suite leaves in a directory.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Report, html, tables};
+use crate::LabError;
+use crate::report::write;
+
+/// Files that were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// A line for each file, codec, length of blocks and number of threads.
+    pub summary: PathBuf,
+    /// A line for each codec, length of blocks and number of threads.
+    pub overall: PathBuf,
+    /// The thesis' table, one for each number of threads.
+    pub wide: Vec<PathBuf>,
+    /// Everything.
+    pub json: PathBuf,
+    /// A page with charts.
+    pub html: PathBuf,
+}
+
+/// What `results.json` holds.
+#[derive(Serialize)]
+struct Document<'d> {
+    /// Number of this layout; a change that breaks readers raises it.
+    format: u32,
+    version: &'static str,
+    command_line: &'d str,
+    #[serde(flatten)]
+    report: &'d Report,
+}
+
+/// Writes `summary.tsv`, `overall.tsv`, `suite_wide_Nt.tsv` for each number of threads, `results.json` and `report.html` into
+/// `directory`, which exists.
+///
+/// # Errors
+/// [`LabError::Io`] when a file cannot be written, [`LabError::Chart`] when a chart cannot be drawn.
+pub fn write_files(report: &Report, command_line: &str, directory: &Path) -> Result<Files, LabError> {
+    let wide = |threads: &usize| (*threads, directory.join(format!("suite_wide_{threads}t.tsv")));
+    let wide: Vec<(usize, PathBuf)> = report.options.threads.iter().map(wide).collect();
+    for (threads, path) in &wide {
+        write(path, &tables::wide(report, *threads))?;
+    }
+    let files = Files {
+        summary: directory.join("summary.tsv"),
+        overall: directory.join("overall.tsv"),
+        wide: wide.into_iter().map(|(_, path)| path).collect(),
+        json: directory.join("results.json"),
+        html: directory.join("report.html"),
+    };
+    let document = Document {
+        format: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        command_line,
+        report,
+    };
+    let json = serde_json::to_string_pretty(&document).map_err(|e| LabError::System(e.to_string()))?;
+    write(&files.summary, &tables::summary(report))?;
+    write(&files.overall, &tables::overall(report))?;
+    write(&files.json, &(json + "\n"))?;
+    write(&files.html, &html::page(report, command_line)?)?;
+    Ok(files)
+}

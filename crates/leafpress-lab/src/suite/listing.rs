@@ -1,0 +1,228 @@
+//! Which files there are, how long they are once they are opened, and which cannot be read.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+use walkdir::WalkDir;
+use zip::ZipArchive;
+
+use crate::LabError;
+use crate::corpus::{Packing, Source, find_sample, plain, unpacked};
+
+/// A file that was left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Its path, or its archive's and its name in there.
+    pub file: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A file, or one of an archive's.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub name: String,
+    /// Its length once it is opened.
+    pub bytes: u64,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    File(PathBuf),
+    ZipEntry(PathBuf, usize),
+    Packed(PathBuf, Packing),
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub files: Vec<Listed>,
+    pub skipped: Vec<Skipped>,
+    /// Files that were looked at: one that is named twice counts once.
+    seen: HashSet<PathBuf>,
+}
+
+impl Listing {
+    /// All files at and below `paths`, in the order they are named in and then of their paths.
+    ///
+    /// # Errors
+    /// [`LabError::Data`] for a path that is not there; [`LabError::Cancelled`].
+    pub(super) fn new(paths: &[PathBuf], raw: bool, cancel: &AtomicBool) -> Result<Self, LabError> {
+        let mut listing = Self::default();
+        for path in paths {
+            let found = find(path)?;
+            if !found.is_dir() {
+                listing.add(&found, &path.display().to_string(), raw);
+                continue;
+            }
+            for entry in WalkDir::new(&found).sort_by_file_name() {
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(LabError::Cancelled);
+                }
+                match entry {
+                    // A link to a directory is not followed, so that this ends.
+                    Ok(entry) if entry.file_type().is_dir() || entry.path().is_dir() => {}
+                    Ok(entry) => listing.add(entry.path(), &entry.path().display().to_string(), raw),
+                    Err(e) => {
+                        let file = e.path().unwrap_or(&found).display().to_string();
+                        let reason = e.io_error().map_or_else(|| e.to_string(), plain);
+                        listing.skip(file, reason);
+                    }
+                }
+            }
+        }
+        Ok(listing)
+    }
+
+    pub(super) fn skip(&mut self, file: String, reason: impl Into<String>) {
+        self.skipped.push(Skipped {
+            file,
+            reason: reason.into(),
+        });
+    }
+
+    fn add(&mut self, path: &Path, name: &str, raw: bool) {
+        let same = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if !self.seen.insert(same) {
+            return;
+        }
+        if let Err(reason) = self.look(path, name, raw) {
+            self.skip(name.to_owned(), reason);
+        }
+    }
+
+    /// Adds what is in a file; why it cannot be read.
+    fn look(&mut self, path: &Path, name: &str, raw: bool) -> Result<(), String> {
+        let metadata = path.metadata().map_err(|e| plain(&e))?;
+        // To open a pipe would be to wait for its writer.
+        if !metadata.is_file() {
+            return Err("not a regular file".into());
+        }
+        let file = File::open(path).map_err(|e| plain(&e))?;
+        let mut start = Vec::new();
+        (&file).take(4).read_to_end(&mut start).map_err(|e| plain(&e))?;
+        match Packing::of(&start).filter(|_| !raw) {
+            None => self.push(name.to_owned(), metadata.len(), Place::File(path.to_owned())),
+            Some(Packing::Zip) => self.look_into(path, name, file)?,
+            Some(packing) => {
+                let unreadable = |e: io::Error| format!("unreadable {packing}: {}", plain(&e));
+                let mut contents = open_packed(path, packing).map_err(unreadable)?;
+                let bytes = io::copy(&mut contents, &mut io::sink()).map_err(unreadable)?;
+                self.push(name.to_owned(), bytes, Place::Packed(path.to_owned(), packing));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the files of a zip.
+    fn look_into(&mut self, path: &Path, name: &str, file: File) -> Result<(), String> {
+        let unreadable = |e: zip::result::ZipError| format!("unreadable zip: {e}");
+        let mut archive = ZipArchive::new(BufReader::new(file)).map_err(unreadable)?;
+        for index in 0..archive.len() {
+            let entry = match archive.name_for_index(index) {
+                Some(Ok(entry)) => entry.into_owned(),
+                _ => format!("number {index}"),
+            };
+            let name = format!("{name}:{entry}");
+            let found = archive.by_index(index).map(|entry| (entry.is_file(), entry.size()));
+            match found {
+                Ok((true, bytes)) => self.push(name, bytes, Place::ZipEntry(path.to_owned(), index)),
+                Ok((false, _)) => {}
+                Err(e) => self.skip(name, unreadable(e)),
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, name: String, bytes: u64, place: Place) {
+        if bytes == 0 {
+            self.skip(name, "empty");
+        } else {
+            self.files.push(Listed { name, bytes, place });
+        }
+    }
+}
+
+impl Listed {
+    /// Hands out what is in the file.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(super) fn read<R>(&self, reader: impl FnOnce(&mut dyn Contents) -> io::Result<R>) -> Result<R, String> {
+        let result = match &self.place {
+            Place::File(path) => File::open(path).and_then(|mut file| reader(&mut file)),
+            Place::Packed(path, packing) => {
+                open_packed(path, *packing).and_then(|contents| reader(&mut Stream(contents)))
+            }
+            Place::ZipEntry(path, index) => File::open(path).and_then(|file| {
+                let mut archive = ZipArchive::new(BufReader::new(file))?;
+                let entry = archive.by_index(*index)?;
+                reader(&mut Stream(entry))
+            }),
+        };
+        result.map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof => "it is shorter than it was a moment ago".into(),
+            _ => plain(&e),
+        })
+    }
+}
+
+fn open_packed(path: &Path, packing: Packing) -> io::Result<Box<dyn Read>> {
+    unpacked(packing, BufReader::new(File::open(path)?))
+}
+
+/// What is in a file, read from front to back.
+pub(super) trait Contents {
+    /// Leaves out so many bytes.
+    fn skip(&mut self, bytes: u64) -> io::Result<()>;
+    /// Appends the next so many bytes to `out`.
+    fn take(&mut self, bytes: u64, out: &mut Vec<u8>) -> io::Result<()>;
+}
+
+fn append(reader: impl Read, bytes: u64, out: &mut Vec<u8>) -> io::Result<()> {
+    if reader.take(bytes).read_to_end(out)? as u64 == bytes {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+impl Contents for File {
+    fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        let bytes = i64::try_from(bytes).map_err(io::Error::other)?;
+        self.seek(SeekFrom::Current(bytes)).map(drop)
+    }
+
+    fn take(&mut self, bytes: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        append(self, bytes, out)
+    }
+}
+
+/// What can only be read through.
+struct Stream<R>(R);
+
+impl<R: Read> Contents for Stream<R> {
+    fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        io::copy(&mut (&mut self.0).take(bytes), &mut io::sink()).map(drop)
+    }
+
+    fn take(&mut self, bytes: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        append(&mut self.0, bytes, out)
+    }
+}
+
+/// Where a path given by the user is: what exists, or a bundled sample.
+fn find(path: &Path) -> Result<PathBuf, LabError> {
+    match path.metadata() {
+        Ok(_) => Ok(path.to_owned()),
+        Err(e) => match path.to_str().map(str::parse) {
+            Some(Ok(Source::Sample(name))) => find_sample(&name),
+            _ => Err(LabError::data(path.display().to_string(), plain(&e))),
+        },
+    }
+}

@@ -1,0 +1,108 @@
+//! What the blocks go through: a codec's engine, or memcpy.
+
+use std::sync::Arc;
+
+use leafpress::codec::{Availability, Engine, EngineOptions};
+use leafpress::{Codec, CodecError};
+use serde::Serialize;
+
+use super::{MEMCPY, Options};
+use crate::LabError;
+
+/// A codec that was asked for by nobody and is not available here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Absent {
+    /// The codec.
+    pub codec: String,
+    /// Why it cannot run, and what to do.
+    pub reason: String,
+}
+
+/// What the blocks go through.
+#[derive(Debug, Clone)]
+pub(super) enum Method {
+    /// The floor: no compression can be faster than moving the bytes.
+    Memcpy,
+    Engine(Arc<dyn Engine>),
+}
+
+impl Method {
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Memcpy => MEMCPY.to_owned(),
+            Self::Engine(engine) => engine.codec().to_string(),
+        }
+    }
+
+    /// Appends a block to `out` as it is stored and returns its length there. A block that does not shrink, or for which the codec
+    /// gave nothing, is stored raw: its length is then that of its raw bytes.
+    ///
+    /// # Errors
+    /// What the codec said.
+    #[inline]
+    pub(super) fn compress(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<usize, String> {
+        let Self::Engine(engine) = self else {
+            out.extend_from_slice(raw);
+            return Ok(raw.len());
+        };
+        let before = out.len();
+        let length = engine.compress(raw, None, out).map_err(|e| e.to_string())?;
+        if out.len() != before + length {
+            return Err(format!("it said {length} bytes and wrote {}", out.len() - before));
+        }
+        if (1..raw.len()).contains(&length) {
+            return Ok(length);
+        }
+        out.truncate(before);
+        out.extend_from_slice(raw);
+        Ok(raw.len())
+    }
+
+    /// Brings back the raw bytes of a block as it is stored.
+    ///
+    /// # Errors
+    /// What the codec said.
+    #[inline]
+    pub(super) fn decompress(&self, block: &[u8], raw: &mut [u8]) -> Result<(), String> {
+        match self {
+            Self::Engine(engine) if block.len() != raw.len() => {
+                engine.decompress(block, None, raw).map_err(|e| e.to_string())
+            }
+            _ => {
+                raw.copy_from_slice(block);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Opens the codecs that are asked for; what else there could be and is not available is told.
+///
+/// # Errors
+/// [`LabError::Option`] when a codec that is named cannot run here.
+pub(super) fn open(options: &Options) -> Result<(Vec<Arc<dyn Engine>>, Vec<Absent>), LabError> {
+    let open = |codec: &Codec| codec.open(&EngineOptions::default());
+    if let Some(codecs) = &options.codecs {
+        let engines = codecs.iter().map(|codec| {
+            open(codec).map_err(|e| LabError::option("codecs", format!("{e}; `leafpress codecs` lists what runs here")))
+        });
+        return Ok((engines.collect::<Result<_, _>>()?, Vec::new()));
+    }
+    let (mut engines, mut absent) = (Vec::new(), Vec::new());
+    for Availability { codec, .. } in Codec::list() {
+        if codec == Codec::None {
+            continue;
+        }
+        match open(&codec) {
+            Ok(engine) => engines.push(engine),
+            Err(e) => absent.push(Absent {
+                codec: codec.to_string(),
+                reason: match e {
+                    CodecError::Unavailable { reason, .. } => reason,
+                    e => e.to_string(),
+                },
+            }),
+        }
+    }
+    Ok((engines, absent))
+}

@@ -1,0 +1,36 @@
+//! The compression test suite: every codec, block size and number of threads over the user's files.
+//!
+//! The suite of K. J. Harper, "Viability of Time-Memory Trade-Offs in Large Data Sets" (2018), chapter 4 and appendix B: data is cut into
+//! blocks as a cache would hold them, and each block is compressed by itself. [`run()`] finds the files (`listing`), reads them or a
+//! sample of them (`sample`), cuts them (`blocks`) and lets each `method` (a codec's engine, or memcpy as the floor) do `pass`es over
+//! them. What it measured is a [`Report`]; [`text()`] writes it for people, [`write_files`] for programs and as a page with charts.
+
+mod blocks;
+mod charts;
+mod files;
+mod html;
+mod listing;
+mod method;
+mod options;
+mod outcome;
+mod pass;
+mod pieces;
+mod run;
+mod sample;
+mod tables;
+mod text;
+
+pub use files::{Files, write_files};
+pub use html::page;
+pub use listing::Skipped;
+pub use method::Absent;
+pub use options::{
+    DEFAULT_BLOCK_BYTES, MAX_BLOCK_BYTES, MAX_PASSES, MIN_BLOCK_BYTES, Options, QUICK_BYTES, block_bytes, threads,
+};
+pub use outcome::{FileRows, MEMCPY, Report, Row, SampleSize, Speed};
+pub use run::{Progress, run, run_engines};
+pub use tables::{overall, summary, wide};
+pub use text::text;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,441 @@
+//! A pass: threads compress the blocks of a batch, bring them back, and compare them with what they were.
+//!
+//! Each stage is done by all threads before the next begins. Tasks are handed out one by one, so that a thread that is slowed down does
+//! fewer of them. Clocks are read when a thread begins, when it comes to another file, and when it ends.
+
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::time::{ClockId, clock_gettime};
+
+use super::blocks::{BATCH_BYTES, Block, Blocks, raw_bytes};
+use super::method::Method;
+use crate::LabError;
+
+/// What each thread compresses and decompresses before its clock runs.
+const WARM_UP_BYTES: usize = 512 << 10;
+
+/// Time that a stage took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spent {
+    pub wall: Duration,
+    pub cpu: Duration,
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.wall += other.wall;
+        self.cpu += other.cpu;
+    }
+}
+
+/// What became of a file's blocks, or of all files'.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tally {
+    pub raw_bytes: u64,
+    pub stored_bytes: u64,
+    pub blocks: u64,
+    /// Blocks that did not shrink.
+    pub stored_blocks: u64,
+    pub compress: Spent,
+    pub decompress: Spent,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.raw_bytes += other.raw_bytes;
+        self.stored_bytes += other.stored_bytes;
+        self.blocks += other.blocks;
+        self.stored_blocks += other.stored_blocks;
+        self.compress += other.compress;
+        self.decompress += other.decompress;
+    }
+}
+
+/// What a pass measured. Several rounds over the sample are added up.
+#[derive(Debug, Clone)]
+pub(super) struct Pass {
+    /// All files; the wall time is that of the thread that worked longest.
+    pub all: Tally,
+    /// Each file; the wall time is that of all threads together, over their number.
+    pub files: Vec<Tally>,
+}
+
+/// Room for a batch, used again by each: fresh memory would be paid for while the clock runs.
+#[derive(Default)]
+pub(super) struct Room {
+    compressed: Vec<Vec<u8>>,
+    decoded: Vec<u8>,
+}
+
+/// A block that went wrong.
+struct Wrong {
+    file: usize,
+    number: u64,
+    reason: String,
+}
+
+/// Blocks that one thread has in hand at a time.
+struct Task<'t, 's> {
+    blocks: &'t [Block<'s>],
+    lengths: Vec<usize>,
+    compressed: &'t mut Vec<u8>,
+    decoded: &'t mut [u8],
+}
+
+/// A batch as its threads share it.
+struct Batch<'t, 's> {
+    method: &'t Method,
+    tasks: Vec<Mutex<Task<'t, 's>>>,
+    warm_up: &'t [Block<'s>],
+    /// The next task of each stage.
+    next: [AtomicUsize; 4],
+    barrier: Barrier,
+    cancel: &'t AtomicBool,
+    wrong: Mutex<Option<Wrong>>,
+    failed: AtomicBool,
+    /// What decoded bytes are before they are decoded.
+    erased: u8,
+}
+
+const COMPRESS: usize = 0;
+const ERASE: usize = 1;
+const DECOMPRESS: usize = 2;
+const COMPARE: usize = 3;
+
+/// The clocks of one thread in one stage.
+struct Clock {
+    running: Option<(usize, Instant, Duration)>,
+    spans: Vec<(usize, Spent)>,
+}
+
+/// CPU time of the calling thread so far.
+fn thread_cpu() -> Duration {
+    // Nothing but an unknown clock can fail.
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}
+
+impl Clock {
+    fn new() -> Self {
+        Self {
+            running: None,
+            spans: Vec::new(),
+        }
+    }
+
+    /// What follows is work on this file.
+    #[inline]
+    fn on(&mut self, file: usize) {
+        if !matches!(self.running, Some((known, ..)) if known == file) {
+            self.stop();
+            // The CPU's clock is read outside of the wall clock's time: it takes a call of the system.
+            let cpu = thread_cpu();
+            self.running = Some((file, Instant::now(), cpu));
+        }
+    }
+
+    fn stop(&mut self) {
+        if let Some((file, start, cpu)) = self.running.take() {
+            let wall = start.elapsed();
+            let cpu = thread_cpu().saturating_sub(cpu);
+            self.spans.push((file, Spent { wall, cpu }));
+        }
+    }
+
+    fn sum(&self) -> Spent {
+        let mut sum = Spent::default();
+        self.spans.iter().for_each(|(_, spent)| sum += *spent);
+        sum
+    }
+}
+
+/// Lets `threads` threads do a pass over the blocks. `number` is the pass's. `Ok(None)` when it was cancelled.
+///
+/// # Errors
+/// [`LabError::Block`] when a codec fails or a byte is wrong, with the file's name from `name`; [`LabError::System`] when no thread can
+/// be started.
+pub(super) fn pass(
+    method: &Method,
+    blocks: &Blocks<'_>,
+    (threads, number): (usize, usize),
+    room: &mut Room,
+    files: (usize, &dyn Fn(usize) -> String),
+    cancel: &AtomicBool,
+) -> Result<Option<Pass>, LabError> {
+    let (count, name) = files;
+    let mut pass = Pass {
+        all: Tally::default(),
+        files: vec![Tally::default(); count],
+    };
+    for tasks in blocks.batches(blocks.rounds(threads)) {
+        let batch = Batch::new(method, &tasks, number, threads, room, cancel);
+        let clocks = batch.run(threads)?;
+        let failed = batch.wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(wrong) = failed {
+            return Err(LabError::Block {
+                codec: method.name(),
+                file: name(wrong.file),
+                block: wrong.number,
+                block_bytes: blocks.block_bytes,
+                reason: wrong.reason,
+            });
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let done = batch
+            .tasks
+            .into_iter()
+            .map(|task| task.into_inner().unwrap_or_else(PoisonError::into_inner));
+        pass.count(done);
+        pass.time(&clocks, threads);
+    }
+    Ok(Some(pass))
+}
+
+impl Pass {
+    fn count<'t, 's: 't>(&mut self, tasks: impl Iterator<Item = Task<'t, 's>>) {
+        for task in tasks {
+            for (block, length) in task.blocks.iter().zip(task.lengths) {
+                let tally = Tally {
+                    raw_bytes: block.raw.len() as u64,
+                    stored_bytes: length as u64,
+                    blocks: 1,
+                    stored_blocks: u64::from(length == block.raw.len()),
+                    ..Tally::default()
+                };
+                self.files[block.file] += tally;
+                self.all += tally;
+            }
+        }
+    }
+
+    fn time(&mut self, clocks: &[[Clock; 2]], threads: usize) {
+        let sum = |direction: usize| {
+            let sums = clocks.iter().map(|pair| pair[direction].sum());
+            sums.fold(Spent::default(), |all, one| Spent {
+                wall: all.wall.max(one.wall),
+                cpu: all.cpu + one.cpu,
+            })
+        };
+        self.all.compress += sum(0);
+        self.all.decompress += sum(1);
+        let share = |spent: Spent| Spent {
+            wall: spent.wall.div_f64(threads as f64),
+            cpu: spent.cpu,
+        };
+        for [compress, decompress] in clocks {
+            for (file, spent) in &compress.spans {
+                self.files[*file].compress += share(*spent);
+            }
+            for (file, spent) in &decompress.spans {
+                self.files[*file].decompress += share(*spent);
+            }
+        }
+    }
+}
+
+impl Room {
+    /// Room for these tasks, all of it touched.
+    fn prepare(&mut self, tasks: &[&[Block<'_>]]) {
+        let raw: usize = tasks.iter().map(|task| raw_bytes(task)).sum();
+        if self.decoded.len() < raw {
+            self.decoded = vec![0x5a; raw.max(BATCH_BYTES.min(raw * 2))];
+        }
+        if self.compressed.len() < tasks.len() {
+            self.compressed.resize_with(tasks.len(), Vec::new);
+        }
+        for (task, compressed) in tasks.iter().zip(&mut self.compressed) {
+            // A codec asks for room for the worst case of a block before it is known to shrink.
+            let longest = task.iter().map(|block| block.raw.len()).max().unwrap_or(0);
+            let wanted = raw_bytes(task) + longest / 4 + 4096;
+            if compressed.capacity() < wanted {
+                *compressed = vec![0x5a; wanted];
+            }
+            compressed.clear();
+        }
+    }
+}
+
+impl<'t, 's> Batch<'t, 's> {
+    fn new(
+        method: &'t Method,
+        tasks: &'t [&'t [Block<'s>]],
+        number: usize,
+        threads: usize,
+        room: &'t mut Room,
+        cancel: &'t AtomicBool,
+    ) -> Self {
+        room.prepare(tasks);
+        let mut decoded = room.decoded.as_mut_slice();
+        let tasks: Vec<_> = tasks
+            .iter()
+            .zip(&mut room.compressed)
+            .map(|(blocks, compressed)| {
+                let (own, rest) = std::mem::take(&mut decoded).split_at_mut(raw_bytes(blocks));
+                decoded = rest;
+                Mutex::new(Task {
+                    blocks,
+                    lengths: Vec::with_capacity(blocks.len()),
+                    compressed,
+                    decoded: own,
+                })
+            })
+            .collect();
+        let warm_up = tasks.first().map_or(&[][..], |task| lock(task).blocks);
+        Self {
+            method,
+            tasks,
+            warm_up,
+            next: [const { AtomicUsize::new(0) }; 4],
+            barrier: Barrier::new(threads),
+            cancel,
+            wrong: Mutex::new(None),
+            failed: AtomicBool::new(false),
+            // Another one each time: a byte that is never written is found though it may be right by chance once.
+            erased: if number.is_multiple_of(2) { 0xa5 } else { 0x5a },
+        }
+    }
+
+    /// Runs the threads; their clocks for compression and decompression.
+    fn run(&self, threads: usize) -> Result<Vec<[Clock; 2]>, LabError> {
+        let clocks = Mutex::new(Vec::with_capacity(threads));
+        // Threads begin when all of them are there, or not at all.
+        let gate = Mutex::new(false);
+        let body = || {
+            if *gate.lock().unwrap_or_else(PoisonError::into_inner) {
+                let pair = self.work();
+                clocks.lock().unwrap_or_else(PoisonError::into_inner).push(pair);
+            }
+        };
+        std::thread::scope(|scope| {
+            let mut open = gate.lock().unwrap_or_else(PoisonError::into_inner);
+            for number in 0..threads {
+                if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, body) {
+                    return Err(LabError::System(format!("cannot start thread {number}: {e}")));
+                }
+            }
+            *open = true;
+            Ok(())
+        })?;
+        Ok(clocks.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// One thread's part.
+    fn work(&self) -> [Clock; 2] {
+        let (mut compress, mut decompress) = (Clock::new(), Clock::new());
+        self.warm_up();
+        self.barrier.wait();
+        self.stage(COMPRESS, |task| self.compress(task, &mut compress));
+        compress.stop();
+        self.barrier.wait();
+        self.stage(ERASE, |task| {
+            task.decoded.fill(self.erased);
+            Ok(())
+        });
+        self.barrier.wait();
+        self.stage(DECOMPRESS, |task| self.decompress(task, &mut decompress));
+        decompress.stop();
+        self.barrier.wait();
+        self.stage(COMPARE, compare);
+        [compress, decompress]
+    }
+
+    /// Brings the codec's code and tables, and the CPU's clock, to where they are in the middle of a long run.
+    fn warm_up(&self) {
+        let (mut compressed, mut decoded) = (Vec::new(), Vec::new());
+        let mut done = 0;
+        for block in self.warm_up.iter().cycle() {
+            // What fails here fails again where it is told.
+            if done >= WARM_UP_BYTES || self.stopped() {
+                break;
+            }
+            compressed.clear();
+            decoded.resize(block.raw.len(), 0);
+            if self.method.compress(block.raw, &mut compressed).is_ok() {
+                let _ = self.method.decompress(&compressed, &mut decoded);
+            }
+            done += block.raw.len().max(1);
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) || self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// Does tasks of a stage until there is none left.
+    fn stage(&self, stage: usize, mut work: impl FnMut(&mut Task<'t, 's>) -> Result<(), Wrong>) {
+        while !self.stopped() {
+            let at = self.next[stage].fetch_add(1, Ordering::Relaxed);
+            let Some(task) = self.tasks.get(at) else {
+                break;
+            };
+            if let Err(wrong) = work(&mut lock(task)) {
+                self.failed.store(true, Ordering::Relaxed);
+                self.wrong
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .get_or_insert(wrong);
+            }
+        }
+    }
+
+    fn compress(&self, task: &mut Task<'t, 's>, clock: &mut Clock) -> Result<(), Wrong> {
+        for block in task.blocks {
+            clock.on(block.file);
+            let length = self.method.compress(block.raw, task.compressed);
+            task.lengths
+                .push(length.map_err(|reason| wrong(block, format!("compress: {reason}")))?);
+        }
+        Ok(())
+    }
+
+    fn decompress(&self, task: &mut Task<'t, 's>, clock: &mut Clock) -> Result<(), Wrong> {
+        let (mut stored, mut decoded) = (task.compressed.as_slice(), &mut *task.decoded);
+        for (block, length) in task.blocks.iter().zip(&task.lengths) {
+            let (one, rest) = stored.split_at(*length);
+            let (raw, behind) = decoded.split_at_mut(block.raw.len());
+            (stored, decoded) = (rest, behind);
+            clock.on(block.file);
+            self.method
+                .decompress(one, raw)
+                .map_err(|reason| wrong(block, format!("decompress: {reason}")))?;
+        }
+        Ok(())
+    }
+}
+
+fn wrong(block: &Block<'_>, reason: String) -> Wrong {
+    Wrong {
+        file: block.file,
+        number: block.number,
+        reason,
+    }
+}
+
+/// Compares what was decoded with what it must be.
+fn compare(task: &mut Task<'_, '_>) -> Result<(), Wrong> {
+    let mut decoded = &*task.decoded;
+    for block in task.blocks {
+        let (back, rest) = decoded.split_at(block.raw.len());
+        decoded = rest;
+        if back != block.raw {
+            let at = block
+                .raw
+                .iter()
+                .zip(back)
+                .position(|(raw, back)| raw != back)
+                .unwrap_or(0);
+            let (was, is) = (block.raw[at], back[at]);
+            let reason = format!("WRONG BYTES: byte {at} of the block came back as {is:#04x}, it was {was:#04x}");
+            return Err(wrong(block, reason));
+        }
+    }
+    Ok(())
+}
+
+fn lock<'g, 't, 's>(task: &'g Mutex<Task<'t, 's>>) -> MutexGuard<'g, Task<'t, 's>> {
+    task.lock().unwrap_or_else(PoisonError::into_inner)
+}

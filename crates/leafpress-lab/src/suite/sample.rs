@@ -1,0 +1,201 @@
+//! The data in memory: files, or evenly spread pieces of them.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::listing::{Listed, Listing, Skipped};
+use super::{DEFAULT_BLOCK_BYTES, Options, SampleSize, pieces};
+use crate::resources::total_memory_bytes;
+use crate::{Bytes, LabError};
+
+/// Data that is cut into blocks.
+#[derive(Debug)]
+pub(super) struct Sample {
+    /// The lengths of blocks that are asked for and that the files have.
+    pub block_bytes: Vec<usize>,
+    pub files: Vec<SampleFile>,
+    pub skipped: Vec<Skipped>,
+    pub size: SampleSize,
+    bytes: Vec<u8>,
+}
+
+/// A file of which something was taken.
+#[derive(Debug)]
+pub(super) struct SampleFile {
+    pub name: String,
+    /// The whole file's length.
+    pub bytes: u64,
+    /// What was taken: where each piece is in the file, and where in the sample.
+    pieces: Vec<(u64, Range<usize>)>,
+}
+
+/// A run of bytes of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece<'s> {
+    /// Where it is in the file.
+    pub offset: u64,
+    pub bytes: &'s [u8],
+}
+
+impl Sample {
+    /// Finds the files and reads what is to be taken of them.
+    ///
+    /// # Errors
+    /// [`LabError::Data`] when nothing can be read; [`LabError::Option`] when a block is longer than every file, or the data more
+    /// than fits in memory; [`LabError::Cancelled`].
+    pub(super) fn load(
+        options: &Options,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<Self, LabError> {
+        let mut listing = Listing::new(&options.paths, options.raw, cancel)?;
+        if listing.files.is_empty() {
+            return Err(nothing(&listing.skipped, &options.paths));
+        }
+        let block_bytes = lengths(options, &listing.files)?;
+        let longest = block_bytes.iter().copied().max().unwrap_or(1) as u64;
+        for (option, most) in [
+            ("max-bytes", options.max_bytes),
+            ("max-file-bytes", options.max_file_bytes),
+        ] {
+            if most.is_some_and(|most| most < longest) {
+                let reason = format!("it must be a block at least, and the longest has {}", Bytes(longest));
+                return Err(LabError::option(option, reason));
+            }
+        }
+        // Pieces that are longer than what may be taken would give nothing.
+        let caps = [options.max_bytes, options.max_file_bytes].into_iter().flatten();
+        let piece_bytes = pieces::piece_bytes(&block_bytes);
+        let piece_bytes = if caps.min().is_some_and(|most| most < piece_bytes) {
+            longest
+        } else {
+            piece_bytes
+        };
+        let whole: Vec<u64> = listing.files.iter().map(|file| file.bytes).collect();
+        let chosen = pieces::choose(&whole, piece_bytes, options.max_file_bytes, options.max_bytes);
+        let wanted: u64 = chosen.iter().flatten().map(|range| range.end - range.start).sum();
+        fits_in_memory(wanted)?;
+
+        let mut bytes = Vec::new();
+        let mut files = Vec::new();
+        let mut size = SampleSize {
+            found_files: listing.files.len() as u64,
+            found_bytes: whole.iter().sum(),
+            piece_bytes,
+            ..SampleSize::default()
+        };
+        for (file, ranges) in std::mem::take(&mut listing.files).into_iter().zip(chosen) {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(LabError::Cancelled);
+            }
+            if ranges.is_empty() {
+                continue;
+            }
+            let before = bytes.len();
+            match read(&file, ranges, &mut bytes) {
+                Ok(pieces) => files.push(SampleFile {
+                    name: file.name,
+                    bytes: file.bytes,
+                    pieces,
+                }),
+                Err(reason) => {
+                    bytes.truncate(before);
+                    size.found_files -= 1;
+                    size.found_bytes -= file.bytes;
+                    listing.skip(file.name, reason);
+                }
+            }
+            progress(bytes.len() as f64 / wanted.max(1) as f64);
+        }
+        if files.is_empty() {
+            return Err(nothing(&listing.skipped, &options.paths));
+        }
+        (size.files, size.bytes) = (files.len() as u64, bytes.len() as u64);
+        Ok(Self {
+            block_bytes,
+            files,
+            skipped: listing.skipped,
+            size,
+            bytes,
+        })
+    }
+
+    /// What was taken of a file, in order.
+    pub(super) fn pieces(&self, file: usize) -> impl Iterator<Item = Piece<'_>> {
+        self.files[file].pieces.iter().map(|(offset, range)| Piece {
+            offset: *offset,
+            bytes: &self.bytes[range.clone()],
+        })
+    }
+}
+
+/// Reads ranges of a file behind what is in `bytes`.
+fn read(file: &Listed, ranges: Vec<Range<u64>>, bytes: &mut Vec<u8>) -> Result<Vec<(u64, Range<usize>)>, String> {
+    file.read(|contents| {
+        let (mut at, mut pieces) = (0, Vec::with_capacity(ranges.len()));
+        for range in ranges {
+            let length = range.end - range.start;
+            let room = usize::try_from(length).map_err(io::Error::other)?;
+            bytes.try_reserve(room).map_err(io::Error::other)?;
+            contents.skip(range.start - at)?;
+            let start = bytes.len();
+            contents.take(length, bytes)?;
+            pieces.push((range.start, start..bytes.len()));
+            at = range.end;
+        }
+        Ok(pieces)
+    })
+}
+
+/// The lengths of blocks that are asked for, and that at least one file has.
+fn lengths(options: &Options, files: &[Listed]) -> Result<Vec<usize>, LabError> {
+    let longest = files.iter().max_by_key(|file| file.bytes);
+    let (name, most) = longest.map_or(("", 0), |file| (file.name.as_str(), file.bytes));
+    let too_long = |block_bytes: usize| {
+        let reason = format!(
+            "the longest file, {name}, has {most} bytes, less than one block of {block_bytes}: give more data, or shorter blocks"
+        );
+        LabError::option("block-bytes", reason)
+    };
+    if let Some(lengths) = &options.block_bytes {
+        let over = lengths.iter().find(|length| **length as u64 > most);
+        return over.map_or_else(|| Ok(lengths.clone()), |length| Err(too_long(*length)));
+    }
+    let all = DEFAULT_BLOCK_BYTES.into_iter();
+    let lengths: Vec<_> = all.filter(|length| *length as u64 <= most).collect();
+    if lengths.is_empty() {
+        return Err(too_long(DEFAULT_BLOCK_BYTES[0]));
+    }
+    Ok(lengths)
+}
+
+/// The data may take half of the memory: compressed and decoded blocks, the codecs and the system have the rest.
+fn fits_in_memory(wanted: u64) -> Result<(), LabError> {
+    match total_memory_bytes() {
+        Some(memory) if wanted > memory / 2 => Err(LabError::option(
+            "max-bytes",
+            format!(
+                "the data has {wanted} bytes, more than half of this machine's memory: take a sample of it, as in --max-bytes {}",
+                Bytes((memory / 8) >> 20 << 20)
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// There is no file to measure on.
+fn nothing(skipped: &[Skipped], paths: &[std::path::PathBuf]) -> LabError {
+    let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    let reason = match skipped {
+        [] => "there is no file in it".into(),
+        [only] => format!("no file can be used: {}: {}", only.file, only.reason),
+        [first, ..] => format!(
+            "none of {} files can be used; the first is {}: {}",
+            skipped.len(),
+            first.file,
+            first.reason
+        ),
+    };
+    LabError::data(names.join(" "), reason)
+}

@@ -1,0 +1,555 @@
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use leafpress::codec::{Engine, EngineCounters, EngineOptions};
+use leafpress::{Codec, CodecError, Dictionary};
+use tempfile::TempDir;
+
+use super::*;
+use crate::LabError;
+
+/// Bytes that compress: words in an order that goes on.
+fn words(len: usize) -> Vec<u8> {
+    let words = ["alpha ", "beta ", "gamma ", "delta ", "epsilon "];
+    let text = (0..).flat_map(|i: usize| words[(i * 7 + i / 11) % 5].bytes());
+    text.take(len).collect()
+}
+
+/// Bytes that do not.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+fn directory(files: &[(&str, &[u8])]) -> TempDir {
+    let directory = TempDir::new().unwrap();
+    for (name, bytes) in files {
+        let path = directory.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+    directory
+}
+
+fn options(path: &Path) -> Options {
+    Options {
+        codecs: Some(vec!["lz4".parse().unwrap(), "zstd:1".parse().unwrap()]),
+        block_bytes: Some(vec![4096]),
+        threads: vec![1],
+        passes: 1,
+        ..Options::new(vec![path.to_owned()])
+    }
+}
+
+fn measure(options: &Options) -> Result<Report, LabError> {
+    run(options, &AtomicBool::new(false), &mut |_| {})
+}
+
+#[track_caller]
+fn message(result: Result<Report, LabError>) -> String {
+    let message = result.unwrap_err().to_string();
+    assert!(!message.contains('\n'), "one line: {message}");
+    message
+}
+
+/// An engine that does one thing differently.
+#[derive(Debug)]
+struct Faulty {
+    fault: Fault,
+    good: Arc<dyn Engine>,
+    calls: AtomicUsize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fault {
+    /// One byte of one block comes back changed.
+    Flips,
+    /// Nothing is written where a block is brought back.
+    WritesNothing,
+    /// A block that does not shrink gives nothing, as LZ4 does where the room is no longer than the block.
+    GivesNothing,
+    /// A block that does not shrink gets longer.
+    Grows,
+    /// Compression fails at some block.
+    Fails,
+    /// The length that is returned is not what was written.
+    Lies,
+}
+
+impl Faulty {
+    fn new(fault: Fault) -> Arc<dyn Engine> {
+        Arc::new(Self {
+            fault,
+            good: "lz4".parse::<Codec>().unwrap().open(&EngineOptions::default()).unwrap(),
+            calls: AtomicUsize::new(0),
+        })
+    }
+}
+
+impl Engine for Faulty {
+    fn codec(&self) -> Codec {
+        self.good.codec()
+    }
+
+    fn engine_name(&self) -> &'static str {
+        "faulty"
+    }
+
+    fn counters(&self) -> EngineCounters {
+        self.good.counters()
+    }
+
+    fn compress(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        let before = out.len();
+        let length = self.good.compress(raw, None, out)?;
+        let shrinks = length < raw.len();
+        match self.fault {
+            Fault::GivesNothing if !shrinks => {
+                out.truncate(before);
+                return Ok(0);
+            }
+            Fault::Grows if !shrinks => {
+                out.resize(before + raw.len() + 50, 7);
+                return Ok(raw.len() + 50);
+            }
+            // Past the warm-up, which does not tell.
+            Fault::Fails if self.calls.fetch_add(1, Ordering::Relaxed) >= 300 => {
+                out.truncate(before);
+                return Err(CodecError::Failed {
+                    codec: "lz4",
+                    reason: "the queue is full".into(),
+                });
+            }
+            Fault::Lies => return Ok(length - 1),
+            _ => {}
+        }
+        Ok(length)
+    }
+
+    fn decompress(&self, block: &[u8], _: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
+        if self.fault == Fault::WritesNothing {
+            return Ok(());
+        }
+        self.good.decompress(block, None, raw)?;
+        if self.fault == Fault::Flips && raw.starts_with(b"HERE") {
+            raw[17] ^= 1;
+        }
+        Ok(())
+    }
+}
+
+fn with_fault(options: &Options, fault: Fault) -> Result<Report, LabError> {
+    run_engines(options, &[Faulty::new(fault)], &AtomicBool::new(false), &mut |_| {})
+}
+
+#[test]
+fn ratios_are_those_of_blocks_compressed_by_themselves() {
+    let data = words(50_000);
+    let directory = directory(&[("a", &data)]);
+    let report = measure(&options(directory.path())).unwrap();
+    for (name, row) in [("lz4", 1), ("zstd:1", 2)] {
+        let engine = name.parse::<Codec>().unwrap().open(&EngineOptions::default()).unwrap();
+        let stored: usize = data
+            .chunks(4096)
+            .map(|block| {
+                let mut out = Vec::new();
+                engine.compress(block, None, &mut out).unwrap().min(block.len())
+            })
+            .sum();
+        let row = &report.overall[row];
+        assert_eq!((row.codec.as_str(), row.stored_bytes), (name, stored as u64));
+        // The last one has 848 bytes.
+        assert_eq!((row.blocks, row.raw_bytes, row.stored_blocks), (13, 50_000, 0));
+        assert!((row.ratio - 50_000.0 / stored as f64).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn all_files_are_weighted_by_size() {
+    let directory = directory(&[("a", &words(40_000)), ("b", &noise(10_000))]);
+    let report = measure(&options(directory.path())).unwrap();
+    let [a, b] = report.files.as_slice() else {
+        panic!("two files: {:?}", report.files);
+    };
+    for ((all, a), b) in report.overall.iter().zip(&a.rows).zip(&b.rows) {
+        let (raw, stored) = (a.raw_bytes + b.raw_bytes, a.stored_bytes + b.stored_bytes);
+        assert_eq!((all.raw_bytes, all.stored_bytes), (raw, stored));
+        assert!((all.ratio - raw as f64 / stored as f64).abs() < 1e-12);
+        assert_eq!(all.blocks, a.blocks + b.blocks);
+    }
+    let mean = f64::midpoint(a.rows[1].ratio, b.rows[1].ratio);
+    assert!((report.overall[1].ratio - mean).abs() > 0.1, "it is no mean of ratios");
+}
+
+#[test]
+fn a_block_that_does_not_shrink_is_stored_raw_and_counts_as_its_raw_bytes() {
+    let directory = directory(&[("noise", &noise(20_000)), ("words", &words(20_000))]);
+    let check = |report: &Report, row: usize| {
+        let noise = &report.files[0].rows[row];
+        assert_eq!((noise.stored_bytes, noise.ratio), (20_000, 1.0), "{noise:?}");
+        assert_eq!((noise.blocks, noise.stored_blocks), (5, 5));
+        let words = &report.files[1].rows[row];
+        assert!(words.stored_blocks == 0 && words.ratio > 2.0, "{words:?}");
+    };
+    let report = measure(&options(directory.path())).unwrap();
+    check(&report, 1);
+    check(&report, 2);
+    // The original counted 0 bytes where LZ4 gave none.
+    for fault in [Fault::GivesNothing, Fault::Grows] {
+        check(&with_fault(&options(directory.path()), fault).unwrap(), 1);
+    }
+}
+
+#[test]
+fn memcpy_is_a_row_of_its_own_and_the_first_of_each_setting() {
+    let directory = directory(&[("a", &words(40_000))]);
+    let report = measure(&Options {
+        block_bytes: Some(vec![4096, 8192]),
+        threads: vec![1, 3],
+        ..options(directory.path())
+    })
+    .unwrap();
+    let settings: Vec<_> = report
+        .overall
+        .iter()
+        .map(|row| (row.threads, row.block_bytes, row.codec.as_str()))
+        .collect();
+    let mut expected = Vec::new();
+    for threads in [1, 3] {
+        for block_bytes in [4096, 8192] {
+            expected.extend([MEMCPY, "lz4", "zstd:1"].map(|codec| (threads, block_bytes, codec)));
+        }
+    }
+    assert_eq!(settings, expected);
+    for row in &report.overall {
+        for speed in [row.compress, row.decompress] {
+            assert!(speed.us > 0.0 && speed.cpu_us > 0.0 && speed.mb_per_s > 0.0, "{row:?}");
+            assert!(
+                speed.us <= speed.median_us && speed.cpu_us <= speed.cpu_median_us,
+                "{row:?}"
+            );
+        }
+        if row.codec == MEMCPY {
+            assert_eq!((row.ratio, row.stored_blocks), (1.0, row.blocks));
+        }
+    }
+    assert_eq!(report.row("lz4", 8192, 3), Some(&report.overall[10]));
+    assert_eq!(report.row("lz4", 512, 3), None);
+}
+
+#[test]
+fn a_wrong_byte_is_told_with_codec_file_and_block() {
+    let mut data = words(50_000);
+    data[8192..8196].copy_from_slice(b"HERE");
+    let directory = directory(&[("good", &words(9000)), ("marked", &data)]);
+    let mut options = options(directory.path());
+    for threads in [1, 4] {
+        options.threads = vec![threads];
+        let told = message(with_fault(&options, Fault::Flips));
+        for word in ["lz4", "marked", "block 2 of 4096 bytes", "WRONG BYTES", "byte 17"] {
+            assert!(told.contains(word), "no `{word}` in {told}");
+        }
+    }
+    // In a sample the number is that of the block in the file.
+    options.max_file_bytes = Some(4096);
+    let told = message(with_fault(&options, Fault::WritesNothing));
+    assert!(
+        told.contains("block 2 of 4096") && told.contains("WRONG BYTES"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_was_decoded_by_another_codec_is_not_taken_for_right() {
+    let directory = directory(&[("a", &words(20_000))]);
+    let good = "zstd:1"
+        .parse::<Codec>()
+        .unwrap()
+        .open(&EngineOptions::default())
+        .unwrap();
+    let engines = [good, Faulty::new(Fault::WritesNothing)];
+    let result = run_engines(
+        &options(directory.path()),
+        &engines,
+        &AtomicBool::new(false),
+        &mut |_| {},
+    );
+    assert!(message(result).starts_with("lz4 failed on "));
+}
+
+#[test]
+fn an_engine_that_fails_is_told() {
+    let directory = directory(&[("a", &words(50_000))]);
+    let told = message(with_fault(&options(directory.path()), Fault::Fails));
+    assert!(
+        told.contains("compress: ") && told.contains("the queue is full"),
+        "{told}"
+    );
+    let told = message(with_fault(&options(directory.path()), Fault::Lies));
+    assert!(told.contains("and wrote"), "{told}");
+}
+
+#[test]
+fn archives_are_opened_unless_raw_and_what_cannot_be_read_is_skipped() {
+    let (text, more) = (words(30_000), words(9000));
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, bytes) in [("one.txt", &text), ("deep/two.txt", &more), ("none.txt", &Vec::new())] {
+        zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    let zip = zip.finish().unwrap().into_inner();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&text).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zst = zstd::encode_all(text.as_slice(), 1).unwrap();
+    let directory = directory(&[
+        ("a/x.zip", &zip),
+        ("a/b/y.gz", &gzip),
+        ("a/b/z.zst", &zst),
+        ("broken.gz", &gzip[..gzip.len() / 2]),
+        ("broken.zip", &zip[..40]),
+        ("empty", b""),
+        ("plain", &text),
+    ]);
+    std::os::unix::fs::symlink(directory.path(), directory.path().join("a/loop")).unwrap();
+    let root = directory.path().display().to_string();
+    let name = |name: &str| format!("{root}/{name}");
+    let mut options = options(directory.path());
+    // What is named twice counts once.
+    options.paths.push(directory.path().join("plain"));
+    let report = measure(&options).unwrap();
+    let files: Vec<_> = report
+        .files
+        .iter()
+        .map(|file| (file.file.clone(), file.file_bytes))
+        .collect();
+    assert_eq!(
+        files,
+        [
+            (name("a/b/y.gz"), 30_000),
+            (name("a/b/z.zst"), 30_000),
+            (name("a/x.zip:one.txt"), 30_000),
+            (name("a/x.zip:deep/two.txt"), 9000),
+            (name("plain"), 30_000),
+        ]
+    );
+    let skipped: Vec<_> = report.skipped.iter().map(|skipped| skipped.file.clone()).collect();
+    assert_eq!(
+        skipped,
+        [
+            name("a/x.zip:none.txt"),
+            name("broken.gz"),
+            name("broken.zip"),
+            name("empty")
+        ]
+    );
+    assert!(
+        report.skipped[1].reason.contains("unreadable gzip"),
+        "{:?}",
+        report.skipped
+    );
+    let shown = text_of(&report);
+    assert!(
+        shown.contains("Skipped 4 files:") && shown.contains("empty: empty"),
+        "{shown}"
+    );
+
+    options.raw = true;
+    options.block_bytes = Some(vec![64]);
+    let raw = measure(&options).unwrap();
+    let packed = raw.files.iter().find(|file| file.file.ends_with("y.gz")).unwrap();
+    assert_eq!(packed.file_bytes, gzip.len() as u64);
+}
+
+fn text_of(report: &Report) -> String {
+    text(report)
+}
+
+#[test]
+fn data_that_cannot_be_used_is_told() {
+    let directory = directory(&[("empty", b""), ("short", &words(5000))]);
+    let of = |name: &str| options(&directory.path().join(name));
+    assert!(message(measure(&of("absent"))).contains("no such file"));
+    assert!(message(measure(&of("empty"))).contains("no file can be used"));
+    let mut short = of("short");
+    short.block_bytes = Some(vec![4096, 8192]);
+    let told = message(measure(&short));
+    assert!(
+        told.contains("short, has 5000 bytes") && told.contains("8192"),
+        "{told}"
+    );
+    short.block_bytes = None;
+    assert_eq!(measure(&short).unwrap().block_bytes, [4096], "those that the data has");
+    std::fs::write(directory.path().join("short"), b"tiny").unwrap();
+    assert!(message(measure(&short)).contains("less than one block of 4096"));
+    let nowhere = TempDir::new().unwrap();
+    assert!(message(measure(&options(nowhere.path()))).contains("there is no file in it"));
+    let nonesuch = Options::new(vec![PathBuf::from("nonesuch")]);
+    assert!(message(measure(&nonesuch)).contains("not a bundled sample"));
+}
+
+#[test]
+fn codecs_that_are_not_here_are_left_out_or_refused() {
+    // Not a codec of every machine; where it is, there is nothing to see.
+    let codec: Codec = "qpl:hardware:fixed".parse().unwrap();
+    if codec.open(&EngineOptions::default()).is_ok() {
+        return;
+    }
+    let directory = directory(&[("a", &words(20_000))]);
+    let mut options = options(directory.path());
+    options.codecs = Some(vec![codec]);
+    let told = message(measure(&options));
+    assert!(told.contains("codecs") && told.contains("qpl:hardware:fixed"), "{told}");
+    options.codecs = None;
+    let report = measure(&options).unwrap();
+    let absent = report.absent.iter().find(|absent| absent.codec == codec.to_string());
+    assert!(absent.is_some_and(|absent| !absent.reason.is_empty()));
+    assert!(report.codecs.iter().all(|measured| measured.codec != "none"));
+    assert!(text_of(&report).contains("Not available: "));
+}
+
+#[test]
+fn a_sample_is_evenly_spread_and_the_report_says_so() {
+    // The first half compresses, the second does not.
+    let data = [words(1 << 20), noise(1 << 20)].concat();
+    let directory = directory(&[("a", &data), ("b", &words(200_000))]);
+    let mut options = options(directory.path());
+    let whole = measure(&options).unwrap();
+    options.max_bytes = Some(128 << 10);
+    let report = measure(&options).unwrap();
+    assert!(report.sample.is_part() && report.sample.bytes <= 128 << 10);
+    assert!(report.sample.bytes > 120 << 10, "{:?}", report.sample);
+    assert_eq!(report.sample.found_bytes, data.len() as u64 + 200_000);
+    let (part, all) = (report.overall[2].ratio, whole.overall[2].ratio);
+    assert!((part / all - 1.0).abs() < 0.1, "{part} for {all}");
+    let shown = text_of(&report);
+    assert!(
+        shown.contains("a sample of") && shown.contains("--max-bytes 128K"),
+        "{shown}"
+    );
+    options.max_bytes = Some(1000);
+    assert!(message(measure(&options)).contains("max-bytes"));
+}
+
+#[test]
+fn a_small_sample_is_gone_through_often_and_counted_once() {
+    let directory = directory(&[("a", &words(5000))]);
+    let report = measure(&options(directory.path())).unwrap();
+    let row = &report.overall[1];
+    assert_eq!((row.raw_bytes, row.blocks), (5000, 2));
+    // Two blocks, the second a fifth of one.
+    assert!((row.total_us(&row.compress) / row.compress.us - 5000.0 / 4096.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_suite_that_is_cancelled_keeps_whole_passes() {
+    let directory = directory(&[("a", &words(20_000))]);
+    let options = Options {
+        passes: 3,
+        ..options(directory.path())
+    };
+    let cancel = AtomicBool::new(true);
+    let result = run(&options, &cancel, &mut |_| {});
+    assert!(matches!(result, Err(LabError::Cancelled)), "{result:?}");
+    let cancel = AtomicBool::new(false);
+    let mut shares = Vec::new();
+    let report = run(&options, &cancel, &mut |progress| {
+        shares.push(progress.share);
+        if progress.what.starts_with("pass 2/3  zstd") {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    })
+    .unwrap();
+    assert!(report.interrupted && report.passes == 1);
+    assert!(
+        report
+            .overall
+            .iter()
+            .all(|row| row.ratio >= 1.0 && row.compress.us > 0.0)
+    );
+    assert!(text_of(&report).contains("INTERRUPTED"));
+    assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
+}
+
+#[test]
+fn files_have_the_documented_shapes() {
+    let directory = directory(&[("a\tb<c>", &words(30_000)), ("z", &noise(9000))]);
+    let options = Options {
+        block_bytes: Some(vec![4096, 8192]),
+        threads: vec![1, 2],
+        ..options(directory.path())
+    };
+    let report = measure(&options).unwrap();
+    let out = TempDir::new().unwrap();
+    let files = write_files(&report, "leafpress suite 'a&b'", out.path()).unwrap();
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+
+    let wide = read(&files.wide[1]);
+    let header = "file\tsize_bytes\tblock_bytes\tblocks\tmemcpy_compressed_bytes\tlz4_compressed_bytes\t\
+                  zstd:1_compressed_bytes\tmemcpy_compress_us\tlz4_compress_us\tzstd:1_compress_us\tmemcpy_decompress_us\t\
+                  lz4_decompress_us\tzstd:1_decompress_us";
+    assert_eq!(wide.lines().next(), Some(header));
+    assert_eq!(wide.lines().count(), 1 + 2 * 2);
+    let line: Vec<_> = wide.lines().nth(2).unwrap().split('\t').collect();
+    let name = format!("{}/a b<c>", directory.path().display());
+    assert_eq!(line[..5], [name.as_str(), "30000", "8192", "4", "30000"]);
+    assert_eq!(line[6], report.files[0].rows[11].stored_bytes.to_string());
+    assert_eq!(line.len(), 13);
+
+    let summary = read(&files.summary);
+    assert_eq!(summary.lines().count(), 1 + 2 * 3 * 2 * 2);
+    assert!(summary.starts_with("file\tfile_bytes\tcodec\tblock_bytes\tthreads\traw_bytes\tblocks\tstored_bytes\t"));
+    assert!(summary.lines().all(|line| line.split('\t').count() == 20));
+    let overall = read(&files.overall);
+    assert_eq!(overall.lines().count(), 1 + 3 * 2 * 2);
+    assert!(overall.lines().all(|line| line.split('\t').count() == 18));
+
+    let json: serde_json::Value = serde_json::from_str(&read(&files.json)).unwrap();
+    assert_eq!(json["format"], 1);
+    assert_eq!(json["options"]["codecs"], serde_json::json!(["lz4", "zstd:1"]));
+    assert_eq!(json["overall"][0]["codec"], MEMCPY);
+    assert!(json["files"][1]["rows"][1]["compress"]["mb_per_s"].as_f64().unwrap() > 0.0);
+
+    let html = read(&files.html);
+    assert!(
+        html.matches("<svg").count() >= 5 + 3 + 2,
+        "{}",
+        html.matches("<svg").count()
+    );
+    assert!(html.contains("a\tb&lt;c&gt;") && html.contains("&#39;a&amp;b") || html.contains("'a&amp;b'"));
+    assert_eq!(
+        html.matches("http://").count(),
+        html.matches("http://www.w3.org/").count()
+    );
+}
+
+#[test]
+fn options_out_of_bounds_are_told() {
+    let refused = |change: fn(&mut Options), words: &[&str]| {
+        let mut options = Options::new(vec![PathBuf::from("a")]);
+        change(&mut options);
+        let told = options.validate().unwrap_err().to_string();
+        for word in words {
+            assert!(told.contains(word), "no `{word}` in {told}");
+        }
+    };
+    assert!(Options::new(vec![PathBuf::from("a")]).validate().is_ok());
+    refused(|o| o.paths.clear(), &["paths"]);
+    refused(|o| o.codecs = Some(vec![]), &["codecs", "empty"]);
+    refused(
+        |o| o.block_bytes = Some(vec![4096, 4096]),
+        &["block-bytes", "4K", "twice"],
+    );
+    refused(|o| o.block_bytes = Some(vec![63]), &["block-bytes", "63", "16M"]);
+    refused(|o| o.threads = vec![], &["threads", "empty"]);
+    refused(|o| o.threads = vec![1025], &["threads", "1025", "1024"]);
+    refused(|o| o.passes = 0, &["passes", "0"]);
+}

@@ -1,0 +1,271 @@
+//! What was measured, for people: all files together, then each file.
+
+use comfy_table::{CellAlignment, Table};
+
+use super::{FileRows, MEMCPY, Report, Row, Skipped};
+use crate::Bytes;
+use crate::report::TABLE_STYLE;
+use crate::report::html::thousands;
+use crate::summary::NOT_APPLICABLE;
+
+/// Files that are shown in tables; all of them are in `summary.tsv`.
+const MOST_FILES: usize = 40;
+/// Files that were left out and are named.
+const MOST_SKIPPED: usize = 10;
+/// Characters of a file's name; the end is the part that differs.
+const MOST_NAME: usize = 44;
+
+/// The report.
+pub fn text(report: &Report) -> String {
+    let mut text = head(report).join("\n") + "\n";
+    for &threads in &report.options.threads {
+        let rows: Vec<&Row> = report.overall.iter().filter(|row| row.threads == threads).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        text += &format!(
+            "\nAll files, {}\n{}\n",
+            in_words(threads),
+            table(&headings(), &all(&rows), 2)
+        );
+    }
+    text += CAPTION;
+    text += &per_file(report);
+    for trouble in troubles(report) {
+        text += &format!("{trouble}\n");
+    }
+    text
+}
+
+const CAPTION: &str = "\
+us: microseconds per block, wall time, of the best pass and of the median one; CPU: of all threads, best pass. A short block at the end
+of a file counts as the part of a block that it is. MB/s: 10^6 raw bytes a second, best pass. Ratio: raw bytes over stored bytes; a block
+that does not shrink is stored raw, and counts as its raw bytes. memcpy copies blocks and copies them back: nothing is faster.
+";
+
+pub(super) fn in_words(threads: usize) -> String {
+    match threads {
+        1 => "1 thread".into(),
+        threads => format!("{threads} threads"),
+    }
+}
+
+/// What was measured, on what, with what.
+pub(super) fn head(report: &Report) -> Vec<String> {
+    let (sample, options) = (&report.sample, &report.options);
+    let files = |count: u64| format!("{} file{}", thousands(count), if count == 1 { "" } else { "s" });
+    let mut lines = vec![format!("{}, {} bytes", files(sample.files), thousands(sample.bytes))];
+    if sample.is_part() {
+        let caps = [
+            ("--max-bytes", options.max_bytes),
+            ("--max-file-bytes", options.max_file_bytes),
+        ];
+        let caps = caps
+            .iter()
+            .filter_map(|(name, most)| Some(format!("{name} {}", Bytes((*most)?))));
+        lines[0] += &format!(
+            ": a sample of the {} bytes of {} ({})",
+            thousands(sample.found_bytes),
+            files(sample.found_files),
+            caps.collect::<Vec<_>>().join(", ")
+        );
+        lines.push(format!(
+            "taken in pieces of {}, evenly spread over each file",
+            Bytes(sample.piece_bytes)
+        ));
+    }
+    let mut libraries: Vec<&str> = Vec::new();
+    for codec in &report.codecs {
+        if let Some(library) = codec.library.as_deref().filter(|known| !libraries.contains(known)) {
+            libraries.push(library);
+        }
+    }
+    lines.push(format!(
+        "{} · {} · {} pass{}, every block compared",
+        report.host,
+        libraries.join(", "),
+        report.passes,
+        if report.passes == 1 { "" } else { "es" }
+    ));
+    if report.interrupted {
+        lines.push("INTERRUPTED: what was not measured yet is missing".into());
+    }
+    lines
+}
+
+pub(super) fn headings() -> [&'static str; 12] {
+    [
+        "block",
+        "codec",
+        "ratio",
+        "stored\nraw %",
+        "compress\nus",
+        "\nmedian",
+        "\nCPU",
+        "\nMB/s",
+        "decompress\nus",
+        "\nmedian",
+        "\nCPU",
+        "\nMB/s",
+    ]
+}
+
+/// The rows of the table of all files.
+pub(super) fn all(rows: &[&Row]) -> Vec<Vec<String>> {
+    let mut last = 0;
+    let cells = rows.iter().map(|row| {
+        let block = if row.block_bytes == last {
+            String::new()
+        } else {
+            Bytes(row.block_bytes as u64).to_string()
+        };
+        last = row.block_bytes;
+        let raw = if row.codec == MEMCPY {
+            "-".to_owned()
+        } else {
+            format!("{:.1}", row.stored_blocks as f64 * 100.0 / row.blocks.max(1) as f64)
+        };
+        let mut cells = vec![block, row.codec.clone(), format!("{:.3}", row.ratio), raw];
+        for speed in [&row.compress, &row.decompress] {
+            cells.extend([speed.us, speed.median_us, speed.cpu_us].map(us));
+            cells.push(format!("{:.0}", speed.mb_per_s));
+        }
+        cells
+    });
+    cells.collect()
+}
+
+/// Microseconds with as many digits as help.
+pub(super) fn us(us: f64) -> String {
+    match us {
+        us if us >= 1000.0 => format!("{us:.0}"),
+        us if us >= 100.0 => format!("{us:.1}"),
+        us if us >= 1.0 => format!("{us:.2}"),
+        us => format!("{us:.3}"),
+    }
+}
+
+/// A table whose first `left` columns are words.
+fn table(headings: &[impl AsRef<str>], rows: &[Vec<String>], left: usize) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(TABLE_STYLE)
+        .set_header(headings.iter().map(AsRef::as_ref));
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(left) {
+        column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// The length of blocks and the number of threads that files are compared with: the thesis' pages of 8 KB, on the first number of
+/// threads, where that was measured.
+pub(super) fn common_setting(report: &Report) -> Option<(usize, usize)> {
+    let threads = report.overall.first()?.threads;
+    let of_threads = report.overall.iter().filter(|row| row.threads == threads);
+    let lengths = of_threads.map(|row| row.block_bytes);
+    let nearest = lengths.min_by_key(|length| length.abs_diff(8192))?;
+    Some((nearest, threads))
+}
+
+/// A figure of a row, as files are compared by it.
+type Figure = (&'static str, fn(&Row) -> String, bool);
+
+pub(super) const FIGURES: [Figure; 3] = [
+    ("ratio", |row| format!("{:.3}", row.ratio), false),
+    ("compress, us per block", |row| us(row.compress.us), true),
+    ("decompress, us per block", |row| us(row.decompress.us), true),
+];
+
+/// A file's row of a figure: one cell for each of `codecs`.
+pub(super) fn file_cells(
+    file: &FileRows,
+    codecs: &[&str],
+    (block_bytes, threads): (usize, usize),
+    cell: fn(&Row) -> String,
+) -> Vec<String> {
+    let of_codec = |codec: &&str| {
+        let mut rows = file.rows.iter();
+        let row = rows.find(|row| (row.codec.as_str(), row.block_bytes, row.threads) == (*codec, block_bytes, threads));
+        row.map_or_else(|| NOT_APPLICABLE.to_owned(), cell)
+    };
+    codecs.iter().map(of_codec).collect()
+}
+
+/// The codecs, with the floor in front where it tells something.
+pub(super) fn codecs_of(report: &Report, with_memcpy: bool) -> Vec<&str> {
+    let codecs = report.codecs.iter().map(|codec| codec.codec.as_str());
+    with_memcpy.then_some(MEMCPY).into_iter().chain(codecs).collect()
+}
+
+fn per_file(report: &Report) -> String {
+    let Some((block_bytes, threads)) = common_setting(report) else {
+        return String::new();
+    };
+    // One file is all files.
+    if report.files.len() < 2 {
+        return String::new();
+    }
+    let mut text = String::new();
+    for (name, cell, with_memcpy) in FIGURES {
+        let codecs = codecs_of(report, with_memcpy);
+        let mut headings = vec!["file", "bytes"];
+        headings.extend(&codecs);
+        let rows = report.files.iter().take(MOST_FILES).map(|file| {
+            let bytes = file.rows.first().map_or(0, |row| row.raw_bytes);
+            let mut cells = vec![short(&file.file), thousands(bytes)];
+            cells.extend(file_cells(file, &codecs, (block_bytes, threads), cell));
+            cells
+        });
+        text += &format!(
+            "\nPer file, blocks of {}, {}: {name}\n{}\n",
+            Bytes(block_bytes as u64),
+            in_words(threads),
+            table(&headings, &rows.collect::<Vec<_>>(), 1)
+        );
+        if let Some(more) = report.files.len().checked_sub(MOST_FILES).filter(|more| *more > 0) {
+            text += &format!("and {more} more files\n");
+        }
+    }
+    text + "Other block lengths and threads by file are in summary.tsv (--out).\n"
+}
+
+/// The end of a long name.
+fn short(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= MOST_NAME {
+        return name.to_owned();
+    }
+    let end: String = name.chars().skip(length - MOST_NAME + 3).collect();
+    format!("...{end}")
+}
+
+/// What is not in the tables, and why.
+pub(super) fn troubles(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for absent in &report.absent {
+        match reasons.iter_mut().find(|(reason, _)| *reason == absent.reason) {
+            Some((_, codecs)) => codecs.push(&absent.codec),
+            None => reasons.push((&absent.reason, vec![&absent.codec])),
+        }
+    }
+    for (reason, codecs) in reasons {
+        lines.push(format!("Not available: {}: {reason}", codecs.join(", ")));
+    }
+    let skipped = report.skipped.len();
+    if skipped > 0 {
+        lines.push(format!(
+            "Skipped {skipped} file{}:",
+            if skipped == 1 { "" } else { "s" }
+        ));
+        let named = report.skipped.iter().take(MOST_SKIPPED);
+        lines.extend(named.map(|Skipped { file, reason }| format!("  {file}: {reason}")));
+        if skipped > MOST_SKIPPED {
+            lines.push(format!("  and {} more", skipped - MOST_SKIPPED));
+        }
+    }
+    lines
+}
