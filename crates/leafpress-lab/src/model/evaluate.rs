@@ -210,8 +210,9 @@ fn crossings(codecs: &[CodecOutcome], model: &Model<'_>) -> Vec<Crossing> {
 const TABLE_BYTES: f64 = 56.0;
 const BLOCK_BYTES: f64 = 12.0;
 
-/// What is worked out once for all shares.
-struct Model<'o> {
+/// Options with what is worked out once for all shares, to look at single points.
+#[derive(Debug)]
+pub struct Model<'o> {
     options: &'o Options,
     pages: f64,
     tiers: Vec<Tier>,
@@ -219,6 +220,15 @@ struct Model<'o> {
 }
 
 impl<'o> Model<'o> {
+    /// The model of some options.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] when an option is out of its bounds.
+    pub fn of(options: &'o Options) -> Result<Self, LabError> {
+        options.validate()?;
+        Ok(Self::new(options))
+    }
+
     fn new(options: &'o Options) -> Self {
         let pages = options.pages();
         let is_clock = options.replacement == Replacement::Clock && options.method == Method::Corrected;
@@ -258,7 +268,7 @@ impl<'o> Model<'o> {
     }
 
     /// The cache without compression, with so much memory.
-    fn raw(&self, memory_bytes: f64) -> Point {
+    pub fn raw(&self, memory_bytes: f64) -> Point {
         let options = self.options;
         if options.method == Method::AsPublished {
             let fits = share_that_fits(memory_bytes, 0.0, 1.0, options.data_bytes());
@@ -276,8 +286,14 @@ impl<'o> Model<'o> {
         self.corrected(&none, self.room(memory_bytes, 0.0, 1.0), 0.0)
     }
 
-    fn point(&self, codec: &CodecCosts, share: f64) -> Point {
-        let (options, memory) = (self.options, self.options.memory_bytes as f64);
+    /// A codec at a share of the memory for compressed pages, 0 to 1.
+    pub fn point(&self, codec: &CodecCosts, share: f64) -> Point {
+        self.point_with(self.options.memory_bytes as f64, codec, share)
+    }
+
+    /// The same with so much memory.
+    pub fn point_with(&self, memory: f64, codec: &CodecCosts, share: f64) -> Point {
+        let options = self.options;
         if options.method == Method::Corrected {
             return self.corrected(codec, self.room(memory, share, codec.ratio), share);
         }

@@ -38,7 +38,7 @@ pub fn report(outcome: &Outcome) -> String {
 /// What was asked, in lines.
 pub(super) fn head(options: &Options) -> String {
     let data = match &options.access {
-        Access::Law(_) => format!(
+        Access::Law(_) | Access::Gathered { .. } => format!(
             "{} of data in pages of {}",
             Bytes(options.data_bytes),
             Bytes(options.page_bytes)

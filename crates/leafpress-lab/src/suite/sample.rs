@@ -199,3 +199,34 @@ fn nothing(skipped: &[Skipped], paths: &[std::path::PathBuf]) -> LabError {
     };
     LabError::data(names.join(" "), reason)
 }
+
+/// The whole blocks of one length that a sample has.
+#[cfg(feature = "advise")]
+#[derive(Debug)]
+pub(crate) struct SamplePages {
+    sample: Sample,
+    page_bytes: usize,
+}
+
+#[cfg(feature = "advise")]
+impl SamplePages {
+    /// Takes the sample that a suite with these options takes.
+    ///
+    /// # Errors
+    /// As [`super::run`] before it measures.
+    pub(crate) fn load(options: &Options, page_bytes: usize, cancel: &AtomicBool) -> Result<Self, LabError> {
+        let sample = Sample::load(options, cancel, &mut |_| {})?;
+        Ok(Self { sample, page_bytes })
+    }
+
+    /// The blocks in order; short ones at the ends of files are left out.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let pieces = (0..self.sample.files.len()).flat_map(|file| self.sample.pieces(file));
+        pieces.flat_map(|piece| piece.bytes.chunks_exact(self.page_bytes))
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.iter().count()
+    }
+}
