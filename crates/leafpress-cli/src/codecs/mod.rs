@@ -133,7 +133,7 @@ fn examine(codec: Codec, library: &HashMap<&str, Option<String>>, frames: &[&[u8
     };
     line.available = true;
     line.engine = Some(engine.engine_name());
-    let measured = self_test::run(&*engine, frames).and_then(|()| measure::speed(&*engine, frames));
+    let measured = self_test::run(&*engine, frames).and_then(|()| measure::speed(&engine, frames));
     match measured {
         Ok(speed) => {
             line.speed = Some(speed);
@@ -160,7 +160,7 @@ fn dictionary_ratio(codec: Codec, engine: &dyn Engine, frames: &[&[u8]]) -> Opti
             .collect()
     };
     let dictionary = Dictionary::train(codec, &part(|i| i % 4 == 0), DICTIONARY_BYTES).ok()?;
-    measure::ratio(engine, Some(&dictionary), &part(|i| i % 4 != 0)).ok()
+    measure::ratio(engine, &dictionary, &part(|i| i % 4 != 0)).ok()
 }
 
 fn table(lines: &[Line], args: &CodecsArgs, frames: usize) -> String {
@@ -205,7 +205,7 @@ fn table(lines: &[Line], args: &CodecsArgs, frames: usize) -> String {
     }
     let rows: Vec<String> = table.lines().map(|line| line.trim().to_owned()).collect();
     format!(
-        "{}\n\nOne thread, {} of {} bytes of {}{}, {frames} of them; MB/s of raw bytes; ratio: raw bytes per compressed byte.\n\
+        "{}\n\nOne thread, {} of {} bytes of {}{}, {frames} of them; MB/s of raw bytes, best of three passes; ratio: raw bytes per compressed byte.\n\
          With dictionary: the ratio with one of {} KiB, trained on every fourth frame and measured on the others.\n",
         rows.join("\n"),
         if frames == 1 { "one frame" } else { "frames" },

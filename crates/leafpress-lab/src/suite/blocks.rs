@@ -9,6 +9,8 @@ const TASK_BYTES: usize = 256 << 10;
 pub(super) const BATCH_BYTES: usize = 64 << 20;
 /// A pass has at least so many raw bytes for each thread; a smaller sample is gone through several times.
 const LEAST_BYTES: usize = 8 << 20;
+/// A block takes as much room in a batch as if it had so many bytes: short ones come with buffers of their own too.
+const LEAST_BLOCK_BYTES: usize = 2048;
 
 /// What is compressed by itself.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +41,18 @@ impl<'s> Blocks<'s> {
                 all.extend(chunks.map(|(raw, number)| Block { file, number, raw }));
             }
         }
+        Self::from_blocks(all, block_bytes)
+    }
+
+    /// Blocks that are cut already.
+    pub(super) fn of(blocks: &[&'s [u8]]) -> Self {
+        let block_bytes = blocks.iter().map(|block| block.len()).max().unwrap_or(0);
+        let all = blocks.iter().zip(0..);
+        let all = all.map(|(raw, number)| Block { file: 0, number, raw });
+        Self::from_blocks(all.collect(), block_bytes)
+    }
+
+    fn from_blocks(all: Vec<Block<'s>>, block_bytes: usize) -> Self {
         Self {
             block_bytes,
             raw_bytes: all.iter().map(|block| block.raw.len()).sum(),
@@ -60,7 +74,9 @@ impl<'s> Blocks<'s> {
     pub(super) fn batches(&self, rounds: usize) -> Vec<Vec<&[Block<'s>]>> {
         let tasks = gather(&self.all, TASK_BYTES, |block| block.raw.len());
         let tasks: Vec<&[Block<'s>]> = std::iter::repeat_n(tasks, rounds).flatten().collect();
-        let batches = gather(&tasks, BATCH_BYTES, |task| raw_bytes(task));
+        let batches = gather(&tasks, BATCH_BYTES, |task| {
+            raw_bytes(task).max(task.len() * LEAST_BLOCK_BYTES)
+        });
         batches.into_iter().map(<[_]>::to_vec).collect()
     }
 }

@@ -9,8 +9,8 @@ use crate::report::palette::css;
 
 const NOTES: [&str; 8] = [
     "Each block is compressed by itself, as a cache holds it: no block knows of another, and there is no dictionary.",
-    "<b>Microseconds per block</b> are wall time, in which the blocks of a batch of 64 MiB go through the codec one after the other; the source, \
-     the compressed blocks and the decoded ones lie one behind the other in memory. With several threads it is the time of blocks in bulk: \
+    "<b>Microseconds per block</b> are wall time, in which the blocks of a batch of 64 MiB go through the codec one after the other; each \
+     has a buffer of its own. With several threads it is the time of blocks in bulk: \
      threads work side by side. <b>CPU</b> is the time of all threads.",
     "<b>Best</b> is the fastest pass, <b>median</b> the pass in the middle. Passes of all settings are done by turns; before each, every thread \
      warms up on half a mebibyte. A sample of less than 8 MiB for each thread is gone through several times in a pass.",

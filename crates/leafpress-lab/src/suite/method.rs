@@ -34,28 +34,25 @@ impl Method {
         }
     }
 
-    /// Appends a block to `out` as it is stored and returns its length there. A block that does not shrink, or for which the codec
-    /// gave nothing, is stored raw: its length is then that of its raw bytes.
+    /// Puts a block into `out`, which is empty, as it is stored. A block that does not shrink, or for which the codec gave nothing, is
+    /// stored raw: its length is then that of its raw bytes.
     ///
     /// # Errors
     /// What the codec said.
     #[inline]
-    pub(super) fn compress(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<usize, String> {
-        let Self::Engine(engine) = self else {
-            out.extend_from_slice(raw);
-            return Ok(raw.len());
-        };
-        let before = out.len();
-        let length = engine.compress(raw, None, out).map_err(|e| e.to_string())?;
-        if out.len() != before + length {
-            return Err(format!("it said {length} bytes and wrote {}", out.len() - before));
+    pub(super) fn compress(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        if let Self::Engine(engine) = self {
+            let length = engine.compress(raw, None, out).map_err(|e| e.to_string())?;
+            if out.len() != length {
+                return Err(format!("it said {length} bytes and wrote {}", out.len()));
+            }
+            if (1..raw.len()).contains(&length) {
+                return Ok(());
+            }
+            out.clear();
         }
-        if (1..raw.len()).contains(&length) {
-            return Ok(length);
-        }
-        out.truncate(before);
         out.extend_from_slice(raw);
-        Ok(raw.len())
+        Ok(())
     }
 
     /// Brings back the raw bytes of a block as it is stored.

@@ -17,6 +17,7 @@ mod pass;
 mod pieces;
 mod run;
 mod sample;
+mod single;
 mod tables;
 mod text;
 
@@ -27,10 +28,11 @@ pub use method::Absent;
 pub use options::{
     DEFAULT_BLOCK_BYTES, MAX_BLOCK_BYTES, MAX_PASSES, MIN_BLOCK_BYTES, Options, QUICK_BYTES, block_bytes, threads,
 };
-pub use outcome::{FileRows, MEMCPY, Report, Row, SampleSize, Speed};
+pub use outcome::{FileRows, MEMCPY, Measured, Report, Row, SampleSize, Speed};
 pub use run::{Progress, run, run_engines};
 #[cfg(feature = "advise")]
 pub(crate) use sample::SamplePages;
+pub use single::measure_blocks;
 pub use tables::{overall, summary, wide};
 pub use text::text;
 

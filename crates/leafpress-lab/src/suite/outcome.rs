@@ -138,6 +138,22 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Percent of the wall time in which a thread that was alone in its setting had no CPU, because other work had it. `None` when no
+    /// setting has one thread.
+    pub fn waited_pct(&self) -> Option<f64> {
+        let alone = self.overall.iter().filter(|row| row.threads == 1);
+        let (wall, cpu) = alone.fold((0.0, 0.0), |(wall, cpu), row| {
+            let (one, other) = (&row.compress, &row.decompress);
+            (
+                wall + one.median_us + other.median_us,
+                cpu + one.cpu_median_us + other.cpu_median_us,
+            )
+        });
+        (wall > 0.0).then(|| (100.0 * (1.0 - cpu / wall)).max(0.0))
+    }
+}
+
 /// What a row is of.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {

@@ -173,6 +173,24 @@ fn ratios_are_those_of_blocks_compressed_by_themselves() {
 }
 
 #[test]
+fn blocks_of_ones_own_give_the_row_of_a_suite() {
+    let data = words(50_000);
+    let directory = directory(&[("a", &data)]);
+    let report = measure(&options(directory.path())).unwrap();
+    let engine = "lz4".parse::<Codec>().unwrap().open(&EngineOptions::default()).unwrap();
+    let blocks: Vec<&[u8]> = data.chunks(4096).collect();
+    let row = measure_blocks(&engine, &blocks, 2).unwrap();
+    let expected = &report.overall[1];
+    assert_eq!(
+        (row.raw_bytes, row.stored_bytes, row.blocks),
+        (expected.raw_bytes, expected.stored_bytes, expected.blocks)
+    );
+    assert!(measure_blocks(&engine, &[], 1).is_err() && measure_blocks(&engine, &[b""], 1).is_err());
+    let told = measure_blocks(&Faulty::new(Fault::WritesNothing), &blocks, 1).unwrap_err();
+    assert!(told.to_string().contains("WRONG BYTES"), "{told}");
+}
+
+#[test]
 fn all_files_are_weighted_by_size() {
     let directory = directory(&[("a", &words(40_000)), ("b", &noise(10_000))]);
     let report = measure(&options(directory.path())).unwrap();

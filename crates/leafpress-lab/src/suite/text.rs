@@ -15,6 +15,9 @@ const MOST_SKIPPED: usize = 10;
 /// Characters of a file's name; the end is the part that differs.
 const MOST_NAME: usize = 44;
 
+/// From so many percent of waiting on, wall times are told to be other work's.
+const BUSY_PCT: f64 = 5.0;
+
 /// The report.
 pub fn text(report: &Report) -> String {
     let mut text = head(report).join("\n") + "\n";
@@ -245,6 +248,11 @@ fn short(name: &str) -> String {
 /// What is not in the tables, and why.
 pub(super) fn troubles(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
+    if let Some(waited) = report.waited_pct().filter(|waited| *waited >= BUSY_PCT) {
+        lines.push(format!(
+            "The machine was busy: {waited:.0}% of the wall time of one thread was spent waiting for a CPU. Go by the CPU columns."
+        ));
+    }
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for absent in &report.absent {
         match reasons.iter_mut().find(|(reason, _)| *reason == absent.reason) {
