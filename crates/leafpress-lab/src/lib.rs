@@ -4,6 +4,7 @@
 //! `summary.tsv`, `results.json` and `report.html`.
 #![warn(missing_docs)]
 
+pub mod advise;
 #[cfg(feature = "bench")]
 pub mod bench;
 mod bytes;

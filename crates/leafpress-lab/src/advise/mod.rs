@@ -1,0 +1,3 @@
+//! Whether compression pays for some data, on a device, in some memory.
+
+pub mod page;
