@@ -3,13 +3,15 @@
 //! [`run()`] measures codecs on a sample (`crate::suite`) and the device (`crate::device`), puts both into the model (`crate::model`) for every
 //! codec, block length and share of the memory, and recommends: an [`Advice`]. The recommendation itself is [`recommend()`], a pure
 //! function of a [`Question`], with nothing measured in it. [`verify()`] runs the page pool at a smaller scale and sets what the model
-//! predicts beside what is measured. [`text()`] writes an advice for people, [`write_files`] for programs.
+//! predicts beside what is measured. [`text()`] writes an advice for people, [`write_files`] for
+//! programs and as a [`page`] to play with.
 
 mod candidates;
 mod cautions;
 mod figures;
 mod files;
 mod options;
+pub mod page;
 mod question;
 mod recommend;
 mod run;
