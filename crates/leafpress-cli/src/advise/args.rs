@@ -29,7 +29,7 @@ pub struct AdviseArgs {
     /// What an access wants
     #[arg(long, value_name = "BYTES", default_value = "8KiB")]
     access_bytes: Bytes,
-    /// Lengths of blocks to choose from, multiples of what an access wants [default: that, and its doubles up to 64K]
+    /// Lengths of blocks to choose from, multiples of what an access wants [default: that, and its doubles up to 64K where the device is measured]
     #[arg(short = 'b', long, value_name = "LIST")]
     block_bytes: Option<String>,
     /// The length of a page is given: what an access wants, and the only length of blocks
@@ -179,7 +179,7 @@ pub struct AdviseArgs {
     )]
     memory_gib_cost: Option<f64>,
 
-    /// Write summary.tsv and results.json there
+    /// Write summary.tsv, results.json and report.html (a page to play what-if with) there
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
     /// Say nothing but the advice

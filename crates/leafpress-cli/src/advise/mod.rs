@@ -111,9 +111,10 @@ fn write(advice: &Advice, verification: Option<&Verification>, out: &Path) -> Re
         .verify
         .map_or_else(String::new, |path| format!("verify  {}\n", path.display()));
     Ok(format!(
-        "\nsummary {}\n{verify}json    {}\n",
+        "\nsummary {}\n{verify}json    {}\nreport  {}\n",
         files.summary.display(),
-        files.json.display()
+        files.json.display(),
+        files.html.display()
     ))
 }
 

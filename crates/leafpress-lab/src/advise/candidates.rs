@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::question::{BlockFigures, Question};
 use crate::LabError;
-use crate::model::{CodecCosts, Model, Options, Point};
+use crate::model::{CodecCosts, Options, Point};
 
 /// The most that compressed pages get: the pool keeps a sixteenth of the memory raw, with less its threads wait for each other's frames.
 pub(super) const MOST_COMPRESSED: f64 = 15.0 / 16.0;
@@ -51,7 +51,7 @@ impl Candidate {
 /// The blocks' options for the model with the latency at the load of the cache without compression.
 pub(super) fn options_at_load(question: &Question, block: &BlockFigures) -> Result<Options, LabError> {
     let without_device = question.model_options(block, 0.0);
-    let model = Model::of(&without_device)?;
+    let model = question.model(&without_device)?;
     let raw = model.raw(question.memory_bytes as f64);
     let workers = f64::from(question.workers);
     let device_us = block
@@ -66,7 +66,7 @@ pub(super) fn options_at_load(question: &Question, block: &BlockFigures) -> Resu
 /// Without compression, and each codec, with blocks of one length.
 pub(super) fn of_block(question: &Question, block: &BlockFigures) -> Result<Vec<Candidate>, LabError> {
     let options = options_at_load(question, block)?;
-    let model = Model::of(&options)?;
+    let model = question.model(&options)?;
     let raw = model.raw(options.memory_bytes as f64);
     let candidate = |codec: Option<&CodecCosts>, best: Point, points: Vec<Point>| Candidate {
         codec: codec.cloned(),

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::page::page;
 use super::run::Advice;
 use super::verify::Verification;
 use super::words::{reasons, sentence};
-use super::{tables, verify};
+use super::{page_input, tables, verify};
 use crate::LabError;
 use crate::report::write;
 
@@ -20,6 +21,8 @@ pub struct Files {
     pub verify: Option<PathBuf>,
     /// Everything.
     pub json: PathBuf,
+    /// A page to play what-if with.
+    pub html: PathBuf,
 }
 
 /// What `results.json` holds.
@@ -41,10 +44,10 @@ struct Document<'d> {
     verification: Option<&'d Verification>,
 }
 
-/// Writes `summary.tsv`, `results.json` and, after a verification, `verify.tsv` into `directory`, which exists.
+/// Writes `summary.tsv`, `results.json`, `report.html` and, after a verification, `verify.tsv` into `directory`, which exists.
 ///
 /// # Errors
-/// [`LabError::Io`] when a file cannot be written.
+/// [`LabError::Io`] when a file cannot be written; [`LabError::Option`] when a figure is out of the bounds of the page's model.
 pub fn write_files(
     advice: &Advice,
     verification: Option<&Verification>,
@@ -55,6 +58,7 @@ pub fn write_files(
         summary: directory.join("summary.tsv"),
         verify: verification.map(|_| directory.join("verify.tsv")),
         json: directory.join("results.json"),
+        html: directory.join("report.html"),
     };
     let question = &advice.question;
     let document = Document {
@@ -77,5 +81,6 @@ pub fn write_files(
         write(path, &verify::summary(verification))?;
     }
     write(&files.json, &(json + "\n"))?;
+    write(&files.html, &page(&page_input::of(advice, verification, command_line))?)?;
     Ok(files)
 }

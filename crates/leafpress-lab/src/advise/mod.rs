@@ -12,6 +12,7 @@ mod figures;
 mod files;
 mod options;
 pub mod page;
+mod page_input;
 mod question;
 mod recommend;
 mod run;

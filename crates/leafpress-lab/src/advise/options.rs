@@ -50,7 +50,8 @@ pub struct Options {
     pub memory_bytes: Option<u64>,
     /// Bytes that an access wants.
     pub access_bytes: u64,
-    /// Lengths of blocks to choose from; `None` is `access_bytes` and its doubles up to 64 KiB.
+    /// Lengths of blocks to choose from; `None` is `access_bytes` and its doubles up to 64 KiB where the device is measured, else only
+    /// `access_bytes`.
     pub block_bytes: Option<Vec<u64>>,
     /// Codecs to choose from; `None` is all that run here and are meant for speed.
     pub codecs: Option<Vec<Codec>>,
@@ -181,7 +182,8 @@ impl Options {
             lengths.sort_unstable();
             return lengths;
         }
-        if matches!(self.access, Access::Trace(_)) {
+        // Longer blocks need the latency of longer reads.
+        if matches!(self.access, Access::Trace(_)) || matches!(self.device, DeviceSource::Latency(_)) {
             return vec![self.access_bytes];
         }
         let doubles = std::iter::successors(Some(self.access_bytes), |bytes| bytes.checked_mul(2));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::LabError;
 use crate::device::{Operation, Report};
 use crate::model::tco::Prices;
-use crate::model::{Access, CodecCosts, Method, Options, Replacement};
+use crate::model::{Access, CodecCosts, Method, Model, Options, Replacement};
 
 /// How long a read of a block waits.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,15 +103,7 @@ pub struct Question {
 impl Question {
     /// The model's options with blocks of one length and this latency.
     pub(super) fn model_options(&self, block: &BlockFigures, device_us: f64) -> Options {
-        let pieces = (block.block_bytes / self.access_bytes.max(1)).max(1);
-        let access = match &self.access {
-            Access::Law(law) if pieces > 1 => Access::Gathered {
-                law: *law,
-                pieces: u32::try_from(pieces).unwrap_or(u32::MAX),
-            },
-            access => access.clone(),
-        };
-        let replacement = match access {
+        let replacement = match self.access {
             // The miss-ratio curve of a trace is exact for one LRU list.
             Access::Trace(_) => Replacement::Lru,
             _ => Replacement::Clock,
@@ -121,7 +113,7 @@ impl Question {
             memory_bytes: self.memory_bytes,
             page_bytes: block.block_bytes,
             codecs: block.codecs.clone(),
-            access,
+            access: self.access.clone(),
             device_us,
             device_iops: None,
             hit_us: self.hit_us,
@@ -131,6 +123,18 @@ impl Question {
             restore_after: self.restore_after,
             ..Options::new(Method::Corrected)
         }
+    }
+
+    /// Pieces of what an access wants in a block.
+    pub(super) fn pieces(&self, block_bytes: u64) -> u32 {
+        u32::try_from(block_bytes / self.access_bytes.max(1))
+            .unwrap_or(u32::MAX)
+            .max(1)
+    }
+
+    /// The model for [`Question::model_options`].
+    pub(super) fn model<'o>(&self, options: &'o Options) -> Result<Model<'o>, LabError> {
+        Model::gathered(options, self.pieces(options.page_bytes))
     }
 
     /// Checks what the model does not.

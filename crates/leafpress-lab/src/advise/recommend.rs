@@ -7,7 +7,7 @@ use super::question::Question;
 use super::thresholds::{self, MemoryBound, Turn};
 use crate::LabError;
 use crate::model::tco::{self, Savings};
-use crate::model::{self, BreakEven, Outcome};
+use crate::model::{self, BreakEven, CodecOutcome, Outcome};
 
 /// A gain of less than this share of the time is too small to be told from the errors of what it is computed from.
 pub const TOO_CLOSE: f64 = 0.05;
@@ -61,9 +61,6 @@ pub struct Recommendation {
     pub pays_until: Option<MemoryBound>,
     /// What it saves, where prices are known and it pays.
     pub savings: Option<Savings>,
-    /// The model of all codecs with the best codec's length of blocks, over all shares.
-    #[serde(skip)]
-    pub outcome: Outcome,
 }
 
 impl Recommendation {
@@ -126,9 +123,10 @@ pub fn recommend(question: &Question) -> Result<Recommendation, LabError> {
         return Err(LabError::option("block-bytes", "there is none to choose from"));
     };
     let options = candidates::options_at_load(question, block)?;
-    let outcome = model::evaluate(&options)?;
-    let codec_outcome = outcome.codecs.iter().find(|one| one.codec.name == best.name());
-    let break_even = codec_outcome.map_or(BreakEven::Never, |one| one.break_even);
+    let break_even = match &best.codec {
+        Some(codec) => thresholds::break_even(question, &options, codec, &best.points)?,
+        None => BreakEven::Never,
+    };
     let mut recommendation = Recommendation {
         verdict,
         break_even,
@@ -142,7 +140,6 @@ pub fn recommend(question: &Question) -> Result<Recommendation, LabError> {
         raw,
         best,
         candidates: all,
-        outcome,
     };
     if let (true, Some(codec)) = (verdict.pays(), recommendation.best.codec.clone()) {
         gains(&mut recommendation, question, &options, &codec)?;
@@ -162,24 +159,26 @@ fn gains(
         .blocks
         .iter()
         .find(|block| block.block_bytes == raw.block_bytes);
-    let raw_options = raw_block.map(|block| question.model_options(block, raw.device_us));
     let as_fast = best.best.us_per_page;
-    recommendation.raw_memory_bytes = match &raw_options {
-        Some(options) => model::raw_memory_for(options, as_fast)?,
-        None => None,
-    };
+    let raw_options = raw_block.map_or_else(|| options.clone(), |block| question.model_options(block, raw.device_us));
+    recommendation.raw_memory_bytes = question.model(&raw_options)?.raw_memory_for(as_fast);
     recommendation.enough_memory_bytes = Some(thresholds::memory_for(question, options, codec, raw.best.us_per_page)?);
-    recommendation.pays_until = Some(thresholds::pays_until(options, codec, best.best.share, TOO_CLOSE)?);
+    let until = thresholds::pays_until(question, options, codec, best.best.share, TOO_CLOSE)?;
+    recommendation.pays_until = Some(until);
     if let Some(prices) = &question.prices {
-        // Of the choice and of raw pages with the blocks that are best for them.
-        let mut outcome = recommendation.outcome.clone();
-        outcome.raw = recommendation.raw.best;
-        outcome.codecs.retain(|one| one.codec.name == codec.name);
-        outcome
-            .codecs
-            .iter_mut()
-            .for_each(|one| one.best = recommendation.best.best);
-        outcome.options = raw_options.unwrap_or(outcome.options);
+        let outcome = Outcome {
+            options: raw_options,
+            raw: raw.best,
+            codecs: vec![CodecOutcome {
+                codec: codec.clone(),
+                points: Vec::new(),
+                curve: Vec::new(),
+                break_even: recommendation.break_even,
+                pays_until: 1.0,
+                best: best.best,
+            }],
+            crossings: Vec::new(),
+        };
         recommendation.savings = tco::savings(&outcome, prices)?.into_iter().next();
     }
     Ok(())

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::candidates::{Candidate, NOTHING_US, best_share};
 use super::question::Question;
 use crate::LabError;
-use crate::model::{CodecCosts, Model, Options};
+use crate::model::{BreakEven, CodecCosts, Options, Point};
 
 /// Latencies are looked at from a thousandth to a thousand times what was measured.
 const SCALES: (f64, f64) = (1e-3, 1e3);
@@ -88,6 +88,41 @@ pub(super) fn pays_from_us(candidates: &[Candidate], now: &Candidate) -> Option<
     Some((low * high).sqrt() * now.device_us)
 }
 
+/// Bisections of a share.
+const SHARE_STEPS: u32 = 14;
+
+/// From which share on the codec beats raw pages of the same length.
+pub(super) fn break_even(
+    question: &Question,
+    options: &Options,
+    codec: &CodecCosts,
+    points: &[Point],
+) -> Result<BreakEven, LabError> {
+    let model = question.model(options)?;
+    let raw = model.raw(options.memory_bytes as f64).us_per_page;
+    let wins = |point: &Point| point.us_per_page < raw - NOTHING_US;
+    let Some(first) = points.iter().position(|point| point.share > 0.0 && wins(point)) else {
+        return Ok(BreakEven::Never);
+    };
+    let (mut low, mut high) = (
+        first.checked_sub(1).map_or(0.0, |before| points[before].share),
+        points[first].share,
+    );
+    for _ in 0..SHARE_STEPS {
+        let middle = f64::midpoint(low, high);
+        if wins(&model.point(codec, middle)) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(if high < 0.001 {
+        BreakEven::AtOnce
+    } else {
+        BreakEven::Share(high)
+    })
+}
+
 /// How much memory it takes for compression not to pay any more.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,12 +138,13 @@ const MEMORY_STEPS: i32 = 12;
 
 /// The memory from which on the codec gains less than `least_gain` of the time, with the blocks of `options`.
 pub(super) fn pays_until(
+    question: &Question,
     options: &Options,
     codec: &CodecCosts,
     share: f64,
     least_gain: f64,
 ) -> Result<MemoryBound, LabError> {
-    let model = Model::of(options)?;
+    let model = question.model(options)?;
     let pays = |memory: f64| {
         let raw = model.raw(memory).us_per_page;
         let shares = [share, share / 2.0, 0.1];
@@ -137,7 +173,7 @@ pub(super) fn pays_until(
 
 /// Bytes of memory with which the codec is as fast as not compressing is with all of it.
 pub(super) fn memory_for(question: &Question, options: &Options, codec: &CodecCosts, us: f64) -> Result<f64, LabError> {
-    let model = Model::of(options)?;
+    let model = question.model(options)?;
     let fast_enough = |memory: f64| {
         let (best, _) = best_share(model.raw(memory), |share| model.point_with(memory, codec, share));
         best.us_per_page <= us

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use super::Trace;
-use super::formulas::{Tier, gathered, mass_of_hottest, mass_of_tiers, tiers};
+use super::formulas::{Tier, mass_of_hottest, mass_of_tiers, tiers};
 use super::replacement::lru_hit_ratio;
 use crate::LabError;
 use crate::keys::Distribution;
@@ -15,13 +15,6 @@ use crate::keys::Distribution;
 pub enum Access {
     /// Independently of each other, by a law.
     Law(Distribution),
-    /// By a law over parts of pages: a page is made of `pieces` that are asked for by it one at a time, whatever lies beside each other.
-    Gathered {
-        /// How pieces are asked for.
-        law: Distribution,
-        /// Pieces of a page.
-        pieces: u32,
-    },
     /// As measured.
     Trace(Arc<Trace>),
 }
@@ -61,7 +54,6 @@ impl Access {
     pub fn name(&self) -> String {
         match self {
             Self::Law(law) => law.to_string(),
-            Self::Gathered { law, pieces } => format!("{law}, {pieces} in a page"),
             Self::Trace(trace) => format!("trace {}", trace.name),
         }
     }
@@ -70,7 +62,6 @@ impl Access {
     pub(super) fn tiers(&self, pages: f64) -> Vec<Tier> {
         match self {
             Self::Law(law) => tiers(*law, pages),
-            Self::Gathered { law, pieces } => gathered(&tiers(*law, pages * f64::from(*pieces)), *pieces),
             Self::Trace(trace) => trace.tiers.clone(),
         }
     }
@@ -79,7 +70,6 @@ impl Access {
     pub(super) fn mass(&self, pages: f64, hottest: f64) -> f64 {
         match self {
             Self::Law(law) => mass_of_hottest(*law, pages, hottest / pages),
-            Self::Gathered { .. } => mass_of_tiers(&self.tiers(pages), hottest),
             Self::Trace(trace) => mass_of_tiers(&trace.tiers, hottest),
         }
     }
@@ -87,7 +77,7 @@ impl Access {
     /// The hit ratio of an LRU cache of `room` pages; `tiers` are those of [`Access::tiers`].
     pub(super) fn lru_hits(&self, tiers: &[Tier], room: f64) -> f64 {
         match self {
-            Self::Law(_) | Self::Gathered { .. } => lru_hit_ratio(tiers, room),
+            Self::Law(_) => lru_hit_ratio(tiers, room),
             Self::Trace(trace) => trace.curve.hit_ratio(room),
         }
     }

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::formulas::{
-    Costs, Events, Tier, bisect, chance_compressed, corrected_us, pages_per_second, published_raw_us, published_us,
-    share_that_fits,
+    Costs, Events, Tier, bisect, chance_compressed, corrected_us, gathered, pages_per_second, published_raw_us,
+    published_us, share_that_fits,
 };
 use super::replacement::{self, Clock, Room};
 use super::{CodecCosts, Method, Options, Overhead, Replacement};
@@ -140,18 +140,7 @@ pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
 /// # Errors
 /// As [`evaluate`].
 pub fn raw_memory_for(options: &Options, us_per_page: f64) -> Result<Option<f64>, LabError> {
-    options.validate()?;
-    let model = Model::new(options);
-    let over = |bytes: f64| model.raw(bytes).us_per_page - us_per_page;
-    // Twice the data has room for the overhead, too.
-    let (least, most) = (options.page_bytes as f64, 2.0 * options.data_bytes() + (1 << 20) as f64);
-    if over(most) > 0.0 {
-        return Ok(None);
-    }
-    if over(least) <= 0.0 {
-        return Ok(Some(least));
-    }
-    Ok(Some(bisect(|log| over(log.exp()), least.ln(), most.ln()).exp()))
+    Ok(Model::of(options)?.raw_memory_for(us_per_page))
 }
 
 /// Differences smaller than this, in microseconds, are rounding.
@@ -245,6 +234,24 @@ impl<'o> Model<'o> {
         Ok(Self::new(options))
     }
 
+    /// The same where a page is made of `pieces` that are asked for one at a time, each by the options' law, whatever lies beside each other. The
+    /// law counts the pieces as its pages. Not for traces, and only with a clock.
+    ///
+    /// # Errors
+    /// As [`Model::of`]; [`LabError::Option`] of `access` where pieces are not asked for by a law.
+    pub fn gathered(options: &'o Options, pieces: u32) -> Result<Self, LabError> {
+        let mut model = Self::of(options)?;
+        if pieces > 1 {
+            if model.clock.is_none() {
+                let reason = "pages of several pieces need a law of access, the corrected formulas and a clock";
+                return Err(LabError::option("access", reason));
+            }
+            let tiers = options.access.tiers(model.pages * f64::from(pieces));
+            model.tiers = gathered(&tiers, pieces);
+        }
+        Ok(model)
+    }
+
     fn new(options: &'o Options) -> Self {
         let pages = options.pages();
         let is_clock = options.replacement == Replacement::Clock && options.method == Method::Corrected;
@@ -305,6 +312,21 @@ impl<'o> Model<'o> {
         }
         let none = CodecCosts::new("none", 1.0, 0.0, 0.0);
         self.corrected(&none, self.room(memory_bytes, 0.0, 1.0), 0.0)
+    }
+
+    /// Bytes of memory that a cache without compression needs for as few microseconds a page as `us_per_page`: see [`raw_memory_for`].
+    pub fn raw_memory_for(&self, us_per_page: f64) -> Option<f64> {
+        let options = self.options;
+        let over = |bytes: f64| self.raw(bytes).us_per_page - us_per_page;
+        // Twice the data has room for the overhead, too.
+        let (least, most) = (options.page_bytes as f64, 2.0 * options.data_bytes() + (1 << 20) as f64);
+        if over(most) > 0.0 {
+            return None;
+        }
+        if over(least) <= 0.0 {
+            return Some(least);
+        }
+        Some(bisect(|log| over(log.exp()), least.ln(), most.ln()).exp())
     }
 
     /// A codec at a share of the memory for compressed pages, 0 to 1.

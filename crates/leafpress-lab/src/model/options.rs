@@ -151,7 +151,7 @@ impl Options {
     /// Bytes of the data that is asked for.
     pub fn data_bytes(&self) -> f64 {
         match &self.access {
-            Access::Law(_) | Access::Gathered { .. } => self.data_bytes as f64,
+            Access::Law(_) => self.data_bytes as f64,
             Access::Trace(trace) => trace.pages as f64 * self.page_bytes as f64,
         }
     }
@@ -189,7 +189,7 @@ impl Options {
             );
         }
         self.validate_costs()?;
-        if let Access::Law(law) | Access::Gathered { law, .. } = self.access {
+        if let Access::Law(law) = self.access {
             law.validate()?;
         }
         if !(1..=63).contains(&self.restore_after) {

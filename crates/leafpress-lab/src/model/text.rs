@@ -38,7 +38,7 @@ pub fn report(outcome: &Outcome) -> String {
 /// What was asked, in lines.
 pub(super) fn head(options: &Options) -> String {
     let data = match &options.access {
-        Access::Law(_) | Access::Gathered { .. } => format!(
+        Access::Law(_) => format!(
             "{} of data in pages of {}",
             size(options.data_bytes),
             size(options.page_bytes)

@@ -38,7 +38,10 @@ pub(super) fn input() -> PageInput {
     PageInput {
         title: "debian-packages.txt on /var/lib/data".into(),
         sentence: "Compress: zstd:1 on 90% of the memory, pages of 8K.".into(),
-        reasons: vec!["The pages compress to a third.".into(), "A read of the device takes 463 us.".into()],
+        reasons: vec![
+            "The pages compress to a third.".into(),
+            "A read of the device takes 463 us.".into(),
+        ],
         host: "A CPU, 2 cores, 4 GB of memory".into(),
         command_line: "leafpress advise debian-packages.txt --memory 15G --data 200G".into(),
         data_bytes: 200 << 30,
@@ -66,7 +69,11 @@ pub(super) fn input() -> PageInput {
             ),
             codec(
                 "zstd:1",
-                &[(4, 1, 2.5, 15.0, 5.0), (8, 1, 2.97, 27.0, 9.0), (16, 1, 3.3, 50.0, 16.0)],
+                &[
+                    (4, 1, 2.5, 15.0, 5.0),
+                    (8, 1, 2.97, 27.0, 9.0),
+                    (16, 1, 3.3, 50.0, 16.0),
+                ],
             ),
         ],
         threads: 1,
@@ -78,7 +85,11 @@ pub(super) fn input() -> PageInput {
             block_bytes: 8 << 10,
             us: 0.4,
         }],
-        device: vec![device(4, 9380.0, 426.0), device(8, 8642.0, 463.0), device(16, 7800.0, 513.0)],
+        device: vec![
+            device(4, 9380.0, 426.0),
+            device(8, 8642.0, 463.0),
+            device(16, 7800.0, 513.0),
+        ],
         device_note: Some("random reads, 4 in flight, direct".into()),
         files: vec![FileRatios {
             name: "packages/main".into(),

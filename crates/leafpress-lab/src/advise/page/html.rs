@@ -140,7 +140,10 @@ fn list(reasons: &[String]) -> String {
     if reasons.is_empty() {
         return String::new();
     }
-    let items: String = reasons.iter().map(|reason| format!("<li>{}</li>", escape(reason))).collect();
+    let items: String = reasons
+        .iter()
+        .map(|reason| format!("<li>{}</li>", escape(reason)))
+        .collect();
     format!("<ul>{items}</ul>")
 }
 

@@ -127,7 +127,10 @@ fn in_javascript(options: &Options) -> Value {
         }
         Access::Law(Distribution::Uniform) => json!({ "kind": "uniform" }),
         Access::Trace(trace) => {
-            let tiers = trace.tiers.iter().map(|tier| json!({ "pages": tier.pages, "rate": tier.rate }));
+            let tiers = trace
+                .tiers
+                .iter()
+                .map(|tier| json!({ "pages": tier.pages, "rate": tier.rate }));
             json!({ "kind": "trace", "name": trace.name, "pages": trace.pages, "tiers": tiers.collect::<Vec<_>>(), "curve": trace.curve.points })
         }
     };
@@ -156,8 +159,14 @@ fn program(grid: &[Options], give: &str) -> String {
 }
 
 fn near(what: &str, found: &Value, expected: f64) {
-    let nearness = if what.contains("Corrected Clock") { NEAR_CLOCK } else { NEAR };
-    let found = found.as_f64().unwrap_or_else(|| panic!("{what}: {found} is no number, it is {expected}"));
+    let nearness = if what.contains("Corrected Clock") {
+        NEAR_CLOCK
+    } else {
+        NEAR
+    };
+    let found = found
+        .as_f64()
+        .unwrap_or_else(|| panic!("{what}: {found} is no number, it is {expected}"));
     let off = (found - expected).abs();
     assert!(
         off <= nearness * found.abs().max(expected.abs()).max(1e-3),
