@@ -8,6 +8,7 @@
 
 mod candidates;
 mod cautions;
+mod cold;
 mod figures;
 mod files;
 mod options;
@@ -23,11 +24,12 @@ mod verify;
 mod words;
 
 pub use candidates::Candidate;
+pub use cold::Cold;
 pub use files::{Files, write_files};
 pub use options::{DeviceSource, MAX_BLOCK_BYTES, Options, QUICK_SAMPLE_BYTES, SAMPLE_BYTES};
 pub use question::{BlockFigures, Question, Reads};
 pub use recommend::{Recommendation, TOO_CLOSE, Verdict, recommend};
-pub use run::{Advice, Event, run};
+pub use run::{Advice, Assumed, Event, Times, run};
 pub use tables::summary;
 pub use text::text;
 pub use thresholds::{MemoryBound, Turn};

@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Serialize, Serializer};
 
+use leafpress::codec::EngineOptions;
+
 use super::cautions;
+use super::cold::{self, Cold};
 use super::figures::{self, Device};
 use super::options::{DeviceSource, Options, USUAL_MEMORY};
 use super::question::Question;
 use super::recommend::{Recommendation, recommend};
 use crate::model::Access;
+use crate::suite::SamplePages;
 use crate::{Bytes, LabError, device, suite};
 
 /// What an advice tells while it is made.
@@ -36,6 +40,8 @@ pub struct Advice {
     pub cautions: Vec<String>,
     /// What was measured of the codecs.
     pub suite: suite::Report,
+    /// What codecs take in the suite's loops and behind waits for the device.
+    pub cold: Vec<Times>,
     /// What was measured of the device; `None` where its latency was given.
     #[serde(serialize_with = "shared")]
     pub device: Option<Arc<device::Report>>,
@@ -113,7 +119,8 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)
         (_, Some(report)) => Device::Report(Arc::clone(report)),
         (_, None) => return Err(LabError::Cancelled),
     };
-    let (question, assumed) = question(options, &suite, &source)?;
+    let (mut question, assumed) = question(options, &suite, &source)?;
+    let cold = chill(&mut question, &suite, cancel)?;
     let recommendation = recommend(&question)?;
     let cautions = cautions::of(options, &question, assumed, &recommendation, &suite, device.as_deref());
     Ok(Advice {
@@ -122,8 +129,62 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)
         recommendation,
         cautions,
         suite,
+        cold,
         device,
     })
+}
+
+/// What a codec takes with blocks of one length, in the suite's loops and behind waits for the device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Times {
+    /// The codec.
+    pub codec: String,
+    /// Length of the blocks in bytes.
+    pub block_bytes: u64,
+    /// Microseconds in the suite's loops.
+    pub warm: Cold,
+    /// Microseconds behind waits for the device.
+    pub cold: Cold,
+}
+
+/// Measures the codecs behind waits for the device, and takes that for what they cost: see [`super::cold`]. Of decodings, those that follow
+/// a miss are behind a wait.
+fn chill(question: &mut Question, suite: &suite::Report, cancel: &AtomicBool) -> Result<Vec<Times>, LabError> {
+    let mut times = Vec::new();
+    let sample = SamplePages::load(&suite.options, cancel)?;
+    let mut blocks = std::mem::take(&mut question.blocks);
+    for block in &mut blocks {
+        let model_options = question.model_options(block, 0.0);
+        let raw = question.model(&model_options)?.raw(question.memory_bytes as f64);
+        let wait_us = block.reads.wait_us(0.0);
+        for costs in &mut block.codecs {
+            let codec: leafpress::Codec = costs.name.parse().map_err(|e| LabError::System(format!("{e}")))?;
+            let engine = codec
+                .open(&EngineOptions::default())
+                .map_err(|e| LabError::System(e.to_string()))?;
+            let Some(cold) = cold::measure(&*engine, &sample, block.block_bytes as usize, wait_us, cancel)? else {
+                continue;
+            };
+            let warm = Cold {
+                compress_us: costs.compress_us,
+                decompress_us: costs.decompress_us,
+            };
+            costs.compress_us = cold.compress_us.max(warm.compress_us);
+            let more = (cold.decompress_us - warm.decompress_us).max(0.0);
+            costs.decompress_us = warm.decompress_us + more * (1.0 - raw.hit_ratio);
+            times.push(Times {
+                codec: costs.name.clone(),
+                block_bytes: block.block_bytes,
+                warm,
+                cold,
+            });
+        }
+    }
+    question.blocks = blocks;
+    if cancel.load(Ordering::Relaxed) {
+        return Err(LabError::Cancelled);
+    }
+    Ok(times)
 }
 
 fn probe(

@@ -200,13 +200,10 @@ fn nothing(skipped: &[Skipped], paths: &[std::path::PathBuf]) -> LabError {
     LabError::data(names.join(" "), reason)
 }
 
-/// The whole blocks of one length that a sample has.
+/// The whole blocks that a sample has.
 #[cfg(feature = "advise")]
 #[derive(Debug)]
-pub(crate) struct SamplePages {
-    sample: Sample,
-    page_bytes: usize,
-}
+pub(crate) struct SamplePages(Sample);
 
 #[cfg(feature = "advise")]
 impl SamplePages {
@@ -214,19 +211,13 @@ impl SamplePages {
     ///
     /// # Errors
     /// As [`super::run`] before it measures.
-    pub(crate) fn load(options: &Options, page_bytes: usize, cancel: &AtomicBool) -> Result<Self, LabError> {
-        let sample = Sample::load(options, cancel, &mut |_| {})?;
-        Ok(Self { sample, page_bytes })
+    pub(crate) fn load(options: &Options, cancel: &AtomicBool) -> Result<Self, LabError> {
+        Sample::load(options, cancel, &mut |_| {}).map(Self)
     }
 
-    /// The blocks in order; short ones at the ends of files are left out.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let pieces = (0..self.sample.files.len()).flat_map(|file| self.sample.pieces(file));
-        pieces.flat_map(|piece| piece.bytes.chunks_exact(self.page_bytes))
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.iter().count()
+    /// The blocks of this length in order; short ones at the ends of files are left out.
+    pub(crate) fn pages(&self, page_bytes: usize) -> impl Iterator<Item = &[u8]> {
+        let pieces = (0..self.0.files.len()).flat_map(|file| self.0.pieces(file));
+        pieces.flat_map(move |piece| piece.bytes.chunks_exact(page_bytes.max(1)))
     }
 }
