@@ -1,5 +1,6 @@
 //! The `leafpress` command: arguments in, calls to the laboratory, tables and files out.
 
+mod advise;
 mod bench;
 mod codecs;
 mod device;
@@ -33,6 +34,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Advise whether compression pays for your data, on your device, in so much memory: codec, block size, share, and why
+    Advise(Box<advise::AdviseArgs>),
     /// Run the evaluation: real put, get and scan work on compressed trees, one process per codec and configuration
     Eval(Box<eval::EvalArgs>),
     /// Benchmark an index as PiBench does: our tree, built-in ordered maps, or a shared library written for PiBench
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Err(e) => return usage::report(&e),
     };
     let result = match &cli.command {
+        Command::Advise(args) => advise::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Pool(args) => pool::run(args),

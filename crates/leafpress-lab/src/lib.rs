@@ -4,6 +4,8 @@
 //! `summary.tsv`, `results.json` and `report.html`.
 #![warn(missing_docs)]
 
+#[cfg(feature = "advise")]
+pub mod advise;
 #[cfg(feature = "bench")]
 pub mod bench;
 mod bytes;

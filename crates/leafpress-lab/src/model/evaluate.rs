@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::formulas::{
-    Costs, Events, Tier, bisect, chance_compressed, corrected_us, pages_per_second, published_raw_us, published_us,
-    share_that_fits,
+    Costs, Events, Tier, bisect, chance_compressed, corrected_us, gathered, pages_per_second, published_raw_us,
+    published_us, share_that_fits,
 };
 use super::replacement::{self, Clock, Room};
 use super::{CodecCosts, Method, Options, Overhead, Replacement};
@@ -140,18 +140,7 @@ pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
 /// # Errors
 /// As [`evaluate`].
 pub fn raw_memory_for(options: &Options, us_per_page: f64) -> Result<Option<f64>, LabError> {
-    options.validate()?;
-    let model = Model::new(options);
-    let over = |bytes: f64| model.raw(bytes).us_per_page - us_per_page;
-    // Twice the data has room for the overhead, too.
-    let (least, most) = (options.page_bytes as f64, 2.0 * options.data_bytes() + (1 << 20) as f64);
-    if over(most) > 0.0 {
-        return Ok(None);
-    }
-    if over(least) <= 0.0 {
-        return Ok(Some(least));
-    }
-    Ok(Some(bisect(|log| over(log.exp()), least.ln(), most.ln()).exp()))
+    Ok(Model::of(options)?.raw_memory_for(us_per_page))
 }
 
 /// Differences smaller than this, in microseconds, are rounding.
@@ -226,8 +215,9 @@ fn crossings(codecs: &[CodecOutcome], model: &Model<'_>) -> Vec<Crossing> {
 const TABLE_BYTES: f64 = 56.0;
 const BLOCK_BYTES: f64 = 12.0;
 
-/// What is worked out once for all shares.
-struct Model<'o> {
+/// Options with what is worked out once for all shares, to look at single points.
+#[derive(Debug)]
+pub struct Model<'o> {
     options: &'o Options,
     pages: f64,
     tiers: Vec<Tier>,
@@ -235,6 +225,33 @@ struct Model<'o> {
 }
 
 impl<'o> Model<'o> {
+    /// The model of some options.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] when an option is out of its bounds.
+    pub fn of(options: &'o Options) -> Result<Self, LabError> {
+        options.validate()?;
+        Ok(Self::new(options))
+    }
+
+    /// The same where a page is made of `pieces` that are asked for one at a time, each by the options' law, whatever lies beside each other. The
+    /// law counts the pieces as its pages. Not for traces, and only with a clock.
+    ///
+    /// # Errors
+    /// As [`Model::of`]; [`LabError::Option`] of `access` where pieces are not asked for by a law.
+    pub fn gathered(options: &'o Options, pieces: u32) -> Result<Self, LabError> {
+        let mut model = Self::of(options)?;
+        if pieces > 1 {
+            if model.clock.is_none() {
+                let reason = "pages of several pieces need a law of access, the corrected formulas and a clock";
+                return Err(LabError::option("access", reason));
+            }
+            let tiers = options.access.tiers(model.pages * f64::from(pieces));
+            model.tiers = gathered(&tiers, pieces);
+        }
+        Ok(model)
+    }
+
     fn new(options: &'o Options) -> Self {
         let pages = options.pages();
         let is_clock = options.replacement == Replacement::Clock && options.method == Method::Corrected;
@@ -279,7 +296,7 @@ impl<'o> Model<'o> {
     }
 
     /// The cache without compression, with so much memory.
-    fn raw(&self, memory_bytes: f64) -> Point {
+    pub fn raw(&self, memory_bytes: f64) -> Point {
         let options = self.options;
         if options.method == Method::AsPublished {
             let fits = share_that_fits(memory_bytes, 0.0, 1.0, options.data_bytes());
@@ -297,8 +314,29 @@ impl<'o> Model<'o> {
         self.corrected(&none, self.room(memory_bytes, 0.0, 1.0), 0.0)
     }
 
-    fn point(&self, codec: &CodecCosts, share: f64) -> Point {
-        let (options, memory) = (self.options, self.options.memory_bytes as f64);
+    /// Bytes of memory that a cache without compression needs for as few microseconds a page as `us_per_page`: see [`raw_memory_for`].
+    pub fn raw_memory_for(&self, us_per_page: f64) -> Option<f64> {
+        let options = self.options;
+        let over = |bytes: f64| self.raw(bytes).us_per_page - us_per_page;
+        // Twice the data has room for the overhead, too.
+        let (least, most) = (options.page_bytes as f64, 2.0 * options.data_bytes() + (1 << 20) as f64);
+        if over(most) > 0.0 {
+            return None;
+        }
+        if over(least) <= 0.0 {
+            return Some(least);
+        }
+        Some(bisect(|log| over(log.exp()), least.ln(), most.ln()).exp())
+    }
+
+    /// A codec at a share of the memory for compressed pages, 0 to 1.
+    pub fn point(&self, codec: &CodecCosts, share: f64) -> Point {
+        self.point_with(self.options.memory_bytes as f64, codec, share)
+    }
+
+    /// The same with so much memory.
+    pub fn point_with(&self, memory: f64, codec: &CodecCosts, share: f64) -> Point {
+        let options = self.options;
         if options.method == Method::Corrected {
             return self.corrected(codec, self.room(memory, share, codec.ratio), share);
         }

@@ -190,6 +190,68 @@ pub fn tiers(law: Distribution, pages: f64) -> Vec<Tier> {
     tiers
 }
 
+/// Tiers of blocks that are made of `pieces` of these pages each, whatever pages happen to lie beside each other: a block is asked for when
+/// any of its pages is. The number of blocks is that of the pages over `pieces`.
+///
+/// The distribution of a sum of independent rates, by doubling; between steps, rates within [`SAME_RATE`] of each other become one tier.
+pub fn gathered(tiers: &[Tier], pieces: u32) -> Vec<Tier> {
+    let mut left = pieces.max(1);
+    let mut doubled = tiers.to_vec();
+    let mut gathered: Option<Vec<Tier>> = None;
+    loop {
+        if left % 2 == 1 {
+            gathered = Some(match gathered {
+                Some(before) => beside(&before, &doubled),
+                None => doubled.clone(),
+            });
+        }
+        left /= 2;
+        if left == 0 {
+            break;
+        }
+        doubled = beside(&doubled, &doubled);
+    }
+    let mut tiers = gathered.unwrap_or_default();
+    // So far as many blocks as there are pages.
+    let blocks = 1.0 / f64::from(pieces.max(1));
+    tiers.iter_mut().for_each(|tier| tier.pages *= blocks);
+    tiers
+}
+
+/// Rates whose ratio is less are taken for one.
+const SAME_RATE: f64 = 1.1;
+
+/// Tiers of pairs, one of each, as many as there are of the first.
+fn beside(ones: &[Tier], others: &[Tier]) -> Vec<Tier> {
+    let all: f64 = others.iter().map(|tier| tier.pages).sum();
+    let mut pairs = Vec::with_capacity(ones.len() * others.len());
+    for one in ones {
+        pairs.extend(others.iter().map(|other| Tier {
+            pages: one.pages * other.pages / all,
+            rate: one.rate + other.rate,
+        }));
+    }
+    pairs.sort_by(|one, other| other.rate.total_cmp(&one.rate));
+    let mut tiers: Vec<Tier> = Vec::new();
+    let mut highest = f64::INFINITY;
+    for pair in pairs {
+        match tiers.last_mut() {
+            Some(tier) if pair.rate * SAME_RATE >= highest => {
+                let pages = tier.pages + pair.pages;
+                if pages > 0.0 {
+                    tier.rate = (tier.rate * tier.pages + pair.rate * pair.pages) / pages;
+                }
+                tier.pages = pages;
+            }
+            _ => {
+                highest = pair.rate;
+                tiers.push(pair);
+            }
+        }
+    }
+    tiers
+}
+
 /// The share of the accesses that go to the hottest `pages` of some tiers.
 pub fn mass_of_tiers(tiers: &[Tier], pages: f64) -> f64 {
     let (mut left, mut mass) = (pages.max(0.0), 0.0);

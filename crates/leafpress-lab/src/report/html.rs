@@ -7,7 +7,7 @@ use super::table;
 use crate::eval::EvalOutcome;
 use crate::{EvalConfig, LabError, Workload};
 
-const STYLE: &str = include_str!("page.css");
+pub(crate) const STYLE: &str = include_str!("page.css");
 
 /// What the figures mean, and what they do not.
 const NOTES: [&str; 7] = [

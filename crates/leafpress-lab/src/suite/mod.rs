@@ -30,6 +30,8 @@ pub use options::{
 };
 pub use outcome::{FileRows, MEMCPY, Measured, Report, Row, SampleSize, Speed};
 pub use run::{Progress, run, run_engines};
+#[cfg(feature = "advise")]
+pub(crate) use sample::SamplePages;
 pub use single::measure_blocks;
 pub use tables::{overall, summary, wide};
 pub use text::text;

@@ -199,3 +199,25 @@ fn nothing(skipped: &[Skipped], paths: &[std::path::PathBuf]) -> LabError {
     };
     LabError::data(names.join(" "), reason)
 }
+
+/// The whole blocks that a sample has.
+#[cfg(feature = "advise")]
+#[derive(Debug)]
+pub(crate) struct SamplePages(Sample);
+
+#[cfg(feature = "advise")]
+impl SamplePages {
+    /// Takes the sample that a suite with these options takes.
+    ///
+    /// # Errors
+    /// As [`super::run`] before it measures.
+    pub(crate) fn load(options: &Options, cancel: &AtomicBool) -> Result<Self, LabError> {
+        Sample::load(options, cancel, &mut |_| {}).map(Self)
+    }
+
+    /// The blocks of this length in order; short ones at the ends of files are left out.
+    pub(crate) fn pages(&self, page_bytes: usize) -> impl Iterator<Item = &[u8]> {
+        let pieces = (0..self.0.files.len()).flat_map(|file| self.0.pieces(file));
+        pieces.flat_map(move |piece| piece.bytes.chunks_exact(page_bytes.max(1)))
+    }
+}

@@ -1,0 +1,325 @@
+//! The command line of `leafpress advise`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use leafpress::Codec;
+use leafpress_lab::advise::{DeviceSource, Options, VerifyOptions};
+use leafpress_lab::model::tco::Prices;
+use leafpress_lab::model::{Access, Junk, Trace, TraceOptions};
+use leafpress_lab::{Bytes, LabError, pool, suite};
+
+use crate::eval::words;
+
+/// Arguments of `leafpress advise`.
+#[derive(Debug, Args)]
+#[command(args_override_self = true, after_help = AFTER_HELP)]
+#[command(next_help_heading = "Data and memory")]
+pub struct AdviseArgs {
+    /// Files and directories that are like the data; archives (zip, gzip, zstd) are opened; or a bundled sample's name
+    #[arg(value_name = "SAMPLE", required = true)]
+    sample: Vec<PathBuf>,
+    /// Size of the data there is or will be, as in 200GB [default: the sample's]
+    #[arg(long, value_name = "BYTES")]
+    data: Option<Bytes>,
+    /// Memory of the cache, all of it, as in 15GB [default: an eighth of the data]
+    #[arg(long, value_name = "BYTES")]
+    memory: Option<Bytes>,
+    /// What an access wants
+    #[arg(long, value_name = "BYTES", default_value = "8KiB")]
+    access_bytes: Bytes,
+    /// Lengths of blocks to choose from, multiples of what an access wants [default: that, and its doubles up to 64K where the device is measured]
+    #[arg(short = 'b', long, value_name = "LIST")]
+    block_bytes: Option<String>,
+    /// The length of a page is given: what an access wants, and the only length of blocks
+    #[arg(long, value_name = "BYTES", conflicts_with_all = ["access_bytes", "block_bytes"])]
+    page_bytes: Option<Bytes>,
+    /// Codecs to choose from, with commas between [default: all that run here and are meant for speed]
+    #[arg(short = 'c', long, value_name = "LIST")]
+    codecs: Option<String>,
+    /// Take so much of the sample, evenly spread [default: 64M, 8M with --quick]
+    #[arg(long, value_name = "BYTES")]
+    sample_bytes: Option<Bytes>,
+
+    /// Directory on the device, in which a file is made, read and removed; or a file or block device, which is only read
+    #[arg(long, value_name = "PATH", help_heading = "Device", conflicts_with_all = ["device_us", "fio_json"], required_unless_present_any = ["device_us", "fio_json"])]
+    device: Option<PathBuf>,
+    /// Latency of a read instead, at the load there is
+    #[arg(
+        long,
+        value_name = "US",
+        help_heading = "Device",
+        conflicts_with = "fio_json",
+        allow_negative_numbers = true
+    )]
+    device_us: Option<f64>,
+    /// Take what fio --output-format=json wrote instead of measuring
+    #[arg(long, value_name = "FILE", help_heading = "Device")]
+    fio_json: Option<PathBuf>,
+
+    // No docstring: rustdoc would take the brackets for links.
+    #[arg(
+        long,
+        value_name = "LAW",
+        help_heading = "Access",
+        help = "How pages are asked for: uniform, X,Y or hotset:X:Y (the hot X% get Y% of the accesses), zipfian[:THETA], self-similar[:H], \
+                or trace:FILE with a page number a line [default: 20,80]"
+    )]
+    access: Option<String>,
+    /// How a trace is written: text (a decimal number a line) or u64le (8 bytes a number, little-endian)
+    #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = "Access")]
+    trace_format: String,
+    /// Leave lines of a trace out that are no page numbers, up to one in a hundred, and count them
+    #[arg(long, help_heading = "Access")]
+    skip_junk: bool,
+    /// Threads that ask for pages, each waiting for its own
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Access")]
+    workers: u32,
+    /// Cost of finding a page and handing it out
+    #[arg(
+        long,
+        value_name = "US",
+        default_value_t = 0.15,
+        help_heading = "Access",
+        allow_negative_numbers = true
+    )]
+    hit_us: f64,
+    /// Percent of compressions that no access waits for
+    #[arg(
+        long,
+        value_name = "PCT",
+        default_value_t = 0.0,
+        help_heading = "Access",
+        allow_negative_numbers = true
+    )]
+    background_pct: f64,
+
+    /// A sample of 8M and short measurements
+    #[arg(long, help_heading = "How")]
+    quick: bool,
+    /// Run the page pool at a smaller scale and show predicted beside measured; with these codecs, or the best one
+    #[arg(long, value_name = "CODECS", help_heading = "How", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    verify: Option<String>,
+    /// Percents of the memory for compressed pages that are verified
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "0,30,60,90",
+        help_heading = "How",
+        requires = "verify"
+    )]
+    verify_shares: String,
+    /// Length of each run that verifies
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 4.0,
+        help_heading = "How",
+        requires = "verify",
+        allow_negative_numbers = true
+    )]
+    verify_seconds: f64,
+
+    /// What saved cores and memory are worth
+    #[arg(long, help_heading = "Cost")]
+    tco: bool,
+    /// Percent of the total cost that is compute [default: 20.8, between the 19.1 and 22.4 that Intel's white paper implies]
+    #[arg(
+        long,
+        value_name = "PCT",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    compute_share_pct: Option<f64>,
+    /// Percent of cores saved at equal throughput, as measured [default: by the model]
+    #[arg(
+        long,
+        value_name = "PCT",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    cores_saved_pct: Option<f64>,
+    /// Cores in use now
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    cores: Option<f64>,
+    /// Cost of a core over the time that is looked at
+    #[arg(
+        long,
+        value_name = "COST",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    core_cost: Option<f64>,
+    /// Total cost of ownership over that time
+    #[arg(
+        long,
+        value_name = "COST",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    total_cost: Option<f64>,
+    /// Cost of a GiB of memory over that time
+    #[arg(
+        long,
+        value_name = "COST",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    memory_gib_cost: Option<f64>,
+
+    /// Write summary.tsv, results.json and report.html (a page to play what-if with) there
+    #[arg(short = 'o', long, value_name = "DIR", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Say nothing but the advice
+    #[arg(short = 'q', long, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+const AFTER_HELP: &str = "\
+Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. docs/advise.md explains the advice and what it rests on.
+
+  leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data 200GB
+  leafpress advise dump.zip --device-us 90 --memory 64GiB --data 2TB --access zipfian:0.99 --codecs lz4,zstd:1 --page-bytes 16K
+  leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data 200GB --verify --out result
+  leafpress advise /data/tables --device /mnt/ssd --quick --tco --total-cost 1000000 --memory-gib-cost 40";
+
+impl AdviseArgs {
+    /// The trace that is to be read, and how.
+    pub fn trace(&self) -> Result<Option<(PathBuf, TraceOptions)>, LabError> {
+        let Some(path) = self.access.as_deref().and_then(|access| access.strip_prefix("trace:")) else {
+            return Ok(None);
+        };
+        let options = TraceOptions {
+            format: self.trace_format.parse()?,
+            junk: if self.skip_junk { Junk::Skip } else { Junk::Refuse },
+            ..TraceOptions::default()
+        };
+        Ok(Some((PathBuf::from(path), options)))
+    }
+
+    /// What is asked, checked as far as that goes without the data.
+    pub fn options(&self, trace: Option<Arc<Trace>>) -> Result<Options, LabError> {
+        let device = match (&self.device, self.device_us, &self.fio_json) {
+            (Some(path), ..) => DeviceSource::Probe(path.clone()),
+            (None, Some(us), _) => DeviceSource::Latency(us),
+            (None, None, Some(path)) => DeviceSource::Fio(path.clone()),
+            (None, None, None) => {
+                return Err(option_error(
+                    "device",
+                    "name a directory, or give --device-us or --fio-json",
+                ));
+            }
+        };
+        let mut options = Options::new(self.sample.clone(), device);
+        options.data_bytes = self.data.map(|Bytes(bytes)| bytes);
+        options.memory_bytes = self.memory.map(|Bytes(bytes)| bytes);
+        options.access_bytes = self.page_bytes.unwrap_or(self.access_bytes).0;
+        options.block_bytes = match (&self.block_bytes, self.page_bytes) {
+            (_, Some(Bytes(bytes))) => Some(vec![bytes]),
+            (Some(list), None) => Some(
+                suite::block_bytes(list)?
+                    .into_iter()
+                    .map(|bytes| bytes as u64)
+                    .collect(),
+            ),
+            (None, None) => None,
+        };
+        options.codecs = self.codecs.as_deref().map(|list| codecs("codecs", list)).transpose()?;
+        options.sample_bytes = self.sample_bytes.map(|Bytes(bytes)| bytes);
+        match (trace, &self.access) {
+            (Some(trace), _) => options.access = Access::Trace(trace),
+            // It is checked before it is read.
+            (None, Some(access)) if access.starts_with("trace:") => {}
+            (None, Some(access)) => {
+                options.access = Access::parse(access)?;
+                options.access_is_given = true;
+            }
+            (None, None) => {}
+        }
+        options.workers = self.workers;
+        options.hit_us = self.hit_us;
+        options.background_pct = self.background_pct;
+        options.quick = self.quick;
+        options.prices = self.tco.then(|| self.prices()).transpose()?;
+        options.validate()?;
+        Ok(options)
+    }
+
+    /// How the advice is verified, if it is.
+    pub fn verify(&self) -> Result<Option<VerifyOptions>, LabError> {
+        let Some(list) = &self.verify else { return Ok(None) };
+        let with_option = |option| {
+            move |e| match e {
+                LabError::Option { reason, .. } => LabError::Option { option, reason },
+                e => e,
+            }
+        };
+        let mut options = VerifyOptions {
+            shares: pool::shares(&self.verify_shares).map_err(with_option("verify-shares"))?,
+            seconds: self.verify_seconds,
+            ..VerifyOptions::default()
+        };
+        if !(0.1..=3600.0).contains(&options.seconds) {
+            return Err(option_error("verify-seconds", "is 0.1 to 3600"));
+        }
+        if !list.is_empty() {
+            options.codecs = codecs("verify", list)?;
+        }
+        if let Some(path) = self.device.as_ref().filter(|path| path.is_dir()) {
+            options.scratch = Some(path.clone());
+        }
+        if self
+            .access
+            .as_deref()
+            .is_some_and(|access| access.starts_with("trace:"))
+        {
+            return Err(option_error(
+                "verify",
+                "the pool is asked for pages by a law, and not by a trace: leave it out, or give --access a law that is like the trace",
+            ));
+        }
+        Ok(Some(options))
+    }
+
+    fn prices(&self) -> Result<Prices, LabError> {
+        let default = Prices::default();
+        let prices = Prices {
+            compute_share: self.compute_share_pct.map_or(default.compute_share, |pct| pct / 100.0),
+            cores: self.cores,
+            core_cost: self.core_cost,
+            total_cost: self.total_cost,
+            memory_gib_cost: self.memory_gib_cost,
+            cores_saved: self.cores_saved_pct.map(|pct| pct / 100.0),
+        };
+        prices.validate()?;
+        Ok(prices)
+    }
+}
+
+fn option_error(option: &'static str, reason: impl Into<String>) -> LabError {
+    LabError::Option {
+        option,
+        reason: reason.into(),
+    }
+}
+
+fn codecs(option: &'static str, text: &str) -> Result<Vec<Codec>, LabError> {
+    let codec = |word: &String| word.parse::<Codec>().map_err(|e| option_error(option, e.to_string()));
+    words::list(&[text]).iter().map(codec).collect()
+}
+
+#[cfg(test)]
+#[path = "args_tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+//! `leafpress advise`: does compression pay? The suite, the probe of the device and the model in, a recommendation with its reasons out.
+
+mod args;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use leafpress_lab::advise::{self, Advice, Event, Options, Verification, VerifyOptions};
+use leafpress_lab::device::DeviceError;
+use leafpress_lab::{LabError, model};
+
+pub use self::args::AdviseArgs;
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::{interrupt, output};
+
+/// Advises.
+pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
+    let verify = args.verify().map_err(|e| failure(&e))?;
+    // Mistakes are told before a long file is read.
+    let without_trace = args.options(None).map_err(|e| failure(&e))?;
+    let trace = args.trace().map_err(|e| failure(&e))?;
+    if let Some(out) = &args.out {
+        std::fs::create_dir_all(out).map_err(|e| Failure::bad_input(format!("--out {}: {e}", out.display())))?;
+    }
+    let cancel = interrupt::flag()?;
+    let mut bar = Bar::new();
+    let options = match trace {
+        None => without_trace,
+        Some((path, how)) => {
+            if !args.quiet {
+                bar.start(0, 1, format!("reading {}", path.display()));
+            }
+            let trace = model::read_trace(&path, how, &cancel, &mut |done| bar.advance(done));
+            bar.finish();
+            let trace = trace.map_err(|e| of_trace(&e))?;
+            args.options(Some(Arc::new(trace))).map_err(|e| failure(&e))?
+        }
+    };
+    let result = advise(args, &options, verify.as_ref(), &cancel, &mut bar);
+    bar.finish();
+    let (advice, verification) = result?;
+    let (verification, stopped) = match verification {
+        Some(Ok(verification)) => (Some(verification), None),
+        Some(Err(e)) => (None, Some(failure(&e))),
+        None => (None, None),
+    };
+    let printed = output::print(&advise::text(&advice, verification.as_ref()));
+    if let Some(out) = &args.out {
+        output::print(&write(&advice, verification.as_ref(), out)?)?;
+    }
+    match (stopped, verification) {
+        (Some(failure), _) => Err(failure),
+        (None, Some(verification)) if verification.interrupted => Err(Failure::Interrupted(format!(
+            "interrupted: {} runs had been verified",
+            verification.comparisons.len()
+        ))),
+        (None, Some(verification)) => match verification.failures.first() {
+            Some(first) => Err(Failure::failed(format!("a run that verifies failed: {first}"))),
+            None => printed,
+        },
+        (None, None) => printed,
+    }
+}
+
+type Verified = Option<Result<Verification, LabError>>;
+
+/// The advice, and what verifying it came to.
+fn advise(
+    args: &AdviseArgs,
+    options: &Options,
+    verify: Option<&VerifyOptions>,
+    cancel: &AtomicBool,
+    bar: &mut Bar,
+) -> Result<(Advice, Verified), Failure> {
+    let parts = 1 + usize::from(verify.is_some());
+    let show = |bar: &Bar, event: Event| {
+        bar.advance(event.share);
+        bar.say(event.what);
+    };
+    if !args.quiet {
+        bar.start(0, parts, "reading".into());
+    }
+    let advice = advise::run(options, cancel, &mut |event| {
+        if !args.quiet {
+            show(bar, event);
+        }
+    });
+    let advice = advice.map_err(|e| failure(&e))?;
+    let Some(verify) = verify else {
+        return Ok((advice, None));
+    };
+    if !args.quiet {
+        bar.start(1, parts, "verifying".into());
+    }
+    let verification = advise::verify(&advice, verify, cancel, &mut |event| {
+        if !args.quiet {
+            show(bar, event);
+        }
+    });
+    Ok((advice, Some(verification)))
+}
+
+/// Writes the files and says where they are.
+fn write(advice: &Advice, verification: Option<&Verification>, out: &Path) -> Result<String, Failure> {
+    let command_line = crate::eval::command_line(std::env::args_os());
+    let files = advise::write_files(advice, verification, &command_line, out);
+    let files = files.map_err(|e| Failure::failed(e.to_string()))?;
+    let verify = files
+        .verify
+        .map_or_else(String::new, |path| format!("verify  {}\n", path.display()));
+    Ok(format!(
+        "\nsummary {}\n{verify}json    {}\nreport  {}\n",
+        files.summary.display(),
+        files.json.display(),
+        files.html.display()
+    ))
+}
+
+fn of_trace(error: &LabError) -> Failure {
+    match error {
+        LabError::Cancelled => Failure::Interrupted("interrupted: the trace was not read to its end".into()),
+        LabError::Data { source_name, reason } => Failure::bad_input(format!("--access trace:{source_name}: {reason}")),
+        LabError::Io { path, source } => Failure::bad_input(format!("--access trace:{}: {source}", path.display())),
+        e => failure(e),
+    }
+}
+
+/// An error of the laboratory as this command reports it.
+fn failure(error: &LabError) -> Failure {
+    match error {
+        LabError::Cancelled => Failure::Interrupted("interrupted: nothing was worked out yet".into()),
+        LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
+        LabError::Data { source_name, reason } => Failure::bad_input(format!("{source_name}: {reason}")),
+        LabError::Device(DeviceError::Fio { .. }) => Failure::bad_input(format!("--fio-json {error}")),
+        LabError::Device(DeviceError::NoRoom {
+            path,
+            wanted_bytes,
+            free_bytes,
+            ..
+        }) => Failure::bad_input(format!(
+            "--device {}: the probe needs a file of {wanted_bytes} bytes there, and {free_bytes} are free: name another directory, or give \
+             --device-us",
+            path.display()
+        )),
+        LabError::Device(DeviceError::Path { .. } | DeviceError::NoUring(_)) => {
+            Failure::bad_input(format!("--device {error}"))
+        }
+        e => Failure::failed(e.to_string()),
+    }
+}

@@ -1,0 +1,160 @@
+//! What must be known before a recommendation is believed.
+
+use super::figures::nearest;
+use super::options::{DeviceSource, Options};
+use super::question::Question;
+use super::recommend::{Recommendation, Verdict};
+use super::run::Assumed;
+use super::words::{bytes, percent, us};
+use crate::model::Access;
+use crate::report::html::thousands;
+use crate::{Bytes, device, suite};
+
+/// Codecs that had less of a processor than this were measured beside other work.
+const BUSY: f64 = 0.8;
+/// A sample that is a smaller part of the data than this says so.
+const SMALL_PART: f64 = 0.999;
+/// Blocks that do not shrink are worth a word from this share on.
+const INCOMPRESSIBLE: f64 = 0.02;
+
+/// All of them, what matters most first.
+pub(super) fn of(
+    options: &Options,
+    question: &Question,
+    assumed: Assumed,
+    recommendation: &Recommendation,
+    suite: &suite::Report,
+    device: Option<&device::Report>,
+) -> Vec<String> {
+    let mut cautions = Vec::new();
+    cautions.extend(sizes(question, assumed));
+    cautions.extend(access(question, assumed));
+    cautions.extend(sample(question, suite));
+    match (&options.device, device) {
+        (DeviceSource::Latency(latency), _) => cautions.push(format!(
+            "The device's latency, {} us, was given and not measured, and is taken to be the same for all lengths of blocks and any load.",
+            us(*latency)
+        )),
+        (_, Some(report)) => cautions.extend(of_device(question, report)),
+        _ => {}
+    }
+    cautions.extend(busy(suite));
+    cautions.extend(incompressible(recommendation, suite));
+    if question.blocks.len() > 1 && matches!(question.access, Access::Law(_)) {
+        cautions.push(format!(
+            "Blocks longer than {} are charged with what an access does not want: whatever lies beside it is read, decoded and kept with it, \
+             and is no hotter than any other. Where neighbours are asked for together, longer blocks do better than here.",
+            Bytes(question.access_bytes)
+        ));
+    }
+    if matches!(question.access, Access::Trace(_)) {
+        cautions.push(
+            "With a trace the hit ratios are those of one LRU list, exactly; the page pool's clock comes near them, not to the digit.".into(),
+        );
+    }
+    if recommendation.verdict != Verdict::AllFits {
+        cautions.push(
+            "All of this is computed from measurements of the parts. --verify runs the page pool and shows how far it is off on a small scale."
+                .into(),
+        );
+    }
+    cautions
+}
+
+fn sizes(question: &Question, assumed: Assumed) -> Option<String> {
+    let data = format!("the data to be the sample, {}", bytes(question.data_bytes as f64));
+    let memory = format!(
+        "the memory an eighth of the data, {}",
+        bytes(question.memory_bytes as f64)
+    );
+    let (what, how) = match (assumed.data, assumed.memory) {
+        (true, true) => (format!("{data}, and {memory}"), "--data and --memory"),
+        (true, false) => (data, "--data"),
+        (false, true) => (memory, "--memory"),
+        (false, false) => return None,
+    };
+    Some(format!("Taken for want of better: {what}. Say {how}."))
+}
+
+fn access(question: &Question, assumed: Assumed) -> Option<String> {
+    assumed.access.then(|| {
+        format!(
+            "How pages are asked for was not said: {} was assumed. Hit ratios hang on it more than on anything else; a trace (--access trace:FILE) \
+             ends the guessing.",
+            question.access.name()
+        )
+    })
+}
+
+fn sample(question: &Question, suite: &suite::Report) -> Option<String> {
+    let sample = &suite.sample;
+    let part = sample.bytes as f64 / question.data_bytes.max(1) as f64;
+    (part < SMALL_PART).then(|| {
+        format!(
+            "Ratios and times are of {} bytes, evenly spread over the sample's {}: {}% of the data. They hold as far as the rest is like it.",
+            thousands(sample.bytes),
+            thousands(sample.found_bytes),
+            percent(part, if part < 0.01 { 3 } else { 1 })
+        )
+    })
+}
+
+fn of_device(question: &Question, report: &device::Report) -> Vec<String> {
+    let mut cautions = Vec::new();
+    for note in &report.notes {
+        // What is said of the order of places, and of the highest percentiles, does not touch a mean of random reads.
+        if !matches!(note.topic, device::Topic::Few) {
+            cautions.push(format!("Device: {}.", note.text.trim_end_matches('.')));
+        }
+    }
+    let missing: Vec<String> = question
+        .blocks
+        .iter()
+        .filter(|block| nearest(report, block.block_bytes) != Some(block.block_bytes))
+        .map(|block| Bytes(block.block_bytes).to_string())
+        .collect();
+    if !missing.is_empty() {
+        cautions.push(format!(
+            "Reads of {} were not measured: the latency is that of the nearest length there is.",
+            missing.join(", ")
+        ));
+    }
+    if let device::Source::Fio { .. } = report.source {
+        cautions.push(
+            "fio does not tell reads at random places from sequential ones: if its job had both, random reads take longer than its mean.".into(),
+        );
+    }
+    cautions
+}
+
+fn busy(suite: &suite::Report) -> Option<String> {
+    let rows = suite.overall.iter().filter(|row| row.codec != suite::MEMCPY);
+    let (cpu, wall) = rows.fold((0.0, 0.0), |(cpu, wall), row| {
+        let of = |speed: &suite::Speed| (speed.cpu_median_us, speed.median_us * row.threads as f64);
+        let ((c1, w1), (c2, w2)) = (of(&row.compress), of(&row.decompress));
+        (cpu + c1 + c2, wall + w1 + w2)
+    });
+    (wall > 0.0 && cpu < wall * BUSY).then(|| {
+        format!(
+            "Other work was running: codecs had {}% of a processor. Their times are CPU times, which that stretches little; the device's latency \
+             may be stretched more. Measure on a quiet machine.",
+            percent(cpu / wall, 0)
+        )
+    })
+}
+
+fn incompressible(recommendation: &Recommendation, suite: &suite::Report) -> Option<String> {
+    let best = &recommendation.best;
+    let row = suite
+        .overall
+        .iter()
+        .find(|row| row.codec == best.name() && row.block_bytes as u64 == best.block_bytes)?;
+    let share = row.stored_blocks as f64 / row.blocks.max(1) as f64;
+    (share >= INCOMPRESSIBLE).then(|| {
+        format!(
+            "{}% of the blocks do not shrink by {}: the pool lets them leave where the model takes all pages for alike.",
+            percent(share, 1),
+            best.name()
+        )
+    })
+}

@@ -1,0 +1,86 @@
+//! What an advice leaves in a directory.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::page::page;
+use super::run::Advice;
+use super::verify::Verification;
+use super::words::{reasons, sentence};
+use super::{page_input, tables, verify};
+use crate::LabError;
+use crate::report::write;
+
+/// Files that were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// A line for each codec and length of blocks.
+    pub summary: PathBuf,
+    /// A line for each run of the pool beside its prediction, where it ran.
+    pub verify: Option<PathBuf>,
+    /// Everything.
+    pub json: PathBuf,
+    /// A page to play what-if with.
+    pub html: PathBuf,
+}
+
+/// What `results.json` holds.
+#[derive(Serialize)]
+struct Document<'d> {
+    /// Number of this layout; a change that breaks readers raises it.
+    format: u32,
+    version: &'static str,
+    command_line: &'d str,
+    sentence: String,
+    reasons: Vec<String>,
+    data_bytes: u64,
+    memory_bytes: u64,
+    access_bytes: u64,
+    access: String,
+    workers: u32,
+    #[serde(flatten)]
+    advice: &'d Advice,
+    verification: Option<&'d Verification>,
+}
+
+/// Writes `summary.tsv`, `results.json`, `report.html` and, after a verification, `verify.tsv` into `directory`, which exists.
+///
+/// # Errors
+/// [`LabError::Io`] when a file cannot be written; [`LabError::Option`] when a figure is out of the bounds of the page's model.
+pub fn write_files(
+    advice: &Advice,
+    verification: Option<&Verification>,
+    command_line: &str,
+    directory: &Path,
+) -> Result<Files, LabError> {
+    let files = Files {
+        summary: directory.join("summary.tsv"),
+        verify: verification.map(|_| directory.join("verify.tsv")),
+        json: directory.join("results.json"),
+        html: directory.join("report.html"),
+    };
+    let question = &advice.question;
+    let document = Document {
+        format: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        command_line,
+        sentence: sentence(&advice.recommendation),
+        reasons: reasons(&advice.recommendation, question),
+        data_bytes: question.data_bytes,
+        memory_bytes: question.memory_bytes,
+        access_bytes: question.access_bytes,
+        access: question.access.name(),
+        workers: question.workers,
+        advice,
+        verification,
+    };
+    let json = serde_json::to_string_pretty(&document).map_err(|e| LabError::System(e.to_string()))?;
+    write(&files.summary, &tables::summary(advice))?;
+    if let (Some(path), Some(verification)) = (&files.verify, verification) {
+        write(path, &verify::summary(verification))?;
+    }
+    write(&files.json, &(json + "\n"))?;
+    write(&files.html, &page(&page_input::of(advice, verification, command_line))?)?;
+    Ok(files)
+}

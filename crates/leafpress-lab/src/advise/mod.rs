@@ -1,0 +1,40 @@
+//! Whether compression pays for the user's data, on the user's device, in so much memory.
+//!
+//! [`run()`] measures codecs on a sample (`crate::suite`) and the device (`crate::device`), puts both into the model (`crate::model`) for every
+//! codec, block length and share of the memory, and recommends: an [`Advice`]. The recommendation itself is [`recommend()`], a pure
+//! function of a [`Question`], with nothing measured in it. [`verify()`] runs the page pool at a smaller scale and sets what the model
+//! predicts beside what is measured. [`text()`] writes an advice for people, [`write_files`] for
+//! programs and as a [`page`] to play with.
+
+mod candidates;
+mod cautions;
+mod cold;
+mod figures;
+mod files;
+mod options;
+pub mod page;
+mod page_input;
+mod question;
+mod recommend;
+mod run;
+mod tables;
+mod text;
+mod thresholds;
+mod verify;
+mod words;
+
+pub use candidates::Candidate;
+pub use cold::Cold;
+pub use files::{Files, write_files};
+pub use options::{DeviceSource, MAX_BLOCK_BYTES, Options, QUICK_SAMPLE_BYTES, SAMPLE_BYTES};
+pub use question::{BlockFigures, Question, Reads};
+pub use recommend::{Recommendation, TOO_CLOSE, Verdict, recommend};
+pub use run::{Advice, Assumed, Event, Times, run};
+pub use tables::summary;
+pub use text::text;
+pub use thresholds::{MemoryBound, Turn};
+pub use verify::{Comparison, Verification, VerifyOptions, verify};
+pub use words::{reasons, sentence};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+// The page's controls: native inputs, each numeric one a slider and a field for exact figures.
+
+// A slider of a field that is looked at by factors goes from a hundredth to a hundred times what was there first.
+const STEPS_A_DECADE = 60;
+
+const byId = (id) => document.getElementById(id);
+
+// What is read at a glance: three digits, in the unit that it is written in.
+function rounded(figure, bytes) {
+  if (!bytes) return Number(figure.toPrecision(3));
+  const unit = 1024 ** Math.floor(Math.log(Math.max(figure, 1)) / Math.log(1024));
+  return Math.round(Number((figure / unit).toPrecision(3)) * unit);
+}
+
+class Controls {
+  // `changed` is called with whether the change may still go on, as under a slider's thumb.
+  constructor(state, changed) {
+    this.state = state;
+    this.changed = changed;
+    for (const key of Object.keys(state.fields)) this.connect(key);
+    for (const key of ["codec", "access", "page", "threads", "replacement", "overhead"]) this.connectSelect(key);
+    byId("k-method").addEventListener("change", (event) => {
+      state.set("method", event.target.checked ? "as_published" : "corrected");
+      changed();
+    });
+    byId("controls").addEventListener("submit", (event) => event.preventDefault());
+    this.fill();
+    this.show();
+  }
+
+  fill() {
+    const options = (key, entries) => byId(`s-${key}`).replaceChildren(
+      ...entries.map(([value, text]) => element("option", { value }, text)),
+    );
+    options("codec", this.state.codecs.map((codec) => [codec.name, codec.name]));
+    options("page", this.state.pages.map((bytes) => [bytes, bytesText(bytes)]));
+    options("threads", this.state.threads.map((threads) => [threads, threads]));
+    document.querySelector("[data-threads]").hidden = this.state.threads.length < 2;
+    if (this.state.trace) byId("s-access").append(element("option", { value: "trace" }, `trace ${this.state.trace.name}`));
+  }
+
+  base(key) {
+    return this.state.first[key] > 0 ? this.state.first[key] : 100;
+  }
+
+  connect(key) {
+    const [slider, field] = [byId(`r-${key}`), byId(`n-${key}`)];
+    const { state } = this;
+    const spec = state.fields[key];
+    slider?.addEventListener("input", () => {
+      let value = Number(slider.value);
+      if (spec.log) {
+        value = value === 0 ? this.base(key) : rounded(this.base(key) * 10 ** (value / STEPS_A_DECADE), spec.parse === parseBytes);
+        value = clamp(value, spec.least, spec.most);
+      }
+      state.set(key, value);
+      this.show(slider);
+      this.changed();
+    });
+    field?.addEventListener("change", () => {
+      const empty = field.value.trim() === "" && spec.none;
+      const good = state.set(key, empty ? null : spec.parse(field.value));
+      field.setAttribute("aria-invalid", String(!good));
+      field.title = good ? "" : `${spec.text(spec.least)} to ${spec.text(spec.most)}`;
+      if (!good) return;
+      this.show();
+      this.changed();
+    });
+    // What cannot be taken does not stay.
+    field?.addEventListener("blur", () => this.show());
+  }
+
+  connectSelect(key) {
+    const select = byId(`s-${key}`);
+    select.addEventListener("change", () => {
+      const isNumber = key === "page" || key === "threads";
+      this.state.set(key, isNumber ? Number(select.value) : select.value);
+      this.show();
+      this.changed();
+    });
+  }
+
+  // Sets all inputs to the state, but for the one under the reader's hand.
+  show(but) {
+    const { now, fields } = this.state;
+    for (const [key, spec] of Object.entries(fields)) {
+      const [slider, field] = [byId(`r-${key}`), byId(`n-${key}`)];
+      const text = now[key] === null ? "" : spec.text(now[key]);
+      if (slider) {
+        if (slider !== but) {
+          slider.value = spec.log ? Math.round(STEPS_A_DECADE * Math.log10(Math.max(now[key], 1e-9) / this.base(key))) : now[key];
+        }
+        slider.setAttribute("aria-valuetext", text);
+      }
+      if (field) {
+        field.value = text;
+        field.setAttribute("aria-invalid", "false");
+        field.title = "";
+      }
+    }
+    for (const key of ["codec", "access", "page", "threads", "replacement", "overhead"]) byId(`s-${key}`).value = now[key];
+    byId("k-method").checked = now.method === "as_published";
+    for (const control of document.querySelectorAll("[data-access]")) control.hidden = control.dataset.access !== now.access;
+    const traced = now.access === "trace";
+    for (const id of ["r-data", "n-data"]) byId(id).disabled = traced;
+    // Formulas as published know none of these.
+    const published = now.method === "as_published";
+    for (const id of ["s-replacement", "n-restore", "s-overhead", "n-background", "n-hit", "n-iops"]) byId(id).disabled = published;
+  }
+}

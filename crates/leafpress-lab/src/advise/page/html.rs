@@ -1,0 +1,204 @@
+//! The page as text: the template filled in, the script and the input embedded.
+
+use serde::Serialize;
+
+use super::{PageInput, tables};
+use crate::model::{Access, Method, Outcome, Point, evaluate, raw_memory_for};
+use crate::report::html::{STYLE, escape, thousands};
+use crate::report::palette::{colours, css};
+use crate::{Bytes, LabError};
+
+const TEMPLATE: &str = include_str!("page.html");
+const OWN_STYLE: &str = include_str!("page.css");
+/// In the order in which they need each other. The first three are the model's kernel.
+pub(super) const SCRIPTS: [&str; 8] = [
+    include_str!("model.js"),
+    include_str!("replacement.js"),
+    include_str!("evaluate.js"),
+    include_str!("chart.js"),
+    include_str!("state.js"),
+    include_str!("controls.js"),
+    include_str!("draw.js"),
+    include_str!("page.js"),
+];
+
+/// What the page may load: nothing.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+                      base-uri 'none'; form-action 'none'";
+
+/// What the script reads.
+#[derive(Serialize)]
+struct Embedded<'i> {
+    /// Number of this layout; a change that breaks the script raises it.
+    format: u32,
+    #[serde(flatten)]
+    input: &'i PageInput,
+    /// A colour for each codec.
+    hues: Vec<String>,
+}
+
+/// The page.
+///
+/// # Errors
+/// [`LabError::Option`] as [`PageInput::options`] has it; [`LabError::System`] when the input cannot be written as JSON.
+pub fn page(input: &PageInput) -> Result<String, LabError> {
+    let options = input.options()?;
+    let outcome = evaluate(&options)?;
+    let here = chosen(input, &outcome);
+    let worth = raw_memory_for(&options, here.us_per_page)?;
+    let body = fill(TEMPLATE, |name| slot(name, input, &outcome, &here, worth));
+    let names = input.codecs.iter().map(|codec| Some(codec.name.as_str()));
+    let embedded = Embedded {
+        format: 1,
+        input,
+        hues: colours(names).into_iter().map(css).collect(),
+    };
+    let json = serde_json::to_string(&embedded).map_err(|e| LabError::System(format!("the page's input: {e}")))?;
+    Ok(format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\
+         <title>{}</title><style>\n{STYLE}{OWN_STYLE}</style></head>\n<body>\n{body}\
+         <script type=\"application/json\" id=\"input\">{}</script>\n<script>\n\"use strict\";\n{}</script>\n</body></html>\n",
+        escape(&input.title),
+        inert(&json),
+        SCRIPTS.join("\n"),
+    ))
+}
+
+/// JSON that ends no script and begins no comment, wherever it stands in HTML.
+fn inert(json: &str) -> String {
+    json.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+/// A template with its `{{names}}` replaced. What is put in is not looked through again.
+fn fill(template: &str, slot: impl Fn(&str) -> String) -> String {
+    let mut pieces = template.split("{{");
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once("}}") {
+            Some((name, rest)) => {
+                text += &slot(name);
+                text += rest;
+            }
+            None => text += piece,
+        }
+    }
+    text
+}
+
+/// The model where the page begins.
+fn chosen(input: &PageInput, outcome: &Outcome) -> Point {
+    let point = input.choice.as_ref().and_then(|choice| {
+        let codec = outcome.codecs.iter().find(|codec| codec.codec.name == choice.codec)?;
+        // At share 0 nothing is compressed, whatever the thesis charges there.
+        let share = usize::from(choice.share_pct);
+        codec.curve.get(share).filter(|_| share > 0).copied()
+    });
+    point.unwrap_or(outcome.raw)
+}
+
+fn slot(name: &str, input: &PageInput, outcome: &Outcome, here: &Point, worth: Option<f64>) -> String {
+    let raw = &outcome.raw;
+    let percent = |share: f64| format!("{:.1}%", share * 100.0);
+    match name {
+        "title" => escape(&input.title),
+        "sentence" => escape(&input.sentence),
+        "reasons" => list(&input.reasons),
+        "host" => escape(&input.host),
+        "device_note" => {
+            let note = input.device_note.as_ref();
+            note.map_or_else(String::new, |note| format!("<br>{}", escape(note)))
+        }
+        "hit_value" => here.hit_ratio.to_string(),
+        "hit" => percent(here.hit_ratio),
+        "hit_against" => format!("{} without compression", percent(raw.hit_ratio)),
+        "us_value" => here.us_per_page.to_string(),
+        "us" => brief(here.us_per_page),
+        "us_against" => format!("{} without compression", brief(raw.us_per_page)),
+        "pages_value" => here.pages_per_second.to_string(),
+        "pages" => brief(here.pages_per_second),
+        "pages_against" => format!("{} without compression", brief(raw.pages_per_second)),
+        "worth_value" => worth.map_or_else(String::new, |bytes| bytes.to_string()),
+        "worth" => worth.map_or_else(|| "none".to_owned(), in_units),
+        "conclusion" => conclusion(input, here, raw),
+        "values" => escape(&values(input)),
+        "verify" => tables::verify(&input.verify),
+        "files" => tables::files(input),
+        "tables" => tables::all(input, outcome),
+        "command_line" => escape(&input.command_line),
+        // A name that is none is a slip in the template, which a test would show.
+        _ => format!("{{{{{name}}}}}"),
+    }
+}
+
+fn list(reasons: &[String]) -> String {
+    if reasons.is_empty() {
+        return String::new();
+    }
+    let items: String = reasons
+        .iter()
+        .map(|reason| format!("<li>{}</li>", escape(reason)))
+        .collect();
+    format!("<ul>{items}</ul>")
+}
+
+fn conclusion(input: &PageInput, here: &Point, raw: &Point) -> String {
+    match &input.choice {
+        Some(choice) if choice.share_pct > 0 => format!(
+            "{} on {}% of the memory: {} us per page, {} without compression.",
+            escape(&choice.codec),
+            choice.share_pct,
+            brief(here.us_per_page),
+            brief(raw.us_per_page)
+        ),
+        _ => format!("No compression: {} us per page.", brief(raw.us_per_page)),
+    }
+}
+
+/// What the page begins with.
+fn values(input: &PageInput) -> String {
+    let data = match &input.access {
+        Access::Law(_) => input.data_bytes,
+        Access::Trace(trace) => trace.pages.saturating_mul(input.page_bytes),
+    };
+    let method = match input.method {
+        Method::Corrected => format!("replacement {}", input.replacement),
+        Method::AsPublished => "formulas as published".to_owned(),
+    };
+    format!(
+        "{} of memory for {} of data in pages of {} · access {} · device {} us a read · {method} · {} worker{}",
+        Bytes(input.memory_bytes),
+        Bytes(data),
+        Bytes(input.page_bytes),
+        input.access.name(),
+        brief(input.device_us),
+        input.workers,
+        if input.workers == 1 { "" } else { "s" }
+    )
+}
+
+/// A figure with three digits or more, as `brief` in chart.js.
+pub(super) fn brief(figure: f64) -> String {
+    match figure.abs() {
+        size if size >= 100.0 => thousands(figure.round().max(0.0) as u64),
+        size if size >= 10.0 => format!("{figure:.1}"),
+        size if size >= 1.0 || size == 0.0 => format!("{figure:.2}"),
+        _ => format!("{figure:.3}"),
+    }
+}
+
+/// Bytes with three digits, in units of 1024.
+fn in_units(bytes: f64) -> String {
+    const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let (mut figure, mut unit) = (bytes, 0);
+    while figure >= 1000.0 && unit < UNITS.len() - 1 {
+        figure /= 1024.0;
+        unit += 1;
+    }
+    format!("{} {}", brief(figure), UNITS[unit])
+}

@@ -1,0 +1,286 @@
+//! What the page is made of.
+
+use std::collections::HashSet;
+
+use serde::{Serialize, Serializer};
+
+use crate::LabError;
+use crate::model::{Access, CodecCosts, Method, Options, Overhead, Replacement};
+
+/// What the page is made of: what is said about it, the model's inputs, and what was measured. Lists of what was not measured are empty.
+///
+/// It is embedded into the page as JSON, under these names.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PageInput {
+    /// The heading: which data, on which device.
+    pub title: String,
+    /// The recommendation, in a sentence.
+    pub sentence: String,
+    /// Its reasons, a sentence each.
+    pub reasons: Vec<String>,
+    /// The machine.
+    pub host: String,
+    /// The command that made the page.
+    pub command_line: String,
+    /// Bytes of the data, a page to 2^60.
+    pub data_bytes: u64,
+    /// Bytes of memory of the cache, 64 KiB to 2^60.
+    pub memory_bytes: u64,
+    /// Bytes of a page; all codecs were measured with blocks of this length.
+    pub page_bytes: u64,
+    /// How pages are asked for. Replacement of a trace is LRU or ideal.
+    #[serde(serialize_with = "access")]
+    pub access: Access,
+    /// Microseconds that reading a page from the device takes at the load asked for, 0 to 1e9.
+    pub device_us: f64,
+    /// Pages a second that the device reads at most.
+    pub device_iops: Option<f64>,
+    /// Microseconds of finding and handing out a page that is there, 0 to 1e6.
+    pub hit_us: f64,
+    /// Percent of the compressions that are done in the background, 0 to 100.
+    pub background_pct: f64,
+    /// Threads that ask for pages, 1 to 1,000,000.
+    pub workers: u32,
+    /// Which formulas the page begins with.
+    pub method: Method,
+    /// Which pages are where.
+    pub replacement: Replacement,
+    /// Hits after which a compressed page becomes raw again, 1 to 63.
+    pub restore_after: u8,
+    /// Memory that holds no pages.
+    pub overhead: Overhead,
+    /// Codecs to choose from, one at least, each name once.
+    pub codecs: Vec<CodecBlocks>,
+    /// The number of threads whose times of codecs the model takes. Where a codec lacks it, its first row for the page counts.
+    pub threads: u32,
+    /// What is recommended; `None` is no compression.
+    pub choice: Option<Choice>,
+    /// What copying takes: the floor.
+    pub memcpy: Vec<CopyCosts>,
+    /// The device's measurements, one for each length of blocks, rising.
+    pub device: Vec<DeviceRow>,
+    /// How the device was measured: its name, pattern, queue depth.
+    pub device_note: Option<String>,
+    /// Ratios of files by themselves.
+    pub files: Vec<FileRatios>,
+    /// What was predicted and then measured.
+    pub verify: Vec<VerifyRow>,
+}
+
+/// A codec and what was measured of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CodecBlocks {
+    /// Its name.
+    pub name: String,
+    /// By length of blocks and threads.
+    pub blocks: Vec<BlockCosts>,
+}
+
+/// What a codec gains and costs with blocks of a length.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct BlockCosts {
+    /// The length in bytes.
+    pub block_bytes: u64,
+    /// Threads that worked side by side.
+    pub threads: u32,
+    /// Raw bytes over stored ones, 1 to 1000.
+    pub ratio: f64,
+    /// Microseconds to compress a block.
+    pub compress_us: f64,
+    /// Microseconds to decode a block.
+    pub decompress_us: f64,
+}
+
+/// What copying a block takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CopyCosts {
+    /// Its length in bytes.
+    pub block_bytes: u64,
+    /// Microseconds.
+    pub us: f64,
+}
+
+/// What was measured of the device with blocks of a length.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct DeviceRow {
+    /// The length in bytes.
+    pub block_bytes: u64,
+    /// Reads a second.
+    pub iops: f64,
+    /// Megabytes (10^6) a second.
+    pub mb_per_s: f64,
+    /// What a read waits on average, in microseconds.
+    pub mean_us: f64,
+    /// Half of the reads wait at most this.
+    pub p50_us: Option<f64>,
+    /// 99% of the reads wait at most this.
+    pub p99_us: Option<f64>,
+}
+
+/// A codec and a share of the memory.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Choice {
+    /// The codec's name.
+    pub codec: String,
+    /// Percent of the memory for compressed pages, 0 to 100.
+    pub share_pct: u8,
+}
+
+/// A file's ratios.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileRatios {
+    /// Its name.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// A ratio for each codec and length of blocks.
+    pub ratios: Vec<FileRatio>,
+}
+
+/// A file's ratio with a codec and a length of blocks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileRatio {
+    /// The codec's name.
+    pub codec: String,
+    /// Length of blocks in bytes.
+    pub block_bytes: u64,
+    /// Raw bytes over stored ones.
+    pub ratio: f64,
+}
+
+/// A run of the pool, as predicted and as measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VerifyRow {
+    /// What was run: access, memory and data.
+    pub setting: String,
+    /// The codec's name.
+    pub codec: String,
+    /// Percent of the memory for compressed pages, or `adaptive`.
+    pub share: String,
+    /// The predicted hit ratio in percent.
+    pub predicted_hit_pct: f64,
+    /// The measured one.
+    pub measured_hit_pct: f64,
+    /// Predicted microseconds per page.
+    pub predicted_us: f64,
+    /// Measured ones.
+    pub measured_us: f64,
+}
+
+/// A law by its name, or what the model knows of a trace.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum EmbeddedAccess<'a> {
+    Law(String),
+    Trace {
+        name: &'a str,
+        pages: u64,
+        tiers: Vec<EmbeddedTier>,
+        curve: Vec<(f64, f64)>,
+    },
+}
+
+#[derive(Serialize)]
+struct EmbeddedTier {
+    pages: f64,
+    rate: f64,
+}
+
+/// Points of a trace's curve that are embedded; a page needs no more than it has pixels.
+const CURVE_POINTS: usize = 4000;
+
+fn access<S: Serializer>(access: &Access, serializer: S) -> Result<S::Ok, S::Error> {
+    match access {
+        Access::Law(law) => EmbeddedAccess::Law(law.to_string()),
+        Access::Trace(trace) => {
+            let every = trace.curve.points.len().div_ceil(CURVE_POINTS).max(1);
+            let points = trace.curve.points.iter().copied();
+            // The last one is the hit ratio of a cache that holds everything.
+            let last = trace.curve.points.last().copied();
+            let mut curve: Vec<_> = points.step_by(every).collect();
+            curve.extend(last.filter(|last| curve.last() != Some(last)));
+            let tiers = trace.tiers.iter().map(|tier| EmbeddedTier {
+                pages: tier.pages,
+                rate: tier.rate,
+            });
+            EmbeddedAccess::Trace {
+                name: &trace.name,
+                pages: trace.pages,
+                tiers: tiers.collect(),
+                curve,
+            }
+        }
+    }
+    .serialize(serializer)
+}
+
+impl PageInput {
+    /// What the model is asked, as the page begins.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] when a figure is out of the model's bounds, a codec was not measured with blocks of a page, or the choice is none.
+    pub fn options(&self) -> Result<Options, LabError> {
+        let mut names = HashSet::new();
+        let mut codecs = Vec::new();
+        for codec in &self.codecs {
+            let block = codec.costs(self.page_bytes, self.threads).ok_or_else(|| {
+                LabError::option(
+                    "codec",
+                    format!(
+                        "{} was not measured with blocks of {} bytes",
+                        codec.name, self.page_bytes
+                    ),
+                )
+            })?;
+            names.insert(codec.name.as_str());
+            codecs.push(CodecCosts::new(
+                &codec.name,
+                block.ratio.max(1.0),
+                block.compress_us,
+                block.decompress_us,
+            ));
+        }
+        if let Some(choice) = &self.choice {
+            if !names.contains(choice.codec.as_str()) {
+                return Err(LabError::option(
+                    "codec",
+                    format!("{} is recommended and was not measured", choice.codec),
+                ));
+            }
+            if choice.share_pct > 100 {
+                return Err(LabError::option(
+                    "share",
+                    format!("{} is not between 0 and 100 percent", choice.share_pct),
+                ));
+            }
+        }
+        let options = Options {
+            data_bytes: self.data_bytes,
+            memory_bytes: self.memory_bytes,
+            page_bytes: self.page_bytes,
+            codecs,
+            access: self.access.clone(),
+            device_us: self.device_us,
+            device_iops: self.device_iops,
+            hit_us: self.hit_us,
+            background_pct: self.background_pct,
+            workers: self.workers,
+            method: self.method,
+            replacement: self.replacement,
+            restore_after: self.restore_after,
+            overhead: self.overhead,
+            shares: (0..=100).step_by(10).collect(),
+        };
+        options.validate()?;
+        Ok(options)
+    }
+}
+
+impl CodecBlocks {
+    /// The row for a page of so many bytes.
+    fn costs(&self, page_bytes: u64, threads: u32) -> Option<&BlockCosts> {
+        let mut of_page = self.blocks.iter().filter(|block| block.block_bytes == page_bytes);
+        let exact = of_page.clone().find(|block| block.threads == threads);
+        exact.or_else(|| of_page.next())
+    }
+}

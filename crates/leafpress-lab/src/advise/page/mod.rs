@@ -1,0 +1,17 @@
+//! The what-if page: one file, readable without a network, in which a reader moves sliders and the model is computed again.
+//!
+//! [`page`] writes it from a [`PageInput`]. The recommendation, its reasons and tables are in the file as text, for readers without scripts.
+//! What moves is ours, in plain JavaScript beside this file: `model.js`, `replacement.js` and `evaluate.js` are the kernel of [`crate::model`] line
+//! by line, `state.js` and `controls.js` what the reader changes, `chart.js`, `draw.js` and `page.js` what is drawn.
+
+mod html;
+mod input;
+mod tables;
+
+pub use html::page;
+pub use input::{BlockCosts, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow};
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod tests;

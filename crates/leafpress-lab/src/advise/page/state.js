@@ -1,0 +1,210 @@
+// What the reader may change, how it is read and written, in the page's address too, and the model's options that follow of it.
+
+// `input` is what the page was made with, in crates/leafpress-lab/src/advise/page/input.rs's words.
+
+function lawOf(text) {
+  const [kind, ...figures] = text.split(":");
+  const numbers = figures.map(Number);
+  switch (kind) {
+    case "hotset": return { kind, keysPct: numbers[0], operationsPct: numbers[1] };
+    // The latest pages are the hottest, and move: as the model has it, zipfian.
+    case "latest":
+    case "zipfian": return { kind: "zipfian", theta: numbers[0] };
+    case "self-similar": return { kind, h: numbers[0] };
+    default: return { kind: "uniform" };
+  }
+}
+
+const LARGEST_BYTES = 2 ** 60;
+
+// Bounds are those of crates/leafpress-lab/src/model/options.rs.
+function fieldsOf(input) {
+  const bytes = { parse: parseBytes, text: bytesText, log: true };
+  const number = { parse: parseNumber, text: (figure) => String(Number(figure.toPrecision(4))) };
+  const us = { ...number, log: true };
+  return {
+    share: { ...number, least: 0, most: 100 },
+    memory: { ...bytes, least: Math.max(65536, input.page_bytes), most: LARGEST_BYTES },
+    data: { ...bytes, least: input.page_bytes, most: LARGEST_BYTES },
+    device: { ...us, least: 0, most: 1e9 },
+    keys: { ...number, least: 0.01, most: 99.99 },
+    accesses: { ...number, least: 0, most: 100 },
+    theta: { ...number, least: 0.01, most: 0.9999 },
+    h: { ...number, least: 0.001, most: 0.499 },
+    time: { ...number, least: 0, most: 1000 },
+    iops: { ...number, least: 1e-3, most: 1e12, none: true },
+    workers: { ...number, least: 1, most: 1000000, whole: true },
+    hit: { ...number, least: 0, most: 1e6 },
+    background: { ...number, least: 0, most: 100 },
+    restore: { ...number, least: 1, most: 63, whole: true },
+  };
+}
+
+function parseNumber(text) {
+  const word = text.trim().replace(/,(?=\d{3}\b)/g, "").replace(/ ?(%|us|µs)$/, "");
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(word) ? Number(word) : NaN;
+}
+
+// As crates/leafpress-lab/src/bytes.rs: with B alone powers of 1000, else of 1024.
+function parseBytes(text) {
+  const found = /^(\d+\.?\d*|\.\d+)([kmgtpe]?)(i?b|bytes)?$/i.exec(text.trim().replace(/[\s,]/g, ""));
+  if (!found) return NaN;
+  const power = " kmgtpe".indexOf(found[2].toLowerCase() || " ");
+  const base = (found[3] ?? "").toLowerCase() === "b" ? 1000 : 1024;
+  return Math.round(Number(found[1]) * base ** power);
+}
+
+const CHOICES = {
+  access: ["uniform", "hotset", "zipfian", "self-similar", "trace"],
+  method: ["corrected", "as_published"],
+  replacement: ["clock", "ideal", "lru"],
+  overhead: ["pool", "none"],
+};
+
+class State {
+  constructor(input) {
+    this.input = input;
+    this.fields = fieldsOf(input);
+    this.trace = input.access.trace ?? null;
+    const law = this.trace ? { kind: "trace" } : lawOf(input.access.law);
+    this.codecs = input.codecs.map((codec, at) => ({ ...codec, hue: input.hues[at] }));
+    this.pages = pageSizes(input);
+    this.threads = [...new Set(input.codecs.flatMap((codec) => codec.blocks.map((block) => block.threads)))].sort((one, other) => one - other);
+    const choice = input.choice ?? { codec: input.codecs[0].name, share_pct: 0 };
+    this.first = {
+      codec: choice.codec,
+      share: choice.share_pct,
+      memory: input.memory_bytes,
+      data: input.data_bytes,
+      device: input.device_us,
+      access: law.kind,
+      keys: law.keysPct ?? 20,
+      accesses: law.operationsPct ?? 80,
+      theta: law.theta ?? 0.99,
+      h: law.h ?? 0.2,
+      page: input.page_bytes,
+      threads: input.threads,
+      time: 100,
+      iops: input.device_iops,
+      workers: input.workers,
+      hit: input.hit_us,
+      background: input.background_pct,
+      method: input.method,
+      replacement: input.replacement,
+      restore: input.restore_after,
+      overhead: input.overhead,
+    };
+    this.now = { ...this.first };
+  }
+
+  // Whether the value could be taken.
+  set(key, value) {
+    const field = this.fields[key];
+    if (field) {
+      if (value === null && field.none) this.now[key] = null;
+      else if (!Number.isFinite(value) || value < field.least || value > field.most) return false;
+      else this.now[key] = field.whole ? Math.round(value) : value;
+    } else if (key === "page") {
+      if (!this.pages.includes(value)) return false;
+      this.setPage(value);
+    } else if (key === "codec") {
+      if (!this.codecs.some((codec) => codec.name === value)) return false;
+      this.now.codec = value;
+    } else if (key === "threads") {
+      if (!this.threads.includes(value)) return false;
+      this.now.threads = value;
+    } else {
+      if (!CHOICES[key]?.includes(value) || (value === "trace" && !this.trace)) return false;
+      this.now[key] = value;
+    }
+    return true;
+  }
+
+  // Pages of another size take the device another time: as much more or less as was measured.
+  setPage(page) {
+    const row = (bytes) => this.input.device.find((row) => row.block_bytes === bytes);
+    const [before, after] = [row(this.now.page), row(page)];
+    this.now.page = page;
+    if (!before || !after) return;
+    const scaled = (figure, from, to, first) => {
+      const there = Number((figure * to / from).toPrecision(6));
+      return Math.abs(there / first - 1) < 1e-4 ? first : there;
+    };
+    if (before.mean_us > 0 && after.mean_us > 0) this.now.device = scaled(this.now.device, before.mean_us, after.mean_us, this.first.device);
+    if (this.now.iops !== null && before.iops > 0 && after.iops > 0) {
+      this.now.iops = scaled(this.now.iops, before.iops, after.iops, this.first.iops);
+    }
+  }
+
+  reset() {
+    this.now = { ...this.first };
+  }
+
+  // What is not as it was first, as `key=value&..`.
+  hash() {
+    const changed = Object.entries(this.now).filter(([key, value]) => value !== this.first[key]);
+    return changed.map(([key, value]) => `${key}=${encodeURIComponent(value ?? "none")}`).join("&");
+  }
+
+  // What cannot be read stays as it was first.
+  readHash(hash) {
+    this.reset();
+    const words = new URLSearchParams(hash.replace(/^#/, ""));
+    // The device's figures, if they are there, are those for this page.
+    const page = Number(words.get("page") ?? NaN);
+    if (this.pages.includes(page)) this.set("page", page);
+    for (const [key, text] of words) {
+      if (key === "page" || !Object.hasOwn(this.first, key)) continue;
+      const isNumber = this.fields[key] || key === "threads";
+      this.set(key, isNumber ? (text === "none" ? null : Number(text)) : text);
+    }
+  }
+
+  access() {
+    const { access, keys, accesses, theta, h } = this.now;
+    if (access === "trace") return { kind: "trace", ...this.trace };
+    return { kind: access, keysPct: keys, operationsPct: accesses, theta, h };
+  }
+
+  // What the codec takes for a page of this size; null where it was not measured.
+  costs(codec, page) {
+    const blocks = codec.blocks.filter((block) => block.block_bytes === page);
+    const block = blocks.find((block) => block.threads === this.now.threads) ?? blocks[0];
+    if (!block) return null;
+    const times = this.now.time / 100;
+    return {
+      name: codec.name,
+      ratio: Math.max(block.ratio, 1),
+      compressUs: block.compress_us * times,
+      decompressUs: block.decompress_us * times,
+    };
+  }
+
+  // The model's options.
+  options() {
+    const now = this.now;
+    return {
+      dataBytes: Math.max(now.data, now.page),
+      memoryBytes: Math.max(now.memory, now.page),
+      pageBytes: now.page,
+      codecs: this.codecs.map((codec) => this.costs(codec, now.page)).filter(Boolean),
+      access: this.access(),
+      deviceUs: now.device,
+      deviceIops: now.iops,
+      hitUs: now.hit,
+      backgroundPct: now.background,
+      workers: now.workers,
+      method: now.method,
+      // A trace tells an LRU cache's hits, and a clock's not.
+      replacement: now.access === "trace" && now.replacement === "clock" ? "lru" : now.replacement,
+      restoreAfter: now.restore,
+      overhead: now.overhead,
+    };
+  }
+}
+
+// Those that all codecs were measured with.
+function pageSizes(input) {
+  const sizes = input.codecs.map((codec) => new Set(codec.blocks.map((block) => block.block_bytes)));
+  return [...sizes[0]].filter((size) => sizes.every((other) => other.has(size))).sort((one, other) => one - other);
+}

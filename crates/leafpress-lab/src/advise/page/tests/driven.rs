@@ -1,0 +1,190 @@
+//! The page in a browser: what a reader moves, and what the page then says.
+
+use super::super::fixtures::input;
+use super::super::*;
+use super::browser::{chromium, render, text_of};
+use super::{hostile, page_of};
+use crate::keys::Distribution;
+use crate::model::{Access, Method, Options, Point, Replacement, evaluate, raw_memory_for};
+
+/// Runs before the page's own scripts: keeps what goes wrong in them.
+const WATCH: &str = "<script>window.failures = []; addEventListener('error', (event) => failures.push(event.message)); \
+    addEventListener('securitypolicyviolation', (event) => failures.push(`refused ${event.blockedURI}`));</script>";
+
+/// Runs behind them: does something, and when everything is computed anew writes down what there is to see.
+fn probe(what: &str) -> String {
+    format!(
+        "<script>\n{what}\nconst look = setInterval(() => {{\n\
+         if (document.documentElement.dataset.computed !== 'yes') return;\n\
+         clearInterval(look);\n\
+         setTimeout(() => {{\nconst found = document.createElement('pre');\nfound.id = 'probe';\n\
+         const figure = (id) => document.getElementById(id).value;\n\
+         found.textContent = JSON.stringify({{ hash: location.hash, hit: figure('f-hit'), us: figure('f-us'), pages: figure('f-pages'), \
+         worth: figure('f-memory'), conclusion: document.getElementById('conclusion').textContent, failures, harmed: window.harmed ?? 0,\n\
+         charts: [...document.querySelectorAll('figure:not([hidden]) .drawing svg')].length,\n\
+         wide: document.documentElement.scrollWidth > document.documentElement.clientWidth }});\n\
+         document.body.append(found);\n}}, 1000);\n}}, 20);\n</script>"
+    )
+}
+
+/// What there is to see after `what` was done to a page at `hash`; `None` without a browser.
+fn driven(input: &PageInput, hash: &str, what: &str) -> Option<(serde_json::Value, String)> {
+    let Some(chromium) = chromium() else {
+        println!("skipped: no chromium");
+        return None;
+    };
+    let html = page_of(input)
+        .replacen("<body>", &format!("<body>{WATCH}"), 1)
+        .replacen("</body>", &format!("{}</body>", probe(what)), 1);
+    let dom = render(&chromium, &html, hash);
+    let found: serde_json::Value = serde_json::from_str(&text_of(&dom, "probe")).unwrap();
+    assert_eq!(found["failures"], serde_json::json!([]));
+    // Numbers that are none end up in coordinates.
+    for word in ["NaN", "Infinity", "undefined"] {
+        let drawn = dom
+            .split("class=\"drawing\"")
+            .skip(1)
+            .filter_map(|rest| rest.split("</svg>").next());
+        for drawing in drawn {
+            assert!(!drawing.contains(word), "{word} in {drawing}");
+        }
+    }
+    Some((found, dom))
+}
+
+fn move_slider(id: &str, value: &str) -> String {
+    format!(
+        "{{ const slider = document.getElementById('{id}'); slider.value = '{value}'; \
+         slider.dispatchEvent(new Event('input', {{ bubbles: true }})); }}"
+    )
+}
+
+fn choose(id: &str, value: &str) -> String {
+    format!(
+        "{{ const select = document.getElementById('{id}'); select.value = '{value}'; \
+         select.dispatchEvent(new Event('change', {{ bubbles: true }})); }}"
+    )
+}
+
+/// What an address says of a key.
+fn in_hash(found: &serde_json::Value, key: &str) -> f64 {
+    let hash = found["hash"].as_str().unwrap();
+    let word = hash
+        .trim_start_matches('#')
+        .split('&')
+        .find_map(|word| word.strip_prefix(&format!("{key}=")));
+    word.unwrap_or_else(|| panic!("no {key} in {hash}")).parse().unwrap()
+}
+
+fn assert_shows(found: &serde_json::Value, options: &Options, codec: usize, share: usize) -> Point {
+    let point = evaluate(options).unwrap().codecs[codec].curve[share];
+    let worth = raw_memory_for(options, point.us_per_page).unwrap();
+    for (name, expected) in [
+        ("hit", point.hit_ratio),
+        ("us", point.us_per_page),
+        ("pages", point.pages_per_second),
+        ("worth", worth.unwrap()),
+    ] {
+        let shown: f64 = found[name].as_str().unwrap().parse().unwrap();
+        assert!(
+            (shown / expected - 1.0).abs() < 1e-6,
+            "{name}: the page shows {shown}, the model {expected}"
+        );
+    }
+    point
+}
+
+#[test]
+fn it_begins_with_the_recommendation() {
+    let input = input();
+    let Some((found, dom)) = driven(&input, "", "") else {
+        return;
+    };
+    assert_shows(&found, &input.options().unwrap(), 1, 90);
+    assert_eq!(found["hash"], "");
+    assert_eq!(found["charts"], 12);
+    assert_eq!(found["wide"], false);
+    assert_eq!(dom.matches("role=\"img\"").count(), 12);
+}
+
+#[test]
+fn sliders_change_the_figures_to_the_models() {
+    let input = input();
+    let moves = [
+        move_slider("r-memory", "24"),
+        move_slider("r-data", "-10"),
+        move_slider("r-device", "-30"),
+        move_slider("r-share", "35"),
+        move_slider("r-keys", "10"),
+        choose("s-codec", "lz4"),
+    ];
+    let Some((found, _)) = driven(&input, "", &moves.concat()) else {
+        return;
+    };
+    let mut options = input.options().unwrap();
+    options.memory_bytes = in_hash(&found, "memory") as u64;
+    options.data_bytes = in_hash(&found, "data") as u64;
+    options.device_us = in_hash(&found, "device");
+    options.access = Access::Law(Distribution::HotSet {
+        keys_pct: in_hash(&found, "keys"),
+        operations_pct: 80.0,
+    });
+    assert!(options.memory_bytes > 2 * input.memory_bytes && options.data_bytes < input.data_bytes);
+    assert!(options.device_us < input.device_us && in_hash(&found, "share") == 35.0);
+    let point = assert_shows(&found, &options, 0, 35);
+    let conclusion = found["conclusion"].as_str().unwrap();
+    assert!(
+        conclusion.starts_with("lz4 on 35") && conclusion.contains(&format!("{:.1} us", point.us_per_page)),
+        "{conclusion}"
+    );
+}
+
+#[test]
+fn an_address_brings_a_what_if_back() {
+    let input = input();
+    let hash = "#codec=lz4&share=40&method=as_published&access=self-similar&h=0.3&page=4096&device=110&junk=1&memory=none&workers=x";
+    let Some((found, _)) = driven(&input, hash, "") else {
+        return;
+    };
+    let mut options = PageInput {
+        page_bytes: 4096,
+        method: Method::AsPublished,
+        access: Access::Law(Distribution::SelfSimilar { h: 0.3 }),
+        ..input
+    }
+    .options()
+    .unwrap();
+    options.device_us = 110.0;
+    assert_shows(&found, &options, 0, 40);
+}
+
+#[test]
+fn another_page_size_takes_the_figures_measured_with_it() {
+    let input = input();
+    let what = [choose("s-page", "16384"), choose("s-replacement", "ideal")].concat();
+    let Some((found, _)) = driven(&input, "", &what) else {
+        return;
+    };
+    let mut options = PageInput {
+        page_bytes: 16384,
+        replacement: Replacement::Ideal,
+        ..input
+    }
+    .options()
+    .unwrap();
+    options.device_us = in_hash(&found, "device");
+    options.device_iops = Some(in_hash(&found, "iops"));
+    assert!(
+        (options.device_us - 513.0).abs() < 0.01,
+        "what the device took for such blocks"
+    );
+    assert_shows(&found, &options, 1, 90);
+}
+
+#[test]
+fn hostile_names_do_no_harm() {
+    let Some((found, _)) = driven(&hostile(), "#codec=%3Cimg%20src%3Dx%20onerror%3Dharmed%3D1%3E", "") else {
+        return;
+    };
+    assert_eq!(found["harmed"], 0);
+}

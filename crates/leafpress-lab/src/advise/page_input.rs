@@ -1,0 +1,170 @@
+//! What the what-if page is made of, from an advice.
+
+use super::figures::us;
+use super::page::{BlockCosts, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow};
+use super::run::Advice;
+use super::verify::Verification;
+use super::words::{bytes, percent, reasons, sentence};
+use crate::Bytes;
+use crate::device::{self, Operation};
+use crate::model::{Access, Method, Overhead, Replacement};
+use crate::suite::{self, MEMCPY};
+
+/// Files whose ratios are shown.
+const MOST_FILES: usize = 40;
+
+/// What the page is made of. The page's model asks for whole blocks: with blocks longer than an access wants, it says so among the reasons.
+pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_line: &str) -> PageInput {
+    let (question, recommendation) = (&advice.question, &advice.recommendation);
+    let choice = recommendation.choice();
+    let page_bytes = choice.block_bytes;
+    let mut reasons = reasons(recommendation, question);
+    if page_bytes != question.access_bytes {
+        reasons.push(format!(
+            "In the figures of this page an access wants a whole block of {}; the recommendation counts that it wants {}.",
+            Bytes(page_bytes),
+            Bytes(question.access_bytes)
+        ));
+    }
+    reasons.extend(advice.cautions.iter().cloned());
+    PageInput {
+        title: format!(
+            "{} of data, {} of memory",
+            bytes(question.data_bytes as f64),
+            bytes(question.memory_bytes as f64)
+        ),
+        sentence: sentence(recommendation),
+        reasons,
+        host: advice.suite.host.clone(),
+        command_line: command_line.to_owned(),
+        data_bytes: question.data_bytes,
+        memory_bytes: question.memory_bytes,
+        page_bytes,
+        access: question.access.clone(),
+        device_us: choice.device_us,
+        device_iops: None,
+        hit_us: question.hit_us,
+        background_pct: question.background_pct,
+        workers: question.workers,
+        method: Method::Corrected,
+        replacement: match question.access {
+            Access::Trace(_) => Replacement::Lru,
+            Access::Law(_) => Replacement::Clock,
+        },
+        restore_after: question.restore_after,
+        overhead: Overhead::Pool,
+        codecs: codecs(&advice.suite),
+        threads: 1,
+        choice: choice.codec.as_ref().map(|codec| Choice {
+            codec: codec.name.clone(),
+            share_pct: (choice.best.share * 100.0).round() as u8,
+        }),
+        memcpy: copies(&advice.suite),
+        device: advice.device.as_deref().map_or_else(Vec::new, device_rows),
+        device_note: advice.device.as_deref().map(device_note),
+        files: files(&advice.suite),
+        verify: verification.map_or_else(Vec::new, verify_rows),
+    }
+}
+
+fn codecs(suite: &suite::Report) -> Vec<CodecBlocks> {
+    let blocks = |name: &str| {
+        let rows = suite.overall.iter().filter(|row| row.codec == name);
+        rows.map(|row| BlockCosts {
+            block_bytes: row.block_bytes as u64,
+            threads: row.threads as u32,
+            ratio: row.ratio.max(1.0),
+            compress_us: us(name, &row.compress),
+            decompress_us: us(name, &row.decompress),
+        })
+        .collect()
+    };
+    let codecs = suite.codecs.iter().map(|codec| CodecBlocks {
+        name: codec.codec.clone(),
+        blocks: blocks(&codec.codec),
+    });
+    codecs.filter(|codec| !codec.blocks.is_empty()).collect()
+}
+
+fn copies(suite: &suite::Report) -> Vec<CopyCosts> {
+    let rows = suite.overall.iter().filter(|row| row.codec == MEMCPY);
+    rows.map(|row| CopyCosts {
+        block_bytes: row.block_bytes as u64,
+        us: us(MEMCPY, &row.decompress),
+    })
+    .collect()
+}
+
+/// The reads with the most in flight.
+fn device_rows(report: &device::Report) -> Vec<DeviceRow> {
+    let reads = || report.measurements.iter().filter(|m| m.operation == Operation::Read);
+    let deepest = reads().map(|m| m.queue_depth).max();
+    let mut rows: Vec<DeviceRow> = reads()
+        .filter(|m| Some(m.queue_depth) == deepest)
+        .map(|m| DeviceRow {
+            block_bytes: m.block_bytes,
+            iops: m.iops,
+            mb_per_s: m.mb_per_s,
+            mean_us: m.wait_us(),
+            p50_us: m.latency.p50_us,
+            p99_us: m.latency.p99_us,
+        })
+        .collect();
+    rows.sort_by_key(|row| row.block_bytes);
+    rows.dedup_by_key(|row| row.block_bytes);
+    rows
+}
+
+fn device_note(report: &device::Report) -> String {
+    let depth = report.measurements.iter().map(|m| m.queue_depth).max().unwrap_or(1);
+    match &report.source {
+        device::Source::Probe(probed) => format!(
+            "{}, reads at random places, {depth} in flight, through {}",
+            probed.options.path.display(),
+            probed.engine
+        ),
+        device::Source::Fio { path, version, .. } => {
+            format!("{}, a result of {version}, {depth} in flight", path.display())
+        }
+    }
+}
+
+fn files(suite: &suite::Report) -> Vec<FileRatios> {
+    let files = suite.files.iter().take(MOST_FILES).map(|file| FileRatios {
+        name: file.file.clone(),
+        bytes: file.file_bytes,
+        ratios: file
+            .rows
+            .iter()
+            .filter(|row| row.codec != MEMCPY)
+            .map(|row| FileRatio {
+                codec: row.codec.clone(),
+                block_bytes: row.block_bytes as u64,
+                ratio: row.ratio,
+            })
+            .collect(),
+    });
+    files.collect()
+}
+
+fn verify_rows(verification: &Verification) -> Vec<VerifyRow> {
+    let setting = format!(
+        "{}, {} of memory for {} of pages",
+        verification.access,
+        bytes(verification.memory_bytes as f64),
+        bytes((verification.pages * verification.block_bytes) as f64)
+    );
+    let rows = verification.comparisons.iter().map(|one| VerifyRow {
+        setting: setting.clone(),
+        codec: one.codec.clone(),
+        share: match one.share_pct {
+            Some(percent) => percent.to_string(),
+            None => format!("adaptive ({}%)", percent(one.share, 0)),
+        },
+        predicted_hit_pct: one.predicted.hit_ratio * 100.0,
+        measured_hit_pct: one.hit_ratio * 100.0,
+        predicted_us: one.predicted.us_per_page,
+        measured_us: one.us_per_page,
+    });
+    rows.collect()
+}

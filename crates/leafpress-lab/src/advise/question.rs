@@ -1,0 +1,171 @@
+//! What a recommendation rests on: sizes, a pattern of access, and figures of codecs and of a device, measured or made up.
+
+use std::sync::Arc;
+
+use crate::LabError;
+use crate::device::{Operation, Report};
+use crate::model::tco::Prices;
+use crate::model::{Access, CodecCosts, Method, Model, Options, Replacement};
+
+/// How long a read of a block waits.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reads {
+    /// So many microseconds under any load.
+    Always(f64),
+    /// As a device was measured with blocks of this length.
+    Probed {
+        /// The measurements.
+        report: Arc<Report>,
+        /// The length of the blocks in it, in bytes.
+        block_bytes: u64,
+    },
+}
+
+impl Reads {
+    /// Mean microseconds of a read when so many are asked for a second; beyond the highest rate measured, what it is there.
+    pub fn wait_us(&self, per_second: f64) -> f64 {
+        match self {
+            Self::Always(us) => *us,
+            Self::Probed { report, block_bytes } => report
+                .wait_at_load_us(Operation::Read, *block_bytes, per_second)
+                .or_else(|| {
+                    let reads = report.measurements.iter().filter(|m| {
+                        m.operation == Operation::Read && m.block_bytes == *block_bytes && m.operations > 0
+                    });
+                    let fastest = reads.max_by(|one, other| one.iops.total_cmp(&other.iops));
+                    fastest.map(crate::device::Measurement::wait_us)
+                })
+                .unwrap_or(0.0),
+        }
+    }
+
+    /// Microseconds of a read when `workers` ask for pages, each waiting for its own: a page takes `busy_us` and, with the chance `miss`, a
+    /// read. The more a read waits, the fewer are asked for; this is where both meet.
+    pub fn wait_of_workers_us(&self, workers: f64, busy_us: f64, miss: f64) -> f64 {
+        if let Self::Always(us) = self {
+            return *us;
+        }
+        let asked = |wait: f64| workers * miss * 1e6 / (busy_us + miss * wait).max(1e-3);
+        let (mut low, mut high) = (self.wait_us(0.0), self.wait_us(f64::MAX));
+        if high <= low {
+            return low;
+        }
+        for _ in 0..50 {
+            let wait = f64::midpoint(low, high);
+            if self.wait_us(asked(wait)) > wait {
+                low = wait;
+            } else {
+                high = wait;
+            }
+        }
+        f64::midpoint(low, high)
+    }
+}
+
+/// What was measured with blocks of one length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlockFigures {
+    /// Their length in bytes.
+    pub block_bytes: u64,
+    /// Microseconds to copy one, the floor of any codec; `None` is not known.
+    pub copy_us: Option<f64>,
+    /// How long a read of one waits.
+    pub reads: Reads,
+    /// What each codec gains and costs; a codec that is to be compared over lengths has the same name in all.
+    pub codecs: Vec<CodecCosts>,
+}
+
+/// What a recommendation rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// Bytes of the data.
+    pub data_bytes: u64,
+    /// Bytes of memory of the cache, all of it.
+    pub memory_bytes: u64,
+    /// Bytes that an access wants. Blocks that hold several such pieces are read, compressed and cached as a whole.
+    pub access_bytes: u64,
+    /// How pieces of `access_bytes` are asked for.
+    pub access: Access,
+    /// Threads that ask, each waiting for its own.
+    pub workers: u32,
+    /// Microseconds of finding and handing out a page that is there.
+    pub hit_us: f64,
+    /// Percent of the compressions that no access waits for.
+    pub background_pct: f64,
+    /// Hits after which a compressed page becomes raw again.
+    pub restore_after: u8,
+    /// Lengths of blocks that may be chosen, multiples of `access_bytes`, rising; one at least.
+    pub blocks: Vec<BlockFigures>,
+    /// What saved cores and memory are worth.
+    pub prices: Option<Prices>,
+}
+
+impl Question {
+    /// The model's options with blocks of one length and this latency.
+    pub(super) fn model_options(&self, block: &BlockFigures, device_us: f64) -> Options {
+        let replacement = match self.access {
+            // The miss-ratio curve of a trace is exact for one LRU list.
+            Access::Trace(_) => Replacement::Lru,
+            _ => Replacement::Clock,
+        };
+        Options {
+            data_bytes: self.data_bytes,
+            memory_bytes: self.memory_bytes,
+            page_bytes: block.block_bytes,
+            codecs: block.codecs.clone(),
+            access: self.access.clone(),
+            device_us,
+            device_iops: None,
+            hit_us: self.hit_us,
+            background_pct: self.background_pct,
+            workers: self.workers,
+            replacement,
+            restore_after: self.restore_after,
+            ..Options::new(Method::Corrected)
+        }
+    }
+
+    /// Pieces of what an access wants in a block.
+    pub(super) fn pieces(&self, block_bytes: u64) -> u32 {
+        u32::try_from(block_bytes / self.access_bytes.max(1))
+            .unwrap_or(u32::MAX)
+            .max(1)
+    }
+
+    /// The model for [`Question::model_options`].
+    pub(super) fn model<'o>(&self, options: &'o Options) -> Result<Model<'o>, LabError> {
+        Model::gathered(options, self.pieces(options.page_bytes))
+    }
+
+    /// Checks what the model does not.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] with the name of the option on the command line.
+    pub(super) fn validate(&self) -> Result<(), LabError> {
+        if self.blocks.is_empty() || self.blocks.iter().any(|block| block.codecs.is_empty()) {
+            return Err(LabError::option("codecs", "there is none to choose from"));
+        }
+        for block in &self.blocks {
+            if self.access_bytes == 0 || !block.block_bytes.is_multiple_of(self.access_bytes) {
+                return Err(LabError::option(
+                    "block-bytes",
+                    format!(
+                        "{} is not a multiple of what an access wants, {}",
+                        block.block_bytes, self.access_bytes
+                    ),
+                ));
+            }
+        }
+        let is_trace = matches!(self.access, Access::Trace(_));
+        if is_trace && self.blocks.iter().any(|block| block.block_bytes != self.access_bytes) {
+            return Err(LabError::option(
+                "block-bytes",
+                "a trace has the numbers of pages, so blocks are what an access wants: leave it out, or give --page-bytes",
+            ));
+        }
+        if let Some(prices) = &self.prices {
+            prices.validate()?;
+        }
+        Ok(())
+    }
+}

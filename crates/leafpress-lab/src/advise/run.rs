@@ -1,0 +1,288 @@
+//! The parts in turn: the suite on a sample, the device, the model, the recommendation.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Serialize, Serializer};
+
+use leafpress::codec::EngineOptions;
+
+use super::cautions;
+use super::cold::{self, Cold};
+use super::figures::{self, Device};
+use super::options::{DeviceSource, Options, USUAL_MEMORY};
+use super::question::Question;
+use super::recommend::{Recommendation, recommend};
+use crate::model::Access;
+use crate::suite::SamplePages;
+use crate::{Bytes, LabError, device, suite};
+
+/// What an advice tells while it is made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// How much of all is done, 0 to 1, in time as far as that is known.
+    pub share: f64,
+    /// What is being done.
+    pub what: String,
+}
+
+/// What is advised, and everything it rests on.
+#[derive(Debug, Clone, Serialize)]
+pub struct Advice {
+    /// What was asked, with what was not given filled in.
+    #[serde(skip)]
+    pub question: Question,
+    /// Whether the size of the data, and of the memory, was taken for want of a better one.
+    pub assumed: Assumed,
+    /// What is recommended.
+    pub recommendation: Recommendation,
+    /// What must be known before it is believed.
+    pub cautions: Vec<String>,
+    /// What was measured of the codecs.
+    pub suite: suite::Report,
+    /// What codecs take in the suite's loops and behind waits for the device.
+    pub cold: Vec<Times>,
+    /// What was measured of the device; `None` where its latency was given.
+    #[serde(serialize_with = "shared")]
+    pub device: Option<Arc<device::Report>>,
+}
+
+fn shared<S: Serializer>(report: &Option<Arc<device::Report>>, serializer: S) -> Result<S::Ok, S::Error> {
+    report.as_deref().serialize(serializer)
+}
+
+/// What was not given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Assumed {
+    /// The size of the data is the sample's.
+    pub data: bool,
+    /// The memory is an eighth of the data.
+    pub memory: bool,
+    /// The access is the default.
+    pub access: bool,
+}
+
+/// How long the parts take, in seconds, to tell how much of all is done.
+struct Plan {
+    suite: f64,
+    device: f64,
+    model: f64,
+}
+
+impl Plan {
+    fn new(options: &Options) -> Self {
+        let suite = options.suite_options(&options.lengths());
+        let settings = suite.codecs.as_ref().map_or(1, Vec::len) * options.lengths().len() * suite.passes;
+        // A codec compresses and decodes about 150 MB a second.
+        let suite = options.sample_bytes() as f64 / 150e6 * settings as f64;
+        let device = options.device_options(&options.lengths()).map_or(0.0, |device| {
+            let measurements = device.block_bytes.len() * device.queue_depths.len();
+            device.seconds * measurements as f64 + device.file_bytes.unwrap_or(0) as f64 / 400e6
+        });
+        Self {
+            suite,
+            device,
+            model: 2.0,
+        }
+    }
+
+    /// How much of all is done when so much of a part is.
+    fn share(&self, before: f64, part: f64, done: f64) -> f64 {
+        (before + part * done.clamp(0.0, 1.0)) / (self.suite + self.device + self.model)
+    }
+}
+
+/// Measures, and recommends.
+///
+/// # Errors
+/// Options out of bounds and data that cannot be used ([`LabError::Option`], [`LabError::Data`]); a device that cannot be probed
+/// ([`LabError::Device`]); a codec that gives back wrong bytes ([`LabError::Block`]); [`LabError::Cancelled`].
+pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)) -> Result<Advice, LabError> {
+    options.validate()?;
+    let plan = Plan::new(options);
+    // A device that cannot be used is told before the suite has taken its time.
+    let device = match &options.device {
+        DeviceSource::Fio(path) => Some(Arc::new(device::fio_report(path)?)),
+        DeviceSource::Probe(_) => probe(options, &plan, cancel, events)?,
+        DeviceSource::Latency(_) => None,
+    };
+    let suite = measure_codecs(options, &plan, cancel, events)?;
+    if suite.interrupted || cancel.load(Ordering::Relaxed) {
+        return Err(LabError::Cancelled);
+    }
+    events(Event {
+        share: plan.share(plan.device + plan.suite, 0.0, 0.0),
+        what: "working out the model".into(),
+    });
+    let source = match (&options.device, &device) {
+        (DeviceSource::Latency(us), _) => Device::Always(*us),
+        (_, Some(report)) => Device::Report(Arc::clone(report)),
+        (_, None) => return Err(LabError::Cancelled),
+    };
+    let (mut question, assumed) = question(options, &suite, &source)?;
+    let cold = chill(&mut question, &suite, cancel)?;
+    let recommendation = recommend(&question)?;
+    let cautions = cautions::of(options, &question, assumed, &recommendation, &suite, device.as_deref());
+    Ok(Advice {
+        question,
+        assumed,
+        recommendation,
+        cautions,
+        suite,
+        cold,
+        device,
+    })
+}
+
+/// What a codec takes with blocks of one length, in the suite's loops and behind waits for the device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Times {
+    /// The codec.
+    pub codec: String,
+    /// Length of the blocks in bytes.
+    pub block_bytes: u64,
+    /// Microseconds in the suite's loops.
+    pub warm: Cold,
+    /// Microseconds behind waits for the device.
+    pub cold: Cold,
+}
+
+/// Measures the codecs behind waits for the device, and takes that for what they cost: see [`super::cold`]. Of decodings, those that follow
+/// a miss are behind a wait.
+fn chill(question: &mut Question, suite: &suite::Report, cancel: &AtomicBool) -> Result<Vec<Times>, LabError> {
+    let mut times = Vec::new();
+    let sample = SamplePages::load(&suite.options, cancel)?;
+    let mut blocks = std::mem::take(&mut question.blocks);
+    for block in &mut blocks {
+        let model_options = question.model_options(block, 0.0);
+        let raw = question.model(&model_options)?.raw(question.memory_bytes as f64);
+        let wait_us = block.reads.wait_us(0.0);
+        for costs in &mut block.codecs {
+            let codec: leafpress::Codec = costs.name.parse().map_err(|e| LabError::System(format!("{e}")))?;
+            let engine = codec
+                .open(&EngineOptions::default())
+                .map_err(|e| LabError::System(e.to_string()))?;
+            let Some(cold) = cold::measure(&*engine, &sample, block.block_bytes as usize, wait_us, cancel)? else {
+                continue;
+            };
+            let warm = Cold {
+                compress_us: costs.compress_us,
+                decompress_us: costs.decompress_us,
+            };
+            costs.compress_us = cold.compress_us.max(warm.compress_us);
+            let more = (cold.decompress_us - warm.decompress_us).max(0.0);
+            costs.decompress_us = warm.decompress_us + more * (1.0 - raw.hit_ratio);
+            times.push(Times {
+                codec: costs.name.clone(),
+                block_bytes: block.block_bytes,
+                warm,
+                cold,
+            });
+        }
+    }
+    question.blocks = blocks;
+    if cancel.load(Ordering::Relaxed) {
+        return Err(LabError::Cancelled);
+    }
+    Ok(times)
+}
+
+fn probe(
+    options: &Options,
+    plan: &Plan,
+    cancel: &AtomicBool,
+    events: &mut dyn FnMut(Event),
+) -> Result<Option<Arc<device::Report>>, LabError> {
+    let Some(wanted) = options.device_options(&options.lengths()) else {
+        return Ok(None);
+    };
+    let (mut at, mut pieces, mut doing) = (0, 1, String::new());
+    let report = device::probe(&wanted, cancel, &mut |event| {
+        let done = match event {
+            device::Event::Piece { index, total, what } => {
+                (at, pieces, doing) = (index, total, what);
+                0.0
+            }
+            device::Event::Progress(done) => done,
+            device::Event::Measured(_) => 1.0,
+        };
+        events(Event {
+            share: plan.share(0.0, plan.device, (at as f64 + done.min(1.0)) / pieces as f64),
+            what: format!("device: {doing}"),
+        });
+    })?;
+    if report.interrupted {
+        return Err(LabError::Cancelled);
+    }
+    Ok(Some(Arc::new(report)))
+}
+
+/// The suite with the lengths of blocks that the sample has.
+fn measure_codecs(
+    options: &Options,
+    plan: &Plan,
+    cancel: &AtomicBool,
+    events: &mut dyn FnMut(Event),
+) -> Result<suite::Report, LabError> {
+    let mut lengths = options.lengths();
+    loop {
+        let suite = suite::run(&options.suite_options(&lengths), cancel, &mut |progress| {
+            events(Event {
+                share: plan.share(plan.device, plan.suite, progress.share),
+                what: format!("codecs: {}", progress.what),
+            });
+        });
+        match suite {
+            // Lengths that nobody asked for go when no file is so long.
+            Err(LabError::Option {
+                option: "block-bytes", ..
+            }) if options.block_bytes.is_none() && lengths.len() > 1 => {
+                lengths.pop();
+            }
+            Err(LabError::Option {
+                option: "block-bytes",
+                reason,
+            }) if options.block_bytes.is_none() => return Err(LabError::option("access-bytes", reason)),
+            suite => return suite,
+        }
+    }
+}
+
+/// The question, with what was not given filled in.
+fn question(options: &Options, suite: &suite::Report, device: &Device) -> Result<(Question, Assumed), LabError> {
+    let is_trace = matches!(options.access, Access::Trace(_));
+    let data_bytes = match &options.access {
+        Access::Trace(trace) => trace.pages.saturating_mul(options.access_bytes),
+        _ => options.data_bytes.unwrap_or(suite.sample.found_bytes),
+    };
+    let least_memory = (64 << 10).max(options.access_bytes);
+    let assumed = Assumed {
+        data: options.data_bytes.is_none() && !is_trace,
+        memory: options.memory_bytes.is_none(),
+        access: !options.access_is_given && !is_trace,
+    };
+    if data_bytes < options.access_bytes {
+        return Err(LabError::option(
+            "data",
+            format!(
+                "{data_bytes} bytes are less than an access wants, {}",
+                Bytes(options.access_bytes)
+            ),
+        ));
+    }
+    let question = Question {
+        data_bytes,
+        memory_bytes: options
+            .memory_bytes
+            .unwrap_or((data_bytes / USUAL_MEMORY).max(least_memory)),
+        access_bytes: options.access_bytes,
+        access: options.access.clone(),
+        workers: options.workers,
+        hit_us: options.hit_us,
+        background_pct: options.background_pct,
+        restore_after: options.restore_after,
+        blocks: figures::blocks(suite, device),
+        prices: options.prices,
+    };
+    Ok((question, assumed))
+}

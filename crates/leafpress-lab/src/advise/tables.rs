@@ -1,0 +1,116 @@
+//! The candidates as tables: for people, and tab-separated for programs.
+
+use comfy_table::{CellAlignment, Table};
+
+use super::candidates::Candidate;
+use super::run::Advice;
+use super::words::{percent, us};
+use crate::Bytes;
+use crate::report::TABLE_STYLE;
+use crate::summary::NOT_APPLICABLE;
+
+/// Candidates in the table for people.
+const MOST_ROWS: usize = 12;
+
+const HEADINGS: [&str; 10] = [
+    "codec",
+    "block",
+    "ratio",
+    "compress\nus",
+    "decode\nus",
+    "read\nus",
+    "compressed\n% of memory",
+    "hit\n%",
+    "us per\npage",
+    "pages\nper sec",
+];
+
+fn costs(one: &Candidate) -> [String; 3] {
+    match &one.codec {
+        Some(codec) => [
+            format!("{:.2}", codec.ratio),
+            us(codec.compress_us),
+            us(codec.decompress_us),
+        ],
+        None => ["-"; 3].map(str::to_owned),
+    }
+}
+
+/// The table for people: the best, and all that compress nothing.
+pub(super) fn for_people(advice: &Advice) -> String {
+    let recommendation = &advice.recommendation;
+    let mut table = Table::new();
+    table.load_style(TABLE_STYLE).set_header(HEADINGS);
+    let mut left_out = 0;
+    for (at, one) in recommendation.candidates.iter().enumerate() {
+        if at >= MOST_ROWS && one.codec.is_some() {
+            left_out += 1;
+            continue;
+        }
+        let is_choice = std::ptr::eq(one, recommendation.choice()) || one == recommendation.choice();
+        let mut cells = vec![one.name().to_owned(), Bytes(one.block_bytes).to_string()];
+        cells.extend(costs(one));
+        cells.push(us(one.device_us));
+        cells.push(percent(one.best.share, 0));
+        cells.push(percent(one.best.hit_ratio, 2));
+        // A space in place of the mark keeps digits under digits.
+        cells.push(format!(
+            "{}{}",
+            us(one.best.us_per_page),
+            if is_choice { '*' } else { ' ' }
+        ));
+        cells.push(format!("{:.0}", one.best.pages_per_second));
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
+    }
+    let more = match left_out {
+        0 => String::new(),
+        left_out => format!("{left_out} slower ones are left out; --out writes them all.\n"),
+    };
+    format!("{table}\n* recommended. Each at the share of the memory that is best for it.\n{more}")
+}
+
+type Column = (&'static str, fn(&Advice, &Candidate) -> String);
+
+/// The columns of `summary.tsv`, in order.
+const COLUMNS: [Column; 19] = [
+    ("codec", |_, c| c.name().to_owned()),
+    ("block_bytes", |_, c| c.block_bytes.to_string()),
+    ("data_bytes", |a, _| a.question.data_bytes.to_string()),
+    ("memory_bytes", |a, _| a.question.memory_bytes.to_string()),
+    ("access_bytes", |a, _| a.question.access_bytes.to_string()),
+    ("access", |a, _| {
+        a.question.access.name().replace(['\t', '\n', '\r'], " ")
+    }),
+    ("workers", |a, _| a.question.workers.to_string()),
+    ("ratio", |_, c| of_codec(c, |codec| codec.ratio)),
+    ("compress_us", |_, c| of_codec(c, |codec| codec.compress_us)),
+    ("decompress_us", |_, c| of_codec(c, |codec| codec.decompress_us)),
+    ("device_us", |_, c| format!("{:.3}", c.device_us)),
+    ("compressed_share_pct", |_, c| percent(c.best.share, 1)),
+    ("fits_pct", |_, c| percent(c.best.fits, 4)),
+    ("hit_pct", |_, c| percent(c.best.hit_ratio, 4)),
+    ("hit_is_compressed_pct", |_, c| percent(c.best.chance_compressed, 4)),
+    ("compressions_per_page", |_, c| format!("{:.6}", c.best.compressions)),
+    ("us_per_page", |_, c| format!("{:.6}", c.best.us_per_page)),
+    ("pages_per_second", |_, c| format!("{:.1}", c.best.pages_per_second)),
+    ("recommended", |a, c| {
+        u8::from(c == a.recommendation.choice()).to_string()
+    }),
+];
+
+fn of_codec(one: &Candidate, figure: fn(&crate::model::CodecCosts) -> f64) -> String {
+    let codec = one.codec.as_ref();
+    codec.map_or_else(|| NOT_APPLICABLE.to_owned(), |codec| format!("{:.4}", figure(codec)))
+}
+
+/// `summary.tsv`: a line for each codec and length of blocks, the fewest microseconds a page first.
+pub fn summary(advice: &Advice) -> String {
+    let mut text = COLUMNS.map(|(name, _)| name).join("\t") + "\n";
+    for one in &advice.recommendation.candidates {
+        text += &(COLUMNS.map(|(_, cell)| cell(advice, one)).join("\t") + "\n");
+    }
+    text
+}

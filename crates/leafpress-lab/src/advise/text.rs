@@ -1,0 +1,83 @@
+//! The advice for people: the recommendation first.
+
+use std::fmt::Write;
+
+use super::run::Advice;
+use super::verify::Verification;
+use super::words::{bytes, percent, reasons, sentence, us};
+use super::{tables, verify};
+use crate::Bytes;
+use crate::model::tco::Prices;
+use crate::model::text::savings;
+
+/// Columns of a page of text.
+const WIDTH: usize = 110;
+
+/// The whole page.
+pub fn text(advice: &Advice, verification: Option<&Verification>) -> String {
+    let question = &advice.question;
+    let mut text = wrapped(&sentence(&advice.recommendation), "", "") + "\n";
+    text += &head(advice);
+    text += "\nWhy\n";
+    for reason in reasons(&advice.recommendation, question) {
+        text += &wrapped(&reason, "- ", "  ");
+    }
+    text += "\nBefore you believe it\n";
+    for caution in &advice.cautions {
+        text += &wrapped(caution, "! ", "  ");
+    }
+    let _ = writeln!(text, "\nCandidates\n{}", tables::for_people(advice));
+    if let (Some(saved), prices) = (&advice.recommendation.savings, question.prices.unwrap_or_default()) {
+        text += &money(saved, &prices);
+    }
+    if let Some(verification) = verification {
+        text += &verify::text(verification);
+    }
+    text
+}
+
+fn money(saved: &crate::model::tco::Savings, prices: &Prices) -> String {
+    savings(std::slice::from_ref(saved), prices) + "\n"
+}
+
+/// What was asked, in lines.
+pub(super) fn head(advice: &Advice) -> String {
+    let (question, suite) = (&advice.question, &advice.suite);
+    let raw = &advice.recommendation.raw;
+    format!(
+        "{} of data, {} of memory ({}%) · access {} of {} · {} worker{}\nDevice {} us a read of {} · sample {} in {} file{} · {}\n",
+        bytes(question.data_bytes as f64),
+        bytes(question.memory_bytes as f64),
+        percent(question.memory_bytes as f64 / question.data_bytes.max(1) as f64, 2),
+        question.access.name(),
+        Bytes(question.access_bytes),
+        question.workers,
+        if question.workers == 1 { "" } else { "s" },
+        us(raw.device_us),
+        Bytes(raw.block_bytes),
+        bytes(suite.sample.bytes as f64),
+        suite.sample.files,
+        if suite.sample.files == 1 { "" } else { "s" },
+        suite.host
+    )
+}
+
+/// A paragraph in lines, the first behind `first` and the others behind `others`.
+pub(super) fn wrapped(paragraph: &str, first: &str, others: &str) -> String {
+    let mut text = String::new();
+    let mut line = first.to_owned();
+    let mut is_empty = true;
+    for word in paragraph.split_whitespace() {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            text += &(line + "\n");
+            line = others.to_owned();
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line += word;
+        is_empty = false;
+    }
+    text + &line + "\n"
+}

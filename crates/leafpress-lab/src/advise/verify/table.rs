@@ -1,0 +1,110 @@
+//! A verification as a table: for people, and tab-separated for programs.
+
+use comfy_table::{CellAlignment, Table};
+
+use super::{Comparison, HIT_OFF, US_OFF, Verification};
+use crate::Bytes;
+use crate::advise::words::{bytes, percent, us};
+use crate::report::TABLE_STYLE;
+use crate::report::html::thousands;
+use crate::summary::NOT_APPLICABLE;
+
+/// The table, and what it is.
+pub(in crate::advise) fn text(verification: &Verification) -> String {
+    let mut table = Table::new();
+    table.load_style(TABLE_STYLE).set_header([
+        "codec",
+        "compressed\n% of memory",
+        "device\nus",
+        "hit %\npredicted",
+        "\nmeasured",
+        "\npoints off",
+        "us per page\npredicted",
+        "\nmeasured",
+        "\n% off",
+    ]);
+    for one in &verification.comparisons {
+        let share = match one.share_pct {
+            Some(percent) => format!("{percent} "),
+            None => format!("{}a", percent(one.share, 0)),
+        };
+        let flag = |is_off: bool| if is_off { '!' } else { ' ' };
+        table.add_row([
+            one.codec.clone(),
+            share,
+            us(one.device_us),
+            percent(one.predicted.hit_ratio, 2),
+            percent(one.hit_ratio, 2),
+            format!("{:+.2}{}", one.hit_off() * 100.0, flag(one.hit_off().abs() > HIT_OFF)),
+            us(one.predicted.us_per_page),
+            us(one.us_per_page),
+            format!("{:+.1}{}", one.us_off() * 100.0, flag(one.us_off().abs() > US_OFF)),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
+    }
+    let off = verification.comparisons.iter().filter(|one| one.is_off()).count();
+    let mut text = format!(
+        "Predicted and measured\n{} pages of {} from the sample, {} of memory, {} access, a simulated device of {} us, {} s a run\n{table}\n",
+        thousands(verification.pages),
+        Bytes(verification.block_bytes),
+        bytes(verification.memory_bytes as f64),
+        verification.access,
+        verification.device_us,
+        verification.seconds
+    );
+    text += &format!(
+        "Predicted by the model from what the suite measured, with the device as it was measured by itself around each run and {} us for a raw \
+         hit.\na: the pool found the share, with a thread of its own that compresses; predicted for the mean of what it held. !: more than {} points or {}% off: {} of {}.\n",
+        us(verification.hit_us),
+        percent(HIT_OFF, 0),
+        percent(US_OFF, 0),
+        off,
+        verification.comparisons.len()
+    );
+    for failure in &verification.failures {
+        text += &format!("FAILED: {failure}\n");
+    }
+    if verification.interrupted {
+        text += "INTERRUPTED: these are the runs that had ended.\n";
+    }
+    text
+}
+
+type Column = (&'static str, fn(&Comparison) -> String);
+
+const COLUMNS: [Column; 11] = [
+    ("codec", |c| c.codec.clone()),
+    ("compressed_share_pct", |c| {
+        c.share_pct
+            .map_or_else(|| "adaptive".to_owned(), |percent| percent.to_string())
+    }),
+    ("held_share_pct", |c| percent(c.share, 2)),
+    ("device_us", |c| format!("{:.3}", c.device_us)),
+    ("predicted_hit_pct", |c| percent(c.predicted.hit_ratio, 4)),
+    ("hit_pct", |c| percent(c.hit_ratio, 4)),
+    ("hit_off_points", |c| percent(c.hit_off(), 4)),
+    ("predicted_us_per_page", |c| format!("{:.4}", c.predicted.us_per_page)),
+    ("us_per_page", |c| format!("{:.4}", c.us_per_page)),
+    ("us_off_pct", |c| percent(c.us_off(), 3)),
+    ("is_off", |c| u8::from(c.is_off()).to_string()),
+];
+
+/// `verify.tsv`: a line for each run.
+pub(in crate::advise) fn summary(verification: &Verification) -> String {
+    let mut text = COLUMNS.map(|(name, _)| name).join("\t") + "\n";
+    for one in &verification.comparisons {
+        text += &(COLUMNS.map(|(_, cell)| cell(one)).join("\t") + "\n");
+    }
+    for failure in &verification.failures {
+        let name = failure.split(':').next().unwrap_or(failure).replace('\t', " ");
+        text += &([name]
+            .into_iter()
+            .chain(vec![NOT_APPLICABLE.to_owned(); COLUMNS.len() - 1]))
+        .collect::<Vec<_>>()
+        .join("\t");
+        text += "\n";
+    }
+    text
+}
