@@ -14,13 +14,13 @@ use leafpress_lab::{Bytes, LabError, model, pool};
 #[command(next_help_heading = "Data and memory")]
 pub struct ModelArgs {
     /// Size of the data, as in 200GiB or 200GB [default: 200GiB]
-    #[arg(long, value_name = "BYTES", conflicts_with = "trace")]
+    #[arg(long, value_name = "BYTES", conflicts_with = "trace", allow_hyphen_values = true)]
     data: Option<Bytes>,
     /// Memory of the cache, all of it
-    #[arg(long, value_name = "BYTES", default_value = "15GiB")]
+    #[arg(long, value_name = "BYTES", default_value = "15GiB", allow_hyphen_values = true)]
     memory: Bytes,
     /// Length of a page
-    #[arg(long, value_name = "BYTES", default_value = "8KiB")]
+    #[arg(long, value_name = "BYTES", default_value = "8KiB", allow_hyphen_values = true)]
     page_bytes: Bytes,
     /// A codec: its ratio (raw over compressed) and microseconds to compress and decode a page; give one for each codec
     /// [default: lz4=2.13,2,1 and zstd=2.97,8,3, the thesis's]
@@ -250,6 +250,12 @@ impl ModelArgs {
             (None, Some(_)) => Replacement::Lru,
             (None, None) => options.replacement,
         };
+        if self.trace.is_some() && options.replacement == Replacement::Clock {
+            return Err(LabError::Option {
+                option: "replacement",
+                reason: "a trace tells an LRU cache's hits exactly and a clock's not: use lru, or ideal".into(),
+            });
+        }
         options.restore_after = self.restore_after;
         options.overhead = self.overhead.parse()?;
         if let Some(trace) = trace {

@@ -66,6 +66,8 @@ pub struct CodecOutcome {
     pub curve: Vec<Point>,
     /// From which share on it beats the cache without compression.
     pub break_even: BreakEven,
+    /// Up to which share, 0 to 1, it does; 0 when at none.
+    pub pays_until: f64,
     /// Where microseconds a page are least; share 0 is no compression.
     pub best: Point,
 }
@@ -109,6 +111,7 @@ pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
     for codec in &options.codecs {
         let at = |share: f64| model.point(codec, share);
         let curve: Vec<Point> = (0..=STEPS).map(|step| at(step as f64 / STEPS as f64)).collect();
+        let over_raw = |share: f64| at(share).us_per_page - raw.us_per_page;
         codecs.push(CodecOutcome {
             codec: codec.clone(),
             points: options
@@ -116,7 +119,8 @@ pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
                 .iter()
                 .map(|share| at(f64::from(*share) / 100.0))
                 .collect(),
-            break_even: break_even(&curve, |share| at(share).us_per_page - raw.us_per_page, raw.us_per_page),
+            break_even: break_even(&curve, over_raw, raw.us_per_page),
+            pays_until: pays_until(&curve, over_raw, raw.us_per_page),
             best: best(&curve, raw),
             curve,
         });
@@ -153,10 +157,22 @@ pub fn raw_memory_for(options: &Options, us_per_page: f64) -> Result<Option<f64>
 /// Differences smaller than this, in microseconds, are rounding.
 const NOTHING_US: f64 = 1e-9;
 
+fn wins(point: &Point, raw_us: f64) -> bool {
+    point.us_per_page < raw_us - NOTHING_US
+}
+
+/// The end of the last stretch of shares that pay.
+fn pays_until(curve: &[Point], over_raw: impl Fn(f64) -> f64, raw_us: f64) -> f64 {
+    match curve.iter().rposition(|point| wins(point, raw_us)) {
+        Some(last) if last + 1 < curve.len() => bisect(over_raw, curve[last].share, curve[last + 1].share),
+        Some(_) => 1.0,
+        None => 0.0,
+    }
+}
+
 fn break_even(curve: &[Point], over_raw: impl Fn(f64) -> f64, raw_us: f64) -> BreakEven {
-    let wins = |point: &Point| point.us_per_page < raw_us - NOTHING_US;
     // At share 0 nothing is compressed; what the thesis charges there is part of its curve.
-    let Some(first) = curve.iter().skip(1).position(wins) else {
+    let Some(first) = curve.iter().skip(1).position(|point| wins(point, raw_us)) else {
         return BreakEven::Never;
     };
     let (before, after) = (curve[first].share, curve[first + 1].share);
@@ -239,13 +255,18 @@ impl<'o> Model<'o> {
                 compressed_pages: memory_bytes * share / (page_bytes / ratio),
             };
         }
-        // The pool's log is cut into segments of a 64th of the budget within these bounds, one of which is kept free and one half full.
+        // The pool's log is cut into segments of a 64th of the budget within these bounds, one of which is kept free and one half full. At
+        // the end of each, half a page is lost.
         let segment = (memory_bytes / 64.0).clamp(16384.0, 262_144.0).max(page_bytes);
         let memory = memory_bytes * (1.0 - 1.0 / 128.0);
-        let compressed = (memory * share - 1.5 * segment).max(0.0);
+        let block = page_bytes / ratio + BLOCK_BYTES;
+        let lost = (block / 2.0 / segment).min(0.5);
+        let compressed = (memory * share - 1.5 * segment).max(0.0) * (1.0 - lost);
+        let frames = memory * (1.0 - share) / (page_bytes + TABLE_BYTES);
         Room {
-            raw_pages: memory * (1.0 - share) / (page_bytes + TABLE_BYTES),
-            compressed_pages: compressed / (page_bytes / ratio + BLOCK_BYTES + TABLE_BYTES),
+            // Some frames are free ahead of need.
+            raw_pages: frames - (frames / 64.0).min(256.0),
+            compressed_pages: compressed / (block + TABLE_BYTES),
         }
     }
 

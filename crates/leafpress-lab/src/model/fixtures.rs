@@ -1,1 +1,42 @@
+//! What several tests of the model use.
 
+use super::{Access, Method, Options, Outcome, Overhead, Replacement, evaluate};
+
+/// The thesis's example, corrected, with this access and replacement, and all memory for pages.
+pub(super) fn options(access: &str, replacement: Replacement) -> Options {
+    Options {
+        access: Access::parse(access).unwrap(),
+        replacement,
+        overhead: Overhead::None,
+        ..Options::new(Method::Corrected)
+    }
+}
+
+/// The thesis's example as published.
+pub(super) fn published() -> Outcome {
+    evaluate(&Options {
+        shares: vec![0, 25, 50, 75, 100],
+        ..Options::new(Method::AsPublished)
+    })
+    .unwrap()
+}
+
+/// Numbers that look random, the same every time: `below` of them.
+pub(super) fn random(state: &mut u64, below: u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    crate::keys::below(crate::keys::mix(*state), below)
+}
+
+/// Compares with a golden file. With `UPDATE_GOLDEN` in the environment it is written anew, and `git diff` shows what changed.
+#[track_caller]
+pub(super) fn assert_golden(name: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("src/model/golden")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, text).unwrap();
+    } else {
+        let golden = std::fs::read_to_string(&path).unwrap();
+        assert!(text == golden, "{name} is not as before:\n{text}");
+    }
+}

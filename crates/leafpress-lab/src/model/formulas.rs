@@ -75,16 +75,22 @@ pub fn corrected_us(events: &Events, costs: &Costs) -> f64 {
         + (1.0 - events.hit_ratio()) * costs.device_us
 }
 
-/// Pages a second of `workers` that each wait for their page, at most what a device with `device_iops` reads lets through.
+/// Pages a second of `workers` that each wait for their page, at most what a device with `device_iops` reads lets through. Without bound
+/// where a page takes no time.
 pub fn pages_per_second(us_per_page: f64, workers: f64, hit_ratio: f64, device_iops: Option<f64>) -> f64 {
-    let asked = workers * 1e6 / us_per_page.max(1e-9);
+    let asked = if us_per_page > 0.0 {
+        workers * 1e6 / us_per_page
+    } else {
+        f64::INFINITY
+    };
     match device_iops {
         Some(iops) if hit_ratio < 1.0 => asked.min(iops / (1.0 - hit_ratio)),
         _ => asked,
     }
 }
 
-/// Ranks whose terms are summed one by one. Beyond, the midpoint integral is exact to ten digits.
+/// Ranks whose terms are summed one by one. Beyond, the midpoint integral and its first correction (Euler, Maclaurin) are right to nine
+/// digits.
 const EXACT_RANKS: f64 = 32.0;
 
 /// The sum of `1 / r^theta` over the ranks r up to `ranks`; of a rank that is only partly in, that part.
@@ -99,8 +105,9 @@ pub fn harmonic(ranks: f64, theta: f64) -> f64 {
     if ranks <= EXACT_RANKS {
         return sum + (ranks - (rank - 1.0)).max(0.0) * rank.powf(-theta);
     }
-    let power = 1.0 - theta;
-    sum + ((ranks + 0.5).powf(power) - (EXACT_RANKS + 0.5).powf(power)) / power
+    let (from, to, power) = (EXACT_RANKS + 0.5, ranks + 0.5, 1.0 - theta);
+    let correction = theta / 24.0 * (to.powf(-theta - 1.0) - from.powf(-theta - 1.0));
+    sum + (to.powf(power) - from.powf(power)) / power + correction
 }
 
 /// The share of the accesses that go to the hottest share `fits` of `pages`.
@@ -211,3 +218,7 @@ pub fn bisect(figure: impl Fn(f64) -> f64, from: f64, to: f64) -> f64 {
     }
     (low + high) / 2.0
 }
+
+#[cfg(test)]
+#[path = "formulas_tests.rs"]
+mod tests;

@@ -357,15 +357,13 @@ impl Chain {
             }
         }
         let mut solved: Vec<[f64; 3]> = Vec::with_capacity(states);
-        for state in 0..states {
+        for ((rewards, steps), leaves) in self.rewards.iter().zip(&self.steps).zip(leaves) {
             let mut expected = [0.0; 3];
-            if leaves[state] > 0.0 {
+            if leaves > 0.0 {
                 for (reward, expected) in expected.iter_mut().enumerate() {
-                    let below = solved
-                        .iter()
-                        .zip(&self.steps[state])
-                        .map(|(below, step)| below[reward] * step);
-                    *expected = ((self.rewards[state][reward] + below.sum::<f64>()) / leaves[state]).min(FOR_EVER);
+                    // Only states that are solved, those below, are left to go to.
+                    let below = solved.iter().zip(steps).map(|(below, step)| below[reward] * step);
+                    *expected = ((rewards[reward] + below.sum::<f64>()) / leaves).min(FOR_EVER);
                 }
             }
             solved.push(expected);
@@ -373,3 +371,7 @@ impl Chain {
         solved
     }
 }
+
+#[cfg(test)]
+#[path = "replacement_tests.rs"]
+mod tests;

@@ -5,6 +5,7 @@ use comfy_table::{CellAlignment, Table};
 use super::thesis::Figure;
 use super::{CodecOutcome, Outcome, Point};
 use crate::report::TABLE_STYLE;
+use crate::summary::NOT_APPLICABLE;
 
 type Column = (&'static str, fn(&Row<'_>) -> String);
 
@@ -36,9 +37,18 @@ const COLUMNS: [Column; 21] = [
     ("hit_is_compressed_pct", |r| percent(r.point.chance_compressed, 4)),
     ("compressions_per_page", |r| format!("{:.6}", r.point.compressions)),
     ("us_per_page", |r| format!("{:.6}", r.point.us_per_page)),
-    ("pages_per_second", |r| format!("{:.1}", r.point.pages_per_second)),
+    ("pages_per_second", |r| pages(r.point.pages_per_second, 1)),
     ("raw_us_per_page", |r| format!("{:.6}", r.outcome.raw.us_per_page)),
 ];
+
+/// Pages a second; without bound where a page takes no time.
+pub(super) fn pages(per_second: f64, decimals: usize) -> String {
+    if per_second.is_finite() {
+        format!("{per_second:.decimals$}")
+    } else {
+        NOT_APPLICABLE.into()
+    }
+}
 
 fn one_cell(text: &str) -> String {
     text.replace(['\t', '\n', '\r'], " ")
@@ -93,7 +103,7 @@ pub(super) fn rows(outcome: &Outcome, codec: &CodecOutcome) -> Vec<(Vec<String>,
             percent(point.hit_ratio, 2),
             percent(point.chance_compressed, 1),
             us(point.us_per_page),
-            format!("{:.0}", point.pages_per_second),
+            pages(point.pages_per_second, 0),
         ]
     };
     let rows = codec.points.iter().enumerate();

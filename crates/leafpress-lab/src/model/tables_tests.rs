@@ -1,1 +1,24 @@
+use super::super::fixtures::{assert_golden, published};
+use super::*;
 
+#[test]
+fn the_summary_has_a_line_for_each_codec_and_share() {
+    let text = summary(&published());
+    assert_golden("summary.tsv", &text);
+    assert_eq!(text.lines().count(), 1 + 2 * 5);
+    assert!(text.lines().all(|line| line.split('\t').count() == COLUMNS.len()));
+}
+
+#[test]
+fn a_name_cannot_break_a_line() {
+    assert_eq!(one_cell("a\tb\nc"), "a b c");
+}
+
+#[test]
+fn the_best_share_of_a_codec_is_marked_once() {
+    let outcome = published();
+    for codec in &outcome.codecs {
+        let best: Vec<_> = rows(&outcome, codec).iter().map(|(_, best)| *best).collect();
+        assert_eq!(best, [false, false, false, false, true], "{}", codec.codec.name);
+    }
+}

@@ -90,7 +90,7 @@ impl Prices {
                 return refuse(option, "is over 0 and up to 1e15".into());
             }
         }
-        if self.cores_saved.is_some_and(|saved| !(saved < 1.0 && saved >= -100.0)) {
+        if self.cores_saved.is_some_and(|saved| !(-100.0..1.0).contains(&saved)) {
             return refuse(
                 "cores-saved-pct",
                 "is less than 100; below 0 there are more needed".into(),
@@ -181,7 +181,10 @@ pub fn savings(outcome: &Outcome, prices: &Prices) -> Result<Vec<Savings>, LabEr
 
 fn of_codec(outcome: &Outcome, codec: &CodecOutcome, prices: &Prices) -> Result<Savings, LabError> {
     let options = &outcome.options;
-    let modelled = 1.0 - outcome.raw.pages_per_second / codec.best.pages_per_second;
+    let modelled = match codec.best.share > 0.0 {
+        true => cores_saved(1.0 / outcome.raw.pages_per_second, 1.0 / codec.best.pages_per_second),
+        false => 0.0,
+    };
     let saved = prices.cores_saved.unwrap_or(modelled);
     let total = total_saved(prices.share(), saved);
     let needed = raw_memory_for(options, codec.best.us_per_page)?;

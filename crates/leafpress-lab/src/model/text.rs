@@ -17,11 +17,11 @@ pub fn report(outcome: &Outcome) -> String {
     let raw = &outcome.raw;
     let _ = writeln!(
         text,
-        "\nWithout compression: {}% of the data cached, {}% hits, {} us per page, {:.0} pages per second\n",
+        "\nWithout compression: {}% of the data cached, {}% hits, {} us per page, {} pages per second\n",
         tables::percent(raw.fits, 2),
         tables::percent(raw.hit_ratio, 2),
         tables::us(raw.us_per_page),
-        raw.pages_per_second
+        tables::pages(raw.pages_per_second, 0)
     );
     for codec in &outcome.codecs {
         let _ = writeln!(text, "{}", codec_line(codec));
@@ -40,15 +40,15 @@ pub(super) fn head(options: &Options) -> String {
     let data = match &options.access {
         Access::Law(_) => format!(
             "{} of data in pages of {}",
-            Bytes(options.data_bytes),
-            Bytes(options.page_bytes)
+            size(options.data_bytes),
+            size(options.page_bytes)
         ),
         Access::Trace(trace) => trace_line(trace, options),
     };
     let memory = 100.0 * options.memory_bytes as f64 / options.data_bytes().max(1.0);
     let mut text = format!(
         "{data}, {} of memory ({memory:.2}%)\nAccess {} · device {} us a read · {} worker{}\n",
-        Bytes(options.memory_bytes),
+        size(options.memory_bytes),
         options.access.name(),
         brief(options.device_us),
         options.workers,
@@ -78,6 +78,24 @@ pub(super) fn head(options: &Options) -> String {
     text
 }
 
+/// Bytes in the unit that they were probably given in.
+fn size(bytes: u64) -> String {
+    let powers = [
+        ("TB", 1_000_000_000_000),
+        ("GB", 1_000_000_000),
+        ("MB", 1_000_000),
+        ("KB", 1000_u64),
+    ];
+    let decimal = powers.iter().find(|(_, unit)| bytes.is_multiple_of(*unit) && bytes > 0);
+    let decimal = decimal.map(|(name, unit)| format!("{}{name}", bytes / unit));
+    let binary = Bytes(bytes).to_string();
+    let digits = |text: &str| text.trim_end_matches(char::is_alphabetic).len();
+    match decimal {
+        Some(decimal) if digits(&decimal) < digits(&binary) => decimal,
+        _ => binary,
+    }
+}
+
 fn replacement(options: &Options) -> String {
     match options.replacement {
         Replacement::Clock => format!("clock (raw again after {} hits)", options.restore_after),
@@ -99,7 +117,7 @@ fn trace_line(trace: &Trace, options: &Options) -> String {
         "{} accesses to {} pages of {}{sample}; {}% are first accesses, which nothing hits{skipped}\nIn all",
         thousands(trace.accesses),
         thousands(trace.pages),
-        Bytes(options.page_bytes),
+        size(options.page_bytes),
         tables::percent(trace.first_accesses, 2)
     )
 }
@@ -122,8 +140,8 @@ pub(super) fn codec_line(codec: &CodecOutcome) -> String {
 /// Break-even and best share of a codec, in a sentence.
 pub(super) fn verdict(outcome: &Outcome, codec: &CodecOutcome) -> String {
     let pays = match codec.break_even {
-        BreakEven::AtOnce => "pays from the first percent on".to_owned(),
-        BreakEven::Share(share) => format!("pays from {}% of the memory on", tables::percent(share, 2)),
+        BreakEven::AtOnce => "pays from the first percent".to_owned(),
+        BreakEven::Share(share) => format!("pays from {}% of the memory", tables::percent(share, 2)),
         BreakEven::Never => {
             return format!(
                 "{} does not pay at any share: without compression it is {} us.",
@@ -132,8 +150,12 @@ pub(super) fn verdict(outcome: &Outcome, codec: &CodecOutcome) -> String {
             );
         }
     };
+    let until = match codec.pays_until {
+        1.0 => "on".to_owned(),
+        share => format!("to {}%", tables::percent(share, 2)),
+    };
     format!(
-        "{} {pays}; best at {}%: {} us per page, {:.1}% less than without.",
+        "{} {pays} {until}; best at {}%: {} us per page, {:.1}% less than without.",
         codec.codec.name,
         tables::percent(codec.best.share, 0),
         tables::us(codec.best.us_per_page),

@@ -1,1 +1,71 @@
+use super::super::fixtures::{assert_golden, published};
+use super::super::{evaluate, tco, thesis};
+use super::*;
 
+#[test]
+fn the_report_is_as_it_was() {
+    assert_golden("report.txt", &report(&published()));
+}
+
+#[test]
+fn the_corrected_report_is_as_it_was() {
+    let options = Options {
+        shares: vec![0, 30, 60, 90],
+        ..Options::new(Method::Corrected)
+    };
+    assert_golden("corrected.txt", &report(&evaluate(&options).unwrap()));
+}
+
+#[test]
+fn the_reproduction_is_as_it_was() {
+    assert_golden("reproduction.txt", &reproduction(&thesis::reproduce().unwrap()));
+}
+
+#[test]
+fn the_white_paper_is_as_it_was() {
+    assert_golden("white_paper.txt", &white_paper(&tco::white_paper()));
+}
+
+#[test]
+fn savings_are_as_they_were() {
+    let prices = Prices {
+        total_cost: Some(1e6),
+        memory_gib_cost: Some(40.0),
+        ..Prices::default()
+    };
+    let found = tco::savings(&published(), &prices).unwrap();
+    assert_golden("savings.txt", &savings(&found, &prices));
+}
+
+#[test]
+fn where_nothing_pays_it_says_so() {
+    let mut options = Options::new(Method::Corrected);
+    options.device_us = 0.5;
+    let text = report(&evaluate(&options).unwrap());
+    assert!(text.contains("lz4 does not pay at any share"), "{text}");
+    assert!(text.contains("So: compress nothing: "), "{text}");
+}
+
+#[test]
+fn sizes_are_shown_as_they_were_given() {
+    for text in ["2TB", "200GB", "1953125K", "15G", "8K", "1536M", "1001", "0"] {
+        let Bytes(bytes) = text.parse().unwrap();
+        assert_eq!(size(bytes).parse(), Ok(Bytes(bytes)), "{text}");
+    }
+    assert_eq!(size(2_000_000_000_000), "2TB");
+    assert_eq!(size(200 << 30), "200G");
+}
+
+#[test]
+fn a_page_that_takes_no_time_has_no_pages_a_second() {
+    let mut options = Options::new(Method::AsPublished);
+    options.data_bytes = 1 << 20;
+    let outcome = evaluate(&options).unwrap();
+    assert!(
+        report(&outcome).contains("0.00 us per page, NA pages per second"),
+        "{}",
+        report(&outcome)
+    );
+    let found = tco::savings(&outcome, &Prices::default()).unwrap();
+    assert!(found.iter().all(|saved| saved.cores_saved == 0.0), "{found:?}");
+}
