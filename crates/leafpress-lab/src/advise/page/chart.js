@@ -31,6 +31,7 @@ function grouped(text) {
 // A figure with three digits or more.
 function brief(figure) {
   const size = Math.abs(figure);
+  if (size === Infinity) return "∞";
   if (size === 0) return "0";
   if (size >= 100) return grouped(figure.toFixed(0));
   if (size >= 10) return figure.toFixed(1);
@@ -160,7 +161,7 @@ class Chart {
   }
 
   drawLines(chart, lines) {
-    const width = Math.max(Math.round(this.box.clientWidth || 560), 260);
+    const width = Math.max(Math.round(this.width ?? (this.box.clientWidth || 560)), 260);
     const height = Math.round(clamp(width * (chart.tall ? 0.7 : 0.58), 220, chart.tall ? 470 : 320));
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);

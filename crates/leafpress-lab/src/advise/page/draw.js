@@ -65,8 +65,9 @@ const drawing = {
     const { here, raw } = this;
     const found = this.outcome.codecs.find(({ codec }) => codec.name === this.costs.name);
     const { breakEven, best } = found;
-    const from = { never: "no share of the memory makes it pay", at_once: "it pays from the smallest share on" }[breakEven.kind]
-      ?? `it pays from ${percentOf(breakEven.share)} of the memory on`;
+    const until = found.paysUntil > 0 && found.paysUntil < 1 ? ` up to ${percentOf(found.paysUntil)}` : "";
+    const from = { never: "no share of the memory makes it pay", at_once: `it pays from the smallest share ${until ? "" : "on"}${until.trim()}` }[breakEven.kind]
+      ?? `it pays from ${percentOf(breakEven.share)} of the memory ${until ? "" : "on"}${until.trim()}`;
     const most = best.share > 0 ? `, best at ${percentOf(best.share, 0)} with ${brief(best.usPerPage)} us per page` : "";
     const now = this.share > 0
       ? `${this.costs.name} on ${plain(this.state.now.share)}% of the memory: ${brief(here.usPerPage)} us per page, ${compared(here.usPerPage, raw.usPerPage)}.`

@@ -226,7 +226,10 @@ impl PageInput {
             let block = codec.costs(self.page_bytes, self.threads).ok_or_else(|| {
                 LabError::option(
                     "codec",
-                    format!("{} was not measured with blocks of {} bytes", codec.name, self.page_bytes),
+                    format!(
+                        "{} was not measured with blocks of {} bytes",
+                        codec.name, self.page_bytes
+                    ),
                 )
             })?;
             names.insert(codec.name.as_str());

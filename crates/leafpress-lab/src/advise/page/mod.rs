@@ -9,9 +9,7 @@ mod input;
 mod tables;
 
 pub use html::page;
-pub use input::{
-    BlockCosts, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow,
-};
+pub use input::{BlockCosts, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow};
 
 #[cfg(test)]
 mod fixtures;

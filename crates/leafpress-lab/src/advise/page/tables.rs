@@ -15,8 +15,12 @@ const MOST_FILES: usize = 50;
 
 /// A table of cells that are HTML already; the first column heads its row.
 fn table(caption: &str, head: &[String], rows: &[Vec<String>]) -> String {
-    let heads: String = head.iter().map(|cell| format!("<th scope=\"col\">{cell}</th>")).collect();
-    let mut html = format!("<div class=\"scroll\"><table><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>\n");
+    let heads: String = head
+        .iter()
+        .map(|cell| format!("<th scope=\"col\">{cell}</th>"))
+        .collect();
+    let mut html =
+        format!("<div class=\"scroll\"><table><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>\n");
     for row in rows {
         let cells = row.iter().enumerate().map(|(at, cell)| match at {
             0 => format!("<th scope=\"row\">{cell}</th>"),
@@ -84,7 +88,11 @@ fn predicted(outcome: &Outcome) -> String {
         brief(outcome.raw.us_per_page),
         outcome.raw.hit_ratio * 100.0
     );
-    html += &table(&caption, &heads(["codec", "pays from", "best share", "us per page there"]), &rows);
+    html += &table(
+        &caption,
+        &heads(["codec", "pays from", "best share", "us per page there"]),
+        &rows,
+    );
     html
 }
 
@@ -196,7 +204,10 @@ pub(super) fn files(input: &PageInput) -> String {
                 row.push(found.map_or_else(String::new, |found| {
                     let part = (found.ratio / most * 100.0).clamp(0.0, 100.0);
                     let hue = css(*hue);
-                    format!("<td class=\"bar\" style=\"--hue:{hue};--part:{part:.1}%\">{:.2}</td>", found.ratio)
+                    format!(
+                        "<td class=\"bar\" style=\"--hue:{hue};--part:{part:.1}%\">{:.2}</td>",
+                        found.ratio
+                    )
                 }));
             }
             lengths.entry(length).or_default().push(row);

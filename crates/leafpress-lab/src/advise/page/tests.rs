@@ -1,4 +1,4 @@
-use super::fixtures::input;
+use super::fixtures::{input, measured};
 use super::*;
 use crate::LabError;
 
@@ -7,7 +7,8 @@ mod driven;
 mod kernel;
 
 /// What a file could be called by somebody who means harm.
-const HOSTILE: &str = "</script><script>window.harmed = 1</script><img src=x onerror=\"window.harmed=1\">{{host}}&amp;\u{2028}'";
+const HOSTILE: &str =
+    "</script><script>window.harmed = 1</script><img src=x onerror=\"window.harmed=1\">{{host}}&amp;\u{2028}'";
 
 fn page_of(input: &PageInput) -> String {
     let html = page(input).unwrap();
@@ -19,7 +20,9 @@ fn page_of(input: &PageInput) -> String {
 
 /// The JSON that the script reads.
 fn embedded(html: &str) -> serde_json::Value {
-    let (_, rest) = html.split_once("<script type=\"application/json\" id=\"input\">").unwrap();
+    let (_, rest) = html
+        .split_once("<script type=\"application/json\" id=\"input\">")
+        .unwrap();
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
@@ -84,12 +87,28 @@ fn its_figures_are_the_models() {
     let outcome = crate::model::evaluate(&input.options().unwrap()).unwrap();
     let point = outcome.codecs[1].curve[90];
     let html = page_of(&input);
-    assert!(html.contains(&format!("<data id=\"f-us\" value=\"{}\">{:.0}<", point.us_per_page, point.us_per_page)));
+    assert!(html.contains(&format!(
+        "<data id=\"f-us\" value=\"{}\">{:.0}<",
+        point.us_per_page, point.us_per_page
+    )));
     assert!(html.contains(&format!(
         "<data id=\"f-hit\" value=\"{}\">{:.1}%<",
         point.hit_ratio,
         point.hit_ratio * 100.0
     )));
+}
+
+#[test]
+fn a_files_ratios_are_told_for_each_length_of_blocks() {
+    let html = page_of(&measured());
+    for text in [
+        "Blocks of 4K",
+        "<details open><summary>Blocks of 8K",
+        "Blocks of 64K",
+        ">dickens<",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
 }
 
 #[test]
@@ -112,7 +131,10 @@ fn hostile_names_stay_text() {
     assert_eq!(html.matches("<script").count(), 2);
     assert_eq!(html.matches("</script").count(), 2);
     assert!(!html.contains("<img") && html.contains("&lt;img"));
-    assert!(html.contains("{{host}}"), "what is put in is not looked through for slots");
+    assert!(
+        html.contains("{{host}}"),
+        "what is put in is not looked through for slots"
+    );
     assert_eq!(embedded(&html)["files"][0]["name"], HOSTILE);
     assert!(!html.contains('\u{2028}') || !html.split("id=\"input\"").nth(1).unwrap().contains('\u{2028}'));
 }

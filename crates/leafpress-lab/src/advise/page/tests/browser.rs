@@ -25,7 +25,10 @@ pub(super) fn node() -> Option<PathBuf> {
 
 /// Chromium, or what `LEAFPRESS_CHROMIUM` names.
 pub(super) fn chromium() -> Option<PathBuf> {
-    program("LEAFPRESS_CHROMIUM", &["chromium", "chromium-browser", "google-chrome", "chrome"])
+    program(
+        "LEAFPRESS_CHROMIUM",
+        &["chromium", "chromium-browser", "google-chrome", "chrome"],
+    )
 }
 
 /// What a command writes, given an input.
@@ -70,10 +73,27 @@ pub(super) fn render(chromium: &Path, html: &str, hash: &str) -> String {
     std::fs::write(&file, html).unwrap();
     let mut command = Command::new(chromium);
     command
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .args(["--disable-dev-shm-usage", "--window-size=1280,2000", "--virtual-time-budget=60000"])
-        .arg(format!("--user-data-dir={}", directory.path().join("profile").display()))
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+        ])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ])
+        .args([
+            "--disable-dev-shm-usage",
+            "--window-size=1280,2000",
+            "--virtual-time-budget=60000",
+        ])
+        .arg(format!(
+            "--user-data-dir={}",
+            directory.path().join("profile").display()
+        ))
         .arg("--dump-dom")
         .arg(format!("file://{}{hash}", file.display()));
     output(command, "")
@@ -81,7 +101,13 @@ pub(super) fn render(chromium: &Path, html: &str, hash: &str) -> String {
 
 /// The text of an element without children, its escapes taken back.
 pub(super) fn text_of(dom: &str, id: &str) -> String {
-    let rest = dom.split_once(&format!("id=\"{id}\"")).unwrap_or_else(|| panic!("no {id} in {dom}")).1;
+    let rest = dom
+        .split_once(&format!("id=\"{id}\""))
+        .unwrap_or_else(|| panic!("no {id} in {dom}"))
+        .1;
     let text = rest.split_once('>').unwrap().1.split_once("</").unwrap().0;
-    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&amp;", "&")
 }

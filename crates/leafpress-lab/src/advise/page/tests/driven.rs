@@ -1,6 +1,6 @@
 //! The page in a browser: what a reader moves, and what the page then says.
 
-use super::super::fixtures::input;
+use super::super::fixtures::{input, measured};
 use super::super::*;
 use super::browser::{chromium, render, text_of};
 use super::{hostile, page_of};
@@ -41,7 +41,11 @@ fn driven(input: &PageInput, hash: &str, what: &str) -> Option<(serde_json::Valu
     assert_eq!(found["failures"], serde_json::json!([]));
     // Numbers that are none end up in coordinates.
     for word in ["NaN", "Infinity", "undefined"] {
-        let drawn = dom.split("class=\"drawing\"").skip(1).filter_map(|rest| rest.split("</svg>").next());
+        // A hidden chart has no drawing.
+        let drawn = dom
+            .split("class=\"drawing\"><svg")
+            .skip(1)
+            .filter_map(|rest| rest.split("</svg>").next());
         for drawing in drawn {
             assert!(!drawing.contains(word), "{word} in {drawing}");
         }
@@ -66,7 +70,10 @@ fn choose(id: &str, value: &str) -> String {
 /// What an address says of a key.
 fn in_hash(found: &serde_json::Value, key: &str) -> f64 {
     let hash = found["hash"].as_str().unwrap();
-    let word = hash.trim_start_matches('#').split('&').find_map(|word| word.strip_prefix(&format!("{key}=")));
+    let word = hash
+        .trim_start_matches('#')
+        .split('&')
+        .find_map(|word| word.strip_prefix(&format!("{key}=")));
     word.unwrap_or_else(|| panic!("no {key} in {hash}")).parse().unwrap()
 }
 
@@ -80,7 +87,10 @@ fn assert_shows(found: &serde_json::Value, options: &Options, codec: usize, shar
         ("worth", worth.unwrap()),
     ] {
         let shown: f64 = found[name].as_str().unwrap().parse().unwrap();
-        assert!((shown / expected - 1.0).abs() < 1e-6, "{name}: the page shows {shown}, the model {expected}");
+        assert!(
+            (shown / expected - 1.0).abs() < 1e-6,
+            "{name}: the page shows {shown}, the model {expected}"
+        );
     }
     point
 }
@@ -88,12 +98,25 @@ fn assert_shows(found: &serde_json::Value, options: &Options, codec: usize, shar
 #[test]
 fn it_begins_with_the_recommendation() {
     let input = input();
-    let Some((found, dom)) = driven(&input, "", "") else { return };
+    let Some((found, dom)) = driven(&input, "", "") else {
+        return;
+    };
     assert_shows(&found, &input.options().unwrap(), 1, 90);
     assert_eq!(found["hash"], "");
     assert_eq!(found["charts"], 12);
     assert_eq!(found["wide"], false);
     assert_eq!(dom.matches("role=\"img\"").count(), 12);
+}
+
+#[test]
+fn more_codecs_and_threads_are_more_lines() {
+    let input = measured();
+    let Some((found, dom)) = driven(&input, "#share=60&codec=zstd%3A3", "") else {
+        return;
+    };
+    assert_shows(&found, &input.options().unwrap(), 2, 60);
+    assert_eq!(found["charts"], 11, "nothing was verified");
+    assert!(dom.contains("zstd:3, 2 threads"));
 }
 
 #[test]
@@ -107,7 +130,9 @@ fn sliders_change_the_figures_to_the_models() {
         move_slider("r-keys", "10"),
         choose("s-codec", "lz4"),
     ];
-    let Some((found, _)) = driven(&input, "", &moves.concat()) else { return };
+    let Some((found, _)) = driven(&input, "", &moves.concat()) else {
+        return;
+    };
     let mut options = input.options().unwrap();
     options.memory_bytes = in_hash(&found, "memory") as u64;
     options.data_bytes = in_hash(&found, "data") as u64;
@@ -120,14 +145,19 @@ fn sliders_change_the_figures_to_the_models() {
     assert!(options.device_us < input.device_us && in_hash(&found, "share") == 35.0);
     let point = assert_shows(&found, &options, 0, 35);
     let conclusion = found["conclusion"].as_str().unwrap();
-    assert!(conclusion.starts_with("lz4 on 35") && conclusion.contains(&format!("{:.1} us", point.us_per_page)), "{conclusion}");
+    assert!(
+        conclusion.starts_with("lz4 on 35") && conclusion.contains(&format!("{:.1} us", point.us_per_page)),
+        "{conclusion}"
+    );
 }
 
 #[test]
 fn an_address_brings_a_what_if_back() {
     let input = input();
     let hash = "#codec=lz4&share=40&method=as_published&access=self-similar&h=0.3&page=4096&device=110&junk=1&memory=none&workers=x";
-    let Some((found, _)) = driven(&input, hash, "") else { return };
+    let Some((found, _)) = driven(&input, hash, "") else {
+        return;
+    };
     let mut options = PageInput {
         page_bytes: 4096,
         method: Method::AsPublished,
@@ -144,7 +174,9 @@ fn an_address_brings_a_what_if_back() {
 fn another_page_size_takes_the_figures_measured_with_it() {
     let input = input();
     let what = [choose("s-page", "16384"), choose("s-replacement", "ideal")].concat();
-    let Some((found, _)) = driven(&input, "", &what) else { return };
+    let Some((found, _)) = driven(&input, "", &what) else {
+        return;
+    };
     let mut options = PageInput {
         page_bytes: 16384,
         replacement: Replacement::Ideal,
@@ -154,7 +186,10 @@ fn another_page_size_takes_the_figures_measured_with_it() {
     .unwrap();
     options.device_us = in_hash(&found, "device");
     options.device_iops = Some(in_hash(&found, "iops"));
-    assert!((options.device_us - 513.0).abs() < 0.01, "what the device took for such blocks");
+    assert!(
+        (options.device_us - 513.0).abs() < 0.01,
+        "what the device took for such blocks"
+    );
     assert_shows(&found, &options, 1, 90);
 }
 
