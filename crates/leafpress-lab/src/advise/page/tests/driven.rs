@@ -120,6 +120,21 @@ fn more_codecs_and_threads_are_more_lines() {
 }
 
 #[test]
+fn a_measured_trace_is_one_of_the_accesses() {
+    let input = PageInput {
+        access: super::kernel::trace(),
+        replacement: Replacement::Lru,
+        memory_bytes: 80 * 8192,
+        ..input()
+    };
+    let Some((found, dom)) = driven(&input, "#share=50", "") else {
+        return;
+    };
+    assert_shows(&found, &input.options().unwrap(), 1, 50);
+    assert!(dom.contains(">trace a trace</option>"));
+}
+
+#[test]
 fn sliders_change_the_figures_to_the_models() {
     let input = input();
     let moves = [

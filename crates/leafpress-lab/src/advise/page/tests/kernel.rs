@@ -35,7 +35,7 @@ fn laws() -> Vec<Distribution> {
     ]
 }
 
-fn trace() -> Access {
+pub(super) fn trace() -> Access {
     let tier = |pages: f64, rate: f64| formulas::Tier { pages, rate };
     Access::Trace(Arc::new(Trace {
         name: "a trace".into(),
