@@ -3,6 +3,7 @@
 mod args;
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use leafpress_lab::suite::{self, Progress, Report};
 
@@ -15,20 +16,25 @@ use crate::{interrupt, output};
 /// Runs the suite.
 pub fn run(args: &SuiteArgs) -> Result<(), Failure> {
     let options = args.options()?;
-    if let Some(out) = &args.out {
-        std::fs::create_dir_all(out).map_err(|e| Failure::bad_input(format!("--out {}: {e}", out.display())))?;
-    }
     let cancel = interrupt::flag()?;
     let mut bar = Bar::new();
     if !args.quiet {
         bar.start(0, 1, "reading".into());
     }
+    // The directory is made when the data was read and can be measured, so that bad input leaves none behind.
+    let mut directory = None;
     let report = suite::run(&options, &cancel, &mut |progress| {
+        if progress.left_seconds.is_some() && directory.is_none() {
+            let made = args.out.as_deref().map_or(Ok(()), make);
+            cancel.fetch_or(made.is_err(), Ordering::Relaxed);
+            directory = Some(made);
+        }
         if !args.quiet {
             show(&bar, progress);
         }
     });
     bar.finish();
+    directory.unwrap_or(Ok(()))?;
     let report = report.map_err(|e| failure(&e))?;
     let printed = output::print(&suite::text(&report));
     if let Some(out) = &args.out {
@@ -42,6 +48,10 @@ pub fn run(args: &SuiteArgs) -> Result<(), Failure> {
         )));
     }
     printed
+}
+
+fn make(out: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(out).map_err(|e| Failure::bad_input(format!("--out {}: {e}", out.display())))
 }
 
 fn show(bar: &Bar, progress: &Progress) {

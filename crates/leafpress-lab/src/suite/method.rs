@@ -73,11 +73,14 @@ impl Method {
     }
 }
 
+/// Codecs that run here, and those that do not.
+pub(super) type Opened = (Vec<Arc<dyn Engine>>, Vec<Absent>);
+
 /// Opens the codecs that are asked for; what else there could be and is not available is told.
 ///
 /// # Errors
 /// [`LabError::Option`] when a codec that is named cannot run here.
-pub(super) fn open(options: &Options) -> Result<(Vec<Arc<dyn Engine>>, Vec<Absent>), LabError> {
+pub(super) fn open(options: &Options) -> Result<Opened, LabError> {
     let open = |codec: &Codec| codec.open(&EngineOptions::default());
     if let Some(codecs) = &options.codecs {
         let engines = codecs.iter().map(|codec| {

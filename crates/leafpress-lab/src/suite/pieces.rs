@@ -112,8 +112,9 @@ mod tests {
 
     #[test]
     fn without_a_cap_files_are_whole() {
-        assert_eq!(choose(&[10, 3], 4, None, None), [vec![0..10], vec![0..3]]);
-        assert_eq!(choose(&[10, 3], 4, Some(100), Some(100)), [vec![0..10], vec![0..3]]);
+        let whole = |files: Vec<Vec<Range<u64>>>| files.concat() == [0..10, 0..3];
+        assert!(whole(choose(&[10, 3], 4, None, None)));
+        assert!(whole(choose(&[10, 3], 4, Some(100), Some(100))));
     }
 
     #[test]
@@ -124,7 +125,7 @@ mod tests {
         assert!(starts.windows(2).all(|pair| pair[1] - pair[0] == 100), "{starts:?}");
         let files = choose(&[1000, 3000, 5], 10, None, Some(400));
         assert!((391..=400).contains(&total(&files)), "{files:?}");
-        assert_eq!((files[0].len(), files[1].len()), (10, 29));
+        assert!((90..=100).contains(&total(&files[..1])), "{files:?}");
     }
 
     #[test]
