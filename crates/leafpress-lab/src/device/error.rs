@@ -22,8 +22,8 @@ pub enum DeviceError {
     },
     /// The file system has too little room for the probe's file; nothing was written.
     #[error(
-        "{}: a probe file of {} needs as much room and {} to spare, and {} bytes are free: give a smaller --file-bytes, or another directory",
-        path.display(), Bytes(*wanted_bytes), Bytes(*spare_bytes), free_bytes
+        "{}: a probe file of {} needs as much room and {} to spare, and {} are free: give a smaller --file-bytes, or another directory",
+        path.display(), Bytes(*wanted_bytes), Bytes(*spare_bytes), Bytes(*free_bytes >> 20 << 20)
     )]
     NoRoom {
         /// The directory.

@@ -140,18 +140,18 @@ fn measurement(operation: Operation, side: &Value, name: &str, options: &Options
     }
     let seconds = figure(side, &["runtime"]).unwrap_or(0.0) / 1e3;
     let operations = figure(side, &["total_ios"]).unwrap_or(iops * seconds) as u64;
-    let (latency, scale) = match (side.get("clat_ns"), side.get("clat")) {
-        (Some(clat), _) => (clat, 1e-3),
+    let (latency, per_us) = match (side.get("clat_ns"), side.get("clat")) {
+        (Some(clat), _) => (clat, 1e3),
         (None, Some(clat)) => (clat, 1.0),
         (None, None) => return Err("has no clat: was it run with disable_clat?".into()),
     };
-    let us = |name: &str| figure(latency, &[name]).map(|value| value * scale);
+    let us = |name: &str| figure(latency, &[name]).map(|value| value / per_us);
     let percentile = |percent: f64| {
         let all = latency.get("percentile").and_then(Value::as_object)?;
         let found = all
             .iter()
             .find(|(key, _)| key.parse::<f64>().is_ok_and(|key| (key - percent).abs() < 1e-6));
-        Some(found?.1.as_f64()? * scale)
+        Some(found?.1.as_f64()? / per_us)
     };
     let submit_us = figure(side, &["slat_ns", "mean"])
         .map(|ns| ns / 1e3)

@@ -1,1 +1,113 @@
+use std::io::Write;
 
+use super::super::fixtures::assert_golden;
+use super::super::text;
+use super::*;
+
+fn read(content: &str) -> Result<Report, DeviceError> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(content.as_bytes()).unwrap();
+    fio_report(file.path())
+}
+
+/// What fio 3.33 wrote, its lesser fields left out; the third job is the first one turned into writes.
+const FIO_3: &str = include_str!("golden/fio3.json");
+/// As fio wrote it when the thesis was: KiB and microseconds, no options.
+const FIO_2: &str = include_str!("golden/fio2.json");
+
+#[test]
+fn a_result_of_fio_3_is_the_same_table() {
+    let mut report = read(FIO_3).unwrap();
+    let m = report.find(Operation::Read, 8192, 4).unwrap();
+    assert_eq!((m.job.as_deref(), m.operations), (Some("r8"), 52_726));
+    assert_eq!(m.latency.p50_us, Some(122.368));
+    assert_eq!(m.latency.p9999_us, Some(5210.112));
+    assert!((m.us_per_block * m.iops - 1e6).abs() < 1e-6);
+    assert_eq!(report.measurements.len(), 3, "the third job only wrote");
+    let write = report.find(Operation::Write, 4096, 8).unwrap();
+    assert_eq!(write.latency.p999_us, None, "it has only p50 and p99");
+    let topics: Vec<_> = report.notes.iter().map(|note| note.topic).collect();
+    assert_eq!(topics, [Topic::PageCache], "the third job was not direct");
+    if let Source::Fio { path, .. } = &mut report.source {
+        *path = "/results/fio.json".into();
+    }
+    assert_golden("fio.txt", &text(&report), include_str!("golden/fio.txt"));
+}
+
+#[test]
+fn a_result_of_fio_2_has_microseconds_and_kibibytes() {
+    let report = read(FIO_2).unwrap();
+    let m = report.find(Operation::Read, 8192, 1).unwrap();
+    assert_eq!(
+        (m.latency.mean_us, m.latency.p99_us, m.submit_us),
+        (458.5, Some(1100.0), Some(4.25))
+    );
+    assert!((m.mb_per_s - 70.795).abs() < 0.001, "{}", m.mb_per_s);
+    assert_eq!(m.us_per_block.round(), 116.0);
+}
+
+#[test]
+fn text_around_the_result_does_not_matter() {
+    let report = read(&format!(
+        "fio: note {{this}}\nfio: and that\n{FIO_3}\nfio: terminating on signal 2\n"
+    ))
+    .unwrap();
+    assert_eq!(report.measurements.len(), 3);
+}
+
+#[test]
+fn what_is_no_result_is_told() {
+    for (content, words) in [
+        ("", "no JSON"),
+        ("fio-3.33: 7 jobs\n", "--output-format=json"),
+        ("{\"jobs\": [", "not whole"),
+        ("{}", "no `jobs`"),
+        ("{\"jobs\": []}", "no job"),
+        ("{\"jobs\": [{\"read\": {\"total_ios\": 0, \"iops\": 0}}]}", "no job"),
+        (
+            "{\"jobs\": [{\"jobname\": \"a\", \"read\": {\"iops\": 5}}]}",
+            "job a: has no `bw`",
+        ),
+        (
+            "{\"jobs\": [{\"jobname\": \"a\", \"read\": {\"iops\": 5, \"bw_bytes\": 20480}}]}",
+            "no clat",
+        ),
+        (
+            "{\"jobs\": [{\"read\": {\"iops\": 5, \"bw_bytes\": 20480, \"clat_ns\": {}}}]}",
+            "no min",
+        ),
+        ("{\"jobs\": 7}", "no `jobs`"),
+        ("{\"jobs\": [7, null, {\"read\": []}]}", "no job"),
+    ] {
+        let told = read(content).unwrap_err().to_string();
+        assert!(told.contains(words) && !told.contains('\n'), "{content}: {told}");
+    }
+    assert!(
+        fio_report(Path::new("/no/such/file"))
+            .unwrap_err()
+            .to_string()
+            .contains("cannot be read")
+    );
+    assert!(fio_report(Path::new("/dev/zero")).is_err(), "not read for ever");
+}
+
+#[test]
+fn block_sizes_are_read_as_fio_does() {
+    for (text, read, write) in [
+        ("4k", 4096, 4096),
+        ("4K", 4096, 4096),
+        ("4096", 4096, 4096),
+        ("8kib,64k", 8192, 65536),
+        ("1m,,", 1 << 20, 1 << 20),
+    ] {
+        let size = |operation| block_size(text, operation);
+        assert_eq!(
+            (size(Operation::Read), size(Operation::Write)),
+            (Some(read), Some(write)),
+            "{text}"
+        );
+    }
+    assert_eq!(block_size("4z", Operation::Read), None);
+    assert_eq!(block_size("", Operation::Read), None);
+    assert_eq!(block_size("99999999999999999999m", Operation::Read), None);
+}

@@ -86,15 +86,29 @@ fn legend(entries: &[(RGBColor, String)]) -> String {
     format!("<div class=\"legend\">{entries}</div>\n")
 }
 
-/// Rate, bandwidth and latency against the block size.
-fn against_block_size(report: &Report) -> Result<String, LabError> {
-    let all = &report.measurements;
-    let mut series: Vec<Series> = all.iter().map(|m| (m.operation, m.queue_depth)).collect();
+/// The operations and depths, each once.
+fn series(report: &Report) -> Vec<Series> {
+    let mut series: Vec<Series> = report
+        .measurements
+        .iter()
+        .map(|m| (m.operation, m.queue_depth))
+        .collect();
     series.sort_unstable();
     series.dedup();
-    let mut sizes: Vec<u64> = all.iter().map(|m| m.block_bytes).collect();
+    series
+}
+
+/// The block sizes, each once.
+fn sizes(report: &Report) -> Vec<u64> {
+    let mut sizes: Vec<u64> = report.measurements.iter().map(|m| m.block_bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
+    sizes
+}
+
+/// Rate, bandwidth and latency against the block size.
+fn against_block_size(report: &Report) -> Result<String, LabError> {
+    let (series, sizes) = (series(report), sizes(report));
     let names: Vec<String> = sizes.iter().map(|size| Bytes(*size).to_string()).collect();
     let groups: Vec<&str> = names.iter().map(String::as_str).collect();
     let hues = colours(series.iter().map(|_| None));
@@ -132,7 +146,9 @@ fn against_block_size(report: &Report) -> Result<String, LabError> {
         "<h2>Against the block size</h2>\n{}<div class=\"pair\">{charts}</div>\n",
         legend(&entries)
     );
-    if let Some(&of) = series.first() {
+    // With one request in flight the two are the same.
+    let deep = series.iter().filter(|(_, depth)| *depth > 1);
+    if let Some(&of) = deep.min_by_key(|(operation, depth)| (*operation, std::cmp::Reverse(*depth))) {
         html += &trap(of, &groups, &|size| find(size, of))?;
     }
     Ok(html)
@@ -172,15 +188,12 @@ fn trap<'m>(
 
 /// Quantiles of the latency, a chart for each operation and depth.
 fn distributions(report: &Report) -> Result<String, LabError> {
-    let mut series: Vec<Series> = report
-        .measurements
-        .iter()
-        .map(|m| (m.operation, m.queue_depth))
-        .collect();
-    series.sort_unstable();
-    series.dedup();
+    let series = series(report);
     let mut charts = String::new();
-    let mut named: Vec<(RGBColor, String)> = Vec::new();
+    let sizes = sizes(report);
+    let hues = colours(sizes.iter().map(|_| None));
+    let names = sizes.iter().map(|size| Bytes(*size).to_string());
+    let named: Vec<(RGBColor, String)> = hues.iter().copied().zip(names).collect();
     for of in series {
         let row: Vec<_> = report
             .measurements
@@ -188,18 +201,15 @@ fn distributions(report: &Report) -> Result<String, LabError> {
             .filter(|m| (m.operation, m.queue_depth) == of)
             .filter_map(|m| Some((m, tables::quantiles(&m.latency)?)))
             .collect();
-        let hues = colours(row.iter().map(|_| None));
-        let lines: Vec<_> = hues
+        // A size has the same colour in every chart.
+        let hue = |m: &Measurement| {
+            let at = sizes.iter().position(|size| *size == m.block_bytes)?;
+            hues.get(at).copied()
+        };
+        let lines: Vec<_> = row
             .iter()
-            .copied()
-            .zip(row.iter().map(|(_, figures)| *figures))
+            .filter_map(|(m, figures)| Some((hue(m)?, *figures)))
             .collect();
-        for (hue, (m, _)) in hues.iter().zip(&row) {
-            let name = Bytes(m.block_bytes).to_string();
-            if named.iter().all(|(_, known)| *known != name) {
-                named.push((*hue, name));
-            }
-        }
         let title = format!("{}, {} in flight", of.0, of.1);
         charts += &quantile_lines("latency", "latency", &lines)?.map_or_else(String::new, |svg| figure(&title, &svg));
     }

@@ -55,6 +55,8 @@ pub struct Medium {
     pub rotational: Option<bool>,
     /// Whether it says that writes may end in its own cache.
     pub write_back: Option<bool>,
+    /// The file that a loop device shows as a disk.
+    pub backing_file: Option<PathBuf>,
     /// What shows that a hypervisor makes it: `virtio`, `Xen`, or its model.
     pub virtual_by: Option<String>,
     /// Whether this machine is a virtual one.
@@ -146,6 +148,10 @@ impl Medium {
         });
         self.virtual_by = self.virtual_by.take().or(maker);
         self.model = self.model.take().or(model);
+        self.backing_file = self
+            .backing_file
+            .take()
+            .or(attribute(disk, "loop/backing_file").map(PathBuf::from));
         let flag = |value: Option<String>, yes: &str| value.map(|value| value == yes);
         self.rotational = flag(attribute(disk, "queue/rotational"), "1");
         self.write_back = flag(attribute(disk, "queue/write_cache"), "write back");

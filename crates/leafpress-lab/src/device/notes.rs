@@ -18,6 +18,8 @@ const REREAD_RATIO: f64 = 0.67;
 const REREAD_LEAST_US: f64 = 8.0;
 /// Beginning and end of a measurement may differ by this factor.
 const STEADY_RATIO: f64 = 1.5;
+/// A request at the end of a measurement may take so many seconds without a word.
+const LATE_SECONDS: f64 = 1.0;
 /// Rates of different blocks that are so near to each other are a limit's.
 const SAME_RATE: f64 = 0.02;
 /// A disk that turns has the same rate for all small blocks too, far below this.
@@ -91,7 +93,8 @@ pub(super) fn of_probe(probed: &Probed, measurements: &[Measurement]) -> Vec<Not
     notes.extend(again(probed));
     notes.extend(too_quick(probed, measurements));
     notes.extend(limit(measurements));
-    notes.extend(measurements.iter().find_map(unsteady));
+    let stopped = |m| stopped(m, probed.options.seconds);
+    notes.extend(measurements.iter().find_map(|m| stopped(m).or_else(|| unsteady(m))));
     notes.extend(processor(probed, measurements));
     if let Some(reason) = &probed.no_uring {
         let text = format!(
@@ -152,6 +155,12 @@ fn beneath(probed: &Probed) -> Vec<Note> {
              direct I/O does not reach past that"
         );
         notes.push(Note::new(Topic::VirtualDisk, text));
+    } else if let Some(file) = &medium.backing_file {
+        let text = format!(
+            "{device} is no disk but the file {}: the page cache of the file system that it is in may answer",
+            file.display()
+        );
+        notes.push(Note::new(Topic::UnknownDisk, text));
     } else if medium.device.is_none() {
         let text = format!("no block device was found beneath {name}: what answers is not known");
         notes.push(Note::new(Topic::UnknownDisk, text));
@@ -237,6 +246,21 @@ fn limit(measurements: &[Measurement]) -> Option<Note> {
                 Note::new(Topic::Limit, text)
             })
         })
+    })
+}
+
+/// Far longer than was asked for.
+fn stopped(m: &Measurement, wanted_seconds: f64) -> Option<Note> {
+    (m.seconds > wanted_seconds * STEADY_RATIO + LATE_SECONDS).then(|| {
+        let text = format!(
+            "{}s of {} at depth {} went on for {:.1} s instead of {wanted_seconds}: a request hung, or this program was stopped meanwhile; measure \
+             again",
+            m.operation,
+            Bytes(m.block_bytes),
+            m.queue_depth,
+            m.seconds
+        );
+        Note::new(Topic::Unsteady, text)
     })
 }
 

@@ -78,7 +78,7 @@ const PEOPLE: [Column; 13] = [
     ("IOPS", |m| number(m.iops, 0)),
     ("MB/s", |m| number(m.mb_per_s, 1)),
     ("us per\nblock", |m| brief(m.us_per_block)),
-    ("min", |m| brief(m.latency.min_us)),
+    ("min\nus", |m| brief(m.latency.min_us)),
     ("mean\nus", |m| brief(m.latency.mean_us)),
     ("p50\nus", |m| brief(m.latency.p50_us?)),
     ("p90\nus", |m| brief(m.latency.p90_us?)),

@@ -71,6 +71,10 @@ fn beneath(probed: &Probed) -> String {
     parts.extend(medium.file_system.clone());
     parts.extend(medium.device.clone());
     parts.extend(medium.model.clone());
+    if let Some(file) = &medium.backing_file {
+        parts.push(format!("the file {}", file.display()));
+        return parts.join(", ");
+    }
     match (medium.rotational, medium.virtual_by.as_deref()) {
         // A hypervisor says what it likes.
         (_, Some(by)) => parts.push(format!("a virtual disk ({by})")),
@@ -108,9 +112,15 @@ pub(super) fn legend(report: &Report) -> String {
         submits.iter().copied().reduce(f64::min),
         submits.iter().copied().reduce(f64::max),
     ) {
+        let (least, most) = (format!("{least:.1}"), format!("{most:.1}"));
+        let range = if least == most {
+            least
+        } else {
+            format!("{least} to {most}")
+        };
         let _ = writeln!(
             text,
-            "Handing a request over (fio's slat) took {least:.1} to {most:.1} us more on average."
+            "Handing a request over (fio's slat) took {range} us more on average."
         );
     }
     text
