@@ -31,12 +31,16 @@ function grouped(text) {
 // A figure with three digits or more.
 function brief(figure) {
   const size = Math.abs(figure);
+  if (size === Infinity) return "∞";
   if (size === 0) return "0";
   if (size >= 100) return grouped(figure.toFixed(0));
   if (size >= 10) return figure.toFixed(1);
   if (size >= 1) return figure.toFixed(2);
   return figure.toPrecision(2).replace(/\.?0+$/, "");
 }
+
+// A figure as axes and inputs have it: no digits that say nothing.
+const plain = (figure) => (Math.abs(figure) >= 1000 ? grouped(String(Math.round(figure))) : String(Number(figure.toPrecision(3))));
 
 const percentOf = (share, decimals = 1) => `${(100 * share).toFixed(decimals)}%`;
 
@@ -157,8 +161,8 @@ class Chart {
   }
 
   drawLines(chart, lines) {
-    const width = Math.max(Math.round(this.box.clientWidth || 560), 260);
-    const height = Math.round(clamp(width * 0.58, 210, chart.tall ? 400 : 320));
+    const width = Math.max(Math.round(this.width ?? (this.box.clientWidth || 560)), 260);
+    const height = Math.round(clamp(width * (chart.tall ? 0.7 : 0.58), 220, chart.tall ? 470 : 320));
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("role", "img");
@@ -174,9 +178,9 @@ class Chart {
       if (!(high > low)) high = low * 10;
     }
     const yTicks = y.log ? logTicks(low, high, height / 34) : ticksBetween(low, high, height / 52);
-    const yTexts = yTicks.map((tick) => y.format(tick));
+    const yTexts = yTicks.map(y.tick ?? plain);
     const left = 12 + 7 * Math.max(...yTexts.map((text) => text.length), 1);
-    const [right, top, bottom] = [width - 14, 30, height - 42];
+    const [right, top, bottom] = [width - 14, 38, height - 42];
     const atX = (figure) => place(x, figure, from, to, left, right);
     const atY = (figure) => place(y, y.log ? Math.max(figure, low) : figure, low, high, bottom, top);
     shape(svg, "text", { x: 2, y: 14, class: "name" }, y.label);
@@ -190,7 +194,7 @@ class Chart {
       const at = atX(chart.cursor.x);
       shape(svg, "line", { x1: at, x2: at, y1: top, y2: bottom, class: "cursor" });
       const anchor = at > right - 60 ? "end" : at < left + 60 ? "start" : "middle";
-      shape(svg, "text", { x: at, y: top - 4, "text-anchor": anchor, class: "here" }, chart.cursor.text);
+      shape(svg, "text", { x: at, y: top - 6, "text-anchor": anchor, class: "here" }, chart.cursor.text);
     }
     for (const line of lines) {
       const points = line.points.map((point) => `${atX(point[0]).toFixed(1)},${atY(point[1]).toFixed(1)}`);

@@ -3,7 +3,7 @@
 const hueOf = (page, name) => page.state.codecs.find((codec) => codec.name === name)?.hue ?? NO_HUE;
 const NO_HUE = "#7d8796";
 const DEVICE_HUE = "#12989f";
-const percentAxis = (text) => ({ label: text, format: (share) => percentOf(share, share * 100 % 1 === 0 ? 0 : 1), to: 1 });
+const percentAxis = (text) => ({ label: text, format: (share) => percentOf(share, 2), tick: (share) => percentOf(share, 0), to: 1 });
 const usAxis = { label: "us per page", format: brief };
 const bytesAxis = (label, [from, to]) => ({ label, from, to, log: true, bytes: true, format: bytesText });
 const timesText = (times) => (times >= 9.95 ? times.toFixed(0) : times.toFixed(times >= 1.995 ? 1 : 2));
@@ -37,24 +37,24 @@ const drawing = {
     const { options } = this.model;
     const { now } = this.state;
     const words = [
-      `${this.costs.name}, ${brief(now.share)}% of memory compressed`,
+      `${this.costs.name}, ${plain(now.share)}% of memory compressed`,
       `${bytesText(options.memoryBytes)} of memory for ${bytesText(this.model.dataBytes)} of data in pages of ${bytesText(options.pageBytes)}`,
       `access ${this.accessText()}`,
-      `device ${brief(options.deviceUs)} us a read`,
+      `device ${plain(options.deviceUs)} us a read`,
       options.method === "corrected" ? `replacement ${options.replacement}` : "formulas as published",
       `${options.workers} worker${options.workers === 1 ? "" : "s"}`,
     ];
     if (options.deviceIops !== null && options.method === "corrected") words.push(`at most ${brief(options.deviceIops)} reads/s`);
-    if (now.time !== 100) words.push(`codec times ${brief(now.time)}% of the measured`);
+    if (now.time !== 100) words.push(`codec times ${plain(now.time)}% of the measured`);
     return words.join(" · ");
   },
 
   accessText() {
     const access = this.model.options.access;
     switch (access.kind) {
-      case "hotset": return `${brief(access.keysPct)}% of the pages get ${brief(access.operationsPct)}%`;
-      case "zipfian": return `zipfian ${brief(access.theta)}`;
-      case "self-similar": return `self-similar ${brief(access.h)}`;
+      case "hotset": return `${plain(access.keysPct)}% of the pages get ${plain(access.operationsPct)}%`;
+      case "zipfian": return `zipfian ${plain(access.theta)}`;
+      case "self-similar": return `self-similar ${plain(access.h)}`;
       case "trace": return `trace ${access.name}`;
       default: return "even";
     }
@@ -65,11 +65,12 @@ const drawing = {
     const { here, raw } = this;
     const found = this.outcome.codecs.find(({ codec }) => codec.name === this.costs.name);
     const { breakEven, best } = found;
-    const from = { never: "no share of the memory makes it pay", at_once: "it pays from the smallest share on" }[breakEven.kind]
-      ?? `it pays from ${percentOf(breakEven.share)} of the memory on`;
+    const until = found.paysUntil > 0 && found.paysUntil < 1 ? ` up to ${percentOf(found.paysUntil)}` : "";
+    const from = { never: "no share of the memory makes it pay", at_once: `it pays from the smallest share ${until ? "" : "on"}${until.trim()}` }[breakEven.kind]
+      ?? `it pays from ${percentOf(breakEven.share)} of the memory ${until ? "" : "on"}${until.trim()}`;
     const most = best.share > 0 ? `, best at ${percentOf(best.share, 0)} with ${brief(best.usPerPage)} us per page` : "";
     const now = this.share > 0
-      ? `${this.costs.name} on ${brief(this.state.now.share)}% of the memory: ${brief(here.usPerPage)} us per page, ${compared(here.usPerPage, raw.usPerPage)}.`
+      ? `${this.costs.name} on ${plain(this.state.now.share)}% of the memory: ${brief(here.usPerPage)} us per page, ${compared(here.usPerPage, raw.usPerPage)}.`
       : `No compression: ${brief(raw.usPerPage)} us per page.`;
     const other = this.outcome.codecs.reduce((one, other) => (other.best.usPerPage < one.best.usPerPage ? other : one));
     const winner = other !== found && other.best.usPerPage < best.usPerPage * 0.995
@@ -79,11 +80,11 @@ const drawing = {
   },
 
   shareAxis() {
-    return { label: "memory for compressed pages, %", from: 0, to: 100, format: (share) => String(Math.round(share * 100) / 100) };
+    return { label: "memory for compressed pages, %", from: 0, to: 100, format: plain };
   },
 
   cursor() {
-    return { x: this.state.now.share, text: `${brief(this.state.now.share)}%` };
+    return { x: this.state.now.share, text: `${plain(this.state.now.share)}%` };
   },
 
   // A codec's points over the shares. At share 0 the thesis's formulas charge for compressions that there are none of.
@@ -139,7 +140,8 @@ const drawing = {
   },
 
   drawMemory() {
-    const lines = this.memory.map(({ codec, points }) => ({
+    const drawn = this.memory.filter(({ codec }) => !codec || this.share > 0);
+    const lines = drawn.map(({ codec, points }) => ({
       name: codec ? codec.name : "no compression",
       colour: codec ? hueOf(this, codec.name) : NO_HUE,
       dash: codec ? undefined : DASHED,
@@ -148,7 +150,7 @@ const drawing = {
     const memory = this.model.options.memoryBytes;
     const all = lines[0].points.map((point) => point[0]);
     this.charts.memory.draw({
-      title: `Microseconds per page against memory, ${brief(this.state.now.share)}% of it compressed`,
+      title: `Microseconds per page against memory${this.share > 0 ? `, ${plain(this.state.now.share)}% of it compressed` : ""}`,
       x: bytesAxis("memory", [all[0], all[all.length - 1]]), y: usAxis, lines,
       marks: [{ ...this.hereMark((point) => point.usPerPage), x: memory }],
       cursor: { x: memory, text: bytesText(memory) },

@@ -37,10 +37,13 @@ class Model {
     }
     const segment = Math.max(clamp(memoryBytes / 64, 16384, 262144), pageBytes);
     const memory = memoryBytes * (1 - 1 / 128);
-    const compressed = Math.max(memory * share - 1.5 * segment, 0);
+    const block = pageBytes / ratio + BLOCK_BYTES;
+    const lost = Math.min(block / 2 / segment, 0.5);
+    const compressed = Math.max(memory * share - 1.5 * segment, 0) * (1 - lost);
+    const frames = memory * (1 - share) / (pageBytes + TABLE_BYTES);
     return {
-      rawPages: memory * (1 - share) / (pageBytes + TABLE_BYTES),
-      compressedPages: compressed / (pageBytes / ratio + BLOCK_BYTES + TABLE_BYTES),
+      rawPages: frames - Math.min(frames / 64, 256),
+      compressedPages: compressed / (block + TABLE_BYTES),
     };
   }
 
@@ -133,9 +136,17 @@ function* bisecting(figure, from, to) {
   return (low + high) / 2;
 }
 
+const wins = (point, rawUs) => point.usPerPage < rawUs - NOTHING_US;
+
+function* paysUntil(curve, overRaw, rawUs) {
+  const last = curve.findLastIndex((point) => wins(point, rawUs));
+  if (last < 0) return 0;
+  return last + 1 < curve.length ? yield* bisecting(overRaw, curve[last].share, curve[last + 1].share) : 1;
+}
+
 // { kind: "at_once" }, { kind: "share", share } or { kind: "never" }.
 function* breakEven(curve, overRaw, rawUs) {
-  const first = curve.slice(1).findIndex((point) => point.usPerPage < rawUs - NOTHING_US);
+  const first = curve.slice(1).findIndex((point) => wins(point, rawUs));
   if (first < 0) return { kind: "never" };
   const [before, after] = [curve[first].share, curve[first + 1].share];
   if (first === 0 && overRaw(1e-6) < 0) return { kind: "at_once" };
@@ -177,6 +188,7 @@ function* evaluate(model) {
   const codecs = [];
   for (const codec of model.options.codecs) {
     const at = (share) => model.point(codec, share);
+    const overRaw = (share) => at(share).usPerPage - raw.usPerPage;
     const curve = [];
     for (let step = 0; step <= STEPS; step += 1) {
       curve.push(at(step / STEPS));
@@ -185,7 +197,8 @@ function* evaluate(model) {
     codecs.push({
       codec,
       curve,
-      breakEven: yield* breakEven(curve, (share) => at(share).usPerPage - raw.usPerPage, raw.usPerPage),
+      breakEven: yield* breakEven(curve, overRaw, raw.usPerPage),
+      paysUntil: yield* paysUntil(curve, overRaw, raw.usPerPage),
       best: best(curve, raw),
     });
   }

@@ -37,7 +37,7 @@ function correctedUs(events, costs) {
 }
 
 function pagesPerSecond(usPerPage, workers, hitRatio, deviceIops) {
-  const asked = workers * 1e6 / Math.max(usPerPage, 1e-9);
+  const asked = usPerPage > 0 ? workers * 1e6 / usPerPage : Infinity;
   return deviceIops !== null && hitRatio < 1 ? Math.min(asked, deviceIops / (1 - hitRatio)) : asked;
 }
 
@@ -54,8 +54,9 @@ function harmonic(ranks, theta) {
   if (ranks <= EXACT_RANKS) {
     return sum + Math.max(ranks - (rank - 1), 0) * Math.pow(rank, -theta);
   }
-  const power = 1 - theta;
-  return sum + (Math.pow(ranks + 0.5, power) - Math.pow(EXACT_RANKS + 0.5, power)) / power;
+  const [from, to, power] = [EXACT_RANKS + 0.5, ranks + 0.5, 1 - theta];
+  const correction = theta / 24 * (Math.pow(to, -theta - 1) - Math.pow(from, -theta - 1));
+  return sum + (Math.pow(to, power) - Math.pow(from, power)) / power + correction;
 }
 
 // A law: { kind: "uniform" }, { kind: "hotset", keysPct, operationsPct }, { kind: "self-similar", h }, { kind: "zipfian", theta }.

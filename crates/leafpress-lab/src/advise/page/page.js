@@ -52,7 +52,15 @@ class Page {
       width = entry.contentRect.width;
       requestAnimationFrame(() => this.redraw());
     }).observe(document.querySelector("main"));
+    // Charts are drawn for the width of paper: what they are scaled to is no longer readable.
+    window.addEventListener("beforeprint", () => this.drawFor({ wide: 640, narrow: 330 }));
+    window.addEventListener("afterprint", () => this.drawFor(null));
     this.update();
+  }
+
+  drawFor(paper) {
+    for (const [name, chart] of Object.entries(this.charts)) chart.width = paper && (name === "us" ? paper.wide : paper.narrow);
+    this.redraw();
   }
 
   restart(change) {

@@ -1,4 +1,4 @@
-use super::fixtures::input;
+use super::fixtures::{input, measured};
 use super::*;
 use crate::LabError;
 
@@ -96,6 +96,19 @@ fn its_figures_are_the_models() {
         point.hit_ratio,
         point.hit_ratio * 100.0
     )));
+}
+
+#[test]
+fn a_files_ratios_are_told_for_each_length_of_blocks() {
+    let html = page_of(&measured());
+    for text in [
+        "Blocks of 4K",
+        "<details open><summary>Blocks of 8K",
+        "Blocks of 64K",
+        ">dickens<",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The page in a browser: what a reader moves, and what the page then says.
 
-use super::super::fixtures::input;
+use super::super::fixtures::{input, measured};
 use super::super::*;
 use super::browser::{chromium, render, text_of};
 use super::{hostile, page_of};
@@ -41,8 +41,9 @@ fn driven(input: &PageInput, hash: &str, what: &str) -> Option<(serde_json::Valu
     assert_eq!(found["failures"], serde_json::json!([]));
     // Numbers that are none end up in coordinates.
     for word in ["NaN", "Infinity", "undefined"] {
+        // A hidden chart has no drawing.
         let drawn = dom
-            .split("class=\"drawing\"")
+            .split("class=\"drawing\"><svg")
             .skip(1)
             .filter_map(|rest| rest.split("</svg>").next());
         for drawing in drawn {
@@ -105,6 +106,32 @@ fn it_begins_with_the_recommendation() {
     assert_eq!(found["charts"], 12);
     assert_eq!(found["wide"], false);
     assert_eq!(dom.matches("role=\"img\"").count(), 12);
+}
+
+#[test]
+fn more_codecs_and_threads_are_more_lines() {
+    let input = measured();
+    let Some((found, dom)) = driven(&input, "#share=60&codec=zstd%3A3", "") else {
+        return;
+    };
+    assert_shows(&found, &input.options().unwrap(), 2, 60);
+    assert_eq!(found["charts"], 11, "nothing was verified");
+    assert!(dom.contains("zstd:3, 2 threads"));
+}
+
+#[test]
+fn a_measured_trace_is_one_of_the_accesses() {
+    let input = PageInput {
+        access: super::kernel::trace(),
+        replacement: Replacement::Lru,
+        memory_bytes: 80 * 8192,
+        ..input()
+    };
+    let Some((found, dom)) = driven(&input, "#share=50", "") else {
+        return;
+    };
+    assert_shows(&found, &input.options().unwrap(), 1, 50);
+    assert!(dom.contains(">trace a trace</option>"));
 }
 
 #[test]
