@@ -4,7 +4,8 @@ mod common;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use common::{assert_bad_input, leafpress, run, stderr, stdout};
 use tempfile::TempDir;
@@ -297,27 +298,26 @@ fn a_wrong_byte_is_exit_1_with_codec_file_and_block() {
 #[test]
 fn an_interrupt_ends_it() {
     let data = Data::new();
+    let (even, out) = (data.text("even"), data.path("out"));
     let mut child = leafpress()
         .args([
-            "suite",
-            "-n",
-            "1000",
-            "-t",
-            "1",
-            "-c",
-            "zlib:9",
-            "-b",
-            "4K",
-            &data.text("even"),
+            "suite", "-n", "1000", "-t", "1", "-c", "zlib:9", "-b", "4K", &even, "--out",
         ])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
+        .arg(&out)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("leafpress starts");
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    // The directory is made when measuring begins.
+    while !out.exists() {
+        assert!(
+            child.try_wait().expect("it can be asked").is_none(),
+            "it ended by itself"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(status.expect("kill runs").success());
-    assert!(child.wait().is_ok());
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).starts_with("interrupted: "), "{}", stderr(&output));

@@ -7,7 +7,10 @@
 
 mod blocks;
 mod charts;
+mod clock;
 mod files;
+#[cfg(test)]
+mod fixtures;
 mod html;
 mod listing;
 mod method;

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::pass::{Pass, Spent, Tally};
+use super::clock::Spent;
+use super::pass::{Pass, Tally};
 use super::{Absent, Options, Skipped};
 
 /// The name of the floor in reports.

@@ -6,30 +6,14 @@
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-use nix::time::{ClockId, clock_gettime};
 
 use super::blocks::{BATCH_BYTES, Block, Blocks, raw_bytes};
+use super::clock::{Clock, Spent};
 use super::method::Method;
 use crate::LabError;
 
 /// What each thread compresses and decompresses before its clock runs.
 const WARM_UP_BYTES: usize = 512 << 10;
-
-/// Time that a stage took.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spent {
-    pub wall: Duration,
-    pub cpu: Duration,
-}
-
-impl AddAssign for Spent {
-    fn add_assign(&mut self, other: Self) {
-        self.wall += other.wall;
-        self.cpu += other.cpu;
-    }
-}
 
 /// What became of a file's blocks, or of all files'.
 #[derive(Debug, Clone, Copy, Default)]
@@ -109,52 +93,6 @@ const COMPRESS: usize = 0;
 const ERASE: usize = 1;
 const DECOMPRESS: usize = 2;
 const COMPARE: usize = 3;
-
-/// The clocks of one thread in one stage.
-struct Clock {
-    running: Option<(usize, Instant, Duration)>,
-    spans: Vec<(usize, Spent)>,
-}
-
-/// CPU time of the calling thread so far.
-fn thread_cpu() -> Duration {
-    // Nothing but an unknown clock can fail.
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
-}
-
-impl Clock {
-    fn new() -> Self {
-        Self {
-            running: None,
-            spans: Vec::new(),
-        }
-    }
-
-    /// What follows is work on this file.
-    #[inline]
-    fn on(&mut self, file: usize) {
-        if !matches!(self.running, Some((known, ..)) if known == file) {
-            self.stop();
-            // The CPU's clock is read outside of the wall clock's time: it takes a call of the system.
-            let cpu = thread_cpu();
-            self.running = Some((file, Instant::now(), cpu));
-        }
-    }
-
-    fn stop(&mut self) {
-        if let Some((file, start, cpu)) = self.running.take() {
-            let wall = start.elapsed();
-            let cpu = thread_cpu().saturating_sub(cpu);
-            self.spans.push((file, Spent { wall, cpu }));
-        }
-    }
-
-    fn sum(&self) -> Spent {
-        let mut sum = Spent::default();
-        self.spans.iter().for_each(|(_, spent)| sum += *spent);
-        sum
-    }
-}
 
 /// Lets `threads` threads do a pass over the blocks. `number` is the pass's. `Ok(None)` when it was cancelled.
 ///

@@ -125,7 +125,7 @@ mod tests {
         assert!(starts.windows(2).all(|pair| pair[1] - pair[0] == 100), "{starts:?}");
         let files = choose(&[1000, 3000, 5], 10, None, Some(400));
         assert!((391..=400).contains(&total(&files)), "{files:?}");
-        assert_eq!((files[0].len(), files[1].len()), (10, 29));
+        assert!((90..=100).contains(&total(&files[..1])), "{files:?}");
     }
 
     #[test]

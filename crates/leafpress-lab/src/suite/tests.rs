@@ -1,154 +1,14 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use leafpress::codec::{Engine, EngineCounters, EngineOptions};
-use leafpress::{Codec, CodecError, Dictionary};
+use leafpress::Codec;
+use leafpress::codec::EngineOptions;
 use tempfile::TempDir;
 
+use super::fixtures::*;
 use super::*;
 use crate::LabError;
-
-/// Bytes that compress: words in an order that goes on.
-fn words(len: usize) -> Vec<u8> {
-    let words = ["alpha ", "beta ", "gamma ", "delta ", "epsilon "];
-    let text = (0..).flat_map(|i: usize| words[(i * 7 + i / 11) % 5].bytes());
-    text.take(len).collect()
-}
-
-/// Bytes that do not.
-fn noise(len: usize) -> Vec<u8> {
-    let mut state = 88_172_645_463_325_252_u64;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 24) as u8
-    };
-    std::iter::repeat_with(next).take(len).collect()
-}
-
-fn directory(files: &[(&str, &[u8])]) -> TempDir {
-    let directory = TempDir::new().unwrap();
-    for (name, bytes) in files {
-        let path = directory.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
-    }
-    directory
-}
-
-fn options(path: &Path) -> Options {
-    Options {
-        codecs: Some(vec!["lz4".parse().unwrap(), "zstd:1".parse().unwrap()]),
-        block_bytes: Some(vec![4096]),
-        threads: vec![1],
-        passes: 1,
-        ..Options::new(vec![path.to_owned()])
-    }
-}
-
-fn measure(options: &Options) -> Result<Report, LabError> {
-    run(options, &AtomicBool::new(false), &mut |_| {})
-}
-
-#[track_caller]
-fn message(result: Result<Report, LabError>) -> String {
-    let message = result.unwrap_err().to_string();
-    assert!(!message.contains('\n'), "one line: {message}");
-    message
-}
-
-/// An engine that does one thing differently.
-#[derive(Debug)]
-struct Faulty {
-    fault: Fault,
-    good: Arc<dyn Engine>,
-    calls: AtomicUsize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Fault {
-    /// One byte of one block comes back changed.
-    Flips,
-    /// Nothing is written where a block is brought back.
-    WritesNothing,
-    /// A block that does not shrink gives nothing, as LZ4 does where the room is no longer than the block.
-    GivesNothing,
-    /// A block that does not shrink gets longer.
-    Grows,
-    /// Compression fails at some block.
-    Fails,
-    /// The length that is returned is not what was written.
-    Lies,
-}
-
-impl Faulty {
-    fn engine(fault: Fault) -> Arc<dyn Engine> {
-        Arc::new(Self {
-            fault,
-            good: "lz4".parse::<Codec>().unwrap().open(&EngineOptions::default()).unwrap(),
-            calls: AtomicUsize::new(0),
-        })
-    }
-}
-
-impl Engine for Faulty {
-    fn codec(&self) -> Codec {
-        self.good.codec()
-    }
-
-    fn engine_name(&self) -> &'static str {
-        "faulty"
-    }
-
-    fn counters(&self) -> EngineCounters {
-        self.good.counters()
-    }
-
-    fn compress(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
-        let before = out.len();
-        let length = self.good.compress(raw, None, out)?;
-        let shrinks = length < raw.len();
-        match self.fault {
-            Fault::GivesNothing if !shrinks => {
-                out.truncate(before);
-                return Ok(0);
-            }
-            Fault::Grows if !shrinks => {
-                out.resize(before + raw.len() + 50, 7);
-                return Ok(raw.len() + 50);
-            }
-            // Past the warm-up, which does not tell.
-            Fault::Fails if self.calls.fetch_add(1, Ordering::Relaxed) >= 300 => {
-                out.truncate(before);
-                return Err(CodecError::Failed {
-                    codec: "lz4",
-                    reason: "the queue is full".into(),
-                });
-            }
-            Fault::Lies => return Ok(length - 1),
-            _ => {}
-        }
-        Ok(length)
-    }
-
-    fn decompress(&self, block: &[u8], _: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
-        if self.fault == Fault::WritesNothing {
-            return Ok(());
-        }
-        self.good.decompress(block, None, raw)?;
-        if self.fault == Fault::Flips && raw.starts_with(b"HERE") {
-            raw[17] ^= 1;
-        }
-        Ok(())
-    }
-}
-
-fn with_fault(options: &Options, fault: Fault) -> Result<Report, LabError> {
-    run_engines(options, &[Faulty::engine(fault)], &AtomicBool::new(false), &mut |_| {})
-}
 
 #[test]
 fn ratios_are_those_of_blocks_compressed_by_themselves() {
@@ -317,17 +177,17 @@ fn an_engine_that_fails_is_told() {
 
 #[test]
 fn archives_are_opened_unless_raw_and_what_cannot_be_read_is_skipped() {
-    let (text, more) = (words(30_000), words(9000));
+    let (long, more) = (words(30_000), words(9000));
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    for (name, bytes) in [("one.txt", &text), ("deep/two.txt", &more), ("none.txt", &Vec::new())] {
+    for (name, bytes) in [("one.txt", &long), ("deep/two.txt", &more), ("none.txt", &Vec::new())] {
         zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
         zip.write_all(bytes).unwrap();
     }
     let zip = zip.finish().unwrap().into_inner();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&text).unwrap();
+    gzip.write_all(&long).unwrap();
     let gzip = gzip.finish().unwrap();
-    let zst = zstd::encode_all(text.as_slice(), 1).unwrap();
+    let zst = zstd::encode_all(long.as_slice(), 1).unwrap();
     let directory = directory(&[
         ("a/x.zip", &zip),
         ("a/b/y.gz", &gzip),
@@ -335,7 +195,7 @@ fn archives_are_opened_unless_raw_and_what_cannot_be_read_is_skipped() {
         ("broken.gz", &gzip[..gzip.len() / 2]),
         ("broken.zip", &zip[..40]),
         ("empty", b""),
-        ("plain", &text),
+        ("plain", &long),
     ]);
     std::os::unix::fs::symlink(directory.path(), directory.path().join("a/loop")).unwrap();
     let root = directory.path().display().to_string();
@@ -374,7 +234,7 @@ fn archives_are_opened_unless_raw_and_what_cannot_be_read_is_skipped() {
         "{:?}",
         report.skipped
     );
-    let shown = text_of(&report);
+    let shown = text(&report);
     assert!(
         shown.contains("Skipped 4 files:") && shown.contains("empty: empty"),
         "{shown}"
@@ -385,10 +245,6 @@ fn archives_are_opened_unless_raw_and_what_cannot_be_read_is_skipped() {
     let raw = measure(&options).unwrap();
     let packed = raw.files.iter().find(|file| file.file.ends_with("y.gz")).unwrap();
     assert_eq!(packed.file_bytes, gzip.len() as u64);
-}
-
-fn text_of(report: &Report) -> String {
-    text(report)
 }
 
 #[test]
@@ -431,7 +287,7 @@ fn codecs_that_are_not_here_are_left_out_or_refused() {
     let absent = report.absent.iter().find(|absent| absent.codec == codec.to_string());
     assert!(absent.is_some_and(|absent| !absent.reason.is_empty()));
     assert!(report.codecs.iter().all(|measured| measured.codec != "none"));
-    assert!(text_of(&report).contains("Not available: "));
+    assert!(text(&report).contains("Not available: "));
 }
 
 #[test]
@@ -448,7 +304,7 @@ fn a_sample_is_evenly_spread_and_the_report_says_so() {
     assert_eq!(report.sample.found_bytes, data.len() as u64 + 200_000);
     let (part, all) = (report.overall[2].ratio, whole.overall[2].ratio);
     assert!((part / all - 1.0).abs() < 0.1, "{part} for {all}");
-    let shown = text_of(&report);
+    let shown = text(&report);
     assert!(
         shown.contains("a sample of") && shown.contains("--max-bytes 128K"),
         "{shown}"
@@ -493,7 +349,7 @@ fn a_suite_that_is_cancelled_keeps_whole_passes() {
             .iter()
             .all(|row| row.ratio >= 1.0 && row.compress.us > 0.0)
     );
-    assert!(text_of(&report).contains("INTERRUPTED"));
+    assert!(text(&report).contains("INTERRUPTED"));
     assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
 }
 
