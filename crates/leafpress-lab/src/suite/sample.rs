@@ -210,7 +210,7 @@ impl SamplePages {
     /// Takes the sample that a suite with these options takes.
     ///
     /// # Errors
-    /// As [`super::run`] before it measures.
+    /// As [`super::run()`] before it measures.
     pub(crate) fn load(options: &Options, cancel: &AtomicBool) -> Result<Self, LabError> {
         Sample::load(options, cancel, &mut |_| {}).map(Self)
     }

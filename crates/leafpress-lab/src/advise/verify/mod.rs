@@ -87,7 +87,7 @@ impl Comparison {
         self.us_per_page / self.predicted.us_per_page.max(1e-9) - 1.0
     }
 
-    /// Whether it is further off than [`HIT_OFF`] or [`US_OFF`].
+    /// Whether it is further off than 2 points of hit ratio or 15% of the time.
     pub fn is_off(&self) -> bool {
         self.hit_off().abs() > HIT_OFF || self.us_off().abs() > US_OFF
     }
