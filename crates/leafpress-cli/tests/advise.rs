@@ -254,7 +254,7 @@ fn predicted_and_measured_stand_side_by_side() {
     assert_eq!(shares, [("lz4", "0"), ("lz4", "60"), ("lz4", "adaptive")]);
     let hits: Vec<f64> = lines[1..]
         .iter()
-        .map(|line| line[5].parse().expect("a number"))
+        .map(|line| line[7].parse().expect("a number"))
         .collect();
     assert!(hits[1] > hits[0], "compressed pages hit more: {hits:?}");
 }

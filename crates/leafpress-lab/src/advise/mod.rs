@@ -24,7 +24,7 @@ mod verify;
 mod words;
 
 pub use candidates::Candidate;
-pub use cold::Cold;
+pub use cold::{Cold, SWEEP_US};
 pub use files::{Files, write_files};
 pub use options::{DeviceSource, MAX_BLOCK_BYTES, Options, QUICK_SAMPLE_BYTES, SAMPLE_BYTES};
 pub use question::{BlockFigures, Question, Reads};

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use leafpress::codec::EngineOptions;
 
 use super::cautions;
-use super::cold::{self, Cold};
+use super::cold::{self, Cold, SWEEP_US};
 use super::figures::{self, Device};
 use super::options::{DeviceSource, Options, USUAL_MEMORY};
 use super::question::Question;
@@ -147,8 +147,8 @@ pub struct Times {
     pub cold: Cold,
 }
 
-/// Measures the codecs behind waits for the device, and takes that for what they cost: see [`super::cold`]. Of decodings, those that follow
-/// a miss are behind a wait.
+/// Measures the codecs behind waits for the device, and takes that, and what the pool does beside, for what they cost: see [`super::cold`]. Of
+/// decodings, those that follow a miss are behind a wait.
 fn chill(question: &mut Question, suite: &suite::Report, cancel: &AtomicBool) -> Result<Vec<Times>, LabError> {
     let mut times = Vec::new();
     let sample = SamplePages::load(&suite.options, cancel)?;
@@ -162,14 +162,15 @@ fn chill(question: &mut Question, suite: &suite::Report, cancel: &AtomicBool) ->
             let engine = codec
                 .open(&EngineOptions::default())
                 .map_err(|e| LabError::System(e.to_string()))?;
-            let Some(cold) = cold::measure(&*engine, &sample, block.block_bytes as usize, wait_us, cancel)? else {
+            let length = block.block_bytes as usize;
+            let Some(cold) = cold::measure(&*engine, &sample, length, (wait_us, cold::LEFT_OUT), cancel)? else {
                 continue;
             };
             let warm = Cold {
                 compress_us: costs.compress_us,
                 decompress_us: costs.decompress_us,
             };
-            costs.compress_us = cold.compress_us.max(warm.compress_us);
+            costs.compress_us = cold.compress_us.max(warm.compress_us) + SWEEP_US;
             let more = (cold.decompress_us - warm.decompress_us).max(0.0);
             costs.decompress_us = warm.decompress_us + more * (1.0 - raw.hit_ratio);
             times.push(Times {

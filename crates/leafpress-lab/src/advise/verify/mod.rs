@@ -1,11 +1,13 @@
 //! Predicted against measured: the page pool on the sample's pages, at a scale that fits, over a simulated device.
 //!
 //! The proportion of memory to data, the length of blocks, the law of access, workers and the device's latency are those of the question. The
-//! prediction is the model's with the figures of the suite; from the pool itself it takes only what a hit on a raw page costs. The
-//! simulated device is measured by itself before and after each run, since a sleep lasts longer than it is asked to.
+//! prediction is the model's with the ratio of the suite; from the pool itself it takes only what a hit on a raw page costs. The simulated
+//! device, since a sleep lasts longer than it is asked to, and the codec, since other work on the machine comes and goes, are measured by
+//! themselves before and after each run.
 //!
 //! With a fixed share the pool has no threads of its own, so that all compressions are waited for, as the model charges them. It needs one to
-//! find the share by itself; compressions of that one nobody waits for, and then the model does not charge any.
+//! find the share by itself. Nobody waits for what that one compresses, but it has to be woken, and finding the share takes time too: together
+//! they come to about as much, and the prediction is the same.
 
 mod measured;
 mod scene;
@@ -19,6 +21,7 @@ use serde::Serialize;
 
 use self::scene::Scene;
 pub(super) use self::table::{summary, text};
+use super::cold::Cold;
 use super::run::{Advice, Event};
 use crate::LabError;
 use crate::model::{Access, Point};
@@ -66,6 +69,8 @@ pub struct Comparison {
     pub share: f64,
     /// Microseconds of a read of the simulated device, measured by itself before and after the run.
     pub device_us: f64,
+    /// Microseconds of the codec behind a wait for the device, measured by itself before and after the run.
+    pub codec_us: Cold,
     /// What the model predicts at that share.
     pub predicted: Point,
     /// The hit ratio that was measured, 0 to 1.

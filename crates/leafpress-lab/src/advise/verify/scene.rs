@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use leafpress::Codec;
+use leafpress::codec::EngineOptions;
 use leafpress::pool::{FaultyStore, MemoryStore, Operation, PageStore, Share};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use super::measured::{held_share, median, us_per_page};
 use super::{Comparison, Verification, VerifyOptions};
+use crate::advise::cold::{self, Cold, SWEEP_US};
 use crate::advise::question::Question;
 use crate::advise::run::{Advice, Event};
 use crate::advise::words::bytes;
@@ -23,7 +25,9 @@ use crate::suite::SamplePages;
 use crate::{Bytes, LabError, Phase};
 
 /// Seconds that the simulated device is measured each time.
-const DEVICE_SECONDS: f64 = 0.7;
+const DEVICE_SECONDS: f64 = 0.6;
+/// The share of a codec's times, the longest ones, that is left out: the pool has other work in between, too.
+const LEFT_OUT: f64 = 0.02;
 /// The windows of that.
 const DEVICE_WINDOW: Duration = Duration::from_millis(50);
 /// Seconds that hits on raw pages are measured.
@@ -45,6 +49,7 @@ pub(super) struct Scene<'a> {
     codecs: Vec<(Codec, CodecCosts)>,
     scratch: &'a Path,
     path: PathBuf,
+    sample: SamplePages,
     device: FaultyStore<MemoryStore>,
     device_us: u64,
     pages: u64,
@@ -106,6 +111,7 @@ impl<'a> Scene<'a> {
             law,
             scratch,
             path,
+            sample,
             device,
             device_us,
             pages: count,
@@ -136,9 +142,9 @@ impl<'a> Scene<'a> {
             runs.extend(fixed.chain([Share::Adaptive]).map(|share| (*codec, costs, share)));
         }
         let total = runs.len();
-        let mut before = self.true_device_us()?;
         for (number, (codec, costs, share)) in runs.into_iter().enumerate() {
             let run = self.pool_options(codec, costs, share)?;
+            let before = self.standing(codec, cancel)?;
             let what = format!("verifying {}", pool::text::name(&run));
             let line = self.one(run, cancel, &mut |done| {
                 events(Event {
@@ -150,12 +156,14 @@ impl<'a> Scene<'a> {
                 verification.interrupted = true;
                 break;
             };
-            let after = self.true_device_us()?;
-            match self.compare(&line, costs, f64::midpoint(before, after), hit_us)? {
+            let Some((before, after)) = before.zip(self.standing(codec, cancel)?) else {
+                verification.interrupted = true;
+                break;
+            };
+            match self.compare(&line, costs, before.with(after), hit_us)? {
                 Ok(comparison) => verification.comparisons.push(comparison),
                 Err(failure) => verification.failures.push(failure),
             }
-            before = after;
         }
         if verification.interrupted && verification.comparisons.is_empty() {
             return Err(LabError::Cancelled);
@@ -202,7 +210,7 @@ impl<'a> Scene<'a> {
         run.device_latency_us = self.device_us;
         run.verify = Verify::OneIn(64);
         run.scratch = Some(self.scratch.to_owned());
-        let model = self.model_options(self.device_us as f64, self.question.hit_us, 0.0);
+        let model = self.model_options(self.device_us as f64, self.question.hit_us);
         let share = match share {
             Share::Fixed { raw_percent } => 1.0 - f64::from(raw_percent) / 100.0,
             Share::Adaptive => 0.9,
@@ -224,7 +232,7 @@ impl<'a> Scene<'a> {
         Ok((TURNOVERS * cached / misses_per_second).clamp(WARM_UP.0, WARM_UP.1))
     }
 
-    fn model_options(&self, device_us: f64, hit_us: f64, background_pct: f64) -> ModelOptions {
+    fn model_options(&self, device_us: f64, hit_us: f64) -> ModelOptions {
         let question = self.question;
         ModelOptions {
             data_bytes: self.pages * self.block_bytes,
@@ -234,7 +242,7 @@ impl<'a> Scene<'a> {
             device_us,
             hit_us,
             workers: question.workers,
-            background_pct,
+            background_pct: 0.0,
             restore_after: question.restore_after,
             ..ModelOptions::new(crate::model::Method::Corrected)
         }
@@ -245,7 +253,7 @@ impl<'a> Scene<'a> {
         &self,
         line: &Line,
         costs: &CodecCosts,
-        device_us: f64,
+        standing: Standing,
         hit_us: f64,
     ) -> Result<Result<Comparison, String>, LabError> {
         let name = format!("{} {}", line.options.codec, line.share_name());
@@ -260,17 +268,21 @@ impl<'a> Scene<'a> {
         let Some(us_per_page) = us_per_page(outcome, line.options.workers) else {
             return Ok(Err(format!("{name}: no page was asked for")));
         };
-        let (share, background_pct) = match line.compressed_percent() {
-            Some(percent) => (f64::from(percent) / 100.0, 0.0),
-            None => (held_share(outcome), 100.0),
+        let share = match line.compressed_percent() {
+            Some(percent) => f64::from(percent) / 100.0,
+            None => held_share(outcome),
         };
-        let options = self.model_options(device_us, hit_us, background_pct);
+        let options = self.model_options(standing.device_us, hit_us);
+        let codec_us = standing.codec_us;
+        let compress_us = codec_us.compress_us + SWEEP_US;
+        let costs = CodecCosts::new(&costs.name, costs.ratio, compress_us, codec_us.decompress_us);
         Ok(Ok(Comparison {
             codec: line.options.codec.to_string(),
             share_pct: line.compressed_percent(),
             share,
-            device_us,
-            predicted: Model::of(&options)?.point(costs, share),
+            device_us: standing.device_us,
+            codec_us,
+            predicted: Model::of(&options)?.point(&costs, share),
             hit_ratio: outcome.hit_ratio(),
             us_per_page,
             pages_per_second: line.options.workers as f64 * 1e6 / us_per_page,
@@ -303,6 +315,17 @@ impl<'a> Scene<'a> {
                 reason: failure.clone().unwrap_or_else(|| "no page was asked for".into()),
             }),
         }
+    }
+
+    /// What the device and the codec take now; `None` when it was cancelled.
+    fn standing(&self, codec: Codec, cancel: &AtomicBool) -> Result<Option<Standing>, LabError> {
+        let engine = codec
+            .open(&EngineOptions::default())
+            .map_err(|e| LabError::option("verify", e.to_string()))?;
+        let device_us = self.true_device_us()?;
+        let (length, wait) = (self.block_bytes as usize, (self.device_us as f64, LEFT_OUT));
+        let codec_us = cold::measure(&*engine, &self.sample, length, wait, cancel)?;
+        Ok(codec_us.map(|codec_us| Standing { device_us, codec_us }))
     }
 
     /// Microseconds of a read of the simulated device, the median of some windows, by as many threads as there are workers.
@@ -338,6 +361,27 @@ impl<'a> Scene<'a> {
         let all = all.map_err(|e| LabError::System(format!("the simulated device cannot be read: {e}")))?;
         let windows = all.into_iter().flatten().collect();
         Ok(median(windows).unwrap_or(self.device_us as f64))
+    }
+}
+
+/// What the device and a codec take at one moment, measured by themselves.
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    device_us: f64,
+    codec_us: Cold,
+}
+
+impl Standing {
+    /// The mean of two.
+    fn with(self, other: Self) -> Self {
+        let (one, two) = (self.codec_us, other.codec_us);
+        Self {
+            device_us: f64::midpoint(self.device_us, other.device_us),
+            codec_us: Cold {
+                compress_us: f64::midpoint(one.compress_us, two.compress_us),
+                decompress_us: f64::midpoint(one.decompress_us, two.decompress_us),
+            },
+        }
     }
 }
 

@@ -55,7 +55,7 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
         verification.seconds
     );
     text += &format!(
-        "Predicted by the model from what the suite measured, with the device as it was measured by itself around each run and {} us for a raw \
+        "Predicted by the model with the suite's ratio, device and codec as they were measured by themselves around each run, and {} us for a raw \
          hit.\na: the pool found the share, with a thread of its own that compresses; predicted for the mean of what it held. !: more than {} points or {}% off: {} of {}.\n",
         us(verification.hit_us),
         percent(HIT_OFF, 0),
@@ -74,7 +74,7 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
 
 type Column = (&'static str, fn(&Comparison) -> String);
 
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 13] = [
     ("codec", |c| c.codec.clone()),
     ("compressed_share_pct", |c| {
         c.share_pct
@@ -82,6 +82,8 @@ const COLUMNS: [Column; 11] = [
     }),
     ("held_share_pct", |c| percent(c.share, 2)),
     ("device_us", |c| format!("{:.3}", c.device_us)),
+    ("compress_us", |c| format!("{:.3}", c.codec_us.compress_us)),
+    ("decompress_us", |c| format!("{:.3}", c.codec_us.decompress_us)),
     ("predicted_hit_pct", |c| percent(c.predicted.hit_ratio, 4)),
     ("hit_pct", |c| percent(c.hit_ratio, 4)),
     ("hit_off_points", |c| percent(c.hit_off(), 4)),
