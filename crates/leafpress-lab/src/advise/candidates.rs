@@ -6,7 +6,7 @@ use super::question::{BlockFigures, Question};
 use crate::LabError;
 use crate::model::{CodecCosts, Options, Point};
 
-/// The most that compressed pages get: the pool keeps a sixteenth of the memory raw, with less its threads wait for each other's frames.
+/// The most that compressed pages get: with fewer raw pages threads wait for each other's frames, but in large pools.
 pub(super) const MOST_COMPRESSED: f64 = 15.0 / 16.0;
 /// Differences smaller than this, in microseconds, are rounding.
 pub(super) const NOTHING_US: f64 = 1e-9;
