@@ -235,8 +235,8 @@ impl Options {
         options.queue_depths = doubles.take_while(|depth| *depth < most).collect();
         options.queue_depths.push(most);
         options.sequential_pct = 0.0;
-        let pick = |(usual, quick)| if self.quick { quick } else { usual };
-        options.seconds = pick(DEVICE_SECONDS);
+        let (usual, quick) = DEVICE_SECONDS;
+        options.seconds = if self.quick { quick } else { usual };
         if path.is_dir() {
             let (usual, quick) = DEVICE_BYTES;
             let bytes = if self.quick { quick } else { usual };
