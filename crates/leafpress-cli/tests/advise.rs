@@ -79,7 +79,7 @@ fn the_bundled_sample_is_advised_on() {
     for part in [
         "Compress: give",
         "compressed by lz4 in blocks of 8K",
-        "186.3 GiB of data, 14.0 GiB of memory (7.50%)",
+        "200 GB of data, 15 GB of memory (7.50%)",
         "Break-even: lz4",
         "It would change:",
         "How pages are asked for was not said: hotset:20:80 was assumed.",
@@ -97,7 +97,9 @@ fn sizes_that_were_not_given_are_said() {
     let data = Data::new();
     let text = flat(&advise(&[&data.text("text"), "--device-us", "110"]));
     assert!(
-        text.contains("Taken for want of better: the data to be the sample, 4.0 MiB, and the memory an eighth of the data, 512.0 KiB."),
+        text.contains(
+            "Taken for want of better: the data to be the sample, 4 MiB, and the memory an eighth of the data, 512 KiB."
+        ),
         "{text}"
     );
 }
@@ -244,7 +246,7 @@ fn predicted_and_measured_stand_side_by_side() {
     words.extend(["--out".to_owned(), out]);
     let text = advise(&words.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(
-        text.contains("Predicted and measured\n512 pages of 8K from the sample, 512.0 KiB of memory"),
+        text.contains("Predicted and measured\n512 pages of 8K from the sample, 512 KiB of memory"),
         "{text}"
     );
     let table = std::fs::read_to_string(data.path("out/verify.tsv")).expect("verify.tsv");

@@ -5,7 +5,7 @@ use super::options::{DeviceSource, Options};
 use super::question::Question;
 use super::recommend::{Recommendation, Verdict};
 use super::run::Assumed;
-use super::words::{bytes, percent, us};
+use super::words::{like, percent, us};
 use crate::model::Access;
 use crate::report::html::thousands;
 use crate::{Bytes, device, suite};
@@ -62,10 +62,13 @@ pub(super) fn of(
 }
 
 fn sizes(question: &Question, assumed: Assumed) -> Option<String> {
-    let data = format!("the data to be the sample, {}", bytes(question.data_bytes as f64));
+    let data = format!(
+        "the data to be the sample, {}",
+        like(question, question.data_bytes as f64)
+    );
     let memory = format!(
         "the memory an eighth of the data, {}",
-        bytes(question.memory_bytes as f64)
+        like(question, question.memory_bytes as f64)
     );
     let (what, how) = match (assumed.data, assumed.memory) {
         (true, true) => (format!("{data}, and {memory}"), "--data and --memory"),

@@ -4,7 +4,7 @@ use super::figures::us;
 use super::page::{BlockCosts, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow};
 use super::run::Advice;
 use super::verify::Verification;
-use super::words::{bytes, percent, reasons, sentence};
+use super::words::{bytes, like, percent, reasons, sentence};
 use crate::Bytes;
 use crate::device::{self, Operation};
 use crate::model::{Access, Method, Overhead, Replacement};
@@ -30,8 +30,8 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
     PageInput {
         title: format!(
             "{} of data, {} of memory",
-            bytes(question.data_bytes as f64),
-            bytes(question.memory_bytes as f64)
+            like(question, question.data_bytes as f64),
+            like(question, question.memory_bytes as f64)
         ),
         sentence: sentence(recommendation),
         reasons,
@@ -53,7 +53,7 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
         },
         restore_after: question.restore_after,
         overhead: Overhead::Pool,
-        codecs: codecs(&advice.suite),
+        codecs: codecs(advice),
         threads: 1,
         choice: choice.codec.as_ref().map(|codec| Choice {
             codec: codec.name.clone(),
@@ -67,19 +67,22 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
     }
 }
 
-fn codecs(suite: &suite::Report) -> Vec<CodecBlocks> {
+/// What the recommendation counts with, not the suite's loops.
+fn codecs(advice: &Advice) -> Vec<CodecBlocks> {
     let blocks = |name: &str| {
-        let rows = suite.overall.iter().filter(|row| row.codec == name);
-        rows.map(|row| BlockCosts {
-            block_bytes: row.block_bytes as u64,
-            threads: row.threads as u32,
-            ratio: row.ratio.max(1.0),
-            compress_us: us(name, &row.compress),
-            decompress_us: us(name, &row.decompress),
-        })
-        .collect()
+        let of_codec = advice.question.blocks.iter().flat_map(|block| {
+            let costs = block.codecs.iter().filter(|costs| costs.name == name);
+            costs.map(|costs| BlockCosts {
+                block_bytes: block.block_bytes,
+                threads: 1,
+                ratio: costs.ratio,
+                compress_us: costs.compress_us,
+                decompress_us: costs.decompress_us,
+            })
+        });
+        of_codec.collect()
     };
-    let codecs = suite.codecs.iter().map(|codec| CodecBlocks {
+    let codecs = advice.suite.codecs.iter().map(|codec| CodecBlocks {
         name: codec.codec.clone(),
         blocks: blocks(&codec.codec),
     });

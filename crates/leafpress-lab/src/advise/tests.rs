@@ -331,3 +331,25 @@ fn the_latency_of_the_question_is_the_loads() {
     assert!((with(1) - 100.0).abs() < 0.1);
     assert!(with(2) > 130.0 && with(2) < 160.0, "{}", with(2));
 }
+
+/// With `UPDATE_GOLDEN` in the environment the golden file is written anew, and `git diff` shows what changed.
+#[test]
+fn what_is_said_is_as_before() {
+    let mut all = String::new();
+    for (what, device_us, codecs) in [
+        ("a slow device", 460.0, &[LZ4, ZSTD][..]),
+        ("a fast device", 8.0, &[LZ4, ZSTD]),
+        ("noise", 460.0, &[("lz4", 1.0, 5.0, 0.4)]),
+    ] {
+        let question = question(HOT_SET, vec![block(8192, device_us, codecs)]);
+        all += &format!("# {what}\n{}\n\n", said(&recommended(&question), &question));
+    }
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/advise/golden/said.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &all).unwrap();
+    } else {
+        let golden = std::fs::read_to_string(&path).unwrap();
+        assert!(all == golden, "said.txt is not as before:\n{all}");
+    }
+}

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::run::Advice;
 use super::verify::Verification;
-use super::words::{bytes, percent, reasons, sentence, us};
+use super::words::{bytes, like, percent, reasons, sentence, us};
 use super::{tables, verify};
 use crate::Bytes;
 use crate::model::tco::Prices;
@@ -46,8 +46,8 @@ pub(super) fn head(advice: &Advice) -> String {
     let raw = &advice.recommendation.raw;
     format!(
         "{} of data, {} of memory ({}%) · access {} of {} · {} worker{}\nDevice {} us a read of {} · sample {} in {} file{} · {}\n",
-        bytes(question.data_bytes as f64),
-        bytes(question.memory_bytes as f64),
+        like(question, question.data_bytes as f64),
+        like(question, question.memory_bytes as f64),
         percent(question.memory_bytes as f64 / question.data_bytes.max(1) as f64, 2),
         question.access.name(),
         Bytes(question.access_bytes),

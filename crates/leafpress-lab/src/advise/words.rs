@@ -27,7 +27,25 @@ pub(super) fn bytes(bytes: f64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB")];
     let unit = units.iter().find(|(bits, _)| bytes >= f64::powi(2.0, *bits));
     let (bits, name) = unit.copied().unwrap_or((10, "KiB"));
-    format!("{:.1} {name}", bytes / f64::powi(2.0, bits))
+    short(bytes / f64::powi(2.0, bits), name)
+}
+
+/// The same in powers of 1000 where the question's sizes are such.
+pub(super) fn like(question: &Question, amount: f64) -> String {
+    let is_decimal = |bytes: u64| bytes > 0 && bytes.is_multiple_of(1_000_000) && !bytes.is_multiple_of(1 << 20);
+    if !is_decimal(question.data_bytes) && !is_decimal(question.memory_bytes) {
+        return bytes(amount);
+    }
+    let units = [(12, "TB"), (9, "GB"), (6, "MB")];
+    let unit = units.iter().find(|(digits, _)| amount >= f64::powi(10.0, *digits));
+    let (digits, name) = unit.copied().unwrap_or((3, "KB"));
+    short(amount / f64::powi(10.0, digits), name)
+}
+
+/// A whole number without its decimal.
+fn short(amount: f64, unit: &str) -> String {
+    let text = format!("{amount:.1}");
+    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
 fn per_second(pages: f64) -> String {
@@ -105,8 +123,8 @@ fn why_codec(recommendation: &Recommendation, question: &Question) -> Option<Str
         ),
         Verdict::AllFits => format!(
             "{} of memory are enough for {} of data.",
-            bytes(question.memory_bytes as f64),
-            bytes(question.data_bytes as f64)
+            like(question, question.memory_bytes as f64),
+            like(question, question.data_bytes as f64)
         ),
         Verdict::TooClose | Verdict::DoNotCompress if codec.ratio < 1.15 => format!(
             "The data hardly shrinks: {} comes to {:.2} pages where one was, the pool wants an eighth saved, and each try takes {} us.",
@@ -138,10 +156,10 @@ fn gains(recommendation: &Recommendation, question: &Question) -> Vec<String> {
         Some(needed) => format!(
             "Memory: a cache of raw pages needs {} to be as fast, {} more. The other way round, {} are enough to be as fast compressed as raw \
              pages are with all {}{}.",
-            bytes(needed),
-            bytes((needed - memory).max(0.0)),
-            bytes(recommendation.enough_memory_bytes.unwrap_or(memory)),
-            bytes(memory),
+            like(question, needed),
+            like(question, (needed - memory).max(0.0)),
+            like(question, recommendation.enough_memory_bytes.unwrap_or(memory)),
+            like(question, memory),
             recommendation.enough_memory_bytes.map_or_else(String::new, |enough| format!(
                 " ({}% less)",
                 percent(1.0 - enough / memory, 0)
@@ -183,6 +201,9 @@ fn second_codec(recommendation: &Recommendation) -> Option<String> {
     let second = recommendation.second_codec()?;
     let best = &recommendation.best;
     let more = second.best.us_per_page / best.best.us_per_page - 1.0;
+    if !recommendation.verdict.pays() && !second.is_compressing() {
+        return None;
+    }
     if !recommendation.verdict.pays() {
         return Some(format!(
             "Next comes {}: {} us a page at its best.",
@@ -270,7 +291,7 @@ fn memory(recommendation: &Recommendation, question: &Question) -> Option<String
     Some(match recommendation.pays_until? {
         MemoryBound::From(until) => format!(
             "With {} of memory and more ({}% of the data; it is {}% here) it gains less than {}%.",
-            bytes(until),
+            like(question, until),
             part(until),
             part(question.memory_bytes as f64),
             percent(TOO_CLOSE, 0)
