@@ -2,7 +2,7 @@
 
 use super::figures::nearest;
 use super::options::{DeviceSource, Options};
-use super::question::Question;
+use super::question::{Question, at_load_us, lengths};
 use super::recommend::{Recommendation, Verdict};
 use super::run::Assumed;
 use super::words::{like, percent, us};
@@ -14,6 +14,8 @@ use crate::{Bytes, device, suite};
 const BUSY: f64 = 0.8;
 /// A sample that is a smaller part of the data than this says so.
 const SMALL_PART: f64 = 0.999;
+/// Shorter reads that take so many times as long as longer ones are worth a word.
+const UNREST: f64 = 1.1;
 /// Blocks that do not shrink are worth a word from this share on.
 const INCOMPRESSIBLE: f64 = 0.02;
 
@@ -122,12 +124,32 @@ fn of_device(question: &Question, report: &device::Report) -> Vec<String> {
             missing.join(", ")
         ));
     }
+    cautions.extend(unrest(report));
     if let device::Source::Fio { .. } = report.source {
         cautions.push(
             "fio does not tell reads at random places from sequential ones: if its job had both, random reads take longer than its mean.".into(),
         );
     }
     cautions
+}
+
+/// Reads that took longer than longer ones.
+fn unrest(report: &device::Report) -> Option<String> {
+    let lengths: Vec<u64> = lengths(report).collect();
+    let wait = |bytes: u64| at_load_us(report, bytes, 0.0);
+    lengths.windows(2).find_map(|pair| {
+        let (short, long) = (wait(pair[0])?, wait(pair[1])?);
+        (short > long * UNREST).then(|| {
+            format!(
+                "Device: reads of {} took {} us and those of {} {} us. A read is not slower than one that has it in itself: the device or the machine was \
+                 not at rest. The quicker figure was taken; measure again.",
+                Bytes(pair[0]),
+                us(short),
+                Bytes(pair[1]),
+                us(long)
+            )
+        })
+    })
 }
 
 fn busy(suite: &suite::Report) -> Option<String> {
