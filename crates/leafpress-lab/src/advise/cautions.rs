@@ -3,7 +3,7 @@
 use super::figures::nearest;
 use super::options::{DeviceSource, Options};
 use super::question::{Question, at_load_us, lengths};
-use super::recommend::{Recommendation, Verdict};
+use super::recommend::Recommendation;
 use super::run::Assumed;
 use super::words::{like, percent, us};
 use crate::model::Access;
@@ -18,6 +18,9 @@ const SMALL_PART: f64 = 0.999;
 const UNREST: f64 = 1.1;
 /// Blocks that do not shrink are worth a word from this share on.
 const INCOMPRESSIBLE: f64 = 0.02;
+
+/// What is said where nothing was verified.
+pub(super) const COMPUTED: &str = "All of this is computed from measurements of the parts. --verify runs the page pool and shows how far it is off on a small scale.";
 
 /// All of them, what matters most first.
 pub(super) fn of(
@@ -52,12 +55,6 @@ pub(super) fn of(
     if matches!(question.access, Access::Trace(_)) {
         cautions.push(
             "With a trace the hit ratios are those of one LRU list, exactly; the page pool's clock comes near them, not to the digit.".into(),
-        );
-    }
-    if recommendation.verdict != Verdict::AllFits {
-        cautions.push(
-            "All of this is computed from measurements of the parts. --verify runs the page pool and shows how far it is off on a small scale."
-                .into(),
         );
     }
     cautions
