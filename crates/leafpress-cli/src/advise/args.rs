@@ -21,25 +21,25 @@ pub struct AdviseArgs {
     #[arg(value_name = "SAMPLE", required = true)]
     sample: Vec<PathBuf>,
     /// Size of the data there is or will be, as in 200GB [default: the sample's]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     data: Option<Bytes>,
     /// Memory of the cache, all of it, as in 15GB [default: an eighth of the data]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     memory: Option<Bytes>,
     /// What an access wants
-    #[arg(long, value_name = "BYTES", default_value = "8KiB")]
+    #[arg(long, value_name = "BYTES", default_value = "8KiB", allow_hyphen_values = true)]
     access_bytes: Bytes,
     /// Lengths of blocks to choose from, multiples of what an access wants [default: that, and its doubles up to 64K where the device is measured]
     #[arg(short = 'b', long, value_name = "LIST")]
     block_bytes: Option<String>,
     /// The length of a page is given: what an access wants, and the only length of blocks
-    #[arg(long, value_name = "BYTES", conflicts_with_all = ["access_bytes", "block_bytes"])]
+    #[arg(long, value_name = "BYTES", conflicts_with_all = ["access_bytes", "block_bytes"], allow_hyphen_values = true)]
     page_bytes: Option<Bytes>,
     /// Codecs to choose from, with commas between [default: all that run here and are meant for speed]
     #[arg(short = 'c', long, value_name = "LIST")]
     codecs: Option<String>,
     /// Take so much of the sample, evenly spread [default: 64M, 8M with --quick]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     sample_bytes: Option<Bytes>,
 
     /// Directory on the device, in which a file is made, read and removed; or a file or block device, which is only read

@@ -2,8 +2,8 @@
 
 use super::figures::nearest;
 use super::options::{DeviceSource, Options};
-use super::question::Question;
-use super::recommend::{Recommendation, Verdict};
+use super::question::{Question, at_load_us, lengths};
+use super::recommend::Recommendation;
 use super::run::Assumed;
 use super::words::{like, percent, us};
 use crate::model::Access;
@@ -14,8 +14,13 @@ use crate::{Bytes, device, suite};
 const BUSY: f64 = 0.8;
 /// A sample that is a smaller part of the data than this says so.
 const SMALL_PART: f64 = 0.999;
+/// Shorter reads that take so many times as long as longer ones are worth a word.
+const UNREST: f64 = 1.1;
 /// Blocks that do not shrink are worth a word from this share on.
 const INCOMPRESSIBLE: f64 = 0.02;
+
+/// What is said where nothing was verified.
+pub(super) const COMPUTED: &str = "All of this is computed from measurements of the parts. --verify runs the page pool and shows how far it is off on a small scale.";
 
 /// All of them, what matters most first.
 pub(super) fn of(
@@ -50,12 +55,6 @@ pub(super) fn of(
     if matches!(question.access, Access::Trace(_)) {
         cautions.push(
             "With a trace the hit ratios are those of one LRU list, exactly; the page pool's clock comes near them, not to the digit.".into(),
-        );
-    }
-    if recommendation.verdict != Verdict::AllFits {
-        cautions.push(
-            "All of this is computed from measurements of the parts. --verify runs the page pool and shows how far it is off on a small scale."
-                .into(),
         );
     }
     cautions
@@ -122,12 +121,32 @@ fn of_device(question: &Question, report: &device::Report) -> Vec<String> {
             missing.join(", ")
         ));
     }
+    cautions.extend(unrest(report));
     if let device::Source::Fio { .. } = report.source {
         cautions.push(
             "fio does not tell reads at random places from sequential ones: if its job had both, random reads take longer than its mean.".into(),
         );
     }
     cautions
+}
+
+/// Reads that took longer than longer ones.
+fn unrest(report: &device::Report) -> Option<String> {
+    let lengths: Vec<u64> = lengths(report).collect();
+    let wait = |bytes: u64| at_load_us(report, bytes, 0.0);
+    lengths.windows(2).find_map(|pair| {
+        let (short, long) = (wait(pair[0])?, wait(pair[1])?);
+        (short > long * UNREST).then(|| {
+            format!(
+                "Device: reads of {} took {} us and those of {} {} us. A read is not slower than one that has it in itself: the device or the machine was \
+                 not at rest. The quicker figure was taken; measure again.",
+                Bytes(pair[0]),
+                us(short),
+                Bytes(pair[1]),
+                us(long)
+            )
+        })
+    })
 }
 
 fn busy(suite: &suite::Report) -> Option<String> {

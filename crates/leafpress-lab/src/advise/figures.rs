@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::question::{BlockFigures, Reads};
-use crate::device::{self, Operation};
+use super::question::{BlockFigures, Reads, lengths};
+use crate::device;
 use crate::model::CodecCosts;
 use crate::suite::{self, MEMCPY, Row, Speed};
 
@@ -32,10 +32,7 @@ impl Device {
 
 /// The measured length of reads that is nearest.
 pub(super) fn nearest(report: &device::Report, block_bytes: u64) -> Option<u64> {
-    let reads = report.measurements.iter().filter(|m| m.operation == Operation::Read);
-    reads
-        .map(|m| m.block_bytes)
-        .min_by_key(|bytes| bytes.abs_diff(block_bytes))
+    lengths(report).min_by_key(|bytes| bytes.abs_diff(block_bytes))
 }
 
 /// Microseconds for a block: CPU time of the median pass, which other work on the machine does not stretch. An accelerator's is wall time.

@@ -1,5 +1,6 @@
 //! What the what-if page is made of, from an advice.
 
+use super::cautions::COMPUTED;
 use super::figures::us;
 use super::page::{BlockCosts, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow};
 use super::run::Advice;
@@ -27,6 +28,7 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
         ));
     }
     reasons.extend(advice.cautions.iter().cloned());
+    reasons.extend(verification.is_none().then(|| COMPUTED.to_owned()));
     PageInput {
         title: format!(
             "{} of data, {} of memory",

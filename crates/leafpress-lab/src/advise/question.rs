@@ -1,9 +1,10 @@
 //! What a recommendation rests on: sizes, a pattern of access, and figures of codecs and of a device, measured or made up.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::LabError;
-use crate::device::{Operation, Report};
+use crate::device::{Measurement, Operation, Report};
 use crate::model::tco::Prices;
 use crate::model::{Access, CodecCosts, Method, Model, Options, Replacement};
 
@@ -22,19 +23,15 @@ pub enum Reads {
 }
 
 impl Reads {
-    /// Mean microseconds of a read when so many are asked for a second; beyond the highest rate measured, what it is there.
+    /// Mean microseconds of a read when so many are asked for a second; beyond the highest rate measured, what it is there. A read never waits
+    /// longer than a longer one does, which has it in itself: where that was measured, it is the machine's unrest.
     pub fn wait_us(&self, per_second: f64) -> f64 {
         match self {
             Self::Always(us) => *us,
-            Self::Probed { report, block_bytes } => report
-                .wait_at_load_us(Operation::Read, *block_bytes, per_second)
-                .or_else(|| {
-                    let reads = report.measurements.iter().filter(|m| {
-                        m.operation == Operation::Read && m.block_bytes == *block_bytes && m.operations > 0
-                    });
-                    let fastest = reads.max_by(|one, other| one.iops.total_cmp(&other.iops));
-                    fastest.map(crate::device::Measurement::wait_us)
-                })
+            Self::Probed { report, block_bytes } => lengths(report)
+                .filter(|bytes| bytes >= block_bytes)
+                .filter_map(|bytes| at_load_us(report, bytes, per_second))
+                .reduce(f64::min)
                 .unwrap_or(0.0),
         }
     }
@@ -60,6 +57,25 @@ impl Reads {
         }
         f64::midpoint(low, high)
     }
+}
+
+/// Lengths of reads that were measured.
+pub(super) fn lengths(report: &Report) -> impl Iterator<Item = u64> {
+    let reads = report.measurements.iter().filter(|m| m.operation == Operation::Read);
+    let lengths: BTreeSet<u64> = reads.map(|m| m.block_bytes).collect();
+    lengths.into_iter()
+}
+
+/// Microseconds of a read of this length when so many are asked for a second.
+pub(super) fn at_load_us(report: &Report, block_bytes: u64, per_second: f64) -> Option<f64> {
+    let at_load = report.wait_at_load_us(Operation::Read, block_bytes, per_second);
+    at_load.or_else(|| {
+        let reads = report.measurements.iter();
+        let reads =
+            reads.filter(|m| m.operation == Operation::Read && m.block_bytes == block_bytes && m.operations > 0);
+        let fastest = reads.max_by(|one, other| one.iops.total_cmp(&other.iops));
+        fastest.map(Measurement::wait_us)
+    })
 }
 
 /// What was measured with blocks of one length.

@@ -41,9 +41,14 @@ pub(super) fn for_people(advice: &Advice) -> String {
     let recommendation = &advice.recommendation;
     let mut table = Table::new();
     table.load_style(TABLE_STYLE).set_header(HEADINGS);
-    let mut left_out = 0;
+    let (mut left_out, mut never_pay) = (0, 0);
     for (at, one) in recommendation.candidates.iter().enumerate() {
-        if at >= MOST_ROWS && one.codec.is_some() {
+        let is_codec = one.codec.is_some();
+        if is_codec && !one.is_compressing() && at > 0 && *one != recommendation.best {
+            never_pay += 1;
+            continue;
+        }
+        if is_codec && at >= MOST_ROWS {
             left_out += 1;
             continue;
         }
@@ -65,10 +70,18 @@ pub(super) fn for_people(advice: &Advice) -> String {
     for column in table.column_iter_mut().skip(1) {
         column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
     }
-    let more = match left_out {
-        0 => String::new(),
-        left_out => format!("{left_out} slower ones are left out; --out writes them all.\n"),
-    };
+    let mut more = String::new();
+    if never_pay > 0 {
+        more += &format!("{never_pay} that do not beat raw pages of their length at any share are left out");
+    }
+    if left_out > 0 {
+        let and = if more.is_empty() { "" } else { ", and " };
+        more += &format!("{and}{left_out} slower ones");
+        more += if never_pay > 0 { "" } else { " are left out" };
+    }
+    if !more.is_empty() {
+        more += "; --out writes them all.\n";
+    }
     format!("{table}\n* recommended. Each at the share of the memory that is best for it.\n{more}")
 }
 

@@ -321,6 +321,26 @@ fn a_read_waits_as_long_as_at_the_load_it_makes() {
 }
 
 #[test]
+fn a_read_never_waits_longer_than_a_longer_one() {
+    let Reads::Probed { report, .. } = probed(100.0, 1.25) else {
+        unreachable!()
+    };
+    let mut report = device::Report::clone(&report);
+    let mut longer = report.measurements[0].clone();
+    longer.block_bytes = 16384;
+    longer.latency.mean_us = 70.0;
+    report.measurements.push(longer);
+    let report = Arc::new(report);
+    for block_bytes in [8192, 16384] {
+        let reads = Reads::Probed {
+            report: Arc::clone(&report),
+            block_bytes,
+        };
+        assert_eq!(reads.wait_us(0.0), 70.0);
+    }
+}
+
+#[test]
 fn the_latency_of_the_question_is_the_loads() {
     let with = |workers: u32| {
         let mut question = question(Access::Law(Distribution::Uniform), vec![block(8192, 0.0, &[LZ4])]);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::cautions::COMPUTED;
 use super::run::Advice;
 use super::verify::Verification;
 use super::words::{bytes, like, percent, reasons, sentence, us};
@@ -23,7 +24,8 @@ pub fn text(advice: &Advice, verification: Option<&Verification>) -> String {
         text += &wrapped(&reason, "- ", "  ");
     }
     text += "\nBefore you believe it\n";
-    for caution in &advice.cautions {
+    let computed = verification.is_none().then_some(COMPUTED);
+    for caution in advice.cautions.iter().map(String::as_str).chain(computed) {
         text += &wrapped(caution, "! ", "  ");
     }
     let _ = writeln!(text, "\nCandidates\n{}", tables::for_people(advice));
