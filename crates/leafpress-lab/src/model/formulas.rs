@@ -193,7 +193,7 @@ pub fn tiers(law: Distribution, pages: f64) -> Vec<Tier> {
 /// Tiers of blocks that are made of `pieces` of these pages each, whatever pages happen to lie beside each other: a block is asked for when
 /// any of its pages is. The number of blocks is that of the pages over `pieces`.
 ///
-/// The distribution of a sum of independent rates, by doubling; between steps, rates within [`SAME_RATE`] of each other become one tier.
+/// The distribution of a sum of independent rates, by doubling; between steps, rates within a tenth of each other become one tier.
 pub fn gathered(tiers: &[Tier], pieces: u32) -> Vec<Tier> {
     let mut left = pieces.max(1);
     let mut doubled = tiers.to_vec();
