@@ -33,7 +33,7 @@ pub use run::{Advice, Assumed, Event, Times, run};
 pub use tables::summary;
 pub use text::text;
 pub use thresholds::{MemoryBound, Turn};
-pub use verify::{Comparison, Verification, VerifyOptions, verify};
+pub use verify::{Comparison, HIT_OFF, US_OFF, Verification, VerifyOptions, verify};
 pub use words::{reasons, sentence};
 
 #[cfg(test)]

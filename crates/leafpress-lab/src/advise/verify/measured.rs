@@ -1,6 +1,28 @@
-//! What a run measured, by figures that other work on the machine touches little.
+//! What is measured around a run and by it, in figures that other work on the machine touches little.
 
+use crate::advise::cold::Cold;
 use crate::pool::{Outcome, Sample};
+
+/// What the device and a codec take at one moment, measured by themselves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Standing {
+    pub device_us: f64,
+    pub codec_us: Cold,
+}
+
+impl Standing {
+    /// The mean of two.
+    pub(super) fn with(self, other: Self) -> Self {
+        let (one, two) = (self.codec_us, other.codec_us);
+        Self {
+            device_us: f64::midpoint(self.device_us, other.device_us),
+            codec_us: Cold {
+                compress_us: f64::midpoint(one.compress_us, two.compress_us),
+                decompress_us: f64::midpoint(one.decompress_us, two.decompress_us),
+            },
+        }
+    }
+}
 
 /// Microseconds a page: the median of the run's windows, which other work on the machine that stops everything for a while does not touch.
 pub(super) fn us_per_page(outcome: &Outcome, workers: usize) -> Option<f64> {

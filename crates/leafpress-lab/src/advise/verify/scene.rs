@@ -11,9 +11,9 @@ use leafpress::pool::{FaultyStore, MemoryStore, Operation, PageStore, Share};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use super::measured::{held_share, median, us_per_page};
+use super::measured::{Standing, held_share, median, us_per_page};
 use super::{Comparison, Verification, VerifyOptions};
-use crate::advise::cold::{self, Cold, SWEEP_US};
+use crate::advise::cold::{self, SWEEP_US};
 use crate::advise::question::Question;
 use crate::advise::run::{Advice, Event};
 use crate::advise::words::bytes;
@@ -361,27 +361,6 @@ impl<'a> Scene<'a> {
         let all = all.map_err(|e| LabError::System(format!("the simulated device cannot be read: {e}")))?;
         let windows = all.into_iter().flatten().collect();
         Ok(median(windows).unwrap_or(self.device_us as f64))
-    }
-}
-
-/// What the device and a codec take at one moment, measured by themselves.
-#[derive(Debug, Clone, Copy)]
-struct Standing {
-    device_us: f64,
-    codec_us: Cold,
-}
-
-impl Standing {
-    /// The mean of two.
-    fn with(self, other: Self) -> Self {
-        let (one, two) = (self.codec_us, other.codec_us);
-        Self {
-            device_us: f64::midpoint(self.device_us, other.device_us),
-            codec_us: Cold {
-                compress_us: f64::midpoint(one.compress_us, two.compress_us),
-                decompress_us: f64::midpoint(one.decompress_us, two.decompress_us),
-            },
-        }
     }
 }
 
