@@ -6,11 +6,11 @@ use std::sync::Arc;
 use clap::Args;
 use leafpress::Codec;
 use leafpress_lab::advise::{DeviceSource, Options, VerifyOptions};
-use leafpress_lab::model::tco::Prices;
 use leafpress_lab::model::{Access, Junk, Trace, TraceOptions};
 use leafpress_lab::{Bytes, LabError, pool, suite};
 
 use crate::eval::words;
+use crate::model::CostArgs;
 
 /// Arguments of `leafpress advise`.
 #[derive(Debug, Args)]
@@ -121,63 +121,8 @@ pub struct AdviseArgs {
     )]
     verify_seconds: f64,
 
-    /// What saved cores and memory are worth
-    #[arg(long, help_heading = "Cost")]
-    tco: bool,
-    /// Percent of the total cost that is compute [default: 20.8, between the 19.1 and 22.4 that Intel's white paper implies]
-    #[arg(
-        long,
-        value_name = "PCT",
-        help_heading = "Cost",
-        requires = "tco",
-        allow_negative_numbers = true
-    )]
-    compute_share_pct: Option<f64>,
-    /// Percent of cores saved at equal throughput, as measured [default: by the model]
-    #[arg(
-        long,
-        value_name = "PCT",
-        help_heading = "Cost",
-        requires = "tco",
-        allow_negative_numbers = true
-    )]
-    cores_saved_pct: Option<f64>,
-    /// Cores in use now
-    #[arg(
-        long,
-        value_name = "N",
-        help_heading = "Cost",
-        requires = "tco",
-        allow_negative_numbers = true
-    )]
-    cores: Option<f64>,
-    /// Cost of a core over the time that is looked at
-    #[arg(
-        long,
-        value_name = "COST",
-        help_heading = "Cost",
-        requires = "tco",
-        allow_negative_numbers = true
-    )]
-    core_cost: Option<f64>,
-    /// Total cost of ownership over that time
-    #[arg(
-        long,
-        value_name = "COST",
-        help_heading = "Cost",
-        requires = "tco",
-        allow_negative_numbers = true
-    )]
-    total_cost: Option<f64>,
-    /// Cost of a GiB of memory over that time
-    #[arg(
-        long,
-        value_name = "COST",
-        help_heading = "Cost",
-        requires = "tco",
-        allow_negative_numbers = true
-    )]
-    memory_gib_cost: Option<f64>,
+    #[command(flatten)]
+    cost: CostArgs,
 
     /// Write summary.tsv, results.json and report.html (a page to play what-if with) there
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Output")]
@@ -252,7 +197,7 @@ impl AdviseArgs {
         options.hit_us = self.hit_us;
         options.background_pct = self.background_pct;
         options.quick = self.quick;
-        options.prices = self.tco.then(|| self.prices()).transpose()?;
+        options.prices = self.cost.prices()?;
         options.validate()?;
         Ok(options)
     }
@@ -291,20 +236,6 @@ impl AdviseArgs {
             ));
         }
         Ok(Some(options))
-    }
-
-    fn prices(&self) -> Result<Prices, LabError> {
-        let default = Prices::default();
-        let prices = Prices {
-            compute_share: self.compute_share_pct.map_or(default.compute_share, |pct| pct / 100.0),
-            cores: self.cores,
-            core_cost: self.core_cost,
-            total_cost: self.total_cost,
-            memory_gib_cost: self.memory_gib_cost,
-            cores_saved: self.cores_saved_pct.map(|pct| pct / 100.0),
-        };
-        prices.validate()?;
-        Ok(prices)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `leafpress model`: what compression should gain, by formulas: arguments in, tables and files out.
 
 mod args;
+mod cost;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use leafpress_lab::model::tco::{self, Savings};
 use leafpress_lab::model::{self, Options, Outcome, text, thesis};
 
 pub use self::args::ModelArgs;
+pub use self::cost::CostArgs;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::{interrupt, output};
@@ -23,7 +25,7 @@ pub fn run(args: &ModelArgs) -> Result<(), Failure> {
         return output::print(&text::white_paper(&tco::white_paper()));
     }
     let options = options(args)?;
-    let prices = args.tco.then(|| args.prices()).transpose().map_err(|e| failure(&e))?;
+    let prices = args.cost.prices().map_err(|e| failure(&e))?;
     let outcome = model::evaluate(&options).map_err(|e| failure(&e))?;
     let savings = prices.map(|prices| tco::savings(&outcome, &prices)).transpose();
     let savings = savings.map_err(|e| failure(&e))?;

@@ -10,7 +10,7 @@ use super::verify::Verification;
 use super::words::{reasons, sentence};
 use super::{page_input, tables, verify};
 use crate::LabError;
-use crate::report::write;
+use crate::report::{json, write};
 
 /// Files that were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,13 +25,9 @@ pub struct Files {
     pub html: PathBuf,
 }
 
-/// What `results.json` holds.
+/// What `results.json` holds beside what each has.
 #[derive(Serialize)]
 struct Document<'d> {
-    /// Number of this layout; a change that breaks readers raises it.
-    format: u32,
-    version: &'static str,
-    command_line: &'d str,
     sentence: String,
     reasons: Vec<String>,
     data_bytes: u64,
@@ -62,9 +58,6 @@ pub fn write_files(
     };
     let question = &advice.question;
     let document = Document {
-        format: 1,
-        version: env!("CARGO_PKG_VERSION"),
-        command_line,
         sentence: sentence(&advice.recommendation),
         reasons: reasons(&advice.recommendation, question),
         data_bytes: question.data_bytes,
@@ -75,12 +68,11 @@ pub fn write_files(
         advice,
         verification,
     };
-    let json = serde_json::to_string_pretty(&document).map_err(|e| LabError::System(e.to_string()))?;
     write(&files.summary, &tables::summary(advice))?;
     if let (Some(path), Some(verification)) = (&files.verify, verification) {
         write(path, &verify::summary(verification))?;
     }
-    write(&files.json, &(json + "\n"))?;
+    write(&files.json, &json(command_line, &document)?)?;
     write(&files.html, &page(&page_input::of(advice, verification, command_line))?)?;
     Ok(files)
 }

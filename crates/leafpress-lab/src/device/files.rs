@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
 use super::{Report, html, tables};
 use crate::LabError;
-use crate::report::write;
+use crate::report::{json, write};
 
 /// Files that were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,17 +17,6 @@ pub struct Files {
     pub html: PathBuf,
 }
 
-/// What `results.json` holds.
-#[derive(Serialize)]
-struct Document<'d> {
-    /// Number of this layout; a change that breaks readers raises it.
-    format: u32,
-    version: &'static str,
-    command_line: &'d str,
-    #[serde(flatten)]
-    report: &'d Report,
-}
-
 /// Writes `summary.tsv`, `results.json` and `report.html` into `directory`, which exists.
 ///
 /// # Errors
@@ -40,15 +27,8 @@ pub fn write_files(report: &Report, command_line: &str, directory: &Path) -> Res
         json: directory.join("results.json"),
         html: directory.join("report.html"),
     };
-    let document = Document {
-        format: 1,
-        version: env!("CARGO_PKG_VERSION"),
-        command_line,
-        report,
-    };
-    let json = serde_json::to_string_pretty(&document).map_err(|e| LabError::System(e.to_string()))?;
     write(&files.summary, &tables::summary(report))?;
-    write(&files.json, &(json + "\n"))?;
+    write(&files.json, &json(command_line, report)?)?;
     write(&files.html, &html::page(report, command_line)?)?;
     Ok(files)
 }

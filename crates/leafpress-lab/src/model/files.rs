@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::tco::Savings;
 use super::{Outcome, html, tables};
 use crate::LabError;
-use crate::report::write;
+use crate::report::{self, write};
 
 /// Files that were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,13 +20,9 @@ pub struct Files {
     pub html: PathBuf,
 }
 
-/// What `results.json` holds.
+/// What `results.json` holds beside what each has.
 #[derive(Serialize)]
 struct Document<'d> {
-    /// Number of this layout; a change that breaks readers raises it.
-    format: u32,
-    version: &'static str,
-    command_line: &'d str,
     #[serde(flatten)]
     outcome: &'d Outcome,
     savings: Option<&'d [Savings]>,
@@ -37,15 +33,7 @@ struct Document<'d> {
 /// # Errors
 /// [`LabError::System`] when it cannot be written as JSON.
 pub fn json(outcome: &Outcome, savings: Option<&[Savings]>, command_line: &str) -> Result<String, LabError> {
-    let document = Document {
-        format: 1,
-        version: env!("CARGO_PKG_VERSION"),
-        command_line,
-        outcome,
-        savings,
-    };
-    let json = serde_json::to_string_pretty(&document).map_err(|e| LabError::System(e.to_string()))?;
-    Ok(json + "\n")
+    report::json(command_line, &Document { outcome, savings })
 }
 
 /// Writes `summary.tsv`, `results.json` and `report.html` into `directory`, which exists.

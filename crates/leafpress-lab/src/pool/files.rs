@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
 use super::sweep::Sweep;
 use super::{html, tables};
 use crate::LabError;
-use crate::report::write;
+use crate::report::{json, write};
 
 /// Files that were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,17 +20,6 @@ pub struct Files {
     pub html: PathBuf,
 }
 
-/// What `results.json` holds.
-#[derive(Serialize)]
-struct Document<'d> {
-    /// Number of this layout; a change that breaks readers raises it.
-    format: u32,
-    version: &'static str,
-    command_line: &'d str,
-    #[serde(flatten)]
-    sweep: &'d Sweep,
-}
-
 /// Writes `summary.tsv`, `over_time.tsv`, `results.json` and `report.html` into `directory`, which exists.
 ///
 /// # Errors
@@ -44,16 +31,9 @@ pub fn write_files(sweep: &Sweep, command_line: &str, directory: &Path) -> Resul
         json: directory.join("results.json"),
         html: directory.join("report.html"),
     };
-    let document = Document {
-        format: 1,
-        version: env!("CARGO_PKG_VERSION"),
-        command_line,
-        sweep,
-    };
-    let json = serde_json::to_string_pretty(&document).map_err(|e| LabError::System(e.to_string()))?;
     write(&files.summary, &tables::summary(sweep))?;
     write(&files.over_time, &tables::over_time(sweep))?;
-    write(&files.json, &(json + "\n"))?;
+    write(&files.json, &json(command_line, sweep)?)?;
     write(&files.html, &html::page(sweep, command_line)?)?;
     Ok(files)
 }

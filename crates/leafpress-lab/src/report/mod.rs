@@ -65,6 +65,29 @@ pub(crate) fn finish(config: &EvalConfig, host: &str, outcome: &mut EvalOutcome)
     Ok(())
 }
 
+/// What every `results.json` is: this, and the results' own fields.
+#[derive(Serialize)]
+struct Results<'d, R> {
+    /// Number of this layout; a change that breaks readers raises it.
+    format: u32,
+    version: &'static str,
+    command_line: &'d str,
+    #[serde(flatten)]
+    results: &'d R,
+}
+
+/// The text of a `results.json`.
+pub(crate) fn json(command_line: &str, results: &impl Serialize) -> Result<String, LabError> {
+    let results = Results {
+        format: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        command_line,
+        results,
+    };
+    let json = serde_json::to_string_pretty(&results).map_err(|e| LabError::System(e.to_string()))?;
+    Ok(json + "\n")
+}
+
 /// Writes a file in one step: a reader finds the old one or the new one, never a part.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), LabError> {
     let unfinished = path.with_extension("unfinished");

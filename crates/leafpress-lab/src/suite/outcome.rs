@@ -101,7 +101,7 @@ pub struct Measured {
     /// What did the work, as [`leafpress::codec::Engine::engine_name`] says.
     pub engine: &'static str,
     /// The library behind it and its version, where it tells.
-    pub library: Option<String>,
+    pub provided_by: Option<String>,
 }
 
 /// What a suite measured.

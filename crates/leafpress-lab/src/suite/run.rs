@@ -203,7 +203,7 @@ impl<'o> Suite<'o> {
                 Some(Measured {
                     codec: codec.to_string(),
                     engine: engine.engine_name(),
-                    library: known.and_then(|known| known.provided_by.clone()),
+                    provided_by: known.and_then(|known| known.provided_by.clone()),
                 })
             }
         });

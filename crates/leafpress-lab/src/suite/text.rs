@@ -79,7 +79,7 @@ pub(super) fn head(report: &Report) -> Vec<String> {
     }
     let mut libraries: Vec<&str> = Vec::new();
     for codec in &report.codecs {
-        if let Some(library) = codec.library.as_deref().filter(|known| !libraries.contains(known)) {
+        if let Some(library) = codec.provided_by.as_deref().filter(|known| !libraries.contains(known)) {
             libraries.push(library);
         }
     }

@@ -88,7 +88,8 @@ pub(super) fn render(chromium: &Path, html: &str, hash: &str) -> String {
         .args([
             "--disable-dev-shm-usage",
             "--window-size=1280,2000",
-            "--virtual-time-budget=60000",
+            // Time that nothing happens in is skipped: this is no wait, but room for the page's own where the machine is slow.
+            "--virtual-time-budget=600000",
         ])
         .arg(format!(
             "--user-data-dir={}",

@@ -1,0 +1,87 @@
+//! What saved cores and memory are worth: the options of `leafpress model` and `leafpress advise`.
+
+use clap::Args;
+use leafpress_lab::LabError;
+use leafpress_lab::model::tco::Prices;
+
+/// Whether money is computed, and prices.
+#[derive(Debug, Args)]
+pub struct CostArgs {
+    /// What saved cores and memory are worth
+    #[arg(long, help_heading = "Cost")]
+    tco: bool,
+    /// Percent of the total cost that is compute [default: 20.8, between the 19.1 and 22.4 that Intel's white paper implies]
+    #[arg(
+        long,
+        value_name = "PCT",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    compute_share_pct: Option<f64>,
+    /// Percent of cores saved at equal throughput, as measured [default: by the model]
+    #[arg(
+        long,
+        value_name = "PCT",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    cores_saved_pct: Option<f64>,
+    /// Cores in use now
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    cores: Option<f64>,
+    /// Cost of a core over the time that is looked at
+    #[arg(
+        long,
+        value_name = "COST",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    core_cost: Option<f64>,
+    /// Total cost of ownership over that time
+    #[arg(
+        long,
+        value_name = "COST",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    total_cost: Option<f64>,
+    /// Cost of a GiB of memory over that time
+    #[arg(
+        long,
+        value_name = "COST",
+        help_heading = "Cost",
+        requires = "tco",
+        allow_negative_numbers = true
+    )]
+    memory_gib_cost: Option<f64>,
+}
+
+impl CostArgs {
+    /// The prices, where money is asked for.
+    pub fn prices(&self) -> Result<Option<Prices>, LabError> {
+        if !self.tco {
+            return Ok(None);
+        }
+        let default = Prices::default();
+        let prices = Prices {
+            compute_share: self.compute_share_pct.map_or(default.compute_share, |pct| pct / 100.0),
+            cores: self.cores,
+            core_cost: self.core_cost,
+            total_cost: self.total_cost,
+            memory_gib_cost: self.memory_gib_cost,
+            cores_saved: self.cores_saved_pct.map(|pct| pct / 100.0),
+        };
+        prices.validate()?;
+        Ok(Some(prices))
+    }
+}
