@@ -1,0 +1,32 @@
+//! Compiles the C++ shim against RocksDB's headers.
+
+use std::env;
+use std::path::PathBuf;
+
+/// The C++ files, one per RocksDB interface that we implement.
+const SOURCES: &[&str] = &["shim/register.cc"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=shim");
+    println!("cargo::rerun-if-env-changed=ROCKSDB_INCLUDE_DIR");
+    let mut build = cc::Build::new();
+    build
+        .cpp(true)
+        .std("c++20")
+        .include(headers())
+        .warnings(true)
+        .flag_if_supported("-Wno-unused-parameter")
+        .files(SOURCES)
+        .compile("leafpress_rocksdb_shim");
+}
+
+/// Where RocksDB's headers are: those of the RocksDB that is linked, or those that the user points to.
+fn headers() -> PathBuf {
+    if let Some(directory) = env::var_os("DEP_ROCKSDB_CARGO_MANIFEST_DIR") {
+        return PathBuf::from(directory).join("rocksdb/include");
+    }
+    match env::var_os("ROCKSDB_INCLUDE_DIR") {
+        Some(directory) => PathBuf::from(directory),
+        None => PathBuf::from("/usr/include"),
+    }
+}
