@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check unit examples bench instructions shuttle miri tsan fuzz clean
+.PHONY: help setup build demo test test-rocksdb check unit examples bench instructions shuttle miri tsan fuzz clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -22,7 +22,7 @@ NIGHTLY ?= nightly
 LEAFPRESS = target/release/leafpress
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 setup: ## install what a build needs: a C compiler, Rust
 	@scripts/setup
@@ -38,6 +38,9 @@ demo: build ## load real records into the compressed tree, measure, print the ta
 
 test: check unit examples shuttle miri tsan fuzz ## everything CI runs
 	@echo "==> all checks passed"
+
+test-rocksdb: ## the RocksDB integration; compiles RocksDB once, outside the checkout (20 minutes)
+	@scripts/test-rocksdb
 
 check: ## formatting, clippy and the documentation, warnings are errors
 	cargo fmt --all --check
