@@ -1,11 +1,23 @@
 //! A bar over a number of equal pieces of work, on standard error, and only when that is a terminal.
 
+use std::fmt::Write;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Steps of the bar per piece of work.
 const STEPS: u64 = 1000;
+
+/// The part of the work from which the time for the rest can be told.
+const ENOUGH_DONE: f32 = 0.005;
+
+/// The time left, once there is something to tell it by.
+fn left(state: &ProgressState, out: &mut dyn Write) {
+    if state.fraction() >= ENOUGH_DONE {
+        // A progress bar has nowhere to report to.
+        let _ = write!(out, "  {:#} left", HumanDuration(state.eta()));
+    }
+}
 
 /// The bar.
 pub struct Bar {
@@ -17,8 +29,8 @@ pub struct Bar {
 impl Bar {
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {prefix}  {msg}  {eta} left") {
-            bar.set_style(style);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {prefix}{msg}{left}") {
+            bar.set_style(style.with_key("left", left));
         }
         Self { bar, index: 0 }
     }
@@ -27,7 +39,9 @@ impl Bar {
     pub fn start(&mut self, index: usize, total: usize, what: String) {
         self.index = index;
         self.bar.set_length(total as u64 * STEPS);
-        self.bar.set_prefix(format!("run {}/{total}", index + 1));
+        if total > 1 {
+            self.bar.set_prefix(format!("run {}/{total}  ", index + 1));
+        }
         self.bar.set_message(what);
         self.bar.enable_steady_tick(Duration::from_millis(200));
         self.advance(0.0);
