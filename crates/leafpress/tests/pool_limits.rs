@@ -6,7 +6,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use leafpress::PagePool;
-use leafpress::pool::{Builder, MemoryStore, PageId, PageStore, PolicyKind, PoolError, Share};
+use leafpress::pool::{Builder, FaultyStore, MemoryStore, Operation, PageId, PageStore, PolicyKind, PoolError, Share};
 use pool_support::{TestStore, page, version_of};
 
 const LEN: usize = 4096;
@@ -234,6 +234,35 @@ fn pages_that_do_not_shrink_are_not_kept_compressed() {
     let stats = pool.stats();
     assert_eq!((stats.compressions, stats.compressed_pages), (0, 0));
     assert!(stats.incompressible > 100);
+}
+
+#[test]
+fn the_raw_space_follows_its_share_without_threads_of_the_pool() {
+    let slow = FaultyStore::new(store(4_000));
+    slow.set_latency(Operation::Read, Duration::from_micros(200));
+    let pool = PagePool::builder(slow)
+        .budget_bytes(2 << 20)
+        .codec("lz4".parse().unwrap())
+        .share(Share::Adaptive)
+        .background_threads(0)
+        .build()
+        .unwrap();
+    let mut next = 0_u64;
+    let mut get = || {
+        next = next
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        pool.get((next >> 33) % 4_000).unwrap();
+    };
+    // Reading is so dear that the pool wants most of its pages compressed.
+    let decided = (0..100).any(|_| {
+        (0..500).for_each(|_| get());
+        pool.stats().raw_percent < 25.0
+    });
+    assert!(decided, "{:?}", pool.stats());
+    (0..3_000).for_each(|_| get());
+    let stats = pool.stats();
+    assert!(stats.raw_space_bytes <= stats.budget_bytes / 3, "{stats:?}");
 }
 
 #[test]

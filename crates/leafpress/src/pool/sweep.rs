@@ -146,7 +146,9 @@ impl Core {
         len: usize,
         otherwise: impl FnOnce(Option<PoolError>) -> Result<Frame, E>,
     ) -> Result<Frame, E> {
-        if let Some(frame) = self.frames.allocate(len, self.raw_limit()) {
+        if !self.is_to_shrink()
+            && let Some(frame) = self.frames.allocate(len, self.raw_limit())
+        {
             self.keep_ahead();
             return Ok(frame);
         }
@@ -155,6 +157,12 @@ impl Core {
         self.counts.add(Count::SweepNs, nanoseconds(start));
         self.keep_ahead();
         frame
+    }
+
+    /// Whether the raw space is over its share and no thread of the pool's own makes it smaller. Free frames are then not handed out
+    /// without another victim, or they would be used as fast as they become free.
+    fn is_to_shrink(&self) -> bool {
+        !self.has_threads && self.frames.bytes() > self.shares().0
     }
 
     /// Sweeps until there is a frame. The error is that of a write that failed, if there was one.
@@ -169,7 +177,8 @@ impl Core {
                 Swept::Kept => kept += 1,
                 Swept::Failed(error) => failed.push(error),
                 Swept::Others => self.room.wait_for_others(),
-                Swept::Nothing => break,
+                // There may be free frames all the same, where the space is to shrink.
+                Swept::Nothing => return self.frames.allocate(len, self.raw_limit()).ok_or_else(|| failed.pop()),
             }
             if let Some(frame) = self.frames.allocate(len, self.raw_limit()) {
                 return Ok(frame);
