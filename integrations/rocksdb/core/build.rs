@@ -4,7 +4,11 @@ use std::env;
 use std::path::PathBuf;
 
 /// The C++ files, one per RocksDB interface that we implement.
-const SOURCES: &[&str] = &["shim/register.cc"];
+const SOURCES: &[&str] = &[
+    "shim/register.cc",
+    "shim/compression_blocks.cc",
+    "shim/compression_manager.cc",
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=shim");
@@ -16,6 +20,8 @@ fn main() {
         .include(headers())
         .warnings(true)
         .flag_if_supported("-Wno-unused-parameter")
+        // RocksDB is built with and without run-time type information, and only without it do we fit both.
+        .flag("-fno-rtti")
         .files(SOURCES)
         .compile("leafpress_rocksdb_shim");
 }

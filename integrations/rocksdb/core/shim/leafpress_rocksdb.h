@@ -6,6 +6,6 @@
 
 extern "C" {
 
-// Defined in C++ (register.cc): makes the factories known to RocksDB; 0 for success.
-int32_t leafpress_shim_register();
+// Defined in C++ (register.cc): makes the factories known to RocksDB. Null for success, else why not, which stays valid.
+const char* leafpress_shim_register();
 }
