@@ -6,6 +6,7 @@ use std::path::PathBuf;
 /// The C++ files, one per RocksDB interface that we implement.
 const SOURCES: &[&str] = &[
     "shim/register.cc",
+    "shim/check_options.cc",
     "shim/compression_blocks.cc",
     "shim/compression_manager.cc",
 ];
@@ -13,6 +14,12 @@ const SOURCES: &[&str] = &[
 fn main() {
     println!("cargo::rerun-if-changed=shim");
     println!("cargo::rerun-if-env-changed=ROCKSDB_INCLUDE_DIR");
+    // For the test that compiles a program against the same RocksDB.
+    println!("cargo::rustc-env=LEAFPRESS_ROCKSDB_INCLUDE_DIR={}", headers().display());
+    println!(
+        "cargo::rustc-env=LEAFPRESS_ROCKSDB_LIB_DIR={}",
+        env::var("DEP_ROCKSDB_OUT_DIR").unwrap_or_default()
+    );
     let mut build = cc::Build::new();
     build
         .cpp(true)

@@ -52,6 +52,8 @@ struct Level {
     level: i32,
     whole: Option<Compressor>,
     windowed: Option<WindowedStream>,
+    /// Where a windowed stream goes that may not fit where it is wanted.
+    room: Vec<u8>,
 }
 
 thread_local! {
@@ -67,11 +69,26 @@ fn ending<E>(_: E) -> CodecError {
 impl Level {
     /// Compresses to `out`; `None` when the stream does not fit.
     fn compress(&mut self, raw: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<Option<usize>, CodecError> {
-        if raw.len() > WINDOW_BYTES {
-            self.compress_windowed(raw, out)
-        } else {
-            self.compress_whole(raw, out)
+        if raw.len() <= WINDOW_BYTES {
+            return self.compress_whole(raw, out);
         }
+        let bound = self.bound(raw.len())?;
+        if out.len() >= bound {
+            return self.compress_windowed(raw, out).map(Some);
+        }
+        // A stream of zlib-rs that breaks off for want of room is not whole again after its reset (its pending buffer keeps
+        // its offset, and an open block stays open), so it is always given room.
+        let mut room = std::mem::take(&mut self.room);
+        room.clear();
+        output::reserve(&mut room, bound)?;
+        let written = self.compress_windowed(raw, room.spare_capacity_mut());
+        let written = written.inspect(|written| {
+            if let Some(out) = out.get_mut(..*written) {
+                out.copy_from_slice(&room.spare_capacity_mut()[..*written]);
+            }
+        });
+        self.room = room;
+        Ok(Some(written?).filter(|written| *written <= out.len()))
     }
 
     /// Room in which every stream of so many raw bytes fits.
@@ -113,7 +130,8 @@ impl Level {
         Ok((written > 0).then_some(written))
     }
 
-    fn compress_windowed(&mut self, raw: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<Option<usize>, CodecError> {
+    /// Compresses to `out`, which has room for the bound.
+    fn compress_windowed(&mut self, raw: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<usize, CodecError> {
         // zlib has nine levels to libdeflate's twelve.
         let stream = match &mut self.windowed {
             Some(stream) => {
@@ -132,10 +150,13 @@ impl Level {
             let moved = progress != (given, written);
             (given, written) = progress;
             match status {
-                Status::StreamEnd => return Ok(Some(written)),
+                Status::StreamEnd => return Ok(written),
                 // Inputs past 4 GiB are taken in several calls.
                 _ if moved => {}
-                _ => return Ok(None),
+                _ => {
+                    self.windowed = None;
+                    return Err(output::failed(NAME, "the compressed form does not fit its bound"));
+                }
             }
         }
     }
@@ -196,6 +217,7 @@ impl Deflate {
                     level: self.level,
                     whole: None,
                     windowed: None,
+                    room: Vec::new(),
                 });
                 levels.len() - 1
             });

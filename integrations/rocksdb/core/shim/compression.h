@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "compression_abi.h"
 #include "rocksdb/advanced_compression.h"
@@ -108,6 +109,11 @@ class Manager final : public rocks::CompressionManager {
 
   static constexpr size_t kOptions = 10;
   static const std::array<const char*, kOptions> kOptionNames;
+
+ protected:
+  rocks::Status ConfigureOptions(const rocks::ConfigOptions& config_options,
+                                 const std::unordered_map<std::string, std::string>& opts_map,
+                                 std::unordered_map<std::string, std::string>* unused) override;
 
  private:
   // The options as one, made from `fields_`.

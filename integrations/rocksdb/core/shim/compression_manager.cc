@@ -1,8 +1,7 @@
 // The manager: its options, and what it hands to RocksDB.
 #include "compression.h"
 
-#include <unordered_map>
-
+#include "rocksdb/convenience.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/utilities/options_type.h"
 
@@ -64,6 +63,25 @@ Status Manager::PrepareOptions(const ConfigOptions& config_options) {
     status = CompressionManager::PrepareOptions(config_options);
   }
   return status;
+}
+
+Status Manager::ConfigureOptions(const ConfigOptions& config_options,
+                                 const std::unordered_map<std::string, std::string>& opts_map,
+                                 std::unordered_map<std::string, std::string>* unused) {
+  // RocksDB would name `compression_manager` as what it does not know.
+  if (!config_options.ignore_unknown_options && unused == nullptr) {
+    for (const auto& option : opts_map) {
+      if (TypeInfo().count(option.first) == 0 && option.first != OptionTypeInfo::kIdPropName()) {
+        LeafpressBytes spelling{};
+        LeafpressBytes error{};
+        const int32_t code = leafpress_option_check(Lend(Slice(option.first)), Lend(Slice(option.second)), &spelling, &error);
+        if (code != 0) {
+          return TakeStatus(code, error);
+        }
+      }
+    }
+  }
+  return CompressionManager::ConfigureOptions(config_options, opts_map, unused);
 }
 
 Status Manager::Prepare(std::shared_ptr<const Prepared>* out) {

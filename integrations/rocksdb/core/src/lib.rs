@@ -29,4 +29,4 @@ mod compression;
 mod registration;
 
 pub use compression::{CompressionOptions, OptionError, statistics_text};
-pub use registration::{RegisterError, register, try_register};
+pub use registration::{RefusedOptions, RegisterError, check_options, register, try_register};

@@ -8,6 +8,8 @@ use crate::statistics_text;
 
 unsafe extern "C" {
     fn leafpress_shim_register() -> *const c_char;
+    fn leafpress_shim_check_options(text: *const c_char) -> *mut c_char;
+    fn leafpress_shim_text_free(text: *mut c_char);
 }
 
 /// RocksDB in this process is not the one that the library was built for.
@@ -35,6 +37,34 @@ pub fn try_register() -> Result<(), RegisterError> {
         Err(RegisterError(error.to_string_lossy().into_owned()))
     }
 }
+
+/// Checks that RocksDB takes every part of an options string.
+///
+/// `get_options_from_string` of the `rocksdb` crate, and `GetOptionsFromString` without a strict `ConfigOptions`, leave out in
+/// silence what RocksDB does not know by name: with a misspelled `id`, or before [`register`], a database is written without
+/// the compression that was asked for. Registers first.
+///
+/// # Errors
+/// [`RefusedOptions`], with RocksDB's message.
+pub fn check_options(text: &str) -> Result<(), RefusedOptions> {
+    register();
+    let text = CString::new(text).map_err(|_| RefusedOptions("options are text without NUL".to_owned()))?;
+    // SAFETY: the text is terminated; what is returned is null or a terminated text that is freed once, after it was copied.
+    unsafe {
+        let message = leafpress_shim_check_options(text.as_ptr());
+        if message.is_null() {
+            return Ok(());
+        }
+        let copy = CStr::from_ptr(message).to_string_lossy().into_owned();
+        leafpress_shim_text_free(message);
+        Err(RefusedOptions(copy))
+    }
+}
+
+/// An options string that RocksDB does not take as a whole.
+#[derive(Debug, Clone, Error)]
+#[error("{0}")]
+pub struct RefusedOptions(String);
 
 /// Registers, once, and says why it could not; empty if it could.
 fn error() -> &'static CStr {

@@ -129,3 +129,86 @@ impl Decompressor {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::compressor::{Compressor, Outcome};
+    use super::super::options::CompressionOptions;
+    use super::*;
+
+    const CODECS: [&str; 4] = ["lz4", "zstd:3", "deflate:1", "qpl:auto:fixed"];
+
+    /// Text that shrinks, of which every word is in the dictionary.
+    fn text(seed: u64, bytes: usize) -> Vec<u8> {
+        let mut state = seed;
+        let mut out = Vec::new();
+        while out.len() < bytes {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            out.extend_from_slice(&DICTIONARY[(state >> 40) as usize % 200..][..8]);
+        }
+        out.truncate(bytes);
+        out
+    }
+
+    const DICTIONARY: &[u8; 256] = &{
+        let mut bytes = [0; 256];
+        let mut at = 0;
+        while at < 256 {
+            bytes[at] = (at * at / 3) as u8;
+            at += 1;
+        }
+        bytes
+    };
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever happens to a block, reading it gives an error or some bytes.
+        #[test]
+        fn damage_is_survived(
+            codec in 0..CODECS.len(),
+            with_dictionary in any::<bool>(),
+            seed in any::<u64>(),
+            bytes in prop_oneof![1..300_usize, 3000..20_000_usize, Just(200_000)],
+            flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8_u32), 0..6),
+            cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
+            number in prop_oneof![9 => Just(None), 1 => any::<u8>().prop_map(Some)],
+        ) {
+            let mut options = CompressionOptions::default();
+            options.set("codec", CODECS[codec]).unwrap();
+            let dictionary = with_dictionary.then(|| Dictionary::from_bytes(1, &DICTIONARY[..]));
+            let compressor = Compressor::new(&options, 0, 0, 0).unwrap().unwrap().with_dictionary(dictionary.clone());
+            let raw = text(seed, bytes);
+            let mut stored = vec![0; bytes];
+            let Outcome::Compressed(written) = compressor.compress(&raw, &mut stored) else {
+                return Ok(());
+            };
+            stored.truncate(written);
+            let untouched = stored.clone();
+            for (at, bit) in &flips {
+                let at = at.index(stored.len());
+                stored[at] ^= 1 << bit;
+            }
+            if let Some(cut) = cut {
+                stored.truncate(cut.index(written));
+            }
+            let number = number.unwrap_or(compressor.block_type() as u8);
+            let whole = stored == untouched && number == compressor.block_type() as u8;
+            let (raw_bytes, prefix) = match Decompressor::raw_bytes(number, &stored) {
+                Ok(found) => found,
+                Err(error) => {
+                    prop_assert!(!whole && error.to_string().starts_with("leafpress: "), "{error}");
+                    return Ok(());
+                }
+            };
+            let mut back = vec![0; raw_bytes as usize];
+            let decompressor = Decompressor::new(options.reading_codec()).unwrap();
+            match decompressor.decompress(number, dictionary.as_ref(), &stored[prefix..], &mut back) {
+                Ok(()) => prop_assert!(!whole || back == raw),
+                Err(error) => prop_assert!(!whole && error.to_string().starts_with("leafpress: corrupt "), "{error}"),
+            }
+        }
+    }
+}
