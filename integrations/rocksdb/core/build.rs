@@ -4,11 +4,22 @@ use std::env;
 use std::path::PathBuf;
 
 /// The C++ files, one per RocksDB interface that we implement.
-const SOURCES: &[&str] = &["shim/register.cc"];
+const SOURCES: &[&str] = &[
+    "shim/register.cc",
+    "shim/check_options.cc",
+    "shim/compression_blocks.cc",
+    "shim/compression_manager.cc",
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=shim");
     println!("cargo::rerun-if-env-changed=ROCKSDB_INCLUDE_DIR");
+    // For the test that compiles a program against the same RocksDB.
+    println!("cargo::rustc-env=LEAFPRESS_ROCKSDB_INCLUDE_DIR={}", headers().display());
+    println!(
+        "cargo::rustc-env=LEAFPRESS_ROCKSDB_LIB_DIR={}",
+        env::var("DEP_ROCKSDB_OUT_DIR").unwrap_or_default()
+    );
     let mut build = cc::Build::new();
     build
         .cpp(true)
@@ -16,6 +27,8 @@ fn main() {
         .include(headers())
         .warnings(true)
         .flag_if_supported("-Wno-unused-parameter")
+        // RocksDB is built with and without run-time type information, and only without it do we fit both.
+        .flag("-fno-rtti")
         .files(SOURCES)
         .compile("leafpress_rocksdb_shim");
 }

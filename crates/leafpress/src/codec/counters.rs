@@ -160,6 +160,22 @@ impl Counters {
         self.mine().compress.run(raw_bytes, raw_bytes, work)
     }
 
+    /// Runs and counts a call that compresses `raw_bytes` where there may be no room for the result.
+    #[inline]
+    pub(crate) fn compress_into(
+        &self,
+        raw_bytes: usize,
+        work: impl FnOnce() -> Result<Option<usize>, CodecError>,
+    ) -> Result<Option<usize>, CodecError> {
+        let mut fits = true;
+        let written = self.compress(raw_bytes, || {
+            let written = work()?;
+            fits = written.is_some();
+            Ok(written.unwrap_or(0))
+        })?;
+        Ok(fits.then_some(written))
+    }
+
     /// Runs and counts a call that decompresses `block_bytes` to about `raw_bytes`; `work` returns the bytes it wrote.
     #[inline]
     pub(crate) fn decompress(

@@ -4,6 +4,7 @@
 //! compressed by zlib-rs with a window of 12 bits. Decoding is libdeflate's whoever wrote the block.
 
 use std::cell::RefCell;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use libdeflate_sys as ffi;
@@ -51,6 +52,8 @@ struct Level {
     level: i32,
     whole: Option<Compressor>,
     windowed: Option<WindowedStream>,
+    /// Where a windowed stream goes that may not fit where it is wanted.
+    room: Vec<u8>,
 }
 
 thread_local! {
@@ -64,42 +67,71 @@ fn ending<E>(_: E) -> CodecError {
 }
 
 impl Level {
-    fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Result<usize, CodecError> {
-        if raw.len() > WINDOW_BYTES {
-            self.compress_windowed(raw, out)
-        } else {
-            self.compress_whole(raw, out)
+    /// Compresses to `out`; `None` when the stream does not fit.
+    fn compress(&mut self, raw: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<Option<usize>, CodecError> {
+        if raw.len() <= WINDOW_BYTES {
+            return self.compress_whole(raw, out);
         }
+        let bound = self.bound(raw.len())?;
+        if out.len() >= bound {
+            return self.compress_windowed(raw, out).map(Some);
+        }
+        // A stream of zlib-rs that breaks off for want of room is not whole again after its reset (its pending buffer keeps
+        // its offset, and an open block stays open), so it is always given room.
+        let mut room = std::mem::take(&mut self.room);
+        room.clear();
+        output::reserve(&mut room, bound)?;
+        let written = self.compress_windowed(raw, room.spare_capacity_mut());
+        let written = written.inspect(|written| {
+            if let Some(out) = out.get_mut(..*written) {
+                out.copy_from_slice(&room.spare_capacity_mut()[..*written]);
+            }
+        });
+        self.room = room;
+        Ok(Some(written?).filter(|written| *written <= out.len()))
     }
 
-    fn compress_whole(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Result<usize, CodecError> {
-        let compressor = match &mut self.whole {
-            Some(compressor) => compressor.0.as_ptr(),
+    /// Room in which every stream of so many raw bytes fits.
+    fn bound(&mut self, raw_len: usize) -> Result<usize, CodecError> {
+        if raw_len > WINDOW_BYTES {
+            // The fixed tables of level 1 spend up to nine bits on a byte; a small window makes many small stored blocks.
+            return Ok(raw_len + raw_len / 8 + raw_len / 512 + 64);
+        }
+        let compressor = self.whole()?;
+        // SAFETY: the compressor is valid.
+        Ok(unsafe { ffi::libdeflate_deflate_compress_bound(compressor, raw_len) })
+    }
+
+    /// libdeflate's compressor, made at its first use.
+    fn whole(&mut self) -> Result<*mut ffi::libdeflate_compressor, CodecError> {
+        match &mut self.whole {
+            Some(compressor) => Ok(compressor.0.as_ptr()),
             none => {
                 // SAFETY: any level is allowed; null is checked.
                 let new = NonNull::new(unsafe { ffi::libdeflate_alloc_compressor(self.level) });
                 let new = new.ok_or_else(|| output::failed(NAME, "no memory for a compressor"))?;
-                none.insert(Compressor(new)).0.as_ptr()
+                Ok(none.insert(Compressor(new)).0.as_ptr())
             }
-        };
-        // SAFETY: the compressor is valid.
-        let bound = unsafe { ffi::libdeflate_deflate_compress_bound(compressor, raw.len()) };
-        let write = |out: *mut u8| {
-            // SAFETY: `raw` is readable and `out` has `bound` writable bytes.
-            let written = unsafe {
-                ffi::libdeflate_deflate_compress(compressor, raw.as_ptr().cast(), raw.len(), out.cast(), bound)
-            };
-            if written == 0 {
-                Err(output::failed(NAME, "libdeflate reported an error"))
-            } else {
-                Ok(written)
-            }
-        };
-        // SAFETY: libdeflate initialises the bytes it reports, within the bound it is given.
-        unsafe { output::append(out, bound, write) }
+        }
     }
 
-    fn compress_windowed(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Result<usize, CodecError> {
+    fn compress_whole(&mut self, raw: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<Option<usize>, CodecError> {
+        let compressor = self.whole()?;
+        // SAFETY: the compressor is valid, `raw` is readable and `out` writable for its length.
+        let written = unsafe {
+            ffi::libdeflate_deflate_compress(
+                compressor,
+                raw.as_ptr().cast(),
+                raw.len(),
+                out.as_mut_ptr().cast(),
+                out.len(),
+            )
+        };
+        Ok((written > 0).then_some(written))
+    }
+
+    /// Compresses to `out`, which has room for the bound.
+    fn compress_windowed(&mut self, raw: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<usize, CodecError> {
         // zlib has nine levels to libdeflate's twelve.
         let stream = match &mut self.windowed {
             Some(stream) => {
@@ -108,33 +140,25 @@ impl Level {
             }
             none => none.insert(WindowedStream::new(self.level.min(9), false, WINDOW_BITS)),
         };
-        // The fixed tables of level 1 spend up to nine bits on a byte; a small window makes many small stored blocks.
-        let bound = raw.len() + raw.len() / 8 + raw.len() / 512 + 64;
-        output::reserve(out, bound)?;
-        let room = &mut out.spare_capacity_mut()[..bound];
         let mut given = 0;
         let mut written = 0;
-        let finished = loop {
+        loop {
             let status = stream
-                .compress_uninit(&raw[given..], &mut room[written..], DeflateFlush::Finish)
+                .compress_uninit(&raw[given..], &mut out[written..], DeflateFlush::Finish)
                 .map_err(|e| output::failed(NAME, e.as_str()))?;
             let progress = (stream.total_in() as usize, stream.total_out() as usize);
             let moved = progress != (given, written);
             (given, written) = progress;
             match status {
-                Status::StreamEnd => break true,
+                Status::StreamEnd => return Ok(written),
                 // Inputs past 4 GiB are taken in several calls.
                 _ if moved => {}
-                _ => break false,
+                _ => {
+                    self.windowed = None;
+                    return Err(output::failed(NAME, "the compressed form does not fit its bound"));
+                }
             }
-        };
-        if !finished {
-            return Err(output::failed(NAME, "the compressed form does not fit its bound"));
         }
-        let len = out.len();
-        // SAFETY: zlib-rs initialised the `written` bytes it reported, which were reserved behind `len`.
-        unsafe { out.set_len(len + written) };
-        Ok(written)
     }
 }
 
@@ -183,6 +207,24 @@ impl Deflate {
             counters: Counters::default(),
         }
     }
+
+    /// Runs `work` with the calling thread's compressors of this level.
+    fn with_level<R>(&self, work: impl FnOnce(&mut Level) -> Result<R, CodecError>) -> Result<R, CodecError> {
+        let work = |levels: &RefCell<Vec<Level>>| {
+            let mut levels = levels.try_borrow_mut().map_err(ending)?;
+            let at = levels.iter().position(|l| l.level == self.level).unwrap_or_else(|| {
+                levels.push(Level {
+                    level: self.level,
+                    whole: None,
+                    windowed: None,
+                    room: Vec::new(),
+                });
+                levels.len() - 1
+            });
+            work(&mut levels[at])
+        };
+        LEVELS.try_with(work).map_err(ending)?
+    }
 }
 
 impl Engine for Deflate {
@@ -199,20 +241,28 @@ impl Engine for Deflate {
     }
 
     fn compress(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
-        let work = |levels: &RefCell<Vec<Level>>| {
-            let mut levels = levels.try_borrow_mut().map_err(ending)?;
-            let at = levels.iter().position(|l| l.level == self.level).unwrap_or_else(|| {
-                levels.push(Level {
-                    level: self.level,
-                    whole: None,
-                    windowed: None,
-                });
-                levels.len() - 1
-            });
-            levels[at].compress(raw, out)
-        };
-        self.counters
-            .compress(raw.len(), || LEVELS.try_with(work).map_err(ending)?)
+        self.counters.compress(raw.len(), || {
+            self.with_level(|level| {
+                let bound = level.bound(raw.len())?;
+                output::reserve(out, bound)?;
+                let written = level.compress(raw, &mut out.spare_capacity_mut()[..bound])?;
+                let written =
+                    written.ok_or_else(|| output::failed(NAME, "the compressed form does not fit its bound"))?;
+                let len = out.len();
+                // SAFETY: the `written` bytes were initialised, which were reserved behind `len`.
+                unsafe { out.set_len(len + written) };
+                Ok(written)
+            })
+        })
+    }
+
+    fn compress_into(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut [u8]) -> Result<Option<usize>, CodecError> {
+        // SAFETY: the engines only ever write initialised bytes to it.
+        let out = unsafe { &mut *(out as *mut [u8] as *mut [MaybeUninit<u8>]) };
+        self.counters.compress_into(raw.len(), || {
+            let written = self.with_level(|level| level.compress(raw, out))?;
+            Ok(written.filter(|written| *written < raw.len()))
+        })
     }
 
     fn decompress(&self, block: &[u8], _: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {

@@ -22,9 +22,22 @@ pub enum StreamCache {
     None,
 }
 
+/// What `lz4` writes for up to 4 KiB of raw bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lz4Blocks {
+    /// Blocks that are twelve bytes shorter than LZ4's own, which pays for records; reading one takes two copies.
+    #[default]
+    TailCutOff,
+    /// LZ4's own blocks, whatever their length, which any LZ4 decoder reads. One that does not shrink is longer than its raw
+    /// bytes.
+    Standard,
+}
+
 /// Options an engine is opened with.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
+    /// What `lz4` writes for short inputs. Blocks of one kind are not read as the other.
+    pub lz4_blocks: Lz4Blocks,
     /// Whether QPL jobs are kept per thread.
     pub job_cache: JobCache,
     /// Whether zlib streams are kept per thread.
@@ -52,6 +65,26 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// On an error `out` is as it was.
     fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError>;
+
+    /// Compresses `raw` into the front of `out` and returns the length in bytes, or `None` when the block does not fit, or when it
+    /// would be as long as `raw`. What is behind the block in `out` is left in any state.
+    ///
+    /// # Errors
+    /// As [`Engine::compress`].
+    fn compress_into(
+        &self,
+        raw: &[u8],
+        dictionary: Option<&Dictionary>,
+        out: &mut [u8],
+    ) -> Result<Option<usize>, CodecError> {
+        let mut block = Vec::new();
+        let written = self.compress(raw, dictionary, &mut block)?;
+        if written >= raw.len() || written > out.len() {
+            return Ok(None);
+        }
+        out[..written].copy_from_slice(&block);
+        Ok(Some(written))
+    }
 
     /// Decompresses `block` into `raw`, whose length is the exact raw length.
     ///

@@ -16,7 +16,7 @@ use std::ffi::{c_char, c_int};
 use super::counters::Counters;
 use super::dictionary::Lz4Dictionary;
 use super::lz4_ffi as ffi;
-use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch, output};
+use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Lz4Blocks, Scratch, output};
 
 const NAME: &str = "lz4";
 
@@ -37,6 +37,8 @@ const MAX_TAILED_BYTES: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Lz4 {
     acceleration: c_int,
+    /// The longest input that is compressed with a tail, in bytes; `None` when none is.
+    tailed_bytes: Option<usize>,
     counters: Counters,
 }
 
@@ -65,14 +67,21 @@ fn with_streams<R>(work: impl FnOnce(&mut Streams) -> Result<R, CodecError>) -> 
 
 impl Lz4 {
     /// An engine with liblz4's acceleration factor.
-    pub(super) fn new(acceleration: i32) -> Self {
+    pub(super) fn new(acceleration: i32, blocks: Lz4Blocks) -> Self {
         Self {
             acceleration,
+            tailed_bytes: (blocks == Lz4Blocks::TailCutOff).then_some(MAX_TAILED_BYTES),
             counters: Counters::default(),
         }
     }
 
-    /// Compresses to `out`, which has `capacity` writable bytes, at least `LZ4_compressBound`.
+    /// Whether a block of so many raw bytes has its tail cut off.
+    #[inline]
+    fn tailed(&self, raw_len: usize) -> bool {
+        self.tailed_bytes.is_some_and(|most| raw_len <= most)
+    }
+
+    /// Compresses to `out`, which has `capacity` writable bytes; `None` when the block does not fit.
     fn compress_to(
         &self,
         streams: &mut Streams,
@@ -80,7 +89,7 @@ impl Lz4 {
         dictionary: Option<&Lz4Dictionary>,
         out: *mut u8,
         capacity: usize,
-    ) -> Result<usize, CodecError> {
+    ) -> Result<Option<usize>, CodecError> {
         let slot = if dictionary.is_some() {
             &mut streams.with_dictionary
         } else {
@@ -118,10 +127,14 @@ impl Lz4 {
                 }
             }
         };
-        // With room for the bound, liblz4 cannot fail.
         match usize::try_from(written) {
-            Ok(written) if written > 0 => Ok(written),
-            _ => Err(output::failed(NAME, "liblz4 reported an error")),
+            Ok(written) if written > 0 => Ok(Some(written)),
+            _ => {
+                // liblz4 vouches for a stream's state only where a block was finished.
+                // SAFETY: the stream is this thread's and as long as it is said to be.
+                unsafe { ffi::LZ4_initStream(stream, ffi::STREAM_BYTES) };
+                Ok(None)
+            }
         }
     }
 
@@ -138,7 +151,7 @@ impl Lz4 {
         streams.tailed.clear();
         streams.tailed.extend_from_slice(raw);
         streams.tailed.extend_from_slice(&TAIL);
-        let written = self.compress_to(streams, Input::Tailed, prepared, out, capacity)?;
+        let written = bounded(self.compress_to(streams, Input::Tailed, prepared, out, capacity)?)?;
         // SAFETY: liblz4 initialised the bytes it reported.
         let block = unsafe { std::slice::from_raw_parts(out, written) };
         // Whatever the block's last bytes mean, cutting them off and putting them back gives the same block.
@@ -147,7 +160,7 @@ impl Lz4 {
                 return Ok(cut.len());
             }
         } else {
-            let written = self.compress_to(streams, Input::Whole(raw), prepared, out, capacity)?;
+            let written = bounded(self.compress_to(streams, Input::Whole(raw), prepared, out, capacity)?)?;
             // SAFETY: as above.
             let block = unsafe { std::slice::from_raw_parts(out, written) };
             let mut scratch = Scratch::default();
@@ -191,6 +204,11 @@ fn bound(raw_len: usize) -> Result<usize, CodecError> {
     Ok(raw_len + raw_len / 255 + 16)
 }
 
+/// The length of a block that had room for the bound: liblz4 cannot fail then.
+fn bounded(written: Option<usize>) -> Result<usize, CodecError> {
+    written.ok_or_else(|| output::failed(NAME, "liblz4 reported an error"))
+}
+
 /// A length that liblz4 can be given; longer blocks are never LZ4's.
 fn int(bytes: usize) -> Result<c_int, CodecError> {
     c_int::try_from(bytes).map_err(|_| output::corrupt(NAME, "it is longer than a block can be"))
@@ -223,7 +241,7 @@ impl Engine for Lz4 {
     fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         self.counters.compress(raw.len(), || {
             let dictionary = non_empty(dictionary);
-            let short = raw.len() <= MAX_TAILED_BYTES;
+            let short = self.tailed(raw.len());
             let bound = bound(if short { raw.len() + TAIL.len() } else { raw.len() })?;
             let write = |out: *mut u8| {
                 with_streams(|streams| {
@@ -231,7 +249,7 @@ impl Engine for Lz4 {
                         return self.compress_short(streams, raw, dictionary, out, bound);
                     }
                     let prepared = dictionary.map(Dictionary::lz4).transpose()?;
-                    self.compress_to(streams, Input::Whole(raw), prepared, out, bound)
+                    bounded(self.compress_to(streams, Input::Whole(raw), prepared, out, bound)?)
                 })
             };
             // SAFETY: liblz4 initialises the bytes it reports, within the capacity it is given.
@@ -239,11 +257,37 @@ impl Engine for Lz4 {
         })
     }
 
+    fn compress_into(
+        &self,
+        raw: &[u8],
+        dictionary: Option<&Dictionary>,
+        out: &mut [u8],
+    ) -> Result<Option<usize>, CodecError> {
+        if self.tailed(raw.len()) {
+            let mut block = Vec::new();
+            let written = self.compress(raw, dictionary, &mut block)?;
+            let fits = written < raw.len() && written <= out.len();
+            if fits {
+                out[..written].copy_from_slice(&block);
+            }
+            return Ok(fits.then_some(written));
+        }
+        self.counters.compress_into(raw.len(), || {
+            bound(raw.len())?;
+            let prepared = non_empty(dictionary).map(Dictionary::lz4).transpose()?;
+            let capacity = out.len().min(ffi::MAX_INPUT_BYTES);
+            let written = with_streams(|streams| {
+                self.compress_to(streams, Input::Whole(raw), prepared, out.as_mut_ptr(), capacity)
+            })?;
+            Ok(written.filter(|written| *written < raw.len()))
+        })
+    }
+
     fn decompress(&self, block: &[u8], dictionary: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
         let expected = raw.len();
         let history = non_empty(dictionary).map_or([].as_slice(), reachable);
         let work = || {
-            if expected <= MAX_TAILED_BYTES {
+            if self.tailed(expected) {
                 let mut scratch = Scratch::default();
                 decode_short(block, Some(history), expected, expected, &mut scratch)?;
                 raw.copy_from_slice(scratch.output(expected, 0)?);
@@ -280,7 +324,7 @@ impl Engine for Lz4 {
                 }
                 None => Some([].as_slice()),
             };
-            if raw_len <= MAX_TAILED_BYTES {
+            if self.tailed(raw_len) {
                 return decode_short(block, outside, raw_len, target, buffer);
             }
             decode_plain(block, outside, raw_len, target, buffer)

@@ -26,7 +26,7 @@ impl Codec {
             #[cfg(miri)]
             Codec::Lz4 { .. } => Ok(Arc::new(RunLengths::default())),
             #[cfg(not(miri))]
-            Codec::Lz4 { acceleration } => Ok(Arc::new(Lz4::new(acceleration))),
+            Codec::Lz4 { acceleration } => Ok(Arc::new(Lz4::new(acceleration, options.lz4_blocks))),
             Codec::Deflate { level } => Ok(Arc::new(Deflate::new(level))),
             Codec::Zlib { level } => match ZlibEngine::new(level, options.stream_cache) {
                 Ok(engine) => Ok(Arc::new(engine)),

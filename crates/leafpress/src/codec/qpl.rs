@@ -103,7 +103,10 @@ impl QplEngine {
                     self.give_back(job);
                     return Ok(written);
                 }
-                Err(status) if self.path == QplPath::Hardware => return Err(Failure::Status(status)),
+                // The CPU would want no less room.
+                Err(status) if self.path == QplPath::Hardware || status == ffi::MORE_OUTPUT_NEEDED => {
+                    return Err(Failure::Status(status));
+                }
                 Err(_) => {}
             }
         }
@@ -193,6 +196,20 @@ impl QplEngine {
         Self::append(raw, out, |out, room| unsafe {
             self.run(Operation::Compress(self.mode), raw, out, room)
         })
+    }
+
+    fn compress_one_into(&self, raw: &[u8], out: &mut [u8]) -> Result<Option<usize>, CodecError> {
+        if raw.is_empty() || out.is_empty() {
+            return Ok(None);
+        }
+        let room = length(out.len())?;
+        // SAFETY: `out` is writable for its length, which `room` is.
+        match unsafe { self.run(Operation::Compress(self.mode), raw, out.as_mut_ptr(), room) } {
+            Ok(written) => Ok(Some(written).filter(|written| *written < raw.len())),
+            Err(Failure::Status(ffi::MORE_OUTPUT_NEEDED)) => Ok(None),
+            Err(Failure::Status(status)) => Err(output::failed(NAME, explain(status))),
+            Err(Failure::Codec(error)) => Err(error),
+        }
     }
 
     /// Decompresses through `run`, which returns the bytes it wrote to `raw`.
@@ -318,6 +335,11 @@ impl Engine for QplEngine {
 
     fn compress(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         self.counters.compress(raw.len(), || self.compress_one(raw, out))
+    }
+
+    fn compress_into(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut [u8]) -> Result<Option<usize>, CodecError> {
+        self.counters
+            .compress_into(raw.len(), || self.compress_one_into(raw, out))
     }
 
     fn decompress(&self, block: &[u8], _: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {

@@ -211,6 +211,23 @@ impl Engine for ZlibEngine {
         self.counters.compress(raw.len(), || self.with_stream(direction, work))
     }
 
+    fn compress_into(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut [u8]) -> Result<Option<usize>, CodecError> {
+        let room_len = length(out.len().min(raw.len()))?;
+        let work = |stream: &mut Stream| {
+            length(raw.len())?;
+            // SAFETY: `out` has `room_len` writable bytes.
+            match unsafe { stream.run(raw, out.as_mut_ptr(), room_len) } {
+                (ffi::STREAM_END, written) => Ok(Some(written).filter(|written| *written < raw.len())),
+                // The room is used up; the stream is reset before it is used again.
+                (ffi::OK | ffi::BUFFER_ERROR, _) => Ok(None),
+                (status, _) => Err(output::failed(NAME, format!("deflate gave status {status}"))),
+            }
+        };
+        let direction = Direction::Deflate { level: self.level };
+        self.counters
+            .compress_into(raw.len(), || self.with_stream(direction, work))
+    }
+
     fn decompress(&self, block: &[u8], _: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
         let expected = raw.len();
         let work = |stream: &mut Stream| {

@@ -24,6 +24,7 @@ const VERSION: &CStr = c"1.2.11";
 pub(super) const FINISH: c_int = 4;
 pub(super) const OK: c_int = 0;
 pub(super) const STREAM_END: c_int = 1;
+pub(super) const BUFFER_ERROR: c_int = -5;
 const DEFLATED: c_int = 8;
 const MEMORY_LEVEL: c_int = 8;
 const DEFAULT_STRATEGY: c_int = 0;

@@ -138,6 +138,15 @@ fn failed(result: usize) -> Result<usize, CodecError> {
     check(result).map_err(|reason| output::failed(NAME, reason))
 }
 
+/// The length of a compressed form; `None` when there was no room for it.
+fn fitting(result: usize) -> Result<Option<usize>, CodecError> {
+    // SAFETY: looks at the number only.
+    if unsafe { ffi::ZSTD_getErrorCode(result) } == ffi::ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall {
+        return Ok(None);
+    }
+    failed(result).map(Some)
+}
+
 /// The error of a decompression.
 #[inline]
 fn corrupt(result: usize) -> Result<usize, CodecError> {
@@ -164,14 +173,14 @@ impl Zstd {
         }
     }
 
-    /// Writes one bare block; 0 when it does not shrink.
+    /// Writes one bare block to `out`, which has `room` writable bytes; `None` when it does not shrink or does not fit.
     fn compress_block(
         &self,
         raw: &[u8],
         dictionary: Option<&Dictionary>,
         out: *mut u8,
-        bound: usize,
-    ) -> Result<usize, CodecError> {
+        room: usize,
+    ) -> Result<Option<usize>, CodecError> {
         let prepared = dictionary
             .filter(|d| raw.len() <= d.bytes().len().max(PREPARED_BYTES))
             .map(|d| d.zstd_compression(self.level))
@@ -195,19 +204,21 @@ impl Zstd {
                     ),
                 }
             })?;
-            // SAFETY: the context was begun; `out` has `bound` writable bytes, `raw` is readable.
-            failed(unsafe { ffi::ZSTD_compressBlock(context, out.cast(), bound, raw.as_ptr().cast(), raw.len()) })
+            // SAFETY: the context was begun; `out` has `room` writable bytes, `raw` is readable.
+            let written =
+                fitting(unsafe { ffi::ZSTD_compressBlock(context, out.cast(), room, raw.as_ptr().cast(), raw.len()) })?;
+            Ok(written.filter(|written| *written > 0 && *written < raw.len()))
         })
     }
 
-    /// Writes one frame.
+    /// Writes one frame to `out`, which has `room` writable bytes; `None` when it does not fit.
     fn compress_frame(
         &self,
         raw: &[u8],
         dictionary: Option<&Dictionary>,
         out: *mut u8,
-        bound: usize,
-    ) -> Result<usize, CodecError> {
+        room: usize,
+    ) -> Result<Option<usize>, CodecError> {
         use ffi::ZSTD_cParameter::{
             ZSTD_c_checksumFlag, ZSTD_c_compressionLevel, ZSTD_c_contentSizeFlag, ZSTD_c_dictIDFlag,
             ZSTD_c_experimentalParam2 as ZSTD_c_format, ZSTD_c_experimentalParam4 as ZSTD_c_forceAttachDict,
@@ -232,11 +243,13 @@ impl Zstd {
             }
             // SAFETY: as above; the tables outlive the call.
             failed(unsafe { ffi::ZSTD_CCtx_refCDict(context, tables.unwrap_or(std::ptr::null())) })?;
-            // SAFETY: `out` has `bound` writable bytes, `raw` is readable, the tables outlive the call.
-            let written = unsafe { ffi::ZSTD_compress2(context, out.cast(), bound, raw.as_ptr().cast(), raw.len()) };
+            // SAFETY: `out` has `room` writable bytes, `raw` is readable, the tables outlive the call.
+            let written = unsafe { ffi::ZSTD_compress2(context, out.cast(), room, raw.as_ptr().cast(), raw.len()) };
+            // SAFETY: as above. A frame that broke off for want of room must not be taken up again.
+            failed(unsafe { ffi::ZSTD_CCtx_reset(context, ffi::ZSTD_ResetDirective::ZSTD_reset_session_only) })?;
             // SAFETY: as above; without this the context would refer to tables that may be gone.
             failed(unsafe { ffi::ZSTD_CCtx_refCDict(context, std::ptr::null()) })?;
-            failed(written)
+            fitting(written)
         })
     }
 }
@@ -301,10 +314,10 @@ impl Engine for Zstd {
             let bound = failed(unsafe { ffi::ZSTD_compressBound(raw.len()) })?;
             let write = |out: *mut u8| {
                 if raw.len() > MAX_BLOCK_BYTES {
-                    return self.compress_frame(raw, dictionary, out, bound);
+                    let written = self.compress_frame(raw, dictionary, out, bound)?;
+                    return written.ok_or_else(|| output::failed(NAME, "the compressed form does not fit its bound"));
                 }
-                let written = self.compress_block(raw, dictionary, out, bound)?;
-                if written > 0 && written < raw.len() {
+                if let Some(written) = self.compress_block(raw, dictionary, out, bound)? {
                     return Ok(written);
                 }
                 // SAFETY: `out` has `bound >= raw.len()` writable bytes that are not part of `raw`.
@@ -313,6 +326,23 @@ impl Engine for Zstd {
             };
             // SAFETY: zstd initialises the bytes it reports, within the bound it is given.
             unsafe { output::append(out, bound, write) }
+        })
+    }
+
+    fn compress_into(
+        &self,
+        raw: &[u8],
+        dictionary: Option<&Dictionary>,
+        out: &mut [u8],
+    ) -> Result<Option<usize>, CodecError> {
+        self.counters.compress_into(raw.len(), || {
+            let dictionary = non_empty(dictionary);
+            let (out, room) = (out.as_mut_ptr(), out.len());
+            if raw.len() > MAX_BLOCK_BYTES {
+                let written = self.compress_frame(raw, dictionary, out, room)?;
+                return Ok(written.filter(|written| *written < raw.len()));
+            }
+            self.compress_block(raw, dictionary, out, room)
         })
     }
 

@@ -1,4 +1,46 @@
 // Registers Leafpress in RocksDB's object library, so that options strings can name it.
-#include "leafpress_rocksdb.h"
+#include <exception>
+#include <mutex>
+#include <string>
 
-extern "C" int32_t leafpress_shim_register() { return 0; }
+#include "compression.h"
+#include "leafpress_rocksdb.h"
+#include "rocksdb/utilities/object_registry.h"
+#include "rocksdb/version.h"
+
+namespace {
+
+// The shim is compiled against the headers of one RocksDB, whose classes another one lays out differently.
+std::string VersionMismatch() {
+  const std::string compiled = std::to_string(ROCKSDB_MAJOR) + "." + std::to_string(ROCKSDB_MINOR);
+  const std::string running = ROCKSDB_NAMESPACE::GetRocksVersionAsString(false);
+  if (running == compiled) {
+    return {};
+  }
+  return "leafpress: built for RocksDB " + compiled + ", and this program runs RocksDB " + running +
+         "; build libleafpress_rocksdb with ROCKSDB_INCLUDE_DIR set to the headers of " + running;
+}
+
+std::string RegisterAll() {
+  try {
+    std::string error = VersionMismatch();
+    if (error.empty()) {
+      auto& library = *ROCKSDB_NAMESPACE::ObjectLibrary::Default();
+      leafpress::RegisterCompression(library);
+    }
+    return error;
+  } catch (const std::exception& error) {
+    return std::string("leafpress: ") + error.what();
+  } catch (...) {
+    return "leafpress: registration failed";
+  }
+}
+
+}  // namespace
+
+extern "C" const char* leafpress_shim_register() {
+  static std::once_flag once;
+  static std::string error;
+  std::call_once(once, [] { error = RegisterAll(); });
+  return error.empty() ? nullptr : error.c_str();
+}

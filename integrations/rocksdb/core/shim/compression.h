@@ -1,0 +1,138 @@
+// Leafpress codecs as RocksDB's CompressionManager, Compressor and Decompressor.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "compression_abi.h"
+#include "rocksdb/advanced_compression.h"
+#include "rocksdb/env.h"
+#include "rocksdb/status.h"
+#include "rocksdb/utilities/object_registry.h"
+
+namespace leafpress {
+
+namespace rocks = ROCKSDB_NAMESPACE;
+
+inline LeafpressBytes Lend(const char* data, size_t len) { return {data, len}; }
+inline LeafpressBytes Lend(const rocks::Slice& slice) { return {slice.data(), slice.size()}; }
+
+// Takes text over from Rust.
+std::string Take(LeafpressBytes text);
+// The status of a call; takes the error over.
+rocks::Status TakeStatus(int32_t code, LeafpressBytes error);
+
+template <typename T, void (*Free)(T*)>
+struct Deleter {
+  void operator()(T* handle) const { Free(handle); }
+};
+using OptionsHandle = std::unique_ptr<LeafpressOptions, Deleter<LeafpressOptions, leafpress_options_free>>;
+using CompressorHandle =
+    std::unique_ptr<LeafpressCompressor, Deleter<LeafpressCompressor, leafpress_compressor_free>>;
+using DecompressorHandle =
+    std::unique_ptr<LeafpressDecompressor, Deleter<LeafpressDecompressor, leafpress_decompressor_free>>;
+using DictionaryHandle =
+    std::unique_ptr<LeafpressDictionary, Deleter<LeafpressDictionary, leafpress_dictionary_free>>;
+
+// One file's way to compress. It needs no working areas: the engines keep their contexts per thread.
+class BlockCompressor final : public rocks::Compressor {
+ public:
+  BlockCompressor(CompressorHandle handle, uint32_t parallel_threads, rocks::Logger* logger)
+      : handle_(std::move(handle)), parallel_threads_(parallel_threads), logger_(logger) {}
+
+  const char* Name() const override { return "leafpress"; }
+  std::string GetId() const override;
+  DictConfig GetDictGuidance(rocks::CacheEntryRole block_type) const override;
+  rocks::Slice GetSerializedDict() const override;
+  rocks::CompressionType GetPreferredCompressionType() const override;
+  uint32_t GetRecommendedParallelThreads() const override { return parallel_threads_; }
+  std::unique_ptr<rocks::Compressor> Clone() const override;
+  std::unique_ptr<rocks::Compressor> MaybeCloneSpecialized(rocks::CacheEntryRole block_type,
+                                                           DictConfigArgs&& dict_config) const override;
+  rocks::Status CompressBlock(rocks::Slice uncompressed_data, char* compressed_output,
+                              size_t* compressed_output_size, rocks::CompressionType* out_compression_type,
+                              ManagedWorkingArea* working_area) override;
+
+ private:
+  CompressorHandle handle_;
+  uint32_t parallel_threads_;
+  // The database's, which outlives the file that is being written; null for none.
+  rocks::Logger* logger_;
+};
+
+// Reads the blocks of every codec of one schema.
+class BlockDecompressor final : public rocks::Decompressor {
+ public:
+  explicit BlockDecompressor(std::shared_ptr<LeafpressDecompressor> handle) : handle_(std::move(handle)) {}
+  // `dictionary_bytes` live as long as this.
+  BlockDecompressor(std::shared_ptr<LeafpressDecompressor> handle, DictionaryHandle dictionary,
+                    const rocks::Slice& dictionary_bytes)
+      : handle_(std::move(handle)), dictionary_(std::move(dictionary)), dictionary_bytes_(dictionary_bytes) {}
+
+  const char* Name() const override { return "leafpress"; }
+  const rocks::Slice& GetSerializedDict() const override { return dictionary_bytes_; }
+  rocks::Status MaybeCloneForDict(const rocks::Slice& serialized_dict,
+                                  std::unique_ptr<rocks::Decompressor>* out) override;
+  size_t ApproximateOwnedMemoryUsage() const override;
+  rocks::Status ExtractUncompressedSize(Args& args) override;
+  rocks::Status DecompressBlock(const Args& args, char* uncompressed_output) override;
+
+ private:
+  std::shared_ptr<LeafpressDecompressor> handle_;
+  DictionaryHandle dictionary_;
+  rocks::Slice dictionary_bytes_;
+};
+
+// `compression_manager={id=leafpress;...}`.
+class Manager final : public rocks::CompressionManager {
+ public:
+  Manager();
+
+  static const char* kClassName() { return "leafpress"; }
+  // The schema's name, which SST files carry: docs/formats.md.
+  static const char* kCompatibilityName() { return "leafpress_rocksdb_v1"; }
+
+  const char* Name() const override { return kClassName(); }
+  const char* CompatibilityName() const override { return kCompatibilityName(); }
+  rocks::Status PrepareOptions(const rocks::ConfigOptions& config_options) override;
+  bool SupportsCompressionType(rocks::CompressionType type) const override;
+  std::string CompressionTypeToString(rocks::CompressionType type) const override;
+  std::unique_ptr<rocks::Compressor> GetCompressorForSST(const rocks::FilterBuildingContext& context,
+                                                         const rocks::CompressionOptions& opts,
+                                                         rocks::CompressionType preferred) override;
+  std::unique_ptr<rocks::Compressor> GetCompressor(const rocks::CompressionOptions& opts,
+                                                   rocks::CompressionType type) override;
+  std::shared_ptr<rocks::Decompressor> GetDecompressor() override;
+
+  static constexpr size_t kOptions = 10;
+  static const std::array<const char*, kOptions> kOptionNames;
+
+ protected:
+  rocks::Status ConfigureOptions(const rocks::ConfigOptions& config_options,
+                                 const std::unordered_map<std::string, std::string>& opts_map,
+                                 std::unordered_map<std::string, std::string>* unused) override;
+
+ private:
+  // The options as one, made from `fields_`.
+  struct Prepared {
+    OptionsHandle options;
+    std::shared_ptr<BlockDecompressor> decompressor;
+  };
+
+  rocks::Status Prepare(std::shared_ptr<const Prepared>* out);
+  std::unique_ptr<rocks::Compressor> NewCompressor(int level, rocks::Logger* logger,
+                                                   const rocks::CompressionOptions& opts,
+                                                   rocks::CompressionType preferred);
+
+  // The options in their usual spelling, empty for a default, in the order of `kOptionNames`.
+  std::array<std::string, kOptions> fields_;
+  std::mutex mutex_;
+  std::shared_ptr<const Prepared> prepared_;
+};
+
+void RegisterCompression(rocks::ObjectLibrary& library);
+
+}  // namespace leafpress

@@ -1,0 +1,233 @@
+//! Writing blocks.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use leafpress::codec::{Codec, CodecError, Dictionary, Engine};
+
+use super::options::CompressionOptions;
+use super::statistics::{Ticker, count};
+use super::wire::{BlockType, MAX_PREFIX_BYTES, MAX_RAW_BYTES, write_prefix};
+use super::{dictionary, engines};
+
+/// What became of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was compressed to so many bytes, prefix included.
+    Compressed(usize),
+    /// It does not shrink enough.
+    Rejected,
+    /// It was not tried: it is empty, or too long, or the engine failed.
+    Bypassed,
+    /// It was compressed and did not decode to what it was made from; it is to be stored raw.
+    Mismatched,
+}
+
+/// One file's way to compress: a codec, perhaps with a dictionary.
+pub(crate) struct Compressor {
+    codec: Codec,
+    block_type: BlockType,
+    engine: Arc<dyn Engine>,
+    /// Writes the same type when the engine fails.
+    stand_in: Option<Arc<dyn Engine>>,
+    /// Decodes what was written, to compare.
+    verifier: Option<Arc<dyn Engine>>,
+    /// Bounds for a dictionary's training, in bytes; 0 for no dictionary.
+    dictionary_bytes: usize,
+    sample_bytes: usize,
+    dictionary: Option<Dictionary>,
+}
+
+thread_local! {
+    static VERIFIED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Compressor {
+    /// A compressor for files of an LSM level (below 0: unknown), or `None` when they are not compressed. RocksDB's own
+    /// `max_dict_bytes` and `zstd_max_train_bytes`, where they are not 0, say how large a dictionary is.
+    pub(crate) fn new(
+        options: &CompressionOptions,
+        level: i32,
+        max_dict_bytes: u32,
+        zstd_max_train_bytes: u32,
+    ) -> Result<Option<Self>, CodecError> {
+        let codec = options.codec_for_level(level);
+        let Some(block_type) = BlockType::of(codec) else {
+            return Ok(None);
+        };
+        let (engine, stand_in) = engine_and_stand_in(codec)?;
+        let (dictionary_bytes, sample_bytes) = if dictionary::uses_dictionary(codec) {
+            options.dictionary(max_dict_bytes as usize, zstd_max_train_bytes as usize)
+        } else {
+            (0, 0)
+        };
+        let verifier = match block_type {
+            _ if !options.verify() => None,
+            // Another engine than the one that wrote is the better judge.
+            BlockType::Deflate => Some(Arc::clone(&engines::built_in()?.deflate)),
+            BlockType::Lz4 | BlockType::Zstd => Some(Arc::clone(&engine)),
+        };
+        Ok(Some(Self {
+            codec,
+            block_type,
+            engine,
+            stand_in,
+            verifier,
+            dictionary_bytes,
+            sample_bytes,
+            dictionary: None,
+        }))
+    }
+
+    /// The same with a dictionary.
+    pub(crate) fn with_dictionary(&self, dictionary: Option<Dictionary>) -> Self {
+        Self {
+            codec: self.codec,
+            block_type: self.block_type,
+            engine: Arc::clone(&self.engine),
+            stand_in: self.stand_in.clone(),
+            verifier: self.verifier.clone(),
+            dictionary_bytes: self.dictionary_bytes,
+            sample_bytes: self.sample_bytes,
+            dictionary,
+        }
+    }
+
+    /// The same with a dictionary trained from sampled blocks, or `None` when none pays.
+    pub(crate) fn trained(&self, samples: &[&[u8]]) -> Option<Self> {
+        if self.dictionary_bytes == 0 {
+            return None;
+        }
+        match dictionary::train(&*self.engine, samples, self.dictionary_bytes) {
+            Some(dictionary) => {
+                count([
+                    (Ticker::DictionaryTrained, 1),
+                    (Ticker::DictionaryTrainedBytes, dictionary.bytes().len() as u64),
+                ]);
+                Some(self.with_dictionary(Some(dictionary)))
+            }
+            None => {
+                count([(Ticker::DictionaryDeclined, 1)]);
+                None
+            }
+        }
+    }
+
+    /// The codec, and whether a dictionary is used: what table properties say.
+    pub(crate) fn id(&self) -> String {
+        match &self.dictionary {
+            Some(dictionary) => format!("leafpress {} dictionary={}", self.codec, dictionary.bytes().len()),
+            None => format!("leafpress {}", self.codec),
+        }
+    }
+
+    /// The type of the blocks.
+    pub(crate) fn block_type(&self) -> BlockType {
+        self.block_type
+    }
+
+    /// The same again.
+    pub(crate) fn copied(&self) -> Self {
+        self.with_dictionary(self.dictionary.clone())
+    }
+
+    /// The dictionary.
+    pub(crate) fn dictionary(&self) -> Option<&Dictionary> {
+        self.dictionary.as_ref()
+    }
+
+    /// How many bytes of blocks to sample for a dictionary; 0 for no dictionary.
+    pub(crate) fn sample_bytes(&self) -> usize {
+        if self.dictionary_bytes == 0 {
+            0
+        } else {
+            self.sample_bytes
+        }
+    }
+
+    /// Compresses `raw` into the front of `out`.
+    pub(crate) fn compress(&self, raw: &[u8], out: &mut [u8]) -> Outcome {
+        let outcome = self.compress_block(raw, out);
+        match outcome {
+            Outcome::Compressed(written) => count([
+                (Ticker::CompressBlocks, 1),
+                (Ticker::CompressRawBytes, raw.len() as u64),
+                (Ticker::CompressStoredBytes, written as u64),
+            ]),
+            Outcome::Rejected => count([(Ticker::CompressRejected, 1)]),
+            Outcome::Bypassed => count([(Ticker::CompressBypassed, 1)]),
+            Outcome::Mismatched => count([(Ticker::VerifyMismatches, 1)]),
+        }
+        outcome
+    }
+
+    fn compress_block(&self, raw: &[u8], out: &mut [u8]) -> Outcome {
+        if raw.is_empty() || raw.len() as u64 > MAX_RAW_BYTES || out.len() <= MAX_PREFIX_BYTES {
+            return Outcome::Bypassed;
+        }
+        let prefix = write_prefix(raw.len() as u32, out);
+        let room = &mut out[prefix..];
+        let written = match self.engine.compress_into(raw, self.dictionary.as_ref(), room) {
+            Ok(written) => Ok(written),
+            Err(error) => match &self.stand_in {
+                Some(stand_in) => {
+                    count([(Ticker::CompressTakenOver, 1)]);
+                    stand_in.compress_into(raw, self.dictionary.as_ref(), room)
+                }
+                None => Err(error),
+            },
+        };
+        match written {
+            Ok(Some(written)) if self.decodes(&out[prefix..prefix + written], raw) => {
+                Outcome::Compressed(prefix + written)
+            }
+            Ok(Some(_)) => Outcome::Mismatched,
+            Ok(None) => Outcome::Rejected,
+            Err(_) => {
+                count([(Ticker::CompressErrors, 1)]);
+                Outcome::Bypassed
+            }
+        }
+    }
+
+    /// Whether a block decodes to the bytes it was made from; not looked at unless `verify` is set.
+    fn decodes(&self, block: &[u8], raw: &[u8]) -> bool {
+        let Some(verifier) = &self.verifier else {
+            return true;
+        };
+        count([(Ticker::VerifyBlocks, 1)]);
+        let work = |buffer: &RefCell<Vec<u8>>| {
+            let mut buffer = buffer.try_borrow_mut().ok()?;
+            buffer.resize(raw.len(), 0);
+            verifier.decompress(block, self.dictionary.as_ref(), &mut buffer).ok()?;
+            Some(*buffer == raw)
+        };
+        VERIFIED.try_with(work).ok().flatten().unwrap_or(false)
+    }
+}
+
+/// A codec's engine, and the one that writes the same blocks when that one fails. `qpl:auto` where there is no QPL at all is
+/// the stand-in: it asked for whatever there is.
+fn engine_and_stand_in(codec: Codec) -> Result<(Arc<dyn Engine>, Option<Arc<dyn Engine>>), CodecError> {
+    use leafpress::codec::QplPath::Auto;
+    if !matches!(codec, Codec::Qpl { .. } | Codec::Zlib { .. }) {
+        return Ok((engines::engine(codec)?, None));
+    }
+    let stand_in = Arc::clone(&engines::built_in()?.deflate);
+    match engines::engine(codec) {
+        Ok(engine) => Ok((engine, Some(stand_in))),
+        Err(CodecError::Unavailable { .. }) if matches!(codec, Codec::Qpl { path: Auto, .. }) => Ok((stand_in, None)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a codec can write here.
+///
+/// # Errors
+/// [`CodecError::Unavailable`], with the reason.
+pub(crate) fn check_available(codec: Codec) -> Result<(), CodecError> {
+    if codec == Codec::None {
+        return Ok(());
+    }
+    engine_and_stand_in(codec).map(drop)
+}

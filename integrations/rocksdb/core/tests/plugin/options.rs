@@ -1,0 +1,113 @@
+//! Each option does what it says, and is written back in its usual spelling.
+
+use crate::support::leafpress;
+use leafpress_rocksdb::CompressionOptions;
+
+/// The manager's options as RocksDB keeps them: those of the `OPTIONS` file of a database that is opened with them.
+fn kept(manager: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    drop(rocksdb::DB::open(&leafpress(manager), directory.path()).unwrap());
+    crate::support::manager_in_options_file(directory.path())
+}
+
+#[test]
+fn options_are_kept_in_their_usual_spelling() {
+    for (given, expected) in [
+        ("codec=zstd:3", "{id=leafpress;codec=zstd:3;}"),
+        (
+            "codec=lz4:fast=4;verify=1",
+            "{id=leafpress;verify=true;codec=lz4:fast=4;}",
+        ),
+        (
+            "codec=lz4;dictionary_bytes=16K",
+            "{id=leafpress;codec=lz4;dictionary_bytes=16384;}",
+        ),
+        (
+            "level_codec=0:lz4, 6:zstd:6;parallel_threads=2",
+            "{id=leafpress;level_codec=0:lz4,6:zstd:6;parallel_threads=2;}",
+        ),
+        (
+            "dictionary_sample_bytes=1M;honor_no_compression=true",
+            "{id=leafpress;dictionary_sample_bytes=1048576;honor_no_compression=true;}",
+        ),
+        ("execution_path=sw;level=6", "{id=leafpress;codec=deflate:6;}"),
+    ] {
+        assert_eq!(sorted(&kept(given)), sorted(expected), "{given}");
+    }
+}
+
+#[test]
+fn intels_options_come_to_a_codec() {
+    for (given, expected) in [
+        ("execution_path=auto", "qpl:auto:dynamic"),
+        ("codec=qpl;compression_mode=fixed", "qpl:auto:fixed"),
+        ("codec=qpl:auto:dynamic;compression_mode=fixed", "qpl:auto:fixed"),
+        ("compression_mode=dynamic;level=32767", "qpl:auto:dynamic"),
+        ("level=9", "deflate:9"),
+    ] {
+        assert_eq!(kept(given), format!("{{id=leafpress;codec={expected};}}"), "{given}");
+    }
+    if crate::support::has_qpl() {
+        assert_eq!(
+            kept("execution_path=sw;compression_mode=fixed"),
+            "{id=leafpress;codec=qpl:software:fixed;}"
+        );
+    }
+}
+
+#[test]
+fn the_name_alone_is_enough() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = crate::support::options("compression_manager=leafpress");
+    let db = rocksdb::DB::open(&options, directory.path()).unwrap();
+    crate::support::fill(&db, 0..2000);
+    let found = crate::support::compressions(&db);
+    assert_eq!(
+        (found[0].types.as_str(), found[0].compressor.as_str()),
+        ("C2", "leafpress zstd:3")
+    );
+}
+
+#[test]
+fn files_stay_raw_where_rocksdb_says_so_and_that_is_honored() {
+    for (honor, types) in [("false", "C1"), ("true", "")] {
+        let directory = tempfile::tempdir().unwrap();
+        let options = crate::support::options(&format!(
+            "compression=kNoCompression;compression_manager={{id=leafpress;codec=lz4;honor_no_compression={honor}}}"
+        ));
+        let db = rocksdb::DB::open(&options, directory.path()).unwrap();
+        crate::support::fill(&db, 0..2000);
+        assert_eq!(crate::support::compressions(&db)[0].types, types);
+    }
+}
+
+#[test]
+fn parallel_threads_compress() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = crate::support::open(directory.path(), "codec=zstd:3;parallel_threads=4;verify=true");
+    crate::support::fill(&db, 0..20_000);
+    crate::support::check(&db, 0..20_000);
+}
+
+#[test]
+fn text_and_options_are_the_same_thing() {
+    let options: CompressionOptions = "{id=leafpress;codec=qpl;execution_path=auto;verify=0}".parse().unwrap();
+    assert_eq!(
+        options.to_string(),
+        "{id=leafpress;codec=qpl:auto:dynamic;verify=false}"
+    );
+    assert_eq!(options.to_string().parse::<CompressionOptions>().unwrap(), options);
+    for bad in ["codec", "codec=zstd:99", "level=3;codec=lz4"] {
+        bad.parse::<CompressionOptions>().unwrap_err();
+    }
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut parts: Vec<_> = text
+        .trim_matches(['{', '}'])
+        .split(';')
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.sort_unstable();
+    parts
+}
