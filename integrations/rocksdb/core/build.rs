@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 
 /// The C++ files, one per RocksDB interface that we implement.
-const SOURCES: &[&str] = &["shim/register.cc"];
+const SOURCES: &[&str] = &["shim/register.cc", "shim/secondary_cache.cc", "shim/block_cache.cc"];
 
 fn main() {
     println!("cargo::rerun-if-changed=shim");

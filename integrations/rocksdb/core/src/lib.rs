@@ -5,6 +5,13 @@
 #[cfg(feature = "bundled")]
 extern crate librocksdb_sys as _;
 
+mod secondary_cache;
+
+pub use secondary_cache::{
+    BlockCache, BlockCacheError, BlockCacheOptions, PrimaryCache, SecondaryCacheOptionError, SecondaryCacheOptions,
+    SecondaryCacheStatistics, secondary_cache_statistics, secondary_cache_statistics_text,
+};
+
 unsafe extern "C" {
     fn leafpress_shim_register() -> i32;
 }
