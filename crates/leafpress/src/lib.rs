@@ -23,6 +23,7 @@ mod mapping;
 pub mod pool;
 mod sync;
 pub mod tree;
+pub mod victim;
 
 pub use codec::{Codec, CodecError, Dictionary};
 pub use pool::PagePool;

@@ -9,6 +9,8 @@ const SOURCES: &[&str] = &[
     "shim/check_options.cc",
     "shim/compression_blocks.cc",
     "shim/compression_manager.cc",
+    "shim/block_cache.cc",
+    "shim/secondary_cache.cc",
 ];
 
 fn main() {

@@ -7,6 +7,7 @@
 #include "leafpress_rocksdb.h"
 #include "rocksdb/utilities/object_registry.h"
 #include "rocksdb/version.h"
+#include "secondary_cache.h"
 
 namespace {
 
@@ -27,6 +28,8 @@ std::string RegisterAll() {
     if (error.empty()) {
       auto& library = *ROCKSDB_NAMESPACE::ObjectLibrary::Default();
       leafpress::RegisterCompression(library);
+      leafpress::RegisterSecondaryCache(library);
+      leafpress::RegisterBlockCache(library);
     }
     return error;
   } catch (const std::exception& error) {

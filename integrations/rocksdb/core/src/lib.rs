@@ -27,6 +27,11 @@ extern crate librocksdb_sys as _;
 
 mod compression;
 mod registration;
+mod secondary_cache;
 
 pub use compression::{CompressionOptions, OptionError, statistics_text};
 pub use registration::{RefusedOptions, RegisterError, check_options, register, try_register};
+pub use secondary_cache::{
+    BlockCache, BlockCacheError, BlockCacheOptions, PrimaryCache, SecondaryCacheOptionError, SecondaryCacheOptions,
+    SecondaryCacheStatistics, secondary_cache_statistics, secondary_cache_statistics_text,
+};

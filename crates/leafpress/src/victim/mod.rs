@@ -1,0 +1,356 @@
+//! A victim cache: what another cache evicts is put in here, compressed, and looked up when that cache misses.
+//!
+//! It stands between a cache of decoded blocks and a device. There is no store behind it: a block is put in, looked up, taken out again, or
+//! dropped to make room. What it holds, tables, slack and dictionaries included, is never more than its capacity.
+//!
+//! - Whether a block is let in is decided before it is compressed, by how often it was asked for lately against what would have to
+//!   leave (TinyLFU): a scan does not wipe the cache, and blocks that nobody asks for twice cost no compression.
+//! - A block that does not shrink by an eighth is stored raw; no block is ever stored larger than raw.
+//! - Dictionaries are trained in the background from the blocks that are held, one for each family of blocks, and taken into use when
+//!   they save something.
+//! - Every stored block has a checksum. One that fails it is dropped and counts as a miss.
+//!
+//! ```
+//! # fn main() -> Result<(), leafpress::victim::VictimError> {
+//! use leafpress::victim::VictimCache;
+//!
+//! let cache = VictimCache::builder(8 << 20).codec("lz4".parse()?).build()?;
+//! cache.insert(b"table 7, block 3", &[7; 4096]);
+//! assert_eq!(cache.get(b"table 7, block 3").as_deref(), Some([7; 4096].as_slice()));
+//! assert!(cache.stats().bytes_held < 8 << 20);
+//! assert_eq!(cache.take(b"table 7, block 3").as_deref(), Some([7; 4096].as_slice()));
+//! assert_eq!(cache.get(b"table 7, block 3"), None);
+//! # Ok(())
+//! # }
+//! ```
+
+mod background;
+mod core;
+mod dictionaries;
+mod entry;
+mod region;
+mod shard;
+mod sketch;
+mod stats;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use thiserror::Error;
+
+use crate::codec::{Codec, CodecError, EngineOptions};
+pub use stats::VictimStats;
+
+/// The longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 1024;
+/// The largest dictionary that can be asked for, in bytes.
+pub const MAX_DICTIONARY_BYTES: usize = 256 << 10;
+/// The most shards, as a power of two.
+pub const MAX_SHARD_BITS: u32 = 10;
+
+/// A shard is for about so many bytes, where the number of shards is not given.
+const SHARD_BYTES: usize = 4 << 20;
+const DEFAULT_MAX_SHARD_BITS: u32 = 8;
+/// What shards are made for when the capacity begins small.
+const MIN_EXPECTED_BYTES: usize = 16 << 20;
+const DEFAULT_DICTIONARY_BYTES: usize = 16 << 10;
+
+/// An error of a [`VictimCache`].
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum VictimError {
+    /// A builder option is out of its bounds.
+    #[error("{option}: {reason}")]
+    Option {
+        /// The builder method.
+        option: &'static str,
+        /// What was wrong and what is allowed.
+        reason: String,
+    },
+    /// The codec cannot be used.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// A thread could not be started.
+    #[error("cannot start a background thread: {reason}")]
+    Thread {
+        /// What the system said.
+        reason: String,
+    },
+    /// [`VictimCache::validate`] found the cache's books wrong.
+    #[error("shard {shard}: {faults}")]
+    Broken {
+        /// The shard.
+        shard: usize,
+        /// What is wrong.
+        faults: String,
+    },
+}
+
+/// A block to be put in.
+#[derive(Debug, Clone, Copy)]
+pub struct NewBlock {
+    /// Its length in bytes; an empty block, or one of 4 GiB or more, is refused.
+    pub raw_bytes: usize,
+    /// Which blocks it is like: those of a family share a dictionary. Families past 7 are 7.
+    pub family: u8,
+    /// A number that is handed out with the block.
+    pub tag: u16,
+    /// Whether to compress it; not what is compressed already.
+    pub compress: bool,
+    /// Whether it is let in whatever has to leave.
+    pub force: bool,
+}
+
+impl NewBlock {
+    /// A block of so many bytes of the first family, to be compressed, and let in when it is worth it.
+    pub fn new(raw_bytes: usize) -> Self {
+        Self {
+            raw_bytes,
+            family: 0,
+            tag: 0,
+            compress: true,
+            force: false,
+        }
+    }
+}
+
+/// A block that was found.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundBlock<'b> {
+    /// Its bytes, as they were put in.
+    pub bytes: &'b [u8],
+    /// The number it was put in with.
+    pub tag: u16,
+    /// Its family.
+    pub family: u8,
+}
+
+/// What became of a block that was to be put in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Insertion {
+    /// It is in the cache.
+    Inserted,
+    /// It is not: what would have to leave is worth more.
+    Rejected,
+    /// It is not: there is no room to be made for it, or its length or its key's is out of bounds.
+    NoRoom,
+}
+
+/// Settings of a cache; [`VictimCache::builder`] begins with the defaults.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    capacity_bytes: usize,
+    codec: Codec,
+    dictionary_bytes: usize,
+    shard_bits: Option<u32>,
+    admission: bool,
+}
+
+impl Builder {
+    /// What compresses the blocks; `lz4` unless set. `none` keeps them raw.
+    #[must_use]
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.codec = codec;
+        self
+    }
+
+    /// Length of a trained dictionary in bytes, 256 to [`MAX_DICTIONARY_BYTES`]; 16 KiB unless set, 0 for none. Codecs that use no
+    /// dictionaries ignore it, and dictionaries with their tables take a sixteenth of the capacity at most.
+    #[must_use]
+    pub fn dictionary_bytes(mut self, dictionary_bytes: usize) -> Self {
+        self.dictionary_bytes = dictionary_bytes;
+        self
+    }
+
+    /// 2 to this power shards, up to [`MAX_SHARD_BITS`]; unless set, so many that one has 4 MiB, 256 at most. A shard with less
+    /// than 128 KiB holds nothing, and one never holds a block longer than half of it.
+    #[must_use]
+    pub fn shard_bits(mut self, shard_bits: u32) -> Self {
+        self.shard_bits = Some(shard_bits);
+        self
+    }
+
+    /// Whether blocks are refused when what would have to leave is worth more; on unless set.
+    #[must_use]
+    pub fn admission(mut self, admission: bool) -> Self {
+        self.admission = admission;
+        self
+    }
+
+    /// Makes the cache.
+    ///
+    /// # Errors
+    /// [`VictimError::Option`] for a setting out of its bounds, [`VictimError::Codec`] for a codec that cannot run here,
+    /// [`VictimError::Thread`] when the system starts no thread.
+    pub fn build(self) -> Result<VictimCache, VictimError> {
+        let option = |option, reason| Err(VictimError::Option { option, reason });
+        let least = crate::codec::MIN_DICTIONARY_BYTES;
+        if self.dictionary_bytes != 0 && !(least..=MAX_DICTIONARY_BYTES).contains(&self.dictionary_bytes) {
+            let reason = format!(
+                "{} bytes; give 0 for none, or {least} to {MAX_DICTIONARY_BYTES}",
+                self.dictionary_bytes
+            );
+            return option("dictionary_bytes", reason);
+        }
+        let bits = match self.shard_bits {
+            Some(bits) if bits > MAX_SHARD_BITS => {
+                return option("shard_bits", format!("{bits}; give at most {MAX_SHARD_BITS}"));
+            }
+            Some(bits) => bits,
+            None => {
+                let expected = self.capacity_bytes.max(MIN_EXPECTED_BYTES);
+                (expected / SHARD_BYTES).ilog2().min(DEFAULT_MAX_SHARD_BITS)
+            }
+        };
+        let engine = self.codec.open(&EngineOptions::default())?;
+        let core = Arc::new(core::Core::new(self.codec, engine, 1 << bits, self.dictionary_bytes));
+        core.admission.store(self.admission, Relaxed);
+        core.set_capacity(self.capacity_bytes);
+        let thread = if core.dictionaries.dictionary_bytes > 0 {
+            Some(background::Thread::start(&core).map_err(|error| VictimError::Thread {
+                reason: error.to_string(),
+            })?)
+        } else {
+            None
+        };
+        Ok(VictimCache { _thread: thread, core })
+    }
+}
+
+/// A victim cache; see [the module](self). All methods may be called from many threads at once.
+///
+/// No lock is held while a block is compressed, decoded or handed out; a lookup takes a lock of one shard for the time of a probe.
+pub struct VictimCache {
+    // Before the core: the thread stops first.
+    _thread: Option<background::Thread>,
+    core: Arc<core::Core>,
+}
+
+impl std::fmt::Debug for VictimCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VictimCache")
+            .field("codec", &self.core.codec)
+            .field("capacity_bytes", &self.core.capacity())
+            .field("shards", &self.core.shards.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl VictimCache {
+    /// A builder for a cache of so many bytes, tables, slack and dictionaries included.
+    pub fn builder(capacity_bytes: usize) -> Builder {
+        Builder {
+            capacity_bytes,
+            codec: Codec::Lz4 { acceleration: 1 },
+            dictionary_bytes: DEFAULT_DICTIONARY_BYTES,
+            shard_bits: None,
+            admission: true,
+        }
+    }
+
+    /// Puts a block in, if it is worth it. A block with this key that is there already is replaced, even where the new one is then
+    /// refused for want of room.
+    pub fn insert(&self, key: &[u8], block: &[u8]) -> Insertion {
+        let fill = |raw: &mut [u8]| {
+            raw.copy_from_slice(block);
+            Ok::<(), Infallible>(())
+        };
+        match self.core.insert(key, &NewBlock::new(block.len()), fill) {
+            Ok(insertion) => insertion,
+            Err(never) => match never {},
+        }
+    }
+
+    /// [`VictimCache::insert`] for a block whose bytes are only asked for when it is let in.
+    ///
+    /// # Errors
+    /// What `fill` says; nothing is put in then.
+    pub fn insert_with<E>(
+        &self,
+        key: &[u8],
+        block: &NewBlock,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Insertion, E> {
+        self.core.insert(key, block, fill)
+    }
+
+    /// A copy of the block.
+    pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.copy(key, false)
+    }
+
+    /// A copy of the block, which leaves the cache.
+    pub fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.copy(key, true)
+    }
+
+    fn copy(&self, key: &[u8], take: bool) -> Option<Vec<u8>> {
+        let copy = |found: FoundBlock<'_>| Ok::<_, Infallible>(found.bytes.to_vec());
+        match self.core.read(key, take, copy)? {
+            Ok(block) => Some(block),
+            Err(never) => match never {},
+        }
+    }
+
+    /// Hands the block's bytes to `read` without a copy; with `take` the block leaves the cache. [`None`] where it is not here. A block
+    /// that `read` fails on is dropped.
+    pub fn read<R, E>(
+        &self,
+        key: &[u8],
+        take: bool,
+        read: impl FnOnce(FoundBlock<'_>) -> Result<R, E>,
+    ) -> Option<Result<R, E>> {
+        self.core.read(key, take, read)
+    }
+
+    /// Drops the block; whether it was here.
+    pub fn erase(&self, key: &[u8]) -> bool {
+        self.core.erase(key)
+    }
+
+    /// What the cache may hold, in bytes, as it was last set.
+    pub fn capacity_bytes(&self) -> usize {
+        self.core.capacity()
+    }
+
+    /// Changes the capacity. When it shrinks, blocks leave before this returns.
+    pub fn set_capacity(&self, capacity_bytes: usize) {
+        self.core.set_capacity(capacity_bytes);
+    }
+
+    /// Takes so many bytes of the capacity away until [`VictimCache::inflate`] gives them back.
+    pub fn deflate(&self, bytes: usize) {
+        self.core.deflate(bytes);
+    }
+
+    /// Gives bytes back that [`VictimCache::deflate`] took.
+    pub fn inflate(&self, bytes: usize) {
+        self.core.inflate(bytes);
+    }
+
+    /// What the cache holds and did.
+    pub fn stats(&self) -> VictimStats {
+        self.core.stats()
+    }
+
+    /// Waits for trainings that are due.
+    pub fn settle(&self) {
+        if self._thread.is_some() {
+            self.core.wake.settle();
+        }
+    }
+
+    /// Checks the cache's books against what is in it.
+    ///
+    /// # Errors
+    /// [`VictimError::Broken`], which is a defect of this library or of the memory.
+    pub fn validate(&self) -> Result<(), VictimError> {
+        self.core.validate()
+    }
+
+    /// Flips a bit of a block as it is stored, for tests of what happens then; whether the block is here and was not being read.
+    pub fn flip_bit(&self, key: &[u8], bit: usize) -> bool {
+        self.core.flip(key, bit)
+    }
+}

@@ -1,0 +1,119 @@
+//! Memory for entries: mappings of their own, each with a TLSF heap in it, so that what is held is what is mapped.
+//!
+//! A block is rounded up to 32 bytes, and neighbours that are free join (Masmano, Ripoll, Crespo, Real, ECRTS 2004; the `rlsf`
+//! crate). An entry too long to share a region has a mapping of its own.
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+
+use crate::mapping::{Mapping, page_bytes};
+
+/// Regions of up to 64 MiB; 32 sizes between powers of two.
+type Blocks = rlsf::Tlsf<'static, u32, u32, 21, 32>;
+
+/// The largest region, in bytes.
+pub(super) const MAX_REGION_BYTES: usize = 16 << 20;
+/// The smallest, in bytes.
+pub(super) const MIN_REGION_BYTES: usize = 64 << 10;
+/// Entries begin at multiples of this.
+pub(super) const ALIGNMENT: usize = 16;
+/// Bytes in front of a block in use, in rlsf.
+const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
+
+/// A mapping that entries are allocated from.
+pub(super) struct Region {
+    /// [`None`]: the mapping is one entry.
+    blocks: Option<Box<Blocks>>,
+    mapping: Mapping,
+    /// Entries in it.
+    pub(super) entries: usize,
+    /// Bytes of blocks in use.
+    pub(super) used_bytes: usize,
+    /// Nothing is allocated from it any more; it goes when its last entry does.
+    pub(super) leaving: bool,
+}
+
+/// Bytes that an entry of `bytes` takes in a region.
+pub(super) fn block_bytes(bytes: usize) -> usize {
+    (bytes + BLOCK_HEADER_BYTES).next_multiple_of(rlsf::GRANULARITY)
+}
+
+impl Region {
+    /// Memory of a region over `bytes`, its tables included.
+    pub(super) fn held_bytes_for(bytes: usize) -> usize {
+        bytes + size_of::<Blocks>() + size_of::<Self>()
+    }
+
+    /// A region of `bytes`, a multiple of the page size; [`None`] when the system has no more.
+    pub(super) fn new(bytes: usize) -> Option<Self> {
+        let mapping = Mapping::new(bytes)?;
+        let mut blocks = Box::new(Blocks::new());
+        let whole = NonNull::slice_from_raw_parts(mapping.start(), mapping.len());
+        // SAFETY: the mapping is ours, unused, and outlives the heap, which stands before it in the region.
+        unsafe { blocks.insert_free_block_ptr(whole) }?;
+        Some(Self {
+            blocks: Some(blocks),
+            mapping,
+            entries: 0,
+            used_bytes: 0,
+            leaving: false,
+        })
+    }
+
+    /// Bytes of a mapping for one entry of `bytes`.
+    pub(super) fn single_bytes(bytes: usize) -> usize {
+        bytes.next_multiple_of(page_bytes())
+    }
+
+    /// A region of one entry.
+    pub(super) fn single(bytes: usize) -> Option<Self> {
+        Some(Self {
+            blocks: None,
+            mapping: Mapping::new(Self::single_bytes(bytes))?,
+            entries: 0,
+            used_bytes: 0,
+            leaving: false,
+        })
+    }
+
+    pub(super) fn is_single(&self) -> bool {
+        self.blocks.is_none()
+    }
+
+    /// Memory held, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        Self::held_bytes_for(self.mapping.len())
+    }
+
+    pub(super) fn contains(&self, address: NonNull<u8>) -> bool {
+        self.mapping.contains(address)
+    }
+
+    /// Room for an entry of `bytes`.
+    pub(super) fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        if self.leaving {
+            return None;
+        }
+        let block = match &mut self.blocks {
+            None if self.entries == 0 => self.mapping.start(),
+            None => return None,
+            Some(blocks) => blocks.allocate(Layout::from_size_align(bytes, ALIGNMENT).ok()?)?,
+        };
+        self.entries += 1;
+        self.used_bytes += block_bytes(bytes);
+        Some(block)
+    }
+
+    /// Takes an entry's room back.
+    ///
+    /// # Safety
+    /// `block` came from [`Region::allocate`] of this region with `bytes`, and is not used again.
+    pub(super) unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
+        if let Some(blocks) = &mut self.blocks {
+            // SAFETY: as the caller promises.
+            unsafe { blocks.deallocate(block, ALIGNMENT) };
+        }
+        self.entries -= 1;
+        self.used_bytes -= block_bytes(bytes);
+    }
+}

@@ -1,0 +1,124 @@
+//! How often keys were asked for lately: a count-min sketch that halves itself (TinyLFU: Einziger, Friedman, Manes, "TinyLFU: A
+//! Highly Efficient Cache Admission Policy", ACM ToS 2017).
+//!
+//! A key's counters lie in one cache line, so that counting costs one miss. Only the least of them are raised (conservative
+//! update).
+
+/// Counters in a line.
+const LINE: usize = 64;
+/// Counters of a key.
+const WAYS: usize = 4;
+/// Counters for every entry that is expected.
+const COUNTERS_PER_ENTRY: usize = 8;
+/// All counters are halved after this many counts for every entry that is expected.
+const SAMPLE_PER_ENTRY: usize = 16;
+
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Line([u8; LINE]);
+
+/// Counts by key hash, up to 255, that are halved now and then.
+#[derive(Debug, Default)]
+pub(super) struct Sketch {
+    lines: Vec<Line>,
+    counts: usize,
+    sample: usize,
+}
+
+impl Sketch {
+    /// Memory of a sketch for so many entries, in bytes.
+    pub(super) fn bytes_for(entries: usize) -> usize {
+        Self::lines_for(entries) * LINE
+    }
+
+    fn lines_for(entries: usize) -> usize {
+        (entries * COUNTERS_PER_ENTRY).div_ceil(LINE).next_power_of_two()
+    }
+
+    /// A sketch for so many entries that has counted nothing; [`None`] when there is no memory.
+    pub(super) fn new(entries: usize) -> Option<Self> {
+        let len = Self::lines_for(entries);
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(len).ok()?;
+        lines.resize(len, Line([0; LINE]));
+        Some(Self {
+            lines,
+            counts: 0,
+            sample: entries.max(LINE) * SAMPLE_PER_ENTRY,
+        })
+    }
+
+    fn places(&self, hash: u64) -> (usize, [usize; WAYS]) {
+        // The low bits choose a shard and a bucket too, so the hash is mixed once more.
+        let mixed = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let line = (mixed >> 32) as usize & (self.lines.len() - 1);
+        // Each way has a quarter of the line, so that no two of a key's counters are one.
+        let way = |n: usize| n * (LINE / WAYS) + ((mixed >> (n * 4)) as usize & (LINE / WAYS - 1));
+        (line, [way(0), way(1), way(2), way(3)])
+    }
+
+    /// How often the key was counted lately, about.
+    pub(super) fn get(&self, hash: u64) -> u8 {
+        if self.lines.is_empty() {
+            return 0;
+        }
+        let (line, ways) = self.places(hash);
+        let line = &self.lines[line].0;
+        ways.iter().map(|&way| line[way]).min().unwrap_or(0)
+    }
+
+    /// Counts the key.
+    pub(super) fn add(&mut self, hash: u64) {
+        if self.lines.is_empty() {
+            return;
+        }
+        let (line, ways) = self.places(hash);
+        let line = &mut self.lines[line].0;
+        let least = ways.iter().map(|&way| line[way]).min().unwrap_or(0);
+        for way in ways {
+            if line[way] == least {
+                line[way] = least.saturating_add(1);
+            }
+        }
+        self.counts += 1;
+        if self.counts >= self.sample {
+            self.counts /= 2;
+            self.lines
+                .iter_mut()
+                .flat_map(|line| &mut line.0)
+                .for_each(|count| *count /= 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(key: u64) -> u64 {
+        rapidhash::v3::rapidhash_v3(&key.to_le_bytes())
+    }
+
+    #[test]
+    fn counts_are_never_too_low_and_seldom_too_high() {
+        let mut sketch = Sketch::new(1000).unwrap();
+        for key in 0..1000 {
+            for _ in 0..key % 8 {
+                sketch.add(hash(key));
+            }
+        }
+        assert!((0..1000).all(|key| u64::from(sketch.get(hash(key))) >= key % 8));
+        let high = (0..1000)
+            .filter(|&key| u64::from(sketch.get(hash(key))) > key % 8 + 1)
+            .count();
+        assert!(high < 50, "{high}");
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_forgotten() {
+        let mut sketch = Sketch::new(64).unwrap();
+        (0..200).for_each(|_| sketch.add(hash(1)));
+        (0..20_000).for_each(|key| sketch.add(hash(key + 2)));
+        assert!(sketch.get(hash(1)) < 20, "{}", sketch.get(hash(1)));
+    }
+}

@@ -1,0 +1,50 @@
+// What the Rust library offers the secondary cache's shim (core/src/secondary_cache/abi.rs). None of it throws.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+struct LeafpressSecondaryCache;
+
+// Lent bytes.
+struct LeafpressView {
+  const char* data;
+  size_t len;
+};
+
+// Takes text that is lent for the time of the call.
+using LeafpressSink = void (*)(void* context, const char* data, size_t len);
+// Writes a block's `len` bytes; whether it could.
+using LeafpressFill = bool (*)(void* context, char* out, size_t len);
+// Takes a block that was found; whether it could be used. `tag` is what the block was put in with.
+using LeafpressFound = bool (*)(void* context, const char* data, size_t len, uint16_t tag);
+
+// `pairs` are names and values by turns. Null when an option is wrong: `sink` is told which.
+LeafpressSecondaryCache* leafpress_secondary_cache_new(const LeafpressView* pairs, size_t count, LeafpressSink sink,
+                                                       void* context);
+void leafpress_secondary_cache_free(LeafpressSecondaryCache* cache);
+
+// What becomes of an insertion: 0, or 1 when the block's bytes could not be had.
+int32_t leafpress_secondary_cache_insert(const LeafpressSecondaryCache* cache, LeafpressView key, size_t raw_bytes,
+                                         uint8_t family, uint16_t tag, bool compress, bool force, LeafpressFill fill,
+                                         void* context);
+bool leafpress_secondary_cache_lookup(const LeafpressSecondaryCache* cache, LeafpressView key, bool take,
+                                      LeafpressFound found, void* context);
+void leafpress_secondary_cache_erase(const LeafpressSecondaryCache* cache, LeafpressView key);
+
+size_t leafpress_secondary_cache_capacity(const LeafpressSecondaryCache* cache);
+void leafpress_secondary_cache_set_capacity(const LeafpressSecondaryCache* cache, size_t bytes);
+void leafpress_secondary_cache_deflate(const LeafpressSecondaryCache* cache, size_t bytes);
+void leafpress_secondary_cache_inflate(const LeafpressSecondaryCache* cache, size_t bytes);
+// Changes an option of a cache in use; what is wrong goes to `sink`.
+bool leafpress_secondary_cache_set(const LeafpressSecondaryCache* cache, LeafpressView name, LeafpressView value,
+                                   LeafpressSink sink, void* context);
+
+// An option's value, or with the name `statistics` the tickers. False for a name that is none.
+bool leafpress_secondary_cache_get(const LeafpressSecondaryCache* cache, LeafpressView name, LeafpressSink sink,
+                                   void* context);
+// All options, as an options string.
+void leafpress_secondary_cache_options(const LeafpressSecondaryCache* cache, LeafpressSink sink, void* context);
+}

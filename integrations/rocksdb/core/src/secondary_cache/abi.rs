@@ -1,0 +1,305 @@
+//! What the shim calls (`shim/secondary_cache_abi.h`). No panic leaves it.
+
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use leafpress::victim::NewBlock;
+
+use super::options::{SecondaryCacheOptionError, SecondaryCacheOptions, size};
+use super::statistics::Instance;
+
+/// Lent bytes.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct View {
+    data: *const u8,
+    len: usize,
+}
+
+impl View {
+    pub(super) fn of(text: &str) -> Self {
+        Self {
+            data: text.as_ptr(),
+            len: text.len(),
+        }
+    }
+
+    /// # Safety
+    /// The bytes are readable for as long as the result is used.
+    unsafe fn bytes<'v>(self) -> &'v [u8] {
+        if self.data.is_null() || self.len == 0 {
+            return &[];
+        }
+        // SAFETY: as the caller promises.
+        unsafe { std::slice::from_raw_parts(self.data, self.len) }
+    }
+
+    /// # Safety
+    /// As [`View::bytes`].
+    unsafe fn text<'v>(self) -> std::borrow::Cow<'v, str> {
+        // SAFETY: as the caller promises.
+        String::from_utf8_lossy(unsafe { self.bytes() })
+    }
+}
+
+/// Takes text that is lent for the time of the call.
+pub(super) type Sink = unsafe extern "C" fn(context: *mut c_void, data: *const u8, len: usize);
+type Fill = unsafe extern "C" fn(context: *mut c_void, out: *mut u8, len: usize) -> bool;
+type Found = unsafe extern "C" fn(context: *mut c_void, data: *const u8, len: usize, tag: u16) -> bool;
+
+/// Runs `work`; what panics has failed.
+fn guarded<R>(failed: R, work: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(failed)
+}
+
+/// # Safety
+/// `sink` takes text with this context.
+unsafe fn tell(sink: Sink, context: *mut c_void, text: &str) {
+    // SAFETY: the text is lent for the call, which is what a sink takes.
+    unsafe { sink(context, text.as_ptr(), text.len()) };
+}
+
+/// # Safety
+/// `cache` is null or came from [`leafpress_secondary_cache_new`] and is not freed.
+unsafe fn instance<'c>(cache: *const Instance) -> Option<&'c Instance> {
+    // SAFETY: as the caller promises.
+    unsafe { cache.as_ref() }
+}
+
+/// # Safety
+/// `pairs` are `count` names and values by turns, readable, and `sink` takes text with this context.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_secondary_cache_new(
+    pairs: *const View,
+    count: usize,
+    sink: Sink,
+    context: *mut c_void,
+) -> *const Instance {
+    let made = guarded(None, || {
+        let pairs = if count == 0 {
+            &[]
+        } else {
+            // SAFETY: as the caller promises.
+            unsafe { std::slice::from_raw_parts(pairs, count * 2) }
+        };
+        // SAFETY: as the caller promises.
+        let texts: Vec<_> = pairs.iter().map(|view| unsafe { view.text() }).collect();
+        let pairs = texts.chunks_exact(2).map(|pair| (&*pair[0], &*pair[1]));
+        Some(SecondaryCacheOptions::from_pairs(pairs).and_then(Instance::new))
+    });
+    let error = match made {
+        Some(Ok(instance)) => return Arc::into_raw(instance),
+        Some(Err(error)) => error.to_string(),
+        None => "the library panicked".to_owned(),
+    };
+    // SAFETY: as the caller promises.
+    unsafe { tell(sink, context, &error) };
+    std::ptr::null()
+}
+
+/// # Safety
+/// `cache` is null or came from [`leafpress_secondary_cache_new`], and is not used again.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_secondary_cache_free(cache: *const Instance) {
+    if !cache.is_null() {
+        // SAFETY: as the caller promises.
+        guarded((), || drop(unsafe { Arc::from_raw(cache) }));
+    }
+}
+
+/// # Safety
+/// The cache is one, the key readable, and `fill` writes so many bytes with this context.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_secondary_cache_insert(
+    cache: *const Instance,
+    key: View,
+    raw_bytes: usize,
+    family: u8,
+    tag: u16,
+    compress: bool,
+    force: bool,
+    fill: Fill,
+    context: *mut c_void,
+) -> i32 {
+    guarded(1, || {
+        // SAFETY: as the caller promises.
+        let (Some(instance), key) = (unsafe { instance(cache) }, unsafe { key.bytes() }) else {
+            return 1;
+        };
+        let block = NewBlock {
+            raw_bytes,
+            family,
+            tag,
+            compress,
+            force,
+        };
+        let fill = |out: &mut [u8]| {
+            // SAFETY: `out` is writable for its length, which is what was promised to be written.
+            let filled = unsafe { fill(context, out.as_mut_ptr(), out.len()) };
+            if filled { Ok(()) } else { Err(()) }
+        };
+        i32::from(instance.cache.insert_with(key, &block, fill).is_err())
+    })
+}
+
+/// # Safety
+/// The cache is one, the key readable, and `found` takes a block with this context.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_secondary_cache_lookup(
+    cache: *const Instance,
+    key: View,
+    take: bool,
+    found: Found,
+    context: *mut c_void,
+) -> bool {
+    guarded(false, || {
+        // SAFETY: as the caller promises.
+        let (Some(instance), key) = (unsafe { instance(cache) }, unsafe { key.bytes() }) else {
+            return false;
+        };
+        let read = |block: leafpress::victim::FoundBlock<'_>| {
+            // SAFETY: the block is readable for the call, which is what `found` takes.
+            let used = unsafe { found(context, block.bytes.as_ptr(), block.bytes.len(), block.tag) };
+            if used { Ok(()) } else { Err(()) }
+        };
+        matches!(instance.cache.read(key, take, read), Some(Ok(())))
+    })
+}
+
+/// # Safety
+/// The cache is one, and the key readable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_secondary_cache_erase(cache: *const Instance, key: View) {
+    guarded((), || {
+        // SAFETY: as the caller promises.
+        if let Some(instance) = unsafe { instance(cache) } {
+            // SAFETY: as the caller promises.
+            instance.cache.erase(unsafe { key.bytes() });
+        }
+    });
+}
+
+/// # Safety
+/// The cache is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_secondary_cache_capacity(cache: *const Instance) -> usize {
+    // SAFETY: as the caller promises.
+    guarded(0, || {
+        unsafe { instance(cache) }.map_or(0, |instance| instance.cache.capacity_bytes())
+    })
+}
+
+/// # Safety
+/// The cache is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_secondary_cache_set_capacity(cache: *const Instance, bytes: usize) {
+    guarded((), || {
+        // SAFETY: as the caller promises.
+        if let Some(instance) = unsafe { instance(cache) } {
+            instance.cache.set_capacity(bytes);
+        }
+    });
+}
+
+/// # Safety
+/// The cache is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_secondary_cache_deflate(cache: *const Instance, bytes: usize) {
+    guarded((), || {
+        // SAFETY: as the caller promises.
+        if let Some(instance) = unsafe { instance(cache) } {
+            instance.cache.deflate(bytes);
+        }
+    });
+}
+
+/// # Safety
+/// The cache is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_secondary_cache_inflate(cache: *const Instance, bytes: usize) {
+    guarded((), || {
+        // SAFETY: as the caller promises.
+        if let Some(instance) = unsafe { instance(cache) } {
+            instance.cache.inflate(bytes);
+        }
+    });
+}
+
+fn set(instance: &Instance, name: &str, value: &str) -> Result<(), SecondaryCacheOptionError> {
+    let name = SecondaryCacheOptions::known(name)?;
+    if name == "capacity" {
+        instance.cache.set_capacity(size(name, value)?);
+        return Ok(());
+    }
+    // What stays as it is may be said again.
+    let same = instance.options().value(name).is_some_and(|now| now == value);
+    if same {
+        Ok(())
+    } else {
+        Err(SecondaryCacheOptionError::Fixed(name))
+    }
+}
+
+/// # Safety
+/// The cache is one, name and value readable, and `sink` takes text with this context.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_secondary_cache_set(
+    cache: *const Instance,
+    name: View,
+    value: View,
+    sink: Sink,
+    context: *mut c_void,
+) -> bool {
+    guarded(false, || {
+        // SAFETY: as the caller promises.
+        let (instance, name, value) = unsafe { (instance(cache), name.text(), value.text()) };
+        let Some(instance) = instance else { return false };
+        match set(instance, &name, &value) {
+            Ok(()) => true,
+            Err(error) => {
+                // SAFETY: as the caller promises.
+                unsafe { tell(sink, context, &error.to_string()) };
+                false
+            }
+        }
+    })
+}
+
+/// # Safety
+/// As [`leafpress_secondary_cache_set`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_secondary_cache_get(
+    cache: *const Instance,
+    name: View,
+    sink: Sink,
+    context: *mut c_void,
+) -> bool {
+    guarded(false, || {
+        // SAFETY: as the caller promises.
+        let (Some(instance), name) = (unsafe { instance(cache) }, unsafe { name.text() }) else {
+            return false;
+        };
+        let value = match &*name {
+            "statistics" => Some(instance.text()),
+            name => instance.options().value(name),
+        };
+        let Some(value) = value else { return false };
+        // SAFETY: as the caller promises.
+        unsafe { tell(sink, context, &value) };
+        true
+    })
+}
+
+/// # Safety
+/// As [`leafpress_secondary_cache_set`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leafpress_secondary_cache_options(cache: *const Instance, sink: Sink, context: *mut c_void) {
+    guarded((), || {
+        // SAFETY: as the caller promises.
+        if let Some(instance) = unsafe { instance(cache) } {
+            // SAFETY: as the caller promises.
+            unsafe { tell(sink, context, &instance.options().to_string()) };
+        }
+    });
+}

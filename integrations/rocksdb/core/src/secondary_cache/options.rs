@@ -1,0 +1,227 @@
+//! The options of `leafpress_secondary_cache`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use leafpress::codec::Codec;
+use leafpress::victim::{VictimCache, VictimError};
+use thiserror::Error;
+
+/// The names of all options, in the order in which they are shown.
+const NAMES: [&str; 6] = ["capacity", "codec", "dictionary", "admission", "num_shard_bits", "name"];
+
+/// An option of a secondary cache that is wrong.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum SecondaryCacheOptionError {
+    /// There is no such option.
+    #[error("unknown option {0}; it has {names}", names = NAMES.join(", "))]
+    Unknown(String),
+    /// A value is not one that the option takes.
+    #[error("{name} cannot be {value}: {reason}")]
+    Value {
+        /// The option.
+        name: &'static str,
+        /// What it was set to.
+        value: String,
+        /// What it takes.
+        reason: String,
+    },
+    /// The capacity was not given.
+    #[error("capacity is missing; give capacity=64MiB")]
+    NoCapacity,
+    /// An option cannot be changed in a cache that is in use.
+    #[error("{0} cannot be changed in a cache that is in use; capacity can")]
+    Fixed(&'static str),
+    /// The cache could not be made with these options.
+    #[error(transparent)]
+    Victim(#[from] VictimError),
+}
+
+/// The options of a `leafpress_secondary_cache`; [`fmt::Display`] writes them as an options string.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecondaryCacheOptions {
+    /// `capacity`: memory of the cache in bytes, everything included.
+    pub capacity_bytes: usize,
+    /// `codec`: what compresses the blocks.
+    pub codec: Codec,
+    /// `dictionary`: length of trained dictionaries in bytes; 0 for none.
+    pub dictionary_bytes: usize,
+    /// `admission`: whether blocks are refused when what would have to leave for them is worth more.
+    pub admission: bool,
+    /// `num_shard_bits`: 2 to this power shards; [`None`], written -1, for as many as suit the capacity.
+    pub shard_bits: Option<u32>,
+    /// `name`: what statistics call the cache; empty for a number.
+    pub name: String,
+}
+
+impl SecondaryCacheOptions {
+    /// The defaults, with a capacity in bytes.
+    pub fn new(capacity_bytes: usize) -> Self {
+        Self {
+            capacity_bytes,
+            codec: Codec::Zstd { level: 1 },
+            dictionary_bytes: 16 << 10,
+            admission: true,
+            shard_bits: None,
+            name: String::new(),
+        }
+    }
+
+    /// Options from names and values.
+    ///
+    /// # Errors
+    /// [`SecondaryCacheOptionError`] for the first that is wrong, or when there is no capacity.
+    pub fn from_pairs<'p>(
+        pairs: impl IntoIterator<Item = (&'p str, &'p str)>,
+    ) -> Result<Self, SecondaryCacheOptionError> {
+        let mut options = Self::new(0);
+        let mut has_capacity = false;
+        for (name, value) in pairs {
+            options.set(name, value.trim())?;
+            has_capacity |= name == "capacity";
+        }
+        if has_capacity {
+            Ok(options)
+        } else {
+            Err(SecondaryCacheOptionError::NoCapacity)
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), SecondaryCacheOptionError> {
+        match name {
+            "capacity" => self.capacity_bytes = size("capacity", value)?,
+            "codec" => {
+                self.codec = value
+                    .parse()
+                    .map_err(|error: leafpress::codec::CodecError| wrong("codec", value, error.to_string()))?;
+            }
+            "dictionary" => {
+                self.dictionary_bytes = match value {
+                    "off" | "none" | "false" => 0,
+                    size_text => size("dictionary", size_text)?,
+                }
+            }
+            "admission" => {
+                self.admission = match value {
+                    "true" | "on" | "1" => true,
+                    "false" | "off" | "0" => false,
+                    _ => return Err(wrong("admission", value, "give true or false".to_owned())),
+                }
+            }
+            "num_shard_bits" => {
+                self.shard_bits = match value.parse::<i64>() {
+                    Ok(bits) if bits < 0 => None,
+                    Ok(bits) if bits <= i64::from(leafpress::victim::MAX_SHARD_BITS) => u32::try_from(bits).ok(),
+                    _ => {
+                        let reason = format!("give 0 to {}, or -1", leafpress::victim::MAX_SHARD_BITS);
+                        return Err(wrong("num_shard_bits", value, reason));
+                    }
+                }
+            }
+            "name" => {
+                if !value
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+                {
+                    return Err(wrong("name", value, "give letters, digits, _ and -".to_owned()));
+                }
+                value.clone_into(&mut self.name);
+            }
+            other => return Err(SecondaryCacheOptionError::Unknown(other.to_owned())),
+        }
+        Ok(())
+    }
+
+    /// The value of an option, as it is written; [`None`] for a name that is none.
+    pub(super) fn value(&self, name: &str) -> Option<String> {
+        Some(match name {
+            "capacity" => self.capacity_bytes.to_string(),
+            "codec" => self.codec.to_string(),
+            "dictionary" => self.dictionary_bytes.to_string(),
+            "admission" => self.admission.to_string(),
+            "num_shard_bits" => self.shard_bits.map_or("-1".to_owned(), |bits| bits.to_string()),
+            "name" => self.name.clone(),
+            _ => return None,
+        })
+    }
+
+    /// Makes the cache.
+    pub(super) fn build(&self) -> Result<VictimCache, SecondaryCacheOptionError> {
+        let mut builder = VictimCache::builder(self.capacity_bytes)
+            .codec(self.codec)
+            .dictionary_bytes(self.dictionary_bytes)
+            .admission(self.admission);
+        if let Some(bits) = self.shard_bits {
+            builder = builder.shard_bits(bits);
+        }
+        Ok(builder.build()?)
+    }
+
+    /// The name of an option that has this name.
+    pub(super) fn known(name: &str) -> Result<&'static str, SecondaryCacheOptionError> {
+        let known = NAMES.into_iter().find(|known| *known == name);
+        known.ok_or_else(|| SecondaryCacheOptionError::Unknown(name.to_owned()))
+    }
+}
+
+/// `name=value` of all options, but for an empty name, joined by `;`.
+impl fmt::Display for SecondaryCacheOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for name in NAMES {
+            let value = self.value(name).unwrap_or_default();
+            if !value.is_empty() {
+                write!(f, "{separator}{name}={value}")?;
+                separator = ";";
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for SecondaryCacheOptions {
+    type Err = SecondaryCacheOptionError;
+
+    /// Parses `name=value;name=value`, with or without `leafpress_secondary_cache://` before it.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.strip_prefix("leafpress_secondary_cache://").unwrap_or(text);
+        let pairs = text.split(';').map(str::trim).filter(|pair| !pair.is_empty());
+        Self::from_pairs(pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))))
+    }
+}
+
+fn wrong(name: &'static str, value: &str, reason: String) -> SecondaryCacheOptionError {
+    SecondaryCacheOptionError::Value {
+        name,
+        value: value.to_owned(),
+        reason,
+    }
+}
+
+/// A number of bytes: plain, or with K, M, G, T or KiB, MiB, GiB, TiB for powers of 1024, or KB, MB, GB, TB for powers of 1000.
+pub(super) fn size(name: &'static str, text: &str) -> Result<usize, SecondaryCacheOptionError> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let powers = |base: u64, letter: char| "kmgt".find(letter.to_ascii_lowercase()).map(|n| base.pow(n as u32 + 1));
+    let mut letters = unit.trim().chars();
+    let factor = match (letters.next(), letters.as_str().to_ascii_lowercase().as_str()) {
+        (None, _) => Some(1),
+        (Some('B' | 'b'), "") => Some(1),
+        (Some(letter), "" | "ib") => powers(1024, letter),
+        (Some(letter), "b") => powers(1000, letter),
+        _ => None,
+    };
+    let bytes = number
+        .parse::<u64>()
+        .ok()
+        .zip(factor)
+        .and_then(|(number, factor)| number.checked_mul(factor));
+    bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
+        wrong(
+            name,
+            text,
+            "give a number of bytes, such as 67108864, 64M, 64MiB or 64MB".to_owned(),
+        )
+    })
+}
