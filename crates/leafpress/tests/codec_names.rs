@@ -10,6 +10,7 @@ fn any_codec() -> impl Strategy<Value = Codec> {
     prop_oneof![
         Just(Codec::None),
         (1..=65_537).prop_map(|acceleration| Codec::Lz4 { acceleration }),
+        (2..=12).prop_map(|level| Codec::Lz4Hc { level }),
         prop_oneof![-131_072..0, 1..=22].prop_map(|level| Codec::Zstd { level }),
         (1..=12).prop_map(|level| Codec::Deflate { level }),
         (1..=9).prop_map(|level| Codec::Zlib { level }),
@@ -31,7 +32,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_read_is_printed_alike(name in "(none|lz4|zstd|deflate|zlib|qpl)(:(fast=)?[-+0-9a-z]{0,7}){0,2}") {
+    fn what_is_read_is_printed_alike(name in "(none|lz4|zstd|deflate|zlib|qpl)(:(fast=|hc=)?[-+0-9a-z]{0,7}){0,2}") {
         if let Ok(codec) = name.parse::<Codec>() {
             prop_assert!(codec.to_string() == name || name == "lz4:fast=1");
         }
@@ -45,6 +46,8 @@ fn bounds() {
         "lz4",
         "lz4:fast=1",
         "lz4:fast=65537",
+        "lz4:hc=2",
+        "lz4:hc=12",
         "zstd:1",
         "zstd:22",
         "zstd:-1",
@@ -69,6 +72,13 @@ fn bounds() {
         "lz4:fast=65538",
         "lz4:fast=-1",
         "lz4hc",
+        "lz4:hc",
+        "lz4:hc=",
+        "lz4:hc=1",
+        "lz4:hc=13",
+        "lz4:hc=09",
+        "lz4:hc=9:fast=2",
+        "lz4:level=9",
         "zstd",
         "zstd:0",
         "zstd:23",
@@ -93,7 +103,16 @@ fn bounds() {
         let error = bad.parse::<Codec>().unwrap_err();
         assert!(matches!(error, CodecError::UnknownName(_)));
         let message = error.to_string();
-        for good in ["none", "lz4", "zstd:", "deflate:", "zlib:", "qpl:"] {
+        for good in [
+            "none",
+            "lz4",
+            "lz4:fast=",
+            "lz4:hc=",
+            "zstd:",
+            "deflate:",
+            "zlib:",
+            "qpl:",
+        ] {
             assert!(message.contains(good), "{bad}: {message}");
         }
         assert!(message.contains(&format!("{bad:?}")) && message.lines().count() == 1);
@@ -105,6 +124,8 @@ fn bounds() {
 fn settings_out_of_bounds_do_not_open() {
     for codec in [
         Codec::Lz4 { acceleration: 0 },
+        Codec::Lz4Hc { level: 1 },
+        Codec::Lz4Hc { level: 13 },
         Codec::Zstd { level: 0 },
         Codec::Zstd { level: 23 },
         Codec::Deflate { level: 13 },

@@ -189,6 +189,29 @@ fn one_scratch_for_many_dictionaries() {
     }
 }
 
+/// A thread keeps buffers for some dictionaries only; with more of them in any order it decodes all the same.
+#[test]
+fn more_dictionaries_than_a_thread_keeps_buffers_for() {
+    let dictionaries: Vec<Dictionary> = (0..9)
+        .map(|seed| Dictionary::from_bytes(seed, sample(1, 1000 + 9000 * seed as usize, u64::from(seed))))
+        .collect();
+    for engine in engines().iter().filter(|engine| engine.supports_dictionary()) {
+        let mut random = Random(4);
+        for step in 0..600 {
+            // Runs of one dictionary, pairs that alternate, and all of them.
+            let among = [1, 2, dictionaries.len()][step / 10 % 3];
+            let dictionary = Some(&dictionaries[(step / 30 + random.below(among)) % dictionaries.len()]);
+            let size = [60, 4096, 4200, 16_500, 140_000][random.below(5)];
+            let raw = sample(1 + 2 * random.below(2), size, step as u64);
+            let mut block = Vec::new();
+            engine.compress(&raw, dictionary, &mut block).unwrap();
+            let mut back = vec![0xA5; size];
+            engine.decompress(&block, dictionary, &mut back).unwrap();
+            assert!(back == raw, "{} step {step}, {size} bytes", engine.codec());
+        }
+    }
+}
+
 #[test]
 fn threads_share_an_engine_and_a_dictionary() {
     for engine in engines() {

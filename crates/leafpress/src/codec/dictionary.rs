@@ -1,9 +1,10 @@
 //! Trained dictionaries: shared, immutable, reference-counted.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
+use super::lz4_dictionary::Lz4Compression;
 use super::lz4_ffi;
 use super::zstd_dictionary::{ZstdCompression, ZstdDecompression};
 use super::{CodecError, output};
@@ -21,7 +22,7 @@ struct Inner {
     /// Unique in this process, so that a thread's buffer can tell whose bytes it holds. Never 0.
     serial: u64,
     // The prepared tables refer to `bytes`, and so stand before it: they are dropped first.
-    lz4: OnceLock<Option<Lz4Dictionary>>,
+    lz4: Lz4Compression,
     zstd_compression: ZstdCompression,
     zstd_decompression: ZstdDecompression,
     bytes: Box<[u8]>,
@@ -36,7 +37,7 @@ impl Dictionary {
             inner: Arc::new(Inner {
                 id,
                 serial: SERIALS.fetch_add(1, Ordering::Relaxed),
-                lz4: OnceLock::new(),
+                lz4: Lz4Compression::default(),
                 zstd_compression: ZstdCompression::default(),
                 zstd_decompression: ZstdDecompression::default(),
                 bytes: bytes.into(),
@@ -57,16 +58,11 @@ impl Dictionary {
     /// Memory that this dictionary holds, in bytes: its bytes and the tables made so far.
     pub fn held_bytes(&self) -> usize {
         let inner = &self.inner;
-        let lz4 = inner
-            .lz4
-            .get()
-            .and_then(Option::as_ref)
-            .map_or(0, |_| size_of::<lz4_ffi::Stream>());
         // An `Arc` keeps two counts before its value.
         size_of::<Inner>()
             + 2 * size_of::<usize>()
             + inner.bytes.len()
-            + lz4
+            + inner.lz4.held_bytes()
             + inner.zstd_compression.held_bytes()
             + inner.zstd_decompression.held_bytes()
     }
@@ -77,16 +73,16 @@ impl Dictionary {
         self.inner.serial
     }
 
-    /// The tables LZ4 compresses with.
+    /// The tables LZ4's fast encoder compresses with.
     #[inline]
-    pub(super) fn lz4(&self) -> Result<&Lz4Dictionary, CodecError> {
-        self.inner
-            .lz4
-            .get_or_init(|| Lz4Dictionary::new(&self.inner.bytes))
-            .as_ref()
-            .ok_or(CodecError::OutOfMemory {
-                bytes: lz4_ffi::STREAM_BYTES,
-            })
+    pub(super) fn lz4_fast(&self) -> Result<*const lz4_ffi::Stream, CodecError> {
+        self.inner.lz4.fast(&self.inner.bytes)
+    }
+
+    /// The tables LZ4's slow encoders compress with at a level.
+    #[inline]
+    pub(super) fn lz4_high(&self, level: i32) -> Result<*const lz4_ffi::HighStream, CodecError> {
+        self.inner.lz4.high(&self.inner.bytes, level)
     }
 
     /// The tables zstd compresses with at a level.
@@ -108,33 +104,6 @@ impl fmt::Debug for Dictionary {
             .field("id", &self.inner.id)
             .field("bytes", &self.inner.bytes.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// A dictionary prepared for LZ4 compression: its hash table, filled. It refers to the dictionary's bytes.
-pub(super) struct Lz4Dictionary {
-    stream: Box<lz4_ffi::Stream>,
-}
-
-// SAFETY: the stream refers to the dictionary's bytes, which are immutable and are freed after it; nothing writes it after
-// `new`, and liblz4 only reads an attached dictionary.
-unsafe impl Send for Lz4Dictionary {}
-// SAFETY: as above.
-unsafe impl Sync for Lz4Dictionary {}
-
-impl Lz4Dictionary {
-    fn new(bytes: &[u8]) -> Option<Self> {
-        let mut stream = lz4_ffi::Stream::new()?;
-        let reachable = &bytes[bytes.len().saturating_sub(lz4_ffi::MAX_DICTIONARY_BYTES)..];
-        let size = i32::try_from(reachable.len()).ok()?;
-        // SAFETY: the stream is initialised, `reachable` is `size` readable bytes that outlive the stream.
-        unsafe { lz4_ffi::LZ4_loadDictSlow(&raw mut *stream, reachable.as_ptr().cast(), size) };
-        Some(Self { stream })
-    }
-
-    /// The prepared stream, to be attached and only read.
-    pub(super) fn stream(&self) -> *const lz4_ffi::Stream {
-        &raw const *self.stream
     }
 }
 

@@ -88,6 +88,9 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
 
     /// Decompresses `block` into `raw`, whose length is the exact raw length.
     ///
+    /// LZ4 and Zstandard decode up to 128 KiB in a buffer of the thread where the dictionary stands before the output, and
+    /// copy: history there is the decoders' fast case. A thread keeps such buffers for the four dictionaries it saw last.
+    ///
     /// # Errors
     /// [`CodecError::Corrupt`] when `block` is not what `compress` wrote for `raw.len()` bytes with this dictionary.
     fn decompress(&self, block: &[u8], dictionary: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError>;

@@ -23,6 +23,7 @@ impl Codec {
         let mut codecs = vec![
             Codec::None,
             Codec::Lz4 { acceleration: 1 },
+            Codec::Lz4Hc { level: 9 },
             Codec::Zstd { level: 1 },
             Codec::Zstd { level: 3 },
             Codec::Deflate { level: 1 },
@@ -51,7 +52,7 @@ fn availability(codec: Codec) -> Availability {
 fn library(codec: Codec) -> Option<String> {
     match codec {
         Codec::None => None,
-        Codec::Lz4 { .. } => {
+        Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => {
             // SAFETY: looks at a constant.
             let number = unsafe { lz4_sys::LZ4_versionNumber() };
             Some(format!(

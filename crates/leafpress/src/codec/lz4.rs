@@ -6,19 +6,18 @@
 //! bytes is those bytes. Where a match runs into the tail, the input is compressed without it: a decoder that does not
 //! find the tail at the end of its output decodes again.
 //!
-//! Compression of small inputs must never clear a 16 KiB table per call, so every thread keeps its working streams and uses
-//! the `_fast` resets, which only step the position on. Decoding with a dictionary wants the dictionary directly before
+//! Decoding with a dictionary wants the dictionary directly before
 //! the output ([`Scratch`]), where liblz4 treats it as history instead of as a second buffer.
 
-use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int};
 
 use super::counters::Counters;
-use super::dictionary::Lz4Dictionary;
-use super::lz4_ffi as ffi;
+use super::fronts::with_fronts;
+use super::lz4_encode::{Encoder, Input, Method, with_encoder};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Lz4Blocks, Scratch, output};
+use super::{lz4_dictionary, lz4_ffi as ffi};
 
-const NAME: &str = "lz4";
+pub(super) const NAME: &str = "lz4";
 
 /// liblz4 decodes in wide strides only while this many bytes of room are left. With them behind the output, a short
 /// record is decoded in wide strides to its end.
@@ -36,40 +35,17 @@ const MAX_TAILED_BYTES: usize = 4096;
 /// The engine of `lz4`.
 #[derive(Debug)]
 pub(super) struct Lz4 {
-    acceleration: c_int,
+    method: Method,
     /// The longest input that is compressed with a tail, in bytes; `None` when none is.
     tailed_bytes: Option<usize>,
     counters: Counters,
 }
 
-/// A thread's compression streams. A stream that changes between tables for short and for long distances is cleared, so
-/// there is one for blocks with a dictionary and one for blocks without.
-#[derive(Default)]
-struct Streams {
-    /// The input with its tail.
-    tailed: Vec<u8>,
-    plain: Option<Box<ffi::Stream>>,
-    with_dictionary: Option<Box<ffi::Stream>>,
-}
-
-thread_local! {
-    static STREAMS: UnsafeCell<Streams> = const { UnsafeCell::new(Streams { tailed: Vec::new(), plain: None, with_dictionary: None }) };
-}
-
-/// Runs `work` with the calling thread's streams.
-#[inline]
-fn with_streams<R>(work: impl FnOnce(&mut Streams) -> Result<R, CodecError>) -> Result<R, CodecError> {
-    STREAMS
-        // SAFETY: the cell is this thread's, and `work` is code of this file that does not come back here.
-        .try_with(|streams| work(unsafe { &mut *streams.get() }))
-        .map_err(|_| output::failed(NAME, "the thread is ending"))?
-}
-
 impl Lz4 {
-    /// An engine with liblz4's acceleration factor.
-    pub(super) fn new(acceleration: i32, blocks: Lz4Blocks) -> Self {
+    /// An engine that compresses by one of liblz4's encoders.
+    pub(super) fn new(method: Method, blocks: Lz4Blocks) -> Self {
         Self {
-            acceleration,
+            method,
             tailed_bytes: (blocks == Lz4Blocks::TailCutOff).then_some(MAX_TAILED_BYTES),
             counters: Counters::default(),
         }
@@ -81,77 +57,16 @@ impl Lz4 {
         self.tailed_bytes.is_some_and(|most| raw_len <= most)
     }
 
-    /// Compresses to `out`, which has `capacity` writable bytes; `None` when the block does not fit.
-    fn compress_to(
-        &self,
-        streams: &mut Streams,
-        input: Input<'_>,
-        dictionary: Option<&Lz4Dictionary>,
-        out: *mut u8,
-        capacity: usize,
-    ) -> Result<Option<usize>, CodecError> {
-        let slot = if dictionary.is_some() {
-            &mut streams.with_dictionary
-        } else {
-            &mut streams.plain
-        };
-        let stream: *mut ffi::Stream = match slot {
-            Some(stream) => &raw mut **stream,
-            none => {
-                let new = ffi::Stream::new().ok_or(CodecError::OutOfMemory {
-                    bytes: ffi::STREAM_BYTES,
-                })?;
-                &raw mut **none.insert(new)
-            }
-        };
-        let bytes = match input {
-            Input::Whole(raw) => raw,
-            Input::Tailed => &streams.tailed,
-        };
-        let (source, dest, size, capacity) = (bytes.as_ptr().cast(), out.cast(), int(bytes.len())?, int(capacity)?);
-        // SAFETY: the stream is initialised and this thread's; `bytes` are readable, `out` is writable for `capacity`. An
-        // attached dictionary is only read, was never written since it was prepared, and is detached before it can be freed
-        // since `dictionary` outlives this call.
-        let written = unsafe {
-            match dictionary {
-                None => {
-                    ffi::LZ4_compress_fast_extState_fastReset(stream, source, dest, size, capacity, self.acceleration)
-                }
-                Some(dictionary) => {
-                    ffi::LZ4_resetStream_fast(stream);
-                    ffi::LZ4_attach_dictionary(stream, dictionary.stream());
-                    let written =
-                        ffi::LZ4_compress_fast_continue(stream, source, dest, size, capacity, self.acceleration);
-                    ffi::LZ4_attach_dictionary(stream, std::ptr::null());
-                    written
-                }
-            }
-        };
-        match usize::try_from(written) {
-            Ok(written) if written > 0 => Ok(Some(written)),
-            _ => {
-                // liblz4 vouches for a stream's state only where a block was finished.
-                // SAFETY: the stream is this thread's and as long as it is said to be.
-                unsafe { ffi::LZ4_initStream(stream, ffi::STREAM_BYTES) };
-                Ok(None)
-            }
-        }
-    }
-
     /// Compresses a short input to `out`, which has `capacity` writable bytes.
     fn compress_short(
         &self,
-        streams: &mut Streams,
+        encoder: &mut Encoder,
         raw: &[u8],
         dictionary: Option<&Dictionary>,
         out: *mut u8,
         capacity: usize,
     ) -> Result<usize, CodecError> {
-        let prepared = dictionary.map(Dictionary::lz4).transpose()?;
-        streams.tailed.clear();
-        streams.tailed.extend_from_slice(raw);
-        streams.tailed.extend_from_slice(&TAIL);
-        let written = bounded(self.compress_to(streams, Input::Tailed, prepared, out, capacity)?)?;
+        let written = bounded(encoder.compress(self.method, Input::Tailed(raw, &TAIL), dictionary, out, capacity)?)?;
         // SAFETY: liblz4 initialised the bytes it reported.
         let block = unsafe { std::slice::from_raw_parts(out, written) };
         // Whatever the block's last bytes mean, cutting them off and putting them back gives the same block.
@@ -160,7 +75,7 @@ impl Lz4 {
                 return Ok(cut.len());
             }
         } else {
-            let written = bounded(self.compress_to(streams, Input::Whole(raw), prepared, out, capacity)?)?;
+            let written = bounded(encoder.compress(self.method, Input::Whole(raw), dictionary, out, capacity)?)?;
             // SAFETY: as above.
             let block = unsafe { std::slice::from_raw_parts(out, written) };
             let mut scratch = Scratch::default();
@@ -175,17 +90,9 @@ impl Lz4 {
     }
 }
 
-/// What is compressed.
-enum Input<'r> {
-    Whole(&'r [u8]),
-    /// The streams' own copy of it.
-    Tailed,
-}
-
 /// The part of a dictionary that LZ4 can reach.
 fn reachable(dictionary: &Dictionary) -> &[u8] {
-    let bytes = dictionary.bytes();
-    &bytes[bytes.len().saturating_sub(ffi::MAX_DICTIONARY_BYTES)..]
+    lz4_dictionary::reachable(dictionary.bytes())
 }
 
 /// A dictionary that has bytes.
@@ -210,7 +117,7 @@ fn bounded(written: Option<usize>) -> Result<usize, CodecError> {
 }
 
 /// A length that liblz4 can be given; longer blocks are never LZ4's.
-fn int(bytes: usize) -> Result<c_int, CodecError> {
+pub(super) fn int(bytes: usize) -> Result<c_int, CodecError> {
     c_int::try_from(bytes).map_err(|_| output::corrupt(NAME, "it is longer than a block can be"))
 }
 
@@ -221,8 +128,9 @@ fn decoded(result: c_int) -> Result<usize, CodecError> {
 
 impl Engine for Lz4 {
     fn codec(&self) -> Codec {
-        Codec::Lz4 {
-            acceleration: self.acceleration,
+        match self.method {
+            Method::Fast { acceleration } => Codec::Lz4 { acceleration },
+            Method::High { level } => Codec::Lz4Hc { level },
         }
     }
 
@@ -244,12 +152,12 @@ impl Engine for Lz4 {
             let short = self.tailed(raw.len());
             let bound = bound(if short { raw.len() + TAIL.len() } else { raw.len() })?;
             let write = |out: *mut u8| {
-                with_streams(|streams| {
+                with_encoder(|encoder| {
                     if short {
-                        return self.compress_short(streams, raw, dictionary, out, bound);
+                        self.compress_short(encoder, raw, dictionary, out, bound)
+                    } else {
+                        bounded(encoder.compress(self.method, Input::Whole(raw), dictionary, out, bound)?)
                     }
-                    let prepared = dictionary.map(Dictionary::lz4).transpose()?;
-                    bounded(self.compress_to(streams, Input::Whole(raw), prepared, out, bound)?)
                 })
             };
             // SAFETY: liblz4 initialises the bytes it reports, within the capacity it is given.
@@ -274,10 +182,10 @@ impl Engine for Lz4 {
         }
         self.counters.compress_into(raw.len(), || {
             bound(raw.len())?;
-            let prepared = non_empty(dictionary).map(Dictionary::lz4).transpose()?;
             let capacity = out.len().min(ffi::MAX_INPUT_BYTES);
-            let written = with_streams(|streams| {
-                self.compress_to(streams, Input::Whole(raw), prepared, out.as_mut_ptr(), capacity)
+            let written = with_encoder(|encoder| {
+                let input = Input::Whole(raw);
+                encoder.compress(self.method, input, non_empty(dictionary), out.as_mut_ptr(), capacity)
             })?;
             Ok(written.filter(|written| *written < raw.len()))
         })
@@ -285,15 +193,28 @@ impl Engine for Lz4 {
 
     fn decompress(&self, block: &[u8], dictionary: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
         let expected = raw.len();
-        let history = non_empty(dictionary).map_or([].as_slice(), reachable);
+        let short = self.tailed(expected);
         let work = || {
-            if self.tailed(expected) {
-                let mut scratch = Scratch::default();
-                decode_short(block, Some(history), expected, expected, &mut scratch)?;
-                raw.copy_from_slice(scratch.output(expected, 0)?);
-                return Ok(expected);
+            let dictionary = non_empty(dictionary);
+            let history = dictionary.map_or([].as_slice(), reachable);
+            if !short && dictionary.is_none() {
+                return output::exact(NAME, decode_into(block, history, raw, expected)?, expected);
             }
-            output::exact(NAME, decode_into(block, history, raw, expected)?, expected)
+            with_fronts(NAME, |fronts| {
+                let front = dictionary.and_then(|d| fronts.of(d.serial(), d, expected, true));
+                let (buffer, outside) = match front {
+                    Some(front) => {
+                        let outside = outside(dictionary, front)?;
+                        (front, outside)
+                    }
+                    None if short => (fronts.plain(), Some(history)),
+                    None => return output::exact(NAME, decode_into(block, history, raw, expected)?, expected),
+                };
+                let decode = if short { decode_short } else { decode_plain };
+                decode(block, outside, expected, expected, buffer)?;
+                raw.copy_from_slice(buffer.output(expected, 0)?);
+                Ok(expected)
+            })
         };
         self.counters.decompress(block.len(), expected, work).map(drop)
     }
@@ -313,17 +234,7 @@ impl Engine for Lz4 {
             } else {
                 raw_len
             };
-            let outside = match non_empty(dictionary) {
-                Some(d) => {
-                    let bytes = reachable(d);
-                    if buffer.fronted(d.serial(), bytes)? {
-                        None
-                    } else {
-                        Some(bytes)
-                    }
-                }
-                None => Some([].as_slice()),
-            };
+            let outside = outside(non_empty(dictionary), buffer)?;
             if self.tailed(raw_len) {
                 return decode_short(block, outside, raw_len, target, buffer);
             }
@@ -331,6 +242,20 @@ impl Engine for Lz4 {
         })?;
         Ok(&scratch.output(raw_len, 0)?[..len])
     }
+}
+
+/// The history that does not stand at the buffer's front: none of a dictionary that does, or is put there now.
+#[inline]
+fn outside<'d>(dictionary: Option<&'d Dictionary>, buffer: &mut Scratch) -> Result<Option<&'d [u8]>, CodecError> {
+    let Some(dictionary) = dictionary else {
+        return Ok(Some(&[]));
+    };
+    let bytes = reachable(dictionary);
+    Ok(if buffer.fronted(dictionary.serial(), bytes)? {
+        None
+    } else {
+        Some(bytes)
+    })
 }
 
 /// Decodes a block of a short input into the buffer's output, at least `target` bytes of it; `target` is `raw_len` or well

@@ -14,6 +14,18 @@ pub(super) struct Stream {
     state: [u8; STREAM_BYTES],
 }
 
+/// `LZ4_STREAMHC_MINSIZE` of lz4hc.h.
+pub(super) const HIGH_STREAM_BYTES: usize = 262_200;
+
+/// `LZ4_streamHC_t`: state of the slow encoders, or a dictionary prepared for them.
+#[repr(C, align(8))]
+pub(super) struct HighStream {
+    state: [u8; HIGH_STREAM_BYTES],
+}
+
+/// The slow level that is an encoder of its own (`LZ4HC_CLEVEL_MIN`, LZ4MID).
+pub(super) const MIDDLE_LEVEL: i32 = 2;
+
 /// The largest input of a block (`LZ4_MAX_INPUT_SIZE`).
 pub(super) const MAX_INPUT_BYTES: usize = 0x7E00_0000;
 
@@ -40,6 +52,17 @@ unsafe extern "C" {
         source_size: c_int,
         dest_capacity: c_int,
         acceleration: c_int,
+    ) -> c_int;
+    pub(super) fn LZ4_initStreamHC(buffer: *mut HighStream, size: usize) -> *mut HighStream;
+    pub(super) fn LZ4_resetStreamHC_fast(stream: *mut HighStream, level: c_int);
+    pub(super) fn LZ4_loadDictHC(stream: *mut HighStream, dictionary: *const c_char, size: c_int) -> c_int;
+    pub(super) fn LZ4_attach_HC_dictionary(working: *mut HighStream, dictionary: *const HighStream);
+    pub(super) fn LZ4_compress_HC_continue(
+        stream: *mut HighStream,
+        source: *const c_char,
+        dest: *mut c_char,
+        source_size: c_int,
+        dest_capacity: c_int,
     ) -> c_int;
     pub(super) fn LZ4_decompress_safe(
         source: *const c_char,
@@ -73,19 +96,36 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
+/// All zeroes, or nothing when there is no memory for it.
+///
+/// # Safety
+/// All zeroes is a valid `S`, and `S` has a size.
+unsafe fn zeroed<S>() -> Option<Box<S>> {
+    let layout = std::alloc::Layout::new::<S>();
+    // SAFETY: the layout's size is not zero.
+    let memory = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<S>();
+    // SAFETY: the global allocator made it with `S`'s layout, and all zeroes is a valid `S`.
+    (!memory.is_null()).then(|| unsafe { Box::from_raw(memory) })
+}
+
 impl Stream {
     /// A stream in its initial state, or nothing when there is no memory for it.
     pub(super) fn new() -> Option<Box<Self>> {
-        let layout = std::alloc::Layout::new::<Self>();
-        // SAFETY: the layout's size is not zero.
-        let stream = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<Self>();
-        if stream.is_null() {
-            return None;
-        }
-        // SAFETY: the global allocator made it with `Self`'s layout, and all zeroes is a valid `Self`.
-        let mut stream = unsafe { Box::from_raw(stream) };
+        // SAFETY: a stream is bytes.
+        let mut stream = unsafe { zeroed::<Self>() }?;
         // SAFETY: the pointer is to `STREAM_BYTES` writable bytes with the alignment of `LZ4_stream_t`.
         let initialised = unsafe { LZ4_initStream(&raw mut *stream, STREAM_BYTES) };
+        (!initialised.is_null()).then_some(stream)
+    }
+}
+
+impl HighStream {
+    /// A stream in its initial state, or nothing when there is no memory for it.
+    pub(super) fn new() -> Option<Box<Self>> {
+        // SAFETY: a stream is bytes.
+        let mut stream = unsafe { zeroed::<Self>() }?;
+        // SAFETY: the pointer is to `HIGH_STREAM_BYTES` writable bytes with the alignment of `LZ4_streamHC_t`.
+        let initialised = unsafe { LZ4_initStreamHC(&raw mut *stream, HIGH_STREAM_BYTES) };
         (!initialised.is_null()).then_some(stream)
     }
 }

@@ -9,7 +9,7 @@
 //! | codec | what a block is |
 //! |---|---|
 //! | `none` | the raw bytes |
-//! | `lz4` | a bare LZ4 block; unless [`Lz4Blocks::Standard`] is asked for, up to 4 KiB of raw bytes are compressed with twelve fixed bytes behind them that are cut off again, and a block as long as its raw bytes is those bytes |
+//! | `lz4` (any encoder) | a bare LZ4 block; unless [`Lz4Blocks::Standard`] is asked for, up to 4 KiB of raw bytes are compressed with twelve fixed bytes behind them that are cut off again, and a block as long as its raw bytes is those bytes |
 //! | `zstd` | up to 128 KiB of raw bytes: a bare zstd block without any header, and a block as long as its raw bytes is those bytes; longer: a zstd frame without magic number, content size, checksum or dictionary id |
 //! | `deflate`, `zlib`, `qpl` | one raw deflate stream (RFC 1951) that looks back at most 4 KiB, so that each reads what the others wrote and an IAA device all of it |
 
@@ -18,9 +18,14 @@ mod deflate;
 mod dictionary;
 mod engine;
 mod error;
+#[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
+mod fronts;
 mod list;
 #[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
 mod lz4;
+mod lz4_dictionary;
+#[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
+mod lz4_encode;
 mod lz4_ffi;
 mod name;
 mod none;

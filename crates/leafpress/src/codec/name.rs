@@ -35,6 +35,11 @@ pub enum Codec {
         /// 1 to 65537.
         acceleration: i32,
     },
+    /// LZ4 written by liblz4's slow encoders: blocks are smaller and decode alike.
+    Lz4Hc {
+        /// 2 to 12; 9 is liblz4's default.
+        level: i32,
+    },
     /// Zstandard.
     Zstd {
         /// -131072 to 22, not 0.
@@ -65,6 +70,7 @@ impl fmt::Display for Codec {
             Codec::None => f.write_str("none"),
             Codec::Lz4 { acceleration: 1 } => f.write_str("lz4"),
             Codec::Lz4 { acceleration } => write!(f, "lz4:fast={acceleration}"),
+            Codec::Lz4Hc { level } => write!(f, "lz4:hc={level}"),
             Codec::Zstd { level } => write!(f, "zstd:{level}"),
             Codec::Deflate { level } => write!(f, "deflate:{level}"),
             Codec::Zlib { level } => write!(f, "zlib:{level}"),
@@ -90,15 +96,15 @@ const MIN_ZSTD_LEVEL: i32 = -131_072;
 const MAX_LZ4_ACCELERATION: i32 = 65_537;
 
 /// What a codec can be called, for messages.
-pub(crate) const NAMES: &str = "none, lz4, lz4:fast=1..65537, zstd:-131072..22 (not 0), deflate:1..12, zlib:1..9, \
-                                qpl:software|hardware|auto:fixed|dynamic";
+pub(crate) const NAMES: &str = "none, lz4, lz4:fast=1..65537, lz4:hc=2..12, zstd:-131072..22 (not 0), \
+                                deflate:1..12, zlib:1..9, qpl:software|hardware|auto:fixed|dynamic";
 
 impl Codec {
     /// The codec without its settings: `none`, `lz4`, `zstd`, `deflate`, `zlib` or `qpl`.
     pub fn family(&self) -> &'static str {
         match self {
             Codec::None => "none",
-            Codec::Lz4 { .. } => "lz4",
+            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => "lz4",
             Codec::Zstd { .. } => "zstd",
             Codec::Deflate { .. } => "deflate",
             Codec::Zlib { .. } => "zlib",
@@ -111,6 +117,7 @@ impl Codec {
         let good = match *self {
             Codec::None | Codec::Qpl { .. } => true,
             Codec::Lz4 { acceleration } => (1..=MAX_LZ4_ACCELERATION).contains(&acceleration),
+            Codec::Lz4Hc { level } => (2..=12).contains(&level),
             Codec::Zstd { level } => level != 0 && (MIN_ZSTD_LEVEL..=22).contains(&level),
             Codec::Deflate { level } => (1..=12).contains(&level),
             Codec::Zlib { level } => (1..=9).contains(&level),
@@ -136,8 +143,12 @@ fn parse(name: &str) -> Option<Codec> {
     let codec = match (family, settings) {
         ("none", None) => Codec::None,
         ("lz4", None) => Codec::Lz4 { acceleration: 1 },
-        ("lz4", Some(settings)) => Codec::Lz4 {
-            acceleration: number(settings.strip_prefix("fast=")?)?,
+        ("lz4", Some(settings)) => match settings.split_once('=')? {
+            ("fast", acceleration) => Codec::Lz4 {
+                acceleration: number(acceleration)?,
+            },
+            ("hc", level) => Codec::Lz4Hc { level: number(level)? },
+            _ => return None,
         },
         ("zstd", Some(level)) => Codec::Zstd { level: number(level)? },
         ("deflate", Some(level)) => Codec::Deflate { level: number(level)? },

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use super::deflate::Deflate;
 #[cfg(not(miri))]
 use super::lz4::Lz4;
+#[cfg(not(miri))]
+use super::lz4_encode::Method;
 use super::none::None;
 use super::qpl::QplEngine;
 #[cfg(miri)]
@@ -24,9 +26,11 @@ impl Codec {
         match *self {
             Codec::None => Ok(Arc::new(None::default())),
             #[cfg(miri)]
-            Codec::Lz4 { .. } => Ok(Arc::new(RunLengths::default())),
+            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Ok(Arc::new(RunLengths::default())),
             #[cfg(not(miri))]
-            Codec::Lz4 { acceleration } => Ok(Arc::new(Lz4::new(acceleration, options.lz4_blocks))),
+            Codec::Lz4 { acceleration } => Ok(Arc::new(Lz4::new(Method::Fast { acceleration }, options.lz4_blocks))),
+            #[cfg(not(miri))]
+            Codec::Lz4Hc { level } => Ok(Arc::new(Lz4::new(Method::High { level }, options.lz4_blocks))),
             Codec::Deflate { level } => Ok(Arc::new(Deflate::new(level))),
             Codec::Zlib { level } => match ZlibEngine::new(level, options.stream_cache) {
                 Ok(engine) => Ok(Arc::new(engine)),

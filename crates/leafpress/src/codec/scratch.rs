@@ -67,6 +67,12 @@ impl Scratch {
         self.change_front(id, front)
     }
 
+    /// Lets the next dictionary that is asked for take the front at once.
+    pub(super) fn forget_front(&mut self) {
+        (self.front_id, self.front_len, self.wanted_id) = (0, 0, 0);
+        self.zstd_tables = None;
+    }
+
     #[cold]
     fn change_front(&mut self, id: u64, front: &[u8]) -> Result<bool, CodecError> {
         if self.wanted_id != id && self.front_id != 0 {

@@ -56,7 +56,7 @@ impl Dictionary {
         }
         let header = match codec {
             Codec::Zstd { .. } => Header::Kept,
-            Codec::Lz4 { .. } => Header::CutOff,
+            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Header::CutOff,
             other => return Err(output::failed(NAME, format!("codec {other} uses no dictionary"))),
         };
         let bytes = best(codec, header, samples, max_bytes)?;

@@ -12,6 +12,7 @@ use std::ptr::NonNull;
 use zstd_sys as ffi;
 
 use super::counters::Counters;
+use super::fronts::with_fronts;
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch, output};
 
 const NAME: &str = "zstd";
@@ -348,8 +349,27 @@ impl Engine for Zstd {
 
     fn decompress(&self, block: &[u8], dictionary: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
         let expected = raw.len();
-        // SAFETY: the tables outlive the call with `dictionary`.
-        let work = || unsafe { decode_into(block, tables(dictionary)?, raw, expected) };
+        let work = || {
+            let Some(dictionary) = non_empty(dictionary) else {
+                // SAFETY: there are no tables.
+                return unsafe { decode_into(block, std::ptr::null(), raw, expected) };
+            };
+            with_fronts(NAME, |fronts| {
+                let id = dictionary.serial() | WHOLE_DICTIONARY;
+                // Never for one block alone: tables take longer to make than a block to decode.
+                if let Some(front) = fronts.of(id, dictionary, expected, false)
+                    && front.fronted(id, dictionary.bytes())?
+                {
+                    let (tables, buffer) = front.zstd_tables_and_output(expected, SLACK_BYTES)?;
+                    // SAFETY: the tables and the front they refer to are the buffer's, which the slices borrow.
+                    let found = unsafe { decode_into(block, tables.as_ptr(), buffer, expected) }?;
+                    raw.copy_from_slice(&buffer[..expected]);
+                    return Ok(found);
+                }
+                // SAFETY: the tables outlive the call with `dictionary`.
+                unsafe { decode_into(block, tables(Some(dictionary))?, raw, expected) }
+            })
+        };
         self.counters.decompress(block.len(), expected, work).map(drop)
     }
 

@@ -137,7 +137,7 @@ impl Core {
         let user_bytes = self.user_bytes();
         let max_bytes = self.dictionaries.max_bytes.unwrap_or_else(|| {
             let largest = match self.engine.codec() {
-                Codec::Lz4 { .. } => LARGEST_LZ4_BYTES,
+                Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => LARGEST_LZ4_BYTES,
                 _ => LARGEST_BYTES,
             };
             (user_bytes / USER_BYTES_PER_DICTIONARY_BYTE).clamp(SMALLEST_BYTES, largest) as usize

@@ -29,7 +29,7 @@ const FAMILIES: [&str; 6] = ["none", "lz4", "zstd", "deflate", "zlib", "qpl"];
 /// Raw bytes of a frame, where the builder does not say: measured in docs/design.md.
 fn default_frame_bytes(codec: Codec) -> usize {
     match codec {
-        Codec::None | Codec::Lz4 { .. } => 1,
+        Codec::None | Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => 1,
         Codec::Zstd { .. } => 512,
         Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Qpl { .. } => 2 << 10,
     }

@@ -7,10 +7,13 @@ use leafpress::Codec;
 use leafpress::codec::{CodecError, Dictionary, Engine, EngineOptions};
 
 /// Names of every codec, at several settings of those that have any.
-pub const NAMES: [&str; 20] = [
+pub const NAMES: [&str; 23] = [
     "none",
     "lz4",
     "lz4:fast=7",
+    "lz4:hc=2",
+    "lz4:hc=9",
+    "lz4:hc=12",
     "zstd:1",
     "zstd:3",
     "zstd:-5",

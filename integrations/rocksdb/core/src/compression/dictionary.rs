@@ -11,7 +11,7 @@ const LEAST_SAVED: usize = 50;
 
 /// Whether a codec can make use of a dictionary.
 pub(crate) fn uses_dictionary(codec: Codec) -> bool {
-    matches!(codec, Codec::Lz4 { .. } | Codec::Zstd { .. })
+    matches!(codec, Codec::Lz4 { .. } | Codec::Lz4Hc { .. } | Codec::Zstd { .. })
 }
 
 /// A dictionary for blocks like the samples, or `None` when there are too few of them or it saves too little.

@@ -25,7 +25,7 @@ impl BlockType {
     pub(crate) fn of(codec: Codec) -> Option<Self> {
         match codec {
             Codec::None => None,
-            Codec::Lz4 { .. } => Some(Self::Lz4),
+            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Some(Self::Lz4),
             Codec::Zstd { .. } => Some(Self::Zstd),
             Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Qpl { .. } => Some(Self::Deflate),
         }
