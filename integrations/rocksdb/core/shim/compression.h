@@ -107,7 +107,7 @@ class Manager final : public rocks::CompressionManager {
                                                    rocks::CompressionType type) override;
   std::shared_ptr<rocks::Decompressor> GetDecompressor() override;
 
-  static constexpr size_t kOptions = 10;
+  static constexpr size_t kOptions = 11;
   static const std::array<const char*, kOptions> kOptionNames;
 
  protected:
@@ -123,7 +123,7 @@ class Manager final : public rocks::CompressionManager {
   };
 
   rocks::Status Prepare(std::shared_ptr<const Prepared>* out);
-  std::unique_ptr<rocks::Compressor> NewCompressor(int level, rocks::Logger* logger,
+  std::unique_ptr<rocks::Compressor> NewCompressor(const std::string& family, int level, rocks::Logger* logger,
                                                    const rocks::CompressionOptions& opts,
                                                    rocks::CompressionType preferred);
 

@@ -28,7 +28,7 @@ uint32_t leafpress_options_parallel_threads(const LeafpressOptions* options);
 bool leafpress_options_honor_no_compression(const LeafpressOptions* options);
 void leafpress_options_free(LeafpressOptions* options);
 
-int32_t leafpress_compressor_new(const LeafpressOptions* options, int32_t level, uint32_t max_dict_bytes,
+int32_t leafpress_compressor_new(const LeafpressOptions* options, LeafpressBytes family, int32_t level, uint32_t max_dict_bytes,
                                  uint32_t zstd_max_train_bytes, LeafpressCompressor** out, LeafpressBytes* error);
 LeafpressCompressor* leafpress_compressor_copy(const LeafpressCompressor* compressor);
 LeafpressCompressor* leafpress_compressor_train(const LeafpressCompressor* compressor, LeafpressBytes samples,
@@ -37,6 +37,7 @@ LeafpressCompressor* leafpress_compressor_with_dictionary(const LeafpressCompres
                                                           LeafpressBytes bytes);
 void leafpress_compressor_free(LeafpressCompressor* compressor);
 LeafpressBytes leafpress_compressor_dictionary(const LeafpressCompressor* compressor);
+LeafpressBytes leafpress_compressor_ready_dictionary(const LeafpressCompressor* compressor);
 size_t leafpress_compressor_sample_bytes(const LeafpressCompressor* compressor);
 LeafpressBytes leafpress_compressor_id(const LeafpressCompressor* compressor);
 uint8_t leafpress_compressor_block_type(const LeafpressCompressor* compressor);

@@ -46,6 +46,9 @@ rocks::Compressor::DictConfig BlockCompressor::GetDictGuidance(rocks::CacheEntry
   if (sample_bytes == 0) {
     return DictDisabled{};
   }
+  if (std::string ready = Take(leafpress_compressor_ready_dictionary(handle_.get())); !ready.empty()) {
+    return DictPreDefined{std::move(ready)};
+  }
   return DictSampling{sample_bytes};
 }
 

@@ -15,7 +15,7 @@ using rocks::Status;
 
 const std::array<const char*, Manager::kOptions> Manager::kOptionNames = {
     "codec",   "level_codec",      "execution_path",   "compression_mode",        "level",
-    "verify",  "parallel_threads", "dictionary_bytes", "dictionary_sample_bytes", "honor_no_compression",
+    "verify",  "parallel_threads", "dictionary_bytes", "dictionary_sample_bytes", "dictionary_sharing", "honor_no_compression",
 };
 
 namespace {
@@ -129,7 +129,7 @@ std::string Manager::CompressionTypeToString(CompressionType type) const {
                        : "leafpress_" + std::string(name.data, name.len);
 }
 
-std::unique_ptr<rocks::Compressor> Manager::NewCompressor(int level, rocks::Logger* logger,
+std::unique_ptr<rocks::Compressor> Manager::NewCompressor(const std::string& family, int level, rocks::Logger* logger,
                                                           const rocks::CompressionOptions& opts,
                                                           CompressionType preferred) {
   if (opts.max_compressed_bytes_per_kb <= 0) {
@@ -144,7 +144,7 @@ std::unique_ptr<rocks::Compressor> Manager::NewCompressor(int level, rocks::Logg
       return nullptr;
     }
     LeafpressBytes error{};
-    const int32_t code = leafpress_compressor_new(prepared->options.get(), level, opts.max_dict_bytes,
+    const int32_t code = leafpress_compressor_new(prepared->options.get(), Lend(family), level, opts.max_dict_bytes,
                                                   opts.zstd_max_train_bytes, &compressor, &error);
     status = TakeStatus(code, error);
   }
@@ -163,12 +163,12 @@ std::unique_ptr<rocks::Compressor> Manager::NewCompressor(int level, rocks::Logg
 std::unique_ptr<rocks::Compressor> Manager::GetCompressorForSST(const rocks::FilterBuildingContext& context,
                                                                 const rocks::CompressionOptions& opts,
                                                                 CompressionType preferred) {
-  return NewCompressor(context.level_at_creation, context.info_log, opts, preferred);
+  return NewCompressor(context.column_family_name, context.level_at_creation, context.info_log, opts, preferred);
 }
 
 std::unique_ptr<rocks::Compressor> Manager::GetCompressor(const rocks::CompressionOptions& opts,
                                                           CompressionType type) {
-  return NewCompressor(-1, nullptr, opts, type);
+  return NewCompressor(std::string(), -1, nullptr, opts, type);
 }
 
 std::shared_ptr<rocks::Decompressor> Manager::GetDecompressor() {

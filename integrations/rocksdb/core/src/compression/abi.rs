@@ -3,13 +3,21 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
-use leafpress::codec::{CodecError, Dictionary};
+use leafpress::codec::CodecError;
 
 use super::compressor::{Compressor, Outcome};
 use super::decompressor::{Decompressor, ReadError};
+use super::known::Reading;
 use super::options::CompressionOptions;
+use super::shared::SharedDictionaries;
 use super::statistics::{Ticker, count};
 use super::wire::BlockType;
+
+/// Options that a manager works by, and the dictionaries of the files that it wrote.
+pub struct Prepared {
+    options: CompressionOptions,
+    dictionaries: SharedDictionaries,
+}
 
 /// Bytes that belong to the caller, or text that goes back to `leafpress_text_free`.
 #[repr(C)]
@@ -43,8 +51,8 @@ impl Bytes {
     }
 
     /// Gives text away.
-    fn give(text: String) -> Self {
-        let bytes = text.into_bytes().into_boxed_slice();
+    fn give(text: impl Into<Vec<u8>>) -> Self {
+        let bytes = text.into().into_boxed_slice();
         let len = bytes.len();
         Self {
             data: Box::into_raw(bytes).cast_const().cast(),
@@ -154,7 +162,7 @@ pub unsafe extern "C" fn leafpress_option_check(
 pub unsafe extern "C" fn leafpress_options_new(
     pairs: *const Bytes,
     count: usize,
-    out: *mut *mut CompressionOptions,
+    out: *mut *mut Prepared,
     error: *mut Bytes,
 ) -> i32 {
     let work = || {
@@ -167,8 +175,9 @@ pub unsafe extern "C" fn leafpress_options_new(
         }
         options.resolve().map_err(invalid)?;
         options.check_available().map_err(invalid)?;
+        let dictionaries = SharedDictionaries::default();
         // SAFETY: the caller's.
-        unsafe { out.write(Box::into_raw(Box::new(options))) };
+        unsafe { out.write(Box::into_raw(Box::new(Prepared { options, dictionaries }))) };
         Ok(())
     };
     // SAFETY: the caller's.
@@ -180,10 +189,10 @@ pub unsafe extern "C" fn leafpress_options_new(
 /// # Safety
 /// `options` came from `leafpress_options_new`, `name` is readable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn leafpress_options_text(options: *const CompressionOptions, name: Bytes) -> Bytes {
+pub unsafe extern "C" fn leafpress_options_text(options: *const Prepared, name: Bytes) -> Bytes {
     sheltered(NOTHING, || {
         // SAFETY: the caller's.
-        let (options, name) = unsafe { (&*options, name.as_slice()) };
+        let (options, name) = unsafe { (&(*options).options, name.as_slice()) };
         Bytes::give(text(name).map(|name| options.text(name)).unwrap_or_default())
     })
 }
@@ -193,9 +202,9 @@ pub unsafe extern "C" fn leafpress_options_text(options: *const CompressionOptio
 /// # Safety
 /// `options` came from `leafpress_options_new`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn leafpress_options_parallel_threads(options: *const CompressionOptions) -> u32 {
+pub unsafe extern "C" fn leafpress_options_parallel_threads(options: *const Prepared) -> u32 {
     // SAFETY: the caller's.
-    unsafe { &*options }.parallel_threads()
+    unsafe { &*options }.options.parallel_threads()
 }
 
 /// `honor_no_compression`.
@@ -203,9 +212,9 @@ pub unsafe extern "C" fn leafpress_options_parallel_threads(options: *const Comp
 /// # Safety
 /// `options` came from `leafpress_options_new`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn leafpress_options_honor_no_compression(options: *const CompressionOptions) -> bool {
+pub unsafe extern "C" fn leafpress_options_honor_no_compression(options: *const Prepared) -> bool {
     // SAFETY: the caller's.
-    unsafe { &*options }.honor_no_compression()
+    unsafe { &*options }.options.honor_no_compression()
 }
 
 /// Frees options.
@@ -213,7 +222,7 @@ pub unsafe extern "C" fn leafpress_options_honor_no_compression(options: *const 
 /// # Safety
 /// They came from `leafpress_options_new` and are freed once.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn leafpress_options_free(options: *mut CompressionOptions) {
+pub unsafe extern "C" fn leafpress_options_free(options: *mut Prepared) {
     // SAFETY: the caller's.
     sheltered((), || drop(unsafe { Box::from_raw(options) }));
 }
@@ -224,7 +233,8 @@ pub unsafe extern "C" fn leafpress_options_free(options: *mut CompressionOptions
 /// `options` came from `leafpress_options_new`, the results are writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_compressor_new(
-    options: *const CompressionOptions,
+    options: *const Prepared,
+    family: Bytes,
     level: i32,
     max_dict_bytes: u32,
     zstd_max_train_bytes: u32,
@@ -233,8 +243,10 @@ pub unsafe extern "C" fn leafpress_compressor_new(
 ) -> i32 {
     let work = || {
         // SAFETY: the caller's.
-        let options = unsafe { &*options };
-        let new = Compressor::new(options, level, max_dict_bytes, zstd_max_train_bytes).map_err(invalid)?;
+        let (prepared, family) = unsafe { (&*options, family.as_slice()) };
+        let line = |codec| prepared.dictionaries.line(&String::from_utf8_lossy(family), codec);
+        let new =
+            Compressor::new(&prepared.options, &line, level, max_dict_bytes, zstd_max_train_bytes).map_err(invalid)?;
         // SAFETY: the caller's.
         unsafe { out.write(boxed(new)) };
         Ok(())
@@ -296,8 +308,7 @@ pub unsafe extern "C" fn leafpress_compressor_with_dictionary(
     sheltered(std::ptr::null_mut(), || {
         // SAFETY: the caller's.
         let (compressor, bytes) = unsafe { (&*compressor, bytes.as_slice()) };
-        let dictionary = Dictionary::from_bytes(1, bytes);
-        boxed(Some(compressor.with_dictionary(Some(dictionary))))
+        boxed(Some(compressor.with_given(bytes)))
     })
 }
 
@@ -320,6 +331,19 @@ pub unsafe extern "C" fn leafpress_compressor_dictionary(compressor: *const Comp
     // SAFETY: the caller's.
     let dictionary = unsafe { &*compressor }.dictionary();
     dictionary.map_or(NOTHING, |dictionary| Bytes::lend(dictionary.bytes()))
+}
+
+/// The dictionary of a file before this one, to write this one with, to be given back; none where the file is to train its own.
+///
+/// # Safety
+/// `compressor` is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_compressor_ready_dictionary(compressor: *const Compressor) -> Bytes {
+    sheltered(NOTHING, || {
+        // SAFETY: the caller's.
+        let ready = unsafe { &*compressor }.ready_dictionary();
+        ready.map_or(NOTHING, |dictionary| Bytes::give(dictionary.bytes().to_vec()))
+    })
 }
 
 /// How many bytes of blocks to sample for a dictionary; 0 for no dictionary.
@@ -390,13 +414,13 @@ pub unsafe extern "C" fn leafpress_compress(
 /// `options` came from `leafpress_options_new` or is null, the results are writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leafpress_decompressor_new(
-    options: *const CompressionOptions,
+    options: *const Prepared,
     out: *mut *mut Decompressor,
     error: *mut Bytes,
 ) -> i32 {
     let work = || {
         // SAFETY: the caller's.
-        let codec = unsafe { options.as_ref() }.and_then(CompressionOptions::reading_codec);
+        let codec = unsafe { options.as_ref() }.and_then(|prepared| prepared.options.reading_codec());
         let new = Decompressor::new(codec).map_err(|error| Failure(Code::IoError, error.to_string()))?;
         // SAFETY: the caller's.
         unsafe { out.write(Box::into_raw(Box::new(new))) };
@@ -451,7 +475,7 @@ pub unsafe extern "C" fn leafpress_raw_bytes(
 pub unsafe extern "C" fn leafpress_decompress(
     decompressor: *const Decompressor,
     block_type: u8,
-    dictionary: *const Dictionary,
+    dictionary: *const Reading,
     block: Bytes,
     raw: *mut u8,
     raw_len: usize,
@@ -466,7 +490,7 @@ pub unsafe extern "C" fn leafpress_decompress(
         };
         // SAFETY: the caller's.
         let (decompressor, dictionary, block) = unsafe { (&*decompressor, dictionary.as_ref(), block.as_slice()) };
-        Ok(decompressor.decompress(block_type, dictionary, block, raw)?)
+        Ok(decompressor.decompress(block_type, dictionary.map(Reading::dictionary), block, raw)?)
     };
     // SAFETY: the caller's.
     unsafe { guarded(error, work) }
@@ -477,12 +501,11 @@ pub unsafe extern "C" fn leafpress_decompress(
 /// # Safety
 /// `bytes` are readable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn leafpress_dictionary_new(bytes: Bytes) -> *mut Dictionary {
+pub unsafe extern "C" fn leafpress_dictionary_new(bytes: Bytes) -> *mut Reading {
     sheltered(std::ptr::null_mut(), || {
         // SAFETY: the caller's.
         let bytes = unsafe { bytes.as_slice() };
-        count([(Ticker::DictionaryPrepared, 1)]);
-        Box::into_raw(Box::new(Dictionary::from_bytes(1, bytes)))
+        Box::into_raw(Box::new(Reading::new(bytes)))
     })
 }
 
@@ -491,7 +514,7 @@ pub unsafe extern "C" fn leafpress_dictionary_new(bytes: Bytes) -> *mut Dictiona
 /// # Safety
 /// `dictionary` is one.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn leafpress_dictionary_held_bytes(dictionary: *const Dictionary) -> usize {
+pub unsafe extern "C" fn leafpress_dictionary_held_bytes(dictionary: *const Reading) -> usize {
     // SAFETY: the caller's.
     unsafe { &*dictionary }.held_bytes()
 }
@@ -501,7 +524,7 @@ pub unsafe extern "C" fn leafpress_dictionary_held_bytes(dictionary: *const Dict
 /// # Safety
 /// It is one, and is freed once.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn leafpress_dictionary_free(dictionary: *mut Dictionary) {
+pub unsafe extern "C" fn leafpress_dictionary_free(dictionary: *mut Reading) {
     // SAFETY: the caller's.
     sheltered((), || drop(unsafe { Box::from_raw(dictionary) }));
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use leafpress::codec::{Codec, CodecError, Dictionary, Engine};
 
 use super::options::CompressionOptions;
+use super::shared::{Line, Tally};
 use super::statistics::{Ticker, count};
 use super::wire::{BlockType, MAX_PREFIX_BYTES, MAX_RAW_BYTES, write_prefix};
 use super::{dictionary, engines};
@@ -36,6 +37,10 @@ pub(crate) struct Compressor {
     dictionary_bytes: usize,
     sample_bytes: usize,
     dictionary: Option<Dictionary>,
+    /// Where files like this one have a dictionary in common; `None` where every file has its own.
+    line: Option<Arc<Line>>,
+    /// What becomes of the file's blocks, where they are written with a dictionary that others may use.
+    tally: Option<Arc<Tally>>,
 }
 
 thread_local! {
@@ -44,9 +49,11 @@ thread_local! {
 
 impl Compressor {
     /// A compressor for files of an LSM level (below 0: unknown), or `None` when they are not compressed. RocksDB's own
-    /// `max_dict_bytes` and `zstd_max_train_bytes`, where they are not 0, say how large a dictionary is.
+    /// `max_dict_bytes` and `zstd_max_train_bytes`, where they are not 0, say how large a dictionary is. `line` is where the files of
+    /// a codec have one in common.
     pub(crate) fn new(
         options: &CompressionOptions,
+        line: &dyn Fn(Codec) -> Arc<Line>,
         level: i32,
         max_dict_bytes: u32,
         zstd_max_train_bytes: u32,
@@ -76,11 +83,23 @@ impl Compressor {
             dictionary_bytes,
             sample_bytes,
             dictionary: None,
+            line: (dictionary_bytes > 0 && options.dictionary_sharing()).then(|| line(codec)),
+            tally: None,
         }))
     }
 
     /// The same with a dictionary.
-    pub(crate) fn with_dictionary(&self, dictionary: Option<Dictionary>) -> Self {
+    pub(crate) fn with_dictionary(&self, dictionary: Dictionary) -> Self {
+        let tally = |line: &Arc<Line>| Arc::new(Tally::new(Arc::clone(line), dictionary.clone()));
+        Self {
+            tally: self.line.as_ref().map(tally),
+            dictionary: Some(dictionary),
+            ..self.copied()
+        }
+    }
+
+    /// The same again, for the same file.
+    pub(crate) fn copied(&self) -> Self {
         Self {
             codec: self.codec,
             block_type: self.block_type,
@@ -89,8 +108,24 @@ impl Compressor {
             verifier: self.verifier.clone(),
             dictionary_bytes: self.dictionary_bytes,
             sample_bytes: self.sample_bytes,
-            dictionary,
+            dictionary: self.dictionary.clone(),
+            line: self.line.clone(),
+            tally: self.tally.clone(),
         }
+    }
+
+    /// The same with a dictionary that was trained before.
+    pub(crate) fn with_given(&self, bytes: &[u8]) -> Self {
+        let ready = self.ready_dictionary().filter(|ready| ready.bytes() == bytes);
+        if ready.is_some() {
+            count([(Ticker::DictionaryReused, 1)]);
+        }
+        self.with_dictionary(ready.unwrap_or_else(|| Dictionary::from_bytes(1, bytes)))
+    }
+
+    /// The dictionary that files like this one have in common.
+    pub(crate) fn ready_dictionary(&self) -> Option<Dictionary> {
+        self.line.as_ref().and_then(|line| line.current())
     }
 
     /// The same with a dictionary trained from sampled blocks, or `None` when none pays.
@@ -104,7 +139,10 @@ impl Compressor {
                     (Ticker::DictionaryTrained, 1),
                     (Ticker::DictionaryTrainedBytes, dictionary.bytes().len() as u64),
                 ]);
-                Some(self.with_dictionary(Some(dictionary)))
+                if let Some(line) = &self.line {
+                    line.offer(&dictionary);
+                }
+                Some(self.with_dictionary(dictionary))
             }
             None => {
                 count([(Ticker::DictionaryDeclined, 1)]);
@@ -126,11 +164,6 @@ impl Compressor {
         self.block_type
     }
 
-    /// The same again.
-    pub(crate) fn copied(&self) -> Self {
-        self.with_dictionary(self.dictionary.clone())
-    }
-
     /// The dictionary.
     pub(crate) fn dictionary(&self) -> Option<&Dictionary> {
         self.dictionary.as_ref()
@@ -148,6 +181,14 @@ impl Compressor {
     /// Compresses `raw` into the front of `out`.
     pub(crate) fn compress(&self, raw: &[u8], out: &mut [u8]) -> Outcome {
         let outcome = self.compress_block(raw, out);
+        if let Some(tally) = &self.tally {
+            let stored = if let Outcome::Compressed(written) = outcome {
+                written
+            } else {
+                raw.len()
+            };
+            tally.add(raw.len(), stored);
+        }
         match outcome {
             Outcome::Compressed(written) => count([
                 (Ticker::CompressBlocks, 1),

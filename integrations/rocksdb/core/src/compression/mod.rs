@@ -8,7 +8,9 @@ mod compressor;
 mod decompressor;
 mod dictionary;
 mod engines;
+mod known;
 mod options;
+mod shared;
 mod statistics;
 mod wire;
 

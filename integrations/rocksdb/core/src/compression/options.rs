@@ -54,6 +54,7 @@ pub struct CompressionOptions {
     parallel_threads: Option<u32>,
     dictionary_bytes: Option<usize>,
     dictionary_sample_bytes: Option<usize>,
+    dictionary_sharing: Option<bool>,
     honor_no_compression: Option<bool>,
 }
 
@@ -76,7 +77,7 @@ impl fmt::Display for NamedCodec {
 }
 
 /// The options' names, in the order in which they are written.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "codec",
     "level_codec",
     "execution_path",
@@ -86,6 +87,7 @@ const NAMES: [&str; 10] = [
     "parallel_threads",
     "dictionary_bytes",
     "dictionary_sample_bytes",
+    "dictionary_sharing",
     "honor_no_compression",
 ];
 
@@ -134,6 +136,9 @@ impl CompressionOptions {
                 };
             }
             "verify" => self.verify = boolean(value).map_err(|()| bad("true and false"))?,
+            "dictionary_sharing" => {
+                self.dictionary_sharing = boolean(value).map_err(|()| bad("true and false"))?;
+            }
             "honor_no_compression" => {
                 self.honor_no_compression = boolean(value).map_err(|()| bad("true and false"))?;
             }
@@ -192,6 +197,7 @@ impl CompressionOptions {
             "parallel_threads" => self.parallel_threads.map(|n| n.to_string()),
             "dictionary_bytes" => self.dictionary_bytes.map(|n| n.to_string()),
             "dictionary_sample_bytes" => self.dictionary_sample_bytes.map(|n| n.to_string()),
+            "dictionary_sharing" => self.dictionary_sharing.map(|sharing| sharing.to_string()),
             "honor_no_compression" => self.honor_no_compression.map(|honor| honor.to_string()),
             _ => None,
         }
@@ -302,6 +308,11 @@ impl CompressionOptions {
     /// Whether files for which RocksDB's own options say `kNoCompression` are left raw.
     pub fn honor_no_compression(&self) -> bool {
         self.honor_no_compression.unwrap_or(false)
+    }
+
+    /// Whether files of a column family are written with the dictionary of one before them, as long as it does them good.
+    pub fn dictionary_sharing(&self) -> bool {
+        self.dictionary_sharing.unwrap_or(true)
     }
 
     /// The largest dictionary and the sampled blocks to train it from, in bytes; RocksDB's own options come first.

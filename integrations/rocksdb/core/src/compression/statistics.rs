@@ -37,7 +37,10 @@ tickers! {
     DictionaryTrained => "leafpress.dictionary.trained",
     DictionaryTrainedBytes => "leafpress.dictionary.trained.bytes",
     DictionaryDeclined => "leafpress.dictionary.declined",
+    DictionaryReused => "leafpress.dictionary.reused.by.another.file",
+    DictionaryOutgrown => "leafpress.dictionary.outgrown",
     DictionaryPrepared => "leafpress.dictionary.prepared",
+    DictionaryShared => "leafpress.dictionary.prepared.before",
 }
 
 /// Threads that count at once without sharing cache lines.

@@ -150,3 +150,84 @@ fn codecs_without_dictionaries_do_without() {
     assert_eq!(compressions(&db)[0].compressor, "leafpress deflate:1");
     check(&db);
 }
+
+/// Fills a file of its own with records that `of` makes.
+fn flush(db: &DB, file: u64, of: impl Fn(u64) -> Vec<u8>) {
+    for i in 0..20_000 {
+        db.put(crate::support::key(file * 20_000 + i), of(i)).unwrap();
+    }
+    db.flush().unwrap();
+}
+
+const SMALL_BLOCKS: &str = "disable_auto_compactions=true;block_based_table_factory={block_size=1024};";
+
+#[test]
+fn files_of_a_family_have_one_dictionary() {
+    let _alone = alone();
+    let names = [
+        "leafpress.dictionary.trained",
+        "leafpress.dictionary.reused.by.another.file",
+        "leafpress.dictionary.prepared",
+        "leafpress.dictionary.prepared.before",
+    ];
+    let run = |sharing: bool| {
+        let before = names.map(ticker);
+        let directory = tempfile::tempdir().unwrap();
+        let with = options(&format!(
+            "{SMALL_BLOCKS}compression_manager={{id=leafpress;codec=lz4;dictionary_bytes=8192;dictionary_sharing={sharing}}}"
+        ));
+        let db = DB::open(&with, directory.path()).unwrap();
+        for file in 0..3 {
+            flush(&db, file, record);
+        }
+        for i in 0..60_000 {
+            assert_eq!(db.get(crate::support::key(i)).unwrap().unwrap(), record(i % 20_000));
+        }
+        let all_have_one = compressions(&db)
+            .iter()
+            .all(|found| found.compressor.starts_with("leafpress lz4 dictionary="));
+        assert!(all_have_one, "{:?}", compressions(&db));
+        let after = names.map(ticker);
+        (std::array::from_fn(|at| after[at] - before[at]), bytes(&db))
+    };
+    let ([trained, reused, prepared, before], shared) = run(true);
+    assert_eq!((trained, reused, prepared, before), (1, 2, 1, 2));
+    let ([trained, reused, ..], own) = run(false);
+    assert_eq!((trained, reused), (3, 0));
+    assert!(
+        shared * 20 < own * 21,
+        "{shared} bytes, {own} where every file has its own"
+    );
+}
+
+#[test]
+fn a_dictionary_that_files_have_outgrown_is_replaced() {
+    let _alone = alone();
+    let names = ["leafpress.dictionary.trained", "leafpress.dictionary.outgrown"];
+    let before = names.map(ticker);
+    let directory = tempfile::tempdir().unwrap();
+    let with = options(&format!(
+        "{SMALL_BLOCKS}compression_manager={{id=leafpress;codec=zstd:3;dictionary_bytes=8192}}"
+    ));
+    let db = DB::open(&with, directory.path()).unwrap();
+    // Other words, and digits as before.
+    let other = |i| {
+        let turned: Vec<u8> = record(i)
+            .iter()
+            .map(|b| if b.is_ascii_lowercase() { 219 - b } else { *b })
+            .collect();
+        [turned, noise(i, 20)].concat()
+    };
+    flush(&db, 0, record);
+    flush(&db, 1, record);
+    // Written with the old one, the last to be.
+    flush(&db, 2, other);
+    flush(&db, 3, other);
+    let after = names.map(ticker);
+    assert_eq!([after[0] - before[0], after[1] - before[1]], [2, 1]);
+    for i in 0..20_000 {
+        assert_eq!(db.get(crate::support::key(i)).unwrap().unwrap(), record(i));
+        assert_eq!(db.get(crate::support::key(40_000 + i)).unwrap().unwrap(), other(i));
+        assert_eq!(db.get(crate::support::key(60_000 + i)).unwrap().unwrap(), other(i));
+    }
+}

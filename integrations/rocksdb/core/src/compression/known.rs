@@ -1,0 +1,80 @@
+//! Dictionaries that files are read with: equal ones are one.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use leafpress::codec::Dictionary;
+
+use super::statistics::{Ticker, count};
+
+/// By the hash of their bytes. Of two that share a hash the later one is the known one.
+static KNOWN: Mutex<Option<HashMap<u64, Weak<Dictionary>>>> = Mutex::new(None);
+
+/// A file's dictionary.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    dictionary: Arc<Dictionary>,
+    /// Whether this file was the first that brought it, and answers for its memory.
+    first: bool,
+}
+
+impl Reading {
+    /// Prepares a dictionary, unless a file that is open has the same.
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        let hash = hasher.finish();
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        if let Some(dictionary) = known.get(&hash).and_then(Weak::upgrade)
+            && dictionary.bytes() == bytes
+        {
+            count([(Ticker::DictionaryShared, 1)]);
+            return Self {
+                dictionary,
+                first: false,
+            };
+        }
+        if known.len() == known.capacity() {
+            known.retain(|_, dictionary| dictionary.strong_count() > 0);
+        }
+        count([(Ticker::DictionaryPrepared, 1)]);
+        let dictionary = Arc::new(Dictionary::from_bytes(1, bytes));
+        known.insert(hash, Arc::downgrade(&dictionary));
+        Self {
+            dictionary,
+            first: true,
+        }
+    }
+
+    /// The dictionary.
+    pub(crate) fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    /// Memory that this file answers for, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        if self.first { self.dictionary.held_bytes() } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_dictionaries_are_one_and_forgotten_with_their_last_file() {
+        let bytes = b"known.rs".repeat(100);
+        let first = Reading::new(&bytes);
+        let second = Reading::new(&bytes);
+        assert!(Arc::ptr_eq(&first.dictionary, &second.dictionary));
+        assert!(first.held_bytes() > 0 && second.held_bytes() == 0);
+        let other = Reading::new(&bytes[8..]);
+        assert!(!Arc::ptr_eq(&first.dictionary, &other.dictionary));
+        let last = Arc::downgrade(&first.dictionary);
+        drop((first, second));
+        assert!(last.upgrade().is_none());
+        assert!(Reading::new(&bytes).first);
+    }
+}
