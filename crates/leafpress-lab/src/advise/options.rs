@@ -247,10 +247,11 @@ impl Options {
     }
 }
 
-/// The codecs that run here and are meant for speed: not those that imitate an accelerator, nor the system's zlib where none is before it.
+/// The codecs that run here and are meant for speed: not those that imitate an accelerator, nor the system's zlib where none is before it,
+/// nor encoders for what is written once and read often.
 fn usual_codecs() -> Vec<Codec> {
     let is_usual = |one: &Availability| match (&one.codec, &one.engine) {
-        (Codec::None, _) | (_, Err(_)) => false,
+        (Codec::None | Codec::Lz4Hc { .. }, _) | (_, Err(_)) => false,
         (Codec::Zlib { .. }, Ok(engine)) => *engine == "zlib_accel_preload",
         (Codec::Qpl { path, .. }, Ok(_)) => *path == leafpress::codec::QplPath::Hardware,
         _ => true,
