@@ -7,6 +7,7 @@ use leafpress::codec::{CodecError, Dictionary};
 
 use super::compressor::{Compressor, Outcome};
 use super::decompressor::{Decompressor, ReadError};
+use super::dictionary;
 use super::options::CompressionOptions;
 use super::statistics::{Ticker, count};
 use super::wire::BlockType;
@@ -472,18 +473,23 @@ pub unsafe extern "C" fn leafpress_decompress(
     unsafe { guarded(error, work) }
 }
 
-/// A file's dictionary, prepared to read with; null without memory.
+/// A file's dictionary, prepared to read with.
 ///
 /// # Safety
-/// `bytes` are readable.
+/// `bytes` are readable, the results are writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn leafpress_dictionary_new(bytes: Bytes) -> *mut Dictionary {
-    sheltered(std::ptr::null_mut(), || {
+pub unsafe extern "C" fn leafpress_dictionary_new(bytes: Bytes, out: *mut *mut Dictionary, error: *mut Bytes) -> i32 {
+    let work = || {
         // SAFETY: the caller's.
-        let bytes = unsafe { bytes.as_slice() };
+        let new = dictionary::prepared(unsafe { bytes.as_slice() });
+        let new = new.map_err(|error| Failure(Code::Corruption, format!("leafpress: corrupt dictionary: {error}")))?;
         count([(Ticker::DictionaryPrepared, 1)]);
-        Box::into_raw(Box::new(Dictionary::from_bytes(1, bytes)))
-    })
+        // SAFETY: the caller's.
+        unsafe { out.write(Box::into_raw(Box::new(new))) };
+        Ok(())
+    };
+    // SAFETY: the caller's.
+    unsafe { guarded(error, work) }
 }
 
 /// Memory that a dictionary holds, in bytes.
