@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use leafpress::codec::Dictionary;
+use leafpress::codec::{CodecError, Dictionary};
 
+use super::dictionary;
 use super::statistics::{Ticker, count};
 
 /// By the hash of their bytes. Of two that share a hash the later one is the known one.
@@ -21,7 +22,10 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// Prepares a dictionary, unless a file that is open has the same.
-    pub(crate) fn new(bytes: &[u8]) -> Self {
+    ///
+    /// # Errors
+    /// Those of [`dictionary::prepared`].
+    pub(crate) fn new(bytes: &[u8]) -> Result<Self, CodecError> {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         let hash = hasher.finish();
@@ -31,21 +35,21 @@ impl Reading {
             && dictionary.bytes() == bytes
         {
             count([(Ticker::DictionaryShared, 1)]);
-            return Self {
+            return Ok(Self {
                 dictionary,
                 first: false,
-            };
+            });
         }
+        let dictionary = Arc::new(dictionary::prepared(bytes)?);
         if known.len() == known.capacity() {
             known.retain(|_, dictionary| dictionary.strong_count() > 0);
         }
         count([(Ticker::DictionaryPrepared, 1)]);
-        let dictionary = Arc::new(Dictionary::from_bytes(1, bytes));
         known.insert(hash, Arc::downgrade(&dictionary));
-        Self {
+        Ok(Self {
             dictionary,
             first: true,
-        }
+        })
     }
 
     /// The dictionary.
@@ -64,17 +68,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn one_that_zstd_refuses_is_an_error_every_time() {
+        let bytes = [&[0x37, 0xA4, 0x30, 0xEC][..], &[0xFF; 300]].concat();
+        assert!(Reading::new(&bytes).is_err());
+        assert!(Reading::new(&bytes).is_err());
+    }
+
+    #[test]
     fn equal_dictionaries_are_one_and_forgotten_with_their_last_file() {
         let bytes = b"known.rs".repeat(100);
-        let first = Reading::new(&bytes);
-        let second = Reading::new(&bytes);
+        let first = Reading::new(&bytes).unwrap();
+        let second = Reading::new(&bytes).unwrap();
         assert!(Arc::ptr_eq(&first.dictionary, &second.dictionary));
         assert!(first.held_bytes() > 0 && second.held_bytes() == 0);
-        let other = Reading::new(&bytes[8..]);
+        let other = Reading::new(&bytes[8..]).unwrap();
         assert!(!Arc::ptr_eq(&first.dictionary, &other.dictionary));
         let last = Arc::downgrade(&first.dictionary);
         drop((first, second));
         assert!(last.upgrade().is_none());
-        assert!(Reading::new(&bytes).first);
+        assert!(Reading::new(&bytes).unwrap().first);
     }
 }
