@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::lz4_dictionary::Lz4Compression;
 use super::lz4_ffi;
 use super::zstd_dictionary::{ZstdCompression, ZstdDecompression};
-use super::{CodecError, output};
+use super::{Codec, CodecError, output};
 
 /// A dictionary, trained or given. Cloning shares it.
 ///
@@ -53,6 +53,18 @@ impl Dictionary {
     /// The dictionary's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.inner.bytes
+    }
+
+    /// Makes the tables that a codec reads with now, so that [`Dictionary::held_bytes`] counts them and the first block need not
+    /// wait for them.
+    ///
+    /// # Errors
+    /// [`CodecError::Failed`] when the codec refuses the dictionary's bytes.
+    pub fn prepare_to_read(&self, codec: Codec) -> Result<(), CodecError> {
+        match codec {
+            Codec::Zstd { .. } if !self.bytes().is_empty() => self.zstd_decompression().map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// Memory that this dictionary holds, in bytes: its bytes and the tables made so far.

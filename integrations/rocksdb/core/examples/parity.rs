@@ -1,7 +1,7 @@
 //! How our codecs compare with RocksDB's own in the same program: file size, time to write, random reads without a block
 //! cache. Rounds alternate between the two sides; medians are printed.
 //!
-//! `cargo run --release --workspace --example parity [FILE [BLOCK_BYTES [VALUE_BYTES]]]`
+//! `cargo run --release --workspace --example parity [FILE [BLOCK_BYTES [VALUE_BYTES [ROUNDS [ONLY]]]]]`
 
 use std::path::Path;
 use std::time::Instant;
@@ -10,7 +10,6 @@ use rocksdb::{DB, Options};
 
 const RECORDS: usize = 200_000;
 const READS: usize = 100_000;
-const ROUNDS: usize = 7;
 
 struct Side {
     name: &'static str,
@@ -26,8 +25,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = arguments.next().unwrap_or_else(|| "../../README.md".to_owned());
     let block_bytes: usize = arguments.next().unwrap_or_else(|| "16384".to_owned()).parse()?;
     let value_bytes: usize = arguments.next().unwrap_or_else(|| "256".to_owned()).parse()?;
+    let rounds: usize = arguments.next().unwrap_or_else(|| "7".to_owned()).parse()?;
+    let only = arguments.next().unwrap_or_default();
     let source = std::fs::read(file)?;
-    let mut sides = [
+    let mut sides: Vec<Side> = [
         ("built-in lz4", "compression=kLZ4Compression"),
         ("leafpress lz4", "compression_manager={id=leafpress;codec=lz4}"),
         ("built-in zstd", "compression=kZSTD"),
@@ -49,15 +50,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "compression_manager={id=leafpress;codec=deflate:1}",
         ),
     ]
+    .into_iter()
+    .filter(|(name, _)| name.contains(&only))
     .map(|(name, options)| Side {
         name,
         options,
         write_s: Vec::new(),
         reads_per_s: Vec::new(),
         bytes: 0,
-    });
+    })
+    .collect();
     let directory = tempfile::tempdir()?;
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         for (at, side) in sides.iter_mut().enumerate() {
             let path = directory.path().join(at.to_string());
             let _ = std::fs::remove_dir_all(&path);

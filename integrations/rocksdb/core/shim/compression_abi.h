@@ -52,7 +52,7 @@ int32_t leafpress_raw_bytes(uint8_t block_type, LeafpressBytes stored, uint64_t*
 int32_t leafpress_decompress(const LeafpressDecompressor* decompressor, uint8_t block_type,
                              const LeafpressDictionary* dictionary, LeafpressBytes block, char* raw, size_t raw_len,
                              LeafpressBytes* error);
-LeafpressDictionary* leafpress_dictionary_new(LeafpressBytes bytes);
+int32_t leafpress_dictionary_new(LeafpressBytes bytes, LeafpressDictionary** out, LeafpressBytes* error);
 size_t leafpress_dictionary_held_bytes(const LeafpressDictionary* dictionary);
 void leafpress_dictionary_free(LeafpressDictionary* dictionary);
 LeafpressBytes leafpress_block_type_name(uint8_t block_type);

@@ -112,11 +112,13 @@ Status BlockCompressor::CompressBlock(Slice uncompressed_data, char* compressed_
 
 Status BlockDecompressor::MaybeCloneForDict(const Slice& serialized_dict,
                                             std::unique_ptr<rocks::Decompressor>* out) {
-  DictionaryHandle dictionary(leafpress_dictionary_new(Lend(serialized_dict)));
-  if (dictionary == nullptr) {
-    return Status::MemoryLimit("leafpress: no memory for a dictionary");
+  LeafpressDictionary* dictionary = nullptr;
+  LeafpressBytes error{};
+  const int32_t code = leafpress_dictionary_new(Lend(serialized_dict), &dictionary, &error);
+  if (code != 0) {
+    return TakeStatus(code, error);
   }
-  *out = std::make_unique<BlockDecompressor>(handle_, std::move(dictionary), serialized_dict);
+  *out = std::make_unique<BlockDecompressor>(handle_, DictionaryHandle(dictionary), serialized_dict);
   return Status::OK();
 }
 

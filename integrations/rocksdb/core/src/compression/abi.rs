@@ -496,17 +496,22 @@ pub unsafe extern "C" fn leafpress_decompress(
     unsafe { guarded(error, work) }
 }
 
-/// A file's dictionary, prepared to read with; null without memory.
+/// A file's dictionary, prepared to read with.
 ///
 /// # Safety
-/// `bytes` are readable.
+/// `bytes` are readable, the results are writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn leafpress_dictionary_new(bytes: Bytes) -> *mut Reading {
-    sheltered(std::ptr::null_mut(), || {
+pub unsafe extern "C" fn leafpress_dictionary_new(bytes: Bytes, out: *mut *mut Reading, error: *mut Bytes) -> i32 {
+    let work = || {
         // SAFETY: the caller's.
-        let bytes = unsafe { bytes.as_slice() };
-        Box::into_raw(Box::new(Reading::new(bytes)))
-    })
+        let new = Reading::new(unsafe { bytes.as_slice() });
+        let new = new.map_err(|error| Failure(Code::Corruption, format!("leafpress: corrupt dictionary: {error}")))?;
+        // SAFETY: the caller's.
+        unsafe { out.write(Box::into_raw(Box::new(new))) };
+        Ok(())
+    };
+    // SAFETY: the caller's.
+    unsafe { guarded(error, work) }
 }
 
 /// Memory that a dictionary holds, in bytes.

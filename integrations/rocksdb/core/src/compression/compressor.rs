@@ -247,9 +247,12 @@ impl Compressor {
     }
 }
 
+/// An engine, and the one that stands in for it.
+type Writers = (Arc<dyn Engine>, Option<Arc<dyn Engine>>);
+
 /// A codec's engine, and the one that writes the same blocks when that one fails. `qpl:auto` where there is no QPL at all is
 /// the stand-in: it asked for whatever there is.
-fn engine_and_stand_in(codec: Codec) -> Result<(Arc<dyn Engine>, Option<Arc<dyn Engine>>), CodecError> {
+fn engine_and_stand_in(codec: Codec) -> Result<Writers, CodecError> {
     use leafpress::codec::QplPath::Auto;
     if !matches!(codec, Codec::Qpl { .. } | Codec::Zlib { .. }) {
         return Ok((engines::engine(codec)?, None));

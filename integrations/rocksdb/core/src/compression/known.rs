@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use leafpress::codec::Dictionary;
+use leafpress::codec::{Codec, CodecError, Dictionary};
 
 use super::statistics::{Ticker, count};
 
 /// By the hash of their bytes. Of two that share a hash the later one is the known one.
 static KNOWN: Mutex<Option<HashMap<u64, Weak<Dictionary>>>> = Mutex::new(None);
+
+/// The first bytes of a dictionary that zstd trained (`ZSTD_MAGIC_DICTIONARY`).
+const ZSTD_MAGIC: [u8; 4] = [0x37, 0xA4, 0x30, 0xEC];
 
 /// A file's dictionary.
 #[derive(Debug)]
@@ -20,8 +23,12 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Prepares a dictionary, unless a file that is open has the same.
-    pub(crate) fn new(bytes: &[u8]) -> Self {
+    /// Prepares a dictionary, unless a file that is open has the same. What codec its blocks have they say themselves; the tables of
+    /// zstd are made now where the bytes are zstd's, since RocksDB asks but once, and at once, how much memory a dictionary holds.
+    ///
+    /// # Errors
+    /// [`CodecError::Failed`] when zstd's bytes are malformed.
+    pub(crate) fn new(bytes: &[u8]) -> Result<Self, CodecError> {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         let hash = hasher.finish();
@@ -31,21 +38,24 @@ impl Reading {
             && dictionary.bytes() == bytes
         {
             count([(Ticker::DictionaryShared, 1)]);
-            return Self {
+            return Ok(Self {
                 dictionary,
                 first: false,
-            };
+            });
         }
         if known.len() == known.capacity() {
             known.retain(|_, dictionary| dictionary.strong_count() > 0);
         }
         count([(Ticker::DictionaryPrepared, 1)]);
         let dictionary = Arc::new(Dictionary::from_bytes(1, bytes));
+        if bytes.starts_with(&ZSTD_MAGIC) {
+            dictionary.prepare_to_read(Codec::Zstd { level: 3 })?;
+        }
         known.insert(hash, Arc::downgrade(&dictionary));
-        Self {
+        Ok(Self {
             dictionary,
             first: true,
-        }
+        })
     }
 
     /// The dictionary.
@@ -66,15 +76,22 @@ mod tests {
     #[test]
     fn equal_dictionaries_are_one_and_forgotten_with_their_last_file() {
         let bytes = b"known.rs".repeat(100);
-        let first = Reading::new(&bytes);
-        let second = Reading::new(&bytes);
+        let first = Reading::new(&bytes).unwrap();
+        let second = Reading::new(&bytes).unwrap();
         assert!(Arc::ptr_eq(&first.dictionary, &second.dictionary));
         assert!(first.held_bytes() > 0 && second.held_bytes() == 0);
-        let other = Reading::new(&bytes[8..]);
+        let other = Reading::new(&bytes[8..]).unwrap();
         assert!(!Arc::ptr_eq(&first.dictionary, &other.dictionary));
         let last = Arc::downgrade(&first.dictionary);
         drop((first, second));
         assert!(last.upgrade().is_none());
-        assert!(Reading::new(&bytes).first);
+        assert!(Reading::new(&bytes).unwrap().first);
+    }
+
+    #[test]
+    fn a_malformed_dictionary_is_refused() {
+        let mut bytes = vec![0xFF; 200];
+        bytes[..4].copy_from_slice(&ZSTD_MAGIC);
+        assert!(Reading::new(&bytes).is_err());
     }
 }

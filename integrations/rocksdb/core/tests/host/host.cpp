@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "leafpress_rocksdb.h"
@@ -51,7 +52,7 @@ int main(int argc, char** argv) {
     return Fail(status.ToString());
   }
   options.create_if_missing = mode == "write";
-  rocksdb::DB* db = nullptr;
+  std::unique_ptr<rocksdb::DB> db;
   status = rocksdb::DB::Open(options, argv[3], &db);
   if (!status.ok()) {
     return Fail(status.ToString());
@@ -71,7 +72,7 @@ int main(int argc, char** argv) {
   if (status.ok() && mode == "write") {
     status = db->Flush(rocksdb::FlushOptions());
   }
-  delete db;
+  db.reset();
   if (!status.ok()) {
     return Fail(status.ToString());
   }

@@ -15,4 +15,5 @@ mod options_file;
 mod round_trip;
 mod statistics;
 mod support;
+mod switched;
 mod unregistered;
