@@ -67,7 +67,7 @@ pub(crate) fn count<const N: usize>(added: [(Ticker, u64); N]) {
 }
 
 /// What compression did in this process since it began, summed over databases: a line `name COUNT : n` for each ticker, then
-/// what each engine did. Names may be added; they do not change.
+/// what each engine did that was used. Names may be added; they do not change.
 pub fn statistics_text() -> String {
     let mut text = String::new();
     let mut line = |name: &str, n: u64| {
@@ -78,6 +78,9 @@ pub fn statistics_text() -> String {
     }
     for engine in engines::opened() {
         let counters = engine.counters();
+        if counters.compress_calls + counters.decompress_calls == 0 {
+            continue;
+        }
         let name = format!("leafpress.engine.{}", engine.codec());
         for (ticker, n) in [
             ("compress.calls", counters.compress_calls),

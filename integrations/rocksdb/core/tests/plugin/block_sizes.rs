@@ -62,6 +62,7 @@ fn codecs() -> impl Strategy<Value = &'static str> {
     prop_oneof![
         Just("lz4"),
         Just("lz4:fast=30"),
+        Just("lz4:hc=4"),
         Just("zstd:3"),
         Just("zstd:-5"),
         Just("zstd:12"),

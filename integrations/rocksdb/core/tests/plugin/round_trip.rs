@@ -3,10 +3,11 @@
 use crate::support::{compressions, noise, open, text, ticker};
 
 /// Codecs that can run everywhere; `zlib` where there is one.
-const CODECS: [&str; 7] = [
+const CODECS: [&str; 8] = [
     "none",
     "lz4",
     "lz4:fast=8",
+    "lz4:hc=9",
     "zstd:1",
     "zstd:3",
     "deflate:1",
