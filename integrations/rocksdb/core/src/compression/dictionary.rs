@@ -1,6 +1,6 @@
-//! A file's dictionary: trained from the blocks that RocksDB sampled, and prepared to read with.
+//! Training a file's dictionary from the blocks that RocksDB sampled.
 
-use leafpress::codec::{Codec, CodecError, Dictionary, Engine};
+use leafpress::codec::{Codec, Dictionary, Engine};
 
 /// One sampled block in so many is kept from the training, to see what the dictionary saves on blocks it has not seen.
 const JUDGED: usize = 8;
@@ -42,17 +42,4 @@ fn stored_bytes(
     room.resize(sample.len() / 8 * 7, 0);
     let written = engine.compress_into(sample, dictionary, room).ok()?;
     Some(written.unwrap_or(sample.len()))
-}
-
-/// The first bytes of a dictionary that zstd trained (`ZSTD_MAGIC_DICTIONARY`).
-const ZSTD_MAGIC: [u8; 4] = [0x37, 0xA4, 0x30, 0xEC];
-
-/// A dictionary from a file. What codec its blocks have they say themselves; the tables of zstd are made now where the bytes
-/// are zstd's, since RocksDB asks but once, and at once, how much memory a dictionary holds.
-pub(crate) fn prepared(bytes: &[u8]) -> Result<Dictionary, CodecError> {
-    let dictionary = Dictionary::from_bytes(1, bytes);
-    if bytes.starts_with(&ZSTD_MAGIC) {
-        dictionary.prepare_to_read(Codec::Zstd { level: 3 })?;
-    }
-    Ok(dictionary)
 }
