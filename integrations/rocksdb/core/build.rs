@@ -33,6 +33,26 @@ fn main() {
         .flag("-fno-rtti")
         .files(SOURCES)
         .compile("leafpress_rocksdb_shim");
+    test_driver();
+}
+
+/// What the tests of the caches drive RocksDB with; no part of the library.
+fn test_driver() {
+    const SOURCE: &str = "tests/driver/secondary_cache_driver.cc";
+    println!("cargo::rerun-if-changed={SOURCE}");
+    let (Some(_), Ok(out)) = (env::var_os("CARGO_FEATURE_BUNDLED"), env::var("OUT_DIR")) else {
+        return;
+    };
+    cc::Build::new()
+        .cpp(true)
+        .std("c++20")
+        .include(headers())
+        .flag("-fno-rtti")
+        .flag_if_supported("-Wno-unused-parameter")
+        .cargo_metadata(false)
+        .file(SOURCE)
+        .compile("leafpress_rocksdb_test_driver");
+    println!("cargo::rustc-link-arg-tests={out}/libleafpress_rocksdb_test_driver.a");
 }
 
 /// Where RocksDB's headers are: those of the RocksDB that is linked, or those that the user points to.

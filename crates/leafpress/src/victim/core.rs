@@ -211,6 +211,9 @@ impl Core {
         let shard = self.shard(hash);
         let family = usize::from(block.family).min(FAMILIES - 1);
         let compress = block.compress && self.codec != Codec::None;
+        if shard.0.lock().is_closed() {
+            return Ok(Insertion::NoRoom);
+        }
         if !block.force && self.admission.load(Relaxed) {
             let share = if compress {
                 self.shrinkage[family].load(Relaxed) as usize

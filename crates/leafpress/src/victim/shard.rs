@@ -369,6 +369,12 @@ impl Shard {
         worst
     }
 
+    /// Whether there is too little memory for any block; counts a block that was to be put in.
+    pub(super) fn is_closed(&mut self) -> bool {
+        self.counts.no_room += u64::from(self.buckets.is_empty());
+        self.buckets.is_empty()
+    }
+
     /// Whether a block that would take about so many bytes is worth more than what would have to leave for it.
     pub(super) fn admits(&mut self, hash: u64, key_bytes: usize, stored_bytes: usize) -> bool {
         let bytes = entry_bytes(key_bytes, stored_bytes);

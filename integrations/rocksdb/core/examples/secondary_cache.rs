@@ -35,7 +35,8 @@ const CHECK_ONE_IN: u64 = 64;
 
 const HELP: &str = "\
 options, with their defaults:
-  --values SAMPLE|FILE|ZIP  packages   what values are cut from, at random places
+  --values SAMPLE|FILE|ZIP  packages   what values are cut from, piece after piece
+  --scattered                          from random places instead
   --memory MIB              64         total memory of each cache
   --times N                 4          data is so many times the memory
   --block BYTES             4096       block size
@@ -72,7 +73,7 @@ impl Arguments {
             if !known {
                 return Err(format!("--{name}: no such option\n{HELP}").into());
             }
-            let value = if name == "buffered" {
+            let value = if matches!(name, "buffered" | "scattered") {
                 String::new()
             } else {
                 words.next().ok_or(format!("--{name} wants a value"))?
@@ -101,6 +102,8 @@ struct Data {
     text: Vec<u8>,
     value_bytes: usize,
     keys: u64,
+    /// Values are from random places, and not piece after piece.
+    scattered: bool,
 }
 
 impl Data {
@@ -111,7 +114,12 @@ impl Data {
     }
 
     fn value(&self, id: u64) -> &[u8] {
-        let at = mix(id) % (self.text.len() - self.value_bytes) as u64;
+        let places = (self.text.len() - self.value_bytes) as u64;
+        let at = if self.scattered {
+            mix(id) % places
+        } else {
+            id * self.value_bytes as u64 % places
+        };
         &self.text[at as usize..][..self.value_bytes]
     }
 }
@@ -122,11 +130,16 @@ struct Arm {
     db: DB,
     cache: BlockCache,
     throughputs: Vec<f64>,
+    /// In all rounds.
+    reads: f64,
+    cpu_seconds: f64,
     latencies: Vec<(f64, f64)>,
     statistics_options: Options,
 }
 
 struct Round {
+    cpu_seconds: f64,
+    reads: f64,
     reads_per_second: f64,
     p50_us: f64,
     p99_us: f64,
@@ -134,7 +147,7 @@ struct Round {
 
 fn run(arm: &Arm, data: &Data, chooser: &Chooser, threads: u64, seconds: f64, seed: u64) -> Outcome<Round> {
     let (stop, wrong) = (AtomicBool::new(false), AtomicU64::new(0));
-    let start = Instant::now();
+    let (start, cpu) = (Instant::now(), cpu_seconds());
     let mut all: Vec<u32> = Vec::new();
     std::thread::scope(|scope| {
         let work = |thread: u64| {
@@ -161,7 +174,7 @@ fn run(arm: &Arm, data: &Data, chooser: &Chooser, threads: u64, seconds: f64, se
             all.extend(worker.join().unwrap_or_default());
         }
     });
-    let elapsed = start.elapsed().as_secs_f64();
+    let (elapsed, used) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
     if wrong.load(Relaxed) > 0 {
         return Err(format!("{}: {} reads were wrong", arm.name, wrong.load(Relaxed)).into());
     }
@@ -169,10 +182,24 @@ fn run(arm: &Arm, data: &Data, chooser: &Chooser, threads: u64, seconds: f64, se
     all.sort_unstable();
     let at = |pct: usize| all.get(all.len() * pct / 100).map_or(0.0, |ns| f64::from(*ns) / 1000.0);
     Ok(Round {
+        cpu_seconds: used,
+        reads: all.len() as f64,
         reads_per_second,
         p50_us: at(50),
         p99_us: at(99),
     })
+}
+
+/// What this process has used of the processors, in seconds.
+fn cpu_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<f64>().ok());
+    ticks.sum::<f64>() / 100.0
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -242,10 +269,12 @@ fn compare() -> Outcome<()> {
     )?;
     let text: Vec<u8> = (0..corpus.count()).flat_map(|at| corpus.get(at).to_vec()).collect();
     let keys = (memory as f64 * times / (KEY_BYTES + value_bytes) as f64) as u64;
+    let scattered = arguments.0.contains_key("scattered");
     let data = Data {
         text,
         value_bytes,
         keys,
+        scattered,
     };
     let chooser = Chooser::new(arguments.text("distribution", "zipfian:0.99").parse()?, keys, 7);
 
@@ -307,6 +336,8 @@ fn compare() -> Outcome<()> {
             db,
             cache,
             throughputs: Vec::new(),
+            reads: 0.0,
+            cpu_seconds: 0.0,
             latencies: Vec::new(),
             statistics_options,
         });
@@ -314,21 +345,18 @@ fn compare() -> Outcome<()> {
     for arm in &arms {
         run(arm, &data, &chooser, threads, warmup, 1)?;
     }
-    let before: Vec<_> = arms
-        .iter()
-        .map(|arm| {
-            let of = |name: &str| ticker(&arm.statistics_options, name);
-            (
-                of("rocksdb.block.cache.data.hit"),
-                of("rocksdb.secondary.cache.hits"),
-                of("rocksdb.block.cache.data.miss"),
-            )
-        })
-        .collect();
+    let counts = |arm: &Arm| {
+        let of = |name: &str| ticker(&arm.statistics_options, name);
+        let device = of("rocksdb.last.level.read.count") + of("rocksdb.non.last.level.read.count");
+        (of("rocksdb.secondary.cache.hits"), device)
+    };
+    let before: Vec<_> = arms.iter().map(counts).collect();
     for round in 0..rounds {
         for arm in &mut arms {
             let measured = run(arm, &data, &chooser, threads, seconds, 2 + round)?;
             arm.throughputs.push(measured.reads_per_second);
+            arm.reads += measured.reads;
+            arm.cpu_seconds += measured.cpu_seconds;
             arm.latencies.push((measured.p50_us, measured.p99_us));
         }
     }
@@ -339,25 +367,24 @@ fn compare() -> Outcome<()> {
     };
     let (alone, compressed) = (of("none"), of("rocksdb"));
     println!(
-        "{:<44} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9}",
-        "cache", "reads/s", "x alone", "x rocks", "p50 us", "p99 us", "hit %", "second %", "primary"
+        "{:<44} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9}",
+        "cache", "reads/s", "x alone", "x rocks", "p50 us", "p99 us", "second %", "device %", "CPU us", "primary"
     );
     for (arm, before) in arms.iter().zip(before) {
         let reads = median(arm.throughputs.clone());
-        let of = |name: &str| ticker(&arm.statistics_options, name);
-        let hits = of("rocksdb.block.cache.data.hit") - before.0;
-        let second = of("rocksdb.secondary.cache.hits") - before.1;
-        let all = hits + of("rocksdb.block.cache.data.miss") - before.2;
+        let after = counts(arm);
+        let share = |part: fn(&(f64, f64)) -> f64| (part(&after) - part(&before)) / arm.reads * 100.0;
         println!(
-            "{:<44} {:>10.0} {:>8.2} {:>8.2} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>7.1} M",
+            "{:<44} {:>10.0} {:>8.2} {:>8.2} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>7.1} M",
             arm.name,
             reads,
             reads / alone.unwrap_or(f64::NAN),
             reads / compressed.unwrap_or(f64::NAN),
             median(arm.latencies.iter().map(|l| l.0).collect()),
             median(arm.latencies.iter().map(|l| l.1).collect()),
-            hits / all * 100.0,
-            second / all * 100.0,
+            share(|counts| counts.0),
+            share(|counts| counts.1),
+            arm.cpu_seconds / arm.reads * 1e6,
             arm.cache.usage_bytes() as f64 / 1048576.0,
         );
     }

@@ -155,7 +155,8 @@ std::unique_ptr<rocks::SecondaryCacheResultHandle> SecondaryCache::Lookup(
     return nullptr;
   }
   Creation creation{helper, create_context};
-  if (!leafpress_secondary_cache_lookup(cache_, View(key), advise_erase, Create, &creation)) {
+  const int32_t found = leafpress_secondary_cache_lookup(cache_, View(key), advise_erase, Create, &creation);
+  if (found == 0) {
     return nullptr;
   }
   std::unique_ptr<rocks::SecondaryCacheResultHandle> result(new (std::nothrow) Ready(creation.obj, creation.charge));
@@ -165,7 +166,7 @@ std::unique_ptr<rocks::SecondaryCacheResultHandle> SecondaryCache::Lookup(
     }
     return nullptr;
   }
-  kept_in_sec_cache = !advise_erase;
+  kept_in_sec_cache = found == 1;
   if (stats != nullptr) {
     stats->recordTick(rocks::COMPRESSED_SECONDARY_CACHE_HITS, 1);
   }

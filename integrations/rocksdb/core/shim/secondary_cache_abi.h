@@ -30,8 +30,9 @@ void leafpress_secondary_cache_free(LeafpressSecondaryCache* cache);
 int32_t leafpress_secondary_cache_insert(const LeafpressSecondaryCache* cache, LeafpressView key, size_t raw_bytes,
                                          uint8_t family, uint16_t tag, bool compress, bool force, LeafpressFill fill,
                                          void* context);
-bool leafpress_secondary_cache_lookup(const LeafpressSecondaryCache* cache, LeafpressView key, bool take,
-                                      LeafpressFound found, void* context);
+// 0: not found; 1: found, and it stays; 2: found, and it has left.
+int32_t leafpress_secondary_cache_lookup(const LeafpressSecondaryCache* cache, LeafpressView key, bool advise_erase,
+                                         LeafpressFound found, void* context);
 void leafpress_secondary_cache_erase(const LeafpressSecondaryCache* cache, LeafpressView key);
 
 size_t leafpress_secondary_cache_capacity(const LeafpressSecondaryCache* cache);

@@ -143,27 +143,33 @@ unsafe extern "C" fn leafpress_secondary_cache_insert(
     })
 }
 
+/// 0: not found; 1: found, and it stays; 2: found, and it has left.
+///
 /// # Safety
 /// The cache is one, the key readable, and `found` takes a block with this context.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leafpress_secondary_cache_lookup(
     cache: *const Instance,
     key: View,
-    take: bool,
+    advise_erase: bool,
     found: Found,
     context: *mut c_void,
-) -> bool {
-    guarded(false, || {
+) -> i32 {
+    guarded(0, || {
         // SAFETY: as the caller promises.
         let (Some(instance), key) = (unsafe { instance(cache) }, unsafe { key.bytes() }) else {
-            return false;
+            return 0;
         };
+        let take = advise_erase && instance.is_exclusive();
         let read = |block: leafpress::victim::FoundBlock<'_>| {
             // SAFETY: the block is readable for the call, which is what `found` takes.
             let used = unsafe { found(context, block.bytes.as_ptr(), block.bytes.len(), block.tag) };
             if used { Ok(()) } else { Err(()) }
         };
-        matches!(instance.cache.read(key, take, read), Some(Ok(())))
+        match instance.cache.read(key, take, read) {
+            Some(Ok(())) => 1 + i32::from(take),
+            _ => 0,
+        }
     })
 }
 

@@ -8,7 +8,7 @@ use leafpress::victim::{VictimCache, VictimError};
 use thiserror::Error;
 
 /// The names of all options, in the order in which they are shown.
-const NAMES: [&str; 6] = ["capacity", "codec", "dictionary", "admission", "num_shard_bits", "name"];
+const NAMES: [&str; 7] = ["capacity", "codec", "dictionary", "admission", "exclusive", "num_shard_bits", "name"];
 
 /// An option of a secondary cache that is wrong.
 #[derive(Debug, Clone, Error)]
@@ -49,6 +49,9 @@ pub struct SecondaryCacheOptions {
     pub dictionary_bytes: usize,
     /// `admission`: whether blocks are refused when what would have to leave for them is worth more.
     pub admission: bool,
+    /// `exclusive`: whether a block leaves when RocksDB takes it into its block cache for good. Else it stays, and is not compressed
+    /// again when the block cache evicts it.
+    pub exclusive: bool,
     /// `num_shard_bits`: 2 to this power shards; [`None`], written -1, for as many as suit the capacity.
     pub shard_bits: Option<u32>,
     /// `name`: what statistics call the cache; empty for a number.
@@ -63,6 +66,7 @@ impl SecondaryCacheOptions {
             codec: Codec::Zstd { level: 1 },
             dictionary_bytes: 16 << 10,
             admission: true,
+            exclusive: true,
             shard_bits: None,
             name: String::new(),
         }
@@ -102,13 +106,8 @@ impl SecondaryCacheOptions {
                     size_text => size("dictionary", size_text)?,
                 }
             }
-            "admission" => {
-                self.admission = match value {
-                    "true" | "on" | "1" => true,
-                    "false" | "off" | "0" => false,
-                    _ => return Err(wrong("admission", value, "give true or false".to_owned())),
-                }
-            }
+            "admission" => self.admission = boolean("admission", value)?,
+            "exclusive" => self.exclusive = boolean("exclusive", value)?,
             "num_shard_bits" => {
                 self.shard_bits = match value.parse::<i64>() {
                     Ok(bits) if bits < 0 => None,
@@ -140,6 +139,7 @@ impl SecondaryCacheOptions {
             "codec" => self.codec.to_string(),
             "dictionary" => self.dictionary_bytes.to_string(),
             "admission" => self.admission.to_string(),
+            "exclusive" => self.exclusive.to_string(),
             "num_shard_bits" => self.shard_bits.map_or("-1".to_owned(), |bits| bits.to_string()),
             "name" => self.name.clone(),
             _ => return None,
@@ -188,6 +188,14 @@ impl FromStr for SecondaryCacheOptions {
         let text = text.strip_prefix("leafpress_secondary_cache://").unwrap_or(text);
         let pairs = text.split(';').map(str::trim).filter(|pair| !pair.is_empty());
         Self::from_pairs(pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))))
+    }
+}
+
+fn boolean(name: &'static str, text: &str) -> Result<bool, SecondaryCacheOptionError> {
+    match text {
+        "true" | "on" | "1" => Ok(true),
+        "false" | "off" | "0" => Ok(false),
+        _ => Err(wrong(name, text, "give true or false".to_owned())),
     }
 }
 

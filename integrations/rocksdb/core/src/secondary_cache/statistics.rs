@@ -32,6 +32,11 @@ impl Instance {
         Ok(instance)
     }
 
+    /// Whether a block leaves when RocksDB takes it for good.
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.options.exclusive
+    }
+
     /// The options as they are now.
     pub(super) fn options(&self) -> SecondaryCacheOptions {
         SecondaryCacheOptions {
