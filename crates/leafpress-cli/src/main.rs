@@ -6,19 +6,15 @@ mod codecs;
 mod device;
 mod doctor;
 mod eval;
-mod failure;
-mod interrupt;
 mod model;
-mod output;
 mod peers;
 mod pool;
-mod progress;
 mod suite;
-mod usage;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use leafpress_console::{failure, interrupt, output, progress, usage};
 use mimalloc::MiMalloc;
 
 #[global_allocator]
@@ -62,7 +58,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(e) => return usage::report(&e),
+        Err(e) => return usage::report(&e, "leafpress"),
     };
     let result = match &cli.command {
         Command::Advise(args) => advise::run(args),

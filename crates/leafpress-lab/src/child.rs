@@ -1,6 +1,6 @@
 //! Runs in processes of their own: the parent's side and the child's.
 //!
-//! The parent starts this executable again under a hidden subcommand and writes one line of JSON, the [`Request`], to its
+//! The parent starts this executable again under a hidden subcommand and writes one line of JSON, the request, to its
 //! stdin, which stays open: when it closes, the parent is gone, and the child stops. The child writes its progress to stderr and
 //! its answer to stdout, each as a line with a mark in front, so that whatever a preloaded library prints does no harm. All
 //! the rest of both goes to the run's log.
@@ -81,9 +81,9 @@ impl Launcher {
     /// # Errors
     /// [`LabError::Child`] when it cannot be started, crashes, fails, or does not answer; [`LabError::Cancelled`] when `cancel`
     /// was set, in which case it was killed; [`LabError::Io`] when the log cannot be written.
-    pub(crate) fn call<T: DeserializeOwned>(
+    pub fn call<Q: Serialize, T: DeserializeOwned>(
         &self,
-        request: &Request,
+        request: &Q,
         preload: Option<&Path>,
         log: &Path,
         cancel: &AtomicBool,
@@ -245,20 +245,34 @@ fn forward(pipe: impl Read + Send + 'static, to: mpsc::Sender<String>) {
 ///
 /// An executable must call this under [`CHILD_SUBCOMMAND`] and end with the code it returns.
 pub fn child_main() -> ExitCode {
-    end(child(
-        #[cfg(feature = "bench")]
-        None,
-    ))
+    serve(|request, cancel, progress| {
+        answer(
+            request,
+            #[cfg(feature = "bench")]
+            None,
+            cancel,
+            progress,
+        )
+    })
 }
 
 /// [`child_main`] of an executable that can load shared libraries for the index benchmark.
 #[cfg(feature = "bench")]
 pub fn child_main_with(library: crate::bench::OpenLibrary) -> ExitCode {
-    end(child(Some(library)))
+    serve(|request, cancel, progress| answer(request, Some(library), cancel, progress))
 }
 
-fn end(answer: Result<String, LabError>) -> ExitCode {
-    match answer {
+/// The process of one run of any kind: reads a request from stdin, does the work, writes its answer to stdout and its progress to
+/// stderr. An executable must call this under the subcommand that its [`Launcher`] names, and end with the code it returns.
+///
+/// The work is told to stop when the parent is gone.
+pub fn serve<Q, A, E>(work: impl FnOnce(Q, &Arc<AtomicBool>, &mut dyn FnMut(Phase, f64)) -> Result<A, E>) -> ExitCode
+where
+    Q: DeserializeOwned,
+    A: Serialize,
+    E: std::fmt::Display,
+{
+    match child(work) {
         Ok(answer) => {
             let mut stdout = std::io::stdout().lock();
             match writeln!(stdout, "{RESULT_MARK}{answer}").and_then(|()| stdout.flush()) {
@@ -273,11 +287,18 @@ fn end(answer: Result<String, LabError>) -> ExitCode {
     }
 }
 
-fn child(#[cfg(feature = "bench")] library: Option<crate::bench::OpenLibrary>) -> Result<String, LabError> {
+fn child<Q, A, E>(
+    work: impl FnOnce(Q, &Arc<AtomicBool>, &mut dyn FnMut(Phase, f64)) -> Result<A, E>,
+) -> Result<String, String>
+where
+    Q: DeserializeOwned,
+    A: Serialize,
+    E: std::fmt::Display,
+{
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);
-    read.map_err(|e| LabError::System(format!("cannot read the request: {e}")))?;
-    let request = serde_json::from_str(&line).map_err(|e| LabError::System(format!("bad request: {e}")))?;
+    read.map_err(|e| format!("cannot read the request: {e}"))?;
+    let request = serde_json::from_str(&line).map_err(|e| format!("bad request: {e}"))?;
     let cancel = Arc::new(AtomicBool::new(false));
     let orphaned = Arc::clone(&cancel);
     std::thread::spawn(move || {
@@ -289,27 +310,38 @@ fn child(#[cfg(feature = "bench")] library: Option<crate::bench::OpenLibrary>) -
             let _ = writeln!(std::io::stderr(), "{PROGRESS_MARK}{json}");
         }
     };
+    let answer = work(request, &cancel, &mut progress).map_err(|e| e.to_string())?;
+    serde_json::to_string(&answer).map_err(|e| e.to_string())
+}
+
+/// Does what a request of the laboratory asks; the answer is any of its results.
+fn answer(
+    request: Request,
+    #[cfg(feature = "bench")] library: Option<crate::bench::OpenLibrary>,
+    cancel: &Arc<AtomicBool>,
+    progress: &mut dyn FnMut(Phase, f64),
+) -> Result<serde_json::Value, LabError> {
     let answer = match request {
-        Request::Run(spec) => serde_json::to_string(&crate::run::run(&spec, &cancel, &mut progress)?),
+        Request::Run(spec) => serde_json::to_value(crate::run::run(&spec, cancel, progress)?),
         #[cfg(feature = "peers")]
-        Request::Peer(spec) => serde_json::to_string(&crate::peers::run_sample(&spec, &cancel, &mut progress)?),
+        Request::Peer(spec) => serde_json::to_value(crate::peers::run_sample(&spec, cancel, progress)?),
         #[cfg(feature = "bench")]
         Request::Bench(options) => {
-            let report = crate::bench::run(&options, library, &cancel, &mut |event| {
+            let report = crate::bench::run(&options, library, cancel, &mut |event| {
                 if let crate::bench::Event::Progress(phase, done) = event {
                     progress(phase, done);
                 }
             })?;
-            serde_json::to_string(&report)
+            serde_json::to_value(report)
         }
         #[cfg(feature = "pool")]
         Request::Pool(options) => {
-            let report = crate::pool::run(&options, &cancel, &mut |event| {
+            let report = crate::pool::run(&options, cancel, &mut |event| {
                 if let crate::pool::Event::Progress(phase, done) = event {
                     progress(phase, done);
                 }
             })?;
-            serde_json::to_string(&report)
+            serde_json::to_value(report)
         }
     };
     answer.map_err(|e| LabError::System(e.to_string()))

@@ -166,7 +166,7 @@ pub fn run_eval_with(
         let log = logs.join(format!("{}.log", spec.label()));
         let request = Request::Run(Box::new(spec.clone()));
         let mut phases = |phase, fraction| progress(Progress::Phase { phase, fraction });
-        match launcher.call::<RunResult>(&request, configuration.preload.as_deref(), &log, cancel, &mut phases) {
+        match launcher.call::<_, RunResult>(&request, configuration.preload.as_deref(), &log, cancel, &mut phases) {
             Ok(result) => {
                 let cpu_log = result
                     .resources

@@ -40,7 +40,7 @@ pub mod workload;
 pub use bytes::{Bytes, ParseBytesError};
 #[cfg(feature = "bench")]
 pub use child::child_main_with;
-pub use child::{CHILD_SUBCOMMAND, Launcher, child_main};
+pub use child::{CHILD_SUBCOMMAND, Launcher, child_main, serve};
 pub use config::EvalConfig;
 pub use error::LabError;
 pub use eval::{EvalOutcome, Failure, Phase, Progress, Row, run_eval, run_eval_with};

@@ -10,7 +10,7 @@ use leafpress_lab::model::{Access, Junk, Trace, TraceOptions};
 use leafpress_lab::{Bytes, LabError, pool, suite};
 
 use crate::eval::words;
-use crate::model::CostArgs;
+use leafpress_console::cost::CostArgs;
 
 /// Arguments of `leafpress advise`.
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use leafpress_lab::{EvalConfig, LabError};
 use super::args::EvalArgs;
 use super::environment::{Environment, VARIABLES};
 use crate::failure::Failure;
+use crate::output::{self, quoted};
 
 /// A resolved configuration, and who set what.
 #[derive(Debug)]
@@ -85,18 +86,5 @@ fn reproduction(lookup: &dyn Fn(&str) -> Option<OsString>, command_line: impl It
 
 /// The command line as a shell takes it.
 pub fn command_line(words: impl Iterator<Item = OsString>) -> String {
-    let words = words.skip(1).map(|word| quoted(&word.to_string_lossy()));
-    std::iter::once("leafpress".to_owned())
-        .chain(words)
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    output::command_line("leafpress", words)
 }

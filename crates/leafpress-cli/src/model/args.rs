@@ -7,7 +7,7 @@ use clap::Args;
 use leafpress_lab::model::{Access, CodecCosts, Junk, Method, Options, Replacement, TraceOptions};
 use leafpress_lab::{Bytes, LabError, model, pool};
 
-use super::cost::CostArgs;
+use leafpress_console::cost::CostArgs;
 
 /// Arguments of `leafpress model`.
 #[derive(Debug, Args)]

@@ -1,7 +1,6 @@
 //! `leafpress model`: what compression should gain, by formulas: arguments in, tables and files out.
 
 mod args;
-mod cost;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +10,6 @@ use leafpress_lab::model::tco::{self, Savings};
 use leafpress_lab::model::{self, Options, Outcome, text, thesis};
 
 pub use self::args::ModelArgs;
-pub use self::cost::CostArgs;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::{interrupt, output};

@@ -89,7 +89,7 @@ pub fn compare_with(
         let log = log_dir.join(format!("bench-{number:03}.log"));
         let request = Request::Bench(Box::new(once.clone()));
         let mut phases = |phase, done| progress(number, order.len(), &once, phase, done);
-        match launcher.call::<Report>(&request, None, &log, cancel, &mut phases) {
+        match launcher.call::<_, Report>(&request, None, &log, cancel, &mut phases) {
             Ok(report) => comparison.lines[run].add(report),
             Err(LabError::Cancelled) => {
                 comparison.cancelled = true;

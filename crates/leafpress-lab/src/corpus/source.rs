@@ -116,7 +116,8 @@ fn data_directories() -> Vec<PathBuf> {
     }
     let starts = [
         std::env::current_exe().ok(),
-        std::env::current_dir().ok().map(|d| d.join(".")),
+        // A name in it, since the path itself is skipped below; a dot would be no part of a path.
+        std::env::current_dir().ok().map(|d| d.join("any")),
     ];
     let above = starts.iter().flatten().flat_map(|start| start.ancestors().skip(1));
     above

@@ -14,7 +14,7 @@ pub(crate) use distribution::Zipf;
 pub(crate) use distribution::unit;
 pub use distribution::{Chooser, Distribution};
 pub use permutation::Permutation;
-pub(crate) use permutation::{below, mix};
+pub use permutation::{below, mix};
 
 use crate::LabError;
 

@@ -47,13 +47,13 @@ fn add_mod(x: u64, y: u64, modulus: u64) -> u64 {
 
 /// Scales a random number to `0..n` (Lemire 2019, without the rejection: the bias is below n / 2^64).
 #[inline]
-pub(crate) fn below(random: u64, n: u64) -> u64 {
+pub fn below(random: u64, n: u64) -> u64 {
     ((u128::from(random) * u128::from(n)) >> 64) as u64
 }
 
 /// The finaliser of SplitMix64 (Steele et al. 2014).
 #[inline]
-pub(crate) fn mix(mut x: u64) -> u64 {
+pub fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)

@@ -140,6 +140,33 @@ impl Prices {
     }
 }
 
+/// What saved cores are worth.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CoreSavings {
+    /// The share of cores saved at equal throughput, and of the cost of compute.
+    pub cores_saved: f64,
+    /// The share of the total cost saved.
+    pub total_saved: f64,
+    /// Cores saved.
+    pub cores: Option<f64>,
+    /// Cost of compute saved.
+    pub compute_cost: Option<f64>,
+    /// Total cost saved.
+    pub total_cost: Option<f64>,
+}
+
+/// What a share of cores saved at equal throughput is worth, at these prices.
+pub fn of_cores(saved: f64, prices: &Prices) -> CoreSavings {
+    let total = total_saved(prices.share(), saved);
+    CoreSavings {
+        cores_saved: saved,
+        total_saved: total,
+        cores: prices.cores.map(|cores| cores * saved),
+        compute_cost: prices.compute_cost().map(|cost| cost * saved),
+        total_cost: prices.whole_cost().map(|cost| cost * total),
+    }
+}
+
 /// What a codec at its best share saves.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Savings {
@@ -186,7 +213,7 @@ fn of_codec(outcome: &Outcome, codec: &CodecOutcome, prices: &Prices) -> Result<
         false => 0.0,
     };
     let saved = prices.cores_saved.unwrap_or(modelled);
-    let total = total_saved(prices.share(), saved);
+    let worth = of_cores(saved, prices);
     let needed = raw_memory_for(options, codec.best.us_per_page)?;
     let memory_bytes = match codec.best.share > 0.0 {
         true => needed.map(|needed| (needed - options.memory_bytes as f64).max(0.0)),
@@ -196,10 +223,10 @@ fn of_codec(outcome: &Outcome, codec: &CodecOutcome, prices: &Prices) -> Result<
         codec: codec.codec.name.clone(),
         share: codec.best.share,
         cores_saved: saved,
-        total_saved: total,
-        cores: prices.cores.map(|cores| cores * saved),
-        compute_cost: prices.compute_cost().map(|cost| cost * saved),
-        total_cost: prices.whole_cost().map(|cost| cost * total),
+        total_saved: worth.total_saved,
+        cores: worth.cores,
+        compute_cost: worth.compute_cost,
+        total_cost: worth.total_cost,
         memory_bytes,
         memory_cost: memory_bytes
             .zip(prices.memory_gib_cost)

@@ -231,7 +231,7 @@ pub fn run_peers_with(
         }));
         let log = out_dir.join(format!("peers-{number:03}.log"));
         let mut phases = |phase, fraction| progress(number, total, peer, phase, fraction);
-        match launcher.call::<RunResult>(&request, None, &log, cancel, &mut phases) {
+        match launcher.call::<_, RunResult>(&request, None, &log, cancel, &mut phases) {
             Ok(result) => {
                 outcome.mismatches += result.mismatches;
                 samples[index].push(result);

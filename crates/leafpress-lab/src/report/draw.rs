@@ -11,7 +11,7 @@ use crate::LabError;
 use crate::result::Latency;
 
 /// Replaced by the page's text colour.
-const INK: RGBColor = RGBColor(1, 1, 1);
+pub(super) const INK: RGBColor = RGBColor(1, 1, 1);
 /// Replaced by the page's grid colour.
 pub(super) const GRID: RGBColor = RGBColor(2, 2, 2);
 
@@ -42,6 +42,15 @@ pub(super) fn draw(
     Ok(svg)
 }
 
+/// The lower end of an axis that shows figures down to `least`, with room for labels below those under 0.
+fn footroom(least: f64, largest: f64) -> f64 {
+    if least < 0.0 {
+        least * 1.12 - largest.max(0.0) * 0.06
+    } else {
+        0.0
+    }
+}
+
 /// The end of an axis that shows figures up to `largest`, with room for labels above.
 pub(super) fn headroom(largest: f64) -> f64 {
     if largest > 0.0 { largest * 1.12 } else { 1.0 }
@@ -50,6 +59,7 @@ pub(super) fn headroom(largest: f64) -> f64 {
 /// A figure with as many digits as help.
 pub(super) fn brief(figure: f64) -> String {
     match figure {
+        f if f < 0.0 => format!("-{}", brief(-f)),
         f if f >= 100.0 => format!("{f:.0}"),
         f if f >= 10.0 => format!("{f:.1}"),
         f => format!("{f:.2}"),
@@ -78,6 +88,7 @@ fn decimals(end: f64) -> usize {
 /// A figure in as few characters as tell something.
 fn briefest(figure: f64) -> String {
     match figure {
+        f if f < 0.0 => format!("-{}", briefest(-f)),
         f if f >= 9.95 => format!("{f:.0}"),
         f if f >= 0.095 => format!("{f:.1}"),
         f => format!("{f:.2}").trim_start_matches('0').to_owned(),
@@ -94,8 +105,8 @@ pub(super) fn duration(us: f64) -> String {
     }
 }
 
-/// Bars in groups.
-pub(crate) struct Bars<'b> {
+/// Bars in groups; figures may be below 0.
+pub struct Bars<'b> {
     /// What the chart is called in errors.
     pub name: &'static str,
     /// Width and height in pixels.
@@ -111,17 +122,22 @@ pub(crate) struct Bars<'b> {
 }
 
 /// Draws bars in groups; `None` when there is no figure.
-pub(crate) fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
+///
+/// # Errors
+/// [`LabError::Chart`] when it cannot be drawn.
+pub fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
     let all = |group| (0..spec.colours.len()).filter_map(move |bar| (spec.figure)(group, bar));
-    let Some(largest) = (0..spec.groups.len()).flat_map(all).reduce(f64::max) else {
+    let figures = || (0..spec.groups.len()).flat_map(all);
+    let (Some(least), Some(largest)) = (figures().reduce(f64::min), figures().reduce(f64::max)) else {
         return Ok(None);
     };
+    let low = footroom(least, largest);
     let svg = draw(spec.name, spec.size, |root| {
         let mut chart = ChartBuilder::on(root)
             .margin(8)
             .set_label_area_size(LabelAreaPosition::Left, 58)
             .set_label_area_size(LabelAreaPosition::Bottom, 30)
-            .build_cartesian_2d(0.0..spec.groups.len() as f64, 0.0..headroom(largest))?;
+            .build_cartesian_2d(0.0..spec.groups.len() as f64, low..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
         mesh.disable_x_mesh()
             .disable_x_axis()
@@ -132,7 +148,7 @@ pub(crate) fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
             .bold_line_style(GRID)
             .axis_style(GRID)
             .y_label_style(ink(12));
-        mesh.y_label_formatter(&on_axis(largest)).draw()?;
+        mesh.y_label_formatter(&on_axis(largest.max(-low))).draw()?;
         let width = 0.84 / spec.colours.len() as f64;
         let (left_end, right_end) = (chart.backend_coord(&(0.0, 0.0)).0, chart.backend_coord(&(width, 0.0)).0);
         let pixels = f64::from(right_end - left_end);
@@ -148,13 +164,22 @@ pub(crate) fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
                     let narrow = pixels < LABELLED_BAR.1;
                     let label = if narrow { briefest(figure) } else { brief(figure) };
                     let (x, y) = chart.backend_coord(&(left + width / 2.0, figure));
-                    let style = ink(if narrow { 10 } else { 11 }).pos(Pos::new(HPos::Center, VPos::Bottom));
-                    root.draw(&Text::new(label, (x, y - 3), style))?;
+                    let (side, gap) = if figure < 0.0 {
+                        (VPos::Top, 3)
+                    } else {
+                        (VPos::Bottom, -3)
+                    };
+                    let style = ink(if narrow { 10 } else { 11 }).pos(Pos::new(HPos::Center, side));
+                    root.draw(&Text::new(label, (x, y + gap), style))?;
                 }
             }
-            let (x, y) = chart.backend_coord(&(group as f64 + 0.5, 0.0));
+            let (x, y) = chart.backend_coord(&(group as f64 + 0.5, low));
             let style = ink(FONT_SIZE).pos(Pos::new(HPos::Center, VPos::Top));
             root.draw(&Text::new(*name, (x, y + 9), style))?;
+        }
+        if low < 0.0 {
+            let ends = [(0.0, 0.0), (spec.groups.len() as f64, 0.0)];
+            chart.draw_series(LineSeries::new(ends, INK.stroke_width(1)))?;
         }
         Ok(())
     })?;
@@ -164,7 +189,7 @@ pub(crate) fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
 const QUANTILES: [&str; 6] = ["p50", "p90", "p99", "p99.9", "p99.99", "max"];
 
 /// A latency's figures at the quantiles of [`quantile_lines`], in microseconds.
-pub(crate) fn microseconds(latency: &Latency) -> [f64; 6] {
+pub fn microseconds(latency: &Latency) -> [f64; 6] {
     let l = latency;
     [l.p50_ns, l.p90_ns, l.p99_ns, l.p999_ns, l.p9999_ns, l.max_ns].map(|ns| ns as f64 / 1e3)
 }
@@ -177,7 +202,10 @@ pub(super) fn decades(least: f64, most: f64) -> (f64, f64) {
 }
 
 /// Latency against the share of operations that took no longer; `None` without a line.
-pub(crate) fn quantile_lines(
+///
+/// # Errors
+/// [`LabError::Chart`] when it cannot be drawn.
+pub fn quantile_lines(
     name: &'static str,
     description: &str,
     lines: &[(RGBColor, [f64; 6])],

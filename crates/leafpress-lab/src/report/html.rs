@@ -28,7 +28,8 @@ const NOTES: [&str; 7] = [
     "Latencies are from the whole timed window, in HDR histograms with three significant digits.",
 ];
 
-pub(crate) fn escape(text: &str) -> String {
+/// A text as HTML has it.
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
@@ -51,7 +52,7 @@ pub(super) fn page(
 }
 
 /// A whole page around its body.
-pub(crate) fn document(title: &str, body: &str) -> String {
+pub fn document(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
@@ -136,7 +137,8 @@ fn trade_off_workloads(setting: &Setting<'_>) -> Vec<Workload> {
     workloads
 }
 
-pub(crate) fn figure(title: &str, svg: &str) -> String {
+/// A chart under its title.
+pub fn figure(title: &str, svg: &str) -> String {
     format!("<figure><figcaption>{}</figcaption>{svg}</figure>\n", escape(title))
 }
 
@@ -236,7 +238,7 @@ fn configuration(config: &EvalConfig, host: &str) -> String {
 }
 
 /// A number with its thousands set apart.
-pub(crate) fn thousands(number: u64) -> String {
+pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

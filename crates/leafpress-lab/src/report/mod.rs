@@ -1,13 +1,14 @@
-//! What an evaluation leaves for people and programs: the table, `results.json` and `report.html`.
+//! What a run leaves for people and programs: the table of an evaluation, `results.json`, `report.html`, and what every report is made of.
 
 mod charts;
-pub(crate) mod draw;
-pub(crate) mod html;
+pub mod draw;
+pub mod html;
 mod labels;
 #[cfg(feature = "suite")]
 pub(crate) mod ladder;
-pub(crate) mod palette;
+pub mod palette;
 mod pivot;
+pub mod scatter;
 mod table;
 
 use std::path::Path;
@@ -20,7 +21,7 @@ use crate::{EvalConfig, LabError};
 use pivot::Pivot;
 
 /// How tables for people are drawn: a rule above, below, and under the header.
-pub(crate) const TABLE_STYLE: TableStyle = TableStyle::new()
+pub const TABLE_STYLE: TableStyle = TableStyle::new()
     .top_border(RULE)
     .header_separator(RULE)
     .bottom_border(RULE);
@@ -77,7 +78,10 @@ struct Results<'d, R> {
 }
 
 /// The text of a `results.json`.
-pub(crate) fn json(command_line: &str, results: &impl Serialize) -> Result<String, LabError> {
+///
+/// # Errors
+/// [`LabError::System`] when the results have no form in JSON.
+pub fn json(command_line: &str, results: &impl Serialize) -> Result<String, LabError> {
     let results = Results {
         format: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -89,7 +93,10 @@ pub(crate) fn json(command_line: &str, results: &impl Serialize) -> Result<Strin
 }
 
 /// Writes a file in one step: a reader finds the old one or the new one, never a part.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), LabError> {
+///
+/// # Errors
+/// [`LabError::Io`] when it cannot be written.
+pub fn write(path: &Path, text: &str) -> Result<(), LabError> {
     let unfinished = path.with_extension("unfinished");
     std::fs::write(&unfinished, text).map_err(|e| LabError::io(&unfinished, e))?;
     std::fs::rename(&unfinished, path).map_err(|e| LabError::io(path, e))

@@ -25,7 +25,7 @@ const OTHERS: [RGBColor; 8] = [
 ];
 
 /// Colours of things of which some are codecs (`Some` of the codec's name) and others are not.
-pub(crate) fn colours<'n>(codecs: impl IntoIterator<Item = Option<&'n str>>) -> Vec<RGBColor> {
+pub fn colours<'n>(codecs: impl IntoIterator<Item = Option<&'n str>>) -> Vec<RGBColor> {
     let mut named: Vec<String> = Vec::new();
     let mut others = 0;
     let colours = codecs.into_iter().map(|codec| {
@@ -64,6 +64,6 @@ fn shade(RGBColor(red, green, blue): RGBColor, amount: f64) -> RGBColor {
 }
 
 /// The colour as CSS writes it.
-pub(crate) fn css(RGBColor(red, green, blue): RGBColor) -> String {
+pub fn css(RGBColor(red, green, blue): RGBColor) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }

@@ -1,5 +1,6 @@
 //! Where results go: standard output, and a directory for files.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -7,6 +8,9 @@ use std::time::SystemTime;
 use crate::failure::Failure;
 
 /// Writes `text` to standard output. `println!` panics when the reader has gone; this does not.
+///
+/// # Errors
+/// [`Failure::ReaderGone`] when nobody reads any more, [`Failure::Failed`] when it cannot be written.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -22,4 +26,23 @@ pub fn default_directory(command: &str) -> PathBuf {
     Path::new("leafpress-results")
         .join(command)
         .join(now.replace(['-', ':'], ""))
+}
+
+/// A command line that can be typed again: `program` and the words behind the first, quoted where a shell needs it.
+pub fn command_line(program: &str, words: impl Iterator<Item = OsString>) -> String {
+    let words = words.skip(1).map(|word| quoted(&word.to_string_lossy()));
+    std::iter::once(program.to_owned())
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// A word as a shell takes it: quoted where it needs to be.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }

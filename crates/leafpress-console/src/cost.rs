@@ -1,4 +1,4 @@
-//! What saved cores and memory are worth: the options of `leafpress model` and `leafpress advise`.
+//! What saved cores and memory are worth: the options of every command that tells it.
 
 use clap::Args;
 use leafpress_lab::LabError;
@@ -68,6 +68,9 @@ pub struct CostArgs {
 
 impl CostArgs {
     /// The prices, where money is asked for.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] when a price is out of its bounds.
     pub fn prices(&self) -> Result<Option<Prices>, LabError> {
         if !self.tco {
             return Ok(None);

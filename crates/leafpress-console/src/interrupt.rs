@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::failure::Failure;
 
 /// A flag that the first Ctrl-C sets, so that the work ends and keeps what is finished. The second one ends the process.
+///
+/// # Errors
+/// [`Failure::Failed`] when the system refuses.
 pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);

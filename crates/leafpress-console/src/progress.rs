@@ -26,7 +26,14 @@ pub struct Bar {
     index: usize,
 }
 
+impl Default for Bar {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Bar {
+    /// A bar that nothing has moved yet.
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {prefix}{msg}{left}") {
@@ -72,6 +79,7 @@ impl Bar {
         self.bar.suspend(act)
     }
 
+    /// Takes the bar away.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

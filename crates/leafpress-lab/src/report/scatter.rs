@@ -1,0 +1,129 @@
+//! Labelled points over two quantities, and the line of those that nothing beats in both.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::draw::{FONT_SIZE, GRID, INK, brief, draw, headroom, ink};
+use super::labels;
+use crate::LabError;
+
+/// Radius of a point in pixels.
+const RADIUS: i32 = 6;
+
+/// A point.
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// What is written beside it.
+    pub label: String,
+    /// Its colour.
+    pub colour: RGBColor,
+    /// Where it is.
+    pub at: (f64, f64),
+    /// Drawn as a ring: a variant of a point of the same colour.
+    pub hollow: bool,
+}
+
+/// Points over two quantities, of which less is better of the one across and more of the one upwards.
+pub struct Scatter<'s> {
+    /// What the chart is called in errors.
+    pub name: &'static str,
+    /// Width and height in pixels.
+    pub size: (u32, u32),
+    /// What is across, with its unit.
+    pub x: &'s str,
+    /// What is upwards, with its unit.
+    pub y: &'s str,
+    /// The points.
+    pub points: &'s [Point],
+    /// Whether the points that no other beats in both are joined.
+    pub pareto: bool,
+}
+
+/// The points, by number and ascending x, that no other beats: none has as much y at as little x.
+pub fn pareto(points: &[(f64, f64)]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by(|&a, &b| {
+        let ((ax, ay), (bx, by)) = (points[a], points[b]);
+        ax.total_cmp(&bx).then(by.total_cmp(&ay))
+    });
+    let mut best = f64::NEG_INFINITY;
+    order.retain(|&at| {
+        let better = points[at].1 > best;
+        best = best.max(points[at].1);
+        better
+    });
+    order
+}
+
+/// Draws labelled points; `None` without one.
+///
+/// # Errors
+/// [`LabError::Chart`] when it cannot be drawn.
+pub fn scatter(spec: &Scatter<'_>) -> Result<Option<String>, LabError> {
+    let xs = || spec.points.iter().map(|point| point.at.0);
+    let (Some(left), Some(right)) = (xs().reduce(f64::min), xs().reduce(f64::max)) else {
+        return Ok(None);
+    };
+    let largest = spec.points.iter().map(|point| point.at.1).fold(0.0, f64::max);
+    let margin = ((right - left) * 0.16).max(right.abs() * 0.01).max(1e-9);
+    let svg = draw(spec.name, spec.size, |root| {
+        let mut chart = ChartBuilder::on(root)
+            .margin(8)
+            .margin_right(16)
+            .set_label_area_size(LabelAreaPosition::Left, 62)
+            .set_label_area_size(LabelAreaPosition::Bottom, 46)
+            .build_cartesian_2d(left - margin..right + margin, 0.0..headroom(largest))?;
+        let mut mesh = chart.configure_mesh();
+        mesh.x_labels(8)
+            .y_labels(6)
+            .x_desc(spec.x)
+            .y_desc(spec.y)
+            .axis_desc_style(ink(FONT_SIZE));
+        mesh.light_line_style(TRANSPARENT)
+            .bold_line_style(GRID)
+            .axis_style(GRID)
+            .x_label_style(ink(12))
+            .y_label_style(ink(12));
+        mesh.x_label_formatter(&|x| brief(*x))
+            .y_label_formatter(&|y| brief(*y))
+            .draw()?;
+        if spec.pareto {
+            let at: Vec<(f64, f64)> = spec.points.iter().map(|point| point.at).collect();
+            let line = pareto(&at).into_iter().map(|number| at[number]);
+            chart.draw_series(DashedLineSeries::new(line, 6, 4, INK.stroke_width(1)))?;
+        }
+        let pixels: Vec<_> = spec
+            .points
+            .iter()
+            .map(|point| (chart.backend_coord(&point.at), point.label.as_str()))
+            .collect();
+        let places = labels::place(&pixels, 12.0, RADIUS.into(), spec.size);
+        for ((point, (pixel, label)), place) in spec.points.iter().zip(&pixels).zip(places) {
+            let style = if point.hollow {
+                point.colour.stroke_width(2)
+            } else {
+                point.colour.filled()
+            };
+            root.draw(&Circle::new(*pixel, RADIUS, style))?;
+            root.draw(&Text::new(
+                *label,
+                place,
+                ink(12).pos(Pos::new(HPos::Left, VPos::Center)),
+            ))?;
+        }
+        Ok(())
+    })?;
+    Ok(Some(svg))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pareto_line_has_what_nothing_beats() {
+        let points = [(3.0, 9.0), (1.0, 4.0), (2.0, 3.0), (1.0, 5.0), (2.5, 5.0), (4.0, 9.0)];
+        assert_eq!(pareto(&points), [3, 0]);
+        assert_eq!(pareto(&[]), Vec::<usize>::new());
+    }
+}

@@ -1,0 +1,93 @@
+//! The page of caches.
+
+use leafpress_lab::LabError;
+use leafpress_lab::report::draw::{Bars, bars, microseconds, quantile_lines};
+use leafpress_lab::report::html::{document, escape, figure};
+use leafpress_lab::report::palette::colours;
+use plotters::style::RGBColor;
+
+use super::Comparison;
+use super::text::{CAPTION, figures, grid, head, name};
+use crate::report::html::{how_measured, swatch};
+
+const NOTES: [&str; 4] = [
+    "All caches have the same memory in total; a secondary cache's is taken from the block cache.",
+    "The databases are loaded once; each run is a process of its own that begins with empty caches and warms them up before it is measured.",
+    "Every read is looked at: its key must be there and its value of the right length.",
+    "A hit of the secondary cache is decompressed; it may be promoted to the block cache.",
+];
+
+/// The page.
+///
+/// # Errors
+/// [`LabError::Chart`] when a chart cannot be drawn.
+pub fn page(comparison: &Comparison, command_line: &str) -> Result<String, LabError> {
+    let title = "Leafpress in RocksDB: caches";
+    let lines: Vec<_> = head(comparison).iter().map(|line| escape(line)).collect();
+    let mut body = format!("<h1>{title}</h1>\n<p>{}</p>\n", lines.join("<br>"));
+    let hues = colours(comparison.plan.caches.iter().map(|_| None));
+    let measured: Vec<usize> = (0..comparison.plan.caches.len())
+        .filter(|number| !comparison.rounds[*number].is_empty())
+        .collect();
+    body += &grid(comparison).html(|row| swatch(measured.get(row).and_then(|number| hues.get(*number)).copied()));
+    body += &format!("<p class=\"faint\">{}</p>\n", escape(CAPTION));
+    let rounds: Vec<String> = (0..comparison.plan.rounds)
+        .map(|round| format!("round {}", round + 1))
+        .collect();
+    let mut groups: Vec<&str> = vec!["median"];
+    groups.extend(rounds.iter().map(String::as_str));
+    let throughput = bars(&Bars {
+        name: "throughput",
+        size: (1080, 360),
+        unit: "Kops/s",
+        groups: &groups,
+        colours: &hues,
+        figure: &|group, bar| match group {
+            0 => figures(comparison, bar).throughput.map(|ops| ops / 1e3),
+            round => comparison.rounds[bar]
+                .get(round - 1)
+                .map(|outcome| outcome.throughput() / 1e3),
+        },
+    })?;
+    if let Some(svg) = throughput {
+        body += &figure("Throughput", &svg);
+    }
+    body += &pair(comparison, &measured, &hues)?;
+    let names: Vec<String> = comparison.plan.caches.iter().map(name).collect();
+    let options = comparison.runs.last().map_or_else(String::new, |row| {
+        format!(
+            "<h3>Caches</h3>\n<pre>{}</pre>\n<h3>RocksDB's options of the last run</h3>\n<pre>{}</pre>\n",
+            escape(&names.join("\n")),
+            escape(&row.options.replace(';', "; "))
+        )
+    });
+    body += &how_measured(command_line, &options, &NOTES);
+    Ok(document(title, &body))
+}
+
+/// Hits, and latency of the last round.
+fn pair(comparison: &Comparison, measured: &[usize], hues: &[RGBColor]) -> Result<String, LabError> {
+    let mut pair = String::new();
+    let hits = bars(&Bars {
+        name: "hits",
+        size: (530, 340),
+        unit: "% of data blocks",
+        groups: &["hits", "secondary hits"],
+        colours: hues,
+        figure: &|group, bar| {
+            let of = figures(comparison, bar);
+            if group == 0 { of.hit_pct } else { of.secondary_pct }
+        },
+    })?;
+    pair += &hits.map_or_else(String::new, |svg| figure("Hits", &svg));
+    let lines: Vec<_> = measured
+        .iter()
+        .filter_map(|number| {
+            let last = comparison.rounds[*number].last()?;
+            Some((hues[*number], microseconds(last.latency()?)))
+        })
+        .collect();
+    let latency = quantile_lines("latency", "latency", &lines)?;
+    pair += &latency.map_or_else(String::new, |svg| figure("Latency of the last round", &svg));
+    Ok(format!("<div class=\"pair\">{pair}</div>\n"))
+}

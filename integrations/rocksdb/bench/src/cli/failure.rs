@@ -1,0 +1,34 @@
+//! The library's errors as the command reports them.
+
+use std::path::Path;
+
+use leafpress_console::failure::Failure;
+use leafpress_lab::LabError;
+use leafpress_rocksdb_bench::BenchError;
+
+/// How an error ends the command.
+pub fn failure(error: &BenchError) -> Failure {
+    match error {
+        BenchError::Option { .. } | BenchError::Database { .. } => Failure::bad_input(error.to_string()),
+        BenchError::Lab(LabError::Cancelled) => Failure::Interrupted("interrupted: nothing was measured yet".into()),
+        BenchError::Lab(LabError::Option { option, reason }) => Failure::bad_input(format!("--{option}: {reason}")),
+        BenchError::Lab(LabError::Data { source_name, reason }) => {
+            Failure::bad_input(format!("--value_src_data_file {source_name}: {reason}"))
+        }
+        BenchError::Lab(LabError::Io { path, source }) => Failure::bad_input(format!(
+            "{}: {source}; name a directory that can be written",
+            path.display()
+        )),
+        error => Failure::failed(error.to_string()),
+    }
+}
+
+/// Makes a directory, or says which option names one that cannot be.
+pub fn make_directory(option: &str, directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).map_err(|e| {
+        Failure::bad_input(format!(
+            "--{option} {}: {e}; name a directory that can be written",
+            directory.display()
+        ))
+    })
+}

@@ -1,0 +1,72 @@
+//! Where databases and logs are while a command runs.
+
+use std::path::{Path, PathBuf};
+
+use leafpress_console::failure::Failure;
+
+use super::failure::make_directory;
+
+/// A directory for logs, and for databases that nobody wants to keep; it goes when this goes.
+pub struct Scratch {
+    temporary: tempfile::TempDir,
+    databases: PathBuf,
+    /// Within what the user named, so that nothing that is there can be meant.
+    _within: Option<tempfile::TempDir>,
+    kept: bool,
+}
+
+impl Scratch {
+    /// Databases that are kept in `given`, or that go with a directory for temporary files.
+    pub fn kept(given: Option<&Path>) -> Result<Self, Failure> {
+        let mut scratch = Self::passing(given)?;
+        scratch.kept = given.is_some();
+        Ok(scratch)
+    }
+
+    /// Databases that go, within `given` or a directory for temporary files.
+    pub fn passing(given: Option<&Path>) -> Result<Self, Failure> {
+        let temporary = directory_for_temporary_files().tempdir();
+        let temporary =
+            temporary.map_err(|e| Failure::bad_input(format!("no temporary directory: {e}; name one with TMPDIR")))?;
+        let databases = given.map_or_else(|| temporary.path().join("db"), Path::to_owned);
+        Ok(Self {
+            temporary,
+            databases,
+            _within: None,
+            kept: false,
+        })
+    }
+
+    /// Where databases are.
+    pub fn databases(&self) -> &Path {
+        &self.databases
+    }
+
+    /// Where logs are.
+    pub fn logs(&self) -> &Path {
+        self.temporary.path()
+    }
+
+    /// Makes the directory of the databases, which `--db` named, and tries to write there.
+    pub fn make(&mut self) -> Result<(), Failure> {
+        make_directory("db", &self.databases)?;
+        let here = directory_for_temporary_files().tempdir_in(&self.databases);
+        let here = here.map_err(|e| {
+            Failure::bad_input(format!(
+                "--db {}: {e}; name a directory that can be written",
+                self.databases.display()
+            ))
+        })?;
+        if !self.kept {
+            self.databases = here.path().to_owned();
+            self._within = Some(here);
+        }
+        Ok(())
+    }
+}
+
+fn directory_for_temporary_files() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("leafpress-rocksdb-");
+    builder
+}

@@ -1,0 +1,170 @@
+//! What `matrix`, `frontier` and `caches` have in common.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use leafpress_console::failure::Failure;
+use leafpress_console::{interrupt, output};
+use leafpress_rocksdb_bench::BenchError;
+use leafpress_rocksdb_bench::report::{self, Files, Row};
+use leafpress_rocksdb_bench::session::Session;
+use leafpress_rocksdb_bench::study::Event;
+use serde::Serialize;
+
+use super::args::OutputArgs;
+use super::failure::{failure, make_directory};
+use super::reporter::Reporter;
+use super::scratch::Scratch;
+
+/// How long things take.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Measurement")]
+pub struct RoundsArgs {
+    /// Rounds: each compares everything once
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<usize>,
+    /// Length of each run in seconds
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub duration: Option<f64>,
+    /// The same work before that, in seconds
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub warmup: Option<f64>,
+    /// Directory for databases, which are removed when they are done with [default: one for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub db: Option<std::path::PathBuf>,
+}
+
+impl RoundsArgs {
+    /// Rounds, seconds and warm-up: what was given, or these.
+    pub fn or(&self, rounds: usize, seconds: f64, warmup: f64) -> Result<(usize, f64, f64), BenchError> {
+        let rounds = self.rounds.unwrap_or(rounds);
+        if !(1..=1000).contains(&rounds) {
+            return Err(BenchError::option("rounds", "is 1 to 1000"));
+        }
+        let seconds = self.duration.unwrap_or(seconds);
+        if seconds <= 0.0 {
+            return Err(BenchError::option("duration", "is over 0"));
+        }
+        Ok((rounds, seconds, self.warmup.unwrap_or(warmup)))
+    }
+}
+
+/// Everything a command needs while it runs.
+pub struct Stage {
+    pub scratch: Scratch,
+    pub session: Session,
+    pub cancel: Arc<AtomicBool>,
+    pub reporter: Reporter,
+    started: usize,
+    total: usize,
+}
+
+impl Stage {
+    /// Makes the directories, after the arguments are known to be good.
+    pub fn new(mut scratch: Scratch, args: &OutputArgs, total: usize) -> Result<Self, Failure> {
+        scratch.make()?;
+        if let Some(out) = &args.out {
+            make_directory("out", out)?;
+        }
+        let session = Session::new(scratch.logs().to_owned()).map_err(|e| failure(&e))?;
+        Ok(Self {
+            session,
+            cancel: interrupt::flag()?,
+            reporter: Reporter::new(args.quiet),
+            scratch,
+            started: 0,
+            total,
+        })
+    }
+
+    /// The parts that a study borrows at once.
+    pub fn parts(
+        &mut self,
+    ) -> (
+        std::path::PathBuf,
+        &mut Session,
+        &AtomicBool,
+        impl FnMut(Event<'_>) + '_,
+    ) {
+        let (reporter, started, total) = (&mut self.reporter, &mut self.started, self.total);
+        let events = move |event: Event<'_>| match event {
+            Event::Started(run) => {
+                let index = *started;
+                *started += 1;
+                let what = format!("{} {}", run.workload, run.shape.compression);
+                reporter.start(index, total.max(index + 1), what);
+            }
+            Event::Progress(phase, done) => reporter.advance(phase, done),
+            Event::Finished(run, outcome) => {
+                let cache = match run.tuning.cache.bytes {
+                    0 => String::new(),
+                    _ => format!("  cache {}", run.tuning.cache),
+                };
+                reporter.finished(&(report::line(&Row::new(run, outcome.clone())) + &cache));
+            }
+            Event::Failed(run, error) => {
+                reporter.finished(&format!("{} {}: failed: {error}", run.workload, run.shape.compression));
+            }
+        };
+        (
+            self.scratch.databases().to_owned(),
+            &mut self.session,
+            &*self.cancel,
+            events,
+        )
+    }
+
+    /// Whether the user has stopped it.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+/// What a command found, to be written and judged.
+pub struct Findings<'f, R> {
+    pub text: String,
+    pub tables: Vec<(&'static str, String)>,
+    pub results: &'f R,
+    /// Draws the page, from the command line.
+    pub page: &'f dyn Fn(&str) -> Result<String, BenchError>,
+    pub mismatches: u64,
+    pub failure: Option<String>,
+    pub cancelled: bool,
+    /// Runs that finished.
+    pub runs: usize,
+}
+
+/// Prints, writes the files, and judges.
+pub fn finish<R: Serialize>(findings: &Findings<'_, R>, args: &OutputArgs) -> Result<(), Failure> {
+    let mut text = findings.text.clone();
+    if findings.runs == 0 {
+        text.clear();
+    }
+    if let (Some(out), true) = (&args.out, findings.runs > 0) {
+        text += &write(findings, out).map_err(|e| failure(&e))?.to_string();
+    }
+    let printed = output::print(&text);
+    if findings.cancelled {
+        return Err(Failure::Interrupted(format!(
+            "interrupted: {} runs had finished",
+            findings.runs
+        )));
+    }
+    if let Some(trouble) = &findings.failure {
+        return Err(Failure::failed(trouble.clone()));
+    }
+    if findings.mismatches > 0 {
+        return Err(Failure::failed(format!(
+            "{} reads did not return what their keys hold",
+            findings.mismatches
+        )));
+    }
+    printed
+}
+
+fn write<R: Serialize>(findings: &Findings<'_, R>, out: &std::path::Path) -> Result<Files, BenchError> {
+    let command_line = output::command_line("leafpress-rocksdb", std::env::args_os());
+    let page = (findings.page)(&command_line)?;
+    report::write_set(&findings.tables, findings.results, &page, &command_line, out)
+}

@@ -1,0 +1,165 @@
+//! The frontier: throughput against data size for every codec and level, with dictionaries and without.
+
+mod html;
+
+use std::fmt::Write;
+
+use leafpress::Codec;
+use leafpress::codec::EngineOptions;
+use leafpress_lab::report::scatter::pareto;
+use serde::Serialize;
+
+pub use html::page;
+
+use crate::compression::Engine;
+use crate::report::grid::Grid;
+use crate::report::text::shape;
+use crate::study::{Access, Study, shape_name};
+use crate::{Compression, Engines};
+
+/// RocksDB's zstd levels of the frontier.
+const ZSTD_LEVELS: [i32; 7] = [-10, -5, -1, 1, 3, 6, 9];
+/// Leafpress's codecs of the frontier.
+const CODECS: [&str; 17] = [
+    "lz4",
+    "lz4:hc=3",
+    "lz4:hc=5",
+    "lz4:hc=9",
+    "lz4:fast=4",
+    "zstd:-10",
+    "zstd:-5",
+    "zstd:-1",
+    "zstd:1",
+    "zstd:3",
+    "zstd:6",
+    "zstd:9",
+    "deflate:1",
+    "deflate:6",
+    "qpl:software:fixed",
+    "qpl:software:dynamic",
+    "qpl:hardware:dynamic",
+];
+
+/// What a frontier measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct Frontier {
+    /// The machine.
+    pub host: String,
+    /// Its figures.
+    pub study: Study,
+}
+
+/// Every codec and level, RocksDB's and ours, that this machine runs; each with a dictionary of so many bytes besides, where its codec
+/// has them and the bytes are not 0.
+pub fn all(dictionary_bytes: u64, engines: Engines) -> Vec<Compression> {
+    let mut all = Vec::new();
+    if engines != Engines::Ours {
+        all.push(Compression::NONE);
+        all.push(Compression {
+            engine: Engine::Lz4,
+            dictionary_bytes: 0,
+        });
+        all.extend(ZSTD_LEVELS.map(|level| Compression {
+            engine: Engine::Zstd(Some(level)),
+            dictionary_bytes: 0,
+        }));
+    }
+    if engines != Engines::RocksDb {
+        let ours = CODECS.iter().filter(|name| runs_here(name));
+        all.extend(ours.map(|name| Compression {
+            engine: Engine::Leafpress {
+                codec: (*name).to_owned(),
+                options: Vec::new(),
+            },
+            dictionary_bytes: 0,
+        }));
+    }
+    if dictionary_bytes == 0 {
+        return all;
+    }
+    let with = |compression: &Compression| {
+        let name = compression.codec();
+        let has = name.starts_with("lz4") || name.starts_with("zstd");
+        has.then(|| compression.with_dictionary(dictionary_bytes))
+    };
+    all.iter()
+        .flat_map(|compression| std::iter::once(compression.clone()).chain(with(compression)))
+        .collect()
+}
+
+fn runs_here(name: &str) -> bool {
+    let opened = name.parse::<Codec>().map(|codec| codec.open(&EngineOptions::default()));
+    matches!(opened, Ok(Ok(_)))
+}
+
+/// The numbers of the cells, among those of an access pattern, that no other beats in both size and throughput; the baseline, at 1 and 1,
+/// is among the others.
+fn best(study: &Study, access: Access) -> Vec<usize> {
+    let mut points = vec![(0.0, 0.0)];
+    points.extend(study.cells(access).map(|cell| {
+        (
+            cell.size_change_pct().unwrap_or(f64::INFINITY),
+            cell.throughput_change_pct().unwrap_or(f64::NEG_INFINITY),
+        )
+    }));
+    pareto(&points)
+}
+
+/// The table of an access pattern; a mark at what nothing beats.
+fn grid(study: &Study, access: Access) -> Grid {
+    let mut grid = study.grid(access);
+    let best = best(study, access);
+    grid.headings.insert(1, "best".into());
+    grid.words = 2;
+    for (number, row) in grid.rows.iter_mut().enumerate() {
+        row.insert(
+            1,
+            if best.contains(&number) {
+                "◆".into()
+            } else {
+                String::new()
+            },
+        );
+    }
+    grid
+}
+
+/// What the columns are, under the tables.
+const CAPTION: &str = "\
+◆ nothing else has as much throughput at as little data: the Pareto line.
+%: change against the baseline, the median over pairs of runs made directly one after the other; data as loaded.
+";
+
+/// What ran, in lines.
+fn head(frontier: &Frontier) -> Vec<String> {
+    let plan = &frontier.study.plan;
+    vec![
+        frontier.host.clone(),
+        shape(&plan.shape),
+        format!(
+            "{} threads that read, {} that read and write, for each instance · {} pairs of {} s after {} s of warm-up",
+            plan.threads(Access::ReadOnly),
+            plan.threads(Access::Mixed),
+            plan.rounds,
+            plan.work.seconds,
+            plan.work.warmup_seconds,
+        ),
+    ]
+}
+
+/// Everything for people.
+pub fn text(frontier: &Frontier) -> String {
+    let study = &frontier.study;
+    let mut text = head(frontier).join("\n") + "\n";
+    for access in &study.plan.accesses {
+        let grid = grid(study, *access);
+        if !grid.rows.is_empty() {
+            let _ = write!(text, "\n{}, {access}\n{}", shape_name(&study.plan.shape), grid.text());
+        }
+    }
+    text += CAPTION;
+    for trouble in study.troubles() {
+        let _ = writeln!(text, "{trouble}");
+    }
+    text
+}

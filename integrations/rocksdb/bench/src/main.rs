@@ -1,0 +1,50 @@
+//! The `leafpress-rocksdb` command.
+
+mod cli;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use leafpress_console::usage;
+use leafpress_rocksdb_bench::session::{CHILD_SUBCOMMAND, child_main};
+
+/// RocksDB with and without Leafpress: db_bench's workloads, the white paper's matrix, the frontier of codecs, and caches.
+#[derive(Debug, Parser)]
+#[command(name = "leafpress-rocksdb", version, about, max_term_width = 120)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run db_bench's benchmarks of the same names, or YCSB's workloads, on one compression
+    Bench(Box<cli::bench::BenchArgs>),
+    /// Run the white paper's whole set against zstd: throughput, p99, data size, CPU saved at equal throughput, cost
+    Matrix(Box<cli::matrix::MatrixArgs>),
+    /// Draw throughput against data size for every codec and level, with dictionaries and without
+    Frontier(Box<cli::frontier::FrontierArgs>),
+    /// Compare block caches and secondary caches at the same total memory
+    Caches(Box<cli::caches::CachesArgs>),
+    /// One run in its own process; what to do comes on standard input
+    #[command(name = CHILD_SUBCOMMAND, hide = true)]
+    Run,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return usage::report(&e, "leafpress-rocksdb"),
+    };
+    let result = match &cli.command {
+        Command::Bench(args) => cli::bench::run(args),
+        Command::Matrix(args) => cli::matrix::run(args),
+        Command::Frontier(args) => cli::frontier::run(args),
+        Command::Caches(args) => cli::caches::run(args),
+        Command::Run => return child_main(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

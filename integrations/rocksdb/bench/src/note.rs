@@ -1,0 +1,169 @@
+//! What databases are known by: a note beside those that we filled, RocksDB's own file of options beside others.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use leafpress_lab::LabError;
+use leafpress_lab::report;
+use serde::{Deserialize, Serialize};
+
+use crate::BenchError;
+use crate::options::{Run, Shape};
+
+/// What a directory of databases is known by: written when they are filled, read when they are used again.
+const NOTE: &str = "leafpress-rocksdb.json";
+
+/// What databases hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    /// What they were filled with.
+    pub shape: Shape,
+    /// Whether every key is there.
+    pub complete: bool,
+}
+
+impl Note {
+    /// The note of a directory; `None` where there is none, as beside a database that db_bench wrote.
+    ///
+    /// # Errors
+    /// [`BenchError::Database`] when it cannot be read.
+    pub fn read(directory: &Path) -> Result<Option<Self>, BenchError> {
+        let path = directory.join(NOTE);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(LabError::Io { path, source: e }.into()),
+        };
+        let note = serde_json::from_str(&text);
+        note.map(Some).map_err(|e| {
+            BenchError::database(
+                path,
+                format!("is no note of this program ({e}); fill the database again"),
+            )
+        })
+    }
+
+    /// Writes the note of a directory.
+    pub(crate) fn write(&self, directory: &Path) -> Result<(), BenchError> {
+        let text = serde_json::to_string_pretty(self).map_err(|e| LabError::System(e.to_string()))?;
+        Ok(report::write(&directory.join(NOTE), &(text + "\n"))?)
+    }
+}
+
+/// Removes the note of a directory, where there is one.
+pub(crate) fn forget(directory: &Path) -> Result<(), BenchError> {
+    let path = directory.join(NOTE);
+    match fs::remove_file(&path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(LabError::Io { path, source: e }.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a run's databases are there and are what its options say; whether every key is in them.
+///
+/// # Errors
+/// [`BenchError::Database`].
+pub fn check(run: &Run) -> Result<bool, BenchError> {
+    for number in 0..run.shape.instances {
+        let directory = run.instance_directory(number);
+        if !directory.join("CURRENT").is_file() {
+            return Err(BenchError::database(
+                directory,
+                "there is no database; fill it first with --benchmarks=fillseq, without --use_existing_db",
+            ));
+        }
+    }
+    let Some(note) = Note::read(&run.directory)? else {
+        return compare_with_options_file(run).map(|()| false);
+    };
+    let (there, asked) = (&note.shape, &run.shape);
+    let differences = [
+        (
+            "compression",
+            there.compression.to_string(),
+            asked.compression.to_string(),
+        ),
+        ("num", there.num.to_string(), asked.num.to_string()),
+        ("instances", there.instances.to_string(), asked.instances.to_string()),
+        ("key_size", there.key_bytes.to_string(), asked.key_bytes.to_string()),
+        (
+            "value_size",
+            there.value_bytes.to_string(),
+            asked.value_bytes.to_string(),
+        ),
+        (
+            "block_size",
+            there.block_bytes.to_string(),
+            asked.block_bytes.to_string(),
+        ),
+        ("seed", there.seed.to_string(), asked.seed.to_string()),
+        (
+            "value_src_data_type",
+            there.values.kind.to_string(),
+            asked.values.kind.to_string(),
+        ),
+        (
+            "value_src_data_file",
+            there.values.data.to_string(),
+            asked.values.data.to_string(),
+        ),
+    ];
+    match differences.iter().find(|(_, there, asked)| there != asked) {
+        None => Ok(note.complete),
+        Some((option, there, asked)) => Err(BenchError::database(
+            &run.directory,
+            format!(
+                "was filled with --{option} {there}, not {asked}; give that, or fill it again without --use_existing_db"
+            ),
+        )),
+    }
+}
+
+/// What a database was last opened with says how its files are compressed, where we have not filled it ourselves.
+fn compare_with_options_file(run: &Run) -> Result<(), BenchError> {
+    let directory = run.instance_directory(0);
+    let entries = fs::read_dir(&directory).map_err(|source| LabError::Io {
+        path: directory.clone(),
+        source,
+    })?;
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    let latest = names
+        .filter(|name| name.starts_with("OPTIONS-") && !name.ends_with(".dbtmp"))
+        .max();
+    let Some(text) = latest.and_then(|name| fs::read_to_string(directory.join(name)).ok()) else {
+        return Ok(());
+    };
+    let asked = run.shape.compression.options_string();
+    for option in ["compression_manager", "compression"] {
+        let Some(there) = value_of(&text, option) else {
+            continue;
+        };
+        let wanted = asked
+            .split(';')
+            .find_map(|part| part.strip_prefix(option)?.strip_prefix('='));
+        let ours = there.contains("leafpress");
+        let same = match option {
+            "compression" => run.shape.compression.is_leafpress() || wanted == Some(there),
+            _ => ours == run.shape.compression.is_leafpress(),
+        };
+        if !same {
+            return Err(BenchError::database(
+                directory,
+                format!(
+                    "was written with {option}={there}, not with {}; give that with --compression",
+                    run.shape.compression
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The value of an option in an OPTIONS file.
+fn value_of<'t>(text: &'t str, option: &str) -> Option<&'t str> {
+    text.lines()
+        .find_map(|line| line.trim().strip_prefix(option)?.strip_prefix('='))
+}

@@ -1,0 +1,98 @@
+//! Tables of text, for a terminal and for a page.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, Table};
+use leafpress_lab::report::TABLE_STYLE;
+use leafpress_lab::report::html::escape;
+
+/// A table whose first columns are words and whose others are figures.
+#[derive(Debug, Clone, Default)]
+pub struct Grid {
+    /// Headings; a line break is one.
+    pub headings: Vec<String>,
+    /// Columns of words, on the left.
+    pub words: usize,
+    /// Rows of as many cells as there are headings.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    /// A table without a row.
+    pub fn new(words: usize, headings: &[&str]) -> Self {
+        Self {
+            headings: headings.iter().map(|text| (*text).to_owned()).collect(),
+            words,
+            rows: Vec::new(),
+        }
+    }
+
+    /// For a terminal.
+    pub fn text(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(TABLE_STYLE).set_header(&self.headings);
+        for row in &self.rows {
+            table.add_row(row);
+        }
+        for column in table.column_iter_mut().skip(self.words) {
+            column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
+        }
+        format!("{table}\n")
+    }
+
+    /// For a page. `mark` gives what is put in front of a row's first cell, as HTML.
+    pub fn html(&self, mark: impl Fn(usize) -> String) -> String {
+        let mut html = String::from("<div class=\"scroll\"><table><thead><tr>");
+        let side = |column: usize| match column < self.words {
+            true => " style=\"text-align:left\"",
+            false => "",
+        };
+        for (column, heading) in self.headings.iter().enumerate() {
+            let _ = write!(
+                html,
+                "<th{}>{}</th>",
+                side(column),
+                escape(heading).replace('\n', "<br>")
+            );
+        }
+        html += "</tr></thead><tbody>\n";
+        for (number, row) in self.rows.iter().enumerate() {
+            html += "<tr>";
+            for (column, cell) in row.iter().enumerate() {
+                let _ = match column {
+                    0 => write!(html, "<th scope=\"row\">{}{}</th>", mark(number), escape(cell)),
+                    _ => write!(html, "<td{}>{}</td>", side(column), escape(cell)),
+                };
+            }
+            html += "</tr>\n";
+        }
+        html + "</tbody></table></div>\n"
+    }
+}
+
+/// A figure with as many digits as help; `NA` without one.
+pub fn figure(figure: Option<f64>) -> String {
+    match figure {
+        None => "NA".into(),
+        Some(figure) => match figure.abs() {
+            f if f >= 100.0 => format!("{figure:.0}"),
+            f if f >= 10.0 => format!("{figure:.1}"),
+            _ => format!("{figure:.2}"),
+        },
+    }
+}
+
+/// A change in percent with its sign; `NA` without one.
+pub fn change(percent: Option<f64>) -> String {
+    percent.map_or_else(|| "NA".into(), |percent| format!("{percent:+.1}"))
+}
+
+/// Thousands of operations per second.
+pub fn kops(per_second: f64) -> String {
+    format!("{:.1}", per_second / 1e3)
+}
+
+/// Mebibytes.
+pub fn mib(bytes: u64) -> String {
+    figure(Some(bytes as f64 / 1_048_576.0))
+}

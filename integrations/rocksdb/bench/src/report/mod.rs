@@ -1,0 +1,69 @@
+//! What benchmarks leave for people and programs: a table, `summary.tsv`, `results.json`, `report.html`.
+
+mod files;
+pub mod grid;
+pub(crate) mod html;
+pub(crate) mod tables;
+pub(crate) mod text;
+
+use leafpress_lab::resources;
+use serde::Serialize;
+
+pub use files::{Files, write_files, write_set};
+pub use tables::summary;
+pub use text::{line, text};
+
+use crate::{Outcome, Run};
+
+/// A benchmark that ran.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// What ran.
+    pub run: Run,
+    /// RocksDB's options, as they were given to it.
+    pub options: String,
+    /// What it measured.
+    pub outcome: Outcome,
+}
+
+impl Row {
+    /// A run and what it measured.
+    pub fn new(run: &Run, outcome: Outcome) -> Self {
+        Self {
+            run: run.clone(),
+            options: crate::options_string(&run.shape, &run.tuning),
+            outcome,
+        }
+    }
+}
+
+/// Benchmarks of one command.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The machine.
+    pub host: String,
+    /// What ran, in order.
+    pub rows: Vec<Row>,
+    /// The user stopped it.
+    pub cancelled: bool,
+    /// Why the rest did not run.
+    pub failure: Option<String>,
+}
+
+impl Report {
+    /// A report without a row, of this machine.
+    pub fn new() -> Self {
+        Self {
+            host: resources::host(),
+            rows: Vec::new(),
+            cancelled: false,
+            failure: None,
+        }
+    }
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self::new()
+    }
+}

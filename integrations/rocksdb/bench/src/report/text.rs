@@ -1,0 +1,180 @@
+//! Benchmarks for people.
+
+use std::fmt::Write;
+
+use leafpress_lab::Bytes;
+use leafpress_lab::report::html::thousands;
+
+use super::grid::{Grid, figure, kops, mib};
+use super::{Report, Row};
+use crate::Shape;
+
+/// Tickers that are told on a terminal; the files have all of them.
+const TOLD: [&str; 12] = [
+    "rocksdb.block.cache.data.hit",
+    "rocksdb.block.cache.data.miss",
+    "rocksdb.secondary.cache.data.hits",
+    "rocksdb.compressed.secondary.cache.hits",
+    "rocksdb.number.block.compressed",
+    "rocksdb.bytes.compressed.from",
+    "rocksdb.bytes.compressed.to",
+    "rocksdb.number.block.decompressed",
+    "rocksdb.bytes.decompressed.from",
+    "rocksdb.bytes.decompressed.to",
+    "rocksdb.compact.write.bytes",
+    "rocksdb.stall.micros",
+];
+
+/// What the databases hold, in a line.
+pub(crate) fn shape(shape: &Shape) -> String {
+    let instances = match shape.instances {
+        1 => "1 instance".to_owned(),
+        more => format!("{more} instances"),
+    };
+    format!(
+        "{instances} of {} keys · keys {} B, values {} B of {} ({}) · {} MB raw · blocks {} · bloom {} bits",
+        thousands(shape.num),
+        shape.key_bytes,
+        shape.value_bytes,
+        shape.values.data,
+        shape.values.kind,
+        shape.raw_bytes() / 1_000_000,
+        Bytes(shape.block_bytes),
+        shape.bloom_bits
+    )
+}
+
+/// A benchmark's result in a line.
+pub fn line(row: &Row) -> String {
+    let outcome = &row.outcome;
+    let p99 = outcome
+        .p99_us()
+        .map_or_else(String::new, |us| format!("  p99 {} us", figure(Some(us))));
+    let wrong = match outcome.mismatches {
+        0 => String::new(),
+        wrong => format!("  {wrong} WRONG"),
+    };
+    format!(
+        "{:<22} {:<20} {:>9} Kops/s{p99}  {:.2} cores  {} MiB{wrong}",
+        row.run.workload.name(),
+        row.run.shape.compression.to_string(),
+        kops(outcome.throughput()),
+        outcome.cores(),
+        mib(outcome.sst_bytes)
+    )
+}
+
+/// The table of benchmarks.
+pub(super) fn grid(report: &Report) -> Grid {
+    let mut grid = Grid::new(
+        2,
+        &[
+            "benchmark",
+            "compression",
+            "Kops/s",
+            "MiB/s",
+            "p50\nus",
+            "p99\nus",
+            "p99.9\nus",
+            "CPU s\nuser",
+            "CPU s\nsystem",
+            "cores",
+            "CPU us\nper op",
+            "SST\nMiB",
+            "bytes\nper key",
+            "found",
+        ],
+    );
+    for row in &report.rows {
+        let outcome = &row.outcome;
+        let us = |of: fn(&leafpress_lab::result::Latency) -> u64| {
+            figure(outcome.latency().map(|latency| of(latency) as f64 / 1e3))
+        };
+        let found = match outcome.reads {
+            0 => "NA".to_owned(),
+            reads => format!("{:.1}%", outcome.found as f64 / reads as f64 * 100.0),
+        };
+        grid.rows.push(vec![
+            row.run.workload.name().to_owned(),
+            row.run.shape.compression.to_string(),
+            kops(outcome.throughput()),
+            figure(Some(outcome.mib_per_second())),
+            us(|latency| latency.p50_ns),
+            us(|latency| latency.p99_ns),
+            us(|latency| latency.p999_ns),
+            format!("{:.2}", outcome.user_seconds),
+            format!("{:.2}", outcome.system_seconds),
+            format!("{:.2}", outcome.cores()),
+            figure(Some(outcome.cpu_us())),
+            mib(outcome.sst_bytes),
+            format!("{:.1}", outcome.bytes_per_key()),
+            found,
+        ]);
+    }
+    grid
+}
+
+/// What ran, in lines.
+pub(super) fn head(report: &Report) -> Vec<String> {
+    let mut lines = vec![report.host.clone()];
+    if let Some(row) = report.rows.first() {
+        let run = &row.run;
+        lines.push(shape(&run.shape));
+        lines.push(format!(
+            "{} threads each · block cache {} · {}",
+            run.work.threads,
+            run.tuning.cache,
+            match (run.work.seconds, run.work.reads) {
+                (seconds, _) if seconds > 0.0 => format!("{seconds} s after {} s of warm-up", run.work.warmup_seconds),
+                (_, Some(reads)) => format!("{} operations in each thread", thousands(reads)),
+                _ => "as many operations in each thread as there are keys".to_owned(),
+            }
+        ));
+    }
+    lines
+}
+
+/// What is to be doubted, in lines.
+pub(super) fn troubles(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    for row in &report.rows {
+        if row.outcome.mismatches > 0 {
+            let example = row.outcome.mismatch_examples.first().map_or("", String::as_str);
+            lines.push(format!(
+                "WRONG ANSWERS: {} {}: {} ({example})",
+                row.run.workload, row.run.shape.compression, row.outcome.mismatches
+            ));
+        }
+        if row.outcome.cancelled {
+            lines.push(format!(
+                "{}: cut short after {:.1} s",
+                row.run.workload, row.outcome.seconds
+            ));
+        }
+    }
+    lines
+}
+
+/// All of a report.
+pub fn text(report: &Report) -> String {
+    let mut text = head(report).join("\n") + "\n";
+    text += &grid(report).text();
+    text += "Latency of point reads where there are any, else of scans or puts. CPU is the process's over the measured time, background threads\n\
+             included. SST: all live files once flushes and compactions that were due are done.\n";
+    for row in &report.rows {
+        let tickers: Vec<String> = row
+            .outcome
+            .tickers
+            .iter()
+            .filter(|(name, _)| TOLD.contains(&name.as_str()))
+            .map(|(name, count)| format!("{} {}", name.trim_start_matches("rocksdb."), thousands(*count)))
+            .collect();
+        if !tickers.is_empty() {
+            let _ = writeln!(text, "tickers of {}: {}", row.run.workload, tickers.join(" · "));
+        }
+    }
+    for trouble in troubles(report) {
+        let _ = writeln!(text, "{trouble}");
+    }
+    text
+}

@@ -1,0 +1,234 @@
+//! `matrix`, `frontier` and `caches`: what they run, print, write and refuse.
+
+mod common;
+
+use common::{Table, assert_page, bad_input, masked, success};
+use tempfile::TempDir;
+
+const TINY: [&str; 8] = [
+    "--num",
+    "2000",
+    "--duration",
+    "0.1",
+    "--warmup",
+    "0.02",
+    "--rounds",
+    "2",
+];
+
+fn studied(command: &str, more: &[&str]) -> (TempDir, String) {
+    let directory = TempDir::new().unwrap();
+    let out = directory.path().to_str().unwrap().to_owned();
+    let mut arguments = vec![command, "--quiet", "--out", &out];
+    arguments.extend(TINY);
+    arguments.extend(more);
+    let text = success(&arguments);
+    (directory, text)
+}
+
+#[test]
+fn a_matrix_has_every_scenario_and_the_papers_rows() {
+    let (out, text) = studied(
+        "matrix",
+        &["--compression", "none,lz4,leafpress:zstd:1", "--threads", "2"],
+    );
+    let table = Table::read(&out.path().join("summary.tsv"));
+    assert_eq!(
+        table.rows.len(),
+        8 * 3,
+        "two blocks, two values, two accesses, three compressions"
+    );
+    for row in 0..table.rows.len() {
+        assert_eq!(table.get(row, "pairs"), "2");
+        assert_eq!(table.get(row, "mismatches"), "0");
+        assert!(table.number(row, "throughput_change_pct").is_finite());
+        assert!(table.number(row, "cpu_saved_at_baseline_throughput_pct") < 100.0);
+        if table.get(row, "compression") == "none" {
+            assert!(
+                table.number(row, "size_change_pct") > 20.0,
+                "zstd compresses the sample"
+            );
+        }
+    }
+    // A load of each compression and pairs of each with the baseline, and at least a rung of each.
+    let runs = Table::read(&out.path().join("runs.tsv"));
+    let of = |name: &str| {
+        (0..runs.rows.len())
+            .filter(|row| runs.get(*row, "workload") == name)
+            .count()
+    };
+    assert_eq!(of("fillseq"), 4 * 4);
+    assert!(of("readrandom") >= 4 * 3 * 2 * 4, "{}", of("readrandom"));
+    for words in [
+        "4K blocks, 32 B values, read-only",
+        "16K blocks, 256 B values, 80:20",
+        "Over all scenarios, least..most, against zstd",
+        "Cost: compute is 20.8% of the total cost of ownership over 4 years",
+        "of the cores and of the cost of compute saved",
+    ] {
+        assert!(text.contains(words), "no `{words}` in:\n{text}");
+    }
+    assert_page(
+        out.path(),
+        &[
+            "figure 4",
+            "figure 5",
+            "figure 7",
+            "16K blocks, 256 B values",
+            "Total cost of ownership",
+        ],
+    );
+    let left: Vec<_> = std::fs::read_dir(out.path())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(left.len(), 4, "{left:?}");
+}
+
+#[test]
+fn prices_are_taken() {
+    let (_out, text) = studied(
+        "matrix",
+        &[
+            "--compression=lz4",
+            "--block_size=4K",
+            "--value_size=32",
+            "--tco",
+            "--cores=100",
+            "--core-cost=50",
+            "--total-cost=20000",
+        ],
+    );
+    assert!(text.contains("compute is 25.0% of the total cost"), "{text}");
+    assert!(text.contains("; cores ") && text.contains("; total cost "), "{text}");
+}
+
+#[test]
+fn a_matrix_has_this_layout() {
+    let (_out, text) = studied(
+        "matrix",
+        &["--compression=lz4", "--block_size=4K", "--value_size=32", "--no-ladder"],
+    );
+    let text = masked(&text);
+    let text: Vec<&str> = text
+        .lines()
+        .skip(3)
+        .take_while(|line| !line.starts_with("Cost"))
+        .collect();
+    let golden = "
+# blocks, # B values, read-only
+---
+compression Kops/s throughput least..most p99 p99 data data bytes CPU us CPU per
+% % us % MiB % per key per op op %
+---
+zstd #
+lz4 #
+---
+
+# blocks, # B values, #
+---
+compression Kops/s throughput least..most p99 p99 data data bytes CPU us CPU per
+% % us % MiB % per key per op op %
+---
+zstd #
+lz4 #
+---
+%: change against the baseline, the median over pairs of runs made directly one after the other; data as loaded.
+CPU saved: the part of the baseline's CPU that is not needed for the baseline's throughput, found by raising threads until
+it is reached; * where it is not reached with all threads, and extrapolated.
+
+Over all scenarios, least..most, against zstd
+---
+compression access throughput p99 get latency data size CPU per op CPU saved at its
+% % % % throughput %
+---
+lz4 read-only #
+lz4 #
+---";
+    assert_eq!(text.join("\n"), golden);
+}
+
+#[test]
+fn a_frontier_marks_what_nothing_beats() {
+    let list = "none,lz4,zstd:1,dict=4K,leafpress:lz4,leafpress:zstd:1,leafpress:zstd:1,dict=4K";
+    let (out, text) = studied(
+        "frontier",
+        &["--compression", list, "--value_size=100", "--block_size=4K"],
+    );
+    let table = Table::read(&out.path().join("summary.tsv"));
+    assert_eq!(table.rows.len(), 2 * 6);
+    assert!(
+        text.contains("leafpress:zstd:1,dict=4K") && text.contains('◆'),
+        "{text}"
+    );
+    assert_page(
+        out.path(),
+        &["the dashed line joins what nothing beats", "read-only", "80:20"],
+    );
+}
+
+#[test]
+fn caches_have_the_same_memory() {
+    let (out, text) = studied(
+        "caches",
+        &[
+            "--memory=1M",
+            "--secondary_options",
+            "codec=lz4",
+            "--secondary_options",
+            "codec=zstd:1",
+        ],
+    );
+    let table = Table::read(&out.path().join("summary.tsv"));
+    assert_eq!(table.rows.len(), 4);
+    for row in 0..4 {
+        let bytes = table.number(row, "block_cache_bytes") + table.number(row, "secondary_cache_bytes");
+        assert_eq!(bytes, f64::from(1 << 20));
+        assert_eq!(table.get(row, "rounds"), "2");
+        assert!(table.number(row, "hit_pct") > 0.0, "something is cached");
+    }
+    assert_eq!(table.number(0, "over_first"), 1.0);
+    assert!(
+        text.contains("compressed-secondary:768K") && text.contains("leafpress-secondary:768K,codec=zstd:1"),
+        "{text}"
+    );
+    assert_page(out.path(), &["Throughput", "Hits", "leafpress-secondary"]);
+}
+
+#[test]
+fn bad_arguments_are_one_line() {
+    for (arguments, words) in [
+        (
+            &["matrix", "--compression=lz4,lz4"][..],
+            &["--compression", "twice"][..],
+        ),
+        (&["matrix", "--compression=brotli"], &["--compression", "brotli"]),
+        (&["matrix", "--baseline=x"], &["--compression", "x"]),
+        (&["matrix", "--rounds=0"], &["--rounds"]),
+        (&["matrix", "--duration=0"], &["--duration"]),
+        (&["matrix", "--access=writes"], &["--access", "read-only"]),
+        (&["matrix", "--tco", "--compute-share-pct=0"], &["compute-share-pct"]),
+        (&["matrix", "--value_size=0"], &["--value_size"]),
+        (&["frontier", "--block_size=1"], &["--block_size"]),
+        (&["frontier", "--dict=2G"], &["--dict"]),
+        (&["caches", "--memory=1"], &["--memory"]),
+        (&["caches", "--times=0"], &["--times"]),
+        (&["caches", "--secondary_pct=100"], &["--secondary_pct"]),
+        (&["caches", "--benchmark=fillseq"], &["--benchmark", "fillseq"]),
+        (&["caches", "--cache=x"], &["--cache", "x"]),
+        (&["caches", "--secondary_options=no_such_option=1"], &["no_such_option"]),
+        (
+            &["matrix", "--compression=leafpress:lz4,no_such_option=1"],
+            &["no_such_option"],
+        ),
+        (
+            &["frontier", "--value_src_data_file=/no/such"],
+            &["--value_src_data_file", "/no/such"],
+        ),
+        (&["caches", "--db=/proc/leafpress"], &["--db", "/proc/leafpress"]),
+        (&["frontier", "--out=/proc/leafpress"], &["--out", "/proc/leafpress"]),
+    ] {
+        bad_input(arguments, words);
+    }
+}
