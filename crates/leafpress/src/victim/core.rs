@@ -261,7 +261,7 @@ impl Core {
         let shrinkage = &self.shrinkage[family];
         let (lately, most) = (shrinkage.load(Relaxed), 1_u32 << 16);
         let is_hopeless = lately > most - most / MIN_SAVING_ONE_IN as u32;
-        if is_hopeless && self.attempts.fetch_add(1, Relaxed) % TRY_ONE_IN != 0 {
+        if is_hopeless && !self.attempts.fetch_add(1, Relaxed).is_multiple_of(TRY_ONE_IN) {
             return false;
         }
         out.clear();

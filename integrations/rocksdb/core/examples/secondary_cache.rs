@@ -160,7 +160,7 @@ fn run(arm: &Arm, data: &Data, chooser: &Chooser, threads: u64, seconds: f64, se
                     let begun = Instant::now();
                     let value = arm.db.get_pinned(Data::key(id));
                     latencies.push(u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX));
-                    let is_due = latencies.len() as u64 % CHECK_ONE_IN == 0;
+                    let is_due = (latencies.len() as u64).is_multiple_of(CHECK_ONE_IN);
                     let is_right = matches!(&value, Ok(Some(value)) if !is_due || **value == *data.value(id));
                     wrong.fetch_add(u64::from(!is_right), Relaxed);
                 }
