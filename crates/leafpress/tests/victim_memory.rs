@@ -54,7 +54,7 @@ fn what_it_says_it_holds_is_what_the_system_gave() {
         cache.insert(&key.to_be_bytes(), text.as_bytes());
         cache.insert(
             &(key + 1_000_000).to_be_bytes(),
-            &vec![(); 1500].iter().map(|()| random.u8(..)).collect::<Vec<_>>(),
+            &(0..1500).map(|_| random.u8(..)).collect::<Vec<_>>(),
         );
     }
     let (held, grown) = (cache.stats().bytes_held as f64, (resident_bytes() - before) as f64);
