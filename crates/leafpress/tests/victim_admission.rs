@@ -26,7 +26,10 @@ fn hit_ratio(cache: &VictimCache, keys: std::ops::Range<u64>) -> f64 {
 
 #[test]
 fn a_scan_does_not_wipe_what_is_hot() {
-    let cache = VictimCache::builder(2 << 20).codec("lz4".parse().unwrap()).build().unwrap();
+    let cache = VictimCache::builder(2 << 20)
+        .codec("lz4".parse().unwrap())
+        .build()
+        .unwrap();
     for _ in 0..6 {
         hit_ratio(&cache, 0..300);
     }
@@ -50,7 +53,10 @@ fn without_admission_a_scan_passes_through() {
 
 #[test]
 fn what_becomes_hot_gets_in() {
-    let cache = VictimCache::builder(2 << 20).codec("lz4".parse().unwrap()).build().unwrap();
+    let cache = VictimCache::builder(2 << 20)
+        .codec("lz4".parse().unwrap())
+        .build()
+        .unwrap();
     for _ in 0..6 {
         hit_ratio(&cache, 0..400);
     }

@@ -17,7 +17,10 @@ fn text(seed: u64) -> Vec<u8> {
 #[test]
 fn lengths_of_every_size_come_back() {
     for codec in ["none", "lz4", "zstd:3", "deflate:1"] {
-        let cache = VictimCache::builder(32 << 20).codec(codec.parse::<Codec>().unwrap()).build().unwrap();
+        let cache = VictimCache::builder(32 << 20)
+            .codec(codec.parse::<Codec>().unwrap())
+            .build()
+            .unwrap();
         for len in [1, 2, 100, 511, 4096, 4097, 65_536, 65_537, 300_000, 1 << 20] {
             for bytes in [random_bytes(len, 1), vec![7; len], text(2).repeat(200)[..len].to_vec()] {
                 let key = [bytes[0], codec.len() as u8, (len % 251) as u8];
@@ -33,7 +36,10 @@ fn lengths_of_every_size_come_back() {
 
 #[test]
 fn what_does_not_compress_is_stored_raw() {
-    let cache = VictimCache::builder(8 << 20).codec("zstd:1".parse().unwrap()).build().unwrap();
+    let cache = VictimCache::builder(8 << 20)
+        .codec("zstd:1".parse().unwrap())
+        .build()
+        .unwrap();
     for seed in 0..200 {
         cache.insert(&seed.to_string().into_bytes(), &random_bytes(8192, seed));
     }
@@ -59,11 +65,18 @@ fn what_cannot_be_held_is_refused() {
 #[test]
 fn a_corrupt_block_is_a_miss_and_gone() {
     for codec in ["none", "lz4", "zstd:1", "deflate:1"] {
-        let cache = VictimCache::builder(8 << 20).codec(codec.parse::<Codec>().unwrap()).build().unwrap();
+        let cache = VictimCache::builder(8 << 20)
+            .codec(codec.parse::<Codec>().unwrap())
+            .build()
+            .unwrap();
         for bit in 0..400 {
             cache.insert(b"key", &text(bit));
             assert!(cache.flip_bit(b"key", (bit as usize).wrapping_mul(7919)));
-            let found = if bit % 2 == 0 { cache.get(b"key") } else { cache.take(b"key") };
+            let found = if bit % 2 == 0 {
+                cache.get(b"key")
+            } else {
+                cache.take(b"key")
+            };
             assert!(found.is_none(), "{codec}: bit {bit}");
             assert_eq!(cache.stats().corrupt, bit + 1);
             assert!(!cache.flip_bit(b"key", 0), "it is gone");
@@ -78,7 +91,10 @@ fn a_corrupt_block_is_a_miss_and_gone() {
 fn a_block_that_its_reader_fails_on_is_gone() {
     let cache = VictimCache::builder(8 << 20).build().unwrap();
     cache.insert(b"key", &text(1));
-    assert_eq!(cache.read(b"key", false, |_| Err::<(), _>("no memory")), Some(Err("no memory")));
+    assert_eq!(
+        cache.read(b"key", false, |_| Err::<(), _>("no memory")),
+        Some(Err("no memory"))
+    );
     assert!(cache.get(b"key").is_none());
     let stats = cache.stats();
     assert_eq!((stats.failed_hits, stats.hits, stats.entries), (1, 0, 0));
@@ -95,7 +111,10 @@ fn a_block_whose_bytes_are_not_to_be_had_is_not_put_in() {
 
 #[test]
 fn a_reader_keeps_a_block_that_leaves() {
-    let cache = VictimCache::builder(4 << 20).codec("none".parse().unwrap()).build().unwrap();
+    let cache = VictimCache::builder(4 << 20)
+        .codec("none".parse().unwrap())
+        .build()
+        .unwrap();
     let bytes = text(3);
     cache.insert(b"key", &bytes);
     let read = cache.read(b"key", false, |found| {
@@ -114,7 +133,11 @@ fn a_reader_keeps_a_block_that_leaves() {
 #[test]
 fn a_dictionary_is_trained_and_old_blocks_decode() {
     for codec in ["lz4", "zstd:1"] {
-        let cache = VictimCache::builder(16 << 20).codec(codec.parse().unwrap()).dictionary_bytes(4096).build().unwrap();
+        let cache = VictimCache::builder(16 << 20)
+            .codec(codec.parse().unwrap())
+            .dictionary_bytes(4096)
+            .build()
+            .unwrap();
         let mut sizes = Vec::new();
         let count = 1_500_u64;
         for key in 0..count {
@@ -127,12 +150,26 @@ fn a_dictionary_is_trained_and_old_blocks_decode() {
             }
         }
         let stats = cache.stats();
-        assert!(stats.dictionary_versions >= 1 && stats.dictionary_bytes > 4096, "{codec}: {stats:?}");
+        assert!(
+            stats.dictionary_versions >= 1 && stats.dictionary_bytes > 4096,
+            "{codec}: {stats:?}"
+        );
         assert!(stats.bytes_held <= stats.capacity_bytes);
-        assert!(stats.stored_bytes as f64 / (count as f64) < sizes[0] * 0.9, "{codec}: {stats:?} after {sizes:?}");
-        assert!((0..count).all(|key| cache.get(&key.to_be_bytes()).is_some_and(|found| found == text(key)[..1000])));
+        assert!(
+            stats.stored_bytes as f64 / (count as f64) < sizes[0] * 0.9,
+            "{codec}: {stats:?} after {sizes:?}"
+        );
+        assert!((0..count).all(|key| {
+            cache
+                .get(&key.to_be_bytes())
+                .is_some_and(|found| found == text(key)[..1000])
+        }));
         cache.set_capacity(0);
-        assert_eq!(cache.stats().dictionary_bytes, 0, "dictionaries go with the last block that needs them");
+        assert_eq!(
+            cache.stats().dictionary_bytes,
+            0,
+            "dictionaries go with the last block that needs them"
+        );
     }
 }
 
@@ -144,7 +181,10 @@ fn options_out_of_bounds_are_named() {
         error
     };
     let builder = || VictimCache::builder(1 << 20);
-    assert!(matches!(fails(builder().dictionary_bytes(1), "dictionary_bytes"), VictimError::Option { .. }));
+    assert!(matches!(
+        fails(builder().dictionary_bytes(1), "dictionary_bytes"),
+        VictimError::Option { .. }
+    ));
     fails(builder().dictionary_bytes(1 << 30), "256 to");
     fails(builder().shard_bits(11), "shard_bits");
     fails(builder().codec(Codec::Zstd { level: 99 }), "zstd");

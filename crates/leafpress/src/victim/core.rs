@@ -169,29 +169,20 @@ impl Core {
         self.dictionaries.limit(for_dictionaries);
         if self.dictionaries.held_bytes() > for_dictionaries {
             self.dictionaries.forget();
-        }
-        let mut left = bytes.saturating_sub(self.fixed_bytes() + for_dictionaries);
-        if self.dictionaries.held_bytes() > for_dictionaries {
-            // Entries hold on to dictionaries that are too much now.
-            left = 0;
-        }
-        let budget = left / self.shards.len();
-        for shard in &self.shards {
+            // Entries hold on to dictionaries that are too much now, and so do insertions, until they end.
             let mut patience = Patience::default();
-            while !shard.0.lock().resize(budget) {
+            while self.dictionaries.held_bytes() > for_dictionaries {
+                self.resize_shards(0);
                 patience.wait();
             }
         }
-        if left == 0 && bytes > self.fixed_bytes() + for_dictionaries {
-            // They are gone now.
-            self.apply_again(bytes - self.fixed_bytes() - for_dictionaries);
-        }
+        self.resize_shards(bytes.saturating_sub(self.fixed_bytes() + for_dictionaries) / self.shards.len());
     }
 
-    fn apply_again(&self, bytes: usize) {
+    fn resize_shards(&self, budget_bytes: usize) {
         for shard in &self.shards {
             let mut patience = Patience::default();
-            while !shard.0.lock().resize(bytes / self.shards.len()) {
+            while !shard.0.lock().resize(budget_bytes) {
                 patience.wait();
             }
         }
@@ -270,7 +261,7 @@ impl Core {
         let shrinkage = &self.shrinkage[family];
         let (lately, most) = (shrinkage.load(Relaxed), 1_u32 << 16);
         let is_hopeless = lately > most - most / MIN_SAVING_ONE_IN as u32;
-        if is_hopeless && self.attempts.fetch_add(1, Relaxed) % TRY_ONE_IN != 0 {
+        if is_hopeless && !self.attempts.fetch_add(1, Relaxed).is_multiple_of(TRY_ONE_IN) {
             return false;
         }
         out.clear();

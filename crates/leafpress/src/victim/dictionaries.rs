@@ -4,7 +4,7 @@
 //! of a pinned entry needs nothing else to decode it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 use parking_lot::Mutex;
 
@@ -27,7 +27,7 @@ pub(super) struct Version {
 
 impl Drop for Version {
     fn drop(&mut self) {
-        self.all.fetch_sub(self.bytes, Relaxed);
+        self.all.fetch_sub(self.bytes, SeqCst);
     }
 }
 
@@ -64,11 +64,13 @@ impl Dictionaries {
 
     /// Memory of all versions, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.held_bytes.load(Relaxed)
+        self.held_bytes.load(SeqCst)
     }
 
+    /// Changes what all versions together may take. Who then finds that they take more has all of them in sight: a version that is about
+    /// to be taken into use is counted before the limit is looked at.
     pub(super) fn limit(&self, limit_bytes: usize) {
-        self.limit_bytes.store(limit_bytes, Relaxed);
+        self.limit_bytes.store(limit_bytes, SeqCst);
     }
 
     /// Lets go of all dictionaries but those that entries need.
@@ -140,16 +142,17 @@ impl Dictionaries {
         }
         // Its tables are made by now.
         let bytes = dictionary.held_bytes() + size_of::<Version>();
-        let held = self.held_bytes.fetch_add(bytes, Relaxed) + bytes;
+        let held = self.held_bytes.fetch_add(bytes, SeqCst) + bytes;
         let version = Version {
             dictionary,
             bytes,
             all: Arc::clone(&self.held_bytes),
         };
-        if held > self.limit_bytes.load(Relaxed) {
+        let mut current = self.families[family].current.lock();
+        if held > self.limit_bytes.load(SeqCst) {
             return false;
         }
-        *self.families[family].current.lock() = Some(Arc::new(version));
+        *current = Some(Arc::new(version));
         self.versions.fetch_add(1, Relaxed);
         true
     }

@@ -91,7 +91,8 @@ std::shared_ptr<Cache> MakeWith(T& own, const rocks::ShardedCacheOptions& common
   return own.MakeSharedCache();
 }
 
-Status MakeCache(const Options& options, std::shared_ptr<Cache>* out) {
+Status MakeCache(const Options& options, std::shared_ptr<Cache>* out,
+                 std::shared_ptr<rocks::SecondaryCache>* behind = nullptr) {
   Reader reader(options);
   rocks::LRUCacheOptions lru;
   rocks::HyperClockCacheOptions clock(0);
@@ -119,6 +120,9 @@ Status MakeCache(const Options& options, std::shared_ptr<Cache>* out) {
     status = rocks::SecondaryCache::CreateFromString(config, Unbraced(*secondary), &common.secondary_cache);
   }
   if (status.ok()) {
+    if (behind != nullptr) {
+      *behind = common.secondary_cache;
+    }
     *out = kind != nullptr && *kind == "lru" ? MakeWith(lru, common) : MakeWith(clock, common);
     if (*out == nullptr) {
       status = Status::InvalidArgument(std::string(kName) + ": RocksDB refuses these options");
@@ -197,6 +201,7 @@ void RegisterBlockCache(rocks::ObjectLibrary& library) {
 
 struct LeafpressBlockCache {
   std::shared_ptr<leafpress::rocks::Cache> cache;
+  std::shared_ptr<leafpress::rocks::SecondaryCache> secondary;
   uint64_t number = 0;
 };
 
@@ -209,7 +214,7 @@ LeafpressBlockCache* leafpress_shim_block_cache_new(LeafpressView options, Leafp
     auto status = leafpress::rocks::StringToMap(std::string(options.data, options.len), &parsed);
     auto made = std::make_unique<LeafpressBlockCache>();
     if (status.ok()) {
-      status = leafpress::MakeCache(parsed, &made->cache);
+      status = leafpress::MakeCache(parsed, &made->cache, &made->secondary);
     }
     if (status.ok()) {
       auto& shared = leafpress::TheShared();
@@ -247,6 +252,14 @@ void leafpress_shim_block_cache_set_capacity(const LeafpressBlockCache* cache, s
     cache->cache->SetCapacity(bytes);
   } catch (...) {
     // What could not leave leaves later.
+  }
+}
+
+bool leafpress_shim_block_cache_set_secondary_capacity(const LeafpressBlockCache* cache, size_t bytes) {
+  try {
+    return cache->secondary != nullptr && cache->secondary->SetCapacity(bytes).ok();
+  } catch (...) {
+    return false;
   }
 }
 }

@@ -15,4 +15,6 @@ uint64_t leafpress_shim_block_cache_number(const LeafpressBlockCache* cache);
 size_t leafpress_shim_block_cache_usage(const LeafpressBlockCache* cache);
 size_t leafpress_shim_block_cache_capacity(const LeafpressBlockCache* cache);
 void leafpress_shim_block_cache_set_capacity(const LeafpressBlockCache* cache, size_t bytes);
+// False when there is no secondary cache, or it refuses.
+bool leafpress_shim_block_cache_set_secondary_capacity(const LeafpressBlockCache* cache, size_t bytes);
 }

@@ -74,7 +74,10 @@ fn the_calls_keep_their_promises() {
     assert_eq!((found.compression_type, found.tier), (0, 0));
     let found = driver.secondary_lookup(1, true).unwrap();
     assert!(found.bytes == block(1) && !found.kept);
-    assert!(driver.secondary_lookup(1, false).is_none(), "it was advised to be erased");
+    assert!(
+        driver.secondary_lookup(1, false).is_none(),
+        "it was advised to be erased"
+    );
     driver.secondary_insert(2, &block(2), true);
     driver.secondary_erase(2);
     assert!(driver.secondary_lookup(2, false).is_none());
@@ -82,7 +85,10 @@ fn the_calls_keep_their_promises() {
     let zstd = 7;
     assert!(driver.secondary_insert_saved(3, b"as if compressed", zstd));
     let found = driver.secondary_lookup(3, false).unwrap();
-    assert_eq!((found.bytes.as_slice(), found.compression_type, found.tier), (b"as if compressed".as_slice(), zstd, 0));
+    assert_eq!(
+        (found.bytes.as_slice(), found.compression_type, found.tier),
+        (b"as if compressed".as_slice(), zstd, 0)
+    );
     // A block takes the place of another with its key.
     driver.secondary_insert(4, &block(4), true);
     driver.secondary_insert(4, &block(5), true);
@@ -104,9 +110,19 @@ fn callbacks_that_fail_are_misses_and_leak_nothing() {
             faults(fault);
             assert!(driver.lookup(n, false).is_none());
             faults(0);
-            assert!(driver.lookup(n, false).is_none(), "a block that cannot be used is dropped");
+            assert!(
+                driver.lookup(n, false).is_none(),
+                "a block that cannot be used is dropped"
+            );
         }
-        assert_eq!((driver.ticker("hits.failed"), driver.ticker("hits"), driver.ticker("entries")), (2, 0, 0));
+        assert_eq!(
+            (
+                driver.ticker("hits.failed"),
+                driver.ticker("hits"),
+                driver.ticker("entries")
+            ),
+            (2, 0, 0)
+        );
         // Evictions while saving fails.
         faults(FAIL_SAVETO);
         for n in 0..100 {
@@ -137,21 +153,35 @@ fn the_capacity_can_be_changed_and_taken_away_for_a_while() {
     driver.set_capacity(4 << 20);
     (0..3_000).for_each(|n| assert!(driver.secondary_insert(n, &block(n), true)));
     let statistics = driver.option("statistics").unwrap();
-    assert!(held(&driver) <= 4 << 20 && driver.ticker("entries") > 700, "{statistics}");
-    assert!((0..3_000).all(|n| driver.secondary_lookup(n, false).is_none_or(|found| found.bytes == block(n))));
+    assert!(
+        held(&driver) <= 4 << 20 && driver.ticker("entries") > 700,
+        "{statistics}"
+    );
+    assert!((0..3_000).all(|n| {
+        driver
+            .secondary_lookup(n, false)
+            .is_none_or(|found| found.bytes == block(n))
+    }));
 }
 
 #[test]
 fn threads_read_and_write_while_the_capacity_changes() {
     for clock in [false, true] {
-        let driver = Driver::new("leafpress_secondary_cache://capacity=4MiB;codec=zstd:1;dictionary=4K", 256 << 10, clock).unwrap();
+        let driver = Driver::new(
+            "leafpress_secondary_cache://capacity=4MiB;codec=zstd:1;dictionary=4K",
+            256 << 10,
+            clock,
+        )
+        .unwrap();
         std::thread::scope(|scope| {
             for thread in 0..3_u64 {
                 let driver = &driver;
                 scope.spawn(move || {
                     let mut state = thread + 1;
                     for _ in 0..4_000 {
-                        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                        state = state
+                            .wrapping_mul(6_364_136_223_846_793_005)
+                            .wrapping_add(1_442_695_040_888_963_407);
                         let n = (state >> 33) % 2_000;
                         match driver.lookup(n, state >> 63 == 0) {
                             Some(found) => assert!(found == block(n)),

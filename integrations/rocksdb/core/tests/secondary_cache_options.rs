@@ -27,8 +27,17 @@ fn every_option_is_taken_and_told() {
             assert_eq!(driver.option(name).unwrap(), value, "{name} of {options}");
         }
         assert!(driver.option("colour").unwrap_err().contains("colour"));
-        assert!(driver.printable().contains("leafpress_secondary_cache : capacity=67108864;codec=zstd:3"));
-        assert!(driver.option("statistics").unwrap().contains("leafpress.secondary_cache.mine.hits COUNT : 0\n"));
+        assert!(
+            driver
+                .printable()
+                .contains("leafpress_secondary_cache : capacity=67108864;codec=zstd:3")
+        );
+        assert!(
+            driver
+                .option("statistics")
+                .unwrap()
+                .contains("leafpress.secondary_cache.mine.hits COUNT : 0\n")
+        );
         assert!(secondary_cache_statistics_text().contains("leafpress.secondary_cache.mine.hits COUNT : 0"));
     }
 }
@@ -44,11 +53,20 @@ fn mistakes_are_named() {
         ("capacity=16M;codec=zstd:99", "zstd"),
         ("capacity=16M;dictionary=1", "dictionary"),
         ("capacity=16M;dictionary=1G", "dictionary"),
-        ("capacity=16M;admission=perhaps", "admission cannot be perhaps: give true or false"),
+        (
+            "capacity=16M;admission=perhaps",
+            "admission cannot be perhaps: give true or false",
+        ),
         ("capacity=16M;exclusive=2", "exclusive cannot be 2"),
-        ("capacity=16M;num_shard_bits=11", "num_shard_bits cannot be 11: give 0 to 10, or -1"),
+        (
+            "capacity=16M;num_shard_bits=11",
+            "num_shard_bits cannot be 11: give 0 to 10, or -1",
+        ),
         ("capacity=16M;name=a b", "name cannot be a b"),
-        ("capacity=16M;colour=red", "unknown option colour; it has capacity, codec"),
+        (
+            "capacity=16M;colour=red",
+            "unknown option colour; it has capacity, codec",
+        ),
     ] {
         for prefix in ["leafpress_secondary_cache://", "id=leafpress_secondary_cache;"] {
             let error = Driver::new(&format!("{prefix}{options}"), 1 << 20, false).err();
@@ -66,8 +84,16 @@ fn the_capacity_of_a_cache_in_use_can_be_configured_and_nothing_else() {
     driver.configure("capacity=4M;codec=lz4").unwrap();
     assert_eq!(driver.capacity(), 4 << 20);
     let error = driver.configure("codec=zstd:1").unwrap_err();
-    assert!(error.contains("codec cannot be changed in a cache that is in use"), "{error}");
-    assert!(driver.configure("colour=red").unwrap_err().contains("unknown option colour"));
+    assert!(
+        error.contains("codec cannot be changed in a cache that is in use"),
+        "{error}"
+    );
+    assert!(
+        driver
+            .configure("colour=red")
+            .unwrap_err()
+            .contains("unknown option colour")
+    );
 }
 
 #[test]
@@ -83,11 +109,26 @@ fn a_database_names_both_caches_in_its_options() {
     }
     for (cache, words) in [
         ("{id=leafpress_block_cache://;type=lru}", "capacity is missing"),
-        ("{id=leafpress_block_cache://;capacity=8M;type=fifo}", "hyper_clock or lru"),
-        ("{id=leafpress_block_cache://;capacity=8M;size=1}", "unknown option size"),
-        ("{id=leafpress_block_cache://;capacity=8M;num_shard_bits=x}", "num_shard_bits"),
-        ("{id=leafpress_block_cache://;capacity=8M;secondary_cache={leafpress_secondary_cache://codec=lz4}}", "capacity is missing"),
-        ("{id=leafpress_block_cache://;capacity=8M;secondary_cache={nobody://}}", "nobody"),
+        (
+            "{id=leafpress_block_cache://;capacity=8M;type=fifo}",
+            "hyper_clock or lru",
+        ),
+        (
+            "{id=leafpress_block_cache://;capacity=8M;size=1}",
+            "unknown option size",
+        ),
+        (
+            "{id=leafpress_block_cache://;capacity=8M;num_shard_bits=x}",
+            "num_shard_bits",
+        ),
+        (
+            "{id=leafpress_block_cache://;capacity=8M;secondary_cache={leafpress_secondary_cache://codec=lz4}}",
+            "capacity is missing",
+        ),
+        (
+            "{id=leafpress_block_cache://;capacity=8M;secondary_cache={nobody://}}",
+            "nobody",
+        ),
         ("leafpress_block_cache://99999", "no such shared cache"),
     ] {
         let error = parse_options(&table(cache)).unwrap_err();
@@ -109,18 +150,29 @@ fn a_shared_cache_is_known_while_it_lives() {
     assert_eq!((cache.capacity_bytes(), cache.usage_bytes() < 4096), (2 << 20, true));
     let known = cache.table_options("block_size=4096");
     parse_options(&known).unwrap();
-    let of = || secondary_cache_statistics().into_iter().find(|each| each.name == "shared");
+    let of = || {
+        secondary_cache_statistics()
+            .into_iter()
+            .find(|each| each.name == "shared")
+    };
     assert_eq!(of().unwrap().options, secondary);
     drop(cache);
     assert!(of().is_none());
     assert!(parse_options(&known).is_err());
     options.secondary = Some("leafpress_secondary_cache://capacity=8M;codec=lzma".to_owned());
-    assert!(BlockCache::new(&options).unwrap_err().to_string().contains("codec cannot be lzma"));
+    assert!(
+        BlockCache::new(&options)
+            .unwrap_err()
+            .to_string()
+            .contains("codec cannot be lzma")
+    );
 }
 
 #[test]
 fn options_round_trip() {
-    let options: SecondaryCacheOptions = "leafpress_secondary_cache://capacity=3GB; codec=lz4:fast=4;dictionary=off".parse().unwrap();
+    let options: SecondaryCacheOptions = "leafpress_secondary_cache://capacity=3GB; codec=lz4:fast=4;dictionary=off"
+        .parse()
+        .unwrap();
     assert_eq!((options.capacity_bytes, options.dictionary_bytes), (3_000_000_000, 0));
     assert_eq!(options.to_string().parse::<SecondaryCacheOptions>().unwrap(), options);
 }

@@ -22,6 +22,7 @@ unsafe extern "C" {
     fn leafpress_shim_block_cache_usage(cache: *const Raw) -> usize;
     fn leafpress_shim_block_cache_capacity(cache: *const Raw) -> usize;
     fn leafpress_shim_block_cache_set_capacity(cache: *const Raw, bytes: usize);
+    fn leafpress_shim_block_cache_set_secondary_capacity(cache: *const Raw, bytes: usize) -> bool;
 }
 
 /// RocksDB refused to make a block cache.
@@ -168,6 +169,14 @@ impl BlockCache {
     pub fn set_capacity(&self, bytes: usize) {
         // SAFETY: the cache is one.
         unsafe { leafpress_shim_block_cache_set_capacity(self.0.as_ptr(), bytes) };
+    }
+}
+
+impl BlockCache {
+    /// Changes what the secondary cache may hold, in bytes; false when there is none.
+    pub fn set_secondary_capacity(&self, bytes: usize) -> bool {
+        // SAFETY: the cache is one.
+        unsafe { leafpress_shim_block_cache_set_secondary_capacity(self.0.as_ptr(), bytes) }
     }
 }
 

@@ -8,7 +8,15 @@ use leafpress::victim::{VictimCache, VictimError};
 use thiserror::Error;
 
 /// The names of all options, in the order in which they are shown.
-const NAMES: [&str; 7] = ["capacity", "codec", "dictionary", "admission", "exclusive", "num_shard_bits", "name"];
+const NAMES: [&str; 7] = [
+    "capacity",
+    "codec",
+    "dictionary",
+    "admission",
+    "exclusive",
+    "num_shard_bits",
+    "name",
+];
 
 /// An option of a secondary cache that is wrong.
 #[derive(Debug, Clone, Error)]

@@ -48,7 +48,7 @@ pub fn faults(which: i32) {
     unsafe { driver_faults(which) };
 }
 
-/// Objects that were made and not deleted.
+/// Objects that this thread has made, less those that it has deleted.
 pub fn live_objects() -> i64 {
     unsafe { driver_live_objects() }
 }
@@ -62,7 +62,10 @@ pub fn key(n: u64) -> [u8; 16] {
 fn text_of(call: impl FnOnce(*mut c_char, usize) -> c_int) -> Result<String, String> {
     let mut text = vec![0_u8; TEXT];
     let status = call(text.as_mut_ptr().cast(), text.len());
-    let text = CStr::from_bytes_until_nul(&text).unwrap().to_string_lossy().into_owned();
+    let text = CStr::from_bytes_until_nul(&text)
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
     if status == 0 { Ok(text) } else { Err(text) }
 }
 
@@ -129,9 +132,8 @@ impl Driver {
         let (mut out, mut told) = (vec![0; BLOCK], [0; 3]);
         let (key, advise_erase) = (key(n), c_int::from(advise_erase));
         let (out_ptr, told_ptr) = (out.as_mut_ptr(), told.as_mut_ptr());
-        let len = unsafe {
-            driver_secondary_lookup(self.0.as_ptr(), key.as_ptr(), out_ptr, BLOCK, advise_erase, told_ptr)
-        };
+        let len =
+            unsafe { driver_secondary_lookup(self.0.as_ptr(), key.as_ptr(), out_ptr, BLOCK, advise_erase, told_ptr) };
         assert_ne!(len, -2, "a handle that is not ready");
         out.truncate(usize::try_from(len).ok()?);
         Some(Found {
