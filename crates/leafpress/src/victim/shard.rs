@@ -71,12 +71,19 @@ impl Shard {
         (budget_bytes / BUCKET_BYTES) * size_of::<Option<Entry>>() + Sketch::bytes_for(entries)
     }
 
+    /// The length of regions that use a budget up, but for some pages.
+    fn region_bytes_for(budget_bytes: usize) -> usize {
+        let room = budget_bytes.saturating_sub(Self::table_bytes_for(budget_bytes));
+        let regions = room / (room / REGIONS).clamp(MIN_REGION_BYTES, MAX_REGION_BYTES);
+        let each = (room / regions.max(1)).saturating_sub(Region::held_bytes_for(0));
+        (each / page_bytes() * page_bytes()).max(MIN_REGION_BYTES)
+    }
+
     /// Changes the budget. Whether all that has to leave has left: entries that are being read leave when that is done, and this is
     /// to be called again until then.
     pub(super) fn resize(&mut self, budget_bytes: usize) -> bool {
         self.budget_bytes = budget_bytes;
-        self.region_bytes =
-            ((budget_bytes / REGIONS).clamp(MIN_REGION_BYTES, MAX_REGION_BYTES)).next_multiple_of(page_bytes());
+        self.region_bytes = Self::region_bytes_for(budget_bytes);
         let made_for = self.buckets.len() * BUCKET_BYTES;
         let fitting = made_for / 4 * 3..=made_for / 4 * 5;
         if budget_bytes < LEAST_BYTES {
