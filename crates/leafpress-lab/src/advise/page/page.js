@@ -86,6 +86,8 @@ class Page {
     this.worth = undefined;
     this.outcome = null;
     this.curves = [];
+    this.memory = null;
+    this.sizes = null;
     this.showFigures();
     this.begin(this.work());
     clearTimeout(this.toAddress);
@@ -125,10 +127,11 @@ class Page {
     }
     this.curves = coarse;
     this.drawShares();
-    this.outcome = yield* evaluate(model);
-    this.curves = this.outcome.codecs;
-    this.bound = yield* this.curveOf({ ...model.options, replacement: "ideal" });
-    this.even = yield* this.curveOf({ ...model.options, access: { kind: "uniform" } });
+    const outcome = yield* evaluate(model);
+    const bound = yield* this.curveOf({ ...model.options, replacement: "ideal" });
+    const even = yield* this.curveOf({ ...model.options, access: { kind: "uniform" } });
+    // At once, without a step between: the page may be drawn anew at any of them.
+    Object.assign(this, { outcome, curves: outcome.codecs, bound, even });
     this.drawShares();
     this.conclude();
     this.memory = yield* this.overMemory(memoryBytes);

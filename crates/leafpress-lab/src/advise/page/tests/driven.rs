@@ -134,6 +134,22 @@ fn a_measured_trace_is_one_of_the_accesses() {
     assert!(dom.contains(">trace a trace</option>"));
 }
 
+/// The page's width changes all the while, and the computation comes back after every step, so that charts are drawn at every stage.
+#[test]
+fn charts_are_drawn_whatever_is_known_so_far() {
+    let resize = "let narrow = false, clock = 0;
+        performance.now = () => clock += 1000;
+        const resizing = setInterval(() => {
+            if (document.documentElement.dataset.computed === 'yes') clearInterval(resizing);
+            narrow = !narrow;
+            document.querySelector('main').style.width = narrow ? '700px' : '';
+        }, 5);";
+    let Some((found, _)) = driven(&input(), "#share=50", resize) else {
+        return;
+    };
+    assert!(found["charts"].as_u64().unwrap() > 5, "{found}");
+}
+
 #[test]
 fn sliders_change_the_figures_to_the_models() {
     let input = input();
