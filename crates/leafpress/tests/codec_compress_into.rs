@@ -6,14 +6,14 @@ mod codec_support;
 use std::sync::Arc;
 
 use codec_support::{dictionaries, engines, sample};
-use leafpress::codec::{Dictionary, Engine, EngineOptions, Lz4Blocks};
+use leafpress::codec::{Codec, Dictionary, Engine, EngineOptions, Lz4Blocks};
 
 fn all() -> Vec<Arc<dyn Engine>> {
     let options = EngineOptions {
         lz4_blocks: Lz4Blocks::Standard,
         ..EngineOptions::default()
     };
-    let standard = ["lz4", "lz4:fast=7"].map(|name| name.parse::<leafpress::Codec>().unwrap().open(&options).unwrap());
+    let standard = ["lz4", "lz4:fast=7"].map(|name| name.parse::<Codec>().unwrap().open(&options).unwrap());
     engines().into_iter().chain(standard).collect()
 }
 
@@ -48,11 +48,12 @@ fn what_fits_is_read_back() {
                     let Some(least) = attempt(&*engine, dictionary, &raw, size + size / 4 + 1000) else {
                         continue;
                     };
-                    // Engines differ in how much room beyond the block they want; none takes less.
-                    assert_eq!(attempt(&*engine, dictionary, &raw, least - 1), None);
-                    for room in [0, least / 3, least / 2, least + 64, size * 7 / 8] {
+                    // Engines differ in how much room beyond the block they want; none takes less, but for QPL, which cuts its
+                    // blocks by the room it has.
+                    let by_room = matches!(engine.codec(), Codec::Qpl { .. });
+                    for room in [0, least / 3, least / 2, least - 1, least + 64, size * 7 / 8] {
                         let written = attempt(&*engine, dictionary, &raw, room);
-                        assert!(written.is_none() || room >= least);
+                        assert!(written.is_none() || room >= least || by_room, "{}", engine.codec());
                     }
                 }
             }
