@@ -78,9 +78,15 @@ fn auto_counts_what_really_ran() {
     engine.compress(&raw, None, &mut block).unwrap();
     let mut blocks = Vec::new();
     engine.compress_batch(&[&raw, &raw, &raw], None, &mut blocks).unwrap();
-    assert!(blocks.iter().all(|other| *other == block));
     let counters = engine.counters();
     assert_eq!(counters.hardware_calls + counters.software_calls, 4);
+    // Not the same bytes: some versions of QPL cut their blocks by the room they are given.
+    for block in blocks.iter().chain([&block]) {
+        let mut back = vec![0; raw.len()];
+        engine.decompress(block, None, &mut back).unwrap();
+        assert!(back == raw);
+    }
+    let counters = engine.counters();
     assert_eq!(counters.fallbacks, counters.software_calls);
     assert_eq!(engine.engine_name(), "auto");
 }
