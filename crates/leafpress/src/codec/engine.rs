@@ -78,12 +78,8 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
         out: &mut [u8],
     ) -> Result<Option<usize>, CodecError> {
         let mut block = Vec::new();
-        let written = self.compress(raw, dictionary, &mut block)?;
-        if written >= raw.len() || written > out.len() {
-            return Ok(None);
-        }
-        out[..written].copy_from_slice(&block);
-        Ok(Some(written))
+        self.compress(raw, dictionary, &mut block)?;
+        Ok(copy_smaller(&block, raw.len(), out))
     }
 
     /// Decompresses `block` into `raw`, whose length is the exact raw length.
@@ -151,4 +147,13 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
             .map(|(block, raw)| self.decompress(block, dictionary, raw))
             .collect()
     }
+}
+
+/// Copies a block to the front of `out`, if it fits and is shorter than its raw bytes; returns its length.
+pub(super) fn copy_smaller(block: &[u8], raw_bytes: usize, out: &mut [u8]) -> Option<usize> {
+    if block.len() >= raw_bytes {
+        return None;
+    }
+    out.get_mut(..block.len())?.copy_from_slice(block);
+    Some(block.len())
 }

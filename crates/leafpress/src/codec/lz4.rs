@@ -12,6 +12,7 @@
 use std::ffi::{c_char, c_int};
 
 use super::counters::Counters;
+use super::engine::copy_smaller;
 use super::fronts::with_fronts;
 use super::lz4_encode::{Encoder, Input, Method, with_encoder};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Lz4Blocks, Scratch, output};
@@ -173,12 +174,8 @@ impl Engine for Lz4 {
     ) -> Result<Option<usize>, CodecError> {
         if self.tailed(raw.len()) {
             let mut block = Vec::new();
-            let written = self.compress(raw, dictionary, &mut block)?;
-            let fits = written < raw.len() && written <= out.len();
-            if fits {
-                out[..written].copy_from_slice(&block);
-            }
-            return Ok(fits.then_some(written));
+            self.compress(raw, dictionary, &mut block)?;
+            return Ok(copy_smaller(&block, raw.len(), out));
         }
         self.counters.compress_into(raw.len(), || {
             bound(raw.len())?;

@@ -80,6 +80,13 @@ struct Call {
     capacity: c_int,
 }
 
+impl Call {
+    /// In the order in which liblz4 takes them.
+    fn parts(&self) -> (*const c_char, c_int, *mut c_char, c_int) {
+        (self.source, self.size, self.dest, self.capacity)
+    }
+}
+
 impl Encoder {
     /// Compresses to `out`, which has `capacity` writable bytes. Returns the length of the block, or `None` when it does not fit.
     pub(super) fn compress(
@@ -144,12 +151,7 @@ unsafe fn compress_fast(
     acceleration: c_int,
     call: &Call,
 ) -> c_int {
-    let &Call {
-        source,
-        size,
-        dest,
-        capacity,
-    } = call;
+    let (source, size, dest, capacity) = call.parts();
     // SAFETY: the caller's promise. An attached dictionary is only read, and is detached before it can be freed.
     unsafe {
         let Some(dictionary) = dictionary else {
@@ -171,12 +173,7 @@ unsafe fn compress_high(
     level: c_int,
     call: &Call,
 ) -> c_int {
-    let &Call {
-        source,
-        size,
-        dest,
-        capacity,
-    } = call;
+    let (source, size, dest, capacity) = call.parts();
     // SAFETY: the caller's promise. An attached dictionary is only read, or copied with the addresses of its bytes into the
     // stream, which the reset before the next call forgets; it is detached before it can be freed.
     unsafe {

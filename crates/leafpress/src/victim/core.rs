@@ -202,10 +202,7 @@ impl Core {
         let shard = self.shard(hash);
         let family = usize::from(block.family).min(FAMILIES - 1);
         let compress = block.compress && self.codec != Codec::None;
-        if shard.0.lock().is_closed() {
-            return Ok(Insertion::NoRoom);
-        }
-        if !block.force && self.admission.load(Relaxed) {
+        {
             let share = if compress {
                 self.shrinkage[family].load(Relaxed) as usize
             } else {
@@ -213,7 +210,10 @@ impl Core {
             };
             let expected = (block.raw_bytes * share) >> 16;
             let mut shard = shard.0.lock();
-            if !shard.admits(hash, key.len(), expected) {
+            if shard.is_closed() {
+                return Ok(Insertion::NoRoom);
+            }
+            if !block.force && self.admission.load(Relaxed) && !shard.admits(hash, key.len(), expected) {
                 shard.counts.rejected += 1;
                 return Ok(Insertion::Rejected);
             }

@@ -192,6 +192,8 @@ void RegisterBlockCache(rocks::ObjectLibrary& library) {
           }
         } catch (const std::exception& failure) {
           *error = failure.what();
+        } catch (...) {
+          *error = "leafpress: the cache could not be made";
         }
         return guard->get();
       });

@@ -276,6 +276,8 @@ void RegisterSecondaryCache(rocks::ObjectLibrary& library) {
           }
         } catch (const std::exception& failure) {
           *error = failure.what();
+        } catch (...) {
+          *error = "leafpress: the cache could not be made";
         }
         return guard->get();
       });

@@ -244,7 +244,10 @@ pub unsafe extern "C" fn leafpress_compressor_new(
     let work = || {
         // SAFETY: the caller's.
         let (prepared, family) = unsafe { (&*options, family.as_slice()) };
-        let line = |codec| prepared.dictionaries.line(&String::from_utf8_lossy(family), codec);
+        let line = |codec, dictionary_bytes| {
+            let family = String::from_utf8_lossy(family);
+            prepared.dictionaries.line(&family, codec, dictionary_bytes)
+        };
         let new =
             Compressor::new(&prepared.options, &line, level, max_dict_bytes, zstd_max_train_bytes).map_err(invalid)?;
         // SAFETY: the caller's.

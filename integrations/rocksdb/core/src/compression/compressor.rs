@@ -50,10 +50,10 @@ thread_local! {
 impl Compressor {
     /// A compressor for files of an LSM level (below 0: unknown), or `None` when they are not compressed. RocksDB's own
     /// `max_dict_bytes` and `zstd_max_train_bytes`, where they are not 0, say how large a dictionary is. `line` is where the files of
-    /// a codec have one in common.
+    /// a codec have one of so many bytes in common.
     pub(crate) fn new(
         options: &CompressionOptions,
-        line: &dyn Fn(Codec) -> Arc<Line>,
+        line: &dyn Fn(Codec, usize) -> Arc<Line>,
         level: i32,
         max_dict_bytes: u32,
         zstd_max_train_bytes: u32,
@@ -83,7 +83,7 @@ impl Compressor {
             dictionary_bytes,
             sample_bytes,
             dictionary: None,
-            line: (dictionary_bytes > 0 && options.dictionary_sharing()).then(|| line(codec)),
+            line: (dictionary_bytes > 0 && options.dictionary_sharing()).then(|| line(codec, dictionary_bytes)),
             tally: None,
         }))
     }

@@ -179,7 +179,7 @@ mod tests {
             let mut options = CompressionOptions::default();
             options.set("codec", CODECS[codec]).unwrap();
             let dictionary = with_dictionary.then(|| Dictionary::from_bytes(1, &DICTIONARY[..]));
-            let compressor = Compressor::new(&options, &|_| Arc::default(), 0, 0, 0).unwrap().unwrap();
+            let compressor = Compressor::new(&options, &|_, _| Arc::default(), 0, 0, 0).unwrap().unwrap();
             let compressor = match &dictionary {
                 Some(dictionary) => compressor.with_dictionary(dictionary.clone()),
                 None => compressor,

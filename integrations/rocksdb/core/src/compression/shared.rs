@@ -22,14 +22,14 @@ const MUCH_MORE: f64 = 1.06;
 /// The dictionaries of a manager.
 #[derive(Debug, Default)]
 pub(crate) struct SharedDictionaries {
-    lines: Mutex<HashMap<(String, Codec), Arc<Line>>>,
+    lines: Mutex<HashMap<(String, Codec, usize), Arc<Line>>>,
 }
 
 impl SharedDictionaries {
-    /// Where the files of a column family that are written by a codec have their dictionary.
-    pub(crate) fn line(&self, family: &str, codec: Codec) -> Arc<Line> {
+    /// Where the files of a column family that are written by a codec, with dictionaries of up to so many bytes, have theirs.
+    pub(crate) fn line(&self, family: &str, codec: Codec, dictionary_bytes: usize) -> Arc<Line> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(lines.entry((family.to_owned(), codec)).or_default())
+        Arc::clone(lines.entry((family.to_owned(), codec, dictionary_bytes)).or_default())
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_dictionary_serves_until_a_file_shrinks_less() {
         let dictionaries = SharedDictionaries::default();
-        let line = dictionaries.line("default", Codec::Zstd { level: 3 });
+        let line = dictionaries.line("default", Codec::Zstd { level: 3 }, 8192);
         let first = write(&line, 400);
         for stored in [410, 390, 400, 410] {
             assert!(write(&line, stored).bytes() == first.bytes());
@@ -153,17 +153,18 @@ mod tests {
         assert!(second.bytes() != first.bytes());
         drop(late);
         assert!(write(&line, 620).bytes() == second.bytes());
-        // The codec of another level, and another family, have their own.
+        // The codec of another level, another family, and another length have their own.
+        assert!(dictionaries.line("default", Codec::Zstd { level: 3 }, 4096).current().is_none());
         assert!(
             dictionaries
-                .line("default", Codec::Zstd { level: 6 })
+                .line("default", Codec::Zstd { level: 6 }, 8192)
                 .current()
                 .is_none()
         );
-        assert!(dictionaries.line("other", Codec::Zstd { level: 3 }).current().is_none());
+        assert!(dictionaries.line("other", Codec::Zstd { level: 3 }, 8192).current().is_none());
         assert!(
             dictionaries
-                .line("default", Codec::Zstd { level: 3 })
+                .line("default", Codec::Zstd { level: 3 }, 8192)
                 .current()
                 .is_some()
         );
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_small_file_says_nothing() {
-        let line = SharedDictionaries::default().line("", Codec::Zstd { level: 3 });
+        let line = SharedDictionaries::default().line("", Codec::Zstd { level: 3 }, 8192);
         let first = write(&line, 400);
         Tally::new(Arc::clone(&line), first.clone()).add(1000, 1000);
         assert!(line.current().is_some());
