@@ -231,60 +231,6 @@ fn values_of_a_corpus_are_read() {
     );
 }
 
-#[test]
-fn what_cannot_work_is_one_line_and_exit_2() {
-    for (arguments, words) in [
-        (["btreemap", "-k", "0"].as_slice(), ["--key_size", "between 1 and 128"]),
-        (&["btreemap", "-v", "0"], ["--value_size", "between 1 and 1048576"]),
-        (&["btreemap", "-t", "0"], ["--threads", "between 1 and 1024"]),
-        (&["btreemap", "-i", "0.5"], ["--read_ratio", "sum to 1.5"]),
-        (&["btreemap", "-r", "abc"], ["abc", "--read_ratio"]),
-        (
-            &["btreemap", "--latency_sampling", "2"],
-            ["--latency_sampling", "between 0 and 1"],
-        ),
-        (&["btreemap", "--mode", "forever"], ["forever", "time"]),
-        (&["btreemap", "--pcm=maybe"], ["maybe", "--pcm"]),
-        (&["hashmap", "-r", "0", "-s", "1"], ["--scan_ratio", "no order"]),
-        (&["btreemap", "-k", "1"], ["--key_size", "255 different keys"]),
-        (&["nonesuch"], ["nonesuch", "skiplist"]),
-        (&["./no/such.so"], ["./no/such.so", "No such file"]),
-        (
-            &["btreemap", "--json", "/no/such/directory/x.json"],
-            ["--json", "/no/such/directory"],
-        ),
-        (&["btreemap", "--html", "/"], ["--html", "directory"]),
-        (&[], ["INPUT", "--compare"]),
-    ] {
-        let output = leafpress()
-            .arg("bench")
-            .args(arguments)
-            .output()
-            .expect("leafpress starts");
-        assert_bad_input(&output, &words);
-    }
-}
-
-/// A file that is no wrapper is refused with the loader's own words, exit 1.
-#[test]
-fn a_foreign_library_says_why() {
-    let directory = TempDir::new().expect("a temporary directory");
-    let text = directory.path().join("text.so");
-    std::fs::write(&text, "not a library").expect("written");
-    let output = leafpress()
-        .args(["bench", "-n", "10"])
-        .arg(&text)
-        .output()
-        .expect("leafpress starts");
-    assert_eq!(output.status.code(), Some(1));
-    let message = stderr(&output);
-    assert!(
-        message.starts_with("error: ") && message.contains("text.so"),
-        "{message}"
-    );
-    assert_eq!(message.lines().count(), 1, "{message}");
-}
-
 /// A wrapper compiled here: find, insert and scan reach it, options too, and what it throws is told.
 #[test]
 fn a_wrapper_is_driven() {

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -121,4 +122,97 @@ fn finished_rows_stay() {
 /// Processes whose parent is `id`.
 fn children(id: u32) -> usize {
     std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).map_or(0, |text| text.split_whitespace().count())
+}
+
+/// The benchmark of one index: what was asked for is not there, and nothing is left beside it.
+#[test]
+fn a_benchmark_ends_and_leaves_nothing() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let mut child = leafpress()
+        .args([
+            "bench",
+            "btreemap",
+            "-n",
+            "1000",
+            "-m",
+            "time",
+            "--seconds",
+            "600",
+            "--json",
+            "out.json",
+        ])
+        .current_dir(&directory)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("leafpress starts");
+    let mut report = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    while !line.starts_with("Load verified") {
+        line.clear();
+        assert!(
+            report.read_line(&mut line).expect("it reports") > 0,
+            "it ended before its time"
+        );
+    }
+    assert_eq!(
+        std::fs::read_dir(&directory).expect("a directory").count(),
+        0,
+        "nothing is there before it ends, should it be killed"
+    );
+    interrupt(&format!("-{}", child.id()));
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "interrupted\n");
+    let mut rest = String::new();
+    report.read_to_string(&mut rest).expect("UTF-8");
+    assert!(!rest.contains("Results:"), "{rest}");
+    assert_eq!(std::fs::read_dir(&directory).expect("a directory").count(), 0);
+}
+
+/// A comparison keeps the runs that had finished, in the table and in the files.
+#[test]
+fn a_comparison_keeps_what_had_finished() {
+    let directory = TempDir::new().expect("a temporary directory");
+    // Many runs in turn, of which no two are there at once: when the third is there, two have finished.
+    let child = leafpress()
+        .args(["bench", "--compare", "dummy", "btreemap", "-n", "1000", "-p", "1000"])
+        .args(["--warmup", "1", "--repeat", "300", "--json", "out.json"])
+        .current_dir(&directory)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("leafpress starts");
+    let mut seen = Vec::new();
+    wait_until("the third run starts", || {
+        if let Some(id) = child_of(child.id()).filter(|id| !seen.contains(id)) {
+            seen.push(id);
+        }
+        seen.len() >= 3
+    });
+    interrupt(&format!("-{}", child.id()));
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("the table has what had finished"),
+        "{}",
+        stderr(&output)
+    );
+    let table = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(table.contains("cancelled: ") && table.contains("dummy"), "{table}");
+    let json = std::fs::read(directory.path().join("out.json")).expect("written");
+    let document: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    assert_eq!(document["cancelled"], true);
+    let outcomes = document["lines"][0]["report"]["outcomes"]
+        .as_array()
+        .expect("repetitions");
+    assert!((1..300).contains(&outcomes.len()), "{}", outcomes.len());
+}
+
+/// A process whose parent is `id`, if there is one.
+fn child_of(id: u32) -> Option<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
 }

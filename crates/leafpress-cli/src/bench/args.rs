@@ -5,8 +5,13 @@ use std::str::FromStr;
 
 use clap::{ArgAction, Args};
 use leafpress_lab::LabError;
-use leafpress_lab::bench::{Builtin, DEFAULT_LATEST_SKEW, Input, Law, Mode, Options, Ratios, Ycsb};
+use leafpress_lab::bench::{
+    Builtin, DEFAULT_LATEST_SKEW, Input, Law, MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_REPEAT, MAX_SAMPLING_MS,
+    MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES, Mode, Options, Ratios, Ycsb,
+};
+use leafpress_lab::config::MAX_THREADS;
 
+use super::numbers::{known, number, share, whole};
 use crate::failure::Failure;
 
 /// Arguments of `leafpress bench`.
@@ -22,13 +27,13 @@ pub struct BenchArgs {
     #[arg(long, value_name = "INPUT", conflicts_with = "positional")]
     input: Option<String>,
     /// Number of records to load
-    #[arg(short = 'n', long, default_value_t = 1_000_000)]
+    #[arg(short = 'n', long, default_value_t = 1_000_000, value_parser = whole::<u64>(0, MAX_RECORDS), allow_negative_numbers = true)]
     records: u64,
     /// Number of operations to execute, over all threads
-    #[arg(short = 'p', long, default_value_t = 1_000_000)]
+    #[arg(short = 'p', long, default_value_t = 1_000_000, value_parser = whole::<u64>(0, MAX_OPERATIONS), allow_negative_numbers = true)]
     operations: u64,
     /// Number of threads to use
-    #[arg(short = 't', long, default_value_t = 1)]
+    #[arg(short = 't', long, default_value_t = 1, value_parser = whole::<usize>(1, MAX_THREADS as u64), allow_negative_numbers = true)]
     threads: usize,
     /// Prefix string prepended to every key
     #[arg(
@@ -46,7 +51,9 @@ pub struct BenchArgs {
         long = "key_size",
         alias = "key-size",
         default_value_t = 8,
-        value_name = "BYTES"
+        value_name = "BYTES",
+        value_parser = whole::<usize>(1, MAX_KEY_BYTES as u64),
+        allow_negative_numbers = true
     )]
     key_size: usize,
     /// Size of values in bytes (PiBench's README says 4; PiBench itself takes 8)
@@ -55,30 +62,34 @@ pub struct BenchArgs {
         long = "value_size",
         alias = "value-size",
         default_value_t = 8,
-        value_name = "BYTES"
+        value_name = "BYTES",
+        value_parser = whole::<usize>(1, MAX_VALUE_BYTES as u64),
+        allow_negative_numbers = true
     )]
     value_size: usize,
     /// Ratio of read operations; all ratios sum to 1 [default: 1]
-    #[arg(short = 'r', long = "read_ratio", alias = "read-ratio", value_name = "RATIO")]
+    #[arg(short = 'r', long = "read_ratio", alias = "read-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
     read_ratio: Option<f64>,
     /// Ratio of insert operations [default: 0]
-    #[arg(short = 'i', long = "insert_ratio", alias = "insert-ratio", value_name = "RATIO")]
+    #[arg(short = 'i', long = "insert_ratio", alias = "insert-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
     insert_ratio: Option<f64>,
     /// Ratio of update operations [default: 0]
-    #[arg(short = 'u', long = "update_ratio", alias = "update-ratio", value_name = "RATIO")]
+    #[arg(short = 'u', long = "update_ratio", alias = "update-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
     update_ratio: Option<f64>,
     /// Ratio of remove operations [default: 0]
-    #[arg(short = 'd', long = "remove_ratio", alias = "remove-ratio", value_name = "RATIO")]
+    #[arg(short = 'd', long = "remove_ratio", alias = "remove-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
     remove_ratio: Option<f64>,
     /// Ratio of scan operations [default: 0]
-    #[arg(short = 's', long = "scan_ratio", alias = "scan-ratio", value_name = "RATIO")]
+    #[arg(short = 's', long = "scan_ratio", alias = "scan-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
     scan_ratio: Option<f64>,
     /// Number of records of a scan
     #[arg(
         long = "scan_size",
         alias = "scan-size",
         default_value_t = 100,
-        value_name = "RECORDS"
+        value_name = "RECORDS",
+        value_parser = whole::<usize>(1, MAX_SCAN as u64),
+        allow_negative_numbers = true
     )]
     scan_size: usize,
     /// Sampling window in milliseconds
@@ -86,23 +97,25 @@ pub struct BenchArgs {
         long = "sampling_ms",
         alias = "sampling-ms",
         default_value_t = 1000,
-        value_name = "MS"
+        value_name = "MS",
+        value_parser = whole::<u64>(1, MAX_SAMPLING_MS),
+        allow_negative_numbers = true
     )]
     sampling_ms: u64,
     /// Key distribution: UNIFORM, SELFSIMILAR, ZIPFIAN, and ours: latest, hotset [default: UNIFORM]
     #[arg(long, value_name = "NAME")]
     distribution: Option<String>,
     /// Skew of the key distribution: over 0 to 0.5 self-similar, 0 to under 1 zipfian and latest [default: 0.2; 0.99 for latest and YCSB]
-    #[arg(long, value_name = "SKEW", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SKEW", value_parser = number("over 0 to 0.5 self-similar, 0 to under 1 zipfian and latest"), allow_negative_numbers = true)]
     skew: Option<f64>,
     /// Seed of every random choice
-    #[arg(long, default_value_t = 1729)]
+    #[arg(long, default_value_t = 1729, value_parser = whole::<u64>(0, u64::MAX), allow_negative_numbers = true)]
     seed: u64,
     /// What ends the run: operation or time [default: operation]
     #[arg(short = 'm', long, value_name = "MODE", ignore_case = true, value_parser = ["operation", "time"])]
     mode: Option<String>,
     /// Length of the run in seconds, in time mode [default: 20]
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = number(format!("more than 0 and at most {MAX_SECONDS}")), allow_negative_numbers = true)]
     seconds: Option<f64>,
     /// Read hardware metrics (by perf events); --pcm=false turns them off [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
@@ -117,7 +130,7 @@ pub struct BenchArgs {
     )]
     pool_path: String,
     /// Size of a persistent pool in bytes, for the wrapper
-    #[arg(long = "pool_size", alias = "pool-size", default_value_t = 0, value_name = "BYTES")]
+    #[arg(long = "pool_size", alias = "pool-size", default_value_t = 0, value_name = "BYTES", value_parser = whole::<u64>(0, u64::MAX), allow_negative_numbers = true)]
     pool_size: u64,
     /// Skip the load: the pool has the records
     #[arg(long = "skip_load", alias = "skip-load", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
@@ -128,21 +141,24 @@ pub struct BenchArgs {
         alias = "latency-sampling",
         default_value_t = 0.0,
         value_name = "SHARE",
+        value_parser = share(),
         allow_negative_numbers = true
     )]
     latency_sampling: f64,
     /// Concurrency control protocol, for wrappers of the fork: 0 Mono, 1 ORWC, 2 OLC
-    #[arg(short = 'c', long, value_name = "0|1|2")]
+    #[arg(short = 'c', long, value_name = "0|1|2", value_parser = known::<u8>("0, 1 or 2"), allow_negative_numbers = true)]
     protocol: Option<u8>,
     /// Clock, for wrappers of the fork: 0 optimistic, 1 sync, 3 free
-    #[arg(short = 'x', long, value_name = "0|1|3")]
+    #[arg(short = 'x', long, value_name = "0|1|3", value_parser = known::<u8>("0, 1 or 3"), allow_negative_numbers = true)]
     clock: Option<u8>,
     /// Garbage collector, for wrappers of the fork: 0 off, 1 on
     #[arg(
         short = 'g',
         long = "garbage_collector",
         alias = "garbage-collector",
-        value_name = "0|1"
+        value_name = "0|1",
+        value_parser = known::<u8>("0 or 1"),
+        allow_negative_numbers = true
     )]
     garbage_collector: Option<u8>,
 
@@ -150,7 +166,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "WORKLOAD", help_heading = "Ours")]
     ycsb: Option<String>,
     /// Open loop: this many operations per second are intended, and latency counts from the intended start
-    #[arg(long, value_name = "OPS", help_heading = "Ours", allow_negative_numbers = true)]
+    #[arg(long, value_name = "OPS", help_heading = "Ours", value_parser = number("more than 0 and at most 1e9"), allow_negative_numbers = true)]
     rate: Option<f64>,
     /// Of --distribution hotset: percent of keys that are hot, percent of operations that go to them [default: 20,80]
     #[arg(long, value_name = "KEYS,OPERATIONS", help_heading = "Ours")]
@@ -171,6 +187,7 @@ pub struct BenchArgs {
         default_value_t = 0.0,
         value_name = "SECONDS",
         help_heading = "Ours",
+        value_parser = number(format!("between 0 and {MAX_SECONDS}")),
         allow_negative_numbers = true
     )]
     warmup: f64,
@@ -178,7 +195,7 @@ pub struct BenchArgs {
     #[arg(long, default_value = "none", value_name = "HOW", help_heading = "Ours")]
     pin: String,
     /// Do it all so many times; the report is of the median, with the spread
-    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Ours")]
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Ours", value_parser = whole::<usize>(1, MAX_REPEAT as u64), allow_negative_numbers = true)]
     repeat: usize,
     /// Options of our tree: leaf_bytes=, frame_bytes=, landing_bytes=, shards=, background_threads=, watermark_pct=, dictionary=0|1
     #[arg(

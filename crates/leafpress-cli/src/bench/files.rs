@@ -1,6 +1,6 @@
 //! The files of a benchmark: known to be writable before the run, whole or not there after it.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,21 @@ use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
 
+/// Links that are followed before they are taken for a circle: the kernel's own limit.
+const MOST_LINKS: usize = 40;
+
 /// A file that can be written.
 pub struct Output {
     path: PathBuf,
-    /// Beside the file, so that it can take its place in one step.
-    unfinished: NamedTempFile,
+    place: Place,
+}
+
+/// Where the text goes.
+enum Place {
+    /// A file, which another one takes the place of in one step.
+    Replaced(PathBuf),
+    /// A device, a pipe or a terminal, which is written into: as a file in its place it would be gone.
+    Into(File),
 }
 
 impl Output {
@@ -22,35 +32,77 @@ impl Output {
         if path.is_dir() {
             return Err(refuse("it is a directory".into()));
         }
-        if path.exists() {
+        let append = || {
             OpenOptions::new()
                 .append(true)
                 .open(path)
-                .map_err(|e| refuse(e.to_string()))?;
-        }
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
+                .map_err(|e| refuse(e.to_string()))
         };
-        let unfinished = tempfile::Builder::new()
-            .prefix(".leafpress-bench-")
-            .permissions(permissions())
-            .tempfile_in(directory)
-            .map_err(|e| refuse(format!("cannot write in its directory: {}", bare(&e))))?;
-        Ok(Self {
-            path: path.to_owned(),
-            unfinished,
-        })
+        let at = path.to_owned();
+        // `/dev/stdout` may lead to a file, but one that this process is writing.
+        let is_device = path.starts_with("/dev") || path.starts_with("/proc");
+        if path.exists() && (is_device || !path.is_file()) {
+            let place = Place::Into(append()?);
+            return Ok(Self { path: at, place });
+        }
+        let end = end_of_links(path);
+        if end.exists() {
+            append()?;
+        }
+        // Made and removed again: nothing is left should the run be killed.
+        drop(beside(&end).map_err(|e| refuse(format!("cannot write in its directory: {}", bare(&e))))?);
+        let place = Place::Replaced(end);
+        Ok(Self { path: at, place })
+    }
+
+    /// Whether both are one file, of which only the later text would be left.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        let (Place::Replaced(mine), Place::Replaced(theirs)) = (&self.place, &other.place) else {
+            return false;
+        };
+        mine.file_name() == theirs.file_name()
+            && directory_of(mine).canonicalize().ok() == directory_of(theirs).canonicalize().ok()
     }
 
     /// Puts `text` there.
-    pub fn write(mut self, text: &str) -> Result<(), Failure> {
+    pub fn write(self, text: &str) -> Result<(), Failure> {
         let path = self.path.display();
         let failed = |e: &std::io::Error| Failure::failed(format!("{path}: {e}"));
-        self.unfinished.write_all(text.as_bytes()).map_err(|e| failed(&e))?;
-        self.unfinished.persist(&self.path).map_err(|e| failed(&e.error))?;
-        Ok(())
+        match self.place {
+            Place::Into(mut file) => file.write_all(text.as_bytes()).map_err(|e| failed(&e)),
+            Place::Replaced(end) => {
+                let mut unfinished = beside(&end).map_err(|e| failed(&e))?;
+                unfinished.write_all(text.as_bytes()).map_err(|e| failed(&e))?;
+                unfinished.persist(&end).map_err(|e| failed(&e.error))?;
+                Ok(())
+            }
+        }
     }
+}
+
+/// Where the links from `path` on end, whether something is there or not.
+fn end_of_links(path: &Path) -> PathBuf {
+    let mut end = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = std::fs::read_link(&end) else { break };
+        end = directory_of(&end).join(next);
+    }
+    end
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// An unfinished file in the directory of `path`, so that it can take its place in one step.
+fn beside(path: &Path) -> std::io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".leafpress-bench-")
+        .permissions(permissions())
+        .tempfile_in(directory_of(path))
 }
 
 /// What a new file has, before the mask.
@@ -92,5 +144,48 @@ mod tests {
                 path.display()
             );
         }
+    }
+
+    /// What a link points at is replaced, there already or not, and not the link.
+    #[test]
+    fn a_link_stays_one() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("there")).unwrap();
+        let link = directory.path().join("latest.json");
+        std::os::unix::fs::symlink("there/today.json", &link).unwrap();
+        for text in ["first", "second"] {
+            Output::new("--json", &link).unwrap().write(text).unwrap();
+            assert!(link.is_symlink(), "{text}");
+            assert_eq!(
+                std::fs::read_to_string(directory.path().join("there/today.json")).unwrap(),
+                text
+            );
+        }
+    }
+
+    /// A device, a pipe or a terminal is written into: `/dev/null` must not become a file.
+    #[test]
+    fn what_is_no_file_is_written_into_and_stays() {
+        use std::os::unix::fs::FileTypeExt;
+
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read_to_string(pipe).unwrap()
+        });
+        Output::new("--json", &pipe).unwrap().write("text").unwrap();
+        assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+        assert_eq!(reader.join().unwrap(), "text");
+    }
+
+    /// Killed before it is written, it leaves nothing.
+    #[test]
+    fn nothing_is_there_before_it_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let _output = Output::new("--json", &directory.path().join("out.json")).unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }

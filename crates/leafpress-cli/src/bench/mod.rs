@@ -3,6 +3,7 @@
 mod args;
 mod files;
 mod library;
+mod numbers;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -40,6 +41,11 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
             .map(|path| Output::new("--html", path))
             .transpose()?,
     };
+    if let (Some(json), Some(html)) = (&files.json, &files.html)
+        && json.is_same_file(html)
+    {
+        return Err(Failure::bad_input("--html: it is the file of --json"));
+    }
     for note in args.notes(&runs) {
         eprintln!("{note}");
     }

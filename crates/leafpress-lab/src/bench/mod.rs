@@ -43,7 +43,8 @@ pub use index::{Index, IndexError, KeyOrder, OpenLibrary};
 pub use input::Input;
 pub use keys::KeyFormat;
 pub use options::{
-    MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES, Mode, Options, Ratios,
+    MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_REPEAT, MAX_SAMPLING_MS, MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES,
+    Mode, Options, Ratios,
 };
 pub use outcome::{Counts, CpuTime, Latencies, Load, Operation, Outcome, Sample, ScanErrors, WindowLatency};
 pub use pin::Pin;

@@ -19,6 +19,10 @@ pub const MAX_RECORDS: u64 = 1 << 40;
 pub const MAX_OPERATIONS: u64 = 1 << 50;
 /// Longest run in time mode, and longest warm-up, in seconds: 30 days.
 pub const MAX_SECONDS: f64 = 2_592_000.0;
+/// Longest window of samples, in milliseconds: an hour.
+pub const MAX_SAMPLING_MS: u64 = 3_600_000;
+/// Most repetitions.
+pub const MAX_REPEAT: usize = 1000;
 /// Ratios may be off by so much in sum.
 const RATIO_TOLERANCE: f64 = 1e-6;
 
@@ -135,7 +139,7 @@ pub struct Options {
     pub scan_size: usize,
     /// Whether scans have 1 to `scan_size` records, evenly, and not always `scan_size`: YCSB E.
     pub scan_size_varies: bool,
-    /// Length of a window of samples in milliseconds, 1 to 3,600,000.
+    /// Length of a window of samples in milliseconds, 1 to [`MAX_SAMPLING_MS`].
     pub sampling_ms: u64,
     /// How ids are chosen.
     pub law: Law,
@@ -175,7 +179,7 @@ pub struct Options {
     pub warmup_seconds: f64,
     /// Where threads run.
     pub pin: Pin,
-    /// Times the whole is done, 1 to 1000.
+    /// Times the whole is done, 1 to [`MAX_REPEAT`].
     pub repeat: usize,
     /// Options of our tree.
     pub tree: TreeOptions,
@@ -264,6 +268,16 @@ impl Options {
         between("operations", self.operations, 0, MAX_OPERATIONS)?;
         between("threads", self.threads as u64, 1, MAX_THREADS as u64)?;
         let longest_key = MAX_KEY_BYTES.saturating_sub(self.key_prefix.len());
+        if longest_key == 0 {
+            return Err(LabError::option(
+                "key_prefix",
+                format!(
+                    "{} bytes leave no room for a key: a prefix has at most {}, as prefix and key together have at most {MAX_KEY_BYTES}",
+                    self.key_prefix.len(),
+                    MAX_KEY_BYTES - 1
+                ),
+            ));
+        }
         if self.key_size < 1 || self.key_size > longest_key {
             return Err(LabError::option(
                 "key_size",
@@ -276,7 +290,7 @@ impl Options {
         between("value_size", self.value_size as u64, 1, MAX_VALUE_BYTES as u64)?;
         self.ratios.validate()?;
         between("scan_size", self.scan_size as u64, 1, MAX_SCAN as u64)?;
-        between("sampling_ms", self.sampling_ms, 1, 3_600_000)?;
+        between("sampling_ms", self.sampling_ms, 1, MAX_SAMPLING_MS)?;
         self.distribution()?;
         if !(self.seconds > 0.0 && self.seconds <= MAX_SECONDS) {
             let mode = if self.mode == Mode::Time {
@@ -318,7 +332,7 @@ impl Options {
                 format!("{} is not between 0 and {MAX_SECONDS}", self.warmup_seconds),
             ));
         }
-        between("repeat", self.repeat as u64, 1, 1000)?;
+        between("repeat", self.repeat as u64, 1, MAX_REPEAT as u64)?;
         self.tree.validate()?;
         self.validate_together()
     }

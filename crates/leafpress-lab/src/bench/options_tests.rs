@@ -17,13 +17,17 @@ fn pibenchs_defaults_are_valid() {
 #[test]
 fn every_bound_is_told_with_its_range() {
     type Case<'c> = (&'c dyn Fn(&mut Options), &'c [&'c str]);
-    let cases: [Case<'_>; 21] = [
+    let cases: [Case<'_>; 22] = [
         (&|o| o.records = u64::MAX, &["records: ", "between 0 and"]),
         (&|o| o.operations = u64::MAX, &["operations: ", "between 0 and"]),
         (&|o| o.threads = 0, &["threads: 0", "between 1 and 1024"]),
         (&|o| o.key_size = 0, &["key_size: 0", "between 1 and 128"]),
         (&|o| o.key_size = 129, &["key_size: 129", "128"]),
         (&|o| o.key_prefix = "x".repeat(121), &["key_size: 8", "between 1 and 7"]),
+        (
+            &|o| o.key_prefix = "x".repeat(128),
+            &["key_prefix: 128 bytes", "at most 127"],
+        ),
         (&|o| o.value_size = 0, &["value_size: 0", "between 1 and 1048576"]),
         (&|o| o.ratios.read = -0.1, &["read_ratio: -0.1", "between 0 and 1"]),
         (&|o| o.ratios.scan = f64::NAN, &["scan_ratio: NaN"]),

@@ -57,7 +57,7 @@ impl Ycsb {
     /// Reads a list: letters with commas between them, or a range like `A..F`.
     ///
     /// # Errors
-    /// [`LabError::Option`] for anything else.
+    /// [`LabError::Option`] for anything else, and for a workload that is there twice.
     pub fn list(text: &str) -> Result<Vec<Self>, LabError> {
         if let Some((first, last)) = text.split_once("..") {
             let (first, last): (Self, Self) = (first.parse()?, last.parse()?);
@@ -69,7 +69,15 @@ impl Ycsb {
                 return Ok(range);
             }
         }
-        text.split(',').map(str::parse).collect()
+        let mut workloads = Vec::new();
+        for word in text.split(',') {
+            let workload = word.parse()?;
+            if workloads.contains(&workload) {
+                return Err(LabError::option("ycsb", format!("{workload} is there twice")));
+            }
+            workloads.push(workload);
+        }
+        Ok(workloads)
     }
 }
 
@@ -106,7 +114,7 @@ mod tests {
         assert_eq!(Ycsb::list("A,c,E").unwrap(), [Ycsb::A, Ycsb::C, Ycsb::E]);
         assert_eq!(Ycsb::list("B..D").unwrap(), [Ycsb::B, Ycsb::C, Ycsb::D]);
         assert_eq!(Ycsb::list("f").unwrap(), [Ycsb::F]);
-        for bad in ["", "G", "A,,B", "D..B", "A..G"] {
+        for bad in ["", "G", "A,,B", "D..B", "A..G", "A,B,a"] {
             assert!(Ycsb::list(bad).is_err(), "{bad}");
         }
     }

@@ -1,0 +1,27 @@
+//! Numbers of the command line. What is no number is told with the range it should be in; one out of it is told by the laboratory.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// Reads whole numbers between `least` and `most`.
+pub fn whole<T: FromStr>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    known(format!("a whole number between {least} and {most}"))
+}
+
+/// Reads numbers of `range`, in words.
+pub fn number(range: impl Display) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
+    known(format!("a number {range}"))
+}
+
+/// Reads shares.
+pub fn share() -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
+    number("between 0 and 1")
+}
+
+/// Reads what `words` describes.
+pub fn known<T: FromStr>(
+    words: impl Into<String>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    let words = words.into();
+    move |text: &str| text.parse().map_err(|_| format!("it is not {words}"))
+}
