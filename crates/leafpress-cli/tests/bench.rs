@@ -179,6 +179,21 @@ fn files_hold_what_was_measured() {
     );
 }
 
+/// The files were asked for, whoever reads the report (`| head`).
+#[test]
+fn files_are_written_though_the_reader_has_gone() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let mut child = leafpress()
+        .args(["bench", "dummy", "-n", "10", "-p", "10", "--json", "out.json"])
+        .current_dir(&directory)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("leafpress starts");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert!(directory.path().join("out.json").exists());
+}
+
 #[test]
 fn a_comparison_is_one_table() {
     let directory = TempDir::new().expect("a temporary directory");
@@ -322,6 +337,28 @@ fn a_wrapper_is_driven() {
         "{}",
         stderr(&output)
     );
+    // What was measured is told before the tree is deleted, which some wrappers do not survive.
+    let output = leafpress()
+        .args([
+            "bench",
+            "-n",
+            "100",
+            "-p",
+            "100",
+            &wrapper,
+            "--pool_path",
+            "die",
+            "--pool_size",
+            "77",
+        ])
+        .output()
+        .expect("leafpress starts");
+    assert!(!output.status.success());
+    let report = stdout(&output);
+    assert!(
+        figure(&report, "Operations:") == 100.0 && report.contains("Processor:"),
+        "{report}"
+    );
     // In a comparison a wrapper that crashes takes only its own row with it.
     let output = leafpress()
         .args([
@@ -366,6 +403,7 @@ fn compile(directory: &TempDir, source: &str) -> Option<String> {
 /// A `std::map` of integers with a mutex; its pool's path tells it to misbehave.
 const WRAPPER: &str = r#"
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -396,6 +434,9 @@ struct map_tree : tree_api {
     std::string fault;
     uint64_t inserts = 0;
 
+    ~map_tree() {
+        if (fault == "die") abort();
+    }
     static uint64_t load(const char* bytes) {
         uint64_t number;
         memcpy(&number, bytes, 8);

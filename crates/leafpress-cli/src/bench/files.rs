@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -29,7 +30,7 @@ impl Output {
     /// Checks that `path` can be written, without touching what is there.
     pub fn new(option: &str, path: &Path) -> Result<Self, Failure> {
         let refuse = |reason: String| Failure::bad_input(format!("{option} {}: {reason}", path.display()));
-        if path.is_dir() {
+        if path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/") {
             return Err(refuse("it is a directory".into()));
         }
         let append = || {
@@ -137,7 +138,8 @@ mod tests {
             "nothing else is left"
         );
         let nowhere = directory.path().join("no/out.json");
-        for path in [directory.path(), &nowhere] {
+        let no_directory = directory.path().join("none/");
+        for path in [directory.path(), &nowhere, &no_directory] {
             assert!(
                 matches!(Output::new("--json", path), Err(Failure::BadInput(_))),
                 "{}",

@@ -121,29 +121,27 @@ fn one(options: &Options, files: Files, cancel: &Arc<AtomicBool>) -> Result<(), 
             printed = bar.suspend(|| output::print(text));
         }
     };
-    if !repeated {
-        say(&bar, &text::head(&bench::Environment::here(), options));
-    }
+    let so_far = Report {
+        options: options.clone(),
+        environment: bench::Environment::here(),
+        outcomes: Vec::new(),
+    };
+    say(&bar, &text::head(&so_far.environment, options));
     let result = bench::run(options, Some(open_library), cancel, &mut |event| match event {
         Event::Repetition(number) => bar.start(number, options.repeat, options.input.short_name()),
         Event::LoadSkipped => say(&bar, text::LOAD_SKIPPED),
         Event::LoadStarted => say(&bar, text::LOAD_STARTED),
         Event::Loaded(load) => say(&bar, &text::loaded(load)),
         Event::Verified(_) => say(&bar, text::LOAD_VERIFIED),
+        // Before the index is dropped, which not every wrapper survives.
+        Event::Measured(outcome) => say(&bar, &(text::results(outcome) + &text::extras(&so_far, outcome))),
         Event::Progress(phase, done) => bar.advance(share(phase, done, options.skip_load)),
     });
     bar.finish();
-    printed?;
     let report = result.map_err(|e| failure(&e))?;
-    let Some(outcome) = report.median().cloned() else {
-        return Err(Failure::failed("nothing was run"));
-    };
-    let report_text = if repeated {
-        text::whole(&report)
-    } else {
-        text::results(&outcome) + &text::extras(&report, &outcome)
-    };
-    let printed = output::print(&report_text);
+    if repeated {
+        printed = output::print(&text::whole(&report));
+    }
     let comparison = Comparison {
         lines: vec![Line {
             options: options.clone(),

@@ -281,6 +281,7 @@ impl Run<'_> {
         }
         steps.await_arrivals(2 * threads);
         let failed = steps.failure.lock().is_ok_and(|failure| failure.is_some());
+        let counted_from = Instant::now();
         let before = usage();
         let before = match before {
             Ok(before) if !failed && !self.cancel.load(Ordering::Relaxed) => before,
@@ -300,7 +301,7 @@ impl Run<'_> {
         if let Some(counters) = counters {
             counters.stop();
         }
-        Ok((samples, CpuTime::between(&before, &usage()?)))
+        Ok((samples, CpuTime::between(&before, &usage()?, counted_from.elapsed())))
     }
 
     /// Whether the run is to end before its time.
@@ -422,12 +423,13 @@ impl Samples {
 }
 
 impl CpuTime {
-    fn between(before: &Usage, after: &Usage) -> Self {
+    fn between(before: &Usage, after: &Usage, length: Duration) -> Self {
         Self {
             user_seconds: after.user_seconds - before.user_seconds,
             system_seconds: after.system_seconds - before.system_seconds,
             voluntary_switches: after.voluntary_switches - before.voluntary_switches,
             involuntary_switches: after.involuntary_switches - before.involuntary_switches,
+            wall_seconds: length.as_secs_f64(),
         }
     }
 }

@@ -138,6 +138,8 @@ pub struct CpuTime {
     pub voluntary_switches: u64,
     /// Times a thread was preempted.
     pub involuntary_switches: u64,
+    /// Seconds that all of this was counted over: the run, with the start and the end of its threads.
+    pub wall_seconds: f64,
 }
 
 /// What one repetition of a run measured.
@@ -197,8 +199,9 @@ impl Outcome {
 
     /// CPU seconds per second.
     pub fn cores(&self) -> f64 {
-        if self.run_milliseconds > 0.0 {
-            (self.cpu.user_seconds + self.cpu.system_seconds) / (self.run_milliseconds / 1000.0)
+        let cpu = &self.cpu;
+        if cpu.wall_seconds > 0.0 {
+            (cpu.user_seconds + cpu.system_seconds) / cpu.wall_seconds
         } else {
             0.0
         }

@@ -25,6 +25,8 @@ pub enum Event<'e> {
     Loaded(&'e Load),
     /// The load was read back, if the index stores anything.
     Verified(&'e Load),
+    /// A repetition was measured; its index is still there.
+    Measured(&'e Outcome),
     /// How much of a phase is done, 0 to 1.
     Progress(Phase, f64),
 }
@@ -136,7 +138,7 @@ fn once(
         };
         events(Event::Progress(phase, done));
     })?;
-    Ok(Outcome {
+    let outcome = Outcome {
         index: index.name(),
         load,
         run_milliseconds: measured.milliseconds,
@@ -148,7 +150,9 @@ fn once(
         latencies: measured.latencies,
         cpu: measured.cpu,
         held_bytes: index.held_bytes(),
-    })
+    };
+    events(Event::Measured(&outcome));
+    Ok(outcome)
 }
 
 #[cfg(test)]

@@ -83,6 +83,7 @@ pub(in crate::bench) fn outcome(run_milliseconds: f64) -> Outcome {
             }],
         }),
         cpu: CpuTime {
+            wall_seconds: run_milliseconds / 1000.0,
             user_seconds: 0.4,
             system_seconds: 0.05,
             voluntary_switches: 3,
