@@ -13,7 +13,7 @@ mod suite;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use leafpress_console::{failure, interrupt, output, progress, usage};
 use mimalloc::MiMalloc;
 
@@ -55,10 +55,18 @@ enum Command {
     EvalRun,
 }
 
+/// What to ask for help: the command that was mistyped, if there is one of that name.
+fn program(command: Option<String>) -> String {
+    match command {
+        Some(name) if Cli::command().find_subcommand(&name).is_some() => format!("leafpress {name}"),
+        _ => "leafpress".to_owned(),
+    }
+}
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(e) => return usage::report(&e, "leafpress"),
+        Err(e) => return usage::report(&e, &program(std::env::args().nth(1))),
     };
     let result = match &cli.command {
         Command::Advise(args) => advise::run(args),

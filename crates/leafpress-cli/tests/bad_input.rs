@@ -93,7 +93,7 @@ fn unknown_words_list_the_known_ones() {
         &[],
         &["--background-codec", "lzma", "zstd"],
     );
-    refused(&["--no-such-flag"], &[], &["--no-such-flag", "--help"]);
+    refused(&["--no-such-flag"], &[], &["--no-such-flag", "leafpress eval --help"]);
 }
 
 #[test]
@@ -102,6 +102,9 @@ fn numbers_out_of_range() {
     refused(&["--threads", "1,100000"], &[], &["--threads", "100000"]);
     refused(&["--seconds", "0"], &[], &["--seconds", "0"]);
     refused(&["--seconds", "NaN"], &[], &["--seconds"]);
+    refused(&["--seconds", "-1"], &[], &["--seconds: -1", "86400"]);
+    refused(&["--keys", "-1"], &[], &["--keys", "-1"]);
+    refused(&["--threads", "-1"], &[], &["--threads", "-1"]);
     refused(&["--keys", "0"], &[], &["--keys", "0"]);
     refused(&["--keys", "many"], &[], &["--keys", "many"]);
     refused(&["--value-bytes", "0"], &[], &["--value-bytes", "0"]);
@@ -169,6 +172,43 @@ fn accelerators_that_are_not_there() {
         &["qpl:software:fixed", "/no/such/libqpl.so"],
     );
     refused(&["--codecs", "none", "--iaa"], &absent, &["qpl:hardware:fixed"]);
+}
+
+/// The loader warns of a library that it cannot preload, and goes on without it; and it preloads any library.
+#[test]
+fn preloads_that_are_not_zlib_accel() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let compile = |name: &str, source: &str, arguments: &[&str]| {
+        let (from, to) = (directory.path().join("source.c"), directory.path().join(name));
+        std::fs::write(&from, source).expect("written");
+        let compiled = std::process::Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .args([&to, &from])
+            .args(arguments)
+            .arg(format!("-L{}", directory.path().display()))
+            .status()
+            .expect("a C compiler");
+        assert!(compiled.success());
+        to.to_str().expect("UTF-8").to_owned()
+    };
+    let other = compile("libother.so", "int leafpress_other(void) { return 1; }", &[]);
+    refused(&["--zlib-accel-so", &other], &[], &["--zlib-accel-so", &other, "zlib"]);
+    refused(
+        &[],
+        &[("RUN_ZLIB_ACCEL", "1"), ("ZLIB_ACCEL_SO", &other)],
+        &["ZLIB_ACCEL_SO", &other],
+    );
+    let needing = compile(
+        "libneeding.so",
+        "int leafpress_other(void); int deflate(void *s, int f) { return leafpress_other() + (s == 0) + f; }",
+        &["-lother"],
+    );
+    std::fs::remove_file(&other).expect("removed");
+    refused(
+        &["--zlib-accel-so", &needing],
+        &[],
+        &["--zlib-accel-so", &needing, "libother.so"],
+    );
 }
 
 #[test]

@@ -189,6 +189,24 @@ fn the_table_and_the_files_are_there() {
     assert!(json.to_string().contains("leafpress eval"), "the command line is in it");
 }
 
+/// What the run itself needs, some megabytes a thread, is neither counted as the tree's nor taken off it.
+#[test]
+fn resident_growth_is_the_trees() {
+    let evaluation = Evaluation::run(&["--codecs", "lz4", "--workloads", "read_only", "--threads", "8"], &[]);
+    let json = std::fs::read(evaluation.path("results.json")).expect("results.json");
+    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    let growth = |when: &str| {
+        json["rows"][0]["result"][when]["rss_growth_bytes"]
+            .as_i64()
+            .expect("a number")
+    };
+    let (loaded, ended) = (growth("loaded"), growth("ended"));
+    assert!(
+        (loaded - ended).abs() < 8 << 20,
+        "nothing was written between {loaded} and {ended}"
+    );
+}
+
 #[test]
 fn a_pipe_gets_no_progress_bar() {
     let evaluation = Evaluation::run(&["--codecs", "lz4", "--workloads", "read_only"], &[]);

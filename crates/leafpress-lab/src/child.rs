@@ -39,6 +39,8 @@ const POLL: Duration = Duration::from_millis(50);
 pub(crate) enum Request {
     /// A run of an evaluation; the answer is a [`RunResult`](crate::result::RunResult).
     Run(Box<RunSpec>),
+    /// Opens a run's codec and nothing else; the answer is the name of the engine that would run.
+    Engine(Box<RunSpec>),
     /// A round of the comparison; the answer is a [`RunResult`](crate::result::RunResult) too.
     #[cfg(feature = "peers")]
     Peer(Box<crate::peers::PeerSpec>),
@@ -323,6 +325,7 @@ fn answer(
 ) -> Result<serde_json::Value, LabError> {
     let answer = match request {
         Request::Run(spec) => serde_json::to_value(crate::run::run(&spec, cancel, progress)?),
+        Request::Engine(spec) => serde_json::to_value(spec.builder()?.build()?.stats().engine_name),
         #[cfg(feature = "peers")]
         Request::Peer(spec) => serde_json::to_value(crate::peers::run_sample(&spec, cancel, progress)?),
         #[cfg(feature = "bench")]

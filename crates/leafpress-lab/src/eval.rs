@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::child::{Launcher, Request};
 use crate::corpus::Corpus;
-use crate::matrix::{self, RunSpec};
+use crate::matrix::{self, Configuration, RunSpec};
 use crate::result::{Resources, RunResult};
 use crate::summary::Summary;
 use crate::{EvalConfig, LabError, report, resources};
@@ -137,6 +137,7 @@ pub fn run_eval_with(
     let runs = matrix::expand(config)?;
     // Data that cannot be used is told here once, before anything is written, and not by every run.
     Corpus::load(&config.data, config.effective_cut(), config.raw, config.seed)?;
+    check_preload(launcher, &runs, cancel)?;
     let logs = out_dir.join("logs");
     std::fs::create_dir_all(&logs).map_err(|e| LabError::io(&logs, e))?;
     let host = resources::host();
@@ -201,6 +202,30 @@ pub fn run_eval_with(
     }
     report::finish(config, &host, &mut outcome)?;
     Ok(outcome)
+}
+
+/// Starts a process with the library that some runs preload, and looks whether zlib's calls go through it. The loader only warns of
+/// what it cannot preload, and zlib would run under another name.
+fn check_preload(launcher: &Launcher, runs: &[Configuration], cancel: &AtomicBool) -> Result<(), LabError> {
+    let mut preloads = runs.iter().filter_map(|run| Some((run, run.preload.as_deref()?)));
+    // All of them preload the same one.
+    let Some((run, library)) = preloads.next() else {
+        return Ok(());
+    };
+    let request = Request::Engine(Box::new(run.spec.clone()));
+    let nowhere = Path::new("/dev/null");
+    let engine = launcher.call::<_, String>(&request, Some(library), nowhere, cancel, &mut |_, _| {});
+    let library = library.display();
+    let reason = match engine {
+        Ok(engine) if engine == "zlib_accel_preload" => return Ok(()),
+        Ok(_) => format!(
+            "{library} was preloaded, but zlib's calls do not go through it: it is another library, or one that it needs is \
+             missing (`ldd {library}` shows which)"
+        ),
+        Err(LabError::Child { reason }) => format!("{library} cannot be preloaded: {reason}"),
+        Err(other) => return Err(other),
+    };
+    Err(LabError::option("zlib-accel-so", reason))
 }
 
 /// Writes a run's CPU and memory figures, a name and a number on each line.

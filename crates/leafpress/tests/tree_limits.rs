@@ -284,3 +284,18 @@ fn an_empty_given_dictionary_is_no_reason_to_fail() {
     tree.compact().unwrap();
     assert_eq!(tree.get(b"k").unwrap().as_deref(), Some(b"v".as_slice()));
 }
+
+/// Zstandard takes any bytes as a dictionary, but for those that begin with its dictionaries' magic number and are none.
+#[test]
+fn a_given_dictionary_that_the_codec_refuses() {
+    let mut malformed = vec![0x37, 0xa4, 0x30, 0xec];
+    malformed.resize(1000, 0xff);
+    let given = |codec: &str| {
+        Tree::builder()
+            .codec(codec.parse().unwrap())
+            .dictionary(DictionaryChoice::Given(Dictionary::from_bytes(1, malformed.as_slice())))
+    };
+    refused(given("zstd:1"), "dictionary", &["zstd", "malformed"]);
+    accepted(given("lz4"));
+    accepted(given("deflate:1"));
+}

@@ -16,6 +16,7 @@ use crate::failure::Failure;
 #[derive(Debug, Default, Args)]
 #[command(
     args_override_self = true,
+    allow_negative_numbers = true,
     after_help = "The variables of the ZipCache evaluation (THREADS_LIST, BTREE_*, RUN_IAA, ...) set the same things; flags win. \
                         See docs/evaluation.md."
 )]
@@ -140,7 +141,7 @@ pub struct EvalArgs {
     /// Record latencies: on or off [default: on]
     #[arg(long, value_name = "ON|OFF", help_heading = "Measurement")]
     measure_latency: Option<String>,
-    /// Latency samples per thread, spread over the whole run; 0 takes every operation [default: 0]
+    /// Latency samples per thread, spread over the whole run; 0 takes every operation [default: 100000]
     #[arg(long, value_name = "N", help_heading = "Measurement")]
     latency_samples_per_thread: Option<usize>,
     /// Record CPU seconds, memory and context switches: on or off [default: on]

@@ -66,11 +66,12 @@ fn finished(index: usize, total: usize, row: &Row) -> String {
     let (spec, result) = (&row.spec, &row.result);
     let width = total.to_string().len();
     let mut line = format!(
-        "[{:>width$}/{total}] {:<18} {:<14} {:>2} threads  {:>8.3} Mops/s",
+        "[{:>width$}/{total}] {:<18} {:<14} {:>2} {:<7}  {:>8.3} Mops/s",
         index + 1,
         spec.codec,
         spec.workload,
         spec.threads,
+        if spec.threads == 1 { "thread" } else { "threads" },
         result.qps() / 1e6
     );
     for (name, latency) in [

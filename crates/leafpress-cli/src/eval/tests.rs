@@ -68,6 +68,38 @@ fn nothing_given_is_the_default() {
     );
 }
 
+/// A default that the help names is what the flag's absence means.
+#[test]
+fn the_help_tells_the_defaults() {
+    use clap::CommandFactory;
+
+    let mut told = 0;
+    for argument in Command::command().get_arguments() {
+        let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        let default = help.split_once("[default: ").and_then(|(_, rest)| rest.split_once(']'));
+        // What is told in words cannot be given as a word.
+        let Some((word, _)) = default.filter(|(word, _)| !word.contains([' ', '_'])) else {
+            continue;
+        };
+        let flag = format!("--{}", argument.get_long().expect("a flag"));
+        let set = config(&[], &[&flag, word]);
+        let unset = config(&[], &[]);
+        assert_eq!(
+            EvalConfig {
+                command_line: None,
+                ..set
+            },
+            EvalConfig {
+                command_line: None,
+                ..unset
+            },
+            "{flag} {word}"
+        );
+        told += 1;
+    }
+    assert!(told > 15, "{told}");
+}
+
 #[test]
 fn every_flag_sets_its_option() {
     let set = config(

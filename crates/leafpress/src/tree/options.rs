@@ -139,7 +139,8 @@ impl Builder {
         self
     }
 
-    /// Where the dictionary comes from. Default [`DictionaryChoice::Auto`]; codecs without dictionaries ignore it.
+    /// Where the dictionary comes from. Default [`DictionaryChoice::Auto`]; codecs without dictionaries ignore it. A given one must be one
+    /// that the codec takes: Zstandard refuses bytes that begin as a dictionary of its own and are none.
     pub fn dictionary(mut self, dictionary: DictionaryChoice) -> Self {
         self.dictionary = dictionary;
         self

@@ -16,8 +16,8 @@ use super::memory::{Kind, Memory};
 use super::press::{Buffers, Growth, Press, Settings};
 use super::shard::Shard;
 use super::work::{Locked, owned_large};
-use super::{Builder, Error, Layout, MAX_KEY_BYTES, ShardBy, Stats, Tree};
-use crate::codec::{Codec, Engine};
+use super::{Builder, DictionaryChoice, Error, Layout, MAX_KEY_BYTES, ShardBy, Stats, Tree};
+use crate::codec::{Codec, CodecError, Dictionary, Engine};
 
 const MIN_LEAF_BYTES: usize = 1 << 10;
 const MAX_LEAF_BYTES: usize = 32 << 10;
@@ -106,6 +106,11 @@ impl Tree {
             Some(engine) => Arc::clone(engine),
             None => builder.codec.open(&builder.engine_options)?,
         };
+        if let DictionaryChoice::Given(dictionary) = &builder.dictionary
+            && engine.supports_dictionary()
+        {
+            check_dictionary(&*engine, dictionary)?;
+        }
         let codec = engine.codec();
         let filtered = builder
             .background_codec
@@ -297,6 +302,22 @@ impl Core {
         stats.engine_name = self.engine.engine_name();
         stats
     }
+}
+
+/// Whether the codec takes the dictionary: a put would find out too late.
+fn check_dictionary(engine: &dyn Engine, dictionary: &Dictionary) -> Result<(), Error> {
+    let probe = b"leaf";
+    let mut block = Vec::new();
+    let taken = engine
+        .compress(probe, Some(dictionary), &mut block)
+        .and_then(|_| engine.decompress(&block, Some(dictionary), &mut [0; 4]));
+    taken.map_err(|error| match error {
+        memory @ CodecError::OutOfMemory { .. } => Error::Codec(memory),
+        refused => Error::Option {
+            option: "dictionary",
+            reason: refused.to_string(),
+        },
+    })
 }
 
 /// A leaf without records.
