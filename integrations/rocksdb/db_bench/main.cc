@@ -1,10 +1,35 @@
-// db_bench as RocksDB has it, with Leafpress registered first where LEAFPRESS_ROCKSDB_LIBRARY names libleafpress_rocksdb.so.
+// db_bench as RocksDB has it, with Leafpress: registered first where LEAFPRESS_ROCKSDB_LIBRARY names libleafpress_rocksdb.so, and with
+// a flag for what db_bench has none for.
 #include <dlfcn.h>
+#include <gflags/gflags.h>
 
 #include <cstdio>
 #include <cstdlib>
 
+#include "rocksdb/convenience.h"
 #include "rocksdb/db_bench_tool.h"
+
+DEFINE_string(rocksdb_options, "",
+              "Options in RocksDB's spelling, on top of what the other flags say, as in "
+              "compression_manager={id=leafpress;codec=zstd:3}");
+
+namespace {
+
+class Hooks : public ROCKSDB_NAMESPACE::DefaultHooks {
+ public:
+  using DefaultHooks::Open;
+
+  ROCKSDB_NAMESPACE::Status Open(const ROCKSDB_NAMESPACE::Options& options, const std::string& name,
+                                 std::unique_ptr<ROCKSDB_NAMESPACE::DB>* db) override {
+    ROCKSDB_NAMESPACE::ConfigOptions strict;
+    strict.ignore_unsupported_options = false;
+    ROCKSDB_NAMESPACE::Options changed;
+    const auto status = GetOptionsFromString(strict, options, FLAGS_rocksdb_options, &changed);
+    return status.ok() ? DefaultHooks::Open(changed, name, db) : status;
+  }
+};
+
+}  // namespace
 
 int main(int argc, char** argv) {
   if (const char* library = std::getenv("LEAFPRESS_ROCKSDB_LIBRARY")) {
@@ -15,5 +40,6 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
-  return ROCKSDB_NAMESPACE::db_bench_tool(argc, argv);
+  Hooks hooks;
+  return ROCKSDB_NAMESPACE::db_bench_tool(argc, argv, hooks);
 }

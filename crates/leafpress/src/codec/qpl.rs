@@ -96,17 +96,16 @@ impl QplEngine {
     /// `out` is writable for `room` bytes.
     unsafe fn run(&self, operation: Operation, input: &[u8], out: *mut u8, room: u32) -> Result<usize, Failure> {
         if self.device {
-            match self.run_hardware(operation, input, room)? {
+            match self.run_hardware(operation, input, room) {
                 Ok((job, written)) => {
                     // SAFETY: `written` is at most `room`, which is writable at `out`; the job's memory is its own.
                     unsafe { out.copy_from_nonoverlapping(job.output(written).as_ptr(), written) };
                     self.give_back(job);
                     return Ok(written);
                 }
+                Err(failure) if self.path == QplPath::Hardware => return Err(failure),
                 // The CPU would want no less room.
-                Err(status) if self.path == QplPath::Hardware || status == ffi::MORE_OUTPUT_NEEDED => {
-                    return Err(Failure::Status(status));
-                }
+                Err(failure @ Failure::Status(ffi::MORE_OUTPUT_NEEDED)) => return Err(failure),
                 Err(_) => {}
             }
         }
@@ -141,29 +140,24 @@ impl QplEngine {
         }
     }
 
-    /// Runs an operation on the device; the outer error is this process's, the inner one the device's.
-    fn run_hardware(
-        &self,
-        operation: Operation,
-        input: &[u8],
-        room: u32,
-    ) -> Result<Result<(Job, usize), Status>, CodecError> {
+    /// Runs an operation on the device, and returns the job that has the bytes it wrote.
+    fn run_hardware(&self, operation: Operation, input: &[u8], room: u32) -> Result<(Job, usize), Failure> {
         let mut job = self.take(Place::Hardware)?;
         if let Err(status) = job.submit_patiently(operation, input, room) {
             self.give_back(job);
-            return Ok(Err(status));
+            return Err(status.into());
         }
-        Ok(match job.finish() {
+        match job.finish() {
             (Some(job), Ok(written)) => {
                 self.counters.mine().hardware_calls.add(1);
                 Ok((job, written))
             }
             (Some(job), Err(status)) => {
                 self.give_back(job);
-                Err(status)
+                Err(status.into())
             }
-            (None, result) => Err(result.err().unwrap_or(ffi::OK)),
-        })
+            (None, result) => Err(result.err().unwrap_or(ffi::OK).into()),
+        }
     }
 
     /// Compresses through `run`, which is given the room and the bytes there are.

@@ -176,7 +176,7 @@ impl QplEngine {
                 Ok(bytes.len())
             }
             Ok(_) => Err(Failure::Status(ffi::MORE_OUTPUT_NEEDED)),
-            Err(Failure::Status(_)) if self.device && self.path == QplPath::Auto => {
+            Err(_) if self.device && self.path == QplPath::Auto => {
                 // SAFETY: the caller's.
                 unsafe { self.run_software(operation, input, out, room) }
             }

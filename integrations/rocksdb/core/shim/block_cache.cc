@@ -1,12 +1,12 @@
 // A block cache with any secondary cache behind it, from one options string or from Rust.
 //
 // RocksDB's own options strings make LRU caches only, and none with a secondary cache.
-#include <exception>
 #include <map>
 #include <mutex>
 #include <set>
 
 #include "block_cache_abi.h"
+#include "guard.h"
 #include "rocksdb/advanced_cache.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/convenience.h"
@@ -164,15 +164,13 @@ class BlockCache final : public rocks::CacheWrapper {
  protected:
   Status ConfigureOptions(const rocks::ConfigOptions& config_options, const Options& options,
                           Options* unused) override {
-    if (target_ != nullptr) {
-      return options.empty() ? Status::OK()
-                             : Status::InvalidArgument(kName, "a cache cannot be configured again, or has its options twice");
-    }
-    try {
+    return Guarded([&] {
+      if (target_ != nullptr) {
+        return options.empty() ? Status::OK()
+                               : Status::InvalidArgument(kName, "a cache cannot be configured again, or has its options twice");
+      }
       return MakeCache(options, &target_);
-    } catch (const std::exception& error) {
-      return Status::Aborted(kName, error.what());
-    }
+    });
   }
 };
 
@@ -182,18 +180,16 @@ void RegisterBlockCache(rocks::ObjectLibrary& library) {
   library.AddFactory<Cache>(
       rocks::ObjectLibrary::PatternEntry(kName).AddSeparator("://", false),
       [](const std::string& uri, std::unique_ptr<Cache>* guard, std::string* error) {
-        try {
+        const Status status = Guarded([&] {
           auto cache = std::make_unique<BlockCache>();
-          Status status = cache->Make(uri);
-          if (status.ok()) {
+          Status made = cache->Make(uri);
+          if (made.ok()) {
             *guard = std::move(cache);
-          } else {
-            *error = status.ToString();
           }
-        } catch (const std::exception& failure) {
-          *error = failure.what();
-        } catch (...) {
-          *error = "leafpress: the cache could not be made";
+          return made;
+        });
+        if (!status.ok()) {
+          Attempt([&] { *error = status.ToString(); });
         }
         return guard->get();
       });
@@ -250,18 +246,11 @@ size_t leafpress_shim_block_cache_usage(const LeafpressBlockCache* cache) { retu
 size_t leafpress_shim_block_cache_capacity(const LeafpressBlockCache* cache) { return cache->cache->GetCapacity(); }
 
 void leafpress_shim_block_cache_set_capacity(const LeafpressBlockCache* cache, size_t bytes) {
-  try {
-    cache->cache->SetCapacity(bytes);
-  } catch (...) {
-    // What could not leave leaves later.
-  }
+  // What could not leave leaves later.
+  leafpress::Attempt([&] { cache->cache->SetCapacity(bytes); });
 }
 
 bool leafpress_shim_block_cache_set_secondary_capacity(const LeafpressBlockCache* cache, size_t bytes) {
-  try {
-    return cache->secondary != nullptr && cache->secondary->SetCapacity(bytes).ok();
-  } catch (...) {
-    return false;
-  }
+  return leafpress::Guarded(false, [&] { return cache->secondary != nullptr && cache->secondary->SetCapacity(bytes).ok(); });
 }
 }

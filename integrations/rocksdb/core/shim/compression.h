@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "compression_abi.h"
+#include "guard.h"
 #include "rocksdb/advanced_compression.h"
 #include "rocksdb/env.h"
 #include "rocksdb/status.h"
@@ -15,15 +16,12 @@
 
 namespace leafpress {
 
-namespace rocks = ROCKSDB_NAMESPACE;
+inline LeafpressView Lend(const rocks::Slice& slice) noexcept { return {slice.data(), slice.size()}; }
 
-inline LeafpressBytes Lend(const char* data, size_t len) { return {data, len}; }
-inline LeafpressBytes Lend(const rocks::Slice& slice) { return {slice.data(), slice.size()}; }
-
-// Takes text over from Rust.
-std::string Take(LeafpressBytes text);
+// Takes text over from Rust. Throws, and then the text is freed and lost.
+std::string Take(LeafpressText text);
 // The status of a call; takes the error over.
-rocks::Status TakeStatus(int32_t code, LeafpressBytes error);
+rocks::Status TakeStatus(int32_t code, LeafpressText error) noexcept;
 
 template <typename T, void (*Free)(T*)>
 struct Deleter {
@@ -43,18 +41,18 @@ class BlockCompressor final : public rocks::Compressor {
   BlockCompressor(CompressorHandle handle, uint32_t parallel_threads, rocks::Logger* logger)
       : handle_(std::move(handle)), parallel_threads_(parallel_threads), logger_(logger) {}
 
-  const char* Name() const override { return "leafpress"; }
-  std::string GetId() const override;
-  DictConfig GetDictGuidance(rocks::CacheEntryRole block_type) const override;
-  rocks::Slice GetSerializedDict() const override;
-  rocks::CompressionType GetPreferredCompressionType() const override;
-  uint32_t GetRecommendedParallelThreads() const override { return parallel_threads_; }
-  std::unique_ptr<rocks::Compressor> Clone() const override;
+  const char* Name() const noexcept override { return "leafpress"; }
+  std::string GetId() const noexcept override;
+  DictConfig GetDictGuidance(rocks::CacheEntryRole block_type) const noexcept override;
+  rocks::Slice GetSerializedDict() const noexcept override;
+  rocks::CompressionType GetPreferredCompressionType() const noexcept override;
+  uint32_t GetRecommendedParallelThreads() const noexcept override { return parallel_threads_; }
+  std::unique_ptr<rocks::Compressor> Clone() const noexcept override;
   std::unique_ptr<rocks::Compressor> MaybeCloneSpecialized(rocks::CacheEntryRole block_type,
-                                                           DictConfigArgs&& dict_config) const override;
+                                                           DictConfigArgs&& dict_config) const noexcept override;
   rocks::Status CompressBlock(rocks::Slice uncompressed_data, char* compressed_output,
                               size_t* compressed_output_size, rocks::CompressionType* out_compression_type,
-                              ManagedWorkingArea* working_area) override;
+                              ManagedWorkingArea* working_area) noexcept override;
 
  private:
   CompressorHandle handle_;
@@ -72,13 +70,13 @@ class BlockDecompressor final : public rocks::Decompressor {
                     const rocks::Slice& dictionary_bytes)
       : handle_(std::move(handle)), dictionary_(std::move(dictionary)), dictionary_bytes_(dictionary_bytes) {}
 
-  const char* Name() const override { return "leafpress"; }
-  const rocks::Slice& GetSerializedDict() const override { return dictionary_bytes_; }
+  const char* Name() const noexcept override { return "leafpress"; }
+  const rocks::Slice& GetSerializedDict() const noexcept override { return dictionary_bytes_; }
   rocks::Status MaybeCloneForDict(const rocks::Slice& serialized_dict,
-                                  std::unique_ptr<rocks::Decompressor>* out) override;
-  size_t ApproximateOwnedMemoryUsage() const override;
-  rocks::Status ExtractUncompressedSize(Args& args) override;
-  rocks::Status DecompressBlock(const Args& args, char* uncompressed_output) override;
+                                  std::unique_ptr<rocks::Decompressor>* out) noexcept override;
+  size_t ApproximateOwnedMemoryUsage() const noexcept override;
+  rocks::Status ExtractUncompressedSize(Args& args) noexcept override;
+  rocks::Status DecompressBlock(const Args& args, char* uncompressed_output) noexcept override;
 
  private:
   std::shared_ptr<LeafpressDecompressor> handle_;
@@ -95,17 +93,17 @@ class Manager final : public rocks::CompressionManager {
   // The schema's name, which SST files carry: docs/formats.md.
   static const char* kCompatibilityName() { return "leafpress_rocksdb_v1"; }
 
-  const char* Name() const override { return kClassName(); }
-  const char* CompatibilityName() const override { return kCompatibilityName(); }
-  rocks::Status PrepareOptions(const rocks::ConfigOptions& config_options) override;
-  bool SupportsCompressionType(rocks::CompressionType type) const override;
-  std::string CompressionTypeToString(rocks::CompressionType type) const override;
+  const char* Name() const noexcept override { return kClassName(); }
+  const char* CompatibilityName() const noexcept override { return kCompatibilityName(); }
+  rocks::Status PrepareOptions(const rocks::ConfigOptions& config_options) noexcept override;
+  bool SupportsCompressionType(rocks::CompressionType type) const noexcept override;
+  std::string CompressionTypeToString(rocks::CompressionType type) const noexcept override;
   std::unique_ptr<rocks::Compressor> GetCompressorForSST(const rocks::FilterBuildingContext& context,
                                                          const rocks::CompressionOptions& opts,
-                                                         rocks::CompressionType preferred) override;
+                                                         rocks::CompressionType preferred) noexcept override;
   std::unique_ptr<rocks::Compressor> GetCompressor(const rocks::CompressionOptions& opts,
-                                                   rocks::CompressionType type) override;
-  std::shared_ptr<rocks::Decompressor> GetDecompressor() override;
+                                                   rocks::CompressionType type) noexcept override;
+  std::shared_ptr<rocks::Decompressor> GetDecompressor() noexcept override;
 
   static constexpr size_t kOptions = 11;
   static const std::array<const char*, kOptions> kOptionNames;
@@ -113,24 +111,27 @@ class Manager final : public rocks::CompressionManager {
  protected:
   rocks::Status ConfigureOptions(const rocks::ConfigOptions& config_options,
                                  const std::unordered_map<std::string, std::string>& opts_map,
-                                 std::unordered_map<std::string, std::string>* unused) override;
+                                 std::unordered_map<std::string, std::string>* unused) noexcept override;
 
  private:
   // The options as one, made from `fields_`.
   struct Prepared {
     OptionsHandle options;
-    std::shared_ptr<BlockDecompressor> decompressor;
+    std::shared_ptr<rocks::Decompressor> decompressor;
   };
 
+  // Throws.
   rocks::Status Prepare(std::shared_ptr<const Prepared>* out);
   std::unique_ptr<rocks::Compressor> NewCompressor(const std::string& family, int level, rocks::Logger* logger,
                                                    const rocks::CompressionOptions& opts,
-                                                   rocks::CompressionType preferred);
+                                                   rocks::CompressionType preferred) noexcept;
 
   // The options in their usual spelling, empty for a default, in the order of `kOptionNames`.
   std::array<std::string, kOptions> fields_;
   std::mutex mutex_;
   std::shared_ptr<const Prepared> prepared_;
+  // Made with the manager: RocksDB does not ask whether it got one.
+  std::shared_ptr<rocks::Decompressor> plain_decompressor_;
 };
 
 void RegisterCompression(rocks::ObjectLibrary& library);

@@ -7,70 +7,74 @@ using rocks::CompressionType;
 using rocks::Slice;
 using rocks::Status;
 
-std::string Take(LeafpressBytes text) {
-  std::string taken;
-  try {
-    taken.assign(text.data == nullptr ? "" : text.data, text.len);
-  } catch (...) {
-    // Without memory the text is lost.
-  }
-  leafpress_text_free(text);
-  return taken;
+std::string Take(LeafpressText text) {
+  struct Back {
+    LeafpressText text;
+    ~Back() { leafpress_text_free(text); }
+  } back{text};
+  return text.data == nullptr ? std::string() : std::string(text.data, text.len);
 }
 
-Status TakeStatus(int32_t code, LeafpressBytes error) {
-  if (code == 0) {
+Status TakeStatus(int32_t code, LeafpressText error) noexcept {
+  if (code == kLeafpressOk) {
     return Status::OK();
   }
-  const std::string message = Take(error);
+  const std::string message = Guarded(std::string(), [&] { return Take(error); });
   switch (code) {
-    case 1:
-      return Status::InvalidArgument(message);
-    case 2:
-      return Status::Corruption(message);
-    case 3:
-      return Status::NotSupported(message);
-    case 4:
-      return Status::MemoryLimit(message);
+    case kLeafpressInvalidArgument:
+      return Spoken(Status::InvalidArgument(), [&] { return Status::InvalidArgument(message); });
+    case kLeafpressCorruption:
+      return Spoken(Status::Corruption(), [&] { return Status::Corruption(message); });
+    case kLeafpressNotSupported:
+      return Spoken(Status::NotSupported(), [&] { return Status::NotSupported(message); });
+    case kLeafpressMemoryLimit:
+      return Spoken(Status::MemoryLimit(), [&] { return Status::MemoryLimit(message); });
     default:
-      return Status::IOError(message);
+      return Spoken(Status::IOError(), [&] { return Status::IOError(message); });
   }
 }
 
-std::string BlockCompressor::GetId() const { return Take(leafpress_compressor_id(handle_.get())); }
+std::string BlockCompressor::GetId() const noexcept {
+  // The name is short enough to need no memory.
+  return Guarded(std::string(Name()), [&] { return Take(leafpress_compressor_id(handle_.get())); });
+}
 
-rocks::Compressor::DictConfig BlockCompressor::GetDictGuidance(rocks::CacheEntryRole block_type) const {
+rocks::Compressor::DictConfig BlockCompressor::GetDictGuidance(rocks::CacheEntryRole block_type) const noexcept {
   // Of the blocks that are compressed, only data blocks are alike enough, and many enough.
   const size_t sample_bytes =
       block_type == rocks::CacheEntryRole::kDataBlock ? leafpress_compressor_sample_bytes(handle_.get()) : 0;
   if (sample_bytes == 0) {
     return DictDisabled{};
   }
-  if (std::string ready = Take(leafpress_compressor_ready_dictionary(handle_.get())); !ready.empty()) {
+  return Guarded(DictConfig(DictSampling{sample_bytes}), [&]() -> DictConfig {
+    std::string ready = Take(leafpress_compressor_ready_dictionary(handle_.get()));
+    if (ready.empty()) {
+      return DictSampling{sample_bytes};
+    }
     return DictPreDefined{std::move(ready)};
-  }
-  return DictSampling{sample_bytes};
+  });
 }
 
-Slice BlockCompressor::GetSerializedDict() const {
-  const LeafpressBytes bytes = leafpress_compressor_dictionary(handle_.get());
+Slice BlockCompressor::GetSerializedDict() const noexcept {
+  const LeafpressView bytes = leafpress_compressor_dictionary(handle_.get());
   return bytes.len == 0 ? Slice() : Slice(bytes.data, bytes.len);
 }
 
-CompressionType BlockCompressor::GetPreferredCompressionType() const {
+CompressionType BlockCompressor::GetPreferredCompressionType() const noexcept {
   return static_cast<CompressionType>(leafpress_compressor_block_type(handle_.get()));
 }
 
-std::unique_ptr<rocks::Compressor> BlockCompressor::Clone() const {
-  CompressorHandle copy(leafpress_compressor_copy(handle_.get()));
-  if (copy == nullptr) {
-    return nullptr;
-  }
-  return std::make_unique<BlockCompressor>(std::move(copy), parallel_threads_, logger_);
+// Null has no meaning here and RocksDB would use it; it calls this from its own wrappers of compressors only.
+std::unique_ptr<rocks::Compressor> BlockCompressor::Clone() const noexcept {
+  return Guarded(std::unique_ptr<rocks::Compressor>(), [&]() -> std::unique_ptr<rocks::Compressor> {
+    CompressorHandle copy(leafpress_compressor_copy(handle_.get()));
+    return copy == nullptr ? nullptr : std::make_unique<BlockCompressor>(std::move(copy), parallel_threads_, logger_);
+  });
 }
 
+// Null has RocksDB go on with this compressor, without a dictionary.
 std::unique_ptr<rocks::Compressor> BlockCompressor::MaybeCloneSpecialized(rocks::CacheEntryRole,
-                                                                          DictConfigArgs&& dict_config) const {
+                                                                          DictConfigArgs&& dict_config) const noexcept {
   CompressorHandle with;
   if (const auto* samples = std::get_if<DictSamples>(&dict_config)) {
     if (!samples->empty() && samples->Verify()) {
@@ -82,15 +86,14 @@ std::unique_ptr<rocks::Compressor> BlockCompressor::MaybeCloneSpecialized(rocks:
       with.reset(leafpress_compressor_with_dictionary(handle_.get(), Lend(Slice(given->dict_data))));
     }
   }
-  if (with == nullptr) {
-    return nullptr;
-  }
-  return std::make_unique<BlockCompressor>(std::move(with), parallel_threads_, logger_);
+  return Guarded(std::unique_ptr<rocks::Compressor>(), [&]() -> std::unique_ptr<rocks::Compressor> {
+    return with == nullptr ? nullptr : std::make_unique<BlockCompressor>(std::move(with), parallel_threads_, logger_);
+  });
 }
 
 Status BlockCompressor::CompressBlock(Slice uncompressed_data, char* compressed_output,
                                       size_t* compressed_output_size, CompressionType* out_compression_type,
-                                      ManagedWorkingArea*) {
+                                      ManagedWorkingArea*) noexcept {
   const int64_t written =
       leafpress_compress(handle_.get(), Lend(uncompressed_data), compressed_output, *compressed_output_size);
   if (written > 0) {
@@ -100,10 +103,12 @@ Status BlockCompressor::CompressBlock(Slice uncompressed_data, char* compressed_
   }
   if (written == -2) {
     // The raw bytes are good, and stored as they are: losing a flush over a faulty engine would help nobody.
-    rocks::Error(logger_,
-                 "leafpress: a block of %zu bytes did not decode to what it was compressed from (%s) and is stored raw; "
-                 "the engine or the machine's memory is faulty",
-                 uncompressed_data.size(), GetId().c_str());
+    Attempt([&] {
+      rocks::Error(logger_,
+                   "leafpress: a block of %zu bytes did not decode to what it was compressed from (%s) and is stored raw; "
+                   "the engine or the machine's memory is faulty",
+                   uncompressed_data.size(), GetId().c_str());
+    });
   }
   *compressed_output_size = written == 0 ? 0 : 1;
   *out_compression_type = CompressionType::kNoCompression;
@@ -111,39 +116,42 @@ Status BlockCompressor::CompressBlock(Slice uncompressed_data, char* compressed_
 }
 
 Status BlockDecompressor::MaybeCloneForDict(const Slice& serialized_dict,
-                                            std::unique_ptr<rocks::Decompressor>* out) {
-  LeafpressDictionary* dictionary = nullptr;
-  LeafpressBytes error{};
-  const int32_t code = leafpress_dictionary_new(Lend(serialized_dict), &dictionary, &error);
-  if (code != 0) {
-    return TakeStatus(code, error);
-  }
-  *out = std::make_unique<BlockDecompressor>(handle_, DictionaryHandle(dictionary), serialized_dict);
-  return Status::OK();
+                                            std::unique_ptr<rocks::Decompressor>* out) noexcept {
+  return Guarded([&] {
+    LeafpressDictionary* made = nullptr;
+    LeafpressText error{};
+    const int32_t code = leafpress_dictionary_new(Lend(serialized_dict), &made, &error);
+    DictionaryHandle dictionary(made);
+    if (code != kLeafpressOk) {
+      return TakeStatus(code, error);
+    }
+    *out = std::make_unique<BlockDecompressor>(handle_, std::move(dictionary), serialized_dict);
+    return Status::OK();
+  });
 }
 
-size_t BlockDecompressor::ApproximateOwnedMemoryUsage() const {
+size_t BlockDecompressor::ApproximateOwnedMemoryUsage() const noexcept {
   return sizeof(*this) + (dictionary_ == nullptr ? 0 : leafpress_dictionary_held_bytes(dictionary_.get()));
 }
 
-Status BlockDecompressor::ExtractUncompressedSize(Args& args) {
+Status BlockDecompressor::ExtractUncompressedSize(Args& args) noexcept {
   size_t prefix = 0;
-  LeafpressBytes error{};
+  LeafpressText error{};
   const int32_t code = leafpress_raw_bytes(static_cast<uint8_t>(args.compression_type), Lend(args.compressed_data),
                                            &args.uncompressed_size, &prefix, &error);
-  if (code != 0) {
+  if (code != kLeafpressOk) {
     return TakeStatus(code, error);
   }
   args.compressed_data.remove_prefix(prefix);
   return Status::OK();
 }
 
-Status BlockDecompressor::DecompressBlock(const Args& args, char* uncompressed_output) {
-  LeafpressBytes error{};
+Status BlockDecompressor::DecompressBlock(const Args& args, char* uncompressed_output) noexcept {
+  LeafpressText error{};
   const int32_t code = leafpress_decompress(handle_.get(), static_cast<uint8_t>(args.compression_type),
                                             dictionary_.get(), Lend(args.compressed_data), uncompressed_output,
                                             args.uncompressed_size, &error);
-  return code == 0 ? Status::OK() : TakeStatus(code, error);
+  return TakeStatus(code, error);
 }
 
 }  // namespace leafpress

@@ -1,5 +1,4 @@
 // Registers Leafpress in RocksDB's object library, so that options strings can name it.
-#include <exception>
 #include <mutex>
 #include <string>
 
@@ -23,20 +22,14 @@ std::string VersionMismatch() {
 }
 
 std::string RegisterAll() {
-  try {
-    std::string error = VersionMismatch();
-    if (error.empty()) {
-      auto& library = *ROCKSDB_NAMESPACE::ObjectLibrary::Default();
-      leafpress::RegisterCompression(library);
-      leafpress::RegisterSecondaryCache(library);
-      leafpress::RegisterBlockCache(library);
-    }
-    return error;
-  } catch (const std::exception& error) {
-    return std::string("leafpress: ") + error.what();
-  } catch (...) {
-    return "leafpress: registration failed";
+  std::string error = VersionMismatch();
+  if (error.empty()) {
+    auto& library = *ROCKSDB_NAMESPACE::ObjectLibrary::Default();
+    leafpress::RegisterCompression(library);
+    leafpress::RegisterSecondaryCache(library);
+    leafpress::RegisterBlockCache(library);
   }
+  return error;
 }
 
 }  // namespace
@@ -44,6 +37,11 @@ std::string RegisterAll() {
 extern "C" const char* leafpress_shim_register() {
   static std::once_flag once;
   static std::string error;
-  std::call_once(once, [] { error = RegisterAll(); });
+  try {
+    std::call_once(once, [] { error = RegisterAll(); });
+  } catch (...) {
+    // It has not been done, and the next call tries again.
+    return "leafpress: out of memory while it was registered";
+  }
   return error.empty() ? nullptr : error.c_str();
 }

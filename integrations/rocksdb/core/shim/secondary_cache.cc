@@ -1,9 +1,9 @@
 #include "secondary_cache.h"
 
 #include <cstring>
-#include <exception>
 #include <new>
 
+#include "guard.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/statistics.h"
 
@@ -17,26 +17,9 @@ using rocks::Status;
 
 LeafpressView View(const Slice& slice) { return {slice.data(), slice.size()}; }
 
+// Where there is no memory for the text, it stays as it is.
 void AppendTo(void* text, const char* data, size_t len) {
-  try {
-    static_cast<std::string*>(text)->append(data, len);
-  } catch (...) {
-    // There is no memory for the text; it stays as it is.
-  }
-}
-
-// Runs `work`, whose exceptions go no further.
-template <typename Work>
-Status Guarded(Work&& work) {
-  try {
-    return work();
-  } catch (const std::bad_alloc&) {
-    return Status::MemoryLimit("leafpress_secondary_cache: out of memory");
-  } catch (const std::exception& error) {
-    return Status::Aborted("leafpress_secondary_cache", error.what());
-  } catch (...) {
-    return Status::Aborted("leafpress_secondary_cache");
-  }
+  Attempt([&] { static_cast<std::string*>(text)->append(data, len); });
 }
 
 class Ready final : public rocks::SecondaryCacheResultHandle {
@@ -119,7 +102,8 @@ SecondaryCache::~SecondaryCache() { leafpress_secondary_cache_free(cache_); }
 Status SecondaryCache::Insert(const Slice& key, Cache::ObjectPtr obj, const Cache::CacheItemHelper* helper,
                               bool force_insert) {
   if (obj == nullptr || helper == nullptr || !helper->IsSecondaryCacheCompatible()) {
-    return Status::InvalidArgument("leafpress_secondary_cache: not a block that can be saved");
+    return Spoken(Status::InvalidArgument(),
+                  [] { return Status::InvalidArgument("leafpress_secondary_cache: not a block that can be saved"); });
   }
   if (cache_ == nullptr) {
     return Status::OK();
@@ -162,7 +146,7 @@ std::unique_ptr<rocks::SecondaryCacheResultHandle> SecondaryCache::Lookup(
   std::unique_ptr<rocks::SecondaryCacheResultHandle> result(new (std::nothrow) Ready(creation.obj, creation.charge));
   if (result == nullptr) {
     if (helper->del_cb != nullptr) {
-      helper->del_cb(creation.obj, nullptr);
+      Attempt([&] { helper->del_cb(creation.obj, nullptr); });
     }
     return nullptr;
   }
@@ -221,38 +205,44 @@ Status SecondaryCache::Make(const std::unordered_map<std::string, std::string>& 
 Status SecondaryCache::ConfigureOptions(const rocks::ConfigOptions& config_options,
                                         const std::unordered_map<std::string, std::string>& options,
                                         std::unordered_map<std::string, std::string>* unused) {
-  if (cache_ == nullptr && !options.empty()) {
-    return Make(options);
-  }
-  for (const auto& [name, value] : options) {
-    std::string error;
-    if (!leafpress_secondary_cache_set(cache_, View(name), View(value), AppendTo, &error)) {
-      return Status::InvalidArgument(kClassName(), error);
+  return Guarded([&] {
+    if (cache_ == nullptr && !options.empty()) {
+      return Make(options);
     }
-  }
-  return config_options.invoke_prepare_options ? PrepareOptions(config_options) : Status::OK();
+    for (const auto& [name, value] : options) {
+      std::string error;
+      if (!leafpress_secondary_cache_set(cache_, View(name), View(value), AppendTo, &error)) {
+        return Status::InvalidArgument(kClassName(), error);
+      }
+    }
+    return config_options.invoke_prepare_options ? PrepareOptions(config_options) : Status::OK();
+  });
 }
 
 Status SecondaryCache::PrepareOptions(const rocks::ConfigOptions& config_options) {
   // A cache without options lacks its capacity, and says so.
-  return cache_ == nullptr ? Make({}) : Status::OK();
+  return cache_ == nullptr ? Guarded([&] { return Make({}); }) : Status::OK();
 }
 
 std::string SecondaryCache::GetPrintableOptions() const {
-  std::string options;
-  if (cache_ != nullptr) {
-    leafpress_secondary_cache_options(cache_, AppendTo, &options);
-  }
-  return "    " + std::string(kClassName()) + " : " + options + "\n";
+  return Guarded(std::string(), [&] {
+    std::string options;
+    if (cache_ != nullptr) {
+      leafpress_secondary_cache_options(cache_, AppendTo, &options);
+    }
+    return "    " + std::string(kClassName()) + " : " + options + "\n";
+  });
 }
 
 Status SecondaryCache::GetOption(const rocks::ConfigOptions& config_options, const std::string& name,
                                  std::string* value) const {
-  value->clear();
-  if (cache_ != nullptr && leafpress_secondary_cache_get(cache_, View(name), AppendTo, value)) {
-    return Status::OK();
-  }
-  return Status::NotFound("leafpress_secondary_cache has no option", name);
+  return Guarded([&] {
+    value->clear();
+    if (cache_ != nullptr && leafpress_secondary_cache_get(cache_, View(name), AppendTo, value)) {
+      return Status::OK();
+    }
+    return Status::NotFound("leafpress_secondary_cache has no option", name);
+  });
 }
 
 
@@ -260,24 +250,22 @@ void RegisterSecondaryCache(rocks::ObjectLibrary& library) {
   library.AddFactory<rocks::SecondaryCache>(
       rocks::ObjectLibrary::PatternEntry(SecondaryCache::kClassName()).AddSeparator("://", false),
       [](const std::string& uri, std::unique_ptr<rocks::SecondaryCache>* guard, std::string* error) {
-        try {
+        const Status status = Guarded([&] {
           auto cache = std::make_unique<SecondaryCache>();
           std::unordered_map<std::string, std::string> options;
           const size_t scheme = uri.find("://");
-          Status status;
+          Status made;
           if (scheme != std::string::npos) {
-            status = rocks::StringToMap(uri.substr(scheme + 3), &options);
-            status = status.ok() ? cache->Make(options) : status;
+            made = rocks::StringToMap(uri.substr(scheme + 3), &options);
+            made = made.ok() ? cache->Make(options) : made;
           }
-          if (status.ok()) {
+          if (made.ok()) {
             *guard = std::move(cache);
-          } else {
-            *error = status.ToString();
           }
-        } catch (const std::exception& failure) {
-          *error = failure.what();
-        } catch (...) {
-          *error = "leafpress: the cache could not be made";
+          return made;
+        });
+        if (!status.ok()) {
+          Attempt([&] { *error = status.ToString(); });
         }
         return guard->get();
       });

@@ -1,18 +1,11 @@
 // What the Rust library offers the secondary cache's shim (core/src/secondary_cache/abi.rs). None of it throws.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include "abi.h"
 
 extern "C" {
 
 struct LeafpressSecondaryCache;
-
-// Lent bytes.
-struct LeafpressView {
-  const char* data;
-  size_t len;
-};
 
 // Takes text that is lent for the time of the call.
 using LeafpressSink = void (*)(void* context, const char* data, size_t len);

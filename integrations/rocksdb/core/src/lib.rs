@@ -25,6 +25,7 @@
 #[cfg(feature = "bundled")]
 extern crate librocksdb_sys as _;
 
+mod abi;
 mod compression;
 mod registration;
 mod secondary_cache;

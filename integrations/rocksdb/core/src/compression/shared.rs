@@ -154,14 +154,24 @@ mod tests {
         drop(late);
         assert!(write(&line, 620).bytes() == second.bytes());
         // The codec of another level, another family, and another length have their own.
-        assert!(dictionaries.line("default", Codec::Zstd { level: 3 }, 4096).current().is_none());
+        assert!(
+            dictionaries
+                .line("default", Codec::Zstd { level: 3 }, 4096)
+                .current()
+                .is_none()
+        );
         assert!(
             dictionaries
                 .line("default", Codec::Zstd { level: 6 }, 8192)
                 .current()
                 .is_none()
         );
-        assert!(dictionaries.line("other", Codec::Zstd { level: 3 }, 8192).current().is_none());
+        assert!(
+            dictionaries
+                .line("other", Codec::Zstd { level: 3 }, 8192)
+                .current()
+                .is_none()
+        );
         assert!(
             dictionaries
                 .line("default", Codec::Zstd { level: 3 }, 8192)

@@ -1,57 +1,19 @@
 //! What the shim calls (`shim/secondary_cache_abi.h`). No panic leaves it.
 
 use std::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use leafpress::victim::NewBlock;
 
+use crate::abi::{View, guarded};
+
 use super::options::{SecondaryCacheOptionError, SecondaryCacheOptions, size};
 use super::statistics::Instance;
-
-/// Lent bytes.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct View {
-    data: *const u8,
-    len: usize,
-}
-
-impl View {
-    pub(super) fn of(text: &str) -> Self {
-        Self {
-            data: text.as_ptr(),
-            len: text.len(),
-        }
-    }
-
-    /// # Safety
-    /// The bytes are readable for as long as the result is used.
-    unsafe fn bytes<'v>(self) -> &'v [u8] {
-        if self.data.is_null() || self.len == 0 {
-            return &[];
-        }
-        // SAFETY: as the caller promises.
-        unsafe { std::slice::from_raw_parts(self.data, self.len) }
-    }
-
-    /// # Safety
-    /// As [`View::bytes`].
-    unsafe fn text<'v>(self) -> std::borrow::Cow<'v, str> {
-        // SAFETY: as the caller promises.
-        String::from_utf8_lossy(unsafe { self.bytes() })
-    }
-}
 
 /// Takes text that is lent for the time of the call.
 pub(super) type Sink = unsafe extern "C" fn(context: *mut c_void, data: *const u8, len: usize);
 type Fill = unsafe extern "C" fn(context: *mut c_void, out: *mut u8, len: usize) -> bool;
 type Found = unsafe extern "C" fn(context: *mut c_void, data: *const u8, len: usize, tag: u16) -> bool;
-
-/// Runs `work`; what panics has failed.
-fn guarded<R>(failed: R, work: impl FnOnce() -> R) -> R {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or(failed)
-}
 
 /// # Safety
 /// `sink` takes text with this context.

@@ -6,7 +6,9 @@ use std::ptr::NonNull;
 
 use thiserror::Error;
 
-use super::abi::{Sink, View};
+use crate::abi::View;
+
+use super::abi::Sink;
 use super::options::SecondaryCacheOptions;
 
 /// The shim's `LeafpressBlockCache`.

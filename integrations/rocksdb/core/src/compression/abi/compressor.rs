@@ -1,0 +1,193 @@
+//! Compressors, for the shim.
+
+use std::slice;
+
+use crate::abi::{Text, View, guarded, reported};
+
+use super::super::compressor::{Compressor, Outcome};
+use super::invalid;
+use super::options::Prepared;
+
+/// A compressor for files of an LSM level; null in `out` where they are not compressed.
+///
+/// # Safety
+/// `options` came from `leafpress_options_new`, the results are writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_compressor_new(
+    options: *const Prepared,
+    family: View,
+    level: i32,
+    max_dict_bytes: u32,
+    zstd_max_train_bytes: u32,
+    out: *mut *mut Compressor,
+    error: *mut Text,
+) -> i32 {
+    let work = || {
+        // SAFETY: the caller's.
+        let (prepared, family) = unsafe { (&*options, family.bytes()) };
+        let line = |codec, dictionary_bytes| {
+            let family = String::from_utf8_lossy(family);
+            prepared.dictionaries.line(&family, codec, dictionary_bytes)
+        };
+        let new =
+            Compressor::new(&prepared.options, &line, level, max_dict_bytes, zstd_max_train_bytes).map_err(invalid)?;
+        // SAFETY: the caller's.
+        unsafe { out.write(boxed(new)) };
+        Ok(())
+    };
+    // SAFETY: the caller's.
+    unsafe { reported(error, work) }
+}
+
+fn boxed(compressor: Option<Compressor>) -> *mut Compressor {
+    compressor.map_or(std::ptr::null_mut(), |new| Box::into_raw(Box::new(new)))
+}
+
+/// A copy of a compressor; null without memory.
+///
+/// # Safety
+/// `compressor` is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_compressor_copy(compressor: *const Compressor) -> *mut Compressor {
+    // SAFETY: the caller's.
+    guarded(std::ptr::null_mut(), || boxed(Some(unsafe { &*compressor }.copied())))
+}
+
+/// A compressor with a dictionary trained from blocks that stand back to back; null when none pays.
+///
+/// # Safety
+/// `compressor` is one; `samples` is as long as the sum of the `count` lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_compressor_train(
+    compressor: *const Compressor,
+    samples: View,
+    lengths: *const usize,
+    count: usize,
+) -> *mut Compressor {
+    guarded(std::ptr::null_mut(), || {
+        // SAFETY: the caller's.
+        let (compressor, mut rest, lengths) =
+            unsafe { (&*compressor, samples.bytes(), slice::from_raw_parts(lengths, count)) };
+        let mut blocks = Vec::with_capacity(count);
+        for length in lengths {
+            let Some((block, behind)) = rest.split_at_checked(*length) else {
+                return std::ptr::null_mut();
+            };
+            blocks.push(block);
+            rest = behind;
+        }
+        boxed(compressor.trained(&blocks))
+    })
+}
+
+/// A compressor with these bytes for a dictionary.
+///
+/// # Safety
+/// `compressor` is one, `bytes` are readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_compressor_with_dictionary(
+    compressor: *const Compressor,
+    bytes: View,
+) -> *mut Compressor {
+    guarded(std::ptr::null_mut(), || {
+        // SAFETY: the caller's.
+        let (compressor, bytes) = unsafe { (&*compressor, bytes.bytes()) };
+        boxed(Some(compressor.with_given(bytes)))
+    })
+}
+
+/// Frees a compressor.
+///
+/// # Safety
+/// It is one, and is freed once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_compressor_free(compressor: *mut Compressor) {
+    // SAFETY: the caller's.
+    guarded((), || drop(unsafe { Box::from_raw(compressor) }));
+}
+
+/// The dictionary's bytes, which live as long as the compressor; none without a dictionary.
+///
+/// # Safety
+/// `compressor` is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_compressor_dictionary(compressor: *const Compressor) -> View {
+    // SAFETY: the caller's.
+    let dictionary = unsafe { &*compressor }.dictionary();
+    dictionary.map_or(View::NONE, |dictionary| View::of(dictionary.bytes()))
+}
+
+/// The dictionary of a file before this one, to write this one with, to be given back; none where the file is to train its own.
+///
+/// # Safety
+/// `compressor` is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_compressor_ready_dictionary(compressor: *const Compressor) -> Text {
+    guarded(Text::NONE, || {
+        // SAFETY: the caller's.
+        let ready = unsafe { &*compressor }.ready_dictionary();
+        ready.map_or(Text::NONE, |dictionary| Text::give(dictionary.bytes().to_vec()))
+    })
+}
+
+/// How many bytes of blocks to sample for a dictionary; 0 for no dictionary.
+///
+/// # Safety
+/// `compressor` is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_compressor_sample_bytes(compressor: *const Compressor) -> usize {
+    // SAFETY: the caller's.
+    unsafe { &*compressor }.sample_bytes()
+}
+
+/// The codec and whether there is a dictionary, to be given back.
+///
+/// # Safety
+/// `compressor` is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_compressor_id(compressor: *const Compressor) -> Text {
+    // SAFETY: the caller's.
+    guarded(Text::NONE, || Text::give(unsafe { &*compressor }.id()))
+}
+
+/// The type of its blocks.
+///
+/// # Safety
+/// `compressor` is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_compressor_block_type(compressor: *const Compressor) -> u8 {
+    // SAFETY: the caller's.
+    unsafe { &*compressor }.block_type() as u8
+}
+
+/// What `leafpress_compress` returns beside the length of a block.
+const BYPASSED: i64 = 0;
+const REJECTED: i64 = -1;
+const MISMATCHED: i64 = -2;
+
+/// Compresses a block into the front of `out` and returns its length, or 0 when it was not tried, -1 when it does not fit, -2
+/// when it did not decode to itself.
+///
+/// # Safety
+/// `compressor` is one, `raw` is readable and `out` writable for `out_len` bytes; they do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_compress(
+    compressor: *const Compressor,
+    raw: View,
+    out: *mut u8,
+    out_len: usize,
+) -> i64 {
+    guarded(BYPASSED, || {
+        if out_len == 0 {
+            return BYPASSED;
+        }
+        // SAFETY: the caller's. RocksDB's memory came from its allocator, and nothing of it is read before it is written.
+        let (compressor, raw, out) = unsafe { (&*compressor, raw.bytes(), slice::from_raw_parts_mut(out, out_len)) };
+        match compressor.compress(raw, out) {
+            Outcome::Compressed(written) => i64::try_from(written).unwrap_or(BYPASSED),
+            Outcome::Rejected => REJECTED,
+            Outcome::Bypassed => BYPASSED,
+            Outcome::Mismatched => MISMATCHED,
+        }
+    })
+}

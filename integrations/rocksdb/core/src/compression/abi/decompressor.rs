@@ -1,0 +1,143 @@
+//! Decompressors and the dictionaries they read with, for the shim.
+
+use std::slice;
+
+use crate::abi::{Code, Failure, Text, View, guarded, reported};
+
+use super::super::decompressor::Decompressor;
+use super::super::known::Reading;
+use super::super::statistics::{Ticker, count};
+use super::super::wire::BlockType;
+use super::options::Prepared;
+
+/// A decompressor; `options` may be null.
+///
+/// # Safety
+/// `options` came from `leafpress_options_new` or is null, the results are writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_decompressor_new(
+    options: *const Prepared,
+    out: *mut *mut Decompressor,
+    error: *mut Text,
+) -> i32 {
+    let work = || {
+        // SAFETY: the caller's.
+        let codec = unsafe { options.as_ref() }.and_then(|prepared| prepared.options.reading_codec());
+        let new = Decompressor::new(codec).map_err(|error| Failure(Code::IoError, error.to_string()))?;
+        // SAFETY: the caller's.
+        unsafe { out.write(Box::into_raw(Box::new(new))) };
+        Ok(())
+    };
+    // SAFETY: the caller's.
+    unsafe { reported(error, work) }
+}
+
+/// Frees a decompressor.
+///
+/// # Safety
+/// It is one, and is freed once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_decompressor_free(decompressor: *mut Decompressor) {
+    // SAFETY: the caller's.
+    guarded((), || drop(unsafe { Box::from_raw(decompressor) }));
+}
+
+/// Reads a block's size prefix.
+///
+/// # Safety
+/// `stored` is readable, the results are writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_raw_bytes(
+    block_type: u8,
+    stored: View,
+    raw_bytes: *mut u64,
+    prefix_bytes: *mut usize,
+    error: *mut Text,
+) -> i32 {
+    let work = || {
+        // SAFETY: the caller's.
+        let found = Decompressor::raw_bytes(block_type, unsafe { stored.bytes() });
+        let (raw, prefix) = found.inspect_err(|_| count([(Ticker::DecompressCorrupt, 1)]))?;
+        // SAFETY: the caller's.
+        unsafe {
+            raw_bytes.write(raw);
+            prefix_bytes.write(prefix);
+        }
+        Ok(())
+    };
+    // SAFETY: the caller's.
+    unsafe { reported(error, work) }
+}
+
+/// Decodes a block without its prefix into `raw`, whose length the prefix said. `dictionary` may be null.
+///
+/// # Safety
+/// `decompressor` is one, `dictionary` is one or null, `block` is readable and `raw` writable for `raw_len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_decompress(
+    decompressor: *const Decompressor,
+    block_type: u8,
+    dictionary: *const Reading,
+    block: View,
+    raw: *mut u8,
+    raw_len: usize,
+    error: *mut Text,
+) -> i32 {
+    let work = || {
+        let raw = if raw_len == 0 {
+            &mut [][..]
+        } else {
+            // SAFETY: the caller's. Nothing of it is read before it is written.
+            unsafe { slice::from_raw_parts_mut(raw, raw_len) }
+        };
+        // SAFETY: the caller's.
+        let (decompressor, dictionary, block) = unsafe { (&*decompressor, dictionary.as_ref(), block.bytes()) };
+        Ok(decompressor.decompress(block_type, dictionary.map(Reading::dictionary), block, raw)?)
+    };
+    // SAFETY: the caller's.
+    unsafe { reported(error, work) }
+}
+
+/// A file's dictionary, prepared to read with.
+///
+/// # Safety
+/// `bytes` are readable, the results are writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_dictionary_new(bytes: View, out: *mut *mut Reading, error: *mut Text) -> i32 {
+    let work = || {
+        // SAFETY: the caller's.
+        let new = Reading::new(unsafe { bytes.bytes() });
+        let new = new.map_err(|error| Failure(Code::Corruption, format!("leafpress: corrupt dictionary: {error}")))?;
+        // SAFETY: the caller's.
+        unsafe { out.write(Box::into_raw(Box::new(new))) };
+        Ok(())
+    };
+    // SAFETY: the caller's.
+    unsafe { reported(error, work) }
+}
+
+/// Memory that a dictionary holds, in bytes.
+///
+/// # Safety
+/// `dictionary` is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_dictionary_held_bytes(dictionary: *const Reading) -> usize {
+    // SAFETY: the caller's.
+    unsafe { &*dictionary }.held_bytes()
+}
+
+/// Frees a dictionary.
+///
+/// # Safety
+/// It is one, and is freed once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_dictionary_free(dictionary: *mut Reading) {
+    // SAFETY: the caller's.
+    guarded((), || drop(unsafe { Box::from_raw(dictionary) }));
+}
+
+/// The name of a type of block, which is not to be given back; none for a type that is not ours.
+#[unsafe(no_mangle)]
+pub extern "C" fn leafpress_block_type_name(block_type: u8) -> View {
+    BlockType::from_number(block_type).map_or(View::NONE, |found| View::of(found.name().as_bytes()))
+}

@@ -1,0 +1,111 @@
+//! The options of a manager, for the shim.
+
+use std::slice;
+
+use crate::abi::{Failure, Text, View, guarded, reported};
+
+use super::super::options::CompressionOptions;
+use super::super::shared::SharedDictionaries;
+use super::invalid;
+
+/// Options that a manager works by, and the dictionaries of the files that it wrote.
+pub struct Prepared {
+    pub(super) options: CompressionOptions,
+    pub(super) dictionaries: SharedDictionaries,
+}
+
+fn text(bytes: &[u8]) -> Result<&str, Failure> {
+    std::str::from_utf8(bytes).map_err(|_| invalid("leafpress: options are text in UTF-8"))
+}
+
+/// Checks an option by itself and puts its usual spelling into `spelling`.
+///
+/// # Safety
+/// The arguments are readable, the results writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_option_check(name: View, value: View, spelling: *mut Text, error: *mut Text) -> i32 {
+    let work = || {
+        // SAFETY: the caller's.
+        let (name, value) = unsafe { (text(name.bytes())?, text(value.bytes())?) };
+        let mut options = CompressionOptions::default();
+        options.set(name, value).map_err(invalid)?;
+        // SAFETY: the caller's.
+        unsafe { spelling.write(Text::give(options.text(name))) };
+        Ok(())
+    };
+    // SAFETY: the caller's.
+    unsafe { reported(error, work) }
+}
+
+/// Options put together: `count` pairs of a name and a value. The codecs they name can run here.
+///
+/// # Safety
+/// The arguments are readable, the results writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_options_new(
+    pairs: *const View,
+    count: usize,
+    out: *mut *mut Prepared,
+    error: *mut Text,
+) -> i32 {
+    let work = || {
+        let mut options = CompressionOptions::default();
+        // SAFETY: the caller's.
+        for pair in unsafe { slice::from_raw_parts(pairs, 2 * count) }.chunks_exact(2) {
+            // SAFETY: the caller's.
+            let (name, value) = unsafe { (text(pair[0].bytes())?, text(pair[1].bytes())?) };
+            options.set(name, value).map_err(invalid)?;
+        }
+        options.resolve().map_err(invalid)?;
+        options.check_available().map_err(invalid)?;
+        let dictionaries = SharedDictionaries::default();
+        // SAFETY: the caller's.
+        unsafe { out.write(Box::into_raw(Box::new(Prepared { options, dictionaries }))) };
+        Ok(())
+    };
+    // SAFETY: the caller's.
+    unsafe { reported(error, work) }
+}
+
+/// An option's value, to be given back.
+///
+/// # Safety
+/// `options` came from `leafpress_options_new`, `name` is readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_options_text(options: *const Prepared, name: View) -> Text {
+    guarded(Text::NONE, || {
+        // SAFETY: the caller's.
+        let (options, name) = unsafe { (&(*options).options, name.bytes()) };
+        Text::give(text(name).map(|name| options.text(name)).unwrap_or_default())
+    })
+}
+
+/// `parallel_threads`.
+///
+/// # Safety
+/// `options` came from `leafpress_options_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_options_parallel_threads(options: *const Prepared) -> u32 {
+    // SAFETY: the caller's.
+    unsafe { &*options }.options.parallel_threads()
+}
+
+/// `honor_no_compression`.
+///
+/// # Safety
+/// `options` came from `leafpress_options_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_options_honor_no_compression(options: *const Prepared) -> bool {
+    // SAFETY: the caller's.
+    unsafe { &*options }.options.honor_no_compression()
+}
+
+/// Frees options.
+///
+/// # Safety
+/// They came from `leafpress_options_new` and are freed once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leafpress_options_free(options: *mut Prepared) {
+    // SAFETY: the caller's.
+    guarded((), || drop(unsafe { Box::from_raw(options) }));
+}

@@ -1,0 +1,93 @@
+//! C++ programs that bring their own RocksDB and load the shared library at run time.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// RocksDB's archive as librocksdb-sys made it, and its headers (the build script passes both on).
+const ROCKSDB_LIB_DIR: &str = env!("LEAFPRESS_ROCKSDB_LIB_DIR");
+const ROCKSDB_INCLUDE_DIR: &str = env!("LEAFPRESS_ROCKSDB_INCLUDE_DIR");
+
+pub fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+fn manifest() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The library without a RocksDB of its own.
+pub fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+        run(Command::new(env!("CARGO"))
+            .current_dir(manifest().parent().unwrap())
+            .args([
+                "rustc",
+                "--release",
+                "-p",
+                "leafpress-rocksdb",
+                "--lib",
+                "--no-default-features",
+            ])
+            .args(["--crate-type", "cdylib", "--target-dir"])
+            .arg(target)
+            .env("ROCKSDB_INCLUDE_DIR", ROCKSDB_INCLUDE_DIR));
+        let made = target.join("release/libleafpress_rocksdb.so");
+        assert!(made.exists(), "{} is missing", made.display());
+        made
+    })
+}
+
+/// The archive of a dependency of RocksDB, which lies beside its own in the build directory.
+fn archive(package: &str, name: &str) -> PathBuf {
+    let build = Path::new(ROCKSDB_LIB_DIR).parent().unwrap().parent().unwrap();
+    let made = std::fs::read_dir(build).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<_> = made
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(package))
+        .map(|path| path.join("out").join(name))
+        .filter(|path| path.exists())
+        .collect();
+    found.sort_by_key(|path| path.metadata().unwrap().modified().unwrap());
+    found
+        .pop()
+        .unwrap_or_else(|| panic!("no {name} in {}", build.display()))
+}
+
+/// A program of this directory, with its symbols to be seen by what it loads, or not.
+pub fn compile(source: &str, exports: bool) -> PathBuf {
+    let stem = source.split('.').next().unwrap();
+    let name = if exports {
+        stem.to_owned()
+    } else {
+        format!("{stem}_without_exports")
+    };
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let mut compiler = Command::new("g++");
+    compiler
+        .args(["-std=c++20", "-O1", "-o"])
+        .arg(&program)
+        .arg(manifest().join("tests/host").join(source))
+        .arg("-I")
+        .arg(ROCKSDB_INCLUDE_DIR)
+        .arg("-I")
+        .arg(manifest().join("include"))
+        .arg("-Wl,--whole-archive")
+        .arg(Path::new(ROCKSDB_LIB_DIR).join("librocksdb.a"))
+        .arg("-Wl,--no-whole-archive")
+        .arg(archive("lz4-sys-", "liblz4.a"))
+        .arg(archive("zstd-sys-", "libzstd.a"))
+        .args(["-lpthread", "-ldl"]);
+    if exports {
+        compiler.arg("-rdynamic");
+    }
+    run(&mut compiler);
+    program
+}
