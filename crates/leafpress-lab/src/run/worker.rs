@@ -56,6 +56,8 @@ pub(super) struct Worker<'r> {
     counts: Counts,
     batch: usize,
     batches: u32,
+    /// The next batch.
+    plan: [(Operation, u64); BATCH],
     keys: KeyBytes,
     /// A second buffer, to decode keys while the first holds a scan's start.
     decoder: KeyBytes,
@@ -86,6 +88,7 @@ impl<'r> Worker<'r> {
             counts: Counts::default(),
             batch,
             batches: 0,
+            plan: [(Operation::Read, 0); BATCH],
             keys: shared.key_bytes(),
             decoder: shared.key_bytes(),
             values: std::array::from_fn(|slot| Vec::with_capacity(if slot < batch { longest } else { 0 })),
@@ -99,6 +102,7 @@ impl<'r> Worker<'r> {
         while !go.load(Ordering::Acquire) {
             std::thread::park();
         }
+        self.choose();
         loop {
             if let Err(error) = self.batch() {
                 self.shared.fail(error);
@@ -110,13 +114,16 @@ impl<'r> Worker<'r> {
         (self.counts, self.recorder.finish())
     }
 
-    fn batch(&mut self) -> Result<(), LabError> {
-        let workload = self.shared.spec.workload;
-        let checked = self.batches.is_multiple_of(self.shared.spec.check_one_in.max(1));
-        self.batches = self.batches.wrapping_add(1);
-        let mut plan = [(Operation::Read, 0); BATCH];
-        for planned in &mut plan[..self.batch] {
-            let operation = workload.pick(below(self.rng.next_u64(), 100) as u32);
+    /// Whether the values that batch number `batch` reads are checked.
+    fn is_checked(&self, batch: u32) -> bool {
+        batch.is_multiple_of(self.shared.spec.check_one_in.max(1))
+    }
+
+    /// Chooses the next batch, and asks for its keys' states.
+    fn choose(&mut self) {
+        let checked = self.is_checked(self.batches);
+        for planned in &mut self.plan[..self.batch] {
+            let operation = self.shared.spec.workload.pick(below(self.rng.next_u64(), 100) as u32);
             let id = match operation {
                 Operation::Mutate => self.chooser.write(&mut self.rng),
                 Operation::Read | Operation::Scan => self.chooser.read(&mut self.rng),
@@ -126,13 +133,21 @@ impl<'r> Worker<'r> {
             }
             *planned = (operation, id);
         }
-        // What the check will look at is asked for in time, so that the harness does not add its own cache misses to the tree's.
+    }
+
+    fn batch(&mut self) -> Result<(), LabError> {
+        let checked = self.is_checked(self.batches);
+        self.batches = self.batches.wrapping_add(1);
+        let plan = self.plan;
+        // What the puts take and the check will look at is asked for in time, so that the harness does not add its own cache misses to
+        // the tree's. Where it lies follows from the keys' states, which were asked for a batch ago.
         for &(operation, id) in &plan[..self.batch] {
             let mutates = matches!(operation, Operation::Mutate);
             if checked || mutates {
                 self.shared.ledger.prefetch_value(id, mutates);
             }
         }
+        self.choose();
         let mut reads = 0;
         for (operation, id) in plan.into_iter().take(self.batch) {
             match operation {

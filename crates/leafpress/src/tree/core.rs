@@ -316,6 +316,8 @@ impl Read<'_> {
 
 impl Drop for Core {
     fn drop(&mut self) {
+        // SAFETY: the tree is going: nobody reads it any more.
+        unsafe { self.memory.reclaim_waiting(&self.collector) };
         for shard in &mut self.shards {
             let (inners, leaves) = shard.take_nodes();
             for leaf in leaves {

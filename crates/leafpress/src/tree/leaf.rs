@@ -137,6 +137,11 @@ impl Leaf {
         landed.store(landed.load(Ordering::Relaxed) | landed_bit(hash), Ordering::Release);
     }
 
+    /// How many bits stand for the keys that landed: no more than there are such keys.
+    pub(crate) fn landed_bits(&self) -> usize {
+        self.header().landed.load(Ordering::Relaxed).count_ones() as usize
+    }
+
     /// The landing buffer, for the holder of the lock.
     pub(crate) fn landing_locked(&self) -> Option<Landing> {
         // SAFETY: only the lock's holder replaces the buffer.

@@ -6,6 +6,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use parking_lot::Mutex;
 use seize::{Collector, Guard, LocalGuard};
 use thread_local::ThreadLocal;
 
@@ -56,8 +57,30 @@ impl NodeHeader {
 /// The largest node: a large value of 64 MiB, stored raw, and its header.
 const MAX_NODE_BYTES: usize = (64 << 20) + 4096;
 
-/// A retired node that holds this much does not wait for a batch to fill.
-const FLUSH_BYTES: i64 = 64 << 10;
+/// Nodes that a thread has retired wait until so many are there, a leaf and its landing buffer being one, or until they hold
+/// [`HANDED_ON_BYTES`]. Handing them to the collector is a memory barrier in every thread of the process, an interrupt each, which on a
+/// virtual machine takes as long as some ten puts.
+const HANDED_ON_NODES: usize = 128;
+
+/// See [`HANDED_ON_NODES`].
+const HANDED_ON_BYTES: i64 = 512 << 10;
+
+/// A batch of the collector's, which is longer, so that it does not begin on its own.
+pub(crate) const COLLECTOR_BATCH: usize = 2 * HANDED_ON_NODES;
+
+/// Frees a node that no thread can reach any more.
+type Reclaim = unsafe fn(*mut u8, &Collector);
+
+/// Nodes that one thread has retired and that the collector does not know of yet. They stand here and not in the collector's own batches,
+/// which nobody but their thread can hand on: any thread can take these, and does when the tree settles.
+#[derive(Default)]
+struct Waiting {
+    nodes: Vec<(NonNull<u8>, Reclaim)>,
+    bytes: i64,
+}
+
+// SAFETY: the nodes are unlinked and owned by this list alone; any thread may hand them on.
+unsafe impl Send for Waiting {}
 
 /// One thread's share of the sums, on cache lines of its own: threads' shares lie side by side, and fetching each other's lines would
 /// cost them more than all else they do. Only that thread writes, so a load and a store are an addition.
@@ -67,6 +90,7 @@ struct Cells {
     live: [AtomicI64; KINDS],
     nodes: [AtomicI64; KINDS],
     retired: AtomicI64,
+    waiting: Mutex<Waiting>,
 }
 
 fn add(cell: &AtomicI64, amount: i64) {
@@ -152,22 +176,56 @@ impl Memory {
         }
     }
 
-    /// Hands a node that was unlinked to the collector.
+    /// Takes a node that was unlinked. It is handed to the collector with others.
     ///
     /// # Safety
     /// `node` came from [`Memory::allocate`], threads that enter from now on cannot reach it, and it is retired once.
     pub(crate) unsafe fn retire(node: NonNull<u8>, guard: &LocalGuard<'_>) {
-        // SAFETY: as above; the guard keeps the node alive during this call.
+        // SAFETY: as above; nobody frees the node before it is handed on. The memory outlives its nodes.
         unsafe {
-            let header = node.cast::<NodeHeader>().as_ref();
-            let cells = (*header.memory).cells();
-            add(&cells.live[header.kind()], -header.held());
-            add(&cells.nodes[header.kind()], -1);
-            let held = header.held();
-            add(&cells.retired, held);
-            guard.defer_retire(node.as_ptr(), reclaim);
-            if held >= FLUSH_BYTES {
-                guard.flush();
+            let cells = cells_of(node);
+            let held = count_retired(node, cells);
+            cells.wait(node, reclaim, held, guard);
+        }
+    }
+
+    /// The same for a node and another one that it leads to, which count as one. `reclaim_both` is called with the first, and calls
+    /// [`reclaim`] for each.
+    ///
+    /// # Safety
+    /// As [`Memory::retire`], for both.
+    pub(crate) unsafe fn retire_both(
+        node: NonNull<u8>,
+        other: NonNull<u8>,
+        reclaim_both: Reclaim,
+        guard: &LocalGuard<'_>,
+    ) {
+        // SAFETY: as above.
+        unsafe {
+            let cells = cells_of(node);
+            let held = count_retired(node, cells) + count_retired(other, cells);
+            cells.wait(node, reclaim_both, held, guard);
+        }
+    }
+
+    /// Hands what all threads have retired to the collector, which frees it as soon as no reader is in its way.
+    pub(crate) fn hand_on_all(&self, guard: &LocalGuard<'_>) {
+        for cells in &self.cells {
+            let waiting = std::mem::take(&mut *cells.waiting.lock());
+            waiting.hand_on(guard);
+        }
+        guard.flush();
+    }
+
+    /// Frees what was retired and not handed on.
+    ///
+    /// # Safety
+    /// No thread is at work on the tree any more.
+    pub(crate) unsafe fn reclaim_waiting(&self, collector: &Collector) {
+        for cells in &self.cells {
+            for (node, reclaim) in std::mem::take(&mut cells.waiting.lock().nodes) {
+                // SAFETY: a node that waits is in no other list, and as the caller promises nobody reads it.
+                unsafe { reclaim(node.as_ptr(), collector) };
             }
         }
     }
@@ -235,9 +293,67 @@ impl Drop for OwnPart {
     }
 }
 
+impl Cells {
+    /// Puts a node that was retired, and holds so many bytes, with those that wait, and hands them on when they are many.
+    ///
+    /// # Safety
+    /// As [`Memory::retire`]; `reclaim` frees what was retired.
+    unsafe fn wait(&self, node: NonNull<u8>, reclaim: Reclaim, held: i64, guard: &LocalGuard<'_>) {
+        let mut waiting = self.waiting.lock();
+        if waiting.nodes.len() == waiting.nodes.capacity() && waiting.nodes.try_reserve_exact(HANDED_ON_NODES).is_err()
+        {
+            drop(waiting);
+            // SAFETY: as the caller promises.
+            return unsafe { guard.defer_retire(node.as_ptr(), reclaim) };
+        }
+        waiting.nodes.push((node, reclaim));
+        waiting.bytes += held;
+        if waiting.bytes < HANDED_ON_BYTES && waiting.nodes.len() < HANDED_ON_NODES {
+            return;
+        }
+        let many = std::mem::take(&mut *waiting);
+        // What is freed now must not find the list taken.
+        drop(waiting);
+        many.hand_on(guard);
+        guard.flush();
+    }
+}
+
+impl Waiting {
+    fn hand_on(self, guard: &LocalGuard<'_>) {
+        for (node, reclaim) in self.nodes {
+            // SAFETY: whoever put it here vouched for it, and it is in this list alone.
+            unsafe { guard.defer_retire(node.as_ptr(), reclaim) };
+        }
+    }
+}
+
+/// The calling thread's share of the sums of the memory that a node is from.
+///
 /// # Safety
-/// Called once by the collector for a node that [`Memory::retire`] handed to it.
-unsafe fn reclaim(node: *mut u8, _collector: &Collector) {
+/// `node` came from [`Memory::allocate`] and is not freed; the result is not used once its memory is gone.
+unsafe fn cells_of<'m>(node: NonNull<u8>) -> &'m Cells {
+    // SAFETY: as above; the memory outlives its nodes.
+    unsafe { (*node.cast::<NodeHeader>().as_ref().memory).cells() }
+}
+
+/// Counts a node as retired. Returns the bytes it holds.
+///
+/// # Safety
+/// `node` came from [`Memory::allocate`] and is not freed.
+unsafe fn count_retired(node: NonNull<u8>, cells: &Cells) -> i64 {
+    // SAFETY: as above.
+    let header = unsafe { node.cast::<NodeHeader>().as_ref() };
+    let held = header.held();
+    add(&cells.live[header.kind()], -held);
+    add(&cells.nodes[header.kind()], -1);
+    add(&cells.retired, held);
+    held
+}
+
+/// # Safety
+/// Called once for a node that was retired, when no thread can reach it any more.
+pub(crate) unsafe fn reclaim(node: *mut u8, _collector: &Collector) {
     // SAFETY: no thread can reach the node any more; its header is intact and its memory outlives the collector.
     unsafe {
         let header = &*node.cast::<NodeHeader>();

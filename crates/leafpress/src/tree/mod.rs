@@ -231,7 +231,7 @@ impl Tree {
     }
 
     /// Waits until background work that is due is done: dictionary training and pressing with it, and queued compactions. What
-    /// the calling thread has retired is reclaimed, where no reader is in its way.
+    /// was replaced is reclaimed, where no reader is in its way.
     pub fn settle(&self) {
         self.core.background.settle(&self.core);
         self.core.flush_retired();

@@ -5,8 +5,6 @@
 
 use std::sync::atomic::Ordering;
 
-use seize::Guard;
-
 use super::Error;
 use super::core::Core;
 use super::layout::Header;
@@ -62,7 +60,7 @@ impl Core {
                 drop(locked);
                 if moved >= stride {
                     moved = 0;
-                    guard.flush();
+                    self.memory.hand_on_all(&guard);
                     drop(guard);
                     self.memory.return_free_but_of(&part);
                 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bumpalo::Bump;
-use seize::{Collector, Guard, LocalGuard};
+use seize::{Collector, LocalGuard};
 
 use super::background::Background;
 use super::context::{Contexts, Count};
@@ -12,7 +12,7 @@ use super::core::Core;
 use super::dictionary::Dictionaries;
 use super::landing::MAX_LANDING_BYTES;
 use super::leaf::Leaf;
-use super::memory::{Kind, Memory};
+use super::memory::{COLLECTOR_BATCH, Kind, Memory};
 use super::press::{Buffers, Growth, Press, Settings};
 use super::shard::Shard;
 use super::work::{Locked, owned_large};
@@ -141,7 +141,7 @@ impl Tree {
             engine,
             contexts: Contexts::default(),
             background: Background::new((compactors > 0).then_some(builder.high_watermark_pct)),
-            collector: Collector::new(),
+            collector: Collector::new().batch_size(COLLECTOR_BATCH),
             dictionaries,
             memory: Arc::new(Memory::new()),
         };
@@ -164,9 +164,9 @@ impl Core {
         first_leaf(&mut press)
     }
 
-    /// Starts the reclamation of what this thread has retired, instead of waiting for a batch to fill.
+    /// Starts the reclamation of what threads have retired, instead of waiting until it is more.
     pub(crate) fn flush_retired(&self) {
-        self.collector.enter().flush();
+        self.memory.hand_on_all(&self.collector.enter());
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use seize::LocalGuard;
+use seize::{Collector, LocalGuard};
 
 use super::Error;
 use super::compact::Compaction;
@@ -12,7 +12,7 @@ use super::inner::Inner;
 use super::landing::{Change, Entry, Landing, newest_by_key};
 use super::large::{Large, MAX_INLINE_VALUE_BYTES};
 use super::leaf::Leaf;
-use super::memory::Memory;
+use super::memory::{Memory, reclaim};
 use super::prefetch::prefetch_for_write;
 use super::press::Pressed;
 use super::shard::{Shard, Splice};
@@ -150,6 +150,10 @@ impl Work<'_> {
         let Some(old) = leaf.landing_locked() else {
             return Ok(false);
         };
+        // Each bit is one key at least: with so many of them, half of the entries at least are there to stay.
+        if leaf.landed_bits() > old.entries() / 2 {
+            return Ok(false);
+        }
         let mut entries = Vec::with_capacity(old.entries() + 1);
         // SAFETY: the caller holds the leaf's lock, so that the buffer stays.
         unsafe { old.read_all(&mut entries) };
@@ -312,10 +316,12 @@ impl Work<'_> {
         leaf.header().obsolete.store(true, Ordering::Relaxed);
         // SAFETY: the tree no longer leads to the leaf; the lock's holder is the only one to get here.
         unsafe {
-            if let Some(landing) = leaf.landing_locked() {
-                Memory::retire(landing.node(), self.guard);
+            match leaf.landing_locked() {
+                Some(landing) => {
+                    Memory::retire_both(leaf.node(), landing.node(), reclaim_leaf_and_landing, self.guard);
+                }
+                None => Memory::retire(leaf.node(), self.guard),
             }
-            Memory::retire(leaf.node(), self.guard);
         }
     }
 
@@ -445,6 +451,18 @@ impl Work<'_> {
         }
         let locked = Locked(leaf);
         (!leaf.header().obsolete.load(Ordering::Relaxed)).then_some(locked)
+    }
+}
+
+/// # Safety
+/// As [`reclaim`], for a leaf and the landing buffer that it leads to.
+unsafe fn reclaim_leaf_and_landing(leaf: *mut u8, collector: &Collector) {
+    // SAFETY: nobody reaches the two any more. A retired leaf is obsolete: what it leads to has not changed since.
+    unsafe {
+        if let Some(landing) = Leaf::from_ptr(leaf).landing_locked() {
+            reclaim(landing.as_ptr(), collector);
+        }
+        reclaim(leaf, collector);
     }
 }
 
