@@ -74,6 +74,7 @@ impl Core {
         }
         self.flush_retired();
         self.memory.return_free();
+        self.memory.make_huge_pages();
         Ok(())
     }
 }
