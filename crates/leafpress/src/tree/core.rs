@@ -71,8 +71,7 @@ impl Core {
         let hash = hash(key);
         let context = self.contexts.get();
         let guard = self.collector.enter();
-        let (leaf, _) = self.shard(key, hash).descend(key, &guard);
-        prefetch_directory(leaf.as_ptr());
+        let leaf = self.shard(key, hash).descend_to_read(key, &guard);
         context.count(Count::Gets);
         if context.so_far(Count::Gets).is_multiple_of(READ_SAMPLE) {
             leaf.header().reads.fetch_add(1, Ordering::Relaxed);

@@ -3,8 +3,8 @@
 //! Leaves have any size, and the size classes of the usual allocators, 25% apart, would waste a ninth of them. Here a block is
 //! rounded up to 32 bytes and freed neighbours join (TLSF: Masmano, Ripoll, Crespo, Real, ECRTS 2004; the `rlsf` crate). The heap
 //! is the tree's, so that dropping the tree gives everything back, and it has several parts, each with its own lock, that threads
-//! share out among them. Its memory comes from the system in regions that double in size; the large ones ask for huge pages, since
-//! a read of a large tree otherwise misses the TLB at every step.
+//! share out among them. Its memory comes from the system in regions that double in size; they ask for huge pages where
+//! these cost no memory, since a read of a large tree otherwise misses the TLB at every step.
 //!
 //! Leaves are replaced by others of another size all the time, which leaves holes, a tenth or more of the heap. When they have
 //! become too many, leaves are moved together (see `tidy.rs`), and the whole pages among the free blocks go back to the system.
@@ -195,6 +195,12 @@ impl Heap {
         *self.left.lock() = (left, used);
     }
 
+    /// Makes huge pages of small ones where all of these are resident: what was touched page by page, because pages next to it had
+    /// gone back to the system before. A read of a large tree touches a page or two that no other has touched lately.
+    pub(super) fn make_huge_pages(&self) {
+        self.made_parts().for_each(Part::make_huge_pages);
+    }
+
     /// Memory that no block uses: pages that are not the system's again, and the heap's own tables.
     pub(super) fn free_bytes(&self) -> u64 {
         self.made_parts()
@@ -230,6 +236,19 @@ impl Part {
                 }
             }
             next += 1;
+        }
+    }
+
+    /// One at a time, for others to get at the lock in between.
+    fn make_huge_pages(&self) {
+        let mut next = 0;
+        loop {
+            let room = self.0.lock();
+            match room.regions.get(next) {
+                Some(region) if region.make_huge_page() => {}
+                Some(_) => next += 1,
+                None => return,
+            }
         }
     }
 

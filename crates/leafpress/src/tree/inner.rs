@@ -1,21 +1,34 @@
 //! Inner nodes: separators and children.
 //!
 //! Separators never change once a node is published; a change of structure makes a new node. Only the child pointers of a node
-//! directly above the leaves are stored to in place, under the node's lock, when a leaf is replaced by its compacted self.
+//! directly above the leaves are stored to in place, under the node's lock, when a leaf is replaced by its compacted self. A child
+//! pointer carries a hint (see `child`): of a leaf [`Leaf::hint`], of an inner node the number of its children.
 //!
 //! ```text
-//! header | children: one pointer each | heads: 8 bytes each | ends: u32 each | prefix | separators behind the prefix
+//! header | to a cache line's start | pivots: 16 of 8 bytes
+//! groups, each: heads of 8 separators | pointers to 8 children
+//! ends: u32 each | prefix | separators behind the prefix
 //! ```
 //! A head is the first eight bytes of a separator behind the common prefix, zero-padded, most significant byte first: a search
-//! compares heads and looks at a separator's bytes only where heads are equal.
+//! compares heads and looks at a separator's bytes only where heads are equal. A pivot is the last head of a group. What is behind
+//! the last separator holds the greatest head there is.
+//!
+//! A tree that is far larger than the caches has most of its nodes there evicted between two visits, and a binary search waits
+//! for one line after the other. Here a search reads the header and the pivots, all at once since their place follows from the
+//! node's address, and then one group, whose two lines come together.
 
 use std::cmp::Ordering as Order;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
+use seize::LocalGuard;
+
 use super::Error;
+use super::child::{self, Hint};
+use super::leaf::{Leaf, key_number};
 use super::memory::{Kind, Memory, NodeHeader};
-use super::sync::{AtomicBool, AtomicPtr, NodeLock};
+use super::prefetch::{LINE_BYTES, prefetch};
+use super::sync::{AtomicBool, AtomicPtr, NodeLock, load};
 
 /// Most children of an inner node.
 pub(crate) const MAX_CHILDREN: usize = 128;
@@ -23,6 +36,8 @@ pub(crate) const MAX_CHILDREN: usize = 128;
 #[repr(C)]
 pub(crate) struct Header {
     node: NodeHeader,
+    /// The head of the common prefix.
+    prefix_head: u64,
     children: u16,
     prefix_len: u16,
     /// 1 when the children are leaves.
@@ -32,9 +47,36 @@ pub(crate) struct Header {
     pub obsolete: AtomicBool,
 }
 
-const CHILDREN_AT: usize = size_of::<Header>().next_multiple_of(8);
+/// Separators, and children, of a group: the heads are a cache line.
+const GROUP: usize = LINE_BYTES / size_of::<u64>();
+const GROUPS: usize = MAX_CHILDREN / GROUP;
+const PIVOTS_BYTES: usize = GROUPS * size_of::<u64>();
 /// A pointer; more where a model checker's atomics stand in.
 const CHILD_BYTES: usize = size_of::<AtomicPtr<u8>>();
+const GROUP_BYTES: usize = LINE_BYTES + GROUP * CHILD_BYTES;
+/// Most bytes between the header and the line that the pivots start on.
+const MAX_PADDING_BYTES: usize = LINE_BYTES - 1;
+/// Stands where there is no separator.
+const NO_HEAD: u64 = u64::MAX;
+
+/// By how many children a guess is taken to be off.
+const GUESS_OFF: f32 = 2.0;
+
+/// The child that a search ends at.
+struct Found {
+    index: usize,
+    /// The head that was searched for, if the key begins with the common prefix.
+    wanted: Option<u64>,
+}
+
+/// A step on the way down.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    pub child: *mut u8,
+    pub hint: Hint,
+    /// Where in the child's range the key is, from 0 to 1, if both ends are known.
+    pub share: Option<f32>,
+}
 
 /// An inner node, borrowed for as long as a guard protects it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,11 +92,46 @@ pub(crate) fn head(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(padded)
 }
 
+/// [`head`] of `key` behind its first `from` bytes.
+#[inline(always)]
+fn head_behind(key: &[u8], from: usize) -> u64 {
+    match key.len().saturating_sub(from) {
+        0 => 0,
+        // They are among the last eight bytes of the key: no copy of so few is needed.
+        len @ 1..8 => key_number(key) << (64 - 8 * len),
+        _ => head(&key[from..]),
+    }
+}
+
+/// How many of `heads` are below `wanted`.
+#[inline(always)]
+fn below<const N: usize>(heads: &[u64; N], wanted: u64) -> usize {
+    heads.iter().map(|&head| usize::from(head < wanted)).sum()
+}
+
+/// The address of a child of a node of `level`, with its hint.
+///
+/// # Safety
+/// The child is a live node of the level below.
+unsafe fn hinted(child: *mut u8, level: u8) -> *mut u8 {
+    match child::split(child) {
+        // SAFETY: as the caller promises.
+        (node, 0) => child::with_hint(node, unsafe {
+            if level == 1 {
+                Leaf::from_ptr(node).hint()
+            } else {
+                Inner::from_ptr(node).children() as Hint
+            }
+        }),
+        _ => child,
+    }
+}
+
 impl Inner {
-    /// A node above `children`, separated by `separators` (one fewer, ascending).
+    /// A node above `children`, separated by `separators` (one fewer, ascending). Children may have their hints already.
     ///
     /// # Safety
-    /// `memory` outlives the node; the children are nodes of `level - 1`.
+    /// `memory` outlives the node; the children are live nodes of `level - 1`.
     pub(crate) unsafe fn new(
         level: u8,
         children: &[*mut u8],
@@ -67,24 +144,34 @@ impl Inner {
             _ => 0,
         };
         let suffix_bytes: usize = separators.iter().map(|separator| separator.len() - prefix_len).sum();
-        let bytes = CHILDREN_AT + children.len() * CHILD_BYTES + separators.len() * 12 + prefix_len + suffix_bytes;
-        // SAFETY: every section is written into the room it was counted for; children and heads are 8-byte aligned.
+        let groups = children.len().div_ceil(GROUP);
+        let sections = PIVOTS_BYTES + groups * GROUP_BYTES + separators.len() * size_of::<u32>();
+        let bytes = size_of::<Header>() + MAX_PADDING_BYTES + sections + prefix_len + suffix_bytes;
+        // SAFETY: every section is written into the room it was counted for, behind the padding; pivots and groups are aligned to lines.
         unsafe {
             let node = memory.allocate(bytes, Kind::Inner)?;
             let header = node.cast::<Header>().as_ptr();
+            let prefix = separators.first().map_or(&[][..], |first| &first[..prefix_len]);
+            (&raw mut (*header).prefix_head).write(head(prefix));
             (&raw mut (*header).children).write(children.len() as u16);
             (&raw mut (*header).prefix_len).write(prefix_len as u16);
             (&raw mut (*header).level).write(level);
             (&raw mut (*header).lock).write(NodeLock::new());
             (&raw mut (*header).obsolete).write(AtomicBool::new(false));
             let inner = Self(node);
+            for index in separators.len()..groups * GROUP {
+                inner.head_at(index).write(NO_HEAD);
+            }
+            for index in children.len()..groups * GROUP {
+                inner.child_at(index).write(AtomicPtr::new(std::ptr::null_mut()));
+            }
             for (index, child) in children.iter().enumerate() {
-                inner.child_at(index).write(AtomicPtr::new(*child));
+                inner.child_at(index).write(AtomicPtr::new(hinted(*child, level)));
             }
             let mut end = 0;
             for (index, separator) in separators.iter().enumerate() {
                 let suffix = &separator[prefix_len..];
-                inner.heads().add(index).write(head(suffix));
+                inner.head_at(index).write(head(suffix));
                 inner
                     .bytes()
                     .add(prefix_len + end)
@@ -92,8 +179,14 @@ impl Inner {
                 end += suffix.len();
                 inner.ends().add(index).write(end as u32);
             }
-            if let Some(first) = separators.first() {
-                inner.bytes().copy_from_nonoverlapping(first.as_ptr(), prefix_len);
+            inner.bytes().copy_from_nonoverlapping(prefix.as_ptr(), prefix_len);
+            for group in 0..GROUPS {
+                let pivot = if group < groups {
+                    inner.head_at(group * GROUP + GROUP - 1).read()
+                } else {
+                    NO_HEAD
+                };
+                inner.pivots().add(group).write(pivot);
             }
             Ok(inner)
         }
@@ -123,33 +216,46 @@ impl Inner {
         self.header().children as usize
     }
 
-    fn child_at(&self, index: usize) -> *mut AtomicPtr<u8> {
-        // SAFETY: the children follow the header.
-        unsafe { self.0.as_ptr().add(CHILDREN_AT).cast::<AtomicPtr<u8>>().add(index) }
+    /// Where the pivots start: at a cache line.
+    #[inline(always)]
+    fn pivots(&self) -> *mut u64 {
+        let behind = self.0.addr().get() + size_of::<Header>();
+        let padding = behind.next_multiple_of(LINE_BYTES) - behind;
+        // SAFETY: the node has room for the padding behind its header.
+        unsafe { self.0.as_ptr().add(size_of::<Header>() + padding).cast() }
     }
 
-    fn heads(&self) -> *mut u64 {
-        // SAFETY: the heads follow the children.
-        unsafe { self.0.as_ptr().add(CHILDREN_AT + self.children() * CHILD_BYTES).cast() }
+    #[inline(always)]
+    fn group_at(&self, group: usize) -> *mut u8 {
+        // SAFETY: the groups follow the pivots.
+        unsafe { self.pivots().cast::<u8>().add(PIVOTS_BYTES + group * GROUP_BYTES) }
+    }
+
+    #[inline(always)]
+    fn head_at(&self, index: usize) -> *mut u64 {
+        // SAFETY: a group starts with its heads.
+        unsafe { self.group_at(index / GROUP).cast::<u64>().add(index % GROUP) }
+    }
+
+    #[inline(always)]
+    fn children_of(&self, group: usize) -> *mut AtomicPtr<u8> {
+        // SAFETY: a group's children follow its heads.
+        unsafe { self.group_at(group).add(LINE_BYTES).cast() }
+    }
+
+    #[inline(always)]
+    fn child_at(&self, index: usize) -> *mut AtomicPtr<u8> {
+        // SAFETY: a group has as many children as heads.
+        unsafe { self.children_of(index / GROUP).add(index % GROUP) }
     }
 
     fn ends(&self) -> *mut u32 {
-        // SAFETY: the ends follow the heads, of which there is one fewer than children.
-        unsafe {
-            self.0
-                .as_ptr()
-                .add(CHILDREN_AT + self.children() * (CHILD_BYTES + 8) - 8)
-                .cast()
-        }
+        self.group_at(self.children().div_ceil(GROUP)).cast()
     }
 
     fn bytes(&self) -> *mut u8 {
-        // SAFETY: the prefix and the separators follow the ends.
-        unsafe {
-            self.0
-                .as_ptr()
-                .add(CHILDREN_AT + self.children() * (CHILD_BYTES + 12) - 12)
-        }
+        // SAFETY: the prefix and the separators follow the ends, of which there is one fewer than children.
+        unsafe { self.ends().add(self.children() - 1).cast() }
     }
 
     fn prefix(&self) -> &[u8] {
@@ -176,70 +282,140 @@ impl Inner {
         [self.prefix(), self.suffix(index)].concat()
     }
 
-    /// The child at `index`.
     #[inline]
-    pub(crate) fn child(&self, index: usize) -> &AtomicPtr<u8> {
+    fn child(&self, index: usize) -> &AtomicPtr<u8> {
         debug_assert!(index < self.children());
         // SAFETY: the index is below the number of children.
         unsafe { &*self.child_at(index) }
     }
 
+    /// The child at `index`, which the guard protects.
+    #[inline]
+    pub(crate) fn load_child(&self, index: usize, guard: &LocalGuard<'_>) -> *mut u8 {
+        child::address(load(self.child(index), guard))
+    }
+
+    /// The child at `index`, for who holds a lock that keeps it in place.
+    pub(crate) fn child_locked(&self, index: usize) -> *mut u8 {
+        child::address(self.child(index).load(Ordering::Acquire))
+    }
+
+    /// Puts another child at `index`.
+    ///
+    /// # Safety
+    /// The caller holds the lock under which this is done, and the child is a live node of the level below.
+    pub(crate) unsafe fn store_child(&self, index: usize, child: *mut u8) {
+        // SAFETY: as the caller promises.
+        let child = unsafe { hinted(child, self.header().level) };
+        self.child(index).store(child, Ordering::Release);
+    }
+
+    /// The way to the child whose range holds `key`, and about where in it the key is.
+    #[inline]
+    pub(crate) fn step(&self, key: &[u8], guard: &LocalGuard<'_>) -> Step {
+        let Found { index, wanted } = self.partition(key, false);
+        let (child, hint) = child::split(load(self.child(index), guard));
+        let share = wanted.and_then(|wanted| self.share(index, wanted));
+        Step { child, hint, share }
+    }
+
+    /// Where `wanted` is between the separators around the child at `index`: 0 at the first, 1 at the second.
+    #[inline(always)]
+    fn share(&self, index: usize, wanted: u64) -> Option<f32> {
+        if index == 0 || index + 1 >= self.children() {
+            return None;
+        }
+        // The line of another group is not looked at.
+        // SAFETY: there is a separator on both sides.
+        let (low, high) = unsafe {
+            let low = if index.is_multiple_of(GROUP) {
+                self.pivots().add(index / GROUP - 1).read()
+            } else {
+                self.head_at(index - 1).read()
+            };
+            (low, self.head_at(index).read())
+        };
+        // Halved, for they are then signed numbers, which are faster to convert.
+        let span = (high.wrapping_sub(low) >> 1) as i64 as f32;
+        // Equal heads have nothing between them.
+        Some(((wanted.wrapping_sub(low) >> 1) as i64 as f32 / span).min(1.0))
+    }
+
+    /// Asks for the lines of a node that a search in it most likely reads, of which only the address, the number of children, and where
+    /// the key is among them are known.
+    #[inline(always)]
+    pub(crate) fn prefetch_step(step: &Step) {
+        // SAFETY: the step led to a live node.
+        let node = unsafe { Self::from_ptr(step.child) };
+        let pivots = node.pivots().cast::<u8>();
+        prefetch(pivots);
+        prefetch(pivots.wrapping_add(LINE_BYTES));
+        let Some(share) = step.share else { return };
+        // Leaves are of different widths: the guess is off by one or two.
+        let child = share * f32::from(step.hint);
+        let last = usize::from(step.hint).saturating_sub(1);
+        let first = ((child - GUESS_OFF) as usize).min(last) / GROUP;
+        let second = ((child + GUESS_OFF) as usize).min(last) / GROUP;
+        for group in [first, second] {
+            let group = pivots.wrapping_add(PIVOTS_BYTES + group * GROUP_BYTES);
+            prefetch(group);
+            prefetch(group.wrapping_add(LINE_BYTES));
+        }
+    }
+
     /// The child whose range holds `key`: the number of separators at or below it.
     #[inline]
     pub(crate) fn search(&self, key: &[u8]) -> usize {
-        self.partition(key, false)
+        self.partition(key, false).index
     }
 
     /// The child whose range holds the greatest key below `key`: the number of separators below it.
     pub(crate) fn search_below(&self, key: &[u8]) -> usize {
-        self.partition(key, true)
+        self.partition(key, true).index
     }
 
     #[inline]
-    fn partition(&self, key: &[u8], below: bool) -> usize {
+    fn partition(&self, key: &[u8], below_key: bool) -> Found {
         let count = self.children() - 1;
-        let prefix = self.prefix();
-        let suffix = if prefix.is_empty() {
-            key
-        } else {
-            match key.strip_prefix(prefix) {
-                Some(suffix) => suffix,
-                None if key < prefix => return 0,
-                None => return count,
+        let header = self.header();
+        let prefix_len = header.prefix_len as usize;
+        let begins = match prefix_len {
+            0 => true,
+            // Without a look at the prefix's bytes, which are at the node's other end.
+            1..=8 if key.len() >= prefix_len => {
+                (head_behind(key, 0) ^ header.prefix_head) >> (64 - 8 * prefix_len) == 0
             }
+            _ => key.starts_with(self.prefix()),
         };
-        if count == 0 {
-            return 0;
+        if !begins {
+            let index = if key < self.prefix() { 0 } else { count };
+            return Found { index, wanted: None };
         }
-        let wanted = head(suffix);
-        let heads = self.heads();
-        // Branchless lower bound: the first separator whose head is not below the key's.
-        let mut low = 0;
-        let mut size = count;
-        while size > 1 {
-            let half = size / 2;
-            // SAFETY: low + half stays below count.
-            let probe = unsafe { heads.add(low + half - 1).read() };
-            low = std::hint::select_unpredictable(probe < wanted, low + half, low);
-            size -= half;
-        }
-        // SAFETY: low is below count.
-        low += usize::from(unsafe { heads.add(low).read() } < wanted);
+        let wanted = head_behind(key, prefix_len);
+        // SAFETY: the pivots are immutable, and aligned.
+        let group = below(unsafe { &*self.pivots().cast::<[u64; GROUPS]>() }, wanted);
+        prefetch(self.children_of(group).cast());
+        // SAFETY: no more pivots than there are full groups are less than the greatest head, and a group behind the last full one
+        // there always is. Its heads are immutable.
+        let mut low = group * GROUP + below(unsafe { &*self.group_at(group).cast::<[u64; GROUP]>() }, wanted);
         while low < count {
             // SAFETY: low is below count.
-            if unsafe { heads.add(low).read() } != wanted {
+            if unsafe { self.head_at(low).read() } != wanted {
                 break;
             }
-            match self.suffix(low).cmp(suffix) {
+            match self.suffix(low).cmp(&key[prefix_len..]) {
                 Order::Less => low += 1,
-                Order::Equal if !below => low += 1,
+                Order::Equal if !below_key => low += 1,
                 _ => break,
             }
         }
-        low
+        Found {
+            index: low,
+            wanted: Some(wanted),
+        }
     }
 
-    /// Children and separators, copied out.
+    /// Children, with their hints, and separators, copied out.
     pub(crate) fn contents(&self) -> (Vec<*mut u8>, Vec<Vec<u8>>) {
         let children = (0..self.children())
             .map(|index| self.child(index).load(Ordering::Acquire))

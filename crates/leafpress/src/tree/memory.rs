@@ -11,6 +11,7 @@ use seize::{Collector, Guard, LocalGuard};
 use thread_local::ThreadLocal;
 
 use super::Error;
+use super::child;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 use super::heap;
 use heap::Heap;
@@ -145,6 +146,11 @@ impl Memory {
     pub(crate) unsafe fn allocate(&self, bytes: usize, kind: Kind) -> Result<NonNull<u8>, Error> {
         debug_assert!((size_of::<NodeHeader>()..=MAX_NODE_BYTES).contains(&bytes));
         let (pointer, part) = self.heap.allocate(bytes).ok_or(Error::OutOfMemory { bytes })?;
+        if !child::fits(pointer.as_ptr()) {
+            // SAFETY: the block came from the line above.
+            unsafe { self.heap.free(pointer, bytes, part) };
+            return Err(Error::OutOfMemory { bytes });
+        }
         let header = NodeHeader {
             memory: self,
             asked: bytes as u32,
@@ -258,6 +264,11 @@ impl Memory {
     /// Gives pages that no node uses back to the system.
     pub(crate) fn return_free(&self) {
         self.heap.return_pages();
+    }
+
+    /// Puts what is resident on huge pages where that takes no more memory.
+    pub(crate) fn make_huge_pages(&self) {
+        self.heap.make_huge_pages();
     }
 
     pub(crate) fn held(&self) -> Held {
@@ -403,6 +414,8 @@ mod heap {
         pub(super) fn return_pages_but_of(&self, _part: u8) {}
 
         pub(super) fn return_pages(&self) {}
+
+        pub(super) fn make_huge_pages(&self) {}
 
         pub(super) fn tidy_part(&self) -> u8 {
             0

@@ -6,6 +6,7 @@
 //! leaf and its landed writes into new leaves. `docs/design.md` draws the pages and gives the reasons.
 
 mod background;
+mod child;
 mod compact;
 mod context;
 mod core;

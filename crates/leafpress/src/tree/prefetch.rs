@@ -26,7 +26,7 @@ mod imp {
 /// Bytes of a cache line.
 pub(crate) const LINE_BYTES: usize = 64;
 /// Lines that the header, frame offsets and keys of a leaf of 16 KiB mostly take.
-const DIRECTORY_LINES: usize = 8;
+pub(crate) const DIRECTORY_LINES: usize = 8;
 
 /// Asks for the cache line at `address`.
 #[inline(always)]

@@ -7,13 +7,16 @@
 //! - Everything else (splits, merges, the root's growth and fall) is done under the structure lock: new inner nodes are made
 //!   bottom-up and one pointer is stored at the top.
 
+mod validate;
+
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use seize::LocalGuard;
 
 use super::Error;
-use super::inner::{Inner, MAX_CHILDREN};
+use super::child;
+use super::inner::{Inner, MAX_CHILDREN, Step};
 use super::leaf::Leaf;
 use super::memory::Memory;
 use super::sync::{AtomicPtr, Mutex, MutexGuard, load};
@@ -67,19 +70,40 @@ impl Shard {
     /// The leaf whose range holds `key`, and its parent.
     #[inline]
     pub(crate) fn descend(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Leaf, Option<Inner>) {
-        let (mut node, leaf) = untag(load(&self.root, guard));
+        let (step, parent) = self.way_down(key, guard);
+        // SAFETY: the guard protects the leaf.
+        (unsafe { Leaf::from_ptr(step.child) }, parent)
+    }
+
+    /// The leaf whose range holds `key`, with what a read of it will need on its way from memory.
+    #[inline]
+    pub(crate) fn descend_to_read(&self, key: &[u8], guard: &LocalGuard<'_>) -> Leaf {
+        let (step, _) = self.way_down(key, guard);
+        Leaf::prefetch_step(&step);
+        // SAFETY: the guard protects the leaf.
+        unsafe { Leaf::from_ptr(step.child) }
+    }
+
+    /// The step to the leaf whose range holds `key`, and the leaf's parent.
+    #[inline]
+    fn way_down(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Step, Option<Inner>) {
+        let (node, leaf) = untag(load(&self.root, guard));
+        let mut step = Step {
+            child: node,
+            hint: 0,
+            share: None,
+        };
         if leaf {
-            // SAFETY: the guard protects what the root leads to.
-            return (unsafe { Leaf::from_ptr(node) }, None);
+            return (step, None);
         }
         loop {
             // SAFETY: the guard protects every node on the way, and the levels say what each is.
-            let inner = unsafe { Inner::from_ptr(node) };
-            node = load(inner.child(inner.search(key)), guard);
+            let inner = unsafe { Inner::from_ptr(step.child) };
+            step = inner.step(key, guard);
             if inner.header().level == 1 {
-                // SAFETY: as above.
-                return (unsafe { Leaf::from_ptr(node) }, Some(inner));
+                return (step, Some(inner));
             }
+            Inner::prefetch_step(&step);
         }
     }
 
@@ -93,7 +117,7 @@ impl Shard {
                 let inner = unsafe { Inner::from_ptr(node) };
                 let index = choose(&inner);
                 path.push((inner, index));
-                node = load(inner.child(index), guard);
+                node = inner.load_child(index, guard);
                 if inner.header().level == 1 {
                     break;
                 }
@@ -154,14 +178,16 @@ impl Shard {
                 Some(inner) => {
                     let header = inner.header();
                     header.lock.lock();
-                    let child = inner.child(inner.search(key));
+                    let index = inner.search(key);
                     let current =
-                        !header.obsolete.load(Ordering::Relaxed) && child.load(Ordering::Relaxed) == leaf.as_ptr();
-                    if current {
-                        child.store(new.as_ptr(), Ordering::Release);
+                        !header.obsolete.load(Ordering::Relaxed) && inner.child_locked(index) == leaf.as_ptr();
+                    // SAFETY: locked above; the leaf is live and its parent's level is that above leaves.
+                    unsafe {
+                        if current {
+                            inner.store_child(index, new.as_ptr());
+                        }
+                        header.lock.unlock();
                     }
-                    // SAFETY: locked above.
-                    unsafe { header.lock.unlock() };
                     if current {
                         return true;
                     }
@@ -205,7 +231,8 @@ impl Shard {
             match above {
                 // A root with one child gives way to it.
                 None if children.len() == 1 => {
-                    let child = if level == 0 { tag_leaf(children[0]) } else { children[0] };
+                    let child = child::address(children[0]);
+                    let child = if level == 0 { tag_leaf(child) } else { child };
                     self.root.store(child, Ordering::Release);
                     work.publish(guard);
                     return Ok(());
@@ -214,7 +241,7 @@ impl Shard {
                     let right = index + 1 < parent.children();
                     let beside = if right { index + 1 } else { index - 1 };
                     // SAFETY: the structure lock keeps inner nodes in place, and a parent's children are of one level.
-                    let sibling = unsafe { Inner::from_ptr(parent.child(beside).load(Ordering::Acquire)) };
+                    let sibling = unsafe { Inner::from_ptr(parent.child_locked(beside)) };
                     if children.len() + sibling.children() <= JOINED_CHILDREN {
                         if level == 0 {
                             work.lock(sibling);
@@ -246,7 +273,8 @@ impl Shard {
             };
             if let ([node], 1) = (nodes.as_slice(), to - from) {
                 match above {
-                    Some((parent, index)) => parent.child(index).store(*node, Ordering::Release),
+                    // SAFETY: the structure lock is held, and the node was built for this level.
+                    Some((parent, index)) => unsafe { parent.store_child(index, *node) },
                     None => self.root.store(*node, Ordering::Release),
                 }
                 work.publish(guard);
@@ -275,7 +303,8 @@ impl Shard {
                 }
             };
         }
-        let root = if level == 0 { tag_leaf(children[0]) } else { children[0] };
+        let root = child::address(children[0]);
+        let root = if level == 0 { tag_leaf(root) } else { root };
         self.root.store(root, Ordering::Release);
         work.publish(guard);
         Ok(())
@@ -308,7 +337,7 @@ impl Shard {
         let (node, is_leaf) = untag(load(&self.root, guard));
         walk(node, is_leaf, &mut |step| match step {
             Visit::Inner(inner, children) => {
-                children.extend((0..inner.children()).map(|index| load(inner.child(index), guard)));
+                children.extend((0..inner.children()).map(|index| inner.load_child(index, guard)));
             }
             Visit::Leaf(leaf) => visit(leaf),
         });
@@ -327,21 +356,6 @@ impl Shard {
         });
         (inners, leaves)
     }
-
-    /// Checks separators, levels and sizes, and gives `visit` each leaf with its range, in order.
-    pub(crate) fn validate(
-        &self,
-        guard: &LocalGuard<'_>,
-        mut visit: impl FnMut(Leaf, Option<&[u8]>, Option<&[u8]>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let (node, is_leaf) = untag(load(&self.root, guard));
-        if is_leaf {
-            // SAFETY: the guard protects the leaf.
-            return visit(unsafe { Leaf::from_ptr(node) }, None, None);
-        }
-        // SAFETY: the guard protects the node.
-        validate_inner(unsafe { Inner::from_ptr(node) }, None, None, guard, &mut visit)
-    }
 }
 
 enum Visit<'a> {
@@ -359,60 +373,8 @@ fn walk(node: *mut u8, is_leaf: bool, visit: &mut impl FnMut(Visit<'_>)) {
     let mut children = Vec::new();
     visit(Visit::Inner(inner, &mut children));
     for child in children {
-        walk(child, inner.header().level == 1, visit);
+        walk(child::address(child), inner.header().level == 1, visit);
     }
-}
-
-fn validate_inner(
-    inner: Inner,
-    start: Option<&[u8]>,
-    end: Option<&[u8]>,
-    guard: &LocalGuard<'_>,
-    visit: &mut impl FnMut(Leaf, Option<&[u8]>, Option<&[u8]>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let invalid = |what: &str| Err(Error::Invalid(format!("inner node: {what}")));
-    let header = inner.header();
-    if header.obsolete.load(Ordering::Relaxed) {
-        return invalid("an obsolete node is in the tree");
-    }
-    let (children, separators) = inner.contents();
-    if children.is_empty() || children.len() > MAX_CHILDREN {
-        return invalid("number of children");
-    }
-    if !separators.is_sorted_by(|a, b| a < b) {
-        return invalid("separators do not ascend");
-    }
-    for (index, separator) in separators.iter().enumerate() {
-        let inside =
-            start.is_none_or(|start| start < separator.as_slice()) && end.is_none_or(|end| separator.as_slice() < end);
-        if !inside {
-            return invalid("a separator is outside the node's range");
-        }
-        if inner.search(separator) != index + 1 || inner.search_below(separator) != index {
-            return invalid("a search misses its separator");
-        }
-    }
-    for index in 0..children.len() {
-        let start = if index == 0 {
-            start
-        } else {
-            Some(separators[index - 1].as_slice())
-        };
-        let end = separators.get(index).map(Vec::as_slice).or(end);
-        let child = load(inner.child(index), guard);
-        if header.level == 1 {
-            // SAFETY: the guard protects the leaf.
-            visit(unsafe { Leaf::from_ptr(child) }, start, end)?;
-        } else {
-            // SAFETY: the guard protects the node.
-            let child = unsafe { Inner::from_ptr(child) };
-            if child.header().level + 1 != header.level {
-                return invalid("levels");
-            }
-            validate_inner(child, start, end, guard, visit)?;
-        }
-    }
-    Ok(())
 }
 
 /// The node's children and separators after the change.

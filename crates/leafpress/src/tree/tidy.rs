@@ -72,6 +72,7 @@ impl Core {
         }
         self.flush_retired();
         self.memory.return_free();
+        self.memory.make_huge_pages();
         Ok(())
     }
 }

@@ -372,7 +372,7 @@ impl Work<'_> {
         };
         let beside = if left == index { index + 1 } else { left };
         // SAFETY: the guard protects what the parent leads to, and its children are leaves.
-        let sibling = unsafe { Leaf::from_ptr(super::sync::load(parent.child(beside), self.guard)) };
+        let sibling = unsafe { Leaf::from_ptr(parent.load_child(beside, self.guard)) };
         let Some(sibling_locked) = self.try_lock(sibling) else {
             return;
         };
