@@ -161,8 +161,11 @@ impl Core {
 
     /// Whether all that has to leave has left.
     fn resize_shards(&self, budget_bytes: usize) -> bool {
-        let resized = self.shards.iter().map(|shard| shard.0.lock().resize(budget_bytes));
-        resized.fold(true, |all, done| all && done)
+        let mut done = true;
+        for shard in &self.shards {
+            done &= shard.0.lock().resize(budget_bytes);
+        }
+        done
     }
 
     /// Memory that deciding on the share holds, in bytes.

@@ -67,6 +67,12 @@ const DEFAULT_DICTIONARY_BYTES: usize = 16 << 10;
 /// it returns.
 const LENT_WORTH: f32 = 0.125;
 
+/// Whether a block that was asked for `asked` times lately is to be made raw, and a raw one that was asked for `least` times to be compressed
+/// for it. That costs as much as some decodings, so there have to be some more of them to save.
+fn is_worth_restoring(asked: u8, least: u8) -> bool {
+    u16::from(asked) > 2 * u16::from(least) + 8
+}
+
 /// An error of a [`VictimCache`].
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]

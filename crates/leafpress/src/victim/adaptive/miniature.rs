@@ -5,7 +5,7 @@
 
 use crate::share::costs::{CLASSES, Prices};
 use crate::share::followed::Followed;
-use crate::victim::{LENT_WORTH, Taking};
+use crate::victim::{LENT_WORTH, Taking, is_worth_restoring};
 
 /// What a block takes besides its stored bytes: header, key, and what its size is rounded up by.
 const ENTRY_BYTES: u32 = 100;
@@ -333,21 +333,12 @@ impl Miniature {
         if self.share >= 1.0 || bytes > self.raw_limit {
             return false;
         }
-        let asked = |slot: u32| {
-            world
-                .blocks
-                .get(slot as usize)
-                .map_or(0, |block| u16::from(block.asked))
-        };
-        let least = if self.raw.bytes + bytes <= self.raw_limit {
-            0
-        } else {
-            match self.victim(State::Raw, None, world) {
-                Some((raw, _)) => asked(raw),
-                None => return false,
-            }
-        };
-        asked(slot) > 2 * least + 1
+        let asked = |slot: u32| world.blocks.get(slot as usize).map_or(0, |block| block.asked);
+        if self.raw.bytes + bytes <= self.raw_limit {
+            return asked(slot) > 1;
+        }
+        let raw = self.victim(State::Raw, None, world);
+        raw.is_some_and(|(raw, _)| is_worth_restoring(asked(slot), asked(raw)))
     }
 
     /// Compresses raw blocks and lets others leave until there is room. `newest` stays.

@@ -89,7 +89,7 @@ pub(super) struct Model {
     progress: usize,
     /// Lookups still to come before they count again.
     unseen: usize,
-    /// Blocks followed, and blocks that left the first miniature, at the last look.
+    /// Blocks followed, and blocks that left the last miniature, at the last look.
     len_before: usize,
     evictions_before: u64,
 }
@@ -306,13 +306,14 @@ impl Model {
             return Sight::TooLittle;
         }
         let grown = len.saturating_sub(self.len_before);
-        let evictions = self.minis[0].evictions();
+        // The one that compresses all is full last, and what it gains is seen only then.
+        let evictions = self.minis.last().map_or(0, Miniature::evictions);
         let is_full = evictions > self.evictions_before;
         let progress = std::mem::take(&mut self.progress);
         self.len_before = len;
         self.evictions_before = evictions;
         // While blocks only come all shares have the same misses, and those that compress have only its cost.
-        if grown > if is_full { progress / 2 } else { progress / 8 } {
+        if grown > if is_full { progress / 2 } else { progress / 16 } {
             self.age(0.0);
             return Sight::Filling;
         }

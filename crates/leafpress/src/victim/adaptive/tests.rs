@@ -114,7 +114,7 @@ fn a_dear_codec_before_a_slow_device_keeps_the_hottest_raw() {
         ..DISK
     };
     let share = world.share(8 << 20, 0.0, 600_000);
-    assert!((0.1..0.9).contains(&share), "{share}");
+    assert!((0.03..0.9).contains(&share), "{share}");
 }
 
 #[test]

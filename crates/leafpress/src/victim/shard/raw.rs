@@ -6,6 +6,7 @@
 use super::super::entry::{Entry, entry_bytes};
 use super::Shard;
 use super::victims::SAMPLE;
+use crate::victim::is_worth_restoring;
 
 /// There is a place in the list for every so many bytes of budget.
 const BYTES_PER_PLACE: usize = 2048;
@@ -240,15 +241,12 @@ impl Shard {
         if self.raw.share >= 1.0 || !self.raw.has_place_for(bytes) {
             return false;
         }
-        let least = if self.raw.held_bytes + bytes <= self.raw.limit_bytes {
-            0
-        } else {
-            match self.raw_victim() {
-                // SAFETY: what is listed is linked, and the lock is held.
-                Some(raw) => self.sketch.get(unsafe { raw.header() }.hash),
-                None => return false,
-            }
-        };
-        u16::from(asked) > 2 * u16::from(least) + 1
+        if self.raw.held_bytes + bytes <= self.raw.limit_bytes {
+            return asked > 1;
+        }
+        let Some(raw) = self.raw_victim() else { return false };
+        // SAFETY: what is listed is linked, and the lock is held.
+        let least = self.sketch.get(unsafe { raw.header() }.hash);
+        is_worth_restoring(asked, least)
     }
 }

@@ -40,7 +40,8 @@ impl Shard {
         let spares_raw = self.raw.is_within_limit();
         let random = self.random();
         let mut bucket = self.bucket(random);
-        let (mut worst, mut worst_spared): (Option<(Entry, f32)>, Option<(Entry, f32)>) = (None, None);
+        let mut worst: Option<(Entry, f32)> = None;
+        let mut worst_spared: Option<(Entry, f32)> = None;
         let (mut seen, mut spared) = (0, 0);
         for _ in 0..self.buckets.len() {
             let mut at = self.buckets[bucket];

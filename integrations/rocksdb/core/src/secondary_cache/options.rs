@@ -75,7 +75,7 @@ impl SecondaryCacheOptions {
         Self {
             capacity_bytes,
             codec: Codec::Zstd { level: 1 },
-            dictionary_bytes: 64 << 10,
+            dictionary_bytes: 16 << 10,
             share: Share::Adaptive,
             admission: true,
             exclusive: true,
