@@ -62,15 +62,9 @@ impl Core {
         };
         with_buffers(|buffers| {
             let raw = &mut buffers.raw;
-            raw.clear();
-            if raw.try_reserve(block.raw_bytes).is_err() {
-                self.failed_insertions.fetch_add(1, Relaxed);
+            if !self.fill(raw, block.raw_bytes, fill)? {
                 return Ok(Insertion::NoRoom);
             }
-            raw.resize(block.raw_bytes, 0);
-            fill(raw).inspect_err(|_| {
-                self.failed_insertions.fetch_add(1, Relaxed);
-            })?;
             let version = if compress {
                 self.dictionaries.current(family)
             } else {
@@ -106,6 +100,25 @@ impl Core {
                 Placed::NoRoom => Insertion::NoRoom,
             })
         })
+    }
+
+    /// Writes a block's bytes to `raw`; whether there was memory for them.
+    fn fill<E>(
+        &self,
+        raw: &mut Vec<u8>,
+        raw_bytes: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        raw.clear();
+        if raw.try_reserve(raw_bytes).is_err() {
+            self.failed_insertions.fetch_add(1, Relaxed);
+            return Ok(false);
+        }
+        raw.resize(raw_bytes, 0);
+        fill(raw).inspect_err(|_| {
+            self.failed_insertions.fetch_add(1, Relaxed);
+        })?;
+        Ok(true)
     }
 
     /// In which form a block is let in, or what has become of it already. `family`: of a block that may be compressed.
