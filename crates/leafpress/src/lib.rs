@@ -21,6 +21,7 @@
 pub mod codec;
 mod mapping;
 pub mod pool;
+mod share;
 mod sync;
 pub mod tree;
 pub mod victim;

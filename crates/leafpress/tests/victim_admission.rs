@@ -64,7 +64,7 @@ fn what_becomes_hot_gets_in() {
         hit_ratio(&cache, 1000..1400);
     }
     let now = hit_ratio(&cache, 1000..1400);
-    assert!(now > 0.9, "{now}");
+    assert!(now > 0.9, "{now}: {:?}", cache.stats());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Blocks of every kind in the victim cache, and faults.
 
 use leafpress::Codec;
-use leafpress::victim::{Insertion, MAX_KEY_BYTES, NewBlock, VictimCache, VictimError};
+use leafpress::victim::{Insertion, MAX_KEY_BYTES, NewBlock, Taking, VictimCache, VictimError};
 
 fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -92,7 +92,7 @@ fn a_block_that_its_reader_fails_on_is_gone() {
     let cache = VictimCache::builder(8 << 20).build().unwrap();
     cache.insert(b"key", &text(1));
     assert_eq!(
-        cache.read(b"key", false, |_| Err::<(), _>("no memory")),
+        cache.read(b"key", Taking::Keep, |_| Err::<(), _>("no memory")),
         Some(Err("no memory"))
     );
     assert!(cache.get(b"key").is_none());
@@ -117,7 +117,7 @@ fn a_reader_keeps_a_block_that_leaves() {
         .unwrap();
     let bytes = text(3);
     cache.insert(b"key", &bytes);
-    let read = cache.read(b"key", false, |found| {
+    let read = cache.read(b"key", Taking::Keep, |found| {
         assert!(cache.erase(b"key"));
         assert!(cache.get(b"key").is_none(), "others do not find it any more");
         for key in 0..2_000_u32 {

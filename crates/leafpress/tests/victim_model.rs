@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use leafpress::Codec;
-use leafpress::victim::{Insertion, NewBlock, VictimCache};
+use leafpress::victim::{Insertion, NewBlock, Share, Taking, VictimCache};
 
 /// A block that tells its key and its version, of a length that follows from both; some compress, some do not.
 fn block(key: u64, version: u64) -> Vec<u8> {
@@ -35,7 +35,16 @@ fn within(cache: &VictimCache) {
 
 #[test]
 fn one_thread_sees_what_it_put_in() {
-    for codec in ["none", "lz4", "zstd:1", "deflate:1"] {
+    let fixed = |raw_percent| Share::Fixed { raw_percent };
+    let worlds = [
+        ("none", Share::Adaptive),
+        ("lz4", fixed(0)),
+        ("lz4", fixed(40)),
+        ("zstd:1", Share::Adaptive),
+        ("zstd:1", fixed(80)),
+        ("deflate:1", fixed(100)),
+    ];
+    for (codec, share) in worlds {
         let mut random = fastrand::Rng::with_seed(5);
         let (least, most) = (1 << 20, 6 << 20);
         let codec: Codec = codec.parse().unwrap();
@@ -43,6 +52,7 @@ fn one_thread_sees_what_it_put_in() {
             .codec(codec)
             .dictionary_bytes(4096)
             .shard_bits(1)
+            .share(share)
             .build()
             .unwrap();
         let (mut model, mut version, mut deflated) = (HashMap::<u64, u64>::new(), 0, 0);
@@ -72,7 +82,7 @@ fn one_thread_sees_what_it_put_in() {
                 }
                 450..960 => {
                     let take = random.u8(0..4) == 0;
-                    let found = cache.read(&name, take, |found| {
+                    let found = cache.read(&name, if take { Taking::Take } else { Taking::Keep }, |found| {
                         assert_eq!(found.tag, key as u16);
                         Ok::<_, ()>(found.bytes.to_vec())
                     });
@@ -121,11 +131,18 @@ fn one_thread_sees_what_it_put_in() {
 
 #[test]
 fn threads_see_what_was_put_in() {
+    for raw_percent in [None, Some(35), Some(75)] {
+        threads(raw_percent.map_or(Share::Adaptive, |raw_percent| Share::Fixed { raw_percent }));
+    }
+}
+
+fn threads(share: Share) {
     const KEYS: u64 = 400;
     let cache = VictimCache::builder(4 << 20)
         .codec("zstd:1".parse().unwrap())
         .dictionary_bytes(2048)
         .shard_bits(2)
+        .share(share)
         .build()
         .unwrap();
     // A key's writer holds its lock, so that a reader who finds a block knows the last version that was begun.
@@ -137,7 +154,7 @@ fn threads_see_what_was_put_in() {
             let (cache, begun, writers, hits) = (&cache, &begun, &writers, &hits);
             scope.spawn(move || {
                 let mut random = fastrand::Rng::with_seed(thread);
-                for _ in 0..5_000 {
+                for _ in 0..3_000 {
                     let key = random.u64(0..KEYS);
                     let name = key.to_be_bytes();
                     if random.u8(0..3) == 0 {

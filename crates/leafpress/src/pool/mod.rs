@@ -38,7 +38,6 @@ mod log;
 mod policy;
 mod prefetch;
 mod room;
-mod share;
 mod stats;
 mod store;
 mod sweep;
@@ -50,11 +49,11 @@ mod write_back;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+pub use crate::share::{ParseShareError, Share};
 pub use builder::Builder;
 pub use error::PoolError;
 pub use guard::PageGuard;
 pub use policy::{ParsePolicyError, PolicyKind};
-pub use share::{ParseShareError, Share};
 pub use stats::PoolStats;
 pub use store::{
     DirectoryOptions, DirectoryStore, FaultyStore, FileOptions, FileStore, MemoryStore, Operation, StoreCounters,

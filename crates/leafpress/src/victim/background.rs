@@ -1,4 +1,4 @@
-//! The thread that trains dictionaries.
+//! The thread that trains dictionaries and decides on the share.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -19,6 +19,8 @@ pub(super) struct Wake {
 struct Due {
     /// A bit for each family whose training is due.
     families: u32,
+    /// There is enough to work off for the share.
+    adapting: bool,
     at_work: bool,
     stop: bool,
 }
@@ -31,6 +33,15 @@ impl Wake {
         self.changed.notify_all();
     }
 
+    /// There is enough to work off for the share.
+    pub(super) fn adapting(&self) {
+        let mut due = self.due.lock();
+        if !due.adapting {
+            due.adapting = true;
+            self.changed.notify_all();
+        }
+    }
+
     fn stop(&self) {
         self.due.lock().stop = true;
         self.changed.notify_all();
@@ -39,29 +50,43 @@ impl Wake {
     /// Waits until nothing is due.
     pub(super) fn settle(&self) {
         let mut due = self.due.lock();
-        while (due.families != 0 || due.at_work) && !due.stop {
+        while (due.families != 0 || due.adapting || due.at_work) && !due.stop {
             self.changed.wait(&mut due);
         }
     }
 
-    /// The next family; [`None`] when the thread is to end.
-    fn next(&self) -> Option<usize> {
+    /// The next work; [`None`] when the thread is to end.
+    fn next(&self) -> Option<Work> {
         let mut due = self.due.lock();
         due.at_work = false;
         loop {
             if due.stop {
                 return None;
             }
+            if due.adapting {
+                due.adapting = false;
+                due.at_work = true;
+                return Some(Work::Adapt);
+            }
             if due.families != 0 {
                 let family = (due.families.trailing_zeros() as usize).min(FAMILIES - 1);
                 due.families &= due.families - 1;
                 due.at_work = true;
-                return Some(family);
+                return Some(Work::Train(family));
             }
             self.changed.notify_all();
             self.changed.wait(&mut due);
         }
     }
+}
+
+/// What the thread does next.
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    /// Trains a dictionary for a family.
+    Train(usize),
+    /// Works off what was noted for the share.
+    Adapt,
 }
 
 /// The thread, stopped when this is dropped.
@@ -74,8 +99,11 @@ impl Thread {
     pub(super) fn start(core: &Arc<Core>) -> std::io::Result<Self> {
         let own = Arc::clone(core);
         let work = move || {
-            while let Some(family) = own.wake.next() {
-                own.train(family);
+            while let Some(work) = own.wake.next() {
+                match work {
+                    Work::Train(family) => own.train(family),
+                    Work::Adapt => own.adapt(),
+                }
             }
         };
         let handle = std::thread::Builder::new()

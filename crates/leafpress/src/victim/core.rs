@@ -1,31 +1,22 @@
-//! Putting blocks in, reading them, and the cache's size.
+//! What a cache is made of, and what it holds.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 use rapidhash::v3::rapidhash_v3;
 
+use super::VictimError;
+use super::adaptive::Adaptive;
 use super::background::Wake;
-use super::dictionaries::{Dictionaries, FAMILIES, Version};
-use super::entry::{Entry, Parts};
-use super::shard::{Placed, Shard};
+use super::dictionaries::{Dictionaries, FAMILIES};
+use super::limits::Limits;
+use super::read::Pinned;
+use super::shard::Shard;
 use super::stats::{Counts, VictimStats};
-use super::{FoundBlock, Insertion, MAX_KEY_BYTES, NewBlock, VictimError};
-use crate::codec::{Codec, CodecError, Engine, Scratch};
-use crate::sync::Patience;
-
-/// A block that does not shrink by one in so many of its bytes is stored raw.
-const MIN_SAVING_ONE_IN: usize = 8;
-/// Blocks of a family that did not shrink lately are tried once in so many.
-const TRY_ONE_IN: u32 = 16;
-/// Buffers larger than this are not kept, in bytes.
-const MAX_KEPT_BYTES: usize = 1 << 20;
-/// Dictionaries may take one in so many of the capacity's bytes.
-const DICTIONARIES_ONE_IN: usize = 16;
-/// Memory of a dictionary with its tables, at most, in its own bytes.
-const TABLES_TIMES: usize = 16;
+use crate::codec::{Codec, Engine, Scratch};
+use crate::share::Share;
+use crate::share::costs::Costs;
 
 /// A shard on cache lines of its own.
 #[repr(align(128))]
@@ -38,93 +29,84 @@ pub(super) struct Core {
     pub(super) dictionaries: Dictionaries,
     pub(super) wake: Wake,
     pub(super) admission: AtomicBool,
-    limits: Mutex<Limits>,
+    pub(super) limits: Limits,
+    pub(super) costs: Arc<Costs>,
+    /// [`None`] where the share is fixed.
+    pub(super) adaptive: Option<Adaptive>,
     /// By family, what blocks shrank to lately, in 65536ths.
-    shrinkage: [AtomicU32; FAMILIES],
-    attempts: AtomicU32,
-    corrupt: AtomicU64,
-    failed_hits: AtomicU64,
-    failed_insertions: AtomicU64,
-}
-
-#[derive(Default)]
-struct Limits {
-    capacity_bytes: usize,
-    deflated_bytes: usize,
-}
-
-/// A thread's buffers.
-#[derive(Default)]
-struct Buffers {
-    raw: Vec<u8>,
-    pressed: Vec<u8>,
-    scratch: Scratch,
-}
-
-thread_local! {
-    static BUFFERS: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
-}
-
-/// Runs `work` with the calling thread's buffers, or with new ones where `work` itself comes here again or the thread is ending.
-fn with_buffers<R>(work: impl FnOnce(&mut Buffers) -> R) -> R {
-    let mut buffers = BUFFERS.try_with(Cell::take).ok().flatten().unwrap_or_default();
-    let result = work(&mut buffers);
-    for kept in [&mut buffers.raw, &mut buffers.pressed] {
-        if kept.capacity() > MAX_KEPT_BYTES {
-            *kept = Vec::new();
-        }
-    }
-    if buffers.scratch.held_bytes() > 4 * MAX_KEPT_BYTES {
-        buffers.scratch = Scratch::default();
-    }
-    let _ = BUFFERS.try_with(|own| own.set(Some(buffers)));
-    result
-}
-
-/// A pinned entry; it is let go when this is dropped.
-pub(super) struct Pinned<'c> {
-    shard: &'c Padded,
-    pub(super) entry: Entry,
-}
-
-impl<'c> Pinned<'c> {
-    /// Takes over a pin on an entry of the shard.
-    pub(super) fn new(shard: &'c Padded, entry: Entry) -> Self {
-        Self { shard, entry }
-    }
-}
-
-impl Drop for Pinned<'_> {
-    fn drop(&mut self) {
-        // SAFETY: this is a pin.
-        if unsafe { self.entry.header() }.unpin_is_last() {
-            // SAFETY: the entry is unlinked, and this was the last pin.
-            unsafe { self.shard.0.lock().free_read(self.entry) };
-        }
-    }
+    pub(super) shrinkage: [AtomicU32; FAMILIES],
+    pub(super) attempts: AtomicU32,
+    pub(super) probes: AtomicU32,
+    pub(super) compressed_later: AtomicU64,
+    pub(super) corrupt: AtomicU64,
+    /// Of blocks that were found corrupt by nobody's lookup.
+    pub(super) corrupt_unread: AtomicU64,
+    pub(super) failed_hits: AtomicU64,
+    pub(super) failed_insertions: AtomicU64,
+    /// The part of the memory for blocks that are kept raw: the bits of an `f64`.
+    share: AtomicU64,
 }
 
 impl Core {
-    pub(super) fn new(codec: Codec, engine: Arc<dyn Engine>, shards: usize, dictionary_bytes: usize) -> Self {
-        let shards = (0..shards).map(|n| Padded(Mutex::new(Shard::new(n as u64 + 1))));
+    /// A cache without memory. Codecs without dictionaries get none.
+    pub(super) fn new(
+        codec: Codec,
+        engine: Arc<dyn Engine>,
+        shards: usize,
+        dictionary_bytes: usize,
+        share: Share,
+    ) -> Self {
+        let compresses = codec != Codec::None;
+        let costs = Arc::new(Costs::default());
+        let adaptive = (compresses && share == Share::Adaptive).then(|| Adaptive::new(Arc::clone(&costs)));
+        let fraction = match share {
+            _ if !compresses => 1.0,
+            Share::Fixed { raw_percent } => f64::from(raw_percent.min(100)) / 100.0,
+            Share::Adaptive => adaptive.as_ref().map_or(0.0, Adaptive::share),
+        };
+        let keeps_raw = adaptive.is_some() || (fraction > 0.0 && fraction < 1.0);
+        let shards = (0..shards).map(|n| Padded(Mutex::new(Shard::new(n as u64 + 1, keeps_raw))));
         let dictionary_bytes = if engine.supports_dictionary() {
             dictionary_bytes
         } else {
             0
         };
-        Self {
+        let core = Self {
             codec,
             engine,
             shards: shards.collect(),
             dictionaries: Dictionaries::new(dictionary_bytes),
             wake: Wake::default(),
             admission: AtomicBool::new(true),
-            limits: Mutex::default(),
+            limits: Limits::default(),
+            costs,
+            adaptive,
             shrinkage: std::array::from_fn(|_| AtomicU32::new(1 << 15)),
             attempts: AtomicU32::new(0),
+            probes: AtomicU32::new(0),
+            compressed_later: AtomicU64::new(0),
             corrupt: AtomicU64::new(0),
+            corrupt_unread: AtomicU64::new(0),
             failed_hits: AtomicU64::new(0),
             failed_insertions: AtomicU64::new(0),
+            share: AtomicU64::new(0),
+        };
+        core.set_share(fraction);
+        core
+    }
+
+    /// Sets the part of the memory, 0 to 1, for blocks that are kept raw.
+    fn set_share(&self, share: f64) {
+        self.share.store(share.to_bits(), Relaxed);
+        for shard in &self.shards {
+            shard.0.lock().set_share(share);
+        }
+    }
+
+    /// Works off what was noted of lookups and insertions, and follows the share.
+    pub(super) fn adapt(&self) {
+        if let Some(share) = self.adaptive.as_ref().and_then(Adaptive::step) {
+            self.set_share(share);
         }
     }
 
@@ -134,208 +116,29 @@ impl Core {
         &self.shards[hash as usize & (self.shards.len() - 1)]
     }
 
-    /// Memory that the cache takes whatever it holds, in bytes.
-    fn fixed_bytes(&self) -> usize {
-        size_of::<Self>() + self.shards.len() * size_of::<Padded>()
-    }
-
-    pub(super) fn capacity(&self) -> usize {
-        self.limits.lock().capacity_bytes
-    }
-
-    pub(super) fn set_capacity(&self, capacity_bytes: usize) {
-        let mut limits = self.limits.lock();
-        limits.capacity_bytes = capacity_bytes;
-        self.apply(&limits);
-    }
-
-    pub(super) fn deflate(&self, bytes: usize) {
-        let mut limits = self.limits.lock();
-        limits.deflated_bytes = limits.deflated_bytes.saturating_add(bytes);
-        self.apply(&limits);
-    }
-
-    pub(super) fn inflate(&self, bytes: usize) {
-        let mut limits = self.limits.lock();
-        limits.deflated_bytes = limits.deflated_bytes.saturating_sub(bytes);
-        self.apply(&limits);
-    }
-
-    /// Gives every shard its part.
-    fn apply(&self, limits: &Limits) {
-        let bytes = limits.capacity_bytes.saturating_sub(limits.deflated_bytes);
-        let most = self.dictionaries.dictionary_bytes * TABLES_TIMES;
-        let for_dictionaries = most.min(bytes / DICTIONARIES_ONE_IN);
-        self.dictionaries.limit(for_dictionaries);
-        if self.dictionaries.held_bytes() > for_dictionaries {
-            self.dictionaries.forget();
-            // Entries hold on to dictionaries that are too much now, and so do insertions, until they end.
-            let mut patience = Patience::default();
-            while self.dictionaries.held_bytes() > for_dictionaries {
-                self.resize_shards(0);
-                patience.wait();
-            }
-        }
-        self.resize_shards(bytes.saturating_sub(self.fixed_bytes() + for_dictionaries) / self.shards.len());
-    }
-
-    fn resize_shards(&self, budget_bytes: usize) {
-        for shard in &self.shards {
-            let mut patience = Patience::default();
-            while !shard.0.lock().resize(budget_bytes) {
-                patience.wait();
-            }
-        }
-    }
-
-    /// Puts a block in whose bytes `fill` writes, if it is worth it.
-    pub(super) fn insert<E>(
-        &self,
-        key: &[u8],
-        block: &NewBlock,
-        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
-    ) -> Result<Insertion, E> {
-        if key.len() > MAX_KEY_BYTES || block.raw_bytes == 0 || u32::try_from(block.raw_bytes).is_err() {
-            return Ok(Insertion::NoRoom);
-        }
-        let hash = rapidhash_v3(key);
-        let shard = self.shard(hash);
-        let family = usize::from(block.family).min(FAMILIES - 1);
-        let compress = block.compress && self.codec != Codec::None;
-        {
-            let share = if compress {
-                self.shrinkage[family].load(Relaxed) as usize
-            } else {
-                1 << 16
-            };
-            let expected = (block.raw_bytes * share) >> 16;
-            let mut shard = shard.0.lock();
-            if shard.is_closed() {
-                return Ok(Insertion::NoRoom);
-            }
-            if !block.force && self.admission.load(Relaxed) && !shard.admits(hash, key.len(), expected) {
-                shard.counts.rejected += 1;
-                return Ok(Insertion::Rejected);
-            }
-        }
-        with_buffers(|buffers| {
-            let raw = &mut buffers.raw;
-            raw.clear();
-            if raw.try_reserve(block.raw_bytes).is_err() {
-                self.failed_insertions.fetch_add(1, Relaxed);
-                return Ok(Insertion::NoRoom);
-            }
-            raw.resize(block.raw_bytes, 0);
-            fill(raw).inspect_err(|_| {
-                self.failed_insertions.fetch_add(1, Relaxed);
-            })?;
-            let version = if compress {
-                self.dictionaries.current(family)
-            } else {
-                None
-            };
-            let pressed = compress && self.press(raw, family, version.as_deref(), &mut buffers.pressed);
-            let parts = Parts {
-                key,
-                hash,
-                stored: if pressed { &buffers.pressed } else { raw },
-                raw_bytes: block.raw_bytes as u32,
-                pressed,
-                dictionary: if pressed { version } else { None },
-                family: family as u8,
-                tag: block.tag,
-            };
-            let placed = shard.0.lock().insert(parts);
-            if compress && self.dictionaries.inserted(family, block.raw_bytes) {
-                self.wake.training(family);
-            }
-            Ok(match placed {
-                Placed::Inserted => Insertion::Inserted,
-                Placed::NoRoom => Insertion::NoRoom,
-            })
-        })
-    }
-
-    /// Compresses a block; whether that saves enough.
-    fn press(&self, raw: &[u8], family: usize, version: Option<&Version>, out: &mut Vec<u8>) -> bool {
-        let shrinkage = &self.shrinkage[family];
-        let (lately, most) = (shrinkage.load(Relaxed), 1_u32 << 16);
-        let is_hopeless = lately > most - most / MIN_SAVING_ONE_IN as u32;
-        if is_hopeless && !self.attempts.fetch_add(1, Relaxed).is_multiple_of(TRY_ONE_IN) {
-            return false;
-        }
-        out.clear();
-        let pressed = self
-            .engine
-            .compress(raw, version.map(|version| &version.dictionary), out);
-        let Ok(len) = pressed else { return false };
-        let share = ((len.min(raw.len()) << 16) / raw.len()) as u32;
-        // A lost update does no harm.
-        shrinkage.store(lately - lately / 32 + share / 32, Relaxed);
-        len <= raw.len() - raw.len() / MIN_SAVING_ONE_IN && len < raw.len()
-    }
-
-    /// Hands the block to `read`, and takes it out where `take` says so.
-    pub(super) fn read<R, E>(
-        &self,
-        key: &[u8],
-        take: bool,
-        read: impl FnOnce(FoundBlock<'_>) -> Result<R, E>,
-    ) -> Option<Result<R, E>> {
-        let hash = rapidhash_v3(key);
-        let shard = self.shard(hash);
-        let entry = shard.0.lock().get(key, hash, take)?;
-        let pinned = Pinned::new(shard, entry);
-        let result = with_buffers(|buffers| {
-            let bytes = self.raw_bytes(&pinned, &mut buffers.scratch).ok()?;
-            // SAFETY: the entry is pinned.
-            let header = unsafe { pinned.entry.header() };
-            Some(read(FoundBlock {
-                bytes,
-                tag: header.tag,
-                family: header.family,
-            }))
-        });
-        match &result {
-            None => self.corrupt.fetch_add(1, Relaxed),
-            Some(Err(_)) => self.failed_hits.fetch_add(1, Relaxed),
-            Some(Ok(_)) => return result,
-        };
-        if !take {
-            shard.0.lock().erase_entry(entry, hash);
-        }
-        result
-    }
-
-    /// The block's raw bytes: where they are, or decoded.
-    pub(super) fn raw_bytes<'b>(
-        &self,
-        pinned: &'b Pinned<'_>,
-        scratch: &'b mut Scratch,
-    ) -> Result<&'b [u8], CodecError> {
-        // SAFETY: the entry is pinned.
-        let (header, stored, is_sound) =
-            unsafe { (pinned.entry.header(), pinned.entry.stored(), pinned.entry.is_sound()) };
-        if !is_sound {
-            return Err(CodecError::Corrupt {
-                codec: "victim",
-                reason: "its checksum is wrong".to_owned(),
-            });
-        }
-        if !header.pressed {
-            return Ok(stored);
-        }
-        let raw_bytes = header.raw_bytes as usize;
-        let dictionary = header.dictionary.as_ref().map(|version| &version.dictionary);
-        self.engine.decode(stored, dictionary, raw_bytes, raw_bytes, scratch)
+    /// Memory that the cache takes whatever its capacity, in bytes.
+    pub(super) fn fixed_bytes(&self) -> usize {
+        size_of::<Self>() + size_of::<Costs>() + self.shards.len() * size_of::<Padded>()
     }
 
     pub(super) fn erase(&self, key: &[u8]) -> bool {
         let hash = rapidhash_v3(key);
+        self.note(hash, |adaptive| adaptive.erased(hash));
         let mut shard = self.shard(hash).0.lock();
         let erased = shard.erase(key, hash);
         shard.counts.erased += u64::from(erased);
         erased
+    }
+
+    /// Tells of a block that is followed, and wakes the thread when there is enough to work off.
+    #[inline]
+    pub(super) fn note(&self, hash: u64, tell: impl FnOnce(&Adaptive)) {
+        if let Some(adaptive) = self.adaptive.as_ref().filter(|adaptive| adaptive.follows(hash)) {
+            tell(adaptive);
+            if adaptive.is_due() {
+                self.wake.adapting();
+            }
+        }
     }
 
     /// Trains a dictionary for a family from the blocks that are held.
@@ -377,14 +180,22 @@ impl Core {
             stats.compressed_entries += shard.pressed_entries as u64;
             stats.raw_bytes += shard.raw_bytes;
             stats.stored_bytes += shard.stored_bytes;
+            let (entries, bytes) = shard.kept_raw();
+            stats.kept_raw_entries += entries as u64;
+            stats.kept_raw_bytes += bytes as u64;
         }
+        held += self.deciding_bytes();
         stats.dictionary_bytes = self.dictionaries.held_bytes() as u64;
         stats.bytes_held = held as u64 + stats.dictionary_bytes;
         stats.corrupt = self.corrupt.load(Relaxed);
+        let corrupt_unread = self.corrupt_unread.load(Relaxed);
         stats.failed_hits = self.failed_hits.load(Relaxed);
         stats.failed_insertions = self.failed_insertions.load(Relaxed);
         stats.lookups = counts.lookups;
         stats.hits = counts.hits.saturating_sub(stats.corrupt + stats.failed_hits);
+        stats.corrupt += corrupt_unread;
+        stats.compressed_hits = counts.compressed_hits.min(stats.hits);
+        stats.raw_hits = stats.hits - stats.compressed_hits;
         stats.misses = stats.lookups - stats.hits;
         stats.taken = counts.taken;
         stats.inserted = counts.inserted;
@@ -393,6 +204,14 @@ impl Core {
         stats.no_room = counts.no_room;
         stats.evicted = counts.evicted;
         stats.erased = counts.erased;
+        stats.compressed_later = self.compressed_later.load(Relaxed);
+        stats.returned = counts.returned;
+        stats.restored = counts.restored;
+        stats.raw_share_pct = f64::from_bits(self.share.load(Relaxed)) * 100.0;
+        stats.decode_ns = self.costs.decompress_ns() as u64;
+        stats.compress_ns = self.costs.compress_ns() as u64;
+        stats.miss_ns = self.costs.store_read_ns() as u64;
+        stats.deciding_ns = self.adaptive.as_ref().map_or(0, Adaptive::deciding_ns);
         stats.dictionary_versions = self.dictionaries.versions.load(Relaxed);
         stats
     }
@@ -404,6 +223,11 @@ impl Core {
             if !faults.is_empty() {
                 return Err(VictimError::Broken { shard: number, faults });
             }
+        }
+        let share = f64::from_bits(self.share.load(Relaxed));
+        if !(0.0..=1.0).contains(&share) {
+            let faults = format!("a share of {share}");
+            return Err(VictimError::Broken { shard: 0, faults });
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use rapidhash::v3::rapidhash_v3;
 
@@ -13,6 +13,8 @@ use super::dictionaries::Version;
 
 /// Marks an entry that is unlinked.
 const UNLINKED: u32 = 1 << 31;
+/// The place of an entry that is not listed.
+const UNLISTED: u32 = u32::MAX;
 
 /// What precedes an entry's key and block.
 #[repr(C, align(16))]
@@ -29,15 +31,19 @@ pub(super) struct Header {
     pub(super) raw_bytes: u32,
     /// The shard's clock when it was last hit.
     touched: AtomicU32,
+    /// The place in the shard's list of entries that are kept raw, or [`UNLISTED`].
+    place: AtomicU32,
     pub(super) key_bytes: u16,
     pub(super) tag: u16,
     pub(super) family: u8,
+    /// Whether a reader has the block and will put it in again.
+    lent: AtomicBool,
     /// Whether the block is compressed by the cache's codec.
     pub(super) pressed: bool,
 }
 
 /// An entry in its shard's memory.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry(NonNull<Header>);
 
 // SAFETY: an entry is an address; the shard's lock and pins order what is done with it.
@@ -87,9 +93,11 @@ impl Entry {
             stored_bytes: parts.stored.len() as u32,
             raw_bytes: parts.raw_bytes,
             touched: AtomicU32::new(touched),
+            place: AtomicU32::new(UNLISTED),
             key_bytes: parts.key.len() as u16,
             tag: parts.tag,
             family: parts.family,
+            lent: AtomicBool::new(false),
             pressed: parts.pressed,
             dictionary: parts.dictionary,
         };
@@ -205,6 +213,38 @@ impl Header {
 
     pub(super) fn touch(&self, now: u32) {
         self.touched.store(now, Ordering::Relaxed);
+    }
+
+    /// The place in the list of entries that are kept raw.
+    pub(super) fn place(&self) -> Option<usize> {
+        let place = self.place.load(Ordering::Relaxed);
+        (place != UNLISTED).then_some(place as usize)
+    }
+
+    pub(super) fn is_listed(&self) -> bool {
+        self.place().is_some()
+    }
+
+    /// The list is shorter than 2³² entries.
+    pub(super) fn set_place(&self, place: usize) {
+        self.place.store(place as u32, Ordering::Relaxed);
+    }
+
+    pub(super) fn clear_place(&self) {
+        self.place.store(UNLISTED, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_lent(&self) -> bool {
+        self.lent.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_lent(&self, lent: bool) {
+        self.lent.store(lent, Ordering::Relaxed);
+    }
+
+    /// Whether the entry is in its shard's tables. For the holder of the lock.
+    pub(super) fn is_linked(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & UNLINKED == 0
     }
 
     /// Keeps the entry's bytes where they are. The caller holds the shard's lock, and the entry is linked.

@@ -6,6 +6,8 @@
 //! - Whether a block is let in is decided before it is compressed, by how often it was asked for lately against what would have to
 //!   leave (TinyLFU): a scan does not wipe the cache, and blocks that nobody asks for twice cost no compression.
 //! - A block that does not shrink by an eighth is stored raw; no block is ever stored larger than raw.
+//! - Blocks that could be compressed are kept raw in a part of the memory, which grows and shrinks so that a lookup takes least time, from
+//!   none of it to all of it ([`Share`]).
 //! - Dictionaries are trained in the background from the blocks that are held, one for each family of blocks, and taken into use when
 //!   they save something.
 //! - Every stored block has a checksum. One that fails it is dropped and counts as a miss.
@@ -24,10 +26,15 @@
 //! # }
 //! ```
 
+mod adaptive;
 mod background;
+mod buffers;
 mod core;
 mod dictionaries;
 mod entry;
+mod insert;
+mod limits;
+mod read;
 mod region;
 mod shard;
 mod sketch;
@@ -39,7 +46,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use thiserror::Error;
 
-use crate::codec::{Codec, CodecError, EngineOptions};
+use crate::codec::{Codec, CodecError, Engine, EngineOptions};
+pub use crate::share::{ParseShareError, Share};
 pub use stats::VictimStats;
 
 /// The longest key, in bytes.
@@ -55,6 +63,15 @@ const DEFAULT_MAX_SHARD_BITS: u32 = 8;
 /// What shards are made for when the capacity begins small.
 const MIN_EXPECTED_BYTES: usize = 16 << 20;
 const DEFAULT_DICTIONARY_BYTES: usize = 16 << 10;
+/// What a block that is lent is worth, as a part of what it would be worth otherwise: it will be hit elsewhere, and saves a compression when
+/// it returns.
+const LENT_WORTH: f32 = 0.125;
+
+/// Whether a block that was asked for `asked` times lately is to be made raw, and a raw one that was asked for `least` times to be compressed
+/// for it. That costs as much as some decodings, so there have to be some more of them to save.
+fn is_worth_restoring(asked: u8, least: u8) -> bool {
+    u16::from(asked) > 2 * u16::from(least) + 8
+}
 
 /// An error of a [`VictimCache`].
 #[derive(Debug, Clone, Error)]
@@ -100,6 +117,21 @@ pub struct NewBlock {
     pub compress: bool,
     /// Whether it is let in whatever has to leave.
     pub force: bool,
+    /// Whether a block of this length and tag under this key can only be this block. One that is here then stays as it is, and its bytes are
+    /// not asked for.
+    pub unchanging: bool,
+}
+
+/// What becomes of a block that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taking {
+    /// It stays.
+    Keep,
+    /// It leaves.
+    Take,
+    /// Its reader has it now, and puts it in again one day. Until then it is among the first to leave when room is needed; if it has not left,
+    /// it is not compressed again ([`NewBlock::unchanging`]).
+    Lend,
 }
 
 impl NewBlock {
@@ -111,6 +143,7 @@ impl NewBlock {
             tag: 0,
             compress: true,
             force: false,
+            unchanging: false,
         }
     }
 }
@@ -145,6 +178,8 @@ pub struct Builder {
     dictionary_bytes: usize,
     shard_bits: Option<u32>,
     admission: bool,
+    share: Share,
+    engine: Option<Arc<dyn Engine>>,
 }
 
 impl Builder {
@@ -152,6 +187,7 @@ impl Builder {
     #[must_use]
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
+        self.engine = None;
         self
     }
 
@@ -175,6 +211,22 @@ impl Builder {
     #[must_use]
     pub fn admission(mut self, admission: bool) -> Self {
         self.admission = admission;
+        self
+    }
+
+    /// What part of the memory is for blocks that are kept raw though they could be compressed, so that a hit on them decodes nothing;
+    /// [`Share::Adaptive`] unless set: the cache finds the share at which a lookup takes least. With 100% nothing is compressed.
+    #[must_use]
+    pub fn share(mut self, share: Share) -> Self {
+        self.share = share;
+        self
+    }
+
+    /// An engine that is open already, in place of one for the codec that was set. The cache's codec is that of the engine.
+    #[must_use]
+    pub fn engine(mut self, engine: Arc<dyn Engine>) -> Self {
+        self.codec = engine.codec();
+        self.engine = Some(engine);
         self
     }
 
@@ -203,11 +255,20 @@ impl Builder {
                 (expected / SHARD_BYTES).ilog2().min(DEFAULT_MAX_SHARD_BITS)
             }
         };
-        let engine = self.codec.open(&EngineOptions::default())?;
-        let core = Arc::new(core::Core::new(self.codec, engine, 1 << bits, self.dictionary_bytes));
+        if let Share::Fixed { raw_percent } = self.share
+            && raw_percent > 100
+        {
+            return option("share", format!("{raw_percent}%; give at most 100%"));
+        }
+        let engine = match self.engine {
+            Some(engine) => engine,
+            None => self.codec.open(&EngineOptions::default())?,
+        };
+        let core = core::Core::new(self.codec, engine, 1 << bits, self.dictionary_bytes, self.share);
+        let core = Arc::new(core);
         core.admission.store(self.admission, Relaxed);
         core.set_capacity(self.capacity_bytes);
-        let thread = if core.dictionaries.dictionary_bytes > 0 {
+        let thread = if core.dictionaries.dictionary_bytes > 0 || core.adaptive.is_some() {
             Some(background::Thread::start(&core).map_err(|error| VictimError::Thread {
                 reason: error.to_string(),
             })?)
@@ -246,6 +307,8 @@ impl VictimCache {
             dictionary_bytes: DEFAULT_DICTIONARY_BYTES,
             shard_bits: None,
             admission: true,
+            share: Share::Adaptive,
+            engine: None,
         }
     }
 
@@ -287,21 +350,21 @@ impl VictimCache {
 
     fn copy(&self, key: &[u8], take: bool) -> Option<Vec<u8>> {
         let copy = |found: FoundBlock<'_>| Ok::<_, Infallible>(found.bytes.to_vec());
-        match self.core.read(key, take, copy)? {
+        let taking = if take { Taking::Take } else { Taking::Keep };
+        match self.core.read(key, taking, copy)? {
             Ok(block) => Some(block),
             Err(never) => match never {},
         }
     }
 
-    /// Hands the block's bytes to `read` without a copy; with `take` the block leaves the cache. [`None`] where it is not here. A block
-    /// that `read` fails on is dropped.
+    /// Hands the block's bytes to `read` without a copy. [`None`] where it is not here. A block that `read` fails on is dropped.
     pub fn read<R, E>(
         &self,
         key: &[u8],
-        take: bool,
+        taking: Taking,
         read: impl FnOnce(FoundBlock<'_>) -> Result<R, E>,
     ) -> Option<Result<R, E>> {
-        self.core.read(key, take, read)
+        self.core.read(key, taking, read)
     }
 
     /// Drops the block; whether it was here.
@@ -314,7 +377,9 @@ impl VictimCache {
         self.core.capacity()
     }
 
-    /// Changes the capacity. When it shrinks, blocks leave before this returns.
+    /// Changes the capacity. When it shrinks, blocks leave before this returns, those included that other threads are reading: it waits
+    /// for these. Called by a reader of this cache ([`VictimCache::read`]) it waits for nobody, and what cannot leave yet does so when that
+    /// reader ends.
     pub fn set_capacity(&self, capacity_bytes: usize) {
         self.core.set_capacity(capacity_bytes);
     }
@@ -334,7 +399,7 @@ impl VictimCache {
         self.core.stats()
     }
 
-    /// Waits for trainings that are due.
+    /// Waits for trainings that are due, and until what was noted for the share is worked off.
     pub fn settle(&self) {
         if self._thread.is_some() {
             self.core.wake.settle();

@@ -67,10 +67,10 @@ impl Sketch {
         ways.iter().map(|&way| line[way]).min().unwrap_or(0)
     }
 
-    /// Counts the key.
-    pub(super) fn add(&mut self, hash: u64) {
+    /// Counts the key; how often it was counted lately, now included.
+    pub(super) fn add(&mut self, hash: u64) -> u8 {
         if self.lines.is_empty() {
-            return;
+            return 0;
         }
         let (line, ways) = self.places(hash);
         let line = &mut self.lines[line].0;
@@ -88,6 +88,7 @@ impl Sketch {
                 .flat_map(|line| &mut line.0)
                 .for_each(|count| *count /= 2);
         }
+        least.saturating_add(1)
     }
 }
 
@@ -117,8 +118,12 @@ mod tests {
     #[test]
     fn what_is_not_asked_for_is_forgotten() {
         let mut sketch = Sketch::new(64).unwrap();
-        (0..200).for_each(|_| sketch.add(hash(1)));
-        (0..20_000).for_each(|key| sketch.add(hash(key + 2)));
+        for _ in 0..200 {
+            sketch.add(hash(1));
+        }
+        for key in 0..20_000 {
+            sketch.add(hash(key + 2));
+        }
         assert!(sketch.get(hash(1)) < 20, "{}", sketch.get(hash(1)));
     }
 }

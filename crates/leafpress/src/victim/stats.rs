@@ -5,6 +5,9 @@
 pub(super) struct Counts {
     pub(super) lookups: u64,
     pub(super) hits: u64,
+    pub(super) compressed_hits: u64,
+    pub(super) restored: u64,
+    pub(super) returned: u64,
     pub(super) taken: u64,
     pub(super) inserted: u64,
     pub(super) replaced: u64,
@@ -18,6 +21,9 @@ impl Counts {
     pub(super) fn add(&mut self, other: &Self) {
         self.lookups += other.lookups;
         self.hits += other.hits;
+        self.compressed_hits += other.compressed_hits;
+        self.restored += other.restored;
+        self.returned += other.returned;
         self.taken += other.taken;
         self.inserted += other.inserted;
         self.replaced += other.replaced;
@@ -48,10 +54,16 @@ pub struct VictimStats {
     pub lookups: u64,
     /// Lookups that found a block and could use it.
     pub hits: u64,
+    /// Hits of these on blocks that are stored as they are.
+    pub raw_hits: u64,
+    /// Hits on blocks that had to be decoded.
+    pub compressed_hits: u64,
     /// Lookups that found nothing, or nothing they could use.
     pub misses: u64,
-    /// Hits that took the block out.
+    /// Hits that took the block out, or borrowed it.
     pub taken: u64,
+    /// Blocks that were to be put in and were here: not compressed again.
+    pub returned: u64,
     /// Blocks put in.
     pub inserted: u64,
     /// Insertions that took the place of a block with the same key.
@@ -70,6 +82,25 @@ pub struct VictimStats {
     pub corrupt: u64,
     /// Hits whose user failed on good bytes. They were dropped, and count as misses.
     pub failed_hits: u64,
+    /// Blocks that were put in raw, or made raw again, and compressed later.
+    pub compressed_later: u64,
+    /// Compressed blocks that were made raw again because they were asked for often.
+    pub restored: u64,
+    /// The part of the memory for blocks that could be compressed and are kept raw, in percent, 0 to 100.
+    pub raw_share_pct: f64,
+    /// Blocks held that could be compressed and are kept raw, where the share is neither 0 nor 100%.
+    pub kept_raw_entries: u64,
+    /// Memory of these, in bytes.
+    pub kept_raw_bytes: u64,
+    /// Mean nanoseconds of decoding a block, lately; 0 before the first.
+    pub decode_ns: u64,
+    /// Mean nanoseconds of compressing a block, lately; 0 before the first.
+    pub compress_ns: u64,
+    /// Mean nanoseconds from a lookup that found nothing to the next insertion of the same thread, lately, which is about what a block
+    /// takes to come from elsewhere; 0 before the first.
+    pub miss_ns: u64,
+    /// Processor time that was spent on finding the share, in nanoseconds.
+    pub deciding_ns: u64,
     /// Dictionaries trained and taken into use.
     pub dictionary_versions: u64,
     /// Memory of dictionaries and their tables, in bytes.

@@ -392,7 +392,8 @@ fn compare() -> Outcome<()> {
         let s = each.stats;
         println!(
             "leafpress {}: held {:.1} of {:.1} MiB, {} entries ({} compressed), {:.2} raw bytes a byte held, {:.2} a byte stored; {} hits of {} lookups, {} taken, \
-             {} inserted, {} rejected, {} no room, {} evicted, {} corrupt; {} dictionaries, {} KiB",
+             {} inserted, {} rejected, {} no room, {} evicted, {} corrupt; {} dictionaries, {} KiB; share {:.0}% raw ({} entries, {:.1} MiB), \
+             {} raw hits, {} compressed later, {} restored, {} returned, decode {:.1} us, compress {:.1} us, miss {:.1} us, deciding {:.0} ms",
             each.options,
             s.bytes_held as f64 / 1048576.0,
             s.capacity_bytes as f64 / 1048576.0,
@@ -409,7 +410,18 @@ fn compare() -> Outcome<()> {
             s.evicted,
             s.corrupt,
             s.dictionary_versions,
-            s.dictionary_bytes >> 10
+            s.dictionary_bytes >> 10,
+            s.raw_share_pct,
+            s.kept_raw_entries,
+            s.kept_raw_bytes as f64 / 1048576.0,
+            s.raw_hits,
+            s.compressed_later,
+            s.restored,
+            s.returned,
+            s.decode_ns as f64 / 1000.0,
+            s.compress_ns as f64 / 1000.0,
+            s.miss_ns as f64 / 1000.0,
+            s.deciding_ns as f64 / 1e6
         );
     }
     Ok(())

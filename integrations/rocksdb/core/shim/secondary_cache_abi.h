@@ -23,7 +23,7 @@ void leafpress_secondary_cache_free(LeafpressSecondaryCache* cache);
 int32_t leafpress_secondary_cache_insert(const LeafpressSecondaryCache* cache, LeafpressView key, size_t raw_bytes,
                                          uint8_t family, uint16_t tag, bool compress, bool force, LeafpressFill fill,
                                          void* context);
-// 0: not found; 1: found, and it stays; 2: found, and it has left.
+// 0: not found; 1: found, and it stays; 2: found, and to be put in again when it is evicted.
 int32_t leafpress_secondary_cache_lookup(const LeafpressSecondaryCache* cache, LeafpressView key, bool advise_erase,
                                          LeafpressFound found, void* context);
 void leafpress_secondary_cache_erase(const LeafpressSecondaryCache* cache, LeafpressView key);

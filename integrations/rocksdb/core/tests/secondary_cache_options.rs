@@ -11,14 +11,15 @@ use leafpress_rocksdb::{
 #[test]
 fn every_option_is_taken_and_told() {
     for options in [
-        "leafpress_secondary_cache://capacity=64MiB;codec=zstd:3;dictionary=8K;admission=false;exclusive=false;num_shard_bits=2;name=mine",
-        "id=leafpress_secondary_cache;capacity=64M;codec=zstd:3;dictionary=8KiB;admission=off;exclusive=0;num_shard_bits=2;name=mine",
+        "leafpress_secondary_cache://capacity=64MiB;codec=zstd:3;dictionary=8K;share=25;admission=false;exclusive=false;num_shard_bits=2;name=mine",
+        "id=leafpress_secondary_cache;capacity=64M;codec=zstd:3;dictionary=8KiB;share=25%;admission=off;exclusive=0;num_shard_bits=2;name=mine",
     ] {
         let driver = Driver::new(options, 1 << 20, false).unwrap();
         for (name, value) in [
             ("capacity", "67108864"),
             ("codec", "zstd:3"),
             ("dictionary", "8192"),
+            ("share", "25"),
             ("admission", "false"),
             ("exclusive", "false"),
             ("num_shard_bits", "2"),
@@ -53,6 +54,11 @@ fn mistakes_are_named() {
         ("capacity=16M;codec=zstd:99", "zstd"),
         ("capacity=16M;dictionary=1", "dictionary"),
         ("capacity=16M;dictionary=1G", "dictionary"),
+        (
+            "capacity=16M;share=101",
+            "share cannot be 101: give adaptive, or the percentage",
+        ),
+        ("capacity=16M;share=half", "share cannot be half"),
         (
             "capacity=16M;admission=perhaps",
             "admission cannot be perhaps: give true or false",
@@ -170,7 +176,7 @@ fn a_shared_cache_is_known_while_it_lives() {
 
 #[test]
 fn options_round_trip() {
-    let options: SecondaryCacheOptions = "leafpress_secondary_cache://capacity=3GB; codec=lz4:fast=4;dictionary=off"
+    let options: SecondaryCacheOptions = "leafpress_secondary_cache://capacity=3GB; codec=lz4:fast=4;dictionary=off;share=7"
         .parse()
         .unwrap();
     assert_eq!((options.capacity_bytes, options.dictionary_bytes), (3_000_000_000, 0));

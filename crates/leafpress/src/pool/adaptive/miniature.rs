@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use super::costs::{CLASSES, Prices};
-use super::followed::Followed;
 use crate::pool::PolicyKind;
 use crate::pool::policy::{MAX_POPULARITY, Pages, Policy, another_round};
+use crate::share::costs::{CLASSES, Prices};
+use crate::share::followed::Followed;
 
 /// What a page takes in the pool's tables, in either space.
 const TABLE_BYTES: u64 = 56;

@@ -2,15 +2,11 @@
 //!
 //! A sample of the pages is followed. Miniatures of the pool, each with another share, are run on the sample's accesses; what
 //! happens in them, times what it costs here, is what their shares would cost; and the pool's share goes to the cheapest. The
-//! parts: [`costs`] what work costs here, [`followed`] the sample, [`miniature`] the pool in small, [`model`] all miniatures,
-//! [`course`] where the share goes, [`effort`] how much of all that may be done.
+//! parts: [`miniature`] the pool in small, [`model`] all miniatures, and what the pool has in common with the victim cache,
+//! [`crate::share`].
 //!
 //! Accesses are noted in a queue and run through the miniatures by whoever calls [`Adaptive::step`].
 
-mod costs;
-mod course;
-mod effort;
-mod followed;
 mod miniature;
 mod model;
 #[cfg(test)]
@@ -22,13 +18,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crossbeam_queue::ArrayQueue;
 use parking_lot::Mutex;
 
-pub(super) use costs::Costs;
-use costs::UNSHRINKABLE;
-use course::Course;
-use effort::{Effort, Load, Pace, Spent};
 use model::{Event, Model, Sight};
 
 use super::PolicyKind;
+pub(super) use crate::share::costs::Costs;
+use crate::share::costs::UNSHRINKABLE;
+use crate::share::course::Course;
+use crate::share::effort::{Effort, Load, Pace, Spent};
 
 /// The share to start with where none is given.
 pub(super) const DEFAULT_RAW_FRACTION: f64 = 0.5;

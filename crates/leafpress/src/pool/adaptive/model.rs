@@ -9,11 +9,11 @@
 //! hits. Here costs are compared, not ratios; hits that all miniatures have are no part of them; and time is told by the accesses
 //! that were not a raw hit in the smallest raw space. So a hot page weighs nothing, and needs no correction.
 
-use super::costs::{Prices, UNSHRINKABLE};
-use super::followed::Followed;
 use super::least_raw_fraction;
 use super::miniature::{Access, Miniature};
 use crate::pool::PolicyKind;
+use crate::share::costs::{Prices, UNSHRINKABLE};
+use crate::share::followed::Followed;
 
 /// The raw shares that are followed, falling from 1; in place of the last the least that there may be.
 const SHARES: [f64; 11] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0];
@@ -167,8 +167,8 @@ impl Model {
         size_of::<Self>() + minis + self.followed.bytes() + self.ops.capacity() * size_of::<Op>()
     }
 
-    /// Sizes to guess by: see [`Costs::sizes`](super::costs::Costs::sizes).
-    pub(super) fn set_sizes(&mut self, sizes: super::costs::Sizes) {
+    /// Sizes to guess by: see [`Costs::sizes`](crate::share::costs::Costs::sizes).
+    pub(super) fn set_sizes(&mut self, sizes: crate::share::costs::Sizes) {
         self.followed.set_sizes(sizes);
     }
 

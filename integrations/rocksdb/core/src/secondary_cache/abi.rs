@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use leafpress::victim::NewBlock;
+use leafpress::victim::{NewBlock, Taking};
 
 use crate::abi::{View, guarded};
 
@@ -95,6 +95,8 @@ unsafe extern "C" fn leafpress_secondary_cache_insert(
             tag,
             compress,
             force,
+            // RocksDB's keys name a place in a file that never changes.
+            unchanging: true,
         };
         let fill = |out: &mut [u8]| {
             // SAFETY: `out` is writable for its length, which is what was promised to be written.
@@ -105,7 +107,7 @@ unsafe extern "C" fn leafpress_secondary_cache_insert(
     })
 }
 
-/// 0: not found; 1: found, and it stays; 2: found, and it has left.
+/// 0: not found; 1: found, and it stays; 2: found, and to be put in again when RocksDB evicts it.
 ///
 /// # Safety
 /// The cache is one, the key readable, and `found` takes a block with this context.
@@ -122,14 +124,15 @@ unsafe extern "C" fn leafpress_secondary_cache_lookup(
         let (Some(instance), key) = (unsafe { instance(cache) }, unsafe { key.bytes() }) else {
             return 0;
         };
-        let take = advise_erase && instance.is_exclusive();
+        let is_lent = advise_erase && instance.is_exclusive();
+        let taking = if is_lent { Taking::Lend } else { Taking::Keep };
         let read = |block: leafpress::victim::FoundBlock<'_>| {
             // SAFETY: the block is readable for the call, which is what `found` takes.
             let used = unsafe { found(context, block.bytes.as_ptr(), block.bytes.len(), block.tag) };
             if used { Ok(()) } else { Err(()) }
         };
-        match instance.cache.read(key, take, read) {
-            Some(Ok(())) => 1 + i32::from(take),
+        match instance.cache.read(key, taking, read) {
+            Some(Ok(())) => 1 + i32::from(is_lent),
             _ => 0,
         }
     })

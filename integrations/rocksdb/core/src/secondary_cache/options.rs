@@ -4,14 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use leafpress::codec::Codec;
-use leafpress::victim::{VictimCache, VictimError};
+use leafpress::victim::{Share, VictimCache, VictimError};
 use thiserror::Error;
 
 /// The names of all options, in the order in which they are shown.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "capacity",
     "codec",
     "dictionary",
+    "share",
     "admission",
     "exclusive",
     "num_shard_bits",
@@ -55,6 +56,8 @@ pub struct SecondaryCacheOptions {
     pub codec: Codec,
     /// `dictionary`: length of trained dictionaries in bytes; 0 for none.
     pub dictionary_bytes: usize,
+    /// `share`: the part of the memory for blocks that are kept raw though they could be compressed; `adaptive`, or a percentage.
+    pub share: Share,
     /// `admission`: whether blocks are refused when what would have to leave for them is worth more.
     pub admission: bool,
     /// `exclusive`: whether a block leaves when RocksDB takes it into its block cache for good. Else it stays, and is not compressed
@@ -73,6 +76,7 @@ impl SecondaryCacheOptions {
             capacity_bytes,
             codec: Codec::Zstd { level: 1 },
             dictionary_bytes: 16 << 10,
+            share: Share::Adaptive,
             admission: true,
             exclusive: true,
             shard_bits: None,
@@ -114,6 +118,7 @@ impl SecondaryCacheOptions {
                     size_text => size("dictionary", size_text)?,
                 }
             }
+            "share" => self.share = share(value)?,
             "admission" => self.admission = boolean("admission", value)?,
             "exclusive" => self.exclusive = boolean("exclusive", value)?,
             "num_shard_bits" => {
@@ -146,6 +151,10 @@ impl SecondaryCacheOptions {
             "capacity" => self.capacity_bytes.to_string(),
             "codec" => self.codec.to_string(),
             "dictionary" => self.dictionary_bytes.to_string(),
+            "share" => match self.share {
+                Share::Adaptive => "adaptive".to_owned(),
+                Share::Fixed { raw_percent } => raw_percent.to_string(),
+            },
             "admission" => self.admission.to_string(),
             "exclusive" => self.exclusive.to_string(),
             "num_shard_bits" => self.shard_bits.map_or("-1".to_owned(), |bits| bits.to_string()),
@@ -159,6 +168,7 @@ impl SecondaryCacheOptions {
         let mut builder = VictimCache::builder(self.capacity_bytes)
             .codec(self.codec)
             .dictionary_bytes(self.dictionary_bytes)
+            .share(self.share)
             .admission(self.admission);
         if let Some(bits) = self.shard_bits {
             builder = builder.shard_bits(bits);
@@ -204,6 +214,18 @@ fn boolean(name: &'static str, text: &str) -> Result<bool, SecondaryCacheOptionE
         "true" | "on" | "1" => Ok(true),
         "false" | "off" | "0" => Ok(false),
         _ => Err(wrong(name, text, "give true or false".to_owned())),
+    }
+}
+
+fn share(text: &str) -> Result<Share, SecondaryCacheOptionError> {
+    let digits = text.strip_suffix('%').unwrap_or(text);
+    match digits.parse::<u8>() {
+        _ if text == "adaptive" => Ok(Share::Adaptive),
+        Ok(raw_percent @ 0..=100) if digits.bytes().all(|b| b.is_ascii_digit()) => Ok(Share::Fixed { raw_percent }),
+        _ => {
+            let reason = "give adaptive, or the percentage of the capacity for raw blocks, 0 to 100".to_owned();
+            Err(wrong("share", text, reason))
+        }
     }
 }
 

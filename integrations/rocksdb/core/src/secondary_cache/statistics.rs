@@ -91,7 +91,7 @@ pub fn secondary_cache_statistics_text() -> String {
     instances().iter().map(|instance| instance.text()).collect()
 }
 
-fn tickers(stats: &VictimStats) -> [(&'static str, u64); 22] {
+fn tickers(stats: &VictimStats) -> [(&'static str, u64); 34] {
     [
         ("capacity.bytes", stats.capacity_bytes),
         ("held.bytes", stats.bytes_held),
@@ -103,8 +103,11 @@ fn tickers(stats: &VictimStats) -> [(&'static str, u64); 22] {
         ("ratio.pct", (stats.ratio() * 100.0) as u64),
         ("lookups", stats.lookups),
         ("hits", stats.hits),
+        ("hits.raw", stats.raw_hits),
+        ("hits.compressed", stats.compressed_hits),
         ("misses", stats.misses),
         ("taken", stats.taken),
+        ("returned", stats.returned),
         ("inserts", stats.inserted),
         ("inserts.replaced", stats.replaced),
         ("rejected", stats.rejected),
@@ -114,6 +117,16 @@ fn tickers(stats: &VictimStats) -> [(&'static str, u64); 22] {
         ("erased", stats.erased),
         ("corrupt", stats.corrupt),
         ("hits.failed", stats.failed_hits),
+        // What finds the share, and what it is.
+        ("share.raw.pct", stats.raw_share_pct.round() as u64),
+        ("kept_raw.entries", stats.kept_raw_entries),
+        ("kept_raw.bytes", stats.kept_raw_bytes),
+        ("compressed.later", stats.compressed_later),
+        ("restored", stats.restored),
+        ("decode.ns", stats.decode_ns),
+        ("compress.ns", stats.compress_ns),
+        ("miss.ns", stats.miss_ns),
+        ("deciding.ns", stats.deciding_ns),
         ("dictionary.versions", stats.dictionary_versions),
         ("dictionary.bytes", stats.dictionary_bytes),
     ]

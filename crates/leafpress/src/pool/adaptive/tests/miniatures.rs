@@ -1,7 +1,7 @@
 //! The miniatures by themselves.
 
-use super::super::costs::{CLASSES, Prices, SIZES};
 use super::*;
+use crate::share::costs::{CLASSES, Prices, SIZES};
 
 /// Costs nothing but misses.
 const MISSES: Prices = Prices {

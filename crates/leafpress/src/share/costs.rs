@@ -1,4 +1,4 @@
-//! What reading, compressing and decoding a page takes here, and how far pages shrink, measured as the pool works.
+//! What reading, compressing and decoding a page takes here, and how far pages shrink, measured as the cache works.
 //!
 //! Times of single calls on a busy machine are now and then a thousand times too long, where the thread was preempted. So a mean
 //! that weighs the last calls most takes no call for more than a few times itself: one outlier moves it by some percent, and a
@@ -6,14 +6,15 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::pool::{MAX_PAGE_BYTES, MIN_PAGE_BYTES};
-
+/// Shorter pages are of the first class, longer ones of the last.
+const LEAST_BYTES: u32 = 512;
+const MOST_BYTES: u32 = 1 << 20;
 /// Classes of pages by length, a doubling each.
-pub(super) const CLASSES: usize = (MAX_PAGE_BYTES.ilog2() - MIN_PAGE_BYTES.ilog2() + 1) as usize;
+pub(crate) const CLASSES: usize = (MOST_BYTES.ilog2() - LEAST_BYTES.ilog2() + 1) as usize;
 
 /// The class of a page of so many bytes.
-pub(super) fn class(raw_bytes: u32) -> usize {
-    let doublings = raw_bytes.max(1).ilog2().saturating_sub(MIN_PAGE_BYTES.ilog2());
+pub(crate) fn class(raw_bytes: u32) -> usize {
+    let doublings = raw_bytes.max(1).ilog2().saturating_sub(LEAST_BYTES.ilog2());
     (doublings as usize).min(CLASSES - 1)
 }
 
@@ -44,7 +45,7 @@ const LEAST_MOST_NS: f32 = 1_000.0;
 const ENOUGH_CALLS: u32 = 8;
 
 /// Lengths of compressed pages kept as a sample.
-pub(super) const SIZES: usize = 64;
+pub(crate) const SIZES: usize = 64;
 
 /// A mean that weighs the last values most: an `f32` and the number of values so far.
 #[derive(Debug, Default)]
@@ -110,21 +111,21 @@ impl Means {
 
 /// What work on a page takes, by class, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Prices {
-    pub(super) read: [f64; CLASSES],
-    pub(super) compress: [f64; CLASSES],
-    pub(super) decompress: [f64; CLASSES],
+pub(crate) struct Prices {
+    pub(crate) read: [f64; CLASSES],
+    pub(crate) compress: [f64; CLASSES],
+    pub(crate) decompress: [f64; CLASSES],
 }
 
 /// Stored bytes over raw bytes of pages that were compressed lately, in 65536ths; 0 where there was none yet.
-pub(super) type Sizes = [u32; SIZES];
+pub(crate) type Sizes = [u32; SIZES];
 
 /// In place of a size: the page did not shrink enough to be kept compressed.
-pub(super) const UNSHRINKABLE: u32 = u32::MAX;
+pub(crate) const UNSHRINKABLE: u32 = u32::MAX;
 
 /// A pool's costs. Recording takes some nanoseconds and no lock.
 #[derive(Debug)]
-pub(in crate::pool) struct Costs {
+pub(crate) struct Costs {
     read: Means,
     compress: Means,
     decompress: Means,
@@ -155,12 +156,12 @@ impl Default for Costs {
 
 impl Costs {
     /// The store took `ns` for a page.
-    pub(in crate::pool) fn read(&self, raw_bytes: u32, ns: u64) {
+    pub(crate) fn read(&self, raw_bytes: u32, ns: u64) {
         self.read.add(raw_bytes, ns, READ);
     }
 
     /// Compressing a page took `ns`; it takes `stored` bytes, or did not shrink enough to be kept.
-    pub(in crate::pool) fn compress(&self, raw_bytes: u32, ns: u64, stored: Option<u32>) {
+    pub(crate) fn compress(&self, raw_bytes: u32, ns: u64, stored: Option<u32>) {
         self.compress.add(raw_bytes, ns, CODEC);
         let fraction = stored.map(|stored| f64::from(stored) / f64::from(raw_bytes.max(1)));
         self.fraction.add(fraction.unwrap_or(1.0).min(1.0) as f32, CODEC, 1.0);
@@ -170,18 +171,18 @@ impl Costs {
     }
 
     /// A victim was compressed, by a thread that needed room (`in_line`) or by one of the pool's own ahead of need.
-    pub(in crate::pool) fn compressed(&self, in_line: bool) {
+    pub(crate) fn compressed(&self, in_line: bool) {
         self.in_line.add(f32::from(u8::from(in_line)), CODEC, 1.0);
     }
 
     /// How much of what the pool's own threads do others would have done meanwhile: 0 where a processor has nothing else to do, 1
     /// where none has.
-    pub(super) fn set_busy(&self, busy: f64) {
+    pub(crate) fn set_busy(&self, busy: f64) {
         self.busy.store((busy as f32).to_bits(), Relaxed);
     }
 
     /// How much of it.
-    pub(super) fn busy(&self) -> f64 {
+    pub(crate) fn busy(&self) -> f64 {
         f64::from(f32::from_bits(self.busy.load(Relaxed)))
     }
 
@@ -192,33 +193,33 @@ impl Costs {
     }
 
     /// Decoding a page took `ns`.
-    pub(in crate::pool) fn decompress(&self, raw_bytes: u32, ns: u64) {
+    pub(crate) fn decompress(&self, raw_bytes: u32, ns: u64) {
         self.decompress.add(raw_bytes, ns, CODEC);
     }
 
     /// Mean nanoseconds of reading a page from the store, lately; 0 before the first.
-    pub(in crate::pool) fn store_read_ns(&self) -> f64 {
+    pub(crate) fn store_read_ns(&self) -> f64 {
         self.read.all.get(1).unwrap_or(0.0)
     }
 
     /// Mean nanoseconds of compressing a page, lately; 0 before the first.
-    pub(in crate::pool) fn compress_ns(&self) -> f64 {
+    pub(crate) fn compress_ns(&self) -> f64 {
         self.compress.all.get(1).unwrap_or(0.0)
     }
 
     /// Mean nanoseconds of decoding a page, lately; 0 before the first.
-    pub(in crate::pool) fn decompress_ns(&self) -> f64 {
+    pub(crate) fn decompress_ns(&self) -> f64 {
         self.decompress.all.get(1).unwrap_or(0.0)
     }
 
     /// Raw bytes over stored bytes of what was compressed lately, where a page that does not shrink counts as 1; 0 before the first.
-    pub(in crate::pool) fn ratio(&self) -> f64 {
+    pub(crate) fn ratio(&self) -> f64 {
         self.fraction.get(1).map_or(0.0, |fraction| 1.0 / fraction.max(1e-6))
     }
 
     /// The prices to decide on; [`None`] until some pages were read and some compressed. Compressing costs what accesses wait for
     /// of it. Before the first decoding it is taken to cost half of compressing.
-    pub(super) fn prices(&self) -> Option<Prices> {
+    pub(crate) fn prices(&self) -> Option<Prices> {
         let compress = self.compress.table(true)?;
         let waited_for = self.waited_for();
         Some(Prices {
@@ -229,7 +230,7 @@ impl Costs {
     }
 
     /// Sizes of the pages compressed last.
-    pub(super) fn sizes(&self) -> Sizes {
+    pub(crate) fn sizes(&self) -> Sizes {
         std::array::from_fn(|index| self.sizes[index].load(Relaxed))
     }
 }

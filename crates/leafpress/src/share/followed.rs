@@ -40,7 +40,7 @@ struct Known {
 
 /// A hash table of the followed pages.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(crate) struct Followed {
     /// The first page of each bucket; a power of two of them, chosen by the low bits of the hash.
     buckets: Vec<u32>,
     pages: Vec<Page>,
@@ -57,7 +57,7 @@ pub(super) struct Followed {
 
 impl Followed {
     /// A table for about `pages` pages; it takes more.
-    pub(super) fn new(pages: usize) -> Self {
+    pub(crate) fn new(pages: usize) -> Self {
         Self {
             buckets: vec![NONE; pages.next_power_of_two()],
             pages: Vec::with_capacity(pages),
@@ -70,31 +70,31 @@ impl Followed {
     }
 
     /// Pages followed.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Memory held, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.pages.capacity() * size_of::<Page>()
             + (self.buckets.len() + self.loose.capacity()) * size_of::<u32>()
             + self.known.len() * size_of::<Known>()
     }
 
-    pub(super) fn hash(&self, slot: u32) -> u64 {
+    pub(crate) fn hash(&self, slot: u32) -> u64 {
         self.pages[slot as usize].hash
     }
 
-    pub(super) fn raw_bytes(&self, slot: u32) -> u32 {
+    pub(crate) fn raw_bytes(&self, slot: u32) -> u32 {
         self.pages[slot as usize].raw_bytes
     }
 
-    pub(super) fn class(&self, slot: u32) -> usize {
+    pub(crate) fn class(&self, slot: u32) -> usize {
         usize::from(self.pages[slot as usize].class)
     }
 
     /// Sets the sizes to guess by.
-    pub(super) fn set_sizes(&mut self, mut sizes: Sizes) {
+    pub(crate) fn set_sizes(&mut self, mut sizes: Sizes) {
         // Before there are many, those there are stand for the others.
         let known: Vec<u32> = sizes.iter().copied().filter(|&size| size != UNKNOWN).collect();
         for (size, &known) in sizes.iter_mut().zip(known.iter().cycle()) {
@@ -105,7 +105,7 @@ impl Followed {
     }
 
     /// Bytes that the page takes compressed, known or guessed; [`None`] where it does not shrink.
-    pub(super) fn stored(&self, slot: u32) -> Option<u32> {
+    pub(crate) fn stored(&self, slot: u32) -> Option<u32> {
         let page = &self.pages[slot as usize];
         match page.stored {
             UNSHRINKABLE => None,
@@ -119,7 +119,7 @@ impl Followed {
     }
 
     /// Takes note of what a page takes compressed, or that it is [`UNSHRINKABLE`]; returns the page if a miniature may hold it.
-    pub(super) fn set_stored(&mut self, hash: u64, stored: u32) -> Option<u32> {
+    pub(crate) fn set_stored(&mut self, hash: u64, stored: u32) -> Option<u32> {
         let stored = stored.max(1);
         let place = self.known_place(hash);
         self.known[place] = Known { tag: tag(hash), stored };
@@ -129,12 +129,12 @@ impl Followed {
     }
 
     /// One miniature more holds the page.
-    pub(super) fn hold(&mut self, slot: u32) {
+    pub(crate) fn hold(&mut self, slot: u32) {
         self.pages[slot as usize].holders += 1;
     }
 
     /// One miniature less holds the page.
-    pub(super) fn let_go(&mut self, slot: u32) {
+    pub(crate) fn let_go(&mut self, slot: u32) {
         let page = &mut self.pages[slot as usize];
         page.holders -= 1;
         if page.holders == 0 {
@@ -142,7 +142,7 @@ impl Followed {
         }
     }
 
-    pub(super) fn find(&self, hash: u64) -> Option<u32> {
+    pub(crate) fn find(&self, hash: u64) -> Option<u32> {
         let mut slot = self.buckets[self.bucket(hash)];
         while slot != NONE {
             let page = &self.pages[slot as usize];
@@ -155,7 +155,7 @@ impl Followed {
     }
 
     /// Adds a page that is not there. It stays at least until [`Followed::tidy`].
-    pub(super) fn add(&mut self, hash: u64, raw_bytes: u32) -> u32 {
+    pub(crate) fn add(&mut self, hash: u64, raw_bytes: u32) -> u32 {
         let bucket = self.bucket(hash);
         let known = self.known[self.known_place(hash)];
         let page = Page {
@@ -183,7 +183,7 @@ impl Followed {
     }
 
     /// The page is found no more; it stays at least until [`Followed::tidy`], and until no miniature holds it.
-    pub(super) fn unlist(&mut self, slot: u32) {
+    pub(crate) fn unlist(&mut self, slot: u32) {
         if self.pages[slot as usize].state != State::Listed {
             return;
         }
@@ -208,14 +208,14 @@ impl Followed {
     }
 
     /// The pages whose hash is above `threshold`.
-    pub(super) fn above(&self, threshold: u64) -> Vec<u32> {
+    pub(crate) fn above(&self, threshold: u64) -> Vec<u32> {
         let listed = self.pages.iter().enumerate();
         let above = listed.filter(|(_, page)| page.state == State::Listed && page.hash > threshold);
         above.map(|(slot, _)| slot as u32).collect()
     }
 
     /// Frees the pages that no miniature holds.
-    pub(super) fn tidy(&mut self) {
+    pub(crate) fn tidy(&mut self) {
         while let Some(slot) = self.loose.pop() {
             if self.pages[slot as usize].holders > 0 || self.pages[slot as usize].state == State::Free {
                 continue;
@@ -240,12 +240,12 @@ impl Followed {
 #[cfg(test)]
 impl Followed {
     /// Slots there are, used or free.
-    pub(super) fn slots(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         self.pages.len()
     }
 
     /// Panics where pages are not held as they say.
-    pub(super) fn validate(&self, holders: &[u8]) {
+    pub(crate) fn validate(&self, holders: &[u8]) {
         let listed = self.pages.iter().filter(|page| page.state == State::Listed);
         assert_eq!(listed.count(), self.len);
         for (page, &holders) in self.pages.iter().zip(holders) {

@@ -16,14 +16,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The processor time of the process and of this thread.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spent {
-    pub(super) process: Duration,
-    pub(super) thread: Duration,
+pub(crate) struct Spent {
+    pub(crate) process: Duration,
+    pub(crate) thread: Duration,
 }
 
 impl Spent {
     /// As it is now.
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self {
             process: clock::time(clock::PROCESS),
             thread: clock::time(clock::THREAD),
@@ -66,7 +66,7 @@ mod clock {
 
 /// How busy the process keeps the processors, besides the thread that looks.
 #[derive(Debug)]
-pub(super) struct Load {
+pub(crate) struct Load {
     processors: f64,
     at: Instant,
     spent: Spent,
@@ -76,7 +76,7 @@ pub(super) struct Load {
 
 impl Load {
     /// Looks from now on.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             processors: std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64),
             at: Instant::now(),
@@ -87,7 +87,7 @@ impl Load {
     }
 
     /// The part, 0 to 1, of a processor's time that this thread takes from others, when there is something new to say.
-    pub(super) fn look(&mut self, now: Spent) -> Option<f64> {
+    pub(crate) fn look(&mut self, now: Spent) -> Option<f64> {
         let wall = self.at.elapsed();
         if wall < LOOK_EVERY {
             return None;
@@ -110,7 +110,7 @@ impl Load {
 
 /// The credit.
 #[derive(Debug)]
-pub(super) struct Effort {
+pub(crate) struct Effort {
     credit_ns: f64,
     /// The process's time up to which credit was given.
     granted: Duration,
@@ -121,7 +121,7 @@ pub(super) struct Effort {
 
 /// What to do after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pace {
+pub(crate) enum Pace {
     /// As before.
     Same,
     /// Stop following.
@@ -132,7 +132,7 @@ pub(super) enum Pace {
 
 impl Effort {
     /// Full credit from `now` on.
-    pub(super) fn new(now: Spent) -> Self {
+    pub(crate) fn new(now: Spent) -> Self {
         Self {
             credit_ns: MOST_CREDIT_NS,
             granted: now.process,
@@ -143,7 +143,7 @@ impl Effort {
 
     /// Accounts for a step that began at `before` and ended at `after` and processed some accesses. `run` is the number of accesses
     /// that are of use in a row.
-    pub(super) fn account(&mut self, before: Spent, after: Spent, accesses: usize, run: usize) -> Pace {
+    pub(crate) fn account(&mut self, before: Spent, after: Spent, accesses: usize, run: usize) -> Pace {
         let nanoseconds = |time: Duration| time.as_nanos() as f64;
         let cost_ns = nanoseconds(after.thread.saturating_sub(before.thread));
         if accesses >= 32 {

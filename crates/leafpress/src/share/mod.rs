@@ -1,9 +1,18 @@
-//! How much of the budget holds pages as they are, and how much holds them compressed.
+//! How much of a cache's budget holds pages as they are, and how much holds them compressed.
+//!
+//! What deciding that takes is here, for the page pool and the victim cache: [`costs`] what work costs, [`followed`] a sample of the
+//! pages with what they shrink to, [`course`] where the share goes, [`effort`] how much of all that may be done. The miniatures, which
+//! are each cache in small, are with the caches.
+
+pub(crate) mod costs;
+pub(crate) mod course;
+pub(crate) mod effort;
+pub(crate) mod followed;
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How the budget is shared between raw and compressed pages.
+/// How a budget is shared between raw and compressed pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Share {
     /// So many percent of the budget are for raw pages, 0 to 100; with 100 nothing is compressed.
@@ -11,7 +20,7 @@ pub enum Share {
         /// Percent of the budget.
         raw_percent: u8,
     },
-    /// The pool finds the share with the least expected time for a page, and follows it.
+    /// The cache finds the share with the least expected time for a page, and follows it.
     #[default]
     Adaptive,
 }

@@ -24,7 +24,7 @@ const LEAST_STEP: f64 = 0.004;
 
 /// The share and where it is bound for.
 #[derive(Debug, Clone)]
-pub(super) struct Course {
+pub(crate) struct Course {
     share: f64,
     moving: bool,
     /// The direction that the last decisions found better, -1, 0 or 1, and how many they were.
@@ -34,7 +34,7 @@ pub(super) struct Course {
 
 impl Course {
     /// Starts at a share, 0 to 1.
-    pub(super) fn new(share: f64) -> Self {
+    pub(crate) fn new(share: f64) -> Self {
         Self {
             share,
             moving: false,
@@ -44,19 +44,19 @@ impl Course {
     }
 
     /// The share.
-    pub(super) fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         self.share
     }
 
     /// What was going on is over.
-    pub(super) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         self.moving = false;
         self.wish = 0;
         self.agreeing = 0;
     }
 
     /// The next share, where it changes. `costs` are those of `shares`, which fall from 1.
-    pub(super) fn decide(&mut self, shares: &[f64], costs: &[f64]) -> Option<f64> {
+    pub(crate) fn decide(&mut self, shares: &[f64], costs: &[f64]) -> Option<f64> {
         let best = (0..costs.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b]))?;
         let here = cost_at(self.share, shares, costs);
         let gain = 1.0 - costs[best] / here.max(f64::MIN_POSITIVE);

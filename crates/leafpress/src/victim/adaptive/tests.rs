@@ -1,0 +1,132 @@
+//! What share a world calls for, with costs that are given and not measured.
+
+use std::collections::HashMap;
+
+use super::*;
+use crate::share::costs::{CLASSES, Prices};
+
+const BLOCK_BYTES: u32 = 4096;
+
+/// What is asked for, and what everything costs, in nanoseconds.
+struct World {
+    blocks: u64,
+    /// The exponent that chooses among the blocks: 1 is uniform, more is steeper.
+    skew: f64,
+    ratio: u32,
+    miss_ns: f64,
+    decode_ns: f64,
+    compress_ns: f64,
+}
+
+/// 8 MiB for 32 MiB of blocks on a disk, and a codec as fast as zstd:1.
+const DISK: World = World {
+    blocks: 8192,
+    skew: 2.5,
+    ratio: 3,
+    miss_ns: 80_000.0,
+    decode_ns: 3_000.0,
+    compress_ns: 15_000.0,
+};
+
+impl World {
+    fn prices(&self) -> Prices {
+        Prices {
+            read: [self.miss_ns; CLASSES],
+            compress: [self.compress_ns; CLASSES],
+            decompress: [self.decode_ns; CLASSES],
+        }
+    }
+
+    /// The share after so many lookups in a cache of so many bytes, which begins with `share`.
+    fn share(&self, budget_bytes: usize, share: f64, lookups: usize) -> f64 {
+        let mut random = fastrand::Rng::with_seed(7);
+        let (mut model, mut course) = (Model::new(budget_bytes), Course::new(share));
+        model.set_sizes([65536 / self.ratio; crate::share::costs::SIZES]);
+        let mut asked: HashMap<u64, u8> = HashMap::new();
+        let prices = self.prices();
+        for lookup in 0..lookups {
+            let key = (random.f64().powf(self.skew) * self.blocks as f64) as u64;
+            let hash = rapidhash::v3::rapidhash_v3(&key.to_le_bytes());
+            let count = asked.entry(hash).or_default();
+            *count = count.saturating_add(1);
+            if hash <= model.threshold() {
+                // As behind a cache that is next to nothing: each block that comes from elsewhere is put in here at once.
+                let events = [
+                    Event::Looked {
+                        hash,
+                        found: 0,
+                        asked: *count,
+                        taking: Taking::Keep,
+                    },
+                    Event::Offered {
+                        hash,
+                        raw_bytes: BLOCK_BYTES,
+                        asked: *count,
+                        force: false,
+                    },
+                ];
+                assert_eq!(model.run(events.into_iter()), 1);
+                if model.look() == Sight::Enough {
+                    course.decide(model.shares(), &model.costs(&prices));
+                }
+            }
+            if lookup % 50_000 == 49_999 {
+                asked.values_mut().for_each(|count| *count /= 2);
+                model.validate();
+            }
+        }
+        course.share()
+    }
+}
+
+#[test]
+fn a_fast_codec_before_a_slow_device_compresses_nearly_everything() {
+    for start in [0.0, 1.0] {
+        let share = DISK.share(8 << 20, start, 400_000);
+        assert!(share < 0.15, "{share}");
+    }
+}
+
+#[test]
+fn nothing_is_compressed_where_everything_fits() {
+    // They take half of it, and with more of a share nothing would be gained.
+    let share = DISK.share(64 << 20, 0.0, 400_000);
+    assert!(share > 0.5, "{share}");
+}
+
+#[test]
+fn nothing_is_compressed_where_a_miss_costs_as_little_as_the_codec() {
+    let world = World {
+        miss_ns: 5_000.0,
+        decode_ns: 4_000.0,
+        compress_ns: 20_000.0,
+        ..DISK
+    };
+    assert_eq!(world.share(8 << 20, 0.0, 400_000), 1.0);
+}
+
+#[test]
+fn a_dear_codec_before_a_slow_device_keeps_the_hottest_raw() {
+    let world = World {
+        miss_ns: 150_000.0,
+        decode_ns: 30_000.0,
+        compress_ns: 30_000.0,
+        ..DISK
+    };
+    let share = world.share(8 << 20, 0.0, 600_000);
+    assert!((0.03..0.9).contains(&share), "{share}");
+}
+
+#[test]
+fn too_small_a_budget_decides_nothing_and_holds_little() {
+    let adaptive = Adaptive::new(Arc::default());
+    assert!(adaptive.resize(8 << 20) > 20_000);
+    assert!(adaptive.follows(0) && adaptive.follows(1 << 40));
+    assert!(adaptive.resize(1 << 20) < 10_000);
+    assert!(!adaptive.follows(1 << 40));
+    for hash in 0..10_000 {
+        adaptive.looked(hash, 1, None, Taking::Keep);
+    }
+    assert_eq!(adaptive.step(), None);
+    assert_eq!(adaptive.share(), 0.0);
+}

@@ -1,0 +1,180 @@
+//! Looking blocks up, and what lookups tell of times.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use rapidhash::v3::rapidhash_v3;
+
+use super::buffers::with_buffers;
+use super::core::{Core, Padded};
+use super::entry::Entry;
+use super::limits::Reading;
+use super::{FoundBlock, Taking};
+use crate::codec::{CodecError, Scratch};
+
+/// A thread times one decoding in so many.
+const TIMED_ONE_IN: u32 = 8;
+/// Misses that follow each other faster than this belong to one batch, whose blocks come from elsewhere together.
+const BATCH_GAP: Duration = Duration::from_micros(2);
+
+/// Nanoseconds since `start`.
+pub(super) fn nanoseconds(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Lookups of a thread that found nothing, with no insertion since.
+#[derive(Debug, Clone, Copy)]
+struct Missed {
+    /// The cache, by address.
+    cache: usize,
+    at: Instant,
+    count: u32,
+}
+
+thread_local! {
+    static MISSED: Cell<Option<Missed>> = const { Cell::new(None) };
+}
+
+/// A pinned entry; it is let go when this is dropped.
+pub(super) struct Pinned<'c> {
+    shard: &'c Padded,
+    pub(super) entry: Entry,
+}
+
+impl<'c> Pinned<'c> {
+    /// Takes over a pin on an entry of the shard.
+    pub(super) fn new(shard: &'c Padded, entry: Entry) -> Self {
+        Self { shard, entry }
+    }
+
+    pub(super) fn shard(&self) -> &'c Padded {
+        self.shard
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        // SAFETY: this is a pin.
+        if unsafe { self.entry.header() }.unpin_is_last() {
+            // SAFETY: the entry is unlinked, and this was the last pin.
+            unsafe { self.shard.0.lock().free_read(self.entry) };
+        }
+    }
+}
+
+impl Core {
+    /// Hands the block to `read`.
+    pub(super) fn read<R, E>(
+        &self,
+        key: &[u8],
+        taking: Taking,
+        read: impl FnOnce(FoundBlock<'_>) -> Result<R, E>,
+    ) -> Option<Result<R, E>> {
+        let hash = rapidhash_v3(key);
+        let shard = self.shard(hash);
+        let looked = shard.0.lock().get(key, hash, taking);
+        // SAFETY: the entry is pinned.
+        let raw_bytes = looked.entry.map(|entry| unsafe { entry.header() }.raw_bytes);
+        self.note(hash, |adaptive| adaptive.looked(hash, looked.asked, raw_bytes, taking));
+        let Some(entry) = looked.entry else {
+            self.miss_begins();
+            return None;
+        };
+        let _ = MISSED.try_with(|missed| missed.set(None));
+        let result = self.read_entry(
+            &Pinned::new(shard, entry),
+            taking == Taking::Take,
+            looked.is_for_raw,
+            read,
+        );
+        self.finish();
+        result
+    }
+
+    fn read_entry<R, E>(
+        &self,
+        pinned: &Pinned<'_>,
+        is_gone: bool,
+        is_for_raw: bool,
+        read: impl FnOnce(FoundBlock<'_>) -> Result<R, E>,
+    ) -> Option<Result<R, E>> {
+        // SAFETY: the entry is pinned.
+        let header = unsafe { pinned.entry.header() };
+        let result = with_buffers(|buffers| {
+            let decoded = header.pressed.then(|| {
+                buffers.decoded = buffers.decoded.wrapping_add(1);
+                buffers.decoded.is_multiple_of(TIMED_ONE_IN).then(Instant::now)
+            });
+            let bytes = self.raw_bytes(pinned, &mut buffers.scratch).ok()?;
+            if let Some(start) = decoded.flatten() {
+                self.costs.decompress(header.raw_bytes, nanoseconds(start));
+            }
+            let result = {
+                let _reading = Reading::new(self);
+                read(FoundBlock {
+                    bytes,
+                    tag: header.tag,
+                    family: header.family,
+                })
+            };
+            if is_for_raw && result.is_ok() {
+                self.restore(pinned, bytes);
+            }
+            Some(result)
+        });
+        match &result {
+            None => self.corrupt.fetch_add(1, Relaxed),
+            Some(Err(_)) => self.failed_hits.fetch_add(1, Relaxed),
+            Some(Ok(_)) => return result,
+        };
+        if !is_gone {
+            pinned.shard().0.lock().erase_entry(pinned.entry, header.hash);
+        }
+        result
+    }
+
+    /// The block's raw bytes: where they are, or decoded.
+    pub(super) fn raw_bytes<'b>(
+        &self,
+        pinned: &'b Pinned<'_>,
+        scratch: &'b mut Scratch,
+    ) -> Result<&'b [u8], CodecError> {
+        // SAFETY: the entry is pinned.
+        let (header, stored, is_sound) =
+            unsafe { (pinned.entry.header(), pinned.entry.stored(), pinned.entry.is_sound()) };
+        if !is_sound {
+            return Err(CodecError::Corrupt {
+                codec: "victim",
+                reason: "its checksum is wrong".to_owned(),
+            });
+        }
+        if !header.pressed {
+            return Ok(stored);
+        }
+        let raw_bytes = header.raw_bytes as usize;
+        let dictionary = header.dictionary.as_ref().map(|version| &version.dictionary);
+        self.engine.decode(stored, dictionary, raw_bytes, raw_bytes, scratch)
+    }
+
+    /// The calling thread found nothing, and will get the block from elsewhere.
+    fn miss_begins(&self) {
+        let (cache, at) = (std::ptr::from_ref(self).addr(), Instant::now());
+        let _ = MISSED.try_with(|missed| {
+            let before = missed
+                .get()
+                .filter(|before| before.cache == cache && at.saturating_duration_since(before.at) < BATCH_GAP);
+            let count = before.map_or(1, |before| before.count.saturating_add(1));
+            missed.set(Some(Missed { cache, at, count }));
+        });
+    }
+
+    /// The calling thread puts a block in: the one that it found nothing for before has come, and another had to leave for it.
+    pub(super) fn miss_ends(&self, raw_bytes: u32) {
+        let missed = MISSED.try_with(Cell::take).ok().flatten();
+        if let Some(missed) = missed.filter(|missed| missed.cache == std::ptr::from_ref(self).addr()) {
+            self.costs
+                .read(raw_bytes, nanoseconds(missed.at) / u64::from(missed.count));
+        }
+    }
+}
