@@ -117,8 +117,8 @@ pub struct NewBlock {
     pub compress: bool,
     /// Whether it is let in whatever has to leave.
     pub force: bool,
-    /// Whether a block of this length and tag under this key can only be this block. One that is here then stays as it is, and its bytes are
-    /// not asked for.
+    /// Whether a block of this length and tag under this key can only be this block. One that was lent and is here then stays as it is,
+    /// and its bytes are not asked for.
     pub unchanging: bool,
 }
 

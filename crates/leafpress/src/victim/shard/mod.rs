@@ -202,14 +202,14 @@ impl Shard {
         self.buckets.is_empty()
     }
 
-    /// Whether a block is here that can be no other than this; it is as if it was put in now.
+    /// Whether a block that was lent is here and can be no other than this; it is as if it was put in now.
     pub(super) fn has_returned(&mut self, key: &[u8], hash: u64, raw_bytes: u32, tag: u16) -> bool {
         let Some(entry) = self.find(key, hash) else {
             return false;
         };
         // SAFETY: the entry is linked, and the lock is held.
         let header = unsafe { entry.header() };
-        let is_same = (header.raw_bytes, header.tag) == (raw_bytes, tag);
+        let is_same = header.is_lent() && (header.raw_bytes, header.tag) == (raw_bytes, tag);
         if is_same {
             header.touch(self.clock);
             header.set_lent(false);
