@@ -100,7 +100,9 @@ fn in_batches(engine: &dyn Engine) -> Result<u64, CodecError> {
     Ok(2 * raws.len() as u64)
 }
 
-const WAYS: [fn(&dyn Engine) -> Result<u64, CodecError>; 2] = [one_by_one, in_batches];
+type Way = fn(&dyn Engine) -> Result<u64, CodecError>;
+
+const WAYS: [Way; 2] = [one_by_one, in_batches];
 
 fn ran(counters: &EngineCounters) -> (u64, u64, u64) {
     (counters.hardware_calls, counters.software_calls, counters.fallbacks)
