@@ -128,12 +128,24 @@ impl Core {
             return Ok(false);
         }
         let _training = self.dictionaries.training.lock();
-        let trained = self.train_and_sweep();
-        trim::return_working_memory();
-        trained
+        self.train_and_sweep()
     }
 
     fn train_and_sweep(&self) -> Result<bool, Error> {
+        let trained = on_a_thread_of_its_own(&|| {
+            let trained = self.trained();
+            trim::return_working_memory();
+            trained
+        })?;
+        let Some(trained) = trained else { return Ok(false) };
+        self.dictionaries.install(trained);
+        self.sweep(Sweep::Dictionary)?;
+        self.dictionaries.retire_older(&self.collector.enter());
+        Ok(true)
+    }
+
+    /// A dictionary trained from the tree's leaves, if it saves more than it costs.
+    fn trained(&self) -> Result<Option<Dictionary>, Error> {
         let user_bytes = self.user_bytes();
         let max_bytes = self.dictionaries.max_bytes.unwrap_or_else(|| {
             let largest = match self.engine.codec() {
@@ -152,7 +164,7 @@ impl Core {
         let training: Vec<&[u8]> = parts(false).collect();
         // Too little data, or data without anything in common, is no error: the tree does without a dictionary.
         let Ok(trained) = Dictionary::train(self.engine.codec(), &training, max_bytes) else {
-            return Ok(false);
+            return Ok(None);
         };
         let (mut raw, mut before, mut after) = (0u64, 0u64, 0u64);
         let mut block = Vec::new();
@@ -169,12 +181,7 @@ impl Core {
         );
         let worth =
             raw > 0 && saved * 50 > before && saved as u128 * user_bytes as u128 / raw as u128 > held_more as u128;
-        if worth {
-            self.dictionaries.install(trained);
-            self.sweep(Sweep::Dictionary)?;
-            self.dictionaries.retire_older(&self.collector.enter());
-        }
-        Ok(worth)
+        Ok(worth.then_some(trained))
     }
 
     fn pressed_len(&self, raw: &[u8], dictionary: Option<&Dictionary>, block: &mut Vec<u8>) -> Result<u64, Error> {
@@ -216,4 +223,25 @@ impl Core {
         })?;
         Ok(samples)
     }
+}
+
+/// Does `work` on a thread that ends with it, and so gives the memory that it freed back to the allocator: these keep what a thread has
+/// freed for that thread, and the one that tends the tree lives as long as the tree. Without another thread to be had, on this one.
+#[cfg(not(any(shuttle, miri)))]
+fn on_a_thread_of_its_own<T: Send>(work: &(dyn Fn() -> T + Sync)) -> T {
+    std::thread::scope(|scope| {
+        let spawned = std::thread::Builder::new()
+            .name("leafpress-train".into())
+            .spawn_scoped(scope, work);
+        match spawned {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => work(),
+        }
+    })
+}
+
+/// The model checkers have their own threads, and no memory to give back.
+#[cfg(any(shuttle, miri))]
+fn on_a_thread_of_its_own<T: Send>(work: &(dyn Fn() -> T + Sync)) -> T {
+    work()
 }
