@@ -176,9 +176,10 @@ fn a_shared_cache_is_known_while_it_lives() {
 
 #[test]
 fn options_round_trip() {
-    let options: SecondaryCacheOptions = "leafpress_secondary_cache://capacity=3GB; codec=lz4:fast=4;dictionary=off;share=7"
-        .parse()
-        .unwrap();
+    let options: SecondaryCacheOptions =
+        "leafpress_secondary_cache://capacity=3GB; codec=lz4:fast=4;dictionary=off;share=7"
+            .parse()
+            .unwrap();
     assert_eq!((options.capacity_bytes, options.dictionary_bytes), (3_000_000_000, 0));
     assert_eq!(options.to_string().parse::<SecondaryCacheOptions>().unwrap(), options);
 }
