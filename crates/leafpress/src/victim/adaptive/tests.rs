@@ -109,12 +109,25 @@ fn nothing_is_compressed_where_a_miss_costs_as_little_as_the_codec() {
 fn a_dear_codec_before_a_slow_device_keeps_the_hottest_raw() {
     let world = World {
         miss_ns: 150_000.0,
-        decode_ns: 30_000.0,
+        decode_ns: 60_000.0,
         compress_ns: 30_000.0,
         ..DISK
     };
     let share = world.share(8 << 20, 0.0, 600_000);
     assert!((0.03..0.9).contains(&share), "{share}");
+}
+
+/// What raw blocks cost beyond the miniature is more than little.
+#[test]
+fn little_is_not_worth_raw_blocks() {
+    let world = World {
+        miss_ns: 95_000.0,
+        decode_ns: 17_000.0,
+        compress_ns: 60_000.0,
+        ratio: 2,
+        ..DISK
+    };
+    assert_eq!(world.share(8 << 20, 0.0, 600_000), 0.0);
 }
 
 #[test]
