@@ -18,13 +18,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crossbeam_queue::ArrayQueue;
 use parking_lot::Mutex;
 
-use model::{Event, Model, Sight};
+use model::{Event, Model};
 
 use super::PolicyKind;
 pub(super) use crate::share::costs::Costs;
 use crate::share::costs::UNSHRINKABLE;
 use crate::share::course::Course;
 use crate::share::effort::{Effort, Load, Pace, Spent};
+use crate::share::watch::Sight;
 
 /// The share to start with where none is given.
 pub(super) const DEFAULT_RAW_FRACTION: f64 = 0.5;

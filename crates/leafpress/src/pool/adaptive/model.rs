@@ -14,6 +14,7 @@ use super::miniature::{Access, Miniature};
 use crate::pool::PolicyKind;
 use crate::share::costs::{Prices, UNSHRINKABLE};
 use crate::share::followed::Followed;
+use crate::share::watch::{Sight, Watch};
 
 /// The raw shares that are followed, falling from 1; in place of the last the least that there may be.
 const SHARES: [f64; 11] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0];
@@ -56,16 +57,8 @@ enum Op {
     Unpress(u32),
 }
 
-/// What the miniatures have seen since the last decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
-    /// Too little.
-    TooLittle,
-    /// The caches are filling up.
-    Filling,
-    /// Enough to decide on.
-    Enough,
-}
+/// While one access in so many is a new one's and there is room, the caches are filling up.
+const FILLING: usize = 8;
 
 /// The miniatures.
 pub(super) struct Model {
@@ -81,13 +74,7 @@ pub(super) struct Model {
     ops: Vec<Op>,
     /// All accesses, where the past counts for less and less.
     accesses: f64,
-    /// Accesses since the last look that were not raw hits in the smallest raw space.
-    progress: usize,
-    /// Such accesses still to come before they count again.
-    unseen: usize,
-    /// Pages followed, and pages that left the first miniature, at the last look.
-    len_before: usize,
-    evictions_before: u64,
+    watch: Watch,
 }
 
 impl Model {
@@ -125,10 +112,7 @@ impl Model {
             most_rate: 1.0,
             ops: Vec::with_capacity(BATCH),
             accesses: 0.0,
-            progress: 0,
-            unseen: 0,
-            len_before: 0,
-            evictions_before: 0,
+            watch: Watch::default(),
         };
         model.set_limits();
         model
@@ -236,7 +220,7 @@ impl Model {
         let mut cold = 0;
         let last = self.minis.len() - 1;
         for (index, mini) in self.minis.iter_mut().enumerate() {
-            mini.weight = if self.unseen == 0 { 1.0 } else { 0.0 };
+            mini.weight = if self.watch.counts() { 1.0 } else { 0.0 };
             for &op in &self.ops {
                 match op {
                     Op::Access(slot) => {
@@ -251,17 +235,17 @@ impl Model {
             }
         }
         self.followed.tidy();
-        if self.unseen == 0 {
-            self.progress += cold;
+        if self.watch.counts() {
             let gets = self.ops.iter().filter(|op| matches!(op, Op::Access(_)));
             self.accesses += gets.count() as f64;
         }
-        self.unseen = self.unseen.saturating_sub(cold);
+        // Raw hits in the smallest raw space are raw hits in all.
+        self.watch.saw(cold);
     }
 
     /// Goes on after a pause: the first accesses find the miniatures as the world was before, and do not count.
     pub(super) fn resume(&mut self) {
-        self.unseen = self.unseen.max(self.followed.len() / 4);
+        self.watch.skip(self.followed.len() / 4);
     }
 
     /// Follows a part of what is followed.
@@ -295,29 +279,18 @@ impl Model {
     /// Whether there is enough to decide on since the last look; then a new look begins.
     pub(super) fn look(&mut self) -> Sight {
         let len = self.followed.len();
-        let interval = (len / 4).max(256);
-        if self.progress < interval {
-            return Sight::TooLittle;
-        }
-        let grown = len.saturating_sub(self.len_before);
         let evictions = self.minis[0].evictions();
-        let full = evictions > self.evictions_before;
-        let progress = std::mem::take(&mut self.progress);
-        self.len_before = len;
-        self.evictions_before = evictions;
-        // While pages only come all shares have the same misses, and those that compress have only its cost.
-        if grown > if full { progress / 2 } else { progress / 8 } {
-            self.age(0.0);
-            return Sight::Filling;
-        }
-        if full && len * 3 < self.most_pages && self.rate * 2.0 <= self.most_rate {
+        let Some(look) = self.watch.look(len, evictions, FILLING) else {
+            return Sight::TooLittle;
+        };
+        let finds_room = look.is_full && len * 3 < self.most_pages && self.rate * 2.0 <= self.most_rate;
+        if look.sight == Sight::Enough && finds_room {
             self.rate *= 2.0;
             self.set_limits();
-            self.unseen = 4 * len;
+            self.watch.skip(4 * len);
         }
-        let half_life = (2 * len).max(4096);
-        self.age(0.5f64.powf(progress as f64 / half_life as f64) as f32);
-        Sight::Enough
+        self.age(look.aging);
+        look.sight
     }
 
     fn age(&mut self, factor: f32) {

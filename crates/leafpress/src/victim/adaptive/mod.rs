@@ -21,7 +21,8 @@ use super::Taking;
 use crate::share::costs::{Costs, UNSHRINKABLE};
 use crate::share::course::Course;
 use crate::share::effort::{Effort, Pace, Spent};
-use model::{Event, Model, Sight};
+use crate::share::watch::Sight;
+use model::{Event, Model};
 
 /// The share to begin with: nothing is known of misses then, and all is known of the codec after some blocks.
 const FIRST_SHARE: f64 = 0.0;

@@ -9,6 +9,7 @@
 use super::miniature::{Block, Miniature, World};
 use crate::share::costs::{Prices, Sizes, UNSHRINKABLE};
 use crate::share::followed::Followed;
+use crate::share::watch::{Sight, Watch};
 use crate::victim::Taking;
 
 /// The shares that are followed, falling from 1.
@@ -60,16 +61,8 @@ pub(super) enum Event {
     Erased { hash: u64 },
 }
 
-/// What the miniatures have seen since the last decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
-    /// Too little.
-    TooLittle,
-    /// The caches are filling up.
-    Filling,
-    /// Enough to decide on.
-    Enough,
-}
+/// While one access in so many is a new one's and there is room, the caches are filling up.
+const FILLING: usize = 16;
 
 /// The miniatures.
 pub(super) struct Model {
@@ -88,13 +81,7 @@ pub(super) struct Model {
     most_rate: f64,
     /// All lookups, where the past counts for less and less.
     lookups: f64,
-    /// Lookups since the last look.
-    progress: usize,
-    /// Lookups still to come before they count again.
-    unseen: usize,
-    /// Blocks followed, and blocks that left the last miniature, at the last look.
-    len_before: usize,
-    evictions_before: u64,
+    watch: Watch,
 }
 
 impl Model {
@@ -119,10 +106,7 @@ impl Model {
             rate: (0.7 * most_blocks as f64 / blocks_of(3) as f64).min(1.0),
             most_rate: 1.0,
             lookups: 0.0,
-            progress: 0,
-            unseen: 0,
-            len_before: 0,
-            evictions_before: 0,
+            watch: Watch::default(),
         };
         model.set_limits();
         model
@@ -184,7 +168,7 @@ impl Model {
     }
 
     fn take_in(&mut self, event: Event) {
-        let weight = if self.unseen == 0 { 1.0 } else { 0.0 };
+        let weight = if self.watch.counts() { 1.0 } else { 0.0 };
         match event {
             Event::Looked {
                 hash,
@@ -249,11 +233,10 @@ impl Model {
 
     fn count_lookup(&mut self) {
         self.clock = self.clock.wrapping_add(1);
-        if self.unseen == 0 {
+        if self.watch.counts() {
             self.lookups += 1.0;
-            self.progress += 1;
         }
-        self.unseen = self.unseen.saturating_sub(1);
+        self.watch.saw(1);
         self.counted += 1.0;
         let sample = (self.budget_bytes as f64 / BYTES_PER_ENTRY * SAMPLE_PER_ENTRY * self.rate).max(64.0);
         if self.counted >= sample {
@@ -282,7 +265,7 @@ impl Model {
 
     /// Goes on after a pause: the first lookups find the miniatures as the world was before, and do not count.
     pub(super) fn resume(&mut self) {
-        self.unseen = self.unseen.max(self.followed.len() / 4);
+        self.watch.skip(self.followed.len() / 4);
     }
 
     /// Follows a part of what is followed.
@@ -304,30 +287,19 @@ impl Model {
     /// Whether there is enough to decide on since the last look; then a new look begins.
     pub(super) fn look(&mut self) -> Sight {
         let len = self.followed.len();
-        let interval = (len / 4).max(256);
-        if self.progress < interval {
-            return Sight::TooLittle;
-        }
-        let grown = len.saturating_sub(self.len_before);
         // The one that compresses all is full last, and what it gains is seen only then.
         let evictions = self.minis.last().map_or(0, Miniature::evictions);
-        let is_full = evictions > self.evictions_before;
-        let progress = std::mem::take(&mut self.progress);
-        self.len_before = len;
-        self.evictions_before = evictions;
-        // While blocks only come all shares have the same misses, and those that compress have only its cost.
-        if grown > if is_full { progress / 2 } else { progress / 16 } {
-            self.age(0.0);
-            return Sight::Filling;
-        }
-        if is_full && len * 3 < self.most_blocks && self.rate * 2.0 <= self.most_rate {
+        let Some(look) = self.watch.look(len, evictions, FILLING) else {
+            return Sight::TooLittle;
+        };
+        let finds_room = look.is_full && len * 3 < self.most_blocks && self.rate * 2.0 <= self.most_rate;
+        if look.sight == Sight::Enough && finds_room {
             self.rate *= 2.0;
             self.set_limits();
-            self.unseen = 4 * len;
+            self.watch.skip(4 * len);
         }
-        let half_life = (2 * len).max(4096);
-        self.age(0.5f64.powf(progress as f64 / half_life as f64) as f32);
-        Sight::Enough
+        self.age(look.aging);
+        look.sight
     }
 
     fn age(&mut self, factor: f32) {
