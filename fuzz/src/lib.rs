@@ -69,7 +69,7 @@ pub fn ops(u: &mut Unstructured<'_>) -> Result<Vec<Op>> {
 }
 
 fn op(u: &mut Unstructured<'_>) -> Result<Op> {
-    Ok(match u.int_in_range(0..=16)? {
+    Ok(match u.int_in_range(0..=17)? {
         0 | 1 => Op::Put(number(u)?, value(u)?),
         2 => Op::InsertIfAbsent(number(u)?, value(u)?),
         3 => Op::UpdateIfPresent(number(u)?, value(u)?),
@@ -84,6 +84,7 @@ fn op(u: &mut Unstructured<'_>) -> Result<Op> {
         13 => Op::FullScan,
         14 => Op::Compact,
         15 => Op::Clear,
+        16 => Op::GetMany(number(u)?, u.int_in_range(0..=20)?, u.arbitrary()?),
         _ => Op::Validate,
     })
 }

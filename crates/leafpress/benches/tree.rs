@@ -43,8 +43,17 @@ fn timed_and_undone(
 
 fn point_operations(criterion: &mut Criterion, loaded: &mut Loaded, codec: Codec) {
     let id = |operation: &str| BenchmarkId::new(operation, format!("{codec}/{}", loaded.keys));
-    let ids = ["get hit", "get miss", "put overwrite", "put new", "remove", "scan 100"].map(id);
-    let [hit, miss, overwrite, new, remove, scan] = ids;
+    let ids = [
+        "get hit",
+        "get miss",
+        "get many 8",
+        "put overwrite",
+        "put new",
+        "remove",
+        "scan 100",
+    ]
+    .map(id);
+    let [hit, miss, many, overwrite, new, remove, scan] = ids;
     let mut group = criterion.benchmark_group("tree");
     group
         .sample_size(20)
@@ -62,6 +71,17 @@ fn point_operations(criterion: &mut Criterion, loaded: &mut Loaded, codec: Codec
         b.iter(|| {
             let n = loaded.random();
             assert!(!loaded.tree.get_into(&key(2 * n + 1), &mut value).expect("get"));
+        });
+    });
+    group.bench_function(many, |b| {
+        b.iter(|| {
+            let keys: [_; 8] = std::array::from_fn(|_| key(2 * loaded.random()));
+            let mut bytes = 0;
+            let read = loaded
+                .tree
+                .get_many_with(&keys, |_, value| bytes += value.map_or(0, <[u8]>::len));
+            read.expect("get");
+            black_box(bytes)
         });
     });
     group.bench_function(scan, |b| {

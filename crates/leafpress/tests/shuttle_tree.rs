@@ -120,6 +120,33 @@ fn a_put_beside_a_split_stays() {
 }
 
 #[test]
+fn many_gets_in_a_call_beside_a_split_and_a_compaction_find_their_records() {
+    explore(|| {
+        let tree = filled(small().landing_bytes(256), 10);
+        let compaction = spawn(&tree, |tree| tree.compact().unwrap());
+        let split = spawn(&tree, |tree| {
+            for n in [41, 42, 30] {
+                tree.put(&key(n), &[9; 96]).unwrap();
+            }
+        });
+        let get = spawn(&tree, |tree| {
+            let numbers = [10, 30, 40, 50, 90];
+            for _ in 0..2 {
+                let values = tree.get_many(&numbers.map(key)).unwrap();
+                for (n, value) in numbers.into_iter().zip(values) {
+                    let value = value.unwrap();
+                    assert!(value == [(n / 10) as u8; 96] || n == 30 && value == [9; 96], "{n}");
+                }
+            }
+        });
+        compaction.join().unwrap();
+        split.join().unwrap();
+        get.join().unwrap();
+        tree.validate().unwrap();
+    });
+}
+
+#[test]
 fn a_get_beside_a_compaction_finds_its_record() {
     explore(|| {
         let tree = filled(small().landing_bytes(256), 6);

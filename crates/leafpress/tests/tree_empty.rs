@@ -22,6 +22,11 @@ fn is_empty(tree: &Tree) {
         assert!(!tree.get_into(key, &mut Vec::new()).unwrap());
         assert_eq!(tree.get_with(key, <[u8]>::len).unwrap(), None);
     }
+    assert_eq!(tree.get_many::<&[u8]>(&[]).unwrap(), []);
+    assert_eq!(
+        tree.get_many(&[&b""[..], b"k", &[0xff; 100]]).unwrap(),
+        [None, None, None]
+    );
     assert_eq!(tree.range(..).count(), 0);
     assert_eq!(tree.range(..).rev().count(), 0);
     tree.compact().unwrap();

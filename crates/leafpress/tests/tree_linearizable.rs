@@ -46,6 +46,7 @@ fn call(tree: &Tree, key: &[u8], kind: u8, fresh: u64) -> Call {
         3 => Call::Insert(fresh, tree.insert_if_absent(key, &value(fresh)).unwrap()),
         4 => Call::Update(fresh, tree.update_if_present(key, &value(fresh)).unwrap()),
         5..7 => Call::Remove(tree.remove(key).unwrap()),
+        7 => Call::Get(tree.get_many(&[key]).unwrap()[0].as_deref().map(number)),
         _ => Call::Get(tree.get_with(key, number).unwrap()),
     }
 }

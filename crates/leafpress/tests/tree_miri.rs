@@ -25,6 +25,14 @@ fn same(tree: &Tree, map: &BTreeMap<Vec<u8>, Vec<u8>>) {
     for (key, value) in map {
         assert!(tree.get(key).unwrap().as_ref() == Some(value), "{key:02x?}");
     }
+    let keys: Vec<_> = map.keys().take(20).collect();
+    assert!(
+        tree.get_many(&keys)
+            .unwrap()
+            .iter()
+            .map(Option::as_ref)
+            .eq(keys.iter().map(|&key| map.get(key)))
+    );
     let forward: BTreeMap<_, _> = tree.range(..).map(|record| record.unwrap()).collect();
     assert!(forward == *map);
     let backward = tree.range(..).rev().map(|record| record.unwrap().0);

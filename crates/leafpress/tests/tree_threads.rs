@@ -90,9 +90,21 @@ fn reader(tree: &Tree, seed: u64, running: &AtomicUsize) {
     let mut buffer = Vec::new();
     while running.load(Ordering::SeqCst) > 0 {
         let n = rng.u64(..KEYS);
-        let seen = match rng.u8(..3) {
+        let seen = match rng.u8(..4) {
             0 => tree.get(&key(n)).unwrap().map(|bytes| version(n, &bytes)),
             1 => tree.get_with(&key(n), |bytes| version(n, bytes)).unwrap(),
+            2 => {
+                let numbers: [u64; 11] = std::array::from_fn(|i| (n + i as u64 * 37) % KEYS);
+                let values = tree.get_many(&numbers.map(key)).unwrap();
+                let seen = numbers
+                    .iter()
+                    .zip(values)
+                    .map(|(&n, value)| value.map(|bytes| version(n, &bytes)));
+                for (&n, seen) in numbers.iter().zip(seen.clone()) {
+                    assert!(seen.is_some() || !permanent(n), "key {n} vanished");
+                }
+                seen.clone().next().flatten()
+            }
             _ => tree
                 .get_into(&key(n), &mut buffer)
                 .unwrap()

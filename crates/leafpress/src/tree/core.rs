@@ -1,4 +1,4 @@
-//! The tree's parts, and its point operations.
+//! The tree's parts, and how a write reaches them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,9 +10,9 @@ use super::context::{Context, Contexts, Count, Tools};
 use super::dictionary::Dictionaries;
 use super::landing::{Change, Landing};
 use super::large::{Large, MAX_INLINE_VALUE_BYTES};
-use super::leaf::{Decoder, Leaf, Value};
+use super::leaf::{Decoder, Leaf};
 use super::memory::Memory;
-use super::prefetch::{prefetch, prefetch_directory, prefetch_for_write};
+use super::prefetch::{prefetch_directory, prefetch_for_write};
 use super::press::{Press, Settings, press_block};
 use super::shard::Shard;
 use super::work::{Locked, Outcome, Work, owned_large};
@@ -43,9 +43,6 @@ pub(crate) enum Condition {
     IfPresent,
 }
 
-/// One in so many reads of a thread is counted for its leaf's temperature.
-const READ_SAMPLE: u64 = 64;
-
 impl Core {
     #[inline]
     pub(crate) fn shard(&self, key: &[u8], hash: u64) -> &Shard {
@@ -59,73 +56,6 @@ impl Core {
                 &self.shards[boundaries.partition_point(|boundary| boundary.as_slice() <= key)]
             }
         }
-    }
-
-    /// Calls `read` with the value of `key`.
-    #[inline]
-    pub(crate) fn get<R>(
-        &self,
-        key: &[u8],
-        read: impl FnOnce(Read<'_>) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
-        let hash = hash(key);
-        let context = self.contexts.get();
-        let guard = self.collector.enter();
-        let leaf = self.shard(key, hash).descend_to_read(key, &guard);
-        context.count(Count::Gets);
-        if context.so_far(Count::Gets).is_multiple_of(READ_SAMPLE) {
-            leaf.header().reads.fetch_add(1, Ordering::Relaxed);
-        }
-        // Misses overlap: the landing buffer's line is on its way while the keys are searched, the block's while the buffer is.
-        let landing = leaf.landing_for(hash, &guard);
-        if let Some(landing) = landing {
-            prefetch(landing.as_ptr());
-        }
-        let sections = leaf.sections();
-        let found = leaf.search_exact(&sections, key);
-        if let Some(Some(place)) = found {
-            leaf.prefetch_block(&sections, place.frame);
-        }
-        // SAFETY: the guard protects the buffer and the large values it points to.
-        let landed = landing.and_then(|landing| unsafe { landing.find(key, hash) });
-        if landed.is_none() && matches!(found, Some(None)) {
-            return Ok(None);
-        }
-        let mut tools = context.take_tools();
-        let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
-        let result = match landed {
-            Some(change) => {
-                context.count(Count::GetLandingHits);
-                match change {
-                    Change::Put(value) => read(Read::Bytes(value)).map(Some),
-                    Change::PutLarge(large) => read(Read::Large(large, &*self.engine)).map(Some),
-                    Change::Pressed { block, raw_len } => leaf
-                        .decode_block(block, raw_len, raw_len, &mut decoder)
-                        .and_then(|value| read(Read::Bytes(value)))
-                        .map(Some),
-                    Change::Remove => Ok(None),
-                }
-            }
-            None => {
-                let place = match found {
-                    Some(place) => Ok(place),
-                    None => leaf.locate(&sections, key, hash, &mut decoder),
-                };
-                place.and_then(|place| match place {
-                    None => Ok(None),
-                    Some(place) => match leaf.value(&sections, place, &mut decoder)? {
-                        Value::Inline(value) => read(Read::Bytes(value)).map(Some),
-                        Value::Large(large) => read(Read::Large(large, &*self.engine)).map(Some),
-                    },
-                })
-            }
-        };
-        if decoder.frames > 0 {
-            context.add(Count::GetFrames, decoder.frames);
-            context.add(Count::GetBytes, decoder.bytes);
-        }
-        context.return_tools(tools);
-        result
     }
 
     /// Whether `key` is there.
@@ -287,28 +217,6 @@ impl Core {
             memory: &self.memory,
             buffers,
             arena,
-        }
-    }
-}
-
-/// A value as [`Core::get`] finds it.
-pub(crate) enum Read<'a> {
-    Bytes(&'a [u8]),
-    Large(Large, &'a dyn Engine),
-}
-
-impl Read<'_> {
-    /// Appends the value to `out`.
-    pub(crate) fn append_to(&self, out: &mut Vec<u8>) -> Result<(), Error> {
-        match self {
-            Read::Bytes(value) => {
-                out.try_reserve(value.len())
-                    .map_err(|_| Error::OutOfMemory { bytes: value.len() })?;
-                out.extend_from_slice(value);
-                Ok(())
-            }
-            // SAFETY: the guard of `Core::get` protects the value.
-            Read::Large(large, engine) => unsafe { large.read_into(*engine, out) },
         }
     }
 }

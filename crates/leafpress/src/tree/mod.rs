@@ -26,6 +26,7 @@ mod packed;
 mod prefetch;
 mod press;
 mod range;
+mod read;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 mod region;
 mod shard;
@@ -48,7 +49,7 @@ pub use range::Range;
 pub use stats::Stats;
 use tidy::Sweep;
 
-use self::core::{Condition, Core, Read};
+use self::core::{Condition, Core};
 use self::range::End;
 
 /// The hash that shards, landing buffers, fingerprints and sub-pages take their bits from.
@@ -151,12 +152,48 @@ impl Tree {
     /// As [`Tree::get`].
     #[inline]
     pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Error> {
-        self.core.get(key, |found| match found {
-            Read::Bytes(value) => Ok(read(value)),
-            large => {
+        self.core.get(key, |found| found.with(read))
+    }
+
+    /// The keys' values, copied, in the order of the keys; [`None`] for those that are absent.
+    ///
+    /// It takes less time than as many [`Tree::get`]s, much less where the tree is larger than the caches: the reads wait for memory
+    /// together. Each record is as some write left it, but they need not be of one moment.
+    ///
+    /// # Errors
+    /// As [`Tree::get`], if any of the values cannot be read. [`Tree::get_many_with`] gives the others.
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let bytes = size_of_val(keys);
+        let mut values = Vec::new();
+        values
+            .try_reserve_exact(keys.len())
+            .map_err(|_| Error::OutOfMemory { bytes })?;
+        self.core.get_many(keys, |_, found| {
+            let value = found.map(|read| {
                 let mut value = Vec::new();
-                large.append_to(&mut value)?;
-                Ok(read(&value))
+                read.append_to(&mut value).map(|()| value)
+            });
+            values.push(value.transpose()?);
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
+    /// Calls `read` with the index in `keys` and the value of each key, in order; [`None`] where absent. What is said of
+    /// [`Tree::get_many`] and [`Tree::get_with`] holds.
+    ///
+    /// # Errors
+    /// As [`Tree::get`]: the first, when all keys have had their turn. `read` is not called for a key whose value cannot be read.
+    pub fn get_many_with<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut read: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        self.core.get_many(keys, |index, found| match found {
+            Some(found) => found.with(|value| read(index, Some(value))),
+            None => {
+                read(index, None);
+                Ok(())
             }
         })
     }

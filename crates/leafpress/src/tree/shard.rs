@@ -1,4 +1,4 @@
-//! One B+tree: the way down, and every change of structure.
+//! One B+tree: paths through it, and every change of structure.
 //!
 //! Lock order: a leaf's lock, then the shard's structure lock, then the locks of inner nodes. Whoever holds the structure lock only
 //! tries for a leaf's lock. The lock of an inner node above leaves is held for a few stores and nothing is waited for under it.
@@ -8,15 +8,17 @@
 //!   bottom-up and one pointer is stored at the top.
 
 mod validate;
+mod way;
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use seize::LocalGuard;
 
+pub(crate) use self::way::Way;
 use super::Error;
 use super::child;
-use super::inner::{Inner, MAX_CHILDREN, Step};
+use super::inner::{Inner, MAX_CHILDREN};
 use super::leaf::Leaf;
 use super::memory::Memory;
 use super::sync::{AtomicPtr, Mutex, MutexGuard, load};
@@ -65,46 +67,6 @@ impl Shard {
 
     pub(crate) fn lock_structure(&self) -> MutexGuard<'_, ()> {
         self.structure.lock()
-    }
-
-    /// The leaf whose range holds `key`, and its parent.
-    #[inline]
-    pub(crate) fn descend(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Leaf, Option<Inner>) {
-        let (step, parent) = self.way_down(key, guard);
-        // SAFETY: the guard protects the leaf.
-        (unsafe { Leaf::from_ptr(step.child) }, parent)
-    }
-
-    /// The leaf whose range holds `key`, with what a read of it will need on its way from memory.
-    #[inline]
-    pub(crate) fn descend_to_read(&self, key: &[u8], guard: &LocalGuard<'_>) -> Leaf {
-        let (step, _) = self.way_down(key, guard);
-        Leaf::prefetch_step(&step);
-        // SAFETY: the guard protects the leaf.
-        unsafe { Leaf::from_ptr(step.child) }
-    }
-
-    /// The step to the leaf whose range holds `key`, and the leaf's parent.
-    #[inline]
-    fn way_down(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Step, Option<Inner>) {
-        let (node, leaf) = untag(load(&self.root, guard));
-        let mut step = Step {
-            child: node,
-            hint: 0,
-            share: None,
-        };
-        if leaf {
-            return (step, None);
-        }
-        loop {
-            // SAFETY: the guard protects every node on the way, and the levels say what each is.
-            let inner = unsafe { Inner::from_ptr(step.child) };
-            step = inner.step(key, guard);
-            if inner.header().level == 1 {
-                return (step, Some(inner));
-            }
-            Inner::prefetch_step(&step);
-        }
     }
 
     /// The path to the leaf that `choose` leads to, the leaf, and whether the root is that leaf.

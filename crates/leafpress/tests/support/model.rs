@@ -17,6 +17,8 @@ pub enum Op {
     Get(u16),
     GetInto(u16),
     GetWith(u16),
+    /// Reads `count` keys from the first on, that many numbers apart, in one call.
+    GetMany(u16, u8, u8),
     ContainsKey(u16),
     Remove(u16),
     /// Puts `count` keys from the first on: grows the tree within one step of the sequence.
@@ -81,6 +83,15 @@ fn apply(tree: &Tree, map: &mut Map, shape: KeyShape, op: &Op, at: &str) {
             let key = shape.key(n);
             let read = tree.get_with(&key, <[u8]>::to_vec).expect(at);
             same_value(read.as_deref(), map.get(&key), at);
+        }
+        Op::GetMany(n, count, apart) => {
+            let numbers = (0..u16::from(count)).map(|i| n.wrapping_add(i.wrapping_mul(apart.into())));
+            let keys: Vec<_> = numbers.map(|n| shape.key(n)).collect();
+            let values = tree.get_many(&keys).expect(at);
+            assert_eq!(values.len(), keys.len(), "{at}");
+            for (key, value) in keys.iter().zip(values) {
+                same_value(value.as_deref(), map.get(key), at);
+            }
         }
         Op::ContainsKey(n) => {
             let key = shape.key(n);

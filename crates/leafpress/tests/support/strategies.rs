@@ -118,6 +118,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => numbers().prop_map(Op::Get),
         4 => numbers().prop_map(Op::GetInto),
         4 => numbers().prop_map(Op::GetWith),
+        4 => (numbers(), 0u8..40, any::<u8>()).prop_map(|(n, c, a)| Op::GetMany(n, c, a)),
         4 => numbers().prop_map(Op::ContainsKey),
         10 => numbers().prop_map(Op::Remove),
         8 => (numbers(), 1u8..60, small_values()).prop_map(|(n, c, v)| Op::PutRun(n, c, v)),

@@ -1,0 +1,251 @@
+//! Point reads: one, and many whose waits for memory overlap.
+//!
+//! A read of a tree far larger than the caches waits for memory at the leaf and often at the node above it, and a core can have a
+//! dozen cache lines on their way at once, of which one read asks for few. So many reads go down side by side: each goes one
+//! step and asks for the lines of its next, then it is the next one's turn.
+
+use std::sync::atomic::Ordering;
+
+use seize::LocalGuard;
+
+use super::Error;
+use super::context::{Context, Count};
+use super::core::Core;
+use super::hash;
+use super::landing::{Change, Landing};
+use super::large::Large;
+use super::layout::Sections;
+use super::leaf::{Decoder, Leaf, Place, Value};
+use super::prefetch::prefetch;
+use super::shard::Way;
+use crate::codec::Engine;
+
+/// One in so many reads of a thread is counted for its leaf's temperature.
+const READ_SAMPLE: u64 = 64;
+
+/// Reads that go down side by side. Their leaves' lines must stay in the first-level cache until they are read.
+const LANES: usize = 8;
+
+/// A value as a read finds it.
+pub(crate) enum Read<'a> {
+    Bytes(&'a [u8]),
+    Large(Large, &'a dyn Engine),
+}
+
+impl Read<'_> {
+    /// Appends the value to `out`.
+    pub(crate) fn append_to(&self, out: &mut Vec<u8>) -> Result<(), Error> {
+        match self {
+            Read::Bytes(value) => {
+                out.try_reserve(value.len())
+                    .map_err(|_| Error::OutOfMemory { bytes: value.len() })?;
+                out.extend_from_slice(value);
+                Ok(())
+            }
+            // SAFETY: the guard of the read protects the value.
+            Read::Large(large, engine) => unsafe { large.read_into(*engine, out) },
+        }
+    }
+
+    /// Calls `read` with the value's bytes.
+    #[inline]
+    pub(crate) fn with<R>(self, read: impl FnOnce(&[u8]) -> R) -> Result<R, Error> {
+        match self {
+            Read::Bytes(value) => Ok(read(value)),
+            large => {
+                let mut value = Vec::new();
+                large.append_to(&mut value)?;
+                Ok(read(&value))
+            }
+        }
+    }
+}
+
+/// A leaf, with what it says of a key before anything is decoded.
+struct Looked {
+    leaf: Leaf,
+    landing: Option<Landing>,
+    sections: Sections,
+    /// The record's place; [`None`] where only decoding tells.
+    found: Option<Option<Place>>,
+}
+
+impl Looked {
+    /// Whether the key is absent, for all that can be said now.
+    #[inline(always)]
+    fn is_absent(&self) -> bool {
+        self.landing.is_none() && matches!(self.found, Some(None))
+    }
+}
+
+/// A read on its way.
+#[derive(Clone, Copy)]
+struct Lane<'k> {
+    key: &'k [u8],
+    hash: u64,
+    way: Way,
+}
+
+impl Core {
+    /// Calls `read` with the value of `key`.
+    #[inline]
+    pub(crate) fn get<R>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(Read<'_>) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        let hash = hash(key);
+        let context = self.contexts.get();
+        let guard = self.collector.enter();
+        let leaf = self.shard(key, hash).descend_to_read(key, &guard);
+        let looked = look(leaf, key, hash, context, &guard);
+        if looked.is_absent() {
+            return Ok(None);
+        }
+        let mut tools = context.take_tools();
+        let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
+        let result = self.answer(&looked, key, hash, context, &mut decoder, read);
+        count_decoded(context, &decoder);
+        context.return_tools(tools);
+        result
+    }
+
+    /// Calls `read` with each key's index and value, in order. A key whose value cannot be read is passed over; the first such error
+    /// is returned when all keys have had their turn.
+    pub(crate) fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut read: impl FnMut(usize, Option<Read<'_>>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let context = self.contexts.get();
+        let mut tools = context.take_tools();
+        let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
+        let mut result = Ok(());
+        for (chunk, first) in keys.chunks(LANES).zip((0..).step_by(LANES)) {
+            // A guard for each few reads: what is replaced meanwhile need not wait for all of them.
+            let guard = self.collector.enter();
+            let lanes = self.lanes(chunk, &guard);
+            let mut looked = [const { None::<Looked> }; LANES];
+            for (looked, lane) in looked.iter_mut().zip(&lanes).take(chunk.len()) {
+                // SAFETY: the guard protects the leaf, where every lane's way has ended.
+                let leaf = unsafe { Leaf::from_ptr(lane.way.step.child) };
+                *looked = Some(look(leaf, lane.key, lane.hash, context, &guard));
+            }
+            for ((index, lane), looked) in (first..).zip(&lanes).zip(looked.iter().flatten()) {
+                let mut answer = |value: Option<Read<'_>>| read(index, value);
+                let done = if looked.is_absent() {
+                    answer(None)
+                } else {
+                    match self.answer(looked, lane.key, lane.hash, context, &mut decoder, |value| {
+                        answer(Some(value))
+                    }) {
+                        Ok(None) => answer(None),
+                        Ok(Some(())) => Ok(()),
+                        Err(error) => Err(error),
+                    }
+                };
+                if result.is_ok() {
+                    result = done;
+                }
+            }
+        }
+        count_decoded(context, &decoder);
+        context.return_tools(tools);
+        result
+    }
+
+    /// The keys' ways, all gone to their ends, with what the reads will need of the leaves on its way from memory.
+    #[inline(always)]
+    fn lanes<'k, K: AsRef<[u8]>>(&self, keys: &'k [K], guard: &LocalGuard<'_>) -> [Lane<'k>; LANES] {
+        let mut lanes = [Lane {
+            key: &[],
+            hash: 0,
+            way: Way::END,
+        }; LANES];
+        for (lane, key) in lanes.iter_mut().zip(keys) {
+            let key = key.as_ref();
+            let hash = hash(key);
+            let way = self.shard(key, hash).way(guard);
+            *lane = Lane { key, hash, way };
+        }
+        let mut on_the_way = true;
+        while on_the_way {
+            on_the_way = false;
+            for lane in &mut lanes[..keys.len()] {
+                on_the_way |= lane.way.go_on(lane.key, guard);
+            }
+        }
+        lanes
+    }
+
+    /// The value of `key`, decoded.
+    #[inline(always)]
+    fn answer<R>(
+        &self,
+        looked: &Looked,
+        key: &[u8],
+        hash: u64,
+        context: &Context,
+        decoder: &mut Decoder<'_>,
+        read: impl FnOnce(Read<'_>) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        let Looked { leaf, sections, .. } = looked;
+        // SAFETY: the caller's guard protects the buffer and the large values it points to.
+        if let Some(change) = looked.landing.and_then(|landing| unsafe { landing.find(key, hash) }) {
+            context.count(Count::GetLandingHits);
+            return match change {
+                Change::Put(value) => read(Read::Bytes(value)).map(Some),
+                Change::PutLarge(large) => read(Read::Large(large, &*self.engine)).map(Some),
+                Change::Pressed { block, raw_len } => leaf
+                    .decode_block(block, raw_len, raw_len, decoder)
+                    .and_then(|value| read(Read::Bytes(value)))
+                    .map(Some),
+                Change::Remove => Ok(None),
+            };
+        }
+        let place = match looked.found {
+            Some(place) => place,
+            None => leaf.locate(sections, key, hash, decoder)?,
+        };
+        match place {
+            None => Ok(None),
+            Some(place) => match leaf.value(sections, place, decoder)? {
+                Value::Inline(value) => read(Read::Bytes(value)).map(Some),
+                Value::Large(large) => read(Read::Large(large, &*self.engine)).map(Some),
+            },
+        }
+    }
+}
+
+/// What the leaf says of the key, with what reading it needs on its way.
+#[inline(always)]
+fn look(leaf: Leaf, key: &[u8], hash: u64, context: &Context, guard: &LocalGuard<'_>) -> Looked {
+    context.count(Count::Gets);
+    if context.so_far(Count::Gets).is_multiple_of(READ_SAMPLE) {
+        leaf.header().reads.fetch_add(1, Ordering::Relaxed);
+    }
+    // Misses overlap: the landing buffer's line is on its way while the keys are searched, the block's while the buffer is.
+    let landing = leaf.landing_for(hash, guard);
+    if let Some(landing) = landing {
+        prefetch(landing.as_ptr());
+    }
+    let sections = leaf.sections();
+    let found = leaf.search_exact(&sections, key);
+    if let Some(Some(place)) = found {
+        leaf.prefetch_block(&sections, place.frame);
+    }
+    Looked {
+        leaf,
+        landing,
+        sections,
+        found,
+    }
+}
+
+#[inline(always)]
+fn count_decoded(context: &Context, decoder: &Decoder<'_>) {
+    if decoder.frames > 0 {
+        context.add(Count::GetFrames, decoder.frames);
+        context.add(Count::GetBytes, decoder.bytes);
+    }
+}

@@ -1,0 +1,95 @@
+//! The way from the root down to the leaf whose range holds a key.
+
+use seize::LocalGuard;
+
+use super::super::inner::{Inner, Step};
+use super::super::leaf::Leaf;
+use super::super::sync::load;
+use super::{Shard, untag};
+
+/// Where a search has got to.
+#[derive(Clone, Copy)]
+pub(crate) struct Way {
+    pub step: Step,
+    at_leaf: bool,
+}
+
+impl Way {
+    /// A way that leads nowhere.
+    pub(crate) const END: Self = Self {
+        step: Step {
+            child: std::ptr::null_mut(),
+            hint: 0,
+            share: None,
+        },
+        at_leaf: true,
+    };
+
+    /// Goes one step towards `key` and asks for the lines that the next one, or a read of the leaf, needs. False if at the leaf before.
+    /// The guard is the one that the way was begun under.
+    #[inline(always)]
+    pub(crate) fn go_on(&mut self, key: &[u8], guard: &LocalGuard<'_>) -> bool {
+        if self.at_leaf {
+            return false;
+        }
+        // SAFETY: the guard protects every node on the way, and the levels say what each is.
+        let inner = unsafe { Inner::from_ptr(self.step.child) };
+        self.step = inner.step(key, guard);
+        self.at_leaf = inner.header().level == 1;
+        if self.at_leaf {
+            Leaf::prefetch_step(&self.step);
+        } else {
+            Inner::prefetch_step(&self.step);
+        }
+        true
+    }
+}
+
+impl Shard {
+    /// The leaf whose range holds `key`, and its parent.
+    #[inline]
+    pub(crate) fn descend(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Leaf, Option<Inner>) {
+        let (step, parent) = self.way_down(key, guard);
+        // SAFETY: the guard protects the leaf.
+        (unsafe { Leaf::from_ptr(step.child) }, parent)
+    }
+
+    /// The leaf whose range holds `key`, with what a read of it will need on its way from memory.
+    #[inline]
+    pub(crate) fn descend_to_read(&self, key: &[u8], guard: &LocalGuard<'_>) -> Leaf {
+        let (step, _) = self.way_down(key, guard);
+        Leaf::prefetch_step(&step);
+        // SAFETY: the guard protects the leaf.
+        unsafe { Leaf::from_ptr(step.child) }
+    }
+
+    /// The step to the leaf whose range holds `key`, and the leaf's parent.
+    #[inline]
+    fn way_down(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Step, Option<Inner>) {
+        let Way { mut step, at_leaf } = self.way(guard);
+        if at_leaf {
+            return (step, None);
+        }
+        loop {
+            // SAFETY: the guard protects every node on the way, and the levels say what each is.
+            let inner = unsafe { Inner::from_ptr(step.child) };
+            step = inner.step(key, guard);
+            if inner.header().level == 1 {
+                return (step, Some(inner));
+            }
+            Inner::prefetch_step(&step);
+        }
+    }
+
+    /// A way down, still at the root.
+    #[inline(always)]
+    pub(crate) fn way(&self, guard: &LocalGuard<'_>) -> Way {
+        let (child, at_leaf) = untag(load(&self.root, guard));
+        let step = Step {
+            child,
+            hint: 0,
+            share: None,
+        };
+        Way { step, at_leaf }
+    }
+}
