@@ -17,6 +17,8 @@ pub const MAX_THREADS: usize = 1024;
 pub const MAX_KEYS: u64 = 1 << 32;
 /// Shortest key of a run, in bytes.
 pub const MIN_KEY_BYTES: usize = 4;
+/// Most point reads in one call.
+pub const MAX_READS_PER_CALL: usize = 64;
 
 /// Everything `leafpress eval` can be told. Lists sweep: the run is their cross product (see [`crate::matrix`]).
 ///
@@ -54,6 +56,8 @@ pub struct EvalConfig {
     pub distribution: Distribution,
     /// Records per scan.
     pub scan_records: usize,
+    /// Point reads that follow each other and are handed to the tree in one call, at most, 1 to [`MAX_READS_PER_CALL`].
+    pub reads_per_call: usize,
     /// Shards of the tree (`BTREE_SHARDS`).
     pub shards: usize,
     /// Give each shard an even range of the keys instead of the keys with its hash.
@@ -129,6 +133,7 @@ impl Default for EvalConfig {
             load_order: LoadOrder::Sequential,
             distribution: Distribution::Uniform,
             scan_records: 100,
+            reads_per_call: 1,
             shards: 8,
             shard_by_range: false,
             landing_bytes: vec![512],
@@ -227,6 +232,12 @@ impl EvalConfig {
             leafpress::tree::MAX_KEY_BYTES as u64,
         )?;
         between("scan-records", self.scan_records as u64, 1, 1 << 20)?;
+        between(
+            "reads-per-call",
+            self.reads_per_call as u64,
+            1,
+            MAX_READS_PER_CALL as u64,
+        )?;
         between("shards", self.shards as u64, 1, 1024)?;
         if self.shard_by_range && self.keys < self.shards as u64 {
             return Err(LabError::option(

@@ -166,6 +166,17 @@ impl Recorder {
         }
     }
 
+    /// The end of `count` operations of a kind that were one call, begun at `start`: each waited for all of it.
+    #[inline]
+    pub fn end_all(&mut self, kind: Kind, start: Option<u64>, count: usize) {
+        let Some(begun) = start else { return };
+        self.end(kind, start);
+        if let (Sampling::All, Some(end)) = (self.sampling, self.last_end) {
+            let same = (kind, end.saturating_sub(begun));
+            self.pending.extend(std::iter::repeat_n(same, count.saturating_sub(1)));
+        }
+    }
+
     /// Something came in between: the next operation does not start where the last one ended.
     #[inline]
     pub fn interrupt(&mut self) {

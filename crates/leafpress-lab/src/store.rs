@@ -16,6 +16,18 @@ pub trait Store: Send + Sync {
     /// What the map says.
     fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error>;
 
+    /// Replaces each of `values` by the value of the key at its index, and each of `found` by whether there is one. All three are of one
+    /// length.
+    ///
+    /// # Errors
+    /// What the map says, if it cannot tell one of the values.
+    fn get_many_into(&self, keys: &[&[u8]], values: &mut [Vec<u8>], found: &mut [bool]) -> Result<(), Error> {
+        for ((key, value), found) in keys.iter().zip(values).zip(found) {
+            *found = self.get_into(key, value)?;
+        }
+        Ok(())
+    }
+
     /// Removes the key; returns whether it was there.
     ///
     /// # Errors
@@ -96,6 +108,14 @@ impl Store for Tree {
 
     fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
         Tree::get_into(self, key, value)
+    }
+
+    fn get_many_into(&self, keys: &[&[u8]], values: &mut [Vec<u8>], found: &mut [bool]) -> Result<(), Error> {
+        self.get_many_with(keys, |index, answer| {
+            values[index].clear();
+            values[index].extend_from_slice(answer.unwrap_or_default());
+            found[index] = answer.is_some();
+        })
     }
 
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {

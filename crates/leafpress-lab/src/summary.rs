@@ -25,7 +25,7 @@ type Cell = Option<String>;
 type Column = (&'static str, fn(&Context<'_>) -> Cell);
 
 /// The columns, in order: the evaluation document's up to `cpu_log`, then ours. A cell that has no meaning is `None`.
-const COLUMNS: [Column; 69] = [
+const COLUMNS: [Column; 70] = [
     ("run", |c| text(&c.row.spec.run)),
     ("workload", |c| text(c.row.spec.workload)),
     ("threads", |c| text(c.row.spec.threads)),
@@ -115,6 +115,7 @@ const COLUMNS: [Column; 69] = [
     ("read_max_us", |c| us(c.read(), |l| l.max_ns)),
     ("write_max_us", |c| us(c.write(), |l| l.max_ns)),
     ("host", |c| text(c.host)),
+    ("reads_per_call", |c| text(c.row.spec.base.reads_per_call)),
 ];
 
 impl Context<'_> {

@@ -71,6 +71,9 @@ pub struct EvalArgs {
     /// Records a scan reads [default: 100]
     #[arg(long, value_name = "N", help_heading = "Work")]
     scan_records: Option<usize>,
+    /// Point reads in a row that go to the tree in one call, whose latency counts for each [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Work")]
+    reads_per_call: Option<usize>,
     /// Seed of every random choice [default: 1]
     #[arg(long, help_heading = "Work")]
     seed: Option<u64>,
@@ -176,6 +179,7 @@ impl EvalArgs {
         set.parsed("key-order", self.key_order.as_ref(), &mut config.load_order)?;
         set.parsed("distribution", self.distribution.as_ref(), &mut config.distribution)?;
         set.value("scan-records", self.scan_records, &mut config.scan_records);
+        set.value("reads-per-call", self.reads_per_call, &mut config.reads_per_call);
         set.value("seed", self.seed, &mut config.seed);
         set.value("shards", self.shards, &mut config.shards);
         set.with(

@@ -229,6 +229,38 @@ fn every_fault_is_detected() {
 }
 
 #[test]
+fn reads_of_many_keys_in_a_call_are_all_checked_and_counted() {
+    for (workload, reads_per_call) in [
+        (Workload::ReadOnly, 2),
+        (Workload::ReadOnly, 3),
+        (Workload::ReadWrite82, 8),
+        (Workload::Crud, 64),
+    ] {
+        let mut spec = spec(workload, 2);
+        spec.base.reads_per_call = reads_per_call;
+        let result = run_on(&spec, Fault::Nothing).unwrap();
+        assert_eq!(result.mismatches, 0, "{workload}: {:?}", result.mismatch_examples);
+        assert_eq!(
+            result.read_latency.unwrap().samples,
+            result.reads,
+            "{workload}: every read is measured"
+        );
+        for fault in [Fault::Corrupts, Fault::CutsShort, Fault::Misses] {
+            let result = run_on(&spec, fault).unwrap();
+            assert!(result.mismatches > 0, "{fault:?} in {workload} passed");
+        }
+        spec.base.data = crate::corpus::Source::Synthetic(0.5);
+        let result = run(&spec, &AtomicBool::new(false), &mut |_, _| {}).unwrap();
+        assert_eq!(
+            result.mismatches, 0,
+            "the tree, {workload}: {:?}",
+            result.mismatch_examples
+        );
+        assert!(result.counters.gets >= result.reads);
+    }
+}
+
+#[test]
 fn a_failing_or_panicking_map_ends_the_run() {
     let mut long = spec(Workload::ReadOnly, 2);
     long.base.seconds = 3600.0;

@@ -7,6 +7,7 @@ use rand_xoshiro::rand_core::Rng;
 
 use super::{LabError, Shared};
 use crate::check::Mutation;
+use crate::config::MAX_READS_PER_CALL;
 use crate::keys::{Chooser, KeyBytes, below};
 use crate::latency::{Histograms, Kind, Recorder};
 use crate::workload::Operation;
@@ -31,7 +32,7 @@ impl Counts {
     }
 }
 
-/// Operations that are planned, done, and checked together.
+/// Operations that are planned, done, and checked together: these, or as many as go into a call.
 const BATCH: usize = 8;
 /// Where values are longer than this, in bytes, a batch is one operation, so that its buffers stay small.
 const MAX_BATCHED_VALUE_BYTES: usize = 16 << 10;
@@ -57,13 +58,19 @@ pub(super) struct Worker<'r> {
     batch: usize,
     batches: u32,
     /// The next batch.
-    plan: [(Operation, u64); BATCH],
+    plan: Vec<(Operation, u64)>,
+    /// Room for the one after it.
+    spare: Vec<(Operation, u64)>,
+    /// Reads that go into a call.
+    reads_per_call: usize,
     keys: KeyBytes,
+    /// The keys of a call's reads.
+    call_keys: Vec<KeyBytes>,
     /// A second buffer, to decode keys while the first holds a scan's start.
     decoder: KeyBytes,
     /// The values that a batch's reads got.
-    values: [Vec<u8>; BATCH],
-    reads: [Done; BATCH],
+    values: [Vec<u8>; MAX_READS_PER_CALL],
+    reads: [Done; MAX_READS_PER_CALL],
     /// Floors of the keys a scan is about to pass.
     floors: Vec<u32>,
 }
@@ -79,7 +86,13 @@ pub(super) fn failed(operation: &'static str, id: u64, error: &leafpress::Error)
 impl<'r> Worker<'r> {
     pub(super) fn new(shared: &'r Shared<'r>, chooser: Chooser, rng: Xoshiro256PlusPlus, recorder: Recorder) -> Self {
         let longest = shared.ledger.corpus().longest();
-        let batch = if longest <= MAX_BATCHED_VALUE_BYTES { BATCH } else { 1 };
+        let reads_per_call = shared.spec.base.reads_per_call.clamp(1, MAX_READS_PER_CALL);
+        let batch = if longest > MAX_BATCHED_VALUE_BYTES || reads_per_call > BATCH {
+            reads_per_call
+        } else {
+            BATCH - BATCH % reads_per_call
+        };
+        let call_keys = if reads_per_call == 1 { 0 } else { reads_per_call };
         Self {
             shared,
             chooser,
@@ -88,11 +101,14 @@ impl<'r> Worker<'r> {
             counts: Counts::default(),
             batch,
             batches: 0,
-            plan: [(Operation::Read, 0); BATCH],
+            plan: Vec::with_capacity(batch),
+            spare: Vec::with_capacity(batch),
+            reads_per_call,
             keys: shared.key_bytes(),
+            call_keys: (0..call_keys).map(|_| shared.key_bytes()).collect(),
             decoder: shared.key_bytes(),
             values: std::array::from_fn(|slot| Vec::with_capacity(if slot < batch { longest } else { 0 })),
-            reads: [Done::default(); BATCH],
+            reads: [Done::default(); MAX_READS_PER_CALL],
             floors: Vec::with_capacity(shared.spec.base.scan_records),
         }
     }
@@ -122,7 +138,8 @@ impl<'r> Worker<'r> {
     /// Chooses the next batch, and asks for its keys' states.
     fn choose(&mut self) {
         let checked = self.is_checked(self.batches);
-        for planned in &mut self.plan[..self.batch] {
+        self.plan.clear();
+        for _ in 0..self.batch {
             let operation = self.shared.spec.workload.pick(below(self.rng.next_u64(), 100) as u32);
             let id = match operation {
                 Operation::Mutate => self.chooser.write(&mut self.rng),
@@ -131,17 +148,17 @@ impl<'r> Worker<'r> {
             if checked || matches!(operation, Operation::Mutate) {
                 self.shared.ledger.prefetch_state(id);
             }
-            *planned = (operation, id);
+            self.plan.push((operation, id));
         }
     }
 
     fn batch(&mut self) -> Result<(), LabError> {
         let checked = self.is_checked(self.batches);
         self.batches = self.batches.wrapping_add(1);
-        let plan = self.plan;
+        let plan = std::mem::replace(&mut self.plan, std::mem::take(&mut self.spare));
         // What the puts take and the check will look at is asked for in time, so that the harness does not add its own cache misses to
         // the tree's. Where it lies follows from the keys' states, which were asked for a batch ago.
-        for &(operation, id) in &plan[..self.batch] {
+        for &(operation, id) in &plan {
             let mutates = matches!(operation, Operation::Mutate);
             if checked || mutates {
                 self.shared.ledger.prefetch_value(id, mutates);
@@ -149,8 +166,18 @@ impl<'r> Worker<'r> {
         }
         self.choose();
         let mut reads = 0;
-        for (operation, id) in plan.into_iter().take(self.batch) {
+        let mut rest = plan.as_slice();
+        while let Some((&(operation, id), behind)) = rest.split_first() {
+            rest = behind;
             match operation {
+                Operation::Read if self.reads_per_call > 1 => {
+                    let more = behind.iter().take(self.reads_per_call - 1);
+                    let more = more.take_while(|(next, _)| matches!(next, Operation::Read)).count();
+                    rest = &behind[more..];
+                    let ids = std::iter::once(id).chain(behind[..more].iter().map(|&(_, id)| id));
+                    self.read_many(ids, reads, checked)?;
+                    reads += 1 + more;
+                }
                 Operation::Read => {
                     self.read(id, reads, checked)?;
                     reads += 1;
@@ -161,6 +188,7 @@ impl<'r> Worker<'r> {
         }
         self.recorder.flush();
         self.counts.reads += reads as u64;
+        self.spare = plan;
         let to_check = if checked { reads } else { 0 };
         for (done, value) in self.reads[..to_check].iter().zip(&self.values) {
             let answer = done.found.then_some(value.as_slice());
@@ -183,6 +211,34 @@ impl<'r> Worker<'r> {
             .map_err(|e| failed("get", id, &e))?;
         self.recorder.end(Kind::Read, start);
         self.reads[slot] = Done { id, floor, found };
+        Ok(())
+    }
+
+    /// Reads these keys in one call, into the slots from `first` on.
+    fn read_many(&mut self, ids: impl Iterator<Item = u64>, first: usize, checked: bool) -> Result<(), LabError> {
+        let mut keys = [&[][..]; MAX_READS_PER_CALL];
+        let mut count = 0;
+        for ((id, bytes), key) in ids.zip(&mut self.call_keys).zip(&mut keys) {
+            *key = bytes.encode(id);
+            let floor = if checked { self.shared.ledger.floor(id) } else { 0 };
+            self.reads[first + count] = Done {
+                id,
+                floor,
+                found: false,
+            };
+            count += 1;
+        }
+        let mut found = [false; MAX_READS_PER_CALL];
+        let values = &mut self.values[first..first + count];
+        let start = self.recorder.start();
+        self.shared
+            .store
+            .get_many_into(&keys[..count], values, &mut found[..count])
+            .map_err(|e| failed("get", self.reads[first].id, &e))?;
+        self.recorder.end_all(Kind::Read, start, count);
+        for (done, found) in self.reads[first..first + count].iter_mut().zip(found) {
+            done.found = found;
+        }
         Ok(())
     }
 
