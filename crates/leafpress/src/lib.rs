@@ -23,6 +23,7 @@ mod mapping;
 pub mod pool;
 mod share;
 mod sync;
+mod transient;
 pub mod tree;
 pub mod victim;
 

@@ -11,6 +11,7 @@ use rapidhash::v3::rapidhash_v3;
 use zstd_sys as ffi;
 
 use super::{Codec, CodecError, Dictionary, EngineOptions, output};
+use crate::transient::Transient;
 
 const NAME: &str = "dictionary training";
 
@@ -29,7 +30,7 @@ impl Dictionary {
     /// little.
     ///
     /// # Errors
-    /// [`CodecError::Failed`] when `codec` uses no dictionaries, `max_bytes` is below [`MIN_DICTIONARY_BYTES`], or the
+    /// [`CodecError::OutOfMemory`], or [`CodecError::Failed`] when `codec` uses no dictionaries, `max_bytes` is below [`MIN_DICTIONARY_BYTES`], or the
     /// samples are too few or too small.
     pub fn train(codec: Codec, samples: &[&[u8]], max_bytes: usize) -> Result<Self, CodecError> {
         if max_bytes < MIN_DICTIONARY_BYTES {
@@ -118,15 +119,20 @@ fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Re
 
 /// Samples, back to back.
 struct Samples {
-    bytes: Vec<u8>,
+    bytes: Transient,
     lengths: Vec<usize>,
     count: u32,
 }
 
 impl Samples {
     fn new(samples: &[&[u8]]) -> Result<Self, CodecError> {
+        let total = samples.iter().map(|sample| sample.len()).sum();
+        let mut bytes = Transient::with_capacity(total).ok_or(CodecError::OutOfMemory { bytes: total })?;
+        for sample in samples {
+            bytes.push(sample);
+        }
         Ok(Self {
-            bytes: samples.concat(),
+            bytes,
             lengths: samples.iter().map(|s| s.len()).collect(),
             count: u32::try_from(samples.len()).map_err(|_| output::failed(NAME, "there are too many samples"))?,
         })
@@ -157,7 +163,7 @@ impl Samples {
             ffi::ZDICT_trainFromBuffer_fastCover(
                 dictionary.as_mut_ptr().cast(),
                 dictionary.len(),
-                self.bytes.as_ptr().cast(),
+                self.bytes.bytes().as_ptr().cast(),
                 self.lengths.as_ptr(),
                 self.count,
                 parameters,

@@ -18,6 +18,7 @@ use super::sync::{AtomicPtr, Mutex};
 use super::tidy::Sweep;
 use super::trim;
 use crate::codec::{Codec, Dictionary, Scratch};
+use crate::transient::Transient;
 
 /// Leaves a tree has when a dictionary is first trained; again at every fourfold.
 pub(crate) const FIRST_TRAINING_LEAVES: usize = 16;
@@ -29,6 +30,8 @@ const LARGEST_BYTES: u64 = 32 << 10;
 const LARGEST_LZ4_BYTES: u64 = 16 << 10;
 /// Samples for each byte of the dictionary: what is beyond helps little and takes its time.
 const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
+/// A frame is no longer than this.
+const MAX_SAMPLE_BYTES: usize = 64 << 10;
 /// One sample in so many is kept from the training to judge the result by.
 const HELD_OUT: usize = 5;
 
@@ -156,10 +159,10 @@ impl Core {
         });
         let samples = self.samples(max_bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)?;
         let parts = |held_out: bool| {
-            let samples = samples.iter().enumerate();
+            let samples = samples.each().enumerate();
             samples
                 .filter(move |(index, _)| (index % HELD_OUT == 0) == held_out)
-                .map(|(_, sample)| sample.as_slice())
+                .map(|(_, sample)| sample)
         };
         let training: Vec<&[u8]> = parts(false).collect();
         // Too little data, or data without anything in common, is no error: the tree does without a dictionary.
@@ -195,7 +198,7 @@ impl Core {
     }
 
     /// Raw frames from leaves spread over the tree, about `bytes` of them.
-    fn samples(&self, bytes: usize) -> Result<Vec<Vec<u8>>, Error> {
+    fn samples(&self, bytes: usize) -> Result<Samples, Error> {
         let mut held = 0;
         self.for_each_leaf(&self.collector.enter(), |leaf| {
             held += leaf.header().inline_bytes as usize
@@ -204,7 +207,8 @@ impl Core {
         // a leaf has, so that all places in a leaf are sampled.
         let step = held.div_ceil(bytes.max(1)).max(1);
         let mut scratch = Scratch::default();
-        let mut samples = Vec::new();
+        // A frame more at a leaf's end, and another where the tree has grown since, are within these.
+        let mut samples = Samples::with_capacity(bytes.min(held) + bytes.min(held) / 4 + MAX_SAMPLE_BYTES)?;
         let mut seen = 0;
         self.for_each_leaf_in_turn(|leaf| {
             let sections = leaf.sections();
@@ -214,14 +218,42 @@ impl Core {
                 if seen % step == 0 {
                     let raw_len = leaf.raw_len(&sections, frame);
                     let raw = leaf.decode(&sections, frame, raw_len, &mut decoder)?;
-                    if !raw.is_empty() {
-                        samples.push(raw.to_vec());
-                    }
+                    samples.push(raw);
                 }
             }
             Ok(())
         })?;
         Ok(samples)
+    }
+}
+
+/// Samples, back to back.
+struct Samples {
+    bytes: Transient,
+    ends: Vec<usize>,
+}
+
+impl Samples {
+    fn with_capacity(bytes: usize) -> Result<Self, Error> {
+        let room = Transient::with_capacity(bytes).ok_or(Error::OutOfMemory { bytes })?;
+        Ok(Self {
+            bytes: room,
+            ends: Vec::new(),
+        })
+    }
+
+    /// Takes a sample, unless it is empty or there are enough.
+    fn push(&mut self, sample: &[u8]) {
+        if !sample.is_empty() && self.bytes.push(sample) {
+            self.ends.push(self.bytes.bytes().len());
+        }
+    }
+
+    fn each(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts
+            .zip(&self.ends)
+            .map(|(start, &end)| &self.bytes.bytes()[start..end])
     }
 }
 
