@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::corpus::Corpus;
 use crate::keys::{below, mix};
+use crate::resources;
 
 /// What the keys `0..keys` may hold. All are at version 0, a put, before anything is issued.
 #[derive(Debug)]
@@ -89,7 +90,8 @@ pub enum Mutation<'c> {
 impl Ledger {
     /// A ledger for `keys` keys, in which `delete_pct` percent of the mutations are deletes.
     pub fn new(corpus: Arc<Corpus>, keys: u64, delete_pct: u32) -> Self {
-        let cells = (0..keys).map(|_| Cell::default()).collect();
+        let cells: Box<[Cell]> = (0..keys).map(|_| Cell::default()).collect();
+        resources::in_huge_pages(&cells);
         let stride = coprime_near_golden_section(corpus.count());
         Self {
             corpus,

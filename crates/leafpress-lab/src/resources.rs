@@ -76,6 +76,51 @@ pub fn release_free_memory() {
     }
 }
 
+/// From now on the program's allocator, where it takes its memory from one large mapping as mimalloc does, gets it in small pages. In
+/// huge ones some hundred KiB that it spreads over its size classes make megabytes resident, and look like growth of what it allocates
+/// for. Other mappings, as the tree's own, keep their huge pages. Where the system cannot, nothing changes.
+#[cfg(all(target_os = "linux", not(miri)))]
+pub(crate) fn allocate_in_small_pages() {
+    let probe = Box::new(0_u64);
+    let address = (&raw const *probe).addr();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let mappings = maps.lines().filter_map(|line| {
+        let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
+        Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
+    });
+    for mapping in mappings.filter(|mapping| mapping.contains(&address)) {
+        let start = (&raw const *probe).with_addr(mapping.start).cast_mut().cast();
+        // SAFETY: advice on the size of pages changes nothing that a program can see.
+        unsafe { libc::madvise(start, mapping.len(), libc::MADV_NOHUGEPAGE) };
+    }
+}
+
+/// Has what the harness looks up at every operation in huge pages, as far as whole ones fit: a TLB miss of the harness's own at every
+/// key would count as the measured map's. Changes no resident memory; where the system cannot, nothing happens.
+#[cfg(all(target_os = "linux", not(miri)))]
+pub(crate) fn in_huge_pages<T>(items: &[T]) {
+    const HUGE_PAGE_BYTES: usize = 2 << 20;
+    let range = items.as_ptr_range();
+    let start = range.start.addr().next_multiple_of(HUGE_PAGE_BYTES);
+    let end = range.end.addr() & !(HUGE_PAGE_BYTES - 1);
+    if start < end {
+        let pages = range.start.with_addr(start).cast_mut().cast();
+        // SAFETY: the pages lie in the slice, and hold the same afterwards.
+        unsafe {
+            libc::madvise(pages, end - start, libc::MADV_HUGEPAGE);
+            libc::madvise(pages, end - start, libc::MADV_COLLAPSE);
+        }
+    }
+}
+
+/// Elsewhere there is no such advice.
+#[cfg(not(all(target_os = "linux", not(miri))))]
+pub(crate) fn allocate_in_small_pages() {}
+
+/// Elsewhere there is no such advice.
+#[cfg(not(all(target_os = "linux", not(miri))))]
+pub(crate) fn in_huge_pages<T>(_items: &[T]) {}
+
 /// Most resident memory of this process so far, in KiB. Not `ru_maxrss`: that one starts with the parent's memory.
 pub fn peak_resident_kib() -> Option<u64> {
     field_kib("/proc/self/status", "VmHWM:")

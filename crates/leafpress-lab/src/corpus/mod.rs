@@ -16,7 +16,7 @@ pub use source::{MAX_CORPUS_BYTES, Source, sample_names};
 #[cfg(feature = "suite")]
 pub(crate) use source::{find_sample, plain, unpacked};
 
-use crate::LabError;
+use crate::{LabError, resources};
 
 /// Bytes cut into values, at least one.
 #[derive(Debug)]
@@ -87,6 +87,10 @@ impl Corpus {
                 (concatenate(parts, Vec::len), Cuts::Spans(spans))
             }
         };
+        resources::in_huge_pages(&bytes);
+        if let Cuts::Spans(spans) = &cuts {
+            resources::in_huge_pages(spans);
+        }
         Ok(Self { bytes, cuts })
     }
 

@@ -85,6 +85,7 @@ impl Shared<'_> {
 /// Unusable data, options out of bounds, an operation that failed, [`LabError::Cancelled`].
 pub fn run(spec: &RunSpec, cancel: &AtomicBool, progress: &mut dyn FnMut(Phase, f64)) -> Result<RunResult, LabError> {
     progress(Phase::Corpus, 0.0);
+    resources::allocate_in_small_pages();
     let base = &spec.base;
     let corpus = Corpus::load(&base.data, base.effective_cut(), base.raw, base.seed)?;
     run_store(
