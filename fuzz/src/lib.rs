@@ -13,6 +13,8 @@ pub mod keys;
 #[path = "../../crates/leafpress/tests/support/leaf.rs"]
 pub mod leaf;
 pub mod leaf_case;
+#[path = "../../crates/leafpress/tests/support/leaf_reader.rs"]
+pub mod leaf_reader;
 #[path = "../../crates/leafpress/tests/support/model.rs"]
 pub mod model;
 #[path = "../../crates/leafpress/tests/support/values.rs"]

@@ -12,6 +12,8 @@ mod hostile;
 mod keys;
 #[path = "../../../tests/support/leaf.rs"]
 mod leaf;
+#[path = "../../../tests/support/leaf_reader.rs"]
+mod leaf_reader;
 #[path = "../../../tests/support/model.rs"]
 mod model;
 #[path = "../../../tests/support/strategies.rs"]
