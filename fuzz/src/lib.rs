@@ -4,10 +4,17 @@
 
 #[path = "../../crates/leafpress/tests/support/config.rs"]
 pub mod config;
+#[path = "../../crates/leafpress/tests/support/damage.rs"]
+pub mod damage;
 #[path = "../../crates/leafpress/tests/support/hostile.rs"]
 pub mod hostile;
 #[path = "../../crates/leafpress/tests/support/keys.rs"]
 pub mod keys;
+#[path = "../../crates/leafpress/tests/support/leaf.rs"]
+pub mod leaf;
+pub mod leaf_case;
+#[path = "../../crates/leafpress/tests/support/leaf_reader.rs"]
+pub mod leaf_reader;
 #[path = "../../crates/leafpress/tests/support/model.rs"]
 pub mod model;
 #[path = "../../crates/leafpress/tests/support/values.rs"]

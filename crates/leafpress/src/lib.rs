@@ -18,6 +18,10 @@
 //! ```
 #![warn(missing_docs)]
 
+// What unit tests share with the tests outside of the crate and with the fuzz targets names it as those do.
+#[cfg(test)]
+extern crate self as leafpress;
+
 pub mod codec;
 mod mapping;
 pub mod pool;

@@ -13,6 +13,9 @@ mod core;
 mod dictionary;
 mod error;
 mod frame_keys;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 mod heap;
 mod inner;

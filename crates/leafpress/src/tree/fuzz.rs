@@ -1,0 +1,195 @@
+//! Leaves without a tree above them, for the fuzz target `leaf`: pressed from any records, read by every accessor.
+//!
+//! Compiled for the crate's own tests and with the feature `fuzz`, and no part of the public interface. The accessors behind this
+//! trust their callers with slots and frames; here those that a leaf does not have are answered with `None`.
+
+mod view;
+
+use bumpalo::Bump;
+
+pub use self::view::LeafView;
+use super::compact::Compaction;
+use super::landing::{Change, Entry};
+use super::large::{Large, MAX_INLINE_VALUE_BYTES};
+use super::leaf::{Leaf, fingerprint};
+use super::memory::Memory;
+use super::press::{Buffers, Growth, Pressed, Record, RecordValue, keep, press_block};
+use super::work::owned_large;
+use super::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, Tree};
+use crate::codec::Scratch;
+
+/// The fingerprint that a leaf keeps of `key`.
+pub fn fingerprint_of(key: &[u8]) -> u8 {
+    fingerprint(super::hash(key))
+}
+
+/// Neighbouring leaves that no tree leads to, and the separators between them.
+pub struct Leaves {
+    /// Lends its options, engine, dictionary and memory, and holds no records.
+    tree: Tree,
+    leaves: Vec<Leaf>,
+    separators: Vec<Vec<u8>>,
+}
+
+/// Large values that no leaf owns yet: freed when dropped.
+#[derive(Default)]
+struct Unowned(Vec<Large>);
+
+impl Drop for Unowned {
+    fn drop(&mut self) {
+        for large in self.0.drain(..) {
+            // SAFETY: no leaf has come to own the value.
+            unsafe { Memory::free(large.node()) }
+        }
+    }
+}
+
+impl Unowned {
+    fn add(&mut self, value: &[u8], tree: &Tree) -> Result<Large, Error> {
+        // SAFETY: whoever has this borrows or owns the tree, and frees the values or hands them to leaves that it frees first.
+        let large = unsafe { Large::new(value, &*tree.core.engine, &tree.core.memory, &mut Vec::new())? };
+        self.0.push(large);
+        Ok(large)
+    }
+
+    /// A leaf owns the values from now on.
+    fn hand_over(mut self) {
+        self.0.clear();
+    }
+}
+
+/// Checks what presses rely on: that keys ascend, and that keys and values are no longer than a tree takes.
+fn check<'r>(records: impl Iterator<Item = (&'r [u8], usize)>) -> Result<(), Error> {
+    let mut last: Option<&[u8]> = None;
+    for (key, value_len) in records {
+        if key.len() > MAX_KEY_BYTES {
+            return Err(Error::KeyTooLong { len: key.len() });
+        }
+        if value_len > MAX_VALUE_BYTES {
+            return Err(Error::ValueTooLong { len: value_len });
+        }
+        if last.is_some_and(|last| last >= key) {
+            return Err(Error::Invalid("keys to be pressed do not ascend".to_owned()));
+        }
+        last = Some(key);
+    }
+    Ok(())
+}
+
+impl Leaves {
+    /// Presses `records`, whose keys ascend, into as many leaves as they need, with the options of `tree`.
+    ///
+    /// # Errors
+    /// As [`Tree::put`], and [`Error::Invalid`] when the keys do not ascend.
+    pub fn press(tree: Tree, records: &[(&[u8], &[u8])]) -> Result<Self, Error> {
+        check(records.iter().map(|(key, value)| (*key, value.len())))?;
+        let (mut buffers, arena, mut unowned) = (Buffers::default(), Bump::new(), Unowned::default());
+        let mut drafted = Vec::with_capacity(records.len());
+        for (key, value) in records {
+            let value = if value.len() > MAX_INLINE_VALUE_BYTES {
+                RecordValue::Large(unowned.add(value, &tree)?)
+            } else {
+                RecordValue::Inline(value)
+            };
+            drafted.push(Record { key, value });
+        }
+        let mut press = tree.core.press(&mut buffers, &arena);
+        press.begin();
+        let Pressed { leaves, separators } = press.press_all(drafted, Growth::Within)?;
+        unowned.hand_over();
+        Ok(Self {
+            tree,
+            leaves,
+            separators,
+        })
+    }
+
+    /// Puts the leaf at `index`, with `changes`, in its own place, as one leaf or as several. A change is a value or, without one, a
+    /// removal; its keys ascend and belong to the leaf, and all are no more than a landing buffer holds and one more. With `anew` every frame is pressed again, without it only those that
+    /// a change falls into. On an error everything is as it was.
+    ///
+    /// # Errors
+    /// As [`Tree::put`], and [`Error::Invalid`] for changes that do not ascend or that belong elsewhere.
+    pub fn compact(&mut self, index: usize, changes: &[(&[u8], Option<&[u8]>)], anew: bool) -> Result<(), Error> {
+        check(changes.iter().map(|(key, value)| (*key, value.map_or(0, <[u8]>::len))))?;
+        let elsewhere = changes.iter().any(|(key, _)| self.leaf_for(key) != index);
+        let Some(leaf) = self.leaves.get(index).copied().filter(|_| !elsewhere) else {
+            return Err(Error::Invalid("a change belongs to another leaf".to_owned()));
+        };
+        let core = &*self.tree.core;
+        let (mut buffers, mut scratch, arena) = (Buffers::default(), Scratch::default(), Bump::new());
+        let (mut unowned, mut block) = (Unowned::default(), Vec::new());
+        let mut entries = Vec::with_capacity(changes.len());
+        for (key, value) in changes {
+            let change = match value {
+                None => Change::Remove,
+                Some(value) if value.len() > MAX_INLINE_VALUE_BYTES => {
+                    Change::PutLarge(unowned.add(value, &self.tree)?)
+                }
+                Some(value) if core.settings.single() => {
+                    block.clear();
+                    press_block(value, &*core.engine, leaf.dictionary(), &mut block)?;
+                    Change::Pressed {
+                        block: keep(&arena, &block)?,
+                        raw_len: value.len(),
+                    }
+                }
+                Some(value) => Change::Put(value),
+            };
+            entries.push(Entry::new(key, change));
+        }
+        let mut compaction = Compaction {
+            press: core.press(&mut buffers, &arena),
+            scratch: &mut scratch,
+            dead: Vec::new(),
+            leads_to: &|key, _| self.leaf_for(key) == index,
+        };
+        let Pressed { leaves, separators } = compaction.run(&leaf, &entries, anew)?;
+        let dead = std::mem::take(&mut compaction.dead);
+        unowned.hand_over();
+        self.leaves.splice(index..=index, leaves);
+        self.separators.splice(index..index, separators);
+        // SAFETY: the old leaf and the values that were only its own are in no list any more.
+        unsafe {
+            for large in dead {
+                Memory::free(large.node());
+            }
+            Memory::free(leaf.node());
+        }
+        Ok(())
+    }
+
+    /// The leaf that `key` belongs to.
+    pub fn leaf_for(&self, key: &[u8]) -> usize {
+        self.separators.partition_point(|separator| separator.as_slice() <= key)
+    }
+
+    /// The leaves, in key order.
+    pub fn iter(&self) -> impl Iterator<Item = LeafView<'_>> {
+        self.leaves
+            .iter()
+            .map(|leaf| LeafView::new(leaf, &*self.tree.core.engine))
+    }
+
+    /// What stands between the leaves: one fewer than there are of them.
+    pub fn separators(&self) -> &[Vec<u8>] {
+        &self.separators
+    }
+}
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        for leaf in self.leaves.drain(..) {
+            // SAFETY: the leaves and what they own are reached through this alone, and their memory, the tree's, is still there.
+            unsafe {
+                for large in owned_large(leaf) {
+                    Memory::free(large.node());
+                }
+                Memory::free(leaf.node());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

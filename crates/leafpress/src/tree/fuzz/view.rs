@@ -1,0 +1,243 @@
+//! One leaf, read by its accessors.
+
+use std::ops::Range;
+
+use super::super::Error;
+use super::super::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
+use super::super::leaf::{Decoder, Leaf, Place, Value};
+use crate::codec::{Engine, Scratch};
+
+/// One of [`Leaves`](super::Leaves).
+pub struct LeafView<'l> {
+    leaf: &'l Leaf,
+    sections: Sections,
+    engine: &'l dyn Engine,
+}
+
+impl<'l> LeafView<'l> {
+    pub(super) fn new(leaf: &'l Leaf, engine: &'l dyn Engine) -> Self {
+        Self {
+            leaf,
+            sections: leaf.sections(),
+            engine,
+        }
+    }
+
+    fn a_frame(&self, frame: usize) -> Option<usize> {
+        (frame < self.leaf.frames()).then_some(frame)
+    }
+
+    fn a_slot(&self, slot: usize) -> Option<usize> {
+        (slot < self.leaf.count()).then_some(slot)
+    }
+
+    fn frame_range(&self, frames: &Range<usize>) -> Option<(usize, usize)> {
+        (frames.start < frames.end && frames.end <= self.leaf.frames()).then_some((frames.start, frames.end))
+    }
+
+    /// Number of records.
+    pub fn count(&self) -> usize {
+        self.leaf.count()
+    }
+
+    /// Number of frames.
+    pub fn frames(&self) -> usize {
+        self.leaf.frames()
+    }
+
+    /// Whether keys are packed numbers; fingerprints otherwise.
+    pub fn is_packed(&self) -> bool {
+        !self.leaf.has(FINGERPRINTS)
+    }
+
+    /// Whether frames are sub-pages by key hash.
+    pub fn is_hashed(&self) -> bool {
+        self.leaf.has(HASHED)
+    }
+
+    /// Whether every frame is known to be one record.
+    pub fn is_single(&self) -> bool {
+        self.leaf.has(SINGLE)
+    }
+
+    /// User bytes that the leaf says its frames hold.
+    pub fn inline_bytes(&self) -> usize {
+        self.leaf.header().inline_bytes as usize
+    }
+
+    /// What all keys begin with.
+    pub fn prefix(&self) -> &[u8] {
+        self.leaf.prefix(&self.sections)
+    }
+
+    /// The frame's slots.
+    pub fn slots(&self, frame: usize) -> Option<Range<usize>> {
+        self.a_frame(frame).map(|frame| self.leaf.slots(&self.sections, frame))
+    }
+
+    /// The key in a slot of packed keys.
+    pub fn packed_key(&self, slot: usize) -> Option<Vec<u8>> {
+        let slot = self.a_slot(slot).filter(|_| self.is_packed())?;
+        let mut key = Vec::new();
+        self.leaf.packed_key(&self.sections, slot, &mut key);
+        Some(key)
+    }
+
+    /// The fingerprint in a slot.
+    pub fn fingerprint(&self, slot: usize) -> Option<u8> {
+        let slot = self.a_slot(slot).filter(|_| !self.is_packed())?;
+        Some(self.leaf.fingerprints(&self.sections)[slot])
+    }
+
+    /// The first key of an ordered leaf's frame.
+    pub fn first_key(&self, frame: usize) -> Option<Vec<u8>> {
+        let frame = self.a_frame(frame).filter(|_| !self.is_hashed())?;
+        Some(self.leaf.first_key(&self.sections, frame))
+    }
+
+    /// The separators of these frames, one behind the other, in an ordered leaf of fingerprints.
+    pub fn separators(&self, frames: Range<usize>) -> Option<&[u8]> {
+        let (from, to) = self
+            .frame_range(&frames)
+            .filter(|_| !self.is_packed() && !self.is_hashed())?;
+        Some(self.leaf.separators(&self.sections, from, to))
+    }
+
+    /// The blocks of these frames, one behind the other, and where each starts, from any place on.
+    pub fn blocks(&self, frames: Range<usize>) -> Option<(&[u8], &[u16])> {
+        let (from, to) = self.frame_range(&frames)?;
+        let starts = self.leaf.block_starts(&self.sections, from, to);
+        Some((self.leaf.blocks(&self.sections, from, to), starts))
+    }
+
+    /// The frame's block.
+    pub fn block(&self, frame: usize) -> Option<&[u8]> {
+        self.a_frame(frame).map(|frame| self.leaf.block(&self.sections, frame))
+    }
+
+    /// Length of what the frame decodes to.
+    pub fn raw_len(&self, frame: usize) -> Option<usize> {
+        self.a_frame(frame)
+            .map(|frame| self.leaf.raw_len(&self.sections, frame))
+    }
+
+    /// Length of the value in a slot.
+    pub fn value_len(&self, slot: usize) -> Option<usize> {
+        self.a_slot(slot).map(|slot| self.leaf.value_len(&self.sections, slot))
+    }
+
+    /// Whether the value in a slot is kept outside the leaf.
+    pub fn is_large(&self, slot: usize) -> bool {
+        self.leaf.large(&self.sections, slot).is_some()
+    }
+
+    /// Slots whose values are kept outside the leaf.
+    pub fn large_slots(&self) -> Vec<usize> {
+        self.leaf.larges(&self.sections).map(|(slot, _)| slot).collect()
+    }
+
+    /// The slot and the frame where `key` is, found without decoding; `None` where the leaf's form does not allow that.
+    pub fn search_exact(&self, key: &[u8]) -> Option<Option<(usize, usize)>> {
+        if self.leaf.count() == 0 {
+            return Some(None);
+        }
+        let found = self.leaf.search_exact(&self.sections, key)?;
+        Some(found.map(|place| (place.slot, place.frame)))
+    }
+
+    /// The slot where `key` is or would be inserted, in a leaf of packed keys of its length and with its prefix.
+    pub fn search_packed(&self, key: &[u8]) -> Option<Result<usize, usize>> {
+        let fits = self.is_packed()
+            && self.leaf.count() > 0
+            && key.len() == self.leaf.header().key_len as usize
+            && key.starts_with(self.prefix());
+        fits.then(|| self.leaf.search_packed(&self.sections, key))
+    }
+
+    /// The frame whose range holds `key` in an ordered leaf that is not empty.
+    pub fn frame_for(&self, key: &[u8]) -> Option<usize> {
+        let ordered = self.leaf.count() > 0 && !self.is_hashed();
+        ordered.then(|| self.leaf.frame_for(&self.sections, key))
+    }
+
+    /// The slot and the frame where `key` is.
+    ///
+    /// # Errors
+    /// [`Error::Codec`] when a frame that may hold it cannot be decoded.
+    pub fn locate(&self, key: &[u8], scratch: &mut Scratch) -> Result<Option<(usize, usize)>, Error> {
+        let mut decoder = Decoder::new(self.engine, scratch);
+        let hash = super::super::hash(key);
+        let place = self.leaf.locate(&self.sections, key, hash, &mut decoder)?;
+        Ok(place.map(|place| (place.slot, place.frame)))
+    }
+
+    /// The first raw bytes of a frame: `needed` of them, or all where there are fewer, or more.
+    ///
+    /// # Errors
+    /// As for [`LeafView::locate`].
+    pub fn decode<'s>(
+        &'s self,
+        frame: usize,
+        needed: usize,
+        scratch: &'s mut Scratch,
+    ) -> Option<Result<Vec<u8>, Error>> {
+        let needed = needed.min(self.raw_len(frame)?);
+        let mut decoder = Decoder::new(self.engine, scratch);
+        let raw = self.leaf.decode(&self.sections, frame, needed, &mut decoder);
+        Some(raw.map(<[u8]>::to_vec))
+    }
+
+    /// The value in a slot.
+    ///
+    /// # Errors
+    /// As for [`LeafView::locate`].
+    pub fn value(&self, slot: usize, scratch: &mut Scratch) -> Option<Result<Vec<u8>, Error>> {
+        let slot = self.a_slot(slot)?;
+        let frame = if self.is_single() {
+            slot
+        } else {
+            (0..self.leaf.frames()).find(|frame| self.leaf.slots(&self.sections, *frame).contains(&slot))?
+        };
+        let mut decoder = Decoder::new(self.engine, scratch);
+        let value = self
+            .leaf
+            .value(&self.sections, Place { slot, frame }, &mut decoder)
+            .and_then(|value| self.read(value));
+        Some(value)
+    }
+
+    /// Gives `visit` the slot, key and value of each record of a frame; of some before an error.
+    ///
+    /// # Errors
+    /// As for [`LeafView::locate`].
+    pub fn visit_frame(
+        &self,
+        frame: usize,
+        scratch: &mut Scratch,
+        mut visit: impl FnMut(usize, &[u8], &[u8]),
+    ) -> Option<Result<(), Error>> {
+        let frame = self.a_frame(frame)?;
+        let mut decoder = Decoder::new(self.engine, scratch);
+        let mut buffer = Vec::new();
+        let visited = self
+            .leaf
+            .visit_frame(&self.sections, frame, &mut decoder, &mut buffer, |slot, key, value| {
+                match value {
+                    Value::Inline(value) => visit(slot, key, value),
+                    large => visit(slot, key, &self.read(large)?),
+                }
+                Ok(())
+            });
+        Some(visited)
+    }
+
+    fn read(&self, value: Value<'_>) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        match value {
+            Value::Inline(value) => bytes.extend_from_slice(value),
+            // SAFETY: the leaf owns the value and is borrowed.
+            Value::Large(large) => unsafe { large.read_into(self.engine, &mut bytes)? },
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,148 @@
+//! An engine that damages what one block decodes to.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch};
+
+/// What becomes of decoded bytes. Places are modulo the length.
+#[derive(Debug, Clone)]
+pub enum Damage {
+    /// The byte at this place is changed by this mask.
+    Flip(u16, u8),
+    /// The bytes from this place on are replaced by these.
+    Splice(u16, Vec<u8>),
+    /// Only the bytes before this place are left.
+    Cut(u16),
+    /// These bytes follow.
+    Extend(Vec<u8>),
+    /// An error.
+    Refuse,
+}
+
+impl Damage {
+    /// `raw`, damaged; `None` for an error.
+    pub fn done_to(&self, raw: &[u8]) -> Option<Vec<u8>> {
+        let mut raw = raw.to_vec();
+        let place = |at: u16| usize::from(at) % raw.len().max(1);
+        match self {
+            Damage::Flip(at, mask) => {
+                let at = place(*at);
+                raw.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= mask);
+            }
+            Damage::Splice(at, bytes) => {
+                let at = place(*at);
+                for (target, byte) in raw.iter_mut().skip(at).zip(bytes) {
+                    *target = *byte;
+                }
+            }
+            Damage::Cut(at) => raw.truncate(place(*at)),
+            Damage::Extend(bytes) => raw.extend_from_slice(bytes),
+            Damage::Refuse => return None,
+        }
+        Some(raw)
+    }
+}
+
+/// An engine that decodes as another does, except for one block.
+#[derive(Debug)]
+pub struct Damaging {
+    engine: Arc<dyn Engine>,
+    struck: Mutex<Option<(Vec<u8>, Damage)>>,
+}
+
+impl Damaging {
+    pub fn new(engine: Arc<dyn Engine>) -> Self {
+        Self {
+            engine,
+            struck: Mutex::new(None),
+        }
+    }
+
+    fn struck(&self) -> MutexGuard<'_, Option<(Vec<u8>, Damage)>> {
+        self.struck.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on this block is decoded to damaged bytes, or none is.
+    pub fn strike(&self, struck: Option<(&[u8], &Damage)>) {
+        *self.struck() = struck.map(|(block, damage)| (block.to_vec(), damage.clone()));
+    }
+}
+
+impl Engine for Damaging {
+    fn codec(&self) -> Codec {
+        self.engine.codec()
+    }
+
+    fn engine_name(&self) -> &'static str {
+        self.engine.engine_name()
+    }
+
+    fn counters(&self) -> EngineCounters {
+        self.engine.counters()
+    }
+
+    fn supports_dictionary(&self) -> bool {
+        self.engine.supports_dictionary()
+    }
+
+    fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        self.engine.compress(raw, dictionary, out)
+    }
+
+    fn decompress(&self, block: &[u8], dictionary: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
+        self.engine.decompress(block, dictionary, raw)
+    }
+
+    fn decode<'s>(
+        &self,
+        block: &[u8],
+        dictionary: Option<&Dictionary>,
+        raw_len: usize,
+        needed: usize,
+        scratch: &'s mut Scratch,
+    ) -> Result<&'s [u8], CodecError> {
+        let damage = match &*self.struck() {
+            Some((struck, damage)) if struck == block => damage.clone(),
+            _ => return self.engine.decode(block, dictionary, raw_len, needed, scratch),
+        };
+        let raw = self.engine.decode(block, dictionary, raw_len, raw_len, scratch)?;
+        match damage.done_to(raw) {
+            Some(raw) => Ready(&raw).decode(block, dictionary, raw.len(), raw.len(), scratch),
+            None => Err(corrupt()),
+        }
+    }
+}
+
+/// Decodes to these bytes, whatever the block.
+#[derive(Debug)]
+struct Ready<'r>(&'r [u8]);
+
+impl Engine for Ready<'_> {
+    fn codec(&self) -> Codec {
+        Codec::None
+    }
+
+    fn engine_name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn counters(&self) -> EngineCounters {
+        EngineCounters::default()
+    }
+
+    fn compress(&self, _: &[u8], _: Option<&Dictionary>, _: &mut Vec<u8>) -> Result<usize, CodecError> {
+        Err(corrupt())
+    }
+
+    fn decompress(&self, _: &[u8], _: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
+        raw.copy_from_slice(self.0);
+        Ok(())
+    }
+}
+
+fn corrupt() -> CodecError {
+    CodecError::Corrupt {
+        codec: "damaging",
+        reason: "as asked for".to_owned(),
+    }
+}
