@@ -236,12 +236,18 @@ impl Memory {
         }
     }
 
+    /// Whether a node of so many bytes is from a part of the heap, and not from the system.
+    pub(crate) fn can_be_moved(bytes: usize) -> bool {
+        heap::can_be_moved(bytes)
+    }
+
     /// Until the result is dropped, the calling thread's nodes come from a part of the heap that leaves are moved to. For a thread
     /// that replaces all leaves, from the first to the last: what is left of the old ones' room is then in one piece.
     pub(crate) fn tidy_part(&self) -> OwnPart {
         let used = self.heap.tidy_part();
         OwnPart {
             used,
+            allocated_elsewhere: self.heap.allocated_but_from(used),
             own: heap::allocate_from(used),
         }
     }
@@ -261,9 +267,11 @@ impl Memory {
         self.heap.return_pages_but_of(part.used);
     }
 
-    /// Gives pages that no node uses back to the system.
-    pub(crate) fn return_free(&self) {
-        self.heap.return_pages();
+    /// Gives pages that no node uses back to the system. `moved_all` says whether every node was moved to `part`, those excepted that
+    /// have come since.
+    pub(crate) fn return_free(&self, part: &OwnPart, moved_all: bool) {
+        let alone = self.heap.allocated_but_from(part.used) == part.allocated_elsewhere;
+        self.heap.return_pages(moved_all && alone);
     }
 
     /// Puts what is resident on huge pages where that takes no more memory.
@@ -295,7 +303,20 @@ impl Memory {
 /// Gives the thread its own part back when dropped.
 pub(crate) struct OwnPart {
     used: u8,
+    /// Bytes that were ever allocated from other parts before this one was taken.
+    allocated_elsewhere: u64,
     own: u8,
+}
+
+impl OwnPart {
+    /// Whether a node is from this part.
+    ///
+    /// # Safety
+    /// `node` came from [`Memory::allocate`] and is not freed.
+    pub(crate) unsafe fn has(&self, node: NonNull<u8>) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { node.cast::<NodeHeader>().as_ref() }.part == self.used
+    }
 }
 
 impl Drop for OwnPart {
@@ -391,6 +412,11 @@ mod heap {
         0
     }
 
+    /// For a copy to be checked.
+    pub(super) fn can_be_moved(_bytes: usize) -> bool {
+        true
+    }
+
     /// The program's allocator is unknown here: glibc's rule (an eight-byte chunk header, 16-byte steps) stands for it.
     pub(super) fn held_bytes(asked: usize) -> usize {
         (asked + 8).next_multiple_of(16)
@@ -413,7 +439,11 @@ mod heap {
 
         pub(super) fn return_pages_but_of(&self, _part: u8) {}
 
-        pub(super) fn return_pages(&self) {}
+        pub(super) fn return_pages(&self, _tidied: bool) {}
+
+        pub(super) fn allocated_but_from(&self, _part: u8) -> u64 {
+            0
+        }
 
         pub(super) fn make_huge_pages(&self) {}
 

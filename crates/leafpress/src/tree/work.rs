@@ -325,7 +325,7 @@ impl Work<'_> {
         }
     }
 
-    fn retire_large(&self, dead: &[Large]) {
+    pub(crate) fn retire_large(&self, dead: &[Large]) {
         for large in dead {
             // SAFETY: the leaf that pointed to the value is retired, and its successors do not point to it.
             unsafe { Memory::retire(large.node(), self.guard) };
