@@ -244,6 +244,14 @@ impl Form<'_> {
         }
     }
 
+    /// Bytes that a record takes in its frame, about; 1 at least, so that a frame's records are bounded.
+    pub(crate) fn raw_bytes(&self, record: &Record<'_>) -> usize {
+        match self {
+            Form::Packed { .. } => record.value_len().max(1),
+            Form::Fingerprints { .. } => record.inline_bytes(),
+        }
+    }
+
     pub(crate) fn prefix(&self) -> &[u8] {
         match self {
             Form::Packed { prefix, .. } | Form::Fingerprints { prefix, .. } => prefix,
@@ -280,24 +288,30 @@ impl<'b> Draft<'b> {
 }
 
 impl<'b> Press<'_, 'b> {
-    /// Cuts the draft's records from `from` on into frames and presses them.
-    pub(crate) fn press_tail(&mut self, draft: &mut Draft<'b>, from: usize) -> Result<(), Error> {
+    /// Cuts the draft's records from `from` on into frames and presses them. A run up to half a frame too long stays whole; a longer
+    /// one is cut into equal frames, but where more is to come behind it into full ones, of which the last will be cut again.
+    pub(crate) fn press_tail(&mut self, draft: &mut Draft<'b>, from: usize, growth: Growth) -> Result<(), Error> {
         let limit = self.settings.frame_bytes;
-        let total: usize = draft.records[from..].iter().map(Record::inline_bytes).sum();
-        // A run up to half a frame too long stays whole; a longer one is cut into equal frames.
+        let mut left: usize = draft.records[from..]
+            .iter()
+            .map(|record| draft.form.raw_bytes(record))
+            .sum();
         let pieces = if limit <= 1 {
             usize::MAX
         } else {
-            ((total + limit / 2) / limit).max(1)
+            ((left + limit / 2) / limit).max(1)
         };
-        let target = total.div_ceil(pieces).max(1);
+        let fills = growth == Growth::AtEnd && pieces > 1;
+        let target = if fills { limit } else { left.div_ceil(pieces) }.max(1);
         let mut start = from;
         let mut filled = 0;
         for index in from..draft.records.len() {
-            filled += draft.records[index].inline_bytes();
-            if filled >= target || index + 1 - start >= MAX_FRAME_RECORDS || index + 1 == draft.records.len() {
+            filled += draft.form.raw_bytes(&draft.records[index]);
+            let is_full = filled >= target && !(fills && left - filled < limit / 2 && left <= limit + limit / 2);
+            if is_full || index + 1 - start >= MAX_FRAME_RECORDS || index + 1 == draft.records.len() {
                 self.press_frame(draft, start, index + 1)?;
                 start = index + 1;
+                left -= filled;
                 filled = 0;
             }
         }
@@ -380,7 +394,7 @@ impl<'b> Press<'_, 'b> {
         if sub_pages == 0 {
             let mut draft = Draft::new(form_for(&records, 0));
             draft.records = records;
-            self.press_tail(&mut draft, 0)?;
+            self.press_tail(&mut draft, 0, growth)?;
             return self.finish(&mut draft, growth);
         }
         let total: usize = records.iter().map(Record::inline_bytes).sum();
