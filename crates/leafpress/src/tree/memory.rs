@@ -399,17 +399,26 @@ pub(crate) unsafe fn reclaim(node: *mut u8, _collector: &Collector) {
 #[cfg(not(all(feature = "node-heap", unix, not(miri))))]
 mod heap {
     use std::alloc::Layout;
+    use std::cell::Cell;
     use std::ptr::NonNull;
+    use std::sync::atomic::{AtomicU8, Ordering};
 
+    /// Parts are names here, for the tools to see what is moved from one to another.
     #[derive(Default)]
-    pub(super) struct Heap;
+    pub(super) struct Heap {
+        tidied: AtomicU8,
+    }
+
+    thread_local! {
+        static PART: Cell<u8> = const { Cell::new(0) };
+    }
 
     fn layout(bytes: usize) -> Option<Layout> {
         Layout::from_size_align(bytes, 16).ok()
     }
 
-    pub(super) fn allocate_from(_part: u8) -> u8 {
-        0
+    pub(super) fn allocate_from(part: u8) -> u8 {
+        PART.try_with(|own| own.replace(part)).unwrap_or_default()
     }
 
     /// For a copy to be checked.
@@ -425,7 +434,8 @@ mod heap {
     impl Heap {
         pub(super) fn allocate(&self, bytes: usize) -> Option<(NonNull<u8>, u8)> {
             // SAFETY: a node is never empty.
-            NonNull::new(unsafe { std::alloc::alloc(layout(bytes)?) }).map(|block| (block, 0))
+            let block = NonNull::new(unsafe { std::alloc::alloc(layout(bytes)?) })?;
+            Some((block, PART.try_with(Cell::get).unwrap_or_default()))
         }
 
         /// # Safety
@@ -448,7 +458,7 @@ mod heap {
         pub(super) fn make_huge_pages(&self) {}
 
         pub(super) fn tidy_part(&self) -> u8 {
-            0
+            1 + self.tidied.fetch_add(1, Ordering::Relaxed) % 2
         }
 
         pub(super) fn is_untidy(&self) -> bool {
