@@ -4,11 +4,13 @@
 //! pressed again when the leaf's dictionary is not the tree's newest, or when a key does not fit the leaf's form.
 
 use super::Error;
+use super::draft::{Draft, Form, Record, RecordValue, keep};
 use super::landing::{Change, Entry};
 use super::large::Large;
 use super::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE, Sections};
 use super::leaf::{Decoder, Leaf, Value, corrupt, key_number, sub_page};
-use super::press::{Draft, Form, Growth, Press, Pressed, Record, RecordValue, keep};
+use super::press::{Press, Pressed};
+use super::share_out::Growth;
 use crate::codec::Scratch;
 
 /// The leaf's form, borrowed from it.

@@ -11,6 +11,7 @@ mod compact;
 mod context;
 mod core;
 mod dictionary;
+mod draft;
 mod error;
 mod frame_keys;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
@@ -29,6 +30,7 @@ mod range;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 mod region;
 mod shard;
+mod share_out;
 mod stats;
 mod sync;
 mod tidy;

@@ -439,7 +439,7 @@ impl Work<'_> {
         compaction.press.begin();
         let mut records = compaction.merge_all(&first, &first.sections(), &changes[0])?;
         records.extend(compaction.merge_all(&second, &second.sections(), &changes[1])?);
-        let pressed = compaction.press.press_all(records, super::press::Growth::Within)?;
+        let pressed = compaction.press.press_all(records, super::share_out::Growth::Within)?;
         dead.append(&mut compaction.dead);
         Ok(pressed)
     }
