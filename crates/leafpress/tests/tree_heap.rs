@@ -221,3 +221,21 @@ fn what_a_compaction_filled_goes_back() {
     let more = tree.stats().bytes_held - empty;
     assert!(more < 128 << 10, "{more} bytes more than when it was empty");
 }
+
+#[test]
+fn a_small_tree_keeps_few_pages_that_nothing_uses() {
+    let tree = Tree::builder().codec(Codec::Zstd { level: 1 }).build().unwrap();
+    // Some values are blocks of their own, among the leaves, as inner nodes are.
+    let value = |n: u32| vec![n as u8; if n.is_multiple_of(2500) { 3000 + n as usize } else { 48 }];
+    for n in 0..20_000u32 {
+        tree.put(&n.to_be_bytes(), &value(n)).unwrap();
+    }
+    tree.settle();
+    let stats = tree.stats();
+    assert!(stats.large_value_bytes > 0 && stats.inner_nodes > 0, "{stats:?}");
+    assert!(stats.free_bytes < 40 << 10, "{stats:?}");
+    tree.validate().unwrap();
+    for n in 0..20_000u32 {
+        assert!(tree.get(&n.to_be_bytes()).unwrap() == Some(value(n)), "value {n}");
+    }
+}

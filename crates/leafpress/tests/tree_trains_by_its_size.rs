@@ -75,3 +75,35 @@ fn a_tree_that_was_cleared_is_trained_anew() {
         tree.stats().leaves
     );
 }
+
+/// Records of some sentences out of many: the more of them a dictionary holds, the better.
+fn tell(tree: &Tree, records: std::ops::Range<u64>) {
+    let sentence = |n: u64| {
+        let mut rng = fastrand::Rng::with_seed(n % 600);
+        std::iter::repeat_with(move || rng.alphanumeric()).take(30)
+    };
+    for n in records {
+        let mut rng = fastrand::Rng::with_seed(n);
+        let value: String = (0..3).flat_map(|_| sentence(rng.u64(..))).collect();
+        tree.put(&n.to_be_bytes(), value.as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn a_tree_that_settles_has_a_dictionary_of_its_size() {
+    let tree = Tree::builder().codec(Codec::Zstd { level: 1 }).build().unwrap();
+    tell(&tree, 0..11_000);
+    tree.settle();
+    let (small, bytes) = (dictionary(&tree), tree.stats().dictionary_bytes);
+    tell(&tree, 11_000..24_000);
+    tree.settle();
+    let (large, more_bytes) = (dictionary(&tree), tree.stats().dictionary_bytes);
+    assert_ne!(small, large, "a tree of {} leaves was not trained", tree.stats().leaves);
+    assert!(more_bytes > bytes, "{more_bytes} bytes after {bytes}");
+    // What has not grown is not trained again.
+    for _ in 0..3 {
+        tree.settle();
+        assert_eq!(dictionary(&tree), large);
+    }
+    tree.validate().unwrap();
+}

@@ -120,15 +120,19 @@ impl Background {
         if leaves.cast_signed() < due.cast_signed() {
             return;
         }
-        let next = leaves.next_power_of_two().saturating_mul(4);
+        let next = core.next_training_leaves(leaves);
         if self
             .train_at
             .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
         {
-            self.state.lock().training_due = true;
-            self.due.notify_one();
+            self.train();
         }
+    }
+
+    fn train(&self) {
+        self.state.lock().training_due = true;
+        self.due.notify_one();
     }
 
     /// The tree has this many leaves fewer.
@@ -158,6 +162,10 @@ impl Background {
     /// Waits until nothing is queued, due or at work.
     pub(crate) fn settle(&self, core: &Core) {
         self.wait_until_idle();
+        if core.outgrew_dictionary() {
+            self.train();
+            self.wait_until_idle();
+        }
         core.flush_retired();
         self.tidy_if(|| core.memory.can_be_tidied());
         self.wait_until_idle();

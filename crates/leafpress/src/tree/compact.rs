@@ -4,11 +4,13 @@
 //! pressed again when the leaf's dictionary is not the tree's newest, or when a key does not fit the leaf's form.
 
 use super::Error;
+use super::draft::{Draft, Form, Record, RecordValue, keep};
 use super::landing::{Change, Entry};
 use super::large::Large;
 use super::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE, Sections};
 use super::leaf::{Decoder, Leaf, Value, corrupt, key_number, sub_page};
-use super::press::{Draft, Form, Growth, Press, Pressed, Record, RecordValue, keep};
+use super::press::{Press, Pressed};
+use super::share_out::Growth;
 use crate::codec::Scratch;
 
 /// The leaf's form, borrowed from it.
@@ -81,7 +83,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         let mut draft = if single {
             self.draft_single(leaf, &sections, form, changes)?
         } else {
-            self.draft_ordered(leaf, &sections, form, changes)?
+            self.draft_ordered(leaf, &sections, form, changes, growth)?
         };
         self.press.finish(&mut draft, growth)
     }
@@ -269,6 +271,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         sections: &Sections,
         form: Form<'b>,
         changes: &[Entry<'b>],
+        growth: Growth,
     ) -> Result<Draft<'b>, Error> {
         let mut draft = Draft::with_room(form, changes.len());
         let mut inline_bytes = leaf.header().inline_bytes as usize;
@@ -297,12 +300,15 @@ impl<'b> Compaction<'_, '_, 'b> {
                 same_keys &= merged.len() == before && here.iter().all(|entry| !matches!(entry.change, Change::Remove));
                 draft.records.extend(merged);
                 at += 1;
-                let run: usize = draft.records[from..].iter().map(Record::inline_bytes).sum();
+                let run: usize = draft.records[from..]
+                    .iter()
+                    .map(|record| draft.form.raw_bytes(record))
+                    .sum();
                 if at >= leaf.frames() || run >= small || leaf.raw_len(sections, at) + run > small * 2 {
                     break;
                 }
             }
-            self.press.press_tail(&mut draft, from)?;
+            self.press.press_tail(&mut draft, from, growth)?;
         }
         draft.keep(*leaf, at, leaf.frames());
         draft.same_keys = same_keys.then_some(*leaf);

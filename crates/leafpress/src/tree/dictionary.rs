@@ -6,12 +6,13 @@
 //! the older ones are retired.
 
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use seize::{Guard, reclaim};
 
 use super::Error;
 use super::core::Core;
+use super::layout::FINGERPRINTS;
 use super::leaf::Decoder;
 use super::options::DictionaryChoice;
 use super::sync::{AtomicPtr, Mutex};
@@ -20,16 +21,23 @@ use super::trim;
 use crate::codec::{Codec, Dictionary, Scratch};
 use crate::transient::Transient;
 
-/// Leaves a tree has when a dictionary is first trained; again at every fourfold.
+/// Leaves a tree has when a dictionary is first trained.
 pub(crate) const FIRST_TRAINING_LEAVES: usize = 16;
-/// User bytes of the tree for each byte of the dictionary.
-const USER_BYTES_PER_DICTIONARY_BYTE: u64 = 128;
+/// User bytes of the tree for each byte of the dictionary, whose size is the next power of two, as that of the tables derived from it is.
+const USER_BYTES_PER_DICTIONARY_BYTE: u64 = 256;
 const SMALLEST_BYTES: u64 = 4 << 10;
 const LARGEST_BYTES: u64 = 32 << 10;
 /// LZ4 looks its dictionary up in tables that should stay in the first-level cache beside it.
 const LARGEST_LZ4_BYTES: u64 = 16 << 10;
-/// Samples for each byte of the dictionary: what is beyond helps little and takes its time.
-const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
+/// Samples for each byte of the dictionary, and of one for which they would be more than [`MANY_SAMPLE_BYTES`]: what is beyond
+/// helps little and takes its time.
+const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 100;
+const FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
+const MANY_SAMPLE_BYTES: usize = FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE * LARGEST_BYTES as usize;
+/// A dictionary of half the size may be the better one in a small tree, or one of half that.
+const SIZES_TRIED: usize = 3;
+/// A new dictionary saves one byte in so many at least: every leaf is pressed again with it.
+const LEAST_SAVED_IN: u64 = 100;
 /// A frame is no longer than this.
 const MAX_SAMPLE_BYTES: usize = 64 << 10;
 /// One sample in so many is kept from the training to judge the result by.
@@ -44,6 +52,8 @@ pub(crate) struct Dictionaries {
     pub training: Mutex<()>,
     pub auto: bool,
     max_bytes: Option<usize>,
+    /// The size for which one was last trained; 0 before the first time.
+    trained_for_bytes: AtomicUsize,
 }
 
 // SAFETY: the pointers are to dictionaries that this struct owns, which are shared between threads.
@@ -59,6 +69,7 @@ impl Dictionaries {
             training: Mutex::new(()),
             auto: supported && matches!(choice, DictionaryChoice::Auto),
             max_bytes,
+            trained_for_bytes: AtomicUsize::new(0),
         };
         if let (DictionaryChoice::Given(dictionary), true) = (choice, supported) {
             this.install(dictionary.clone());
@@ -123,6 +134,19 @@ impl Drop for Dictionaries {
     }
 }
 
+/// What a tree would hold.
+struct Judged {
+    pressed_bytes: u64,
+    /// The dictionary and its tables.
+    dictionary_bytes: u64,
+}
+
+impl Judged {
+    fn held(&self) -> u64 {
+        self.pressed_bytes + self.dictionary_bytes
+    }
+}
+
 impl Core {
     /// Trains a dictionary from the tree's leaves and, if it saves more than it costs, makes it current and presses every leaf
     /// with it. Returns whether it did.
@@ -147,17 +171,46 @@ impl Core {
         Ok(true)
     }
 
-    /// A dictionary trained from the tree's leaves, if it saves more than it costs.
-    fn trained(&self) -> Result<Option<Dictionary>, Error> {
-        let user_bytes = self.user_bytes();
-        let max_bytes = self.dictionaries.max_bytes.unwrap_or_else(|| {
+    /// Most bytes of a dictionary for a tree of so many user bytes.
+    fn dictionary_bytes_for(&self, user_bytes: u64) -> usize {
+        self.dictionaries.max_bytes.unwrap_or_else(|| {
             let largest = match self.engine.codec() {
                 Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => LARGEST_LZ4_BYTES,
                 _ => LARGEST_BYTES,
             };
-            (user_bytes / USER_BYTES_PER_DICTIONARY_BYTE).clamp(SMALLEST_BYTES, largest) as usize
-        });
-        let samples = self.samples(max_bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)?;
+            let share = user_bytes / USER_BYTES_PER_DICTIONARY_BYTE;
+            share.next_power_of_two().clamp(SMALLEST_BYTES, largest) as usize
+        })
+    }
+
+    /// Leaves at which a dictionary is trained again when it is trained at so many: twice as many while it grows with the tree, then
+    /// four times.
+    pub(crate) fn next_training_leaves(&self, leaves: usize) -> usize {
+        let bytes = self.dictionary_bytes_for(leaves as u64 * self.settings.leaf_bytes as u64);
+        let grown = bytes == self.dictionary_bytes_for(u64::MAX);
+        leaves.next_power_of_two().saturating_mul(if grown { 4 } else { 2 })
+    }
+
+    /// Whether the tree has grown since a dictionary was last trained to where it would have a larger one.
+    pub(crate) fn outgrew_dictionary(&self) -> bool {
+        let last = self.dictionaries.trained_for_bytes.load(Ordering::Relaxed);
+        self.dictionaries.auto
+            && last > 0
+            && last < self.dictionary_bytes_for(u64::MAX)
+            && last < self.dictionary_bytes_for(self.user_bytes())
+    }
+
+    /// A dictionary trained from the tree's leaves, if it saves more than it costs.
+    fn trained(&self) -> Result<Option<Dictionary>, Error> {
+        let (user_bytes, raw_bytes) = (self.user_bytes(), self.raw_bytes());
+        let bytes = self.dictionary_bytes_for(user_bytes);
+        self.dictionaries.trained_for_bytes.store(bytes, Ordering::Relaxed);
+        let few = bytes * FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE;
+        let samples = self.samples(
+            (bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)
+                .min(MANY_SAMPLE_BYTES)
+                .max(few),
+        )?;
         let parts = |held_out: bool| {
             let samples = samples.each().enumerate();
             samples
@@ -165,26 +218,67 @@ impl Core {
                 .map(|(_, sample)| sample)
         };
         let training: Vec<&[u8]> = parts(false).collect();
-        // Too little data, or data without anything in common, is no error: the tree does without a dictionary.
-        let Ok(trained) = Dictionary::train(self.engine.codec(), &training, max_bytes) else {
-            return Ok(None);
-        };
-        let (mut raw, mut before, mut after) = (0u64, 0u64, 0u64);
-        let mut block = Vec::new();
-        for sample in parts(true) {
-            raw += sample.len() as u64;
-            before += self.pressed_len(sample, self.dictionaries.current(), &mut block)?;
-            after += self.pressed_len(sample, Some(&trained), &mut block)?;
+        let judges: Vec<&[u8]> = parts(true).collect();
+        let before = self.judge(&judges, raw_bytes, self.dictionaries.current())?;
+        let mut best: Option<(Judged, Dictionary)> = None;
+        for size in self.sizes_to_try(bytes, user_bytes) {
+            let training: Vec<&[u8]> = training.iter().step_by(bytes / size).copied().collect();
+            // Too little data, or data without anything in common, is no error: the tree does without a dictionary.
+            let Ok(trained) = Dictionary::train(self.engine.codec(), &training, size) else {
+                continue;
+            };
+            let judged = self.judge(&judges, raw_bytes, Some(&trained))?;
+            if best.as_ref().is_none_or(|(least, _)| judged.held() < least.held()) {
+                best = Some((judged, trained));
+            }
         }
-        let saved = before.saturating_sub(after);
-        let held_more = (trained.held_bytes() as u64).saturating_sub(
-            self.dictionaries
-                .current()
-                .map_or(0, |current| current.held_bytes() as u64),
-        );
-        let worth =
-            raw > 0 && saved * 50 > before && saved as u128 * user_bytes as u128 / raw as u128 > held_more as u128;
-        Ok(worth.then_some(trained))
+        Ok(best
+            .filter(|(after, _)| {
+                let saved = before.pressed_bytes.saturating_sub(after.pressed_bytes);
+                saved * LEAST_SAVED_IN > before.pressed_bytes && after.held() < before.held()
+            })
+            .map(|(_, trained)| trained))
+    }
+
+    /// `bytes`, and smaller sizes if what a dictionary holds is much for the tree and the size is not the caller's.
+    fn sizes_to_try(&self, bytes: usize, user_bytes: u64) -> impl Iterator<Item = usize> {
+        let small_tree = user_bytes <= bytes as u64 * USER_BYTES_PER_DICTIONARY_BYTE;
+        let least = if small_tree && self.dictionaries.max_bytes.is_none() {
+            SMALLEST_BYTES as usize
+        } else {
+            bytes
+        };
+        let sizes = (0..SIZES_TRIED).map(move |halved| bytes >> halved);
+        sizes.take_while(move |size| *size >= least)
+    }
+
+    /// Raw bytes of all frames, about: in packed leaves keys are not in the frames.
+    fn raw_bytes(&self) -> u64 {
+        let mut bytes = 0;
+        self.for_each_leaf(&self.collector.enter(), |leaf| {
+            let header = leaf.header();
+            let keys = if leaf.has(FINGERPRINTS) {
+                0
+            } else {
+                leaf.count() * usize::from(header.key_len)
+            };
+            bytes += u64::from(header.inline_bytes).saturating_sub(keys as u64);
+        });
+        bytes
+    }
+
+    /// What a tree with so many raw bytes in its frames would hold with `dictionary`, by frames that it was not trained from.
+    fn judge(&self, frames: &[&[u8]], raw_bytes: u64, dictionary: Option<&Dictionary>) -> Result<Judged, Error> {
+        let (mut raw, mut pressed) = (0u64, 0u64);
+        let mut block = Vec::new();
+        for frame in frames {
+            raw += frame.len() as u64;
+            pressed += self.pressed_len(frame, dictionary, &mut block)?;
+        }
+        Ok(Judged {
+            pressed_bytes: (u128::from(pressed) * u128::from(raw_bytes) / u128::from(raw.max(1))) as u64,
+            dictionary_bytes: dictionary.map_or(0, |dictionary| dictionary.held_bytes() as u64),
+        })
     }
 
     fn pressed_len(&self, raw: &[u8], dictionary: Option<&Dictionary>, block: &mut Vec<u8>) -> Result<u64, Error> {

@@ -42,6 +42,8 @@ const MAX_REGION_BYTES: usize = 64 << 20;
 const MIN_RETURN_BYTES: usize = 1 << 20;
 /// A heap with less room that has become free than this is tidy.
 const TIDY_FREE_BYTES: usize = 32 << 10;
+/// The same for a caller who has the time: a page or two of a few regions' ends.
+const SETTLED_FREE_BYTES: usize = 16 << 10;
 
 /// Blocks up to 128 MiB, so that a region is one block at first; 32 sizes between powers of two.
 type Blocks = rlsf::Tlsf<'static, u32, u32, 22, 32>;
@@ -68,6 +70,11 @@ pub(super) fn held_bytes(asked: usize) -> usize {
     }
 }
 
+/// Whether a block of this size is from a part, and not from the system.
+pub(super) fn can_be_moved(bytes: usize) -> bool {
+    bytes < SYSTEM_BYTES
+}
+
 fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes, 16).ok()
 }
@@ -76,7 +83,7 @@ fn layout(bytes: usize) -> Option<Layout> {
 #[derive(Default)]
 pub(super) struct Heap {
     parts: [OnceLock<Vec<Part>>; ALL_PARTS],
-    /// Resident bytes that no block used when pages were last returned, and bytes that blocks used.
+    /// Resident bytes that no block used, and bytes that blocks used, when pages were last returned, if all was tidy then; else nothing.
     left: Mutex<(usize, usize)>,
 }
 
@@ -86,7 +93,9 @@ struct Part(Mutex<Room>);
 
 #[derive(Default)]
 struct Room {
-    blocks: Blocks,
+    /// The lists of free blocks, once there is a region: some kilobytes, which a part that was emptied need not hold. A vector, for
+    /// their allocation to be able to fail.
+    blocks: Vec<Blocks>,
     regions: Vec<Region>,
     /// Bytes of all regions.
     mapped: usize,
@@ -94,6 +103,8 @@ struct Room {
     used: usize,
     /// The most that was in use since pages were last returned.
     peak: usize,
+    /// Bytes of all blocks there ever were.
+    allocated: u64,
 }
 
 impl Heap {
@@ -133,8 +144,10 @@ impl Heap {
         }
         let Some(part) = self.part(part) else { return };
         let mut room = part.0.lock();
-        // SAFETY: as the caller promises.
-        unsafe { room.blocks.deallocate(block, layout.align()) };
+        if let Some(blocks) = room.blocks.first_mut() {
+            // SAFETY: as the caller promises.
+            unsafe { blocks.deallocate(block, layout.align()) };
+        }
         room.used -= held_bytes(asked);
         if room.peak >= MIN_RETURN_BYTES && room.used < room.peak / 2 {
             drop(room);
@@ -175,24 +188,30 @@ impl Heap {
         let (left, used_then) = *self.left.lock();
         // As large a share of what is used now is taken to be out of reach.
         let left = (left as u128 * used as u128 / used_then.max(1) as u128).min(left as u128) as usize;
-        free.saturating_sub(left) > TIDY_FREE_BYTES.max(used / 64)
+        free.saturating_sub(left) > SETTLED_FREE_BYTES.max(used / 64)
+    }
+
+    /// Bytes of all blocks that ever came from other parts than this.
+    pub(super) fn allocated_but_from(&self, part: u8) -> u64 {
+        self.made_parts_but(part).map(|part| part.0.lock().allocated).sum()
     }
 
     /// Gives the whole pages among the free blocks of all parts but one back to the system.
     pub(super) fn return_pages_but_of(&self, part: u8) {
-        let others = (0..).zip(&self.parts).filter(|&(other, _)| other != part);
-        for part in others.filter_map(|(_, cell)| cell.get()?.first()) {
-            part.return_pages();
-        }
+        self.made_parts_but(part).for_each(Part::return_pages);
     }
 
-    /// Gives the whole pages among all free blocks back to the system, and remembers what stays: holes too small, and those that nodes
-    /// which are not moved have left.
-    pub(super) fn return_pages(&self) {
+    /// Gives the whole pages among all free blocks back to the system. If all nodes have just been moved, what stays cannot be helped,
+    /// and is remembered.
+    pub(super) fn return_pages(&self, tidied: bool) {
         self.made_parts().for_each(Part::return_pages);
-        let left = self.made_parts().map(Part::free_bytes).sum();
-        let used = self.made_parts().map(|part| part.0.lock().used).sum();
-        *self.left.lock() = (left, used);
+        *self.left.lock() = if tidied {
+            let left = self.made_parts().map(Part::free_bytes).sum();
+            let used = self.made_parts().map(|part| part.0.lock().used).sum();
+            (left, used)
+        } else {
+            (0, 0)
+        };
     }
 
     /// Makes huge pages of small ones where all of these are resident: what was touched page by page, because pages next to it had
@@ -204,8 +223,13 @@ impl Heap {
     /// Memory that no block uses: pages that are not the system's again, and the heap's own tables.
     pub(super) fn free_bytes(&self) -> u64 {
         self.made_parts()
-            .map(|part| (size_of::<Part>() + part.free_bytes()) as u64)
+            .map(|part| (size_of::<Part>() + part.tables_bytes() + part.free_bytes()) as u64)
             .sum()
+    }
+
+    fn made_parts_but(&self, part: u8) -> impl Iterator<Item = &Part> {
+        let others = (0..).zip(&self.parts).filter(move |&(other, _)| other != part);
+        others.filter_map(|(_, cell)| cell.get()?.first())
     }
 
     fn made_parts(&self) -> impl Iterator<Item = &Part> {
@@ -223,13 +247,16 @@ impl Part {
                 room.peak = room.used;
             }
             if room.used == 0 {
-                *room = Room::default();
+                *room = Room {
+                    allocated: room.allocated,
+                    ..Room::default()
+                };
             }
-            let Some(region) = room.regions.get(next) else {
+            let (Some(region), Some(blocks)) = (room.regions.get(next), room.blocks.first()) else {
                 return;
             };
             // SAFETY: the region was handed over to `blocks` whole, and the lock keeps its blocks as they are.
-            for block in unsafe { room.blocks.iter_blocks(region.bytes()) } {
+            for block in unsafe { blocks.iter_blocks(region.bytes()) } {
                 if !block.is_occupied() {
                     // SAFETY: nobody uses a free block but the heap, which keeps its links in the first bytes.
                     unsafe { region.return_pages(block.as_ptr(), rlsf::GRANULARITY) };
@@ -252,6 +279,11 @@ impl Part {
         }
     }
 
+    /// Bytes of the lists of free blocks.
+    fn tables_bytes(&self) -> usize {
+        self.0.lock().blocks.len() * size_of::<Blocks>()
+    }
+
     /// Resident bytes that no block uses. One region at a time, as above.
     fn free_bytes(&self) -> usize {
         let (mut resident, mut next) = (0, 0);
@@ -268,25 +300,31 @@ impl Part {
 
 impl Room {
     fn allocate(&mut self, layout: Layout) -> Option<NonNull<u8>> {
-        let block = match self.blocks.allocate(layout) {
+        let free = self.blocks.first_mut().and_then(|blocks| blocks.allocate(layout));
+        let block = match free {
             Some(block) => block,
             None => {
                 self.grow(layout.size())?;
-                self.blocks.allocate(layout)?
+                self.blocks.first_mut()?.allocate(layout)?
             }
         };
         self.used += held_bytes(layout.size());
+        self.allocated += held_bytes(layout.size()) as u64;
         self.peak = self.peak.max(self.used);
         Some(block)
     }
 
     fn grow(&mut self, asked: usize) -> Option<()> {
         self.regions.try_reserve(1).ok()?;
+        if self.blocks.is_empty() {
+            self.blocks.try_reserve_exact(1).ok()?;
+            self.blocks.push(Blocks::new());
+        }
         let bytes = self.mapped.clamp(MIN_REGION_BYTES, MAX_REGION_BYTES);
         debug_assert!(2 * asked <= bytes, "a list of sizes may be passed over");
         let region = Region::map(bytes)?;
         // SAFETY: the region is ours, unused, and unmapped only after the blocks are gone.
-        unsafe { self.blocks.insert_free_block_ptr(region.bytes()) }?;
+        unsafe { self.blocks.first_mut()?.insert_free_block_ptr(region.bytes()) }?;
         self.mapped += bytes;
         self.regions.push(region);
         Some(())

@@ -319,6 +319,30 @@ impl Landing {
     }
 }
 
+impl Landing {
+    /// Puts what `other` returns in the place of each large value.
+    ///
+    /// # Safety
+    /// Nobody else has seen the buffer yet.
+    pub(crate) unsafe fn exchange_larges(
+        &self,
+        mut other: impl FnMut(Large) -> Result<Large, Error>,
+    ) -> Result<(), Error> {
+        for index in 0..self.entries() {
+            // SAFETY: the entry is published, its address stands behind its key, and the caller is the only one at the buffer.
+            unsafe {
+                let offset = (self.index_at(index).read() & 0xFFFF) as usize;
+                let entry = self.entry_at(offset);
+                if let Change::PutLarge(large) = entry.change {
+                    let at = self.data().add(offset + ENTRY_HEADER_BYTES + entry.key.len());
+                    at.cast::<*mut u8>().write_unaligned(other(large)?.as_ptr());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// As many entries are sorted by insertion.
 const FEW_ENTRIES: usize = 64;
 

@@ -50,6 +50,28 @@ impl Large {
         }
     }
 
+    /// The same value in another place; nothing where it is too large to be moved.
+    ///
+    /// # Safety
+    /// The value is live, and `memory` outlives the copy.
+    pub(crate) unsafe fn copy(self, memory: &Memory) -> Result<Option<Self>, Error> {
+        // SAFETY: a live large value begins with its header and `block_len` bytes follow it; it never changes. The copy has the same
+        // room.
+        unsafe {
+            let header = self.0.cast::<Header>().as_ref();
+            if !Memory::can_be_moved(header.node.asked()) {
+                return Ok(None);
+            }
+            let node = memory.allocate(header.node.asked(), Kind::Large)?;
+            let copy = node.cast::<Header>().as_ptr();
+            (*copy).raw_len = header.raw_len;
+            (*copy).block_len = header.block_len;
+            let (from, to) = (self.0.add(size_of::<Header>()), node.add(size_of::<Header>()));
+            to.copy_from_nonoverlapping(from, header.block_len as usize);
+            Ok(Some(Self(node)))
+        }
+    }
+
     /// # Safety
     /// `pointer` came from [`Large::as_ptr`] and the value is live.
     pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Option<Self> {

@@ -236,12 +236,18 @@ impl Memory {
         }
     }
 
+    /// Whether a node of so many bytes is from a part of the heap, and not from the system.
+    pub(crate) fn can_be_moved(bytes: usize) -> bool {
+        heap::can_be_moved(bytes)
+    }
+
     /// Until the result is dropped, the calling thread's nodes come from a part of the heap that leaves are moved to. For a thread
     /// that replaces all leaves, from the first to the last: what is left of the old ones' room is then in one piece.
     pub(crate) fn tidy_part(&self) -> OwnPart {
         let used = self.heap.tidy_part();
         OwnPart {
             used,
+            allocated_elsewhere: self.heap.allocated_but_from(used),
             own: heap::allocate_from(used),
         }
     }
@@ -261,9 +267,11 @@ impl Memory {
         self.heap.return_pages_but_of(part.used);
     }
 
-    /// Gives pages that no node uses back to the system.
-    pub(crate) fn return_free(&self) {
-        self.heap.return_pages();
+    /// Gives pages that no node uses back to the system. `moved_all` says whether every node was moved to `part`, those excepted that
+    /// have come since.
+    pub(crate) fn return_free(&self, part: &OwnPart, moved_all: bool) {
+        let alone = self.heap.allocated_but_from(part.used) == part.allocated_elsewhere;
+        self.heap.return_pages(moved_all && alone);
     }
 
     /// Puts what is resident on huge pages where that takes no more memory.
@@ -295,7 +303,20 @@ impl Memory {
 /// Gives the thread its own part back when dropped.
 pub(crate) struct OwnPart {
     used: u8,
+    /// Bytes that were ever allocated from other parts before this one was taken.
+    allocated_elsewhere: u64,
     own: u8,
+}
+
+impl OwnPart {
+    /// Whether a node is from this part.
+    ///
+    /// # Safety
+    /// `node` came from [`Memory::allocate`] and is not freed.
+    pub(crate) unsafe fn has(&self, node: NonNull<u8>) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { node.cast::<NodeHeader>().as_ref() }.part == self.used
+    }
 }
 
 impl Drop for OwnPart {
@@ -378,17 +399,31 @@ pub(crate) unsafe fn reclaim(node: *mut u8, _collector: &Collector) {
 #[cfg(not(all(feature = "node-heap", unix, not(miri))))]
 mod heap {
     use std::alloc::Layout;
+    use std::cell::Cell;
     use std::ptr::NonNull;
+    use std::sync::atomic::{AtomicU8, Ordering};
 
+    /// Parts are names here, for the tools to see what is moved from one to another.
     #[derive(Default)]
-    pub(super) struct Heap;
+    pub(super) struct Heap {
+        tidied: AtomicU8,
+    }
+
+    thread_local! {
+        static PART: Cell<u8> = const { Cell::new(0) };
+    }
 
     fn layout(bytes: usize) -> Option<Layout> {
         Layout::from_size_align(bytes, 16).ok()
     }
 
-    pub(super) fn allocate_from(_part: u8) -> u8 {
-        0
+    pub(super) fn allocate_from(part: u8) -> u8 {
+        PART.try_with(|own| own.replace(part)).unwrap_or_default()
+    }
+
+    /// For a copy to be checked.
+    pub(super) fn can_be_moved(_bytes: usize) -> bool {
+        true
     }
 
     /// The program's allocator is unknown here: glibc's rule (an eight-byte chunk header, 16-byte steps) stands for it.
@@ -399,7 +434,8 @@ mod heap {
     impl Heap {
         pub(super) fn allocate(&self, bytes: usize) -> Option<(NonNull<u8>, u8)> {
             // SAFETY: a node is never empty.
-            NonNull::new(unsafe { std::alloc::alloc(layout(bytes)?) }).map(|block| (block, 0))
+            let block = NonNull::new(unsafe { std::alloc::alloc(layout(bytes)?) })?;
+            Some((block, PART.try_with(Cell::get).unwrap_or_default()))
         }
 
         /// # Safety
@@ -413,12 +449,16 @@ mod heap {
 
         pub(super) fn return_pages_but_of(&self, _part: u8) {}
 
-        pub(super) fn return_pages(&self) {}
+        pub(super) fn return_pages(&self, _tidied: bool) {}
+
+        pub(super) fn allocated_but_from(&self, _part: u8) -> u64 {
+            0
+        }
 
         pub(super) fn make_huge_pages(&self) {}
 
         pub(super) fn tidy_part(&self) -> u8 {
-            0
+            1 + self.tidied.fetch_add(1, Ordering::Relaxed) % 2
         }
 
         pub(super) fn is_untidy(&self) -> bool {

@@ -11,6 +11,7 @@ mod compact;
 mod context;
 mod core;
 mod dictionary;
+mod draft;
 mod error;
 mod frame_keys;
 #[cfg(any(test, feature = "fuzz"))]
@@ -33,6 +34,7 @@ mod read;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 mod region;
 mod shard;
+mod share_out;
 mod stats;
 mod sync;
 mod tidy;

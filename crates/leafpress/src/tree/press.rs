@@ -1,20 +1,17 @@
 //! Records into frames, and frames into leaves.
-//!
-//! A [`Draft`] is the content of one leaf-to-be (or of several, when it has grown past a leaf): frames kept from a leaf as they
-//! are, and frames pressed anew. Nothing of it is published; dropping it undoes it.
-
-use std::ops::Range;
 
 use bumpalo::Bump;
 
 use super::Error;
+use super::draft::{Draft, Form, Part, Record, RecordValue, form_for};
 use super::frame_keys::write_length;
 use super::inner::{common_prefix, separator};
 use super::large::Large;
-use super::layout::{FINGERPRINTS, MAX_RECORDS, SINGLE};
-use super::leaf::{Decoder, Leaf, corrupt, sub_page};
+use super::layout::MAX_RECORDS;
+use super::leaf::{Leaf, corrupt, sub_page};
 use super::memory::Memory;
-use crate::codec::{Codec, Dictionary, Engine, Scratch};
+use super::share_out::Growth;
+use crate::codec::{Codec, Dictionary, Engine};
 
 /// The settings that records are pressed with.
 pub(crate) struct Settings {
@@ -57,92 +54,6 @@ pub(crate) fn press_block(
     Ok(raw.len())
 }
 
-/// A record to be pressed.
-#[derive(Clone, Copy)]
-pub(crate) struct Record<'b> {
-    pub key: &'b [u8],
-    pub value: RecordValue<'b>,
-}
-
-/// Its value.
-#[derive(Clone, Copy)]
-pub(crate) enum RecordValue<'b> {
-    Inline(&'b [u8]),
-    /// A block that is the record's frame already; only in drafts of one-record frames.
-    Pressed {
-        block: &'b [u8],
-        raw_len: usize,
-    },
-    Large(Large),
-}
-
-impl Record<'_> {
-    pub(crate) fn value_len(&self) -> usize {
-        match self.value {
-            RecordValue::Inline(value) => value.len(),
-            RecordValue::Pressed { raw_len, .. } => raw_len,
-            RecordValue::Large(_) => 0,
-        }
-    }
-
-    /// User bytes that its frame holds.
-    pub(crate) fn inline_bytes(&self) -> usize {
-        self.key.len() + self.value_len()
-    }
-}
-
-/// A part of a draft: one frame, or a run of them.
-#[derive(Clone, Copy)]
-pub(crate) enum Part {
-    /// Frames `from..to` of a leaf, as they are.
-    Kept { leaf: Leaf, from: usize, to: usize },
-    /// One frame, pressed from the draft's records `from..to` into its blocks at `start..end`.
-    Pressed {
-        from: usize,
-        to: usize,
-        start: usize,
-        end: usize,
-        raw_len: usize,
-    },
-}
-
-impl Part {
-    /// The part's records, numbered within its leaf or its draft.
-    pub(crate) fn slots(&self) -> Range<usize> {
-        match self {
-            Part::Kept { leaf, from, to } if leaf.has(SINGLE) => *from..*to,
-            Part::Kept { leaf, from, to } => {
-                let sections = leaf.sections();
-                leaf.slots(&sections, *from).start..leaf.slots(&sections, to - 1).end
-            }
-            Part::Pressed { from, to, .. } => *from..*to,
-        }
-    }
-
-    /// Its frames, each a part.
-    fn single_frames(self) -> impl Iterator<Item = Part> {
-        let frames = match self {
-            Part::Kept { from, to, .. } => from..to,
-            Part::Pressed { .. } => 0..1,
-        };
-        frames.map(move |frame| match self {
-            Part::Kept { leaf, .. } => Part::Kept {
-                leaf,
-                from: frame,
-                to: frame + 1,
-            },
-            pressed => pressed,
-        })
-    }
-}
-
-/// How a draft's keys are kept.
-#[derive(Clone)]
-pub(crate) enum Form<'b> {
-    Packed { key_len: usize, prefix: &'b [u8] },
-    Fingerprints { prefix: &'b [u8], hashed: bool },
-}
-
 /// Buffers a thread reuses from one compaction to the next.
 #[derive(Default)]
 pub(crate) struct Buffers {
@@ -157,17 +68,6 @@ pub(crate) struct Buffers {
 // SAFETY: a buffer's large values are addresses that mean something only during one compaction; between compactions the
 // buffers are empty.
 unsafe impl Send for Buffers {}
-
-/// The content of leaves to be.
-pub(crate) struct Draft<'b> {
-    pub form: Form<'b>,
-    pub parts: Vec<Part>,
-    pub records: Vec<Record<'b>>,
-    /// User bytes in the frames.
-    pub inline_bytes: usize,
-    /// The leaf whose keys these are, one for one, when no key came or went.
-    pub same_keys: Option<Leaf>,
-}
 
 /// Presses drafts into leaves.
 pub(crate) struct Press<'p, 'b> {
@@ -186,118 +86,31 @@ pub(crate) struct Pressed {
     pub separators: Vec<Vec<u8>>,
 }
 
-/// Which side of a split is filled, because the records came at the other end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Growth {
-    AtEnd,
-    AtStart,
-    Within,
-}
-
-/// `bytes` copied into the arena.
-pub(crate) fn keep<'b>(arena: &'b Bump, bytes: &[u8]) -> Result<&'b [u8], Error> {
-    arena
-        .try_alloc_slice_copy(bytes)
-        .map(|copy| &*copy)
-        .map_err(|_| Error::OutOfMemory { bytes: bytes.len() })
-}
-
-/// The form that ordered `records` get.
-pub(crate) fn form_for<'b>(records: &[Record<'b>], sub_pages: usize) -> Form<'b> {
-    let (Some(first), Some(last)) = (records.first(), records.last()) else {
-        return if sub_pages > 0 {
-            Form::Fingerprints {
-                prefix: &[],
-                hashed: true,
-            }
-        } else {
-            Form::Packed {
-                key_len: 0,
-                prefix: &[],
-            }
-        };
-    };
-    let common = common_prefix(first.key, last.key);
-    let key_len = first.key.len();
-    let prefix_len = key_len.saturating_sub(8);
-    // Records are in key order: what the first and the last share, all share.
-    let packed = sub_pages == 0 && common >= prefix_len && records.iter().all(|record| record.key.len() == key_len);
-    if packed {
-        Form::Packed {
-            key_len,
-            prefix: &first.key[..prefix_len],
-        }
-    } else {
-        Form::Fingerprints {
-            prefix: &first.key[..common],
-            hashed: sub_pages > 0,
-        }
-    }
-}
-
-impl Form<'_> {
-    /// Whether a key can join frames of this form without changing them.
-    pub(crate) fn fits(&self, key: &[u8]) -> bool {
-        match self {
-            Form::Packed { key_len, prefix } => key.len() == *key_len && key.starts_with(prefix),
-            Form::Fingerprints { prefix, .. } => key.starts_with(prefix),
-        }
-    }
-
-    pub(crate) fn prefix(&self) -> &[u8] {
-        match self {
-            Form::Packed { prefix, .. } | Form::Fingerprints { prefix, .. } => prefix,
-        }
-    }
-}
-
-impl<'b> Draft<'b> {
-    pub(crate) fn new(form: Form<'b>) -> Self {
-        Self {
-            form,
-            parts: Vec::new(),
-            records: Vec::new(),
-            inline_bytes: 0,
-            same_keys: None,
-        }
-    }
-
-    /// A draft with room for this many changes.
-    pub(crate) fn with_room(form: Form<'b>, changes: usize) -> Self {
-        Self {
-            parts: Vec::with_capacity(changes * 2 + 1),
-            records: Vec::with_capacity(changes),
-            ..Self::new(form)
-        }
-    }
-
-    /// Takes frames `from..to` of `leaf` as they are. The caller adds their user bytes to `inline_bytes`.
-    pub(crate) fn keep(&mut self, leaf: Leaf, from: usize, to: usize) {
-        if from < to {
-            self.parts.push(Part::Kept { leaf, from, to });
-        }
-    }
-}
-
 impl<'b> Press<'_, 'b> {
-    /// Cuts the draft's records from `from` on into frames and presses them.
-    pub(crate) fn press_tail(&mut self, draft: &mut Draft<'b>, from: usize) -> Result<(), Error> {
+    /// Cuts the draft's records from `from` on into frames and presses them. A run up to half a frame too long stays whole; a longer
+    /// one is cut into equal frames, but where more is to come behind it into full ones, of which the last will be cut again.
+    pub(crate) fn press_tail(&mut self, draft: &mut Draft<'b>, from: usize, growth: Growth) -> Result<(), Error> {
         let limit = self.settings.frame_bytes;
-        let total: usize = draft.records[from..].iter().map(Record::inline_bytes).sum();
-        // A run up to half a frame too long stays whole; a longer one is cut into equal frames.
+        let mut left: usize = draft.records[from..]
+            .iter()
+            .map(|record| draft.form.raw_bytes(record))
+            .sum();
         let pieces = if limit <= 1 {
             usize::MAX
         } else {
-            ((total + limit / 2) / limit).max(1)
+            ((left + limit / 2) / limit).max(1)
         };
-        let target = total.div_ceil(pieces).max(1);
+        let fills = growth == Growth::AtEnd && pieces > 1;
+        let target = if fills { limit } else { left.div_ceil(pieces) }.max(1);
         let mut start = from;
         let mut filled = 0;
         for index in from..draft.records.len() {
-            filled += draft.records[index].inline_bytes();
-            if filled >= target || index + 1 - start >= MAX_FRAME_RECORDS || index + 1 == draft.records.len() {
+            filled += draft.form.raw_bytes(&draft.records[index]);
+            let is_full = filled >= target && !(fills && left - filled < limit / 2 && left <= limit + limit / 2);
+            if is_full || index + 1 - start >= MAX_FRAME_RECORDS || index + 1 == draft.records.len() {
                 self.press_frame(draft, start, index + 1)?;
                 start = index + 1;
+                left -= filled;
                 filled = 0;
             }
         }
@@ -380,7 +193,7 @@ impl<'b> Press<'_, 'b> {
         if sub_pages == 0 {
             let mut draft = Draft::new(form_for(&records, 0));
             draft.records = records;
-            self.press_tail(&mut draft, 0)?;
+            self.press_tail(&mut draft, 0, growth)?;
             return self.finish(&mut draft, growth);
         }
         let total: usize = records.iter().map(Record::inline_bytes).sum();
@@ -453,115 +266,6 @@ impl<'b> Press<'_, 'b> {
     pub(crate) fn begin(&mut self) {
         self.buffers.blocks.clear();
     }
-
-    /// Writes an ordered draft as one leaf, or as several when it holds more than a leaf.
-    pub(crate) fn finish(&mut self, draft: &mut Draft<'b>, growth: Growth) -> Result<Pressed, Error> {
-        let records: usize = draft.parts.iter().map(|part| part.slots().len()).sum();
-        let mut pressed = Pressed::default();
-        if draft.inline_bytes <= self.settings.leaf_bytes && records <= MAX_RECORDS {
-            pressed
-                .leaves
-                .push(self.write(draft, &draft.parts, draft.inline_bytes)?);
-            return Ok(pressed);
-        }
-        draft.same_keys = None;
-        let frames: Vec<Part> = draft.parts.iter().flat_map(|part| part.single_frames()).collect();
-        let sizes = self.frame_sizes(draft, &frames)?;
-        for range in groups(&sizes, &frames, self.settings.leaf_bytes, growth) {
-            let bytes = sizes[range.clone()].iter().sum();
-            if range.start > 0 {
-                pressed
-                    .separators
-                    .push(boundary(draft, &frames[range.start - 1], &frames[range.start]));
-            }
-            let leaf = self
-                .write(draft, &frames[range], bytes)
-                .inspect_err(|_| pressed.free())?;
-            pressed.leaves.push(leaf);
-        }
-        Ok(pressed)
-    }
-
-    /// User bytes of each frame.
-    fn frame_sizes(&mut self, draft: &Draft<'b>, frames: &[Part]) -> Result<Vec<usize>, Error> {
-        let mut scratch = Scratch::default();
-        let mut key = Vec::new();
-        let mut sizes = Vec::with_capacity(frames.len());
-        for frame in frames {
-            sizes.push(match (frame, &draft.form) {
-                (Part::Pressed { from, to, .. }, _) => draft.records[*from..*to].iter().map(Record::inline_bytes).sum(),
-                (Part::Kept { leaf, from, .. }, Form::Packed { key_len, .. }) => {
-                    leaf.raw_len(&leaf.sections(), *from) + frame.slots().len() * key_len
-                }
-                (Part::Kept { leaf, from, .. }, Form::Fingerprints { .. }) => {
-                    let sections = leaf.sections();
-                    let mut decoder = Decoder::new(self.engine, &mut scratch);
-                    let mut bytes = 0;
-                    leaf.visit_frame(&sections, *from, &mut decoder, &mut key, |slot, key, _| {
-                        bytes += key.len() + leaf.lens(&sections).get(slot) as usize;
-                        Ok(())
-                    })?;
-                    bytes
-                }
-            });
-        }
-        Ok(sizes)
-    }
-}
-
-/// A separator between two neighbouring frames of a draft.
-fn boundary(draft: &Draft<'_>, left: &Part, right: &Part) -> Vec<u8> {
-    let first = match right {
-        Part::Pressed { from, .. } => draft.records[*from].key.to_vec(),
-        Part::Kept { leaf, from, .. } => leaf.first_key(&leaf.sections(), *from),
-    };
-    match left {
-        Part::Pressed { to, .. } => separator(draft.records[to - 1].key, &first),
-        Part::Kept { leaf, .. } if !leaf.has(FINGERPRINTS) => {
-            let mut last = Vec::new();
-            leaf.packed_key(&leaf.sections(), left.slots().end - 1, &mut last);
-            separator(&last, &first)
-        }
-        // The last key is inside a frame that need not be decoded for this: the next leaf's first key separates as well.
-        Part::Kept { .. } => first,
-    }
-}
-
-/// Shares frames of these sizes out to leaves of at most `leaf_bytes`, unless a single frame is more.
-fn groups(sizes: &[usize], frames: &[Part], leaf_bytes: usize, growth: Growth) -> Vec<Range<usize>> {
-    let total: usize = sizes.iter().sum();
-    let target = match growth {
-        Growth::Within => total.div_ceil(total.div_ceil(leaf_bytes).max(2)),
-        Growth::AtEnd | Growth::AtStart => leaf_bytes,
-    };
-    let backwards = growth == Growth::AtStart;
-    let mut groups = Vec::new();
-    let (mut bytes, mut records, mut held) = (0, 0, 0);
-    for step in 0..sizes.len() {
-        let index = if backwards { sizes.len() - 1 - step } else { step };
-        let slots = frames[index].slots().len();
-        let fits = bytes + sizes[index] <= leaf_bytes && records + slots <= MAX_RECORDS && bytes < target;
-        if held > 0 && !fits {
-            groups.push(if backwards {
-                index + 1..index + 1 + held
-            } else {
-                index - held..index
-            });
-            (bytes, records, held) = (0, 0, 0);
-        }
-        bytes += sizes[index];
-        records += slots;
-        held += 1;
-    }
-    groups.push(if backwards {
-        0..held
-    } else {
-        sizes.len() - held..sizes.len()
-    });
-    if backwards {
-        groups.reverse();
-    }
-    groups
 }
 
 impl Pressed {

@@ -7,6 +7,7 @@
 //! - Everything else (splits, merges, the root's growth and fall) is done under the structure lock: new inner nodes are made
 //!   bottom-up and one pointer is stored at the top.
 
+mod move_inner;
 mod validate;
 mod way;
 
@@ -164,7 +165,8 @@ impl Shard {
         }
     }
 
-    /// Replaces neighbouring leaves, whose locks the caller holds, under the structure lock. On an error nothing has changed.
+    /// Replaces neighbouring children of the path's last node under the structure lock: leaves, whose locks the caller holds, or none,
+    /// which makes the node anew. On an error nothing has changed.
     pub(crate) fn splice(
         &self,
         path: &[(Inner, usize)],
@@ -179,7 +181,8 @@ impl Shard {
             replaced: Vec::new(),
             locked: Vec::new(),
         };
-        let mut level = 0u8;
+        // Of the children of the node at hand.
+        let mut level = path.last().map_or(0, |(node, _)| node.header().level - 1);
         for depth in (0..path.len()).rev() {
             let (node, _) = path[depth];
             if level == 0 {

@@ -7,9 +7,11 @@ use std::sync::atomic::Ordering;
 
 use super::Error;
 use super::core::Core;
-use super::layout::Header;
+use super::large::Large;
+use super::layout::{HEADER_BYTES, Header};
 use super::leaf::Leaf;
-use super::memory::{Kind, Memory};
+use super::memory::{Kind, Memory, OwnPart};
+use super::shard::Shard;
 use super::sync::{AtomicBool, AtomicPtr, AtomicU64, NodeLock};
 use super::work::{Locked, Work};
 
@@ -32,7 +34,8 @@ impl Core {
     pub(crate) fn sweep(&self, sweep: Sweep) -> Result<(), Error> {
         let _sweeping = self.background.sweeping.lock();
         let part = self.memory.tidy_part();
-        let stride = (self.memory.held().bytes(Kind::Leaf) / 16).max(MIN_STRIDE_BYTES);
+        let held = self.memory.held();
+        let stride = ((held.bytes(Kind::Leaf) + held.bytes(Kind::Large)) / 16).max(MIN_STRIDE_BYTES);
         let mut moved = 0;
         for shard in &self.shards {
             let mut key = Vec::new();
@@ -53,10 +56,10 @@ impl Core {
                 if leaf.header().obsolete.load(Ordering::Relaxed) {
                     continue;
                 }
-                moved += leaf.header().node.asked() as u64;
-                if !work.sweep_locked(&locked, &key, sweep)? {
+                let Some(bytes) = work.sweep_locked(&locked, &key, sweep)? else {
                     continue;
-                }
+                };
+                moved += bytes;
                 drop(locked);
                 if moved >= stride {
                     moved = 0;
@@ -69,17 +72,30 @@ impl Core {
                     None => break,
                 }
             }
+            if Memory::CAN_BE_TIDIED || cfg!(any(shuttle, miri)) {
+                self.move_inner(shard, &part);
+            }
         }
         self.flush_retired();
-        self.memory.return_free();
+        self.memory.return_free(&part, sweep == Sweep::Tidy);
         self.memory.make_huge_pages();
         Ok(())
+    }
+
+    /// Moves the shard's inner nodes, so that they do not keep the pages around them. What cannot be moved stays where it is.
+    fn move_inner(&self, shard: &Shard, part: &OwnPart) {
+        let mut key = Some(Vec::new());
+        while let Some(from) = key {
+            key = shard
+                .move_inner(&from, part, &self.memory, &self.collector.enter())
+                .unwrap_or_default();
+        }
     }
 }
 
 impl Work<'_> {
-    /// False when the leaf is no longer in the tree. `key` is any key of its range.
-    fn sweep_locked(&self, locked: &Locked, key: &[u8], sweep: Sweep) -> Result<bool, Error> {
+    /// Bytes that were moved; nothing when the leaf is no longer in the tree. `key` is any key of its range.
+    fn sweep_locked(&self, locked: &Locked, key: &[u8], sweep: Sweep) -> Result<Option<u64>, Error> {
         let leaf = locked.0;
         let current = self
             .core
@@ -94,43 +110,88 @@ impl Work<'_> {
         if !compacts {
             return match self.move_locked(locked, key) {
                 // A leaf that cannot be moved stays where it is; those to be compacted may still be.
-                Err(Error::OutOfMemory { .. }) if sweep != Sweep::Tidy => Ok(true),
+                Err(Error::OutOfMemory { .. }) if sweep != Sweep::Tidy => Ok(Some(0)),
                 moved => moved,
             };
         }
+        let bytes = leaf.header().node.asked() as u64;
         let mut tools = self.context.take_tools();
         let compacted = self.compact_locked(locked, None, key, None, &mut tools);
         self.context.return_tools(tools);
-        compacted
+        Ok(compacted?.then_some(bytes))
     }
 
-    /// Puts a copy of the leaf and its landing buffer in its place; false when the leaf is no longer in the tree. `key` is any key
-    /// of its range.
-    fn move_locked(&self, locked: &Locked, key: &[u8]) -> Result<bool, Error> {
+    /// Puts a copy of the leaf, its landing buffer and its large values in its place. Returns the bytes moved, nothing when the leaf is
+    /// no longer in the tree. `key` is any key of its range.
+    fn move_locked(&self, locked: &Locked, key: &[u8]) -> Result<Option<u64>, Error> {
         let leaf = locked.0;
-        // SAFETY: the caller holds the leaf's lock, and the memory outlives every node.
-        let new = unsafe { leaf.copy(&self.core.memory)? };
-        if !self.shard.replace(leaf, new, key, None, self.guard) {
-            // SAFETY: nobody else has seen the copies.
-            unsafe {
-                if let Some(landing) = new.landing_locked() {
-                    Memory::free(landing.node());
+        let mut larges = MovedLarges::default();
+        // SAFETY: the caller holds the leaf's lock, and the memory outlives every node. Nobody has seen the copies before they are put
+        // in the leaf's place, and nobody does if they are not.
+        unsafe {
+            let new = match leaf.copy(&self.core.memory, &mut larges) {
+                Ok(new) => new,
+                Err(error) => {
+                    larges.free_copies();
+                    return Err(error);
                 }
-                Memory::free(new.node());
+            };
+            if !self.shard.replace(leaf, new, key, None, self.guard) {
+                new.free_copy();
+                larges.free_copies();
+                return Ok(None);
             }
-            return Ok(false);
         }
+        let bytes = leaf.header().node.asked() as u64 + larges.bytes;
         self.retire_leaf(leaf);
-        Ok(true)
+        self.retire_large(&larges.left);
+        Ok(Some(bytes))
+    }
+}
+
+/// Large values on their way from one place to another.
+#[derive(Default)]
+struct MovedLarges {
+    left: Vec<Large>,
+    copies: Vec<Large>,
+    bytes: u64,
+}
+
+impl MovedLarges {
+    /// Where the value will be.
+    ///
+    /// # Safety
+    /// It is live, and `memory` outlives the copy.
+    unsafe fn copy(&mut self, large: Large, memory: &Memory) -> Result<Large, Error> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let Some(copy) = large.copy(memory)? else {
+                return Ok(large);
+            };
+            self.left.push(large);
+            self.copies.push(copy);
+            self.bytes += large.raw_len() as u64;
+            Ok(copy)
+        }
+    }
+
+    /// # Safety
+    /// Nobody has seen the copies.
+    unsafe fn free_copies(self) {
+        for copy in self.copies {
+            // SAFETY: as the caller promises.
+            unsafe { Memory::free(copy.node()) };
+        }
     }
 }
 
 impl Leaf {
-    /// A leaf with the same records and a copy of the landing buffer, unlocked.
+    /// A leaf with the same records, a copy of the landing buffer and copies of the large values of both, unlocked. On an error only the
+    /// values that were copied are left.
     ///
     /// # Safety
     /// The caller holds the leaf's lock, and `memory` outlives the copy.
-    unsafe fn copy(&self, memory: &Memory) -> Result<Leaf, Error> {
+    unsafe fn copy(&self, memory: &Memory, larges: &mut MovedLarges) -> Result<Leaf, Error> {
         let header = self.header();
         // SAFETY: the caller keeps `memory` alive and others from writing. Behind its header a leaf never changes; in the header,
         // what others may store meanwhile is read as such.
@@ -162,7 +223,49 @@ impl Leaf {
             (&raw mut (*copy).queued).write(AtomicBool::new(false));
             let (from, to) = (self.node().add(size_of::<Header>()), node.add(size_of::<Header>()));
             to.copy_from_nonoverlapping(from, header.node.asked() - size_of::<Header>());
-            Ok(Leaf::from_ptr(node.as_ptr()))
+            let copy = Leaf::from_ptr(node.as_ptr());
+            match copy.move_larges(memory, larges) {
+                Ok(()) => Ok(copy),
+                Err(error) => {
+                    copy.free_copy();
+                    Err(error)
+                }
+            }
+        }
+    }
+
+    /// Copies the large values that the leaf and its landing buffer point to, and points to the copies.
+    ///
+    /// # Safety
+    /// The values are live, `memory` outlives the copies, and nobody else has seen the leaf.
+    unsafe fn move_larges(&self, memory: &Memory, larges: &mut MovedLarges) -> Result<(), Error> {
+        // SAFETY: as the caller promises; the addresses follow the header.
+        unsafe {
+            let addresses = self.node().add(HEADER_BYTES).cast::<*mut u8>();
+            for index in 0..usize::from(self.header().shape.large) {
+                let address = addresses.add(index);
+                if let Some(large) = Large::from_ptr(address.read()) {
+                    address.write(larges.copy(large, memory)?.as_ptr());
+                }
+            }
+            match self.landing_locked() {
+                Some(landing) => landing.exchange_larges(|large| larges.copy(large, memory)),
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// Frees the leaf and its landing buffer, but not their large values.
+    ///
+    /// # Safety
+    /// Nobody else has seen them.
+    unsafe fn free_copy(self) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if let Some(landing) = self.landing_locked() {
+                Memory::free(landing.node());
+            }
+            Memory::free(self.node());
         }
     }
 }

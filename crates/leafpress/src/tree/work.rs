@@ -325,7 +325,7 @@ impl Work<'_> {
         }
     }
 
-    fn retire_large(&self, dead: &[Large]) {
+    pub(crate) fn retire_large(&self, dead: &[Large]) {
         for large in dead {
             // SAFETY: the leaf that pointed to the value is retired, and its successors do not point to it.
             unsafe { Memory::retire(large.node(), self.guard) };
@@ -439,7 +439,7 @@ impl Work<'_> {
         compaction.press.begin();
         let mut records = compaction.merge_all(&first, &first.sections(), &changes[0])?;
         records.extend(compaction.merge_all(&second, &second.sections(), &changes[1])?);
-        let pressed = compaction.press.press_all(records, super::press::Growth::Within)?;
+        let pressed = compaction.press.press_all(records, super::share_out::Growth::Within)?;
         dead.append(&mut compaction.dead);
         Ok(pressed)
     }

@@ -1,11 +1,12 @@
 //! A draft's parts, written as a leaf.
 
 use super::Error;
+use super::draft::{Draft, Form, Part, RecordValue};
 use super::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, SINGLE, Sections, Shape};
 use super::leaf::{Leaf, corrupt, fingerprint, key_number};
 use super::memory::Kind;
 use super::packed::{self, SLOP_BYTES};
-use super::press::{Buffers, Draft, Form, Part, Press, RecordValue};
+use super::press::{Buffers, Press};
 use super::sync::{AtomicBool, AtomicPtr, AtomicU64, NodeLock};
 
 /// The least and the greatest of some numbers.
