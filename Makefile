@@ -43,6 +43,7 @@ test-rocksdb: ## the RocksDB integration; compiles RocksDB once, outside the che
 	@scripts/test-rocksdb
 
 check: ## formatting, clippy and the documentation, warnings are errors
+	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "marks of a merge conflict were left" >&2; exit 1; }
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items

@@ -9,11 +9,13 @@ use bumpalo::Bump;
 
 pub use self::view::LeafView;
 use super::compact::Compaction;
+use super::draft::{Record, RecordValue, keep};
 use super::landing::{Change, Entry};
 use super::large::{Large, MAX_INLINE_VALUE_BYTES};
 use super::leaf::{Leaf, fingerprint};
 use super::memory::Memory;
-use super::press::{Buffers, Growth, Pressed, Record, RecordValue, keep, press_block};
+use super::press::{Buffers, Pressed, press_block};
+use super::share_out::Growth;
 use super::work::owned_large;
 use super::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, Tree};
 use crate::codec::Scratch;
