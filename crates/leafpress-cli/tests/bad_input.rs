@@ -109,6 +109,8 @@ fn numbers_out_of_range() {
     refused(&["--keys", "many"], &[], &["--keys", "many"]);
     refused(&["--value-bytes", "0"], &[], &["--value-bytes", "0"]);
     refused(&["--key-bytes", "2000"], &[], &["--key-bytes", "1024"]);
+    refused(&["--reads-per-call", "0"], &[], &["--reads-per-call", "0"]);
+    refused(&["--reads-per-call", "65"], &[], &["--reads-per-call", "64"]);
     refused(&["--shards", "0"], &[], &["--shards", "0"]);
     refused(
         &["--shards", "64", "--shard-by", "range", "--keys", "10"],
