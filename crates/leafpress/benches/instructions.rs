@@ -35,13 +35,7 @@ fn counted(loaded: &mut Loaded, operation: &str, value: &mut Vec<u8>) {
             "get_hit" => assert!(tree.get_into(&key(2 * n), value).expect("get")),
             "get_miss" => assert!(!tree.get_into(&key(2 * n + 1), value).expect("get")),
             "get_many" => {
-                let keys: [_; 8] = std::array::from_fn(|_| key(2 * loaded.random()));
-                let mut bytes = 0;
-                let read = loaded
-                    .tree
-                    .get_many_with(&keys, |_, value| bytes += value.map_or(0, <[u8]>::len));
-                read.expect("get");
-                black_box(bytes);
+                black_box(loaded.read_many());
             }
             "put_overwrite" => assert!(!tree.put(&key(2 * n), loaded.value(n + 1)).expect("put")),
             "put_new" => drop(black_box(tree.put(&key(2 * n + 1), loaded.value(n)).expect("put"))),

@@ -48,6 +48,17 @@ impl Loaded {
         (x ^ (x >> 31)) % self.keys
     }
 
+    /// Reads eight of the keys in one call; returns the bytes of their values.
+    pub fn read_many(&mut self) -> usize {
+        let keys: [_; 8] = std::array::from_fn(|_| key(2 * self.random()));
+        let mut bytes = 0;
+        let read = self
+            .tree
+            .get_many_with(&keys, |_, value| bytes += value.expect("the key is there").len());
+        read.expect("get");
+        bytes
+    }
+
     pub fn value(&self, n: u64) -> &[u8] {
         let cuts = self.values.len() / VALUE_BYTES;
         let start = n as usize % cuts * VALUE_BYTES;
