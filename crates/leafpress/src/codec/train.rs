@@ -30,8 +30,8 @@ impl Dictionary {
     /// little.
     ///
     /// # Errors
-    /// [`CodecError::OutOfMemory`], or [`CodecError::Failed`] when `codec` uses no dictionaries, `max_bytes` is below [`MIN_DICTIONARY_BYTES`], or the
-    /// samples are too few or too small.
+    /// [`CodecError::OutOfMemory`], or [`CodecError::Failed`] when `codec` uses no dictionaries, `max_bytes` is below
+    /// [`MIN_DICTIONARY_BYTES`], or the samples are too few or too small.
     pub fn train(codec: Codec, samples: &[&[u8]], max_bytes: usize) -> Result<Self, CodecError> {
         if max_bytes < MIN_DICTIONARY_BYTES {
             return Err(output::failed(

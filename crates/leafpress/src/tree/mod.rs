@@ -1,9 +1,8 @@
 //! The compressed B+tree.
 //!
-//! [`Tree`] is what users see. Inside, from the outside in: `core` holds the parts and does the point operations, `work` writes
-//! under a leaf's lock, `shard` is one B+tree
-//! of `inner` nodes and leaves, `leaf` reads a leaf's records, `landing` is its buffer of recent writes, `compact` and `press` turn a
-//! leaf and its landed writes into new leaves. `docs/design.md` draws the pages and gives the reasons.
+//! [`Tree`] is what users see. Inside, from the outside in: `core` holds the parts, `read` does the point reads and `work` writes
+//! under a leaf's lock, `shard` is one B+tree of `inner` nodes and leaves, `leaf` reads a leaf's records, `landing` is its buffer of
+//! recent writes. `compact` makes a `draft` of a leaf and its landed writes, `press` compresses it, `share_out` makes new leaves of it. `docs/design.md` draws the pages and gives the reasons.
 
 mod background;
 mod child;
