@@ -2,7 +2,8 @@
 //!
 //! Separators never change once a node is published; a change of structure makes new nodes. Only child pointers are stored to in
 //! place: directly above the leaves under the node's lock, when a leaf is replaced by its compacted self, further up under the
-//! structure lock, when a node is replaced by one that covers the same range. A child pointer carries a hint (see `child`): of a leaf [`Leaf::hint`], of an inner node the number of its children.
+//! structure lock, when a node is replaced by one that covers the same range. A child pointer carries a hint (see `child`): of a
+//! leaf [`Leaf::hint`], of an inner node the number of its children.
 //!
 //! ```text
 //! header | to a cache line's start | pivots: 16 of 8 bytes
