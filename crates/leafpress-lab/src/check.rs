@@ -13,7 +13,7 @@
 
 use std::cmp::Ordering as Order;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::corpus::Corpus;
 use crate::keys::{below, mix};
@@ -24,6 +24,9 @@ use crate::resources;
 pub struct Ledger {
     corpus: Arc<Corpus>,
     cells: Box<[Cell]>,
+    /// Whether a mutation was ever issued. Until then every key is at version 0, and no cell need be looked at: in a large key space
+    /// that is a cache miss for every read.
+    touched: AtomicBool,
     /// From one version's cut to the next; has no common factor with the number of cuts.
     stride: u64,
     delete_pct: u64,
@@ -96,6 +99,7 @@ impl Ledger {
         Self {
             corpus,
             cells,
+            touched: AtomicBool::new(false),
             stride,
             delete_pct: delete_pct.into(),
         }
@@ -140,13 +144,16 @@ impl Ledger {
     /// Asks for the cache line of what key `id` may hold.
     #[inline]
     pub fn prefetch_state(&self, id: u64) {
+        if !self.touched.load(Ordering::Relaxed) {
+            return;
+        }
         prefetch((&raw const self.cells[id as usize]).cast());
     }
 
     /// Asks for the value that key `id` holds, or with `next` for the one its next mutation puts.
     #[inline]
     pub fn prefetch_value(&self, id: u64, next: bool) {
-        let issued = State::unpack(self.cells[id as usize].state.load(Ordering::Relaxed)).issued;
+        let issued = self.issued(id);
         let value = self.value(id, issued.wrapping_add(u32::from(next)));
         for line in value.chunks(LINE_BYTES).take(PREFETCHED_LINES) {
             prefetch(line.as_ptr());
@@ -156,6 +163,10 @@ impl Ledger {
     /// Issues the next version of key `id`; every ticket must be handed back to [`Ledger::settle`] once the mutation is done.
     #[inline]
     pub fn issue(&self, id: u64) -> Ticket {
+        // Before the mutation is done: who reads what it put finds this set.
+        if !self.touched.load(Ordering::Relaxed) {
+            self.touched.store(true, Ordering::Release);
+        }
         let cell = &self.cells[id as usize];
         let mut word = cell.state.load(Ordering::Acquire);
         loop {
@@ -222,14 +233,25 @@ impl Ledger {
     /// The oldest version a read of key `id` that begins now may see.
     #[inline]
     pub fn floor(&self, id: u64) -> u32 {
+        if !self.touched.load(Ordering::Acquire) {
+            return 0;
+        }
         self.cells[id as usize].floor.load(Ordering::Acquire)
+    }
+
+    /// The newest version of key `id`.
+    #[inline]
+    fn issued(&self, id: u64) -> u32 {
+        if !self.touched.load(Ordering::Acquire) {
+            return 0;
+        }
+        State::unpack(self.cells[id as usize].state.load(Ordering::Acquire)).issued
     }
 
     /// Whether a read of key `id` that began at `floor` and has ended may have seen `answer`.
     #[inline]
     pub fn allows(&self, id: u64, floor: u32, answer: Option<&[u8]>) -> bool {
-        let issued = State::unpack(self.cells[id as usize].state.load(Ordering::Acquire)).issued;
-        let mut version = issued;
+        let mut version = self.issued(id);
         loop {
             let matches = match (self.mutation(id, version), answer) {
                 (Mutation::Put(value), Some(answer)) => value == answer,
