@@ -8,46 +8,10 @@
 //! `SHUTTLE_ITERATIONS` sets how many schedules each scheduler tries (300). A failure prints the schedule to replay.
 #![cfg(shuttle)]
 
-use std::sync::Arc;
+#[path = "support/interleavings.rs"]
+mod interleavings;
 
-use leafpress::tree::DictionaryChoice;
-use leafpress::{Builder, Codec, Tree};
-use shuttle::thread;
-
-fn explore(scenario: impl Fn() + Send + Sync + Clone + 'static) {
-    let iterations = std::env::var("SHUTTLE_ITERATIONS")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(300);
-    shuttle::check_random(scenario.clone(), iterations);
-    shuttle::check_pct(scenario, iterations, 3);
-}
-
-fn small() -> Builder {
-    Tree::builder()
-        .codec(Codec::None)
-        .dictionary(DictionaryChoice::Off)
-        .leaf_bytes(1024)
-        .landing_bytes(64)
-}
-
-fn key(n: u32) -> [u8; 4] {
-    n.to_be_bytes()
-}
-
-/// A tree of `records` records of 100 bytes, keys 10, 20, ...; 10 of them are about one leaf.
-fn filled(builder: Builder, records: u32) -> Arc<Tree> {
-    let tree = builder.build().unwrap();
-    for n in 1..=records {
-        tree.put(&key(n * 10), &[n as u8; 96]).unwrap();
-    }
-    Arc::new(tree)
-}
-
-fn spawn<T: Send + 'static>(tree: &Arc<Tree>, work: impl FnOnce(&Tree) -> T + Send + 'static) -> thread::JoinHandle<T> {
-    let tree = tree.clone();
-    thread::spawn(move || work(&tree))
-}
+use interleavings::{explore, filled, key, small, spawn};
 
 #[test]
 fn two_puts_of_one_key_leave_one_of_them() {

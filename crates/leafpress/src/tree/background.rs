@@ -1,4 +1,5 @@
-//! Work that is done beside the writers: compaction of leaves past the watermark, dictionary training, and tidying the heap.
+//! Work that is done beside the writers: compaction of leaves past the watermark, dictionary training, tidying the heap, and tables of
+//! shortcuts.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use super::Error;
 use super::context::Count;
 use super::core::Core;
 use super::dictionary::FIRST_TRAINING_LEAVES;
+use super::inner::MAX_CHILDREN;
 use super::landing::Landing;
 use super::leaf::Leaf;
 use super::memory::Memory;
@@ -19,6 +21,8 @@ use super::work::Work;
 
 /// Leaves the queue holds.
 const QUEUE_LEAVES: usize = 1024;
+/// Leaves at which tables of shortcuts are first made: with fewer, a shard has one level of inner nodes.
+const FIRST_SHORTCUTS_LEAVES: usize = MAX_CHILDREN;
 /// A pass that tidies the heap is followed by as many times its duration of rest, so that it takes 2% of a core at most.
 const REST: u32 = 50;
 
@@ -28,7 +32,7 @@ pub(crate) struct Background {
     state: Mutex<State>,
     /// A leaf was queued, or the tree is going: for the threads that compact.
     queued: Condvar,
-    /// A training or a tidying is due, or the tree is going: for the thread that does them.
+    /// A training, a tidying or tables of shortcuts are due, or the tree is going: for the thread that does them.
     due: Condvar,
     /// Some work was done.
     done: Condvar,
@@ -38,12 +42,18 @@ pub(crate) struct Background {
     leaves: AtomicUsize,
     /// Leaves at which a dictionary is trained next.
     train_at: AtomicUsize,
+    /// Leaves at which tables of shortcuts are made next.
+    shortcuts_at: AtomicUsize,
+    /// Leaves when they were last made.
+    shortcuts_for: AtomicUsize,
     /// Taken for a pass over all leaves.
     pub sweeping: Mutex<()>,
     /// Set with the state's `stop`: a tree that is going does not wait for the end of a pass that tidies.
     pub stopped: AtomicBool,
     /// Whether there is a thread that tidies, and it has not been told to.
     may_ask_to_tidy: AtomicBool,
+    /// Whether there is a thread that makes tables of shortcuts.
+    tends: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +64,7 @@ struct State {
     at_work: usize,
     training_due: bool,
     tidying_due: bool,
+    shortcuts_due: bool,
     /// Callers that wait for the work that is due, and not for a rest before it.
     settling: usize,
     stop: bool,
@@ -61,7 +72,8 @@ struct State {
 
 impl State {
     fn idle(&self) -> bool {
-        self.stop || (self.queue.is_empty() && self.at_work == 0 && !self.training_due && !self.tidying_due)
+        let due = self.training_due || self.tidying_due || self.shortcuts_due;
+        self.stop || (self.queue.is_empty() && self.at_work == 0 && !due)
     }
 }
 
@@ -70,6 +82,7 @@ impl Background {
         Self {
             watermark_pct,
             train_at: AtomicUsize::new(FIRST_TRAINING_LEAVES),
+            shortcuts_at: AtomicUsize::new(FIRST_SHORTCUTS_LEAVES),
             ..Self::default()
         }
     }
@@ -112,6 +125,7 @@ impl Background {
     /// The tree has this many leaves more.
     pub(crate) fn leaves_grew(&self, core: &Core, more: usize) {
         let leaves = self.leaves.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
+        self.renew_shortcuts_if_due(leaves);
         if !core.dictionaries.auto {
             return;
         }
@@ -128,6 +142,32 @@ impl Background {
         {
             self.train();
         }
+    }
+
+    /// Has tables of shortcuts made when the tree has grown by a quarter: what was split since is not in them.
+    fn renew_shortcuts_if_due(&self, leaves: usize) {
+        let due = self.shortcuts_at.load(Ordering::Relaxed);
+        if leaves.cast_signed() < due.cast_signed() || !self.tends.load(Ordering::Relaxed) {
+            return;
+        }
+        let next = leaves + leaves / 4;
+        let exchanged = self
+            .shortcuts_at
+            .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);
+        if exchanged.is_ok() {
+            self.state.lock().shortcuts_due = true;
+            self.due.notify_one();
+        }
+    }
+
+    /// Notes that tables of shortcuts are made now.
+    pub(crate) fn shortcuts_renewed(&self) {
+        let leaves = self.leaves.load(Ordering::Relaxed);
+        self.shortcuts_for.store(leaves, Ordering::Relaxed);
+        // For a moment there may be less than none: see `leaves_grew`.
+        let next = leaves.cast_signed().max(0).cast_unsigned() * 5 / 4;
+        self.shortcuts_at
+            .store(next.max(FIRST_SHORTCUTS_LEAVES), Ordering::Relaxed);
     }
 
     fn train(&self) {
@@ -169,6 +209,9 @@ impl Background {
         core.flush_retired();
         self.tidy_if(|| core.memory.can_be_tidied());
         self.wait_until_idle();
+        if self.shortcuts_for.load(Ordering::Relaxed) != self.leaves.load(Ordering::Relaxed) {
+            core.renew_shortcuts();
+        }
         core.flush_retired();
     }
 
@@ -224,6 +267,7 @@ impl Background {
             }
         }
         core.background.may_ask_to_tidy.store(tidies, Ordering::Relaxed);
+        core.background.tends.store(tenders > 0, Ordering::Relaxed);
         Ok(threads)
     }
 
@@ -259,6 +303,8 @@ impl Background {
                         let _ = core.train_dictionary();
                     },
                 );
+            } else if state.shortcuts_due {
+                state = self.tend(state, |state| state.shortcuts_due = false, || core.renew_shortcuts());
             } else if state.tidying_due && (rest.is_zero() || state.settling > 0) {
                 let mut start = Instant::now();
                 state = self.tend(
@@ -319,6 +365,14 @@ fn past_watermark(landing: Option<Landing>, watermark_pct: u8) -> bool {
 }
 
 impl Core {
+    /// Makes every shard's table of shortcuts anew. Where there is no memory for one, the old one stays.
+    pub(crate) fn renew_shortcuts(&self) {
+        self.background.shortcuts_renewed();
+        for shard in &self.shards {
+            let _ = shard.renew_shortcuts(&self.memory, &self.collector.enter());
+        }
+    }
+
     /// Compacts the leaf that holds `key` if it is free and past the watermark.
     fn compact_one(&self, shard: usize, key: &[u8], watermark_pct: u8) {
         let context = self.contexts.get();

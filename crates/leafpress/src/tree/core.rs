@@ -63,7 +63,9 @@ impl Core {
         let hash = hash(key);
         let context = self.contexts.get();
         let guard = self.collector.enter();
-        let (leaf, _) = self.shard(key, hash).descend(key, &guard);
+        let step = self.shard(key, hash).descend_to_read(key, &guard);
+        // SAFETY: the guard protects the leaf.
+        let leaf = unsafe { Leaf::from_ptr(step.child) };
         let mut tools = context.take_tools();
         let landing = leaf.landing_for(hash, &guard);
         let found = self.live_value_len(leaf, landing, key, hash, &mut tools);

@@ -29,6 +29,7 @@ use super::child::{self, Hint};
 use super::leaf::{Leaf, key_number};
 use super::memory::{Kind, Memory, NodeHeader};
 use super::prefetch::{LINE_BYTES, prefetch};
+use super::rank::count_below;
 use super::sync::{AtomicBool, AtomicPtr, NodeLock, load};
 
 /// Most children of an inner node.
@@ -61,7 +62,7 @@ const MAX_PADDING_BYTES: usize = LINE_BYTES - 1;
 const NO_HEAD: u64 = u64::MAX;
 
 /// By how many children a guess is taken to be off.
-const GUESS_OFF: f32 = 2.0;
+const GUESS_OFF: usize = 2;
 
 /// The child that a search ends at.
 struct Found {
@@ -75,8 +76,27 @@ struct Found {
 pub(crate) struct Step {
     pub child: *mut u8,
     pub hint: Hint,
-    /// Where in the child's range the key is, from 0 to 1, if both ends are known.
-    pub share: Option<f32>,
+    /// Where in the child's range the key is, if both ends are known.
+    pub share: Option<Share>,
+}
+
+/// A part of a whole.
+#[derive(Clone, Copy)]
+pub(crate) struct Share(u16);
+
+impl Share {
+    /// `part` of `whole`.
+    #[inline(always)]
+    pub(crate) fn of(part: u32, whole: u32) -> Self {
+        // Single precision is enough, and its division faster than that of integers. The cast saturates.
+        Self((part as f32 / whole as f32 * 65536.0) as u16)
+    }
+
+    /// So much of `whole`.
+    #[inline(always)]
+    pub(crate) fn times(self, whole: usize) -> usize {
+        (usize::from(self.0) * whole) >> u16::BITS
+    }
 }
 
 /// An inner node, borrowed for as long as a guard protects it.
@@ -95,7 +115,7 @@ pub(crate) fn head(bytes: &[u8]) -> u64 {
 
 /// [`head`] of `key` behind its first `from` bytes.
 #[inline(always)]
-fn head_behind(key: &[u8], from: usize) -> u64 {
+pub(crate) fn head_behind(key: &[u8], from: usize) -> u64 {
     match key.len().saturating_sub(from) {
         0 => 0,
         // They are among the last eight bytes of the key: no copy of so few is needed.
@@ -104,10 +124,20 @@ fn head_behind(key: &[u8], from: usize) -> u64 {
     }
 }
 
-/// How many of `heads` are below `wanted`.
+/// Whether `key` begins with a prefix of this length and [`head`].
 #[inline(always)]
-fn below<const N: usize>(heads: &[u64; N], wanted: u64) -> usize {
-    heads.iter().map(|&head| usize::from(head < wanted)).sum()
+pub(crate) fn begins_with<'p>(
+    key: &[u8],
+    prefix_len: usize,
+    prefix_head: u64,
+    prefix: impl FnOnce() -> &'p [u8],
+) -> bool {
+    match prefix_len {
+        0 => true,
+        // Without a look at the prefix's bytes, which are at the node's other end.
+        1..=8 if key.len() >= prefix_len => (head_behind(key, 0) ^ prefix_head) >> (64 - 8 * prefix_len) == 0,
+        _ => key.starts_with(prefix()),
+    }
 }
 
 /// The address of a child of a node of `level`, with its hint.
@@ -301,14 +331,20 @@ impl Inner {
         child::address(self.child(index).load(Ordering::Acquire))
     }
 
-    /// Puts another child at `index`.
+    /// The same with its hint.
+    pub(crate) fn child_with_hint(&self, index: usize) -> *mut u8 {
+        self.child(index).load(Ordering::Acquire)
+    }
+
+    /// Puts another child at `index`, and returns it with its hint.
     ///
     /// # Safety
     /// The caller holds the lock under which this is done, and the child is a live node of the level below.
-    pub(crate) unsafe fn store_child(&self, index: usize, child: *mut u8) {
+    pub(crate) unsafe fn store_child(&self, index: usize, child: *mut u8) -> *mut u8 {
         // SAFETY: as the caller promises.
         let child = unsafe { hinted(child, self.header().level) };
         self.child(index).store(child, Ordering::Release);
+        child
     }
 
     /// The way to the child whose range holds `key`, and about where in it the key is.
@@ -320,9 +356,9 @@ impl Inner {
         Step { child, hint, share }
     }
 
-    /// Where `wanted` is between the separators around the child at `index`: 0 at the first, 1 at the second.
+    /// Where `wanted` is between the separators around the child at `index`.
     #[inline(always)]
-    fn share(&self, index: usize, wanted: u64) -> Option<f32> {
+    fn share(&self, index: usize, wanted: u64) -> Option<Share> {
         if index == 0 || index + 1 >= self.children() {
             return None;
         }
@@ -336,10 +372,11 @@ impl Inner {
             };
             (low, self.head_at(index).read())
         };
-        // Halved, for they are then signed numbers, which are faster to convert.
+        // Halved, for they are then signed numbers, which are faster to convert. Equal heads have nothing between them.
         let span = (high.wrapping_sub(low) >> 1) as i64 as f32;
-        // Equal heads have nothing between them.
-        Some(((wanted.wrapping_sub(low) >> 1) as i64 as f32 / span).min(1.0))
+        Some(Share(
+            ((wanted.wrapping_sub(low) >> 1) as i64 as f32 / span * 65536.0) as u16,
+        ))
     }
 
     /// Asks for the lines of a node that a search in it most likely reads, of which only the address, the number of children, and where
@@ -353,10 +390,10 @@ impl Inner {
         prefetch(pivots.wrapping_add(LINE_BYTES));
         let Some(share) = step.share else { return };
         // Leaves are of different widths: the guess is off by one or two.
-        let child = share * f32::from(step.hint);
+        let child = share.times(usize::from(step.hint));
         let last = usize::from(step.hint).saturating_sub(1);
-        let first = ((child - GUESS_OFF) as usize).min(last) / GROUP;
-        let second = ((child + GUESS_OFF) as usize).min(last) / GROUP;
+        let first = child.saturating_sub(GUESS_OFF) / GROUP;
+        let second = (child + GUESS_OFF).min(last) / GROUP;
         for group in [first, second] {
             let group = pivots.wrapping_add(PIVOTS_BYTES + group * GROUP_BYTES);
             prefetch(group);
@@ -380,25 +417,17 @@ impl Inner {
         let count = self.children() - 1;
         let header = self.header();
         let prefix_len = header.prefix_len as usize;
-        let begins = match prefix_len {
-            0 => true,
-            // Without a look at the prefix's bytes, which are at the node's other end.
-            1..=8 if key.len() >= prefix_len => {
-                (head_behind(key, 0) ^ header.prefix_head) >> (64 - 8 * prefix_len) == 0
-            }
-            _ => key.starts_with(self.prefix()),
-        };
-        if !begins {
+        if !begins_with(key, prefix_len, header.prefix_head, || self.prefix()) {
             let index = if key < self.prefix() { 0 } else { count };
             return Found { index, wanted: None };
         }
         let wanted = head_behind(key, prefix_len);
         // SAFETY: the pivots are immutable, and aligned.
-        let group = below(unsafe { &*self.pivots().cast::<[u64; GROUPS]>() }, wanted);
+        let group = count_below(unsafe { &*self.pivots().cast::<[u64; GROUPS]>() }, wanted);
         prefetch(self.children_of(group).cast());
         // SAFETY: no more pivots than there are full groups are less than the greatest head, and a group behind the last full one
         // there always is. Its heads are immutable.
-        let mut low = group * GROUP + below(unsafe { &*self.group_at(group).cast::<[u64; GROUP]>() }, wanted);
+        let mut low = group * GROUP + count_below(unsafe { &*self.group_at(group).cast::<[u64; GROUP]>() }, wanted);
         while low < count {
             // SAFETY: low is below count.
             if unsafe { self.head_at(low).read() } != wanted {

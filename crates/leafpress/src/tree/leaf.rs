@@ -24,11 +24,18 @@ use crate::codec::Dictionary;
 pub(crate) struct Leaf(NonNull<u8>);
 
 /// Bits of a hint that hold the leaf's length.
-const HINT_LENGTH_BITS: u32 = 10;
+const HINT_LENGTH_BITS: u32 = 9;
+/// The bit of a hint that says that every frame is one record.
+const HINT_SINGLE: Hint = 1 << HINT_LENGTH_BITS;
+/// The bit of a hint from which on it holds where the data starts.
+const HINT_DATA_BIT: u32 = HINT_LENGTH_BITS + 1;
 
 /// Lines around the guess that are asked for. A guess is off by as much as blocks differ in length and keys in distance: with the
 /// records of 8 shards in leaves of 16 KiB by three lines either way, for two keys in three.
 const GUESSED_LINES: usize = 8;
+
+/// By how many bytes a guess at a place in the directory is taken to be off.
+const GUESSED_BYTES_OFF: usize = 24;
 
 /// Where a record is.
 #[derive(Clone, Copy)]
@@ -93,34 +100,43 @@ impl Leaf {
             header.node.asked().div_ceil(LINE_BYTES),
             header.data_at as usize / LINE_BYTES,
         );
-        if self.has(FINGERPRINTS) || lines >= 1 << HINT_LENGTH_BITS || data >= 1 << (Hint::BITS - HINT_LENGTH_BITS) {
+        if self.has(FINGERPRINTS) || lines >= 1 << HINT_LENGTH_BITS || data >= 1 << (Hint::BITS - HINT_DATA_BIT) {
             return NO_HINT;
         }
-        (data << HINT_LENGTH_BITS | lines) as Hint
+        let single = if self.has(SINGLE) { HINT_SINGLE } else { 0 };
+        (data << HINT_DATA_BIT | lines) as Hint | single
     }
 
     /// Asks for the lines that a read most likely needs of the leaf that a step leads to: its directory, and where the block most likely is.
     #[inline(always)]
     pub(crate) fn prefetch_step(step: &Step) {
         let lines = usize::from(step.hint) & ((1 << HINT_LENGTH_BITS) - 1);
-        let data = usize::from(step.hint) >> HINT_LENGTH_BITS;
-        let directory = if data == 0 {
-            DIRECTORY_LINES
-        } else {
-            DIRECTORY_LINES.min(data + 1)
+        let data = usize::from(step.hint) >> HINT_DATA_BIT;
+        let at = |offset: usize| prefetch(step.child.wrapping_add(offset));
+        let Some(share) = step.share.filter(|_| data > 0) else {
+            let directory = if data == 0 {
+                DIRECTORY_LINES
+            } else {
+                DIRECTORY_LINES.min(data + 1)
+            };
+            return (0..directory).for_each(|line| at(line * LINE_BYTES));
         };
-        for line in 0..directory {
-            prefetch(step.child.wrapping_add(line * LINE_BYTES));
+        if step.hint & HINT_SINGLE != 0 {
+            // The header, and where the key's and the block's offset are: about three bits in five of the directory are offsets.
+            let bytes = (data * LINE_BYTES + LINE_BYTES / 2).saturating_sub(HEADER_BYTES);
+            let offsets = bytes * 5 / 8;
+            at(0);
+            at(LINE_BYTES);
+            for place in [share.times(offsets), offsets + share.times(bytes - offsets)] {
+                at(HEADER_BYTES - GUESSED_BYTES_OFF + place);
+                at(HEADER_BYTES + GUESSED_BYTES_OFF + place);
+            }
+        } else {
+            (0..DIRECTORY_LINES.min(data + 1)).for_each(|line| at(line * LINE_BYTES));
         }
-        let Some(share) = step.share else { return };
-        if data == 0 {
-            return;
-        }
-        let middle = data + (share * (lines - data) as f32) as usize;
+        let middle = data + share.times(lines - data);
         let first = middle.saturating_sub(GUESSED_LINES / 2);
-        for line in first..(first + GUESSED_LINES).min(lines + 1) {
-            prefetch(step.child.wrapping_add(line * LINE_BYTES));
-        }
+        (first..(first + GUESSED_LINES).min(lines + 1)).for_each(|line| at(line * LINE_BYTES));
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! Node memory: allocation with its slack known, and what is held of each kind.
 //!
-//! Every node (leaf, inner node, landing buffer, large value) is one allocation that begins with its [`NodeHeader`], so that a
+//! Every node (leaf, inner node, landing buffer, large value, table of shortcuts) is one allocation that begins with its [`NodeHeader`], so that a
 //! node can be freed and accounted for by whichever thread reclaims it.
 
 use std::ptr::NonNull;
@@ -24,9 +24,10 @@ pub(crate) enum Kind {
     Inner,
     Landing,
     Large,
+    Shortcuts,
 }
 
-const KINDS: usize = 4;
+const KINDS: usize = 5;
 
 /// How every node begins.
 #[repr(C)]

@@ -29,11 +29,13 @@ mod packed;
 mod prefetch;
 mod press;
 mod range;
+mod rank;
 mod read;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 mod region;
 mod shard;
 mod share_out;
+mod shortcuts;
 mod stats;
 mod sync;
 mod tidy;

@@ -4,8 +4,13 @@
 //! the value's first byte, so that the array must be followed by [`SLOP_BYTES`] readable bytes. Widths from 57 to 63 bits
 //! would not fit such a load at every offset and are rounded up to 64.
 
+use super::inner::Share;
+
 /// Bytes that must be readable behind an array.
 pub(crate) const SLOP_BYTES: usize = 8;
+
+/// By how many places a guess is taken to be off.
+const GUESS_OFF: usize = 8;
 
 /// Bits that hold `span`, as this module packs them.
 pub(crate) fn bits_for(span: u64) -> u8 {
@@ -74,9 +79,30 @@ impl Packed {
         if self.count == 0 || value < self.base {
             return Err(0);
         }
+        self.search_within(value - self.base, 0, self.count)
+    }
+
+    /// The same where the value is likely to be so far into the array.
+    #[inline(always)]
+    pub(crate) fn search_about(&self, value: u64, share: Share) -> Result<usize, usize> {
+        if self.count == 0 || value < self.base {
+            return Err(0);
+        }
         let target = value - self.base;
-        let mut low = 0;
-        let mut size = self.count;
+        let guess = share.times(self.count);
+        let (from, to) = (guess.saturating_sub(GUESS_OFF), guess + GUESS_OFF);
+        if from > 0 && self.offset(from) > target {
+            return self.search_within(target, 0, from);
+        }
+        if to < self.count && self.offset(to) <= target {
+            return self.search_within(target, to, self.count - to);
+        }
+        self.search_within(target, from, to.min(self.count) - from)
+    }
+
+    /// [`Packed::search`] among `size` values from `low` on, the first of which is at most `target` or the array's first.
+    #[inline(always)]
+    fn search_within(&self, target: u64, mut low: usize, mut size: usize) -> Result<usize, usize> {
         while size > 1 {
             let half = size / 2;
             let middle = low + half;

@@ -12,6 +12,7 @@ use super::Error;
 use super::context::{Context, Count};
 use super::core::Core;
 use super::hash;
+use super::inner::Step;
 use super::landing::{Change, Landing};
 use super::large::Large;
 use super::layout::Sections;
@@ -97,8 +98,8 @@ impl Core {
         let hash = hash(key);
         let context = self.contexts.get();
         let guard = self.collector.enter();
-        let leaf = self.shard(key, hash).descend_to_read(key, &guard);
-        let looked = look(leaf, key, hash, context, &guard);
+        let step = self.shard(key, hash).descend_to_read(key, &guard);
+        let looked = look(&step, key, hash, context, &guard);
         if looked.is_absent() {
             return Ok(None);
         }
@@ -127,9 +128,7 @@ impl Core {
             let lanes = self.lanes(chunk, &guard);
             let mut looked = [const { None::<Looked> }; LANES];
             for (looked, lane) in looked.iter_mut().zip(&lanes).take(chunk.len()) {
-                // SAFETY: the guard protects the leaf, where every lane's way has ended.
-                let leaf = unsafe { Leaf::from_ptr(lane.way.step.child) };
-                *looked = Some(look(leaf, lane.key, lane.hash, context, &guard));
+                *looked = Some(look(&lane.way.step, lane.key, lane.hash, context, &guard));
             }
             for ((index, lane), looked) in (first..).zip(&lanes).zip(looked.iter().flatten()) {
                 let mut answer = |value: Option<Read<'_>>| read(index, value);
@@ -165,8 +164,15 @@ impl Core {
         for (lane, key) in lanes.iter_mut().zip(keys) {
             let key = key.as_ref();
             let hash = hash(key);
-            let way = self.shard(key, hash).way(guard);
-            *lane = Lane { key, hash, way };
+            self.shard(key, hash).prefetch_shortcut(key, guard);
+            *lane = Lane {
+                key,
+                hash,
+                way: Way::END,
+            };
+        }
+        for lane in &mut lanes[..keys.len()] {
+            lane.way = self.shard(lane.key, lane.hash).way_to_read(lane.key, guard);
         }
         let mut on_the_way = true;
         while on_the_way {
@@ -219,7 +225,9 @@ impl Core {
 
 /// What the leaf says of the key, with what reading it needs on its way.
 #[inline(always)]
-fn look(leaf: Leaf, key: &[u8], hash: u64, context: &Context, guard: &LocalGuard<'_>) -> Looked {
+fn look(step: &Step, key: &[u8], hash: u64, context: &Context, guard: &LocalGuard<'_>) -> Looked {
+    // SAFETY: the guard protects the leaf, where the way has ended.
+    let leaf = unsafe { Leaf::from_ptr(step.child) };
     context.count(Count::Gets);
     if context.so_far(Count::Gets).is_multiple_of(READ_SAMPLE) {
         leaf.header().reads.fetch_add(1, Ordering::Relaxed);
@@ -230,7 +238,7 @@ fn look(leaf: Leaf, key: &[u8], hash: u64, context: &Context, guard: &LocalGuard
         prefetch(landing.as_ptr());
     }
     let sections = leaf.sections();
-    let found = leaf.search_exact(&sections, key);
+    let found = leaf.search_exact(&sections, key, step.share);
     if let Some(Some(place)) = found {
         leaf.prefetch_block(&sections, place.frame);
     }

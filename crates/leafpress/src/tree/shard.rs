@@ -8,6 +8,7 @@
 //!   bottom-up and one pointer is stored at the top.
 
 mod move_inner;
+mod shortcut;
 mod validate;
 mod way;
 
@@ -41,6 +42,8 @@ fn untag(root: *mut u8) -> (*mut u8, bool) {
 /// One B+tree.
 pub(crate) struct Shard {
     root: AtomicPtr<u8>,
+    /// The table of shortcuts, null when there is none.
+    shortcuts: AtomicPtr<u8>,
     structure: Mutex<()>,
 }
 
@@ -62,6 +65,7 @@ impl Shard {
     pub(crate) fn new(leaf: Leaf) -> Self {
         Self {
             root: AtomicPtr::new(tag_leaf(leaf.as_ptr())),
+            shortcuts: AtomicPtr::new(std::ptr::null_mut()),
             structure: Mutex::new(()),
         }
     }
@@ -130,6 +134,7 @@ impl Shard {
             match parent {
                 None => {
                     let (old, new) = (tag_leaf(leaf.as_ptr()), tag_leaf(new.as_ptr()));
+                    // No table leads to it: a leaf becomes the root when another leaf's range falls to it.
                     if self
                         .root
                         .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed)
@@ -147,7 +152,7 @@ impl Shard {
                     // SAFETY: locked above; the leaf is live and its parent's level is that above leaves.
                     unsafe {
                         if current {
-                            inner.store_child(index, new.as_ptr());
+                            self.exchange(leaf, key, guard, || inner.store_child(index, new.as_ptr()));
                         }
                         header.lock.unlock();
                     }
@@ -187,6 +192,7 @@ impl Shard {
             let (node, _) = path[depth];
             if level == 0 {
                 work.lock(node);
+                self.forget_replaced(&path[..=depth], &change, guard);
             }
             work.replaced.push(node);
             let grows_at_end = change.to == node.children();
@@ -239,7 +245,9 @@ impl Shard {
             if let ([node], 1) = (nodes.as_slice(), to - from) {
                 match above {
                     // SAFETY: the structure lock is held, and the node was built for this level.
-                    Some((parent, index)) => unsafe { parent.store_child(index, *node) },
+                    Some((parent, index)) => unsafe {
+                        parent.store_child(index, *node);
+                    },
                     None => self.root.store(*node, Ordering::Release),
                 }
                 work.publish(guard);
@@ -277,7 +285,8 @@ impl Shard {
 
     /// Makes the tree the one leaf `empty`, retires the old tree's inner nodes and returns its leaves, still unlocked.
     pub(crate) fn reset(&self, empty: Leaf, guard: &LocalGuard<'_>) -> Vec<Leaf> {
-        let _structure = self.structure.lock();
+        let structure = self.structure.lock();
+        self.put_shortcuts(None, guard, &structure);
         let (node, is_leaf) = untag(self.root.swap(tag_leaf(empty.as_ptr()), Ordering::AcqRel));
         let mut leaves = Vec::new();
         walk(node, is_leaf, &mut |visit| match visit {
@@ -312,6 +321,7 @@ impl Shard {
     pub(crate) fn take_nodes(&mut self) -> (Vec<NonNull<u8>>, Vec<Leaf>) {
         let (node, is_leaf) = untag(self.root.load(Ordering::Acquire));
         let (mut inners, mut leaves) = (Vec::new(), Vec::new());
+        inners.extend(NonNull::new(self.shortcuts.load(Ordering::Acquire)));
         walk(node, is_leaf, &mut |step| match step {
             Visit::Inner(inner, children) => {
                 children.extend(inner.contents().0);

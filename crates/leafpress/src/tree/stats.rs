@@ -4,7 +4,7 @@ use crate::codec::EngineCounters;
 
 /// A snapshot of a tree's memory and counters, from [`Tree::stats`](super::Tree::stats).
 ///
-/// `bytes_held` is the sum of the eight `*_bytes` fields below it, each with its allocator slack. The contexts that codecs
+/// `bytes_held` is the sum of the nine `*_bytes` fields below it, each with its allocator slack. The contexts that codecs
 /// keep per thread belong to the process, not to the tree, and are not in it.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -19,6 +19,8 @@ pub struct Stats {
     pub leaf_bytes: u64,
     /// Inner nodes.
     pub inner_bytes: u64,
+    /// Tables of shortcuts past the inner nodes.
+    pub shortcut_bytes: u64,
     /// Landing buffers.
     pub landing_bytes: u64,
     /// Values past 2 KiB, kept as their own blocks.

@@ -37,6 +37,7 @@ impl Core {
         let held = self.memory.held();
         let stride = ((held.bytes(Kind::Leaf) + held.bytes(Kind::Large)) / 16).max(MIN_STRIDE_BYTES);
         let mut moved = 0;
+        self.background.shortcuts_renewed();
         for shard in &self.shards {
             let mut key = Vec::new();
             loop {
@@ -75,6 +76,8 @@ impl Core {
             if Memory::CAN_BE_TIDIED || cfg!(any(shuttle, miri)) {
                 self.move_inner(shard, &part);
             }
+            // The table was where the nodes were. Where there is no memory for another, the way goes down from the root.
+            let _ = shard.renew_shortcuts(&self.memory, &self.collector.enter());
         }
         self.flush_retired();
         self.memory.return_free(&part, sweep == Sweep::Tidy);

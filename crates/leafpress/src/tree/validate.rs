@@ -55,6 +55,12 @@ impl Core {
         if shard.descend(key, guard).0 != leaf {
             return invalid("the way down to a key does not lead to its leaf");
         }
+        if shard
+            .shortcut(key, guard)
+            .is_some_and(|step| step.child != leaf.as_ptr())
+        {
+            return invalid("the shortcut to a key does not lead to its leaf");
+        }
         Ok(())
     }
 

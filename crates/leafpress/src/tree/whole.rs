@@ -260,6 +260,7 @@ impl Core {
         let held = self.memory.held();
         stats.leaf_bytes = held.bytes(Kind::Leaf);
         stats.inner_bytes = held.bytes(Kind::Inner);
+        stats.shortcut_bytes = held.bytes(Kind::Shortcuts);
         stats.landing_bytes = held.bytes(Kind::Landing);
         stats.large_value_bytes = held.bytes(Kind::Large);
         stats.retired_bytes = held.retired;
@@ -270,6 +271,7 @@ impl Core {
         stats.fixed_bytes = (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>()) as u64;
         stats.bytes_held = stats.leaf_bytes
             + stats.inner_bytes
+            + stats.shortcut_bytes
             + stats.landing_bytes
             + stats.large_value_bytes
             + stats.dictionary_bytes

@@ -141,7 +141,7 @@ impl<'l> LeafView<'l> {
         if self.leaf.count() == 0 {
             return Some(None);
         }
-        let found = self.leaf.search_exact(&self.sections, key)?;
+        let found = self.leaf.search_exact(&self.sections, key, None)?;
         Some(found.map(|place| (place.slot, place.frame)))
     }
 

@@ -2,6 +2,7 @@
 
 use super::super::Error;
 use super::super::frame_keys::FrameKeys;
+use super::super::inner::Share;
 use super::super::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
 use super::{Decoder, Leaf, Place, fingerprint, key_number, sub_page};
 
@@ -36,7 +37,7 @@ impl Leaf {
         if self.count() == 0 {
             return Ok(None);
         }
-        match self.search_exact(sections, key) {
+        match self.search_exact(sections, key, None) {
             Some(place) => Ok(place),
             None => self.locate_by_fingerprint(sections, key, hash, decoder),
         }
@@ -44,7 +45,7 @@ impl Leaf {
 
     /// Finds `key` without decoding; `None` when the leaf's form does not allow it.
     #[inline]
-    pub(crate) fn search_exact(&self, sections: &Sections, key: &[u8]) -> Option<Option<Place>> {
+    pub(crate) fn search_exact(&self, sections: &Sections, key: &[u8], share: Option<Share>) -> Option<Option<Place>> {
         if self.has(FINGERPRINTS) {
             return None;
         }
@@ -54,7 +55,12 @@ impl Leaf {
         if !fits {
             return Some(None);
         }
-        let slot = self.keys(sections).search(key_number(key)).ok();
+        let keys = self.keys(sections);
+        let slot = match share {
+            Some(share) => keys.search_about(key_number(key), share),
+            None => keys.search(key_number(key)),
+        };
+        let slot = slot.ok();
         Some(slot.map(|slot| Place {
             slot,
             frame: self.frame_of(sections, slot),

@@ -1,5 +1,6 @@
 //! Every invariant of a shard's inner nodes, checked.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use seize::LocalGuard;
@@ -17,13 +18,26 @@ impl Shard {
         guard: &LocalGuard<'_>,
         mut visit: impl FnMut(Leaf, Option<&[u8]>, Option<&[u8]>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let mut leaves = HashSet::new();
+        let mut visit = |leaf: Leaf, start: Option<&[u8]>, end: Option<&[u8]>| {
+            leaves.insert(leaf.as_ptr());
+            visit(leaf, start, end)
+        };
         let (node, is_leaf) = untag(load(&self.root, guard));
         if is_leaf {
             // SAFETY: the guard protects the leaf.
-            return visit(unsafe { Leaf::from_ptr(node) }, None, None);
+            visit(unsafe { Leaf::from_ptr(node) }, None, None)?;
+        } else {
+            // SAFETY: the guard protects the node.
+            validate_inner(unsafe { Inner::from_ptr(node) }, None, None, guard, &mut visit)?;
         }
-        // SAFETY: the guard protects the node.
-        validate_inner(unsafe { Inner::from_ptr(node) }, None, None, guard, &mut visit)
+        if self.shortcuts_lead_to(guard, |leaf| leaves.contains(&leaf)) {
+            Ok(())
+        } else {
+            Err(Error::Invalid(
+                "a shortcut leads to a leaf that is not in the tree".to_owned(),
+            ))
+        }
     }
 }
 

@@ -54,13 +54,12 @@ impl Shard {
         (unsafe { Leaf::from_ptr(step.child) }, parent)
     }
 
-    /// The leaf whose range holds `key`, with what a read of it will need on its way from memory.
+    /// The step to the leaf whose range holds `key`, with what a read of it will need on its way from memory.
     #[inline]
-    pub(crate) fn descend_to_read(&self, key: &[u8], guard: &LocalGuard<'_>) -> Leaf {
-        let (step, _) = self.way_down(key, guard);
+    pub(crate) fn descend_to_read(&self, key: &[u8], guard: &LocalGuard<'_>) -> Step {
+        let step = self.shortcut(key, guard).unwrap_or_else(|| self.way_down(key, guard).0);
         Leaf::prefetch_step(&step);
-        // SAFETY: the guard protects the leaf.
-        unsafe { Leaf::from_ptr(step.child) }
+        step
     }
 
     /// The step to the leaf whose range holds `key`, and the leaf's parent.
@@ -81,9 +80,21 @@ impl Shard {
         }
     }
 
+    /// A way down for a read: at the leaf, if a shortcut leads there, with what the read will need on its way from memory, else at the root.
+    #[inline(always)]
+    pub(crate) fn way_to_read(&self, key: &[u8], guard: &LocalGuard<'_>) -> Way {
+        match self.shortcut(key, guard) {
+            Some(step) => {
+                Leaf::prefetch_step(&step);
+                Way { step, at_leaf: true }
+            }
+            None => self.way(guard),
+        }
+    }
+
     /// A way down, still at the root.
     #[inline(always)]
-    pub(crate) fn way(&self, guard: &LocalGuard<'_>) -> Way {
+    fn way(&self, guard: &LocalGuard<'_>) -> Way {
         let (child, at_leaf) = untag(load(&self.root, guard));
         let step = Step {
             child,
