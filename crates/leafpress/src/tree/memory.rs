@@ -14,6 +14,7 @@ use super::Error;
 use super::child;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 use super::heap;
+use super::retired::{HandOnAt, Reclaim, Waiting};
 use heap::Heap;
 
 /// What a node is.
@@ -59,31 +60,6 @@ impl NodeHeader {
 /// The largest node: a large value of 64 MiB, stored raw, and its header.
 const MAX_NODE_BYTES: usize = (64 << 20) + 4096;
 
-/// Nodes that a thread has retired wait until so many are there, a leaf and its landing buffer being one, or until they hold
-/// [`HANDED_ON_BYTES`]. Handing them to the collector is a memory barrier in every thread of the process, an interrupt each, which on a
-/// virtual machine takes as long as some ten puts.
-const HANDED_ON_NODES: usize = 128;
-
-/// See [`HANDED_ON_NODES`].
-const HANDED_ON_BYTES: i64 = 512 << 10;
-
-/// A batch of the collector's, which is longer, so that it does not begin on its own.
-pub(crate) const COLLECTOR_BATCH: usize = 2 * HANDED_ON_NODES;
-
-/// Frees a node that no thread can reach any more.
-type Reclaim = unsafe fn(*mut u8, &Collector);
-
-/// Nodes that one thread has retired and that the collector does not know of yet. They stand here and not in the collector's own batches,
-/// which nobody but their thread can hand on: any thread can take these, and does when the tree settles.
-#[derive(Default)]
-struct Waiting {
-    nodes: Vec<(NonNull<u8>, Reclaim)>,
-    bytes: i64,
-}
-
-// SAFETY: the nodes are unlinked and owned by this list alone; any thread may hand them on.
-unsafe impl Send for Waiting {}
-
 /// One thread's share of the sums, on cache lines of its own: threads' shares lie side by side, and fetching each other's lines would
 /// cost them more than all else they do. Only that thread writes, so a load and a store are an addition.
 #[derive(Default)]
@@ -102,6 +78,7 @@ fn add(cell: &AtomicI64, amount: i64) {
 /// What a tree's nodes hold, by kind, summed over threads.
 pub(crate) struct Memory {
     cells: ThreadLocal<Cells>,
+    hand_on_at: HandOnAt,
     heap: Heap,
 }
 
@@ -132,6 +109,7 @@ impl Memory {
     pub(crate) fn new() -> Self {
         Self {
             cells: ThreadLocal::new(),
+            hand_on_at: HandOnAt::default(),
             heap: Heap::default(),
         }
     }
@@ -190,9 +168,9 @@ impl Memory {
     pub(crate) unsafe fn retire(node: NonNull<u8>, guard: &LocalGuard<'_>) {
         // SAFETY: as above; nobody frees the node before it is handed on. The memory outlives its nodes.
         unsafe {
-            let cells = cells_of(node);
-            let held = count_retired(node, cells);
-            cells.wait(node, reclaim, held, guard);
+            let memory = memory_of(node);
+            let held = count_retired(node, memory.cells());
+            memory.wait(node, reclaim, held, guard);
         }
     }
 
@@ -209,9 +187,30 @@ impl Memory {
     ) {
         // SAFETY: as above.
         unsafe {
-            let cells = cells_of(node);
+            let memory = memory_of(node);
+            let cells = memory.cells();
             let held = count_retired(node, cells) + count_retired(other, cells);
-            cells.wait(node, reclaim_both, held, guard);
+            memory.wait(node, reclaim_both, held, guard);
+        }
+    }
+
+    /// Puts a node that was retired, and holds so many bytes, with those that wait, and hands on what waits when it is much.
+    ///
+    /// # Safety
+    /// As [`Memory::retire`]; `reclaim` frees what was retired.
+    unsafe fn wait(&self, node: NonNull<u8>, reclaim: Reclaim, held: i64, guard: &LocalGuard<'_>) {
+        let mut waiting = self.cells().waiting.lock();
+        // SAFETY: as the caller promises.
+        let waits = unsafe { waiting.add(node, reclaim, held) };
+        let is_much = self.hand_on_at.is_reached_by(&waiting);
+        drop(waiting);
+        if !waits {
+            // SAFETY: as the caller promises.
+            unsafe { guard.defer_retire(node.as_ptr(), reclaim) };
+        }
+        if is_much {
+            self.hand_on_all(guard);
+            self.hand_on_at.follow(self.live_bytes());
         }
     }
 
@@ -230,10 +229,9 @@ impl Memory {
     /// No thread is at work on the tree any more.
     pub(crate) unsafe fn reclaim_waiting(&self, collector: &Collector) {
         for cells in &self.cells {
-            for (node, reclaim) in std::mem::take(&mut cells.waiting.lock().nodes) {
-                // SAFETY: a node that waits is in no other list, and as the caller promises nobody reads it.
-                unsafe { reclaim(node.as_ptr(), collector) };
-            }
+            let waiting = std::mem::take(&mut *cells.waiting.lock());
+            // SAFETY: as the caller promises nobody reads what waits.
+            unsafe { waiting.reclaim(collector) };
         }
     }
 
@@ -278,6 +276,12 @@ impl Memory {
     /// Puts what is resident on huge pages where that takes no more memory.
     pub(crate) fn make_huge_pages(&self) {
         self.heap.make_huge_pages();
+    }
+
+    /// Bytes of the nodes that are in use.
+    fn live_bytes(&self) -> i64 {
+        let live = self.cells.iter().flat_map(|cells| &cells.live);
+        live.fold(0, |sum, cell| sum.wrapping_add(cell.load(Ordering::Relaxed)))
     }
 
     pub(crate) fn held(&self) -> Held {
@@ -326,48 +330,13 @@ impl Drop for OwnPart {
     }
 }
 
-impl Cells {
-    /// Puts a node that was retired, and holds so many bytes, with those that wait, and hands them on when they are many.
-    ///
-    /// # Safety
-    /// As [`Memory::retire`]; `reclaim` frees what was retired.
-    unsafe fn wait(&self, node: NonNull<u8>, reclaim: Reclaim, held: i64, guard: &LocalGuard<'_>) {
-        let mut waiting = self.waiting.lock();
-        if waiting.nodes.len() == waiting.nodes.capacity() && waiting.nodes.try_reserve_exact(HANDED_ON_NODES).is_err()
-        {
-            drop(waiting);
-            // SAFETY: as the caller promises.
-            return unsafe { guard.defer_retire(node.as_ptr(), reclaim) };
-        }
-        waiting.nodes.push((node, reclaim));
-        waiting.bytes += held;
-        if waiting.bytes < HANDED_ON_BYTES && waiting.nodes.len() < HANDED_ON_NODES {
-            return;
-        }
-        let many = std::mem::take(&mut *waiting);
-        // What is freed now must not find the list taken.
-        drop(waiting);
-        many.hand_on(guard);
-        guard.flush();
-    }
-}
-
-impl Waiting {
-    fn hand_on(self, guard: &LocalGuard<'_>) {
-        for (node, reclaim) in self.nodes {
-            // SAFETY: whoever put it here vouched for it, and it is in this list alone.
-            unsafe { guard.defer_retire(node.as_ptr(), reclaim) };
-        }
-    }
-}
-
-/// The calling thread's share of the sums of the memory that a node is from.
+/// The memory that a node is from.
 ///
 /// # Safety
 /// `node` came from [`Memory::allocate`] and is not freed; the result is not used once its memory is gone.
-unsafe fn cells_of<'m>(node: NonNull<u8>) -> &'m Cells {
+unsafe fn memory_of<'m>(node: NonNull<u8>) -> &'m Memory {
     // SAFETY: as above; the memory outlives its nodes.
-    unsafe { (*node.cast::<NodeHeader>().as_ref().memory).cells() }
+    unsafe { &*node.cast::<NodeHeader>().as_ref().memory }
 }
 
 /// Counts a node as retired. Returns the bytes it holds.

@@ -33,6 +33,7 @@ mod rank;
 mod read;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 mod region;
+mod retired;
 mod shard;
 mod share_out;
 mod shortcuts;
