@@ -208,6 +208,37 @@ fn a_cleared_tree_holds_little() {
 }
 
 #[test]
+fn what_others_free_goes_back() {
+    let tree = Tree::builder().codec(Codec::None).build().unwrap();
+    let empty = tree.stats().bytes_held;
+    let records = || (0..20_000u32).map(|n| (n.to_be_bytes(), vec![n as u8; if n % 500 == 0 { 100_000 } else { 200 }]));
+    for round in 0..3 {
+        // Each thread allocates from a part of its own: of what a thread replaces or removes here, another one made all.
+        for turn in 0..3 {
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    for (key, value) in records() {
+                        if turn < 2 {
+                            tree.put(&key, &value).unwrap();
+                        } else {
+                            assert!(tree.remove(&key).unwrap());
+                        }
+                    }
+                });
+            });
+            tree.validate().unwrap();
+        }
+        tree.settle();
+        let stats = tree.stats();
+        let more = stats.bytes_held - empty;
+        assert!(
+            more < 256 << 10,
+            "round {round}: {more} bytes more than when it was empty: {stats:?}"
+        );
+    }
+}
+
+#[test]
 fn what_a_compaction_filled_goes_back() {
     let tree = Tree::builder().codec(Codec::None).build().unwrap();
     let empty = tree.stats().bytes_held;

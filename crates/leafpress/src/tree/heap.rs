@@ -16,8 +16,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 // Not the tree's swapped primitives: no step that the model checker orders lies inside.
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
+use super::left_behind::LeftBehind;
 use super::region::Region;
 
 /// Parts of a heap that threads share out among them.
@@ -40,6 +41,8 @@ const MIN_REGION_BYTES: usize = 256 << 10;
 const MAX_REGION_BYTES: usize = 64 << 20;
 /// A part does not return pages by itself before it has used this much.
 const MIN_RETURN_BYTES: usize = 1 << 20;
+/// The same for a part that leaves are moved to: what they leave is not filled by others before the next time.
+const MIN_RETURN_MOVED_BYTES: usize = 64 << 10;
 /// A heap with less room that has become free than this is tidy.
 const TIDY_FREE_BYTES: usize = 32 << 10;
 /// The same for a caller who has the time: a page or two of a few regions' ends.
@@ -88,8 +91,13 @@ pub(super) struct Heap {
 }
 
 /// A part of a heap, on cache lines of its own.
+#[derive(Default)]
 #[repr(align(128))]
-struct Part(Mutex<Room>);
+struct Part {
+    room: Mutex<Room>,
+    /// Blocks that threads freed which allocate from other parts.
+    left_behind: LeftBehind,
+}
 
 #[derive(Default)]
 struct Room {
@@ -116,7 +124,7 @@ impl Heap {
             None => {
                 let mut made = Vec::new();
                 made.try_reserve_exact(1).ok()?;
-                made.push(Part(Mutex::default()));
+                made.push(Part::default());
                 cell.get_or_init(|| made).first()
             }
         }
@@ -130,7 +138,7 @@ impl Heap {
             return NonNull::new(unsafe { System.alloc(layout) }).map(|block| (block, SYSTEM));
         }
         let part = PART.try_with(Cell::get).unwrap_or_default();
-        let block = self.part(part)?.0.lock().allocate(layout)?;
+        let block = self.part(part)?.lock().allocate(layout)?;
         Some((block, part))
     }
 
@@ -142,16 +150,25 @@ impl Heap {
             // SAFETY: as the caller promises; the layout is the one it was allocated with.
             return unsafe { System.dealloc(block.as_ptr(), layout) };
         }
-        let Some(part) = self.part(part) else { return };
-        let mut room = part.0.lock();
-        if let Some(blocks) = room.blocks.first_mut() {
-            // SAFETY: as the caller promises.
-            unsafe { blocks.deallocate(block, layout.align()) };
+        let is_own = PART.try_with(Cell::get) == Ok(part);
+        let Some(made) = self.part(part) else { return };
+        // SAFETY: as the caller promises.
+        if !is_own && !unsafe { made.left_behind.add(block, asked) } {
+            return;
         }
-        room.used -= held_bytes(asked);
-        if room.peak >= MIN_RETURN_BYTES && room.used < room.peak / 2 {
+        let mut room = made.lock();
+        if is_own {
+            // SAFETY: as above.
+            unsafe { room.free(block, asked) };
+        }
+        let min_return_bytes = if usize::from(part) < PARTS {
+            MIN_RETURN_BYTES
+        } else {
+            MIN_RETURN_MOVED_BYTES
+        };
+        if room.peak >= min_return_bytes && room.used < room.peak / 2 {
             drop(room);
-            part.return_pages();
+            made.return_pages();
         }
     }
 
@@ -160,7 +177,7 @@ impl Heap {
         let used = |part: usize| {
             self.parts[part]
                 .get()
-                .map_or(0, |made| made.iter().map(|part| part.0.lock().used).sum())
+                .map_or(0, |made| made.iter().map(|part| part.lock().used).sum())
         };
         (PARTS..ALL_PARTS).min_by_key(|&part| used(part)).unwrap_or(PARTS) as u8
     }
@@ -170,7 +187,7 @@ impl Heap {
     pub(super) fn is_untidy(&self) -> bool {
         let (mut used, mut freed) = (0, 0);
         for part in self.made_parts() {
-            let room = part.0.lock();
+            let room = part.lock();
             used += room.used;
             freed += room.peak - room.used;
         }
@@ -182,7 +199,7 @@ impl Heap {
     pub(super) fn can_be_tidied(&self) -> bool {
         let (mut used, mut free) = (0, 0);
         for part in self.made_parts() {
-            used += part.0.lock().used;
+            used += part.lock().used;
             free += part.free_bytes();
         }
         let (left, used_then) = *self.left.lock();
@@ -193,7 +210,7 @@ impl Heap {
 
     /// Bytes of all blocks that ever came from other parts than this.
     pub(super) fn allocated_but_from(&self, part: u8) -> u64 {
-        self.made_parts_but(part).map(|part| part.0.lock().allocated).sum()
+        self.made_parts_but(part).map(|part| part.lock().allocated).sum()
     }
 
     /// Gives the whole pages among the free blocks of all parts but one back to the system.
@@ -207,7 +224,7 @@ impl Heap {
         self.made_parts().for_each(Part::return_pages);
         *self.left.lock() = if tidied {
             let left = self.made_parts().map(Part::free_bytes).sum();
-            let used = self.made_parts().map(|part| part.0.lock().used).sum();
+            let used = self.made_parts().map(|part| part.lock().used).sum();
             (left, used)
         } else {
             (0, 0)
@@ -238,11 +255,21 @@ impl Heap {
 }
 
 impl Part {
+    /// The part's room, with what others have left behind freed.
+    fn lock(&self) -> MutexGuard<'_, Room> {
+        let mut room = self.room.lock();
+        for (block, asked) in self.left_behind.take() {
+            // SAFETY: whoever left the block behind had it to free.
+            unsafe { room.free(block, asked) };
+        }
+        room
+    }
+
     /// One region at a time, for others to get at the lock in between.
     fn return_pages(&self) {
         let mut next = 0;
         loop {
-            let mut room = self.0.lock();
+            let mut room = self.lock();
             if next == 0 {
                 room.peak = room.used;
             }
@@ -270,7 +297,7 @@ impl Part {
     fn make_huge_pages(&self) {
         let mut next = 0;
         loop {
-            let room = self.0.lock();
+            let room = self.lock();
             match room.regions.get(next) {
                 Some(region) if region.make_huge_page() => {}
                 Some(_) => next += 1,
@@ -281,14 +308,14 @@ impl Part {
 
     /// Bytes of the lists of free blocks.
     fn tables_bytes(&self) -> usize {
-        self.0.lock().blocks.len() * size_of::<Blocks>()
+        self.lock().blocks.len() * size_of::<Blocks>()
     }
 
     /// Resident bytes that no block uses. One region at a time, as above.
     fn free_bytes(&self) -> usize {
         let (mut resident, mut next) = (0, 0);
         loop {
-            let room = self.0.lock();
+            let room = self.lock();
             let Some(region) = room.regions.get(next) else {
                 return usize::saturating_sub(resident, room.used);
             };
@@ -312,6 +339,16 @@ impl Room {
         self.allocated += held_bytes(layout.size()) as u64;
         self.peak = self.peak.max(self.used);
         Some(block)
+    }
+
+    /// # Safety
+    /// `block` came from `allocate` of this room, for so many bytes, and is not used again.
+    unsafe fn free(&mut self, block: NonNull<u8>, asked: usize) {
+        if let (Some(blocks), Some(layout)) = (self.blocks.first_mut(), layout(asked)) {
+            // SAFETY: as the caller promises.
+            unsafe { blocks.deallocate(block, layout.align()) };
+        }
+        self.used -= held_bytes(asked);
     }
 
     fn grow(&mut self, asked: usize) -> Option<()> {

@@ -23,6 +23,8 @@ mod landing;
 mod large;
 mod layout;
 mod leaf;
+#[cfg(all(feature = "node-heap", unix, not(miri)))]
+mod left_behind;
 mod memory;
 mod options;
 mod packed;
