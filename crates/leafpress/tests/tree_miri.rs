@@ -118,6 +118,21 @@ fn one_record_frames() {
 }
 
 #[test]
+fn values_replaced_by_values_as_long() {
+    for key in [integer, text] {
+        let tree = small().frame_bytes(1).build().unwrap();
+        let mut map = BTreeMap::new();
+        for n in 0..90u64 {
+            // One value is a block of its own.
+            let (key, len) = (key(n % 9), if n % 9 == 4 { 2100 } else { 20 });
+            let value = vec![n as u8; len];
+            assert_eq!(tree.put(&key, &value).unwrap(), map.insert(key, value).is_none());
+        }
+        same(&tree, &map);
+    }
+}
+
+#[test]
 fn hashed_sub_pages() {
     let hashed = || small().layout(Layout::Hashed { sub_pages: 4 });
     exercise(&hashed().build().unwrap(), integer);

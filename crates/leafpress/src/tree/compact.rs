@@ -64,12 +64,19 @@ impl<'b> Compaction<'_, '_, 'b> {
             || leaf.count() == 0
             || !std::ptr::eq(dictionary, leaf.header().dictionary)
             || !changes.iter().all(|entry| form.fits(entry.key));
-        let growth = self.growth(leaf, &sections, changes);
         if refit {
+            let growth = self.growth(leaf, &sections, changes);
             let records = self.merge_all(leaf, &sections, changes)?;
             return self.press.press_all(records, growth);
         }
         let single = leaf.has(SINGLE) && self.press.settings.single();
+        if single && let Some(leaf) = self.overwrite(leaf, &sections, changes)? {
+            return Ok(Pressed {
+                leaves: vec![leaf],
+                separators: Vec::new(),
+            });
+        }
+        let growth = self.growth(leaf, &sections, changes);
         let unpressed;
         let changes = if single {
             changes
@@ -248,7 +255,7 @@ impl<'b> Compaction<'_, '_, 'b> {
     }
 
     /// The slot of `key` in a leaf of one-record frames and true, or the slot before which it belongs and false.
-    fn slot_of(&self, leaf: &Leaf, sections: &Sections, key: &[u8]) -> (usize, bool) {
+    pub(crate) fn slot_of(&self, leaf: &Leaf, sections: &Sections, key: &[u8]) -> (usize, bool) {
         if !leaf.has(FINGERPRINTS) {
             return match leaf.search_packed(sections, key) {
                 Ok(slot) => (slot, true),

@@ -39,6 +39,8 @@ pub(crate) const HASHED: u8 = 4;
 /// Most records of a leaf.
 pub(crate) const MAX_RECORDS: usize = 4096;
 
+/// What a write stores to stands together, behind the node's header: blocks of the heap begin 16 bytes behind a multiple of 32, so that it
+/// is in one cache line, which the writers' cores hand to each other.
 #[repr(C)]
 pub(crate) struct Header {
     pub node: NodeHeader,
@@ -47,12 +49,17 @@ pub(crate) struct Header {
     /// A bit for each key in the landing buffer, by its hash: most reads need not look there. A bit is set before its entry is
     /// published. Stored under the lock.
     pub landed: AtomicU64,
-    pub dictionary: *const Dictionary,
-    pub key_base: u64,
     /// Bytes of the keys and values a reader can see, landing buffer and large values included. Stored under the lock.
     pub live_user_bytes: Sum,
     /// Records a reader can see. Stored under the lock.
     pub live: Counter,
+    pub lock: NodeLock,
+    /// Set under the lock when another leaf has taken this one's place.
+    pub obsolete: AtomicBool,
+    /// In the background's queue.
+    pub queued: AtomicBool,
+    pub dictionary: *const Dictionary,
+    pub key_base: u64,
     /// Sampled reads, for temperature.
     pub reads: Counter,
     /// User bytes in the frames: keys, and values but for large ones.
@@ -61,11 +68,6 @@ pub(crate) struct Header {
     pub data_at: u32,
     pub key_len: u16,
     pub shape: Shape,
-    pub lock: NodeLock,
-    /// Set under the lock when another leaf has taken this one's place.
-    pub obsolete: AtomicBool,
-    /// In the background's queue.
-    pub queued: AtomicBool,
 }
 
 /// The counts that a leaf's sections follow from.

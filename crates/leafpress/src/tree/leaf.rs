@@ -1,5 +1,7 @@
-//! A leaf, read: what stands in its sections. `layout` says where each section is, `search` finds records, `frame` decodes them.
+//! A leaf, read: what stands in its sections. `layout` says where each section is, `search` finds records, `frame` decodes
+//! them, `copy` copies them to another leaf.
 
+mod copy;
 mod frame;
 mod search;
 

@@ -27,6 +27,7 @@ mod leaf;
 mod left_behind;
 mod memory;
 mod options;
+mod overwrite;
 mod packed;
 mod prefetch;
 mod press;

@@ -63,6 +63,8 @@ pub(crate) struct Buffers {
     pub lens: Vec<u32>,
     pub larges: Vec<(u16, Large)>,
     pub prints: Vec<u8>,
+    /// Slots whose blocks are overwritten.
+    pub overwritten: Vec<u16>,
 }
 
 // SAFETY: a buffer's large values are addresses that mean something only during one compaction; between compactions the

@@ -8,11 +8,10 @@ use std::sync::atomic::Ordering;
 use super::Error;
 use super::core::Core;
 use super::large::Large;
-use super::layout::{HEADER_BYTES, Header};
+use super::layout::HEADER_BYTES;
 use super::leaf::Leaf;
 use super::memory::{Kind, Memory, OwnPart};
 use super::shard::Shard;
-use super::sync::{AtomicBool, AtomicPtr, AtomicU64, NodeLock};
 use super::work::{Locked, Work};
 
 /// Which leaves are compacted in a pass; the others are only moved.
@@ -196,37 +195,27 @@ impl Leaf {
     /// The caller holds the leaf's lock, and `memory` outlives the copy.
     unsafe fn copy(&self, memory: &Memory, larges: &mut MovedLarges) -> Result<Leaf, Error> {
         let header = self.header();
-        // SAFETY: the caller keeps `memory` alive and others from writing. Behind its header a leaf never changes; in the header,
-        // what others may store meanwhile is read as such.
+        let (live_user_bytes, live) = (
+            header.live_user_bytes.load(Ordering::Relaxed),
+            header.live.load(Ordering::Relaxed),
+        );
+        // SAFETY: the caller keeps `memory` alive and others from writing; the copy gets large values of its own.
         unsafe {
-            let node = memory.allocate(header.node.asked(), Kind::Leaf)?;
-            let landing = match self.landing_locked().map(|landing| landing.copy(memory)) {
-                None => std::ptr::null_mut(),
-                Some(Ok(landing)) => landing.as_ptr(),
+            let copy = self.copy_frames(live_user_bytes, live, memory)?;
+            match self.landing_locked().map(|landing| landing.copy(memory)) {
+                None => {}
+                Some(Ok(landing)) => copy.header().landing.store(landing.as_ptr(), Ordering::Relaxed),
                 Some(Err(error)) => {
-                    Memory::free(node);
+                    Memory::free(copy.node());
                     return Err(error);
                 }
-            };
-            let copy = node.cast::<Header>().as_ptr();
-            (&raw mut (*copy).landing).write(AtomicPtr::new(landing));
-            (&raw mut (*copy).landed).write(AtomicU64::new(header.landed.load(Ordering::Relaxed)));
-            (&raw mut (*copy).dictionary).write(header.dictionary);
-            (&raw mut (*copy).key_base).write(header.key_base);
-            (&raw mut (*copy).live_user_bytes).write(header.live_user_bytes.load(Ordering::Relaxed).into());
-            (&raw mut (*copy).live).write(header.live.load(Ordering::Relaxed).into());
-            (&raw mut (*copy).reads).write(header.reads.load(Ordering::Relaxed).into());
-            (&raw mut (*copy).inline_bytes).write(header.inline_bytes);
-            (&raw mut (*copy).len_base).write(header.len_base);
-            (&raw mut (*copy).data_at).write(header.data_at);
-            (&raw mut (*copy).key_len).write(header.key_len);
-            (&raw mut (*copy).shape).write(header.shape);
-            (&raw mut (*copy).lock).write(NodeLock::new());
-            (&raw mut (*copy).obsolete).write(AtomicBool::new(false));
-            (&raw mut (*copy).queued).write(AtomicBool::new(false));
-            let (from, to) = (self.node().add(size_of::<Header>()), node.add(size_of::<Header>()));
-            to.copy_from_nonoverlapping(from, header.node.asked() - size_of::<Header>());
-            let copy = Leaf::from_ptr(node.as_ptr());
+            }
+            copy.header()
+                .landed
+                .store(header.landed.load(Ordering::Relaxed), Ordering::Relaxed);
+            copy.header()
+                .reads
+                .store(header.reads.load(Ordering::Relaxed), Ordering::Relaxed);
             match copy.move_larges(memory, larges) {
                 Ok(()) => Ok(copy),
                 Err(error) => {
