@@ -14,7 +14,7 @@ use support::{Loaded, key};
 const KEYS: u64 = 10_000;
 const OPERATIONS: u64 = 2_000;
 
-const OPERATION_NAMES: [&str; 8] = [
+const OPERATION_NAMES: [&str; 9] = [
     "get_hit",
     "get_miss",
     "get_many",
@@ -23,6 +23,7 @@ const OPERATION_NAMES: [&str; 8] = [
     "remove",
     "scan100",
     "range100",
+    "compress",
 ];
 
 /// What callgrind collects: it is told this function's name.
@@ -45,6 +46,7 @@ fn counted(loaded: &mut Loaded, operation: &str, value: &mut Vec<u8>) {
                 let scanned = tree.scan(&key(2 * n), 100, |_, value| bytes += value.len());
                 black_box((scanned.expect("scan"), bytes));
             }
+            "compress" => loaded.compress(n, value),
             _ => {
                 let records = tree.range(key(2 * n).as_slice()..).take(100);
                 black_box(records.map(|record| record.expect("scan").1.len()).sum::<usize>());
@@ -67,6 +69,9 @@ fn main() {
     };
     for operation in operations {
         let mut loaded = Loaded::new(codec, KEYS);
+        if operation == "compress" {
+            loaded.train();
+        }
         let mut value = Vec::with_capacity(support::VALUE_BYTES);
         counted(&mut loaded, operation, &mut value);
         loaded.tree.validate().expect("the tree is whole");

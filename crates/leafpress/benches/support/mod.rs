@@ -2,6 +2,9 @@
 
 #![allow(dead_code)] // Each benchmark uses a part.
 
+use std::sync::Arc;
+
+use leafpress::codec::{Dictionary, Engine, EngineOptions};
 use leafpress::tree::DictionaryChoice;
 use leafpress::{Codec, Tree};
 
@@ -13,6 +16,8 @@ pub struct Loaded {
     pub keys: u64,
     values: Vec<u8>,
     state: u64,
+    engine: Arc<dyn Engine>,
+    dictionary: Option<Dictionary>,
 }
 
 impl Loaded {
@@ -27,6 +32,8 @@ impl Loaded {
             keys,
             values: sample(),
             state: 1,
+            engine: codec.open(&EngineOptions::default()).expect("the codec is compiled in"),
+            dictionary: None,
         };
         for i in 0..keys {
             // A stride that shares no factor with the key count visits every key, out of order.
@@ -57,6 +64,21 @@ impl Loaded {
             .get_many_with(&keys, |_, value| bytes += value.expect("the key is there").len());
         read.expect("get");
         bytes
+    }
+
+    /// Trains the dictionary of [`Loaded::compress`] if the codec uses one.
+    pub fn train(&mut self) {
+        let samples: Vec<&[u8]> = self.values.chunks_exact(VALUE_BYTES).step_by(7).collect();
+        let codec = self.engine.codec();
+        let uses_one = self.engine.supports_dictionary();
+        self.dictionary = uses_one.then(|| Dictionary::train(codec, &samples, 16 << 10).expect("there are samples"));
+    }
+
+    /// Compresses a value by itself.
+    pub fn compress(&self, n: u64, block: &mut Vec<u8>) {
+        block.clear();
+        let compressed = self.engine.compress(self.value(n), self.dictionary.as_ref(), block);
+        compressed.expect("compress");
     }
 
     pub fn value(&self, n: u64) -> &[u8] {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::lz4_dictionary::Lz4Compression;
 use super::lz4_ffi;
+use super::lz4_short::History;
 use super::zstd_dictionary::{ZstdCompression, ZstdDecompression};
 use super::{Codec, CodecError, output};
 
@@ -83,6 +84,12 @@ impl Dictionary {
     #[inline]
     pub(crate) fn serial(&self) -> u64 {
         self.inner.serial
+    }
+
+    /// The dictionary as our own encoder of short LZ4 blocks takes it, if it can.
+    #[inline]
+    pub(super) fn lz4_short(&self) -> Option<History<'_>> {
+        self.inner.lz4.short(&self.inner.bytes)
     }
 
     /// The tables LZ4's fast encoder compresses with.

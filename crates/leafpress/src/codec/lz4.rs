@@ -1,4 +1,5 @@
-//! LZ4 by liblz4. A block is a bare LZ4 block, without frame or length.
+//! LZ4 by liblz4, and by an encoder of our own for short records with a dictionary (`lz4_short`). A block is a bare LZ4 block,
+//! without frame or length.
 //!
 //! The format wants the last bytes of a block to be literals and no match to begin in its last twelve: a third of what a
 //! record of 100 bytes takes. Inputs of up to 4 KiB are therefore compressed with twelve fixed bytes, [`TAIL`], behind them.
@@ -16,7 +17,7 @@ use super::engine::copy_smaller;
 use super::fronts::with_fronts;
 use super::lz4_encode::{Encoder, Input, Method, with_encoder};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Lz4Blocks, Scratch, output};
-use super::{lz4_dictionary, lz4_ffi as ffi};
+use super::{lz4_dictionary, lz4_ffi as ffi, lz4_short};
 
 pub(super) const NAME: &str = "lz4";
 
@@ -56,6 +57,15 @@ impl Lz4 {
     #[inline]
     fn tailed(&self, raw_len: usize) -> bool {
         self.tailed_bytes.is_some_and(|most| raw_len <= most)
+    }
+
+    /// The dictionary as our own encoder takes it, if it is to compress so many bytes. It does what liblz4 does at full effort.
+    #[inline]
+    fn own<'d>(&self, raw_len: usize, dictionary: Option<&'d Dictionary>) -> Option<lz4_short::History<'d>> {
+        let is_for_it = self.method == Method::Fast { acceleration: 1 }
+            && self.tailed(raw_len)
+            && raw_len <= lz4_short::MAX_SHORT_BYTES;
+        if is_for_it { dictionary?.lz4_short() } else { None }
     }
 
     /// Compresses a short input to `out`, which has `capacity` writable bytes.
@@ -150,6 +160,16 @@ impl Engine for Lz4 {
     fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         self.counters.compress(raw.len(), || {
             let dictionary = non_empty(dictionary);
+            if let Some(history) = self.own(raw.len(), dictionary) {
+                let room = raw.len() + lz4_short::ROOM_BYTES;
+                // SAFETY: there are so many writable bytes; our encoder initialises those it reports.
+                return unsafe {
+                    output::append(out, room, |out| {
+                        lz4_short::encode(raw, history, std::slice::from_raw_parts_mut(out.cast(), room))
+                            .ok_or_else(|| output::failed(NAME, "the record is too long"))
+                    })
+                };
+            }
             let short = self.tailed(raw.len());
             let bound = bound(if short { raw.len() + TAIL.len() } else { raw.len() })?;
             let write = |out: *mut u8| {

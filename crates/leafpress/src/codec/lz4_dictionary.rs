@@ -4,10 +4,14 @@ use std::sync::OnceLock;
 
 use super::CodecError;
 use super::lz4_ffi as ffi;
+use super::lz4_short::History;
+use super::lz4_short_table::ShortTable;
 
 /// Tables to compress with, each made when a codec first needs it.
 #[derive(Default)]
 pub(super) struct Lz4Compression {
+    /// For short records, by our own encoder.
+    short: OnceLock<Option<ShortTable>>,
     fast: OnceLock<Option<Prepared<ffi::Stream>>>,
     /// For [`ffi::MIDDLE_LEVEL`], whose tables are of another shape than those of the levels above it.
     middle: OnceLock<Option<Prepared<ffi::HighStream>>>,
@@ -24,6 +28,14 @@ unsafe impl<S> Send for Prepared<S> {}
 unsafe impl<S> Sync for Prepared<S> {}
 
 impl Lz4Compression {
+    /// The dictionary as our own encoder takes it, `None` when it is too short or there is no memory for its table. `bytes` must
+    /// be the same for every call.
+    #[inline]
+    pub(super) fn short<'d>(&'d self, bytes: &'d [u8]) -> Option<History<'d>> {
+        let table = self.short.get_or_init(|| ShortTable::new(bytes)).as_ref()?;
+        History::new(bytes, table)
+    }
+
     /// The tables of the fast encoder. `bytes` must be the same for every call and outlive `self`.
     #[inline]
     pub(super) fn fast(&self, bytes: &[u8]) -> Result<*const ffi::Stream, CodecError> {
@@ -44,7 +56,8 @@ impl Lz4Compression {
     /// Memory of the tables made so far, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let high = [&self.middle, &self.chained].map(held_bytes);
-        held_bytes(&self.fast) + high.iter().sum::<usize>()
+        let short = self.short.get().and_then(Option::as_ref);
+        short.map_or(0, ShortTable::held_bytes) + held_bytes(&self.fast) + high.iter().sum::<usize>()
     }
 }
 

@@ -27,6 +27,10 @@ mod lz4_dictionary;
 #[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
 mod lz4_encode;
 mod lz4_ffi;
+#[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
+mod lz4_short;
+#[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
+mod lz4_short_table;
 mod name;
 mod none;
 mod open;

@@ -1,0 +1,94 @@
+//! The encoder alone, without liblz4, so that Miri can run it.
+
+use super::*;
+
+/// Decodes a block whose tail was cut off.
+fn decoded(block: &[u8], history: &[u8], raw_len: usize) -> Vec<u8> {
+    let mut bytes = history.to_vec();
+    let mut block = block.to_vec();
+    block.extend([0; TAIL_BYTES]);
+    let mut rest = block.iter().copied();
+    let mut next = || rest.next().map(usize::from).expect("the block goes on");
+    loop {
+        let token = next();
+        let length = |nibble: usize, next: &mut dyn FnMut() -> usize| {
+            let mut length = nibble;
+            let mut more = nibble == 15;
+            while more {
+                let byte = next();
+                length += byte;
+                more = byte == 255;
+            }
+            length
+        };
+        for _ in 0..length(token >> 4, &mut next) {
+            bytes.push(next() as u8);
+        }
+        if bytes.len() == history.len() + raw_len + TAIL_BYTES {
+            bytes.truncate(history.len() + raw_len);
+            return bytes.split_off(history.len());
+        }
+        let offset = next() + 256 * next();
+        for _ in 0..MATCH_BIAS + length(token & 15, &mut next) {
+            bytes.push(bytes[bytes.len() - offset]);
+        }
+    }
+}
+
+/// Bytes with repeats.
+fn sample(len: usize, seed: u64) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut bytes = Vec::new();
+    while bytes.len() < len {
+        let from = random.usize(..=bytes.len());
+        let to = bytes.len().min(from + random.usize(..50));
+        bytes.extend_from_within(from..to);
+        for _ in 0..random.usize(1..10) {
+            bytes.push(random.u8(b'a'..b'e'));
+        }
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+#[test]
+fn blocks_hold_their_records() {
+    for (seed, history) in [0, 39, 40, 41, 100, 700, 1500].into_iter().enumerate() {
+        let bytes = sample(history, seed as u64);
+        let table = ShortTable::new(&bytes);
+        assert_eq!(table.is_some(), history >= 40);
+        let Some(table) = table else { continue };
+        let history = History::new(&bytes, &table).expect("the table is of these bytes");
+        let mut shrunk = 0;
+        for len in (0..30).chain([100, 255, 256, 257, 300, 511, 512]) {
+            let mut raw = sample(len / 2, seed as u64 + 7);
+            raw.extend(&bytes[bytes.len() - (len - len / 2).min(bytes.len())..]);
+            let mut out = vec![MaybeUninit::uninit(); raw.len() + ROOM_BYTES];
+            let written = encode(&raw, history, &mut out).expect("there is room");
+            // SAFETY: `encode` initialised what it reports.
+            let block: Vec<u8> = out[..written]
+                .iter()
+                .map(|byte| unsafe { byte.assume_init() })
+                .collect();
+            assert!(written <= raw.len());
+            let back = if written == raw.len() {
+                block
+            } else {
+                shrunk += 1;
+                decoded(&block, &bytes, raw.len())
+            };
+            assert_eq!(back, raw);
+            out.pop();
+            assert_eq!(encode(&raw, history, &mut out), None);
+        }
+        assert!(shrunk >= 7, "{shrunk} of those");
+    }
+}
+
+#[test]
+fn a_table_of_other_bytes_is_refused() {
+    let bytes = sample(100, 1);
+    let table = ShortTable::new(&bytes).expect("the dictionary is long enough");
+    assert!(History::new(&bytes[1..], &table).is_none());
+    assert!(History::new(&sample(101, 2), &table).is_some());
+}
