@@ -80,8 +80,8 @@ pub(crate) struct Step {
     pub share: Option<Share>,
 }
 
-/// A part of a whole.
-#[derive(Clone, Copy)]
+/// A part of a whole, less than all of it.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Share(u16);
 
 impl Share {

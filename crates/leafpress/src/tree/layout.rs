@@ -7,7 +7,7 @@
 //!          first  u16 each and one more        (absent when every frame is one record) the frame's first slot
 //!          raw    u16 each                     (fingerprint form, not one record a frame) the frame's raw length
 //!          end    u16 each                     (fingerprint form, ordered) where the frame's separator ends
-//! keys:    bit-packed numbers                  (packed form)
+//! keys:    bit-packed numbers, see `key_array`  (packed form)
 //!          one byte a record                   (fingerprint form)
 //! lengths: bit-packed length of each value
 //! prefix   common to all keys
@@ -24,6 +24,7 @@
 
 use std::sync::atomic::{AtomicU32 as Counter, AtomicU64 as Sum};
 
+use super::key_array::Widths;
 use super::memory::NodeHeader;
 use super::packed;
 use super::sync::{AtomicBool, AtomicPtr, AtomicU64, NodeLock};
@@ -80,7 +81,7 @@ pub(crate) struct Shape {
     pub prefix_len: u16,
     /// Large values.
     pub large: u16,
-    pub key_bits: u8,
+    pub keys: Widths,
     pub len_bits: u8,
     pub flags: u8,
 }
@@ -117,12 +118,7 @@ impl Sections {
         } else {
             ends
         };
-        let lens = keys
-            + if prints {
-                count
-            } else {
-                packed::bytes_for(count, shape.key_bits)
-            };
+        let lens = keys + if prints { count } else { shape.keys.bytes(count) };
         let prefix = lens + packed::bytes_for(count, shape.len_bits);
         let separators = prefix + shape.prefix_len as usize;
         Self {

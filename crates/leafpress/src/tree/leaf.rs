@@ -13,6 +13,7 @@ use seize::LocalGuard;
 pub(crate) use self::frame::{Decoder, Value, corrupt};
 use super::child::{Hint, NO_HINT};
 use super::inner::Step;
+use super::key_array::KeyArray;
 use super::landing::Landing;
 use super::large::Large;
 use super::layout::{FINGERPRINTS, HEADER_BYTES, Header, SINGLE, Sections};
@@ -214,23 +215,16 @@ impl Leaf {
     }
 
     #[inline(always)]
-    fn keys(&self, sections: &Sections) -> Packed {
+    fn keys(&self, sections: &Sections) -> KeyArray {
         let header = self.header();
-        // SAFETY: the section was written by `pack` with these parameters and is followed by at least SLOP_BYTES.
-        unsafe {
-            Packed::new(
-                self.at(sections.keys),
-                self.count(),
-                header.shape.key_bits,
-                header.key_base,
-            )
-        }
+        // SAFETY: the section was written with these parameters and is followed by at least SLOP_BYTES.
+        unsafe { KeyArray::new(self.at(sections.keys), self.count(), header.shape.keys, header.key_base) }
     }
 
     #[inline(always)]
     pub(crate) fn lens(&self, sections: &Sections) -> Packed {
         let header = self.header();
-        // SAFETY: as above.
+        // SAFETY: as above, by `pack`.
         unsafe {
             Packed::new(
                 self.at(sections.lens),

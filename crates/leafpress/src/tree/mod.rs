@@ -19,6 +19,7 @@ pub mod fuzz;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 mod heap;
 mod inner;
+mod key_array;
 mod landing;
 mod large;
 mod layout;

@@ -4,13 +4,8 @@
 //! the value's first byte, so that the array must be followed by [`SLOP_BYTES`] readable bytes. Widths from 57 to 63 bits
 //! would not fit such a load at every offset and are rounded up to 64.
 
-use super::inner::Share;
-
 /// Bytes that must be readable behind an array.
 pub(crate) const SLOP_BYTES: usize = 8;
-
-/// By how many places a guess is taken to be off.
-const GUESS_OFF: usize = 8;
 
 /// Bits that hold `span`, as this module packs them.
 pub(crate) fn bits_for(span: u64) -> u8 {
@@ -37,6 +32,7 @@ impl Packed {
     /// # Safety
     /// `start` points to an array of `count` values of `bits` bits as [`pack`] writes it, followed by [`SLOP_BYTES`] readable
     /// bytes, all immutable while the result is in use.
+    #[inline(always)]
     pub(crate) unsafe fn new(start: *const u8, count: usize, bits: u8, base: u64) -> Self {
         let mask = if bits >= 64 { u64::MAX } else { (1u64 << bits) - 1 };
         Self {
@@ -52,7 +48,19 @@ impl Packed {
     #[inline(always)]
     fn offset(&self, index: usize) -> u64 {
         debug_assert!(index < self.count);
-        let bit = index * self.bits as usize;
+        self.offset_at(index * self.bits as usize)
+    }
+
+    /// Bits of a value.
+    #[inline(always)]
+    pub(crate) fn bits(&self) -> usize {
+        self.bits as usize
+    }
+
+    /// The value that begins at `bit`, without the base: for those who step through the array by [`Packed::bits`].
+    #[inline(always)]
+    pub(crate) fn offset_at(&self, bit: usize) -> u64 {
+        debug_assert!(bit <= self.count.saturating_sub(1) * self.bits as usize);
         // SAFETY: `new` promises eight readable bytes at every value's first byte.
         let word = unsafe { self.start.add(bit / 8).cast::<u64>().read_unaligned() };
         (u64::from_le(word) >> (bit % 8)) & self.mask
@@ -71,50 +79,6 @@ impl Packed {
             return base;
         }
         (from..to).fold(base, |sum, index| sum.wrapping_add(self.offset(index)))
-    }
-
-    /// Binary search in an ascending array without repeats.
-    #[inline]
-    pub(crate) fn search(&self, value: u64) -> Result<usize, usize> {
-        if self.count == 0 || value < self.base {
-            return Err(0);
-        }
-        self.search_within(value - self.base, 0, self.count)
-    }
-
-    /// The same where the value is likely to be so far into the array.
-    #[inline(always)]
-    pub(crate) fn search_about(&self, value: u64, share: Share) -> Result<usize, usize> {
-        if self.count == 0 || value < self.base {
-            return Err(0);
-        }
-        let target = value - self.base;
-        let guess = share.times(self.count);
-        let (from, to) = (guess.saturating_sub(GUESS_OFF), guess + GUESS_OFF);
-        if from > 0 && self.offset(from) > target {
-            return self.search_within(target, 0, from);
-        }
-        if to < self.count && self.offset(to) <= target {
-            return self.search_within(target, to, self.count - to);
-        }
-        self.search_within(target, from, to.min(self.count) - from)
-    }
-
-    /// [`Packed::search`] among `size` values from `low` on, the first of which is at most `target` or the array's first.
-    #[inline(always)]
-    fn search_within(&self, target: u64, mut low: usize, mut size: usize) -> Result<usize, usize> {
-        while size > 1 {
-            let half = size / 2;
-            let middle = low + half;
-            low = std::hint::select_unpredictable(self.offset(middle) <= target, middle, low);
-            size -= half;
-        }
-        let found = self.offset(low);
-        if found == target {
-            Ok(low)
-        } else {
-            Err(low + usize::from(found < target))
-        }
     }
 }
 
@@ -175,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn every_width_round_trips_and_searches() {
+    fn every_width_round_trips() {
         for bits in 0..=64u32 {
             let top = if bits == 64 { u64::MAX } else { (1u64 << bits) - 1 };
             let mut values: Vec<u64> = (0..40u64).map(|i| (top / 40) * i).chain([top]).collect();
@@ -189,12 +153,6 @@ mod tests {
                 let array = unsafe { Packed::new(bytes.as_ptr(), values.len(), bits, base) };
                 for (index, value) in values.iter().enumerate() {
                     assert_eq!(array.get(index), *value);
-                    assert_eq!(array.search(*value), Ok(index));
-                    if let Some(next) = value.checked_add(1)
-                        && values.get(index + 1) != Some(&next)
-                    {
-                        assert_eq!(array.search(next), Err(index + 1));
-                    }
                 }
                 assert_eq!(array.sum(1.min(values.len()), values.len()), {
                     values.iter().skip(1).fold(0u64, |sum, v| sum.wrapping_add(*v))

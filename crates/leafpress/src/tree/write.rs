@@ -2,6 +2,7 @@
 
 use super::Error;
 use super::draft::{Draft, Form, Part, RecordValue};
+use super::key_array::{self, Widths};
 use super::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, SINGLE, Sections, Shape};
 use super::leaf::{Leaf, corrupt, fingerprint, key_number};
 use super::memory::Kind;
@@ -73,16 +74,10 @@ impl<'b> Press<'_, 'b> {
         } = &*self.buffers;
         let count = lens.len();
         let len_span = totals.lens.or_zero();
-        let (key_base, key_bits) = match draft.same_keys {
-            Some(leaf) => (leaf.header().key_base, leaf.header().shape.key_bits),
-            None => {
-                // Ordered keys ascend; in a hashed leaf there are no numbers.
-                let span = Span {
-                    least: numbers.first().copied().unwrap_or(0),
-                    greatest: numbers.last().copied().unwrap_or(0),
-                };
-                (span.least, span.bits())
-            }
+        let (key_base, keys) = match draft.same_keys {
+            Some(leaf) => (leaf.header().key_base, leaf.header().shape.keys),
+            // Packed keys ascend; in a leaf of fingerprints there are no numbers.
+            None => (numbers.first().copied().unwrap_or(0), Widths::of(numbers)),
         };
         // SAFETY: large values in the draft are live, owned by the old leaf, its landing buffer or the caller.
         let large_bytes: u64 = larges.iter().map(|(_, large)| unsafe { large.raw_len() as u64 }).sum();
@@ -91,7 +86,7 @@ impl<'b> Press<'_, 'b> {
             frames: totals.frames as u16,
             prefix_len: prefix.len() as u16,
             large: larges.len() as u16,
-            key_bits,
+            keys,
             len_bits: len_span.bits(),
             flags,
         };
@@ -134,7 +129,7 @@ impl<'b> Press<'_, 'b> {
             };
             // Packed arrays write whole words past their end: keys before lengths before everything behind them.
             writer.large_values();
-            writer.keys_and_lens(key_base, len_span.least);
+            writer.keys_and_lens(len_span.least);
             writer.prefix_and_frames(parts, data_at);
             Ok(leaf)
         }
@@ -292,7 +287,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn keys_and_lens(&mut self, key_base: u64, len_base: u64) {
+    fn keys_and_lens(&mut self, len_base: u64) {
         let Buffers {
             numbers, lens, prints, ..
         } = self.buffers;
@@ -302,14 +297,7 @@ impl Writer<'_, '_> {
             self.put(self.sections.keys, prints);
         } else {
             // SAFETY: the section has the packed numbers' length, and the node goes on for the slop behind it.
-            unsafe {
-                packed::pack(
-                    self.start.add(self.sections.keys),
-                    numbers.iter().copied(),
-                    self.shape.key_bits,
-                    key_base,
-                )
-            };
+            unsafe { key_array::write(self.start.add(self.sections.keys), numbers, self.shape.keys) };
         }
         let lens = lens.iter().map(|len| u64::from(*len));
         // SAFETY: as above.
