@@ -293,11 +293,13 @@ mod tests {
         });
     }
 
-    /// Ascending keys: steps that are mostly of so many bits, from anywhere on.
+    /// Ascending keys from anywhere on: steps of at most so many bits, some of them longer in half of the cases.
     fn keys() -> impl Strategy<Value = Vec<u64>> {
-        let steps = (0u32..=64).prop_flat_map(|bits| {
+        let steps = (0u32..=64, any::<bool>()).prop_flat_map(|(bits, any_longer)| {
             let most = u64::MAX.checked_shr(64 - bits).unwrap_or(0);
-            let step = prop_oneof![20 => 0..=most, 1 => any::<u64>()];
+            let least_cut = if any_longer { 9u32 } else { 63 };
+            let longer = (any::<u64>(), least_cut..64).prop_map(|(step, cut)| step >> cut);
+            let step = prop_oneof![20 => 0..=most, 1 => longer];
             vec(step, 0..600)
         });
         let least = prop_oneof![Just(0u64), 0..1000u64, any::<u64>()];
