@@ -10,7 +10,7 @@ use super::context::{Context, Contexts, Count, Tools};
 use super::dictionary::Dictionaries;
 use super::landing::{Change, Landing};
 use super::large::{Large, MAX_INLINE_VALUE_BYTES};
-use super::leaf::{Decoder, Leaf};
+use super::leaf::{Decoder, Leaf, key_number};
 use super::memory::Memory;
 use super::prefetch::{prefetch_directory, prefetch_for_write};
 use super::press::{Press, Settings, press_block};
@@ -43,15 +43,33 @@ pub(crate) enum Condition {
     IfPresent,
 }
 
+/// Keys that differ only in so many low bits of their last byte are a run, and go to one shard by hash.
+const RUN_BITS: u32 = 4;
+
+/// 2^64 divided by the golden ratio: multiples of it are spread over the 64-bit numbers more evenly than random ones.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// What says the shard of a key, by its upper half. Runs are numbered by the key's last eight bytes and multiplied (Knuth, The Art of
+/// Computer Programming 3, 6.4), so that of neighbouring runs every shard gets its share at about even distances: keys in a shard
+/// are spread as in the whole tree, which the guesses at where a key is in a node rely on.
+#[inline]
+fn spread(key: &[u8]) -> u64 {
+    let run = key_number(key) >> RUN_BITS;
+    let spread = run.wrapping_mul(GOLDEN);
+    match key.len().checked_sub(8) {
+        None | Some(0) => spread,
+        Some(upper) => spread.wrapping_add(hash(&key[..upper])),
+    }
+}
+
 impl Core {
     #[inline]
-    pub(crate) fn shard(&self, key: &[u8], hash: u64) -> &Shard {
+    pub(crate) fn shard(&self, key: &[u8]) -> &Shard {
         if self.shards.len() == 1 {
             return &self.shards[0];
         }
         match &self.shard_by {
-            // The low half of the hash, scaled; fingerprints and sub-pages use other bits.
-            ShardBy::Hash => &self.shards[(((hash & 0xFFFF_FFFF) * self.shards.len() as u64) >> 32) as usize],
+            ShardBy::Hash => &self.shards[(((spread(key) >> 32) * self.shards.len() as u64) >> 32) as usize],
             ShardBy::Range(boundaries) => {
                 &self.shards[boundaries.partition_point(|boundary| boundary.as_slice() <= key)]
             }
@@ -63,7 +81,7 @@ impl Core {
         let hash = hash(key);
         let context = self.contexts.get();
         let guard = self.collector.enter();
-        let step = self.shard(key, hash).descend_to_read(key, &guard);
+        let step = self.shard(key).descend_to_read(key, &guard);
         // SAFETY: the guard protects the leaf.
         let leaf = unsafe { Leaf::from_ptr(step.child) };
         let mut tools = context.take_tools();
@@ -144,7 +162,7 @@ impl Core {
         guard: &LocalGuard<'_>,
     ) -> Result<(bool, bool), Error> {
         let hash = hash(key);
-        let shard = self.shard(key, hash);
+        let shard = self.shard(key);
         let mut block = std::mem::take(&mut tools.block);
         let result = loop {
             let (leaf, parent) = shard.descend(key, guard);
@@ -246,6 +264,45 @@ impl Drop for Core {
                 // SAFETY: as above.
                 unsafe { Memory::free(inner) };
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+
+    const KEYS: u64 = 20_000;
+
+    /// The most that one of so many shards gets, of what all get on average.
+    fn most(shards: u64, key: impl Fn(u64) -> Vec<u8>) -> f64 {
+        let mut counts = vec![0u64; shards as usize];
+        for n in 0..KEYS {
+            counts[((spread(&key(n)) >> 32) * shards >> 32) as usize] += 1;
+        }
+        *counts.iter().max().unwrap() as f64 * shards as f64 / KEYS as f64
+    }
+
+    #[test]
+    fn keys_of_any_pattern_are_shared_out_evenly() {
+        for shards in [2, 3, 4, 8, 13, 64] {
+            let check = |pattern: &str, key: &dyn Fn(u64) -> Vec<u8>| {
+                let most = most(shards, key);
+                assert!(most < 1.25, "{pattern}: {most} of the average, of {shards} shards");
+            };
+            for shift in 0..=48 {
+                check("powers of two", &|n| (n << shift).to_be_bytes().to_vec());
+            }
+            for step in [3, 10, 24, 1000, 3600, 86_400, 1_000_003] {
+                check("steps", &|n| (n * step).to_be_bytes().to_vec());
+            }
+            check("least byte first", &|n| n.to_le_bytes().to_vec());
+            check("four bytes", &|n| (n as u32).to_be_bytes().to_vec());
+            check("decimal", &|n| format!("user:{n:08}").into_bytes());
+            check("decimal of any length", &|n| format!("user:{n}").into_bytes());
+            check("hexadecimal", &|n| format!("{n:016x}").into_bytes());
+            check("padded", &|n| [n.to_be_bytes(), *b"00000000"].concat());
+            check("a suffix", &|n| format!("{n}:profile").into_bytes());
         }
     }
 }

@@ -63,7 +63,7 @@ use tidy::Sweep;
 use self::core::{Condition, Core};
 use self::range::End;
 
-/// The hash that shards, landing buffers, fingerprints and sub-pages take their bits from.
+/// The hash that landing buffers, fingerprints and sub-pages take their bits from.
 #[inline]
 pub(crate) fn hash(key: &[u8]) -> u64 {
     rapidhash::v3::rapidhash_v3(key)

@@ -21,7 +21,8 @@ pub enum Layout {
 /// How keys are shared out to shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShardBy {
-    /// By a hash of the key.
+    /// By a hash of the key but for the low four bits of its last byte: up to 16 neighbouring keys stay together, so that they are
+    /// compressed together.
     Hash,
     /// By key range: shard i holds the keys from boundary i-1 (inclusive) to boundary i (exclusive). One boundary fewer than shards, ascending.
     Range(Vec<Vec<u8>>),

@@ -54,6 +54,8 @@ struct Cursor {
     back: Batch,
     /// What no batch covers yet; `None` when nothing is left.
     rest: Option<Bounds>,
+    /// Whether a batch has been read.
+    begun: bool,
     limit: usize,
 }
 
@@ -93,6 +95,7 @@ impl<'t> Range<'t> {
                 front: Batch::default(),
                 back: Batch::default(),
                 rest: (!is_empty(&start, &end)).then(|| (start.clone(), end.clone())),
+                begun: false,
                 limit,
             })
             .collect();
@@ -197,7 +200,13 @@ impl Cursor {
             let Some(bounds) = self.rest.take() else {
                 return Ok(());
             };
-            let limit = share.map_or(self.limit, |share| share.clamp(LEAST_BATCH, MAX_BATCH));
+            // Where a run of keys is in one shard, that shard has more than its share of the next records.
+            let limit = match share {
+                Some(share) if self.begun => share.clamp(self.limit, MAX_BATCH),
+                Some(share) => share.clamp(LEAST_BATCH, MAX_BATCH),
+                None => self.limit,
+            };
+            self.begun = true;
             self.limit = (self.limit * 2).min(MAX_BATCH);
             let (batch, covered) = Reader::new(core, self.shard).read(end, &bounds, limit)?;
             *self.batches(end).0 = batch;
@@ -307,7 +316,13 @@ impl<'c> Reader<'c> {
             return (leaf, 0..frames, leaf_end);
         }
         let sections = leaf.sections();
-        let first = leaf.frame_for(&sections, from);
+        let mut first = leaf.frame_for(&sections, from);
+        // The frame's last key, where it need not be decoded for that, may be below the range: then nothing in it is wanted.
+        if !leaf.has(FINGERPRINTS) {
+            let mut last_key = Vec::new();
+            leaf.packed_key(&sections, leaf.slots(&sections, first).end - 1, &mut last_key);
+            first += usize::from(!not_below(start, &last_key));
+        }
         let last = first + frames_for(&leaf, &sections, first..frames, limit);
         let covered = if last < frames {
             Some(leaf.first_key(&sections, last))

@@ -98,7 +98,7 @@ impl Core {
         let hash = hash(key);
         let context = self.contexts.get();
         let guard = self.collector.enter();
-        let step = self.shard(key, hash).descend_to_read(key, &guard);
+        let step = self.shard(key).descend_to_read(key, &guard);
         let looked = look(&step, key, hash, context, &guard);
         if looked.is_absent() {
             return Ok(None);
@@ -164,7 +164,7 @@ impl Core {
         for (lane, key) in lanes.iter_mut().zip(keys) {
             let key = key.as_ref();
             let hash = hash(key);
-            self.shard(key, hash).prefetch_shortcut(key, guard);
+            self.shard(key).prefetch_shortcut(key, guard);
             *lane = Lane {
                 key,
                 hash,
@@ -172,7 +172,7 @@ impl Core {
             };
         }
         for lane in &mut lanes[..keys.len()] {
-            lane.way = self.shard(lane.key, lane.hash).way_to_read(lane.key, guard);
+            lane.way = self.shard(lane.key).way_to_read(lane.key, guard);
         }
         let mut on_the_way = true;
         while on_the_way {

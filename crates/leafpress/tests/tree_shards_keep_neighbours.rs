@@ -1,0 +1,38 @@
+//! Shards by hash keep neighbouring keys together, so that a tree of many shards holds about what a tree of one does.
+
+use leafpress::tree::DictionaryChoice;
+use leafpress::{Codec, Tree};
+
+const RECORDS: u64 = 20_000;
+
+/// Records whose neighbours are alike: sixteen have one random text.
+fn held(shards: usize, key: impl Fn(u64) -> Vec<u8>) -> u64 {
+    let tree = Tree::builder()
+        .codec(Codec::Zstd { level: 1 })
+        .dictionary(DictionaryChoice::Off)
+        .shards(shards)
+        .build()
+        .unwrap();
+    for n in 0..RECORDS {
+        let mut rng = fastrand::Rng::with_seed(n / 16);
+        let value: Vec<u8> = std::iter::repeat_with(|| rng.u8(..)).take(120).collect();
+        tree.put(&key(n), &value).unwrap();
+    }
+    tree.settle();
+    tree.stats().bytes_held
+}
+
+fn alike(key: impl Fn(u64) -> Vec<u8>) {
+    let (one, eight) = (held(1, &key), held(8, &key));
+    assert!(eight < one + one / 10, "{eight} bytes in eight shards, {one} in one");
+}
+
+#[test]
+fn numbers() {
+    alike(|n| n.to_be_bytes().to_vec());
+}
+
+#[test]
+fn numbers_behind_a_prefix() {
+    alike(|n| [b"record-", n.to_be_bytes().as_slice()].concat());
+}
