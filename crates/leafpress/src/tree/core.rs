@@ -278,7 +278,7 @@ mod tests {
     fn most(shards: u64, key: impl Fn(u64) -> Vec<u8>) -> f64 {
         let mut counts = vec![0u64; shards as usize];
         for n in 0..KEYS {
-            counts[((spread(&key(n)) >> 32) * shards >> 32) as usize] += 1;
+            counts[(((spread(&key(n)) >> 32) * shards) >> 32) as usize] += 1;
         }
         *counts.iter().max().unwrap() as f64 * shards as f64 / KEYS as f64
     }
