@@ -53,14 +53,21 @@ fn sample(len: usize, seed: u64) -> Vec<u8> {
 
 #[test]
 fn blocks_hold_their_records() {
-    for (seed, history) in [0, 39, 40, 41, 100, 700, 1500].into_iter().enumerate() {
+    // Miri takes a minute for the whole of it.
+    let (histories, lens) = if cfg!(miri) {
+        (vec![39, 40, 300], vec![0, 1, 12, 13, 29, 60, 100, 256, 257])
+    } else {
+        let lens = (0..30).chain([100, 255, 256, 257, 300, 511, 512]);
+        (vec![0, 39, 40, 41, 100, 700, 1500], lens.collect())
+    };
+    for (seed, history) in histories.into_iter().enumerate() {
         let bytes = sample(history, seed as u64);
         let table = ShortTable::new(&bytes);
         assert_eq!(table.is_some(), history >= 40);
         let Some(table) = table else { continue };
         let history = History::new(&bytes, &table).expect("the table is of these bytes");
         let mut shrunk = 0;
-        for len in (0..30).chain([100, 255, 256, 257, 300, 511, 512]) {
+        for &len in &lens {
             let mut raw = sample(len / 2, seed as u64 + 7);
             raw.extend(&bytes[bytes.len() - (len - len / 2).min(bytes.len())..]);
             let mut out = vec![MaybeUninit::uninit(); raw.len() + ROOM_BYTES];
@@ -81,7 +88,7 @@ fn blocks_hold_their_records() {
             out.pop();
             assert_eq!(encode(&raw, history, &mut out), None);
         }
-        assert!(shrunk >= 7, "{shrunk} of those");
+        assert!(shrunk >= lens.len() / 6, "{shrunk} of {}", lens.len());
     }
 }
 
