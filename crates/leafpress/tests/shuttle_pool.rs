@@ -8,11 +8,15 @@
 //! `SHUTTLE_ITERATIONS` sets how many schedules each scheduler tries (300). A failure prints the schedule to replay.
 #![cfg(shuttle)]
 
+#[path = "support/explore.rs"]
+mod explore;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
+use explore::explore;
 use leafpress::PagePool;
 use leafpress::pool::{PageId, PageStore, PolicyKind, PoolError, Share};
 use shuttle::sync::Mutex;
@@ -22,15 +26,6 @@ use shuttle::thread;
 const LEN: usize = 10 << 10;
 const PAGES: PageId = 16;
 const NO_PAGE: u64 = u64::MAX;
-
-fn explore(scenario: impl Fn() + Send + Sync + Clone + 'static) {
-    let iterations = std::env::var("SHUTTLE_ITERATIONS")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(300);
-    shuttle::check_random(scenario.clone(), iterations);
-    shuttle::check_pct(scenario, iterations, 3);
-}
 
 /// A page of a version; it shrinks so little that a segment of the compressed space holds two.
 fn page(id: PageId, version: u64) -> Vec<u8> {

@@ -224,6 +224,9 @@ impl Output {
     }
 
     /// Writes what the token does not say of a length.
+    ///
+    /// # Safety
+    /// There is room for what that takes, one byte at least.
     #[inline(always)]
     unsafe fn length(&mut self, length: usize) {
         // SAFETY: the callers have counted these bytes.
@@ -238,6 +241,10 @@ impl Output {
         }
     }
 
+    /// Writes what is left of a length that takes several bytes.
+    ///
+    /// # Safety
+    /// There is room for these.
     #[cold]
     #[inline(never)]
     unsafe fn longer(&mut self, mut rest: usize) {
@@ -253,6 +260,10 @@ impl Output {
         }
     }
 
+    /// Copies literals.
+    ///
+    /// # Safety
+    /// There is room for them and 32 bytes more, and as many can be read.
     #[inline(always)]
     unsafe fn literals(&mut self, from: *const u8, literals: usize) {
         // SAFETY: the callers have counted 32 bytes more than there are literals.
@@ -270,6 +281,9 @@ impl Output {
 }
 
 /// Eight bytes, the first the lowest.
+///
+/// # Safety
+/// They can be read.
 #[inline(always)]
 unsafe fn load(from: *const u8) -> u64 {
     // SAFETY: the caller vouches for eight readable bytes.
@@ -283,6 +297,9 @@ fn is_match(difference: u64) -> bool {
 }
 
 /// How many of the eight bytes before two places are equal.
+///
+/// # Safety
+/// They can be read.
 #[inline(always)]
 unsafe fn equal_bytes_before(one: *const u8, other: *const u8) -> usize {
     // SAFETY: the caller vouches for eight readable bytes before each.

@@ -87,9 +87,9 @@ pub(crate) struct Share(u16);
 impl Share {
     /// `part` of `whole`.
     #[inline(always)]
-    pub(crate) fn of(part: u32, whole: u32) -> Self {
+    pub(crate) fn of(part: f32, whole: f32) -> Self {
         // Single precision is enough, and its division faster than that of integers. The cast saturates.
-        Self((part as f32 / whole as f32 * 65536.0) as u16)
+        Self((part / whole * 65536.0) as u16)
     }
 
     /// So much of `whole`.
@@ -373,9 +373,10 @@ impl Inner {
             (low, self.head_at(index).read())
         };
         // Halved, for they are then signed numbers, which are faster to convert. Equal heads have nothing between them.
-        let span = (high.wrapping_sub(low) >> 1) as i64 as f32;
-        Some(Share(
-            ((wanted.wrapping_sub(low) >> 1) as i64 as f32 / span * 65536.0) as u16,
+        let halved = |span: u64| (span >> 1) as i64 as f32;
+        Some(Share::of(
+            halved(wanted.wrapping_sub(low)),
+            halved(high.wrapping_sub(low)),
         ))
     }
 

@@ -125,7 +125,7 @@ impl Plan {
         let span = last.number.checked_sub(first.number)?;
         let shift = (u64::BITS - span.leading_zeros()).saturating_sub(u32::BITS);
         let end = u32::try_from(span >> shift).ok()?;
-        if leaves == 0 || buckets < leaves / 2 || (end as usize) < buckets {
+        if buckets == 0 || buckets < leaves / 2 || (end as usize) < buckets {
             return None;
         }
         let unit = (1u64 << shift) - 1;
@@ -296,7 +296,7 @@ impl Shortcuts {
         if leaf.is_null() {
             return None;
         }
-        let share = Share::of(position - entry.low, entry.high - entry.low);
+        let share = Share::of((position - entry.low) as f32, (entry.high - entry.low) as f32);
         Some(Step {
             child: leaf,
             hint,
@@ -358,6 +358,17 @@ mod tests {
     /// An address that no node has.
     fn address(leaf: usize) -> *mut u8 {
         std::ptr::without_provenance_mut((leaf + 1) * 16)
+    }
+
+    #[test]
+    fn there_is_no_table_without_buckets() {
+        let memory = Memory::new();
+        for (first, last) in [(b"a", b"b"), (b"a", b"a")] {
+            let mut bounds = Bounds::new(first, last);
+            [first, last].into_iter().for_each(|bound| bounds.push(bound));
+            // SAFETY: no table is made that could outlive the memory.
+            assert!(unsafe { Shortcuts::new(&bounds, 0, &memory) }.unwrap().is_none());
+        }
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! Small trees, and schedules of the threads on them.
+//! Small trees for threads to change.
+
+#[path = "explore.rs"]
+mod explore;
 
 use std::sync::Arc;
 
@@ -6,14 +9,7 @@ use leafpress::tree::DictionaryChoice;
 use leafpress::{Builder, Codec, Tree};
 use shuttle::thread;
 
-pub fn explore(scenario: impl Fn() + Send + Sync + Clone + 'static) {
-    let iterations = std::env::var("SHUTTLE_ITERATIONS")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(300);
-    shuttle::check_random(scenario.clone(), iterations);
-    shuttle::check_pct(scenario, iterations, 3);
-}
+pub use explore::explore;
 
 pub fn small() -> Builder {
     Tree::builder()

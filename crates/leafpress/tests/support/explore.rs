@@ -1,0 +1,11 @@
+//! Schedules of threads, by shuttle's random and PCT schedulers (Burckhardt et al., ASPLOS 2010).
+
+/// Runs the scenario under `SHUTTLE_ITERATIONS` schedules of each scheduler (300).
+pub fn explore(scenario: impl Fn() + Send + Sync + Clone + 'static) {
+    let iterations = std::env::var("SHUTTLE_ITERATIONS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(300);
+    shuttle::check_random(scenario.clone(), iterations);
+    shuttle::check_pct(scenario, iterations, 3);
+}
