@@ -76,6 +76,13 @@ pub fn release_free_memory() {
     }
 }
 
+/// The addresses that a line of `/proc/self/maps` is of.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn addresses(line: &str) -> Option<std::ops::Range<usize>> {
+    let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
+    Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
+}
+
 /// From now on the program's allocator, where it takes its memory from one large mapping as mimalloc does, gets it in small pages. In
 /// huge ones some hundred KiB that it spreads over its size classes make megabytes resident, and look like growth of what it allocates
 /// for. Other mappings, as the tree's own, keep their huge pages. Where the system cannot, nothing changes.
@@ -84,14 +91,33 @@ pub(crate) fn allocate_in_small_pages() {
     let probe = Box::new(0_u64);
     let address = (&raw const *probe).addr();
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let mappings = maps.lines().filter_map(|line| {
-        let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
-        Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
-    });
+    let mappings = maps.lines().filter_map(addresses);
     for mapping in mappings.filter(|mapping| mapping.contains(&address)) {
         let start = (&raw const *probe).with_addr(mapping.start).cast_mut().cast();
         // SAFETY: advice on the size of pages changes nothing that a program can see.
         unsafe { libc::madvise(start, mapping.len(), libc::MADV_NOHUGEPAGE) };
+    }
+}
+
+/// Makes the pages of the program's files resident, its code and constants, which come in as they are used else: who measures growth from
+/// here on measures what is allocated. Where the system cannot, nothing changes.
+#[cfg(all(target_os = "linux", not(miri)))]
+pub(crate) fn make_program_resident() {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    for line in maps.lines() {
+        // start-end permissions offset device inode path
+        let fields: Vec<_> = line.split_ascii_whitespace().collect();
+        let [_, permissions, _, _, _, path, ..] = fields[..] else {
+            continue;
+        };
+        if !path.starts_with('/') || !matches!(permissions, "r-xp" | "r--p") {
+            continue;
+        }
+        if let Some(mapping) = addresses(line) {
+            let start = std::ptr::without_provenance_mut(mapping.start);
+            // SAFETY: reads in pages that are mapped already; what is no longer mapped is an error, which changes nothing.
+            unsafe { libc::madvise(start, mapping.len(), libc::MADV_POPULATE_READ) };
+        }
     }
 }
 
@@ -112,6 +138,10 @@ pub(crate) fn in_huge_pages<T>(items: &[T]) {
         }
     }
 }
+
+/// Elsewhere there is no such advice.
+#[cfg(not(all(target_os = "linux", not(miri))))]
+pub(crate) fn make_program_resident() {}
 
 /// Elsewhere there is no such advice.
 #[cfg(not(all(target_os = "linux", not(miri))))]
@@ -141,4 +171,23 @@ pub fn host() -> String {
         .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
         .map_or(std::env::consts::ARCH, |(_, model)| model.trim());
     format!("{model}, {cores} core{}", if cores == 1 { "" } else { "s" })
+}
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    #[test]
+    fn a_programs_code_is_resident_once_it_is_asked_for() {
+        super::make_program_resident();
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let program = std::env::current_exe().unwrap();
+        let mut lines = smaps.lines();
+        let code = |line: &&str| line.contains(" r-xp ") && line.ends_with(program.to_str().unwrap());
+        assert!(lines.any(|line| code(&line)), "{smaps}");
+        let mut kib = |label: &str| {
+            let line = lines.find_map(|line| line.strip_prefix(label)).unwrap();
+            line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap()
+        };
+        let (size, resident) = (kib("Size:"), kib("Rss:"));
+        assert_eq!(resident, size, "KiB");
+    }
 }

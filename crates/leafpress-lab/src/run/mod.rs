@@ -112,6 +112,7 @@ pub fn run_store(
     let ledger = Ledger::new(corpus, base.keys, spec.workload.delete_pct_of_mutations());
     let chooser = Chooser::new(base.distribution, base.keys, base.seed);
     let clock = Clock::new();
+    resources::make_program_resident();
     // What reading the data left free must not hide the tree's growth.
     resources::release_free_memory();
     let resident_before_recorders = resources::resident_bytes();
