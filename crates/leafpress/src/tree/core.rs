@@ -10,10 +10,11 @@ use super::context::{Context, Contexts, Count, Tools};
 use super::dictionary::Dictionaries;
 use super::landing::{Change, Landing};
 use super::large::{Large, MAX_INLINE_VALUE_BYTES};
-use super::leaf::{Decoder, Leaf, key_number};
+use super::leaf::{Decoder, Leaf};
 use super::memory::Memory;
 use super::prefetch::{prefetch_directory, prefetch_for_write};
 use super::press::{Press, Settings, press_block};
+use super::runs::Runs;
 use super::shard::Shard;
 use super::work::{Locked, Outcome, Work, owned_large};
 use super::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, ShardBy, hash};
@@ -23,6 +24,8 @@ use crate::codec::Engine;
 pub(crate) struct Core {
     pub shards: Vec<Shard>,
     pub shard_by: ShardBy,
+    /// What of the keys goes to which shard, by hash.
+    pub runs: Runs,
     pub settings: Settings,
     pub landing_bytes: usize,
     pub engine: Arc<dyn Engine>,
@@ -43,25 +46,6 @@ pub(crate) enum Condition {
     IfPresent,
 }
 
-/// Keys that differ only in so many low bits of their last byte are a run, and go to one shard by hash.
-const RUN_BITS: u32 = 4;
-
-/// 2^64 divided by the golden ratio: multiples of it are spread over the 64-bit numbers more evenly than random ones.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// What says the shard of a key, by its upper half. Runs are numbered by the key's last eight bytes and multiplied (Knuth, The Art of
-/// Computer Programming 3, 6.4), so that of neighbouring runs every shard gets its share at about even distances: keys in a shard
-/// are spread as in the whole tree, which the guesses at where a key is in a node rely on.
-#[inline]
-fn spread(key: &[u8]) -> u64 {
-    let run = key_number(key) >> RUN_BITS;
-    let spread = run.wrapping_mul(GOLDEN);
-    match key.len().checked_sub(8) {
-        None | Some(0) => spread,
-        Some(upper) => spread.wrapping_add(hash(&key[..upper])),
-    }
-}
-
 impl Core {
     #[inline]
     pub(crate) fn shard(&self, key: &[u8]) -> &Shard {
@@ -69,7 +53,7 @@ impl Core {
             return &self.shards[0];
         }
         match &self.shard_by {
-            ShardBy::Hash => &self.shards[(((spread(key) >> 32) * self.shards.len() as u64) >> 32) as usize],
+            ShardBy::Hash => &self.shards[self.runs.shard(key)],
             ShardBy::Range(boundaries) => {
                 &self.shards[boundaries.partition_point(|boundary| boundary.as_slice() <= key)]
             }
@@ -264,45 +248,6 @@ impl Drop for Core {
                 // SAFETY: as above.
                 unsafe { Memory::free(inner) };
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::spread;
-
-    const KEYS: u64 = 20_000;
-
-    /// The most that one of so many shards gets, of what all get on average.
-    fn most(shards: u64, key: impl Fn(u64) -> Vec<u8>) -> f64 {
-        let mut counts = vec![0u64; shards as usize];
-        for n in 0..KEYS {
-            counts[(((spread(&key(n)) >> 32) * shards) >> 32) as usize] += 1;
-        }
-        *counts.iter().max().unwrap() as f64 * shards as f64 / KEYS as f64
-    }
-
-    #[test]
-    fn keys_of_any_pattern_are_shared_out_evenly() {
-        for shards in [2, 3, 4, 8, 13, 64] {
-            let check = |pattern: &str, key: &dyn Fn(u64) -> Vec<u8>| {
-                let most = most(shards, key);
-                assert!(most < 1.25, "{pattern}: {most} of the average, of {shards} shards");
-            };
-            for shift in 0..=48 {
-                check("powers of two", &|n| (n << shift).to_be_bytes().to_vec());
-            }
-            for step in [3, 10, 24, 1000, 3600, 86_400, 1_000_003] {
-                check("steps", &|n| (n * step).to_be_bytes().to_vec());
-            }
-            check("least byte first", &|n| n.to_le_bytes().to_vec());
-            check("four bytes", &|n| (n as u32).to_be_bytes().to_vec());
-            check("decimal", &|n| format!("user:{n:08}").into_bytes());
-            check("decimal of any length", &|n| format!("user:{n}").into_bytes());
-            check("hexadecimal", &|n| format!("{n:016x}").into_bytes());
-            check("padded", &|n| [n.to_be_bytes(), *b"00000000"].concat());
-            check("a suffix", &|n| format!("{n}:profile").into_bytes());
         }
     }
 }

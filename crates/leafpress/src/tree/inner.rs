@@ -30,6 +30,7 @@ use super::leaf::{Leaf, key_number};
 use super::memory::{Kind, Memory, NodeHeader};
 use super::prefetch::{LINE_BYTES, prefetch};
 use super::rank::count_below;
+use super::runs::Runs;
 use super::sync::{AtomicBool, AtomicPtr, NodeLock, load};
 
 /// Most children of an inner node.
@@ -349,16 +350,19 @@ impl Inner {
 
     /// The way to the child whose range holds `key`, and about where in it the key is.
     #[inline]
-    pub(crate) fn step(&self, key: &[u8], guard: &LocalGuard<'_>) -> Step {
+    pub(crate) fn step(&self, key: &[u8], runs: Runs, guard: &LocalGuard<'_>) -> Step {
         let Found { index, wanted } = self.partition(key, false);
         let (child, hint) = child::split(load(self.child(index), guard));
-        let share = wanted.and_then(|wanted| self.share(index, wanted));
+        let share = wanted.and_then(|wanted| {
+            let suffix_len = key.len() - self.header().prefix_len as usize;
+            self.share(index, wanted, suffix_len, runs)
+        });
         Step { child, hint, share }
     }
 
     /// Where `wanted` is between the separators around the child at `index`.
     #[inline(always)]
-    fn share(&self, index: usize, wanted: u64) -> Option<Share> {
+    fn share(&self, index: usize, wanted: u64, suffix_len: usize, runs: Runs) -> Option<Share> {
         if index == 0 || index + 1 >= self.children() {
             return None;
         }
@@ -372,12 +376,7 @@ impl Inner {
             };
             (low, self.head_at(index).read())
         };
-        // Halved, for they are then signed numbers, which are faster to convert. Equal heads have nothing between them.
-        let halved = |span: u64| (span >> 1) as i64 as f32;
-        Some(Share::of(
-            halved(wanted.wrapping_sub(low)),
-            halved(high.wrapping_sub(low)),
-        ))
+        Some(runs.share(suffix_len, low, wanted, high))
     }
 
     /// Asks for the lines of a node that a search in it most likely reads, of which only the address, the number of children, and where

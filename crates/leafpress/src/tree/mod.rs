@@ -38,6 +38,7 @@ mod read;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 mod region;
 mod retired;
+mod runs;
 mod shard;
 mod share_out;
 mod shortcuts;

@@ -178,7 +178,7 @@ impl Core {
         while on_the_way {
             on_the_way = false;
             for lane in &mut lanes[..keys.len()] {
-                on_the_way |= lane.way.go_on(lane.key, guard);
+                on_the_way |= lane.way.go_on(lane.key, self.runs, guard);
             }
         }
         lanes

@@ -23,6 +23,7 @@ use super::child;
 use super::inner::{Inner, MAX_CHILDREN};
 use super::leaf::Leaf;
 use super::memory::Memory;
+use super::runs::Runs;
 use super::sync::{AtomicPtr, Mutex, MutexGuard, load};
 
 /// Fewer children than this and a node looks for a neighbour to join.
@@ -45,6 +46,8 @@ pub(crate) struct Shard {
     /// The table of shortcuts, null when there is none.
     shortcuts: AtomicPtr<u8>,
     structure: Mutex<()>,
+    /// How the keys of the tree are divided, of which this shard has its part.
+    runs: Runs,
 }
 
 /// The nodes from the root to a leaf's parent, each with the index of the child taken.
@@ -61,12 +64,13 @@ pub(crate) struct Splice {
 }
 
 impl Shard {
-    /// A tree of one leaf.
-    pub(crate) fn new(leaf: Leaf) -> Self {
+    /// A tree of one leaf, for its part of the keys.
+    pub(crate) fn new(leaf: Leaf, runs: Runs) -> Self {
         Self {
             root: AtomicPtr::new(tag_leaf(leaf.as_ptr())),
             shortcuts: AtomicPtr::new(std::ptr::null_mut()),
             structure: Mutex::new(()),
+            runs,
         }
     }
 

@@ -15,6 +15,7 @@ use super::leaf::Leaf;
 use super::memory::{Kind, Memory};
 use super::press::{Buffers, Press, Settings};
 use super::retired::COLLECTOR_BATCH;
+use super::runs::Runs;
 use super::shard::Shard;
 use super::share_out::Growth;
 use super::work::{Locked, owned_large};
@@ -135,9 +136,14 @@ impl Tree {
             engine.supports_dictionary(),
             builder.dictionary_bytes,
         );
+        let runs = Runs::new(match builder.shard_by {
+            ShardBy::Hash => builder.shards,
+            ShardBy::Range(_) => 1,
+        });
         let mut core = Core {
             shards: Vec::new(),
             shard_by: builder.shard_by,
+            runs,
             settings,
             landing_bytes: builder.landing_bytes,
             engine,
@@ -149,7 +155,7 @@ impl Tree {
         };
         for _ in 0..builder.shards {
             let leaf = core.empty_leaf()?;
-            core.shards.push(Shard::new(leaf));
+            core.shards.push(Shard::new(leaf, runs));
         }
         let core = Arc::new(core);
         let threads = Background::start(&core, compactors)?;

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use seize::LocalGuard;
 
+use super::super::child;
 use super::super::inner::{Inner, Step};
 use super::super::leaf::Leaf;
 use super::super::shortcuts::{Bounds, Shortcuts};
@@ -25,7 +26,7 @@ impl Shard {
     /// The step to the leaf whose range holds `key`, if the table has it.
     #[inline(always)]
     pub(crate) fn shortcut(&self, key: &[u8], guard: &LocalGuard<'_>) -> Option<Step> {
-        self.shortcuts(guard)?.find(key, guard)
+        self.shortcuts(guard)?.find(key, self.runs, guard)
     }
 
     /// Asks for the line that [`Shard::shortcut`] will read.
@@ -117,7 +118,10 @@ impl Shard {
         let made = match parents.as_slice() {
             few if few.len() < MIN_PARENTS => None,
             // SAFETY: the tree keeps its memory until its last node is gone.
-            parents => unsafe { Shortcuts::new(&bounds(parents), leaf_bytes(parents, guard), memory)? },
+            parents => unsafe {
+                let near = child::address(parents[0].inner.child_locked(0));
+                Shortcuts::new(&bounds(parents), leaf_bytes(parents, guard), near, memory)?
+            },
         };
         self.put_shortcuts(made.as_ref().map(|(table, _)| *table), guard, &structure);
         if let Some((table, leaves)) = made {

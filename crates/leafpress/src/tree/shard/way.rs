@@ -4,6 +4,7 @@ use seize::LocalGuard;
 
 use super::super::inner::{Inner, Step};
 use super::super::leaf::Leaf;
+use super::super::runs::Runs;
 use super::super::sync::load;
 use super::{Shard, untag};
 
@@ -28,13 +29,13 @@ impl Way {
     /// Goes one step towards `key` and asks for the lines that the next one, or a read of the leaf, needs. False if at the leaf before.
     /// The guard is the one that the way was begun under.
     #[inline(always)]
-    pub(crate) fn go_on(&mut self, key: &[u8], guard: &LocalGuard<'_>) -> bool {
+    pub(crate) fn go_on(&mut self, key: &[u8], runs: Runs, guard: &LocalGuard<'_>) -> bool {
         if self.at_leaf {
             return false;
         }
         // SAFETY: the guard protects every node on the way, and the levels say what each is.
         let inner = unsafe { Inner::from_ptr(self.step.child) };
-        self.step = inner.step(key, guard);
+        self.step = inner.step(key, runs, guard);
         self.at_leaf = inner.header().level == 1;
         if self.at_leaf {
             Leaf::prefetch_step(&self.step);
@@ -72,7 +73,7 @@ impl Shard {
         loop {
             // SAFETY: the guard protects every node on the way, and the levels say what each is.
             let inner = unsafe { Inner::from_ptr(step.child) };
-            step = inner.step(key, guard);
+            step = inner.step(key, self.runs, guard);
             if inner.header().level == 1 {
                 return (step, Some(inner));
             }

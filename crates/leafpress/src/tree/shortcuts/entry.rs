@@ -1,0 +1,74 @@
+//! A bucket of a table of shortcuts: its leaf, and where the leaf's range begins.
+//!
+//! ```text
+//! 32 bits   the leaf's address less the origin's, in units of 16 bytes
+//! 16 bits   its hint
+//! 14 bits   how far before the bucket's start its range begins, in places
+//!  1 bit    whether at the place before that one there are keys below the range
+//!  1 bit    whether the last bucket's leaf covers what is before
+//! ```
+
+use super::super::child::{self, Hint};
+
+/// Bits of a place, which is a part of a bucket: so many that a bound between numbered keys has a place of its own.
+pub(super) const PLACE_BITS: u32 = 12;
+
+/// The word. All but the address and the hint stay as they are.
+#[derive(Clone, Copy)]
+pub(super) struct Entry(pub u64);
+
+impl Entry {
+    const HINT_BIT: u32 = 32;
+    const BEFORE_BIT: u32 = 48;
+    const MAX_BEFORE: u64 = (1 << 14) - 1;
+    /// At the place before the one where the range begins there are keys that are not in the range.
+    pub(super) const BLURRED: u64 = 1 << 62;
+    /// The last bucket's leaf covers what is before the range.
+    pub(super) const FOLLOWS: u64 = 1 << 63;
+    /// In place of an address: none.
+    const NO_LEAF: u64 = 1 << 31;
+    const ADDRESS: u64 = (1 << Self::HINT_BIT) - 1;
+    /// Nodes are aligned to so many bytes.
+    const UNIT_BITS: u32 = 4;
+
+    pub(super) fn without_leaf(before: u64, flags: u64) -> Self {
+        Self(before.min(Self::MAX_BEFORE) << Self::BEFORE_BIT | flags | Self::NO_LEAF)
+    }
+
+    /// With another leaf, if it is near enough to the origin, else with none.
+    pub(super) fn with_leaf(self, leaf: *mut u8, origin: usize) -> Self {
+        let range = self.0 & !((1 << Self::BEFORE_BIT) - 1);
+        let (leaf, hint) = child::split(leaf);
+        let units = (leaf.addr() as i64).wrapping_sub(origin as i64) >> Self::UNIT_BITS;
+        match i32::try_from(units) {
+            Ok(units) if !leaf.is_null() && units != i32::MIN => {
+                Self(range | u64::from(hint) << Self::HINT_BIT | u64::from(units as u32))
+            }
+            _ => Self(range | Self::NO_LEAF),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn address(self, origin: usize) -> Option<usize> {
+        let units = self.0 as i32;
+        let is_leaf = self.0 & Self::ADDRESS != Self::NO_LEAF;
+        is_leaf.then(|| origin.wrapping_add_signed((units as isize) << Self::UNIT_BITS))
+    }
+
+    #[inline(always)]
+    pub(super) fn hint(self) -> Hint {
+        (self.0 >> Self::HINT_BIT) as Hint
+    }
+
+    /// The place where the range of the leaf begins, at the latest, for the entry of `bucket`.
+    #[inline(always)]
+    pub(super) fn start(self, bucket: usize) -> u64 {
+        ((bucket as u64) << PLACE_BITS) - (self.0 >> Self::BEFORE_BIT & Self::MAX_BEFORE)
+    }
+
+    /// Whether the last bucket's leaf covers this place before the range.
+    #[inline(always)]
+    pub(super) fn follows(self, place: u64, start: u64) -> bool {
+        self.0 & Self::FOLLOWS != 0 && place + u64::from(self.0 & Self::BLURRED != 0) < start
+    }
+}
