@@ -8,7 +8,7 @@
 //! ```text
 //! header | to a cache line's start | pivots: 16 of 8 bytes
 //! groups, each: heads of 8 separators | pointers to 8 children
-//! ends: u32 each | prefix | separators behind the prefix
+//! gate: lock, obsolete | ends: u32 each | prefix | separators behind the prefix
 //! ```
 //! A head is the first eight bytes of a separator behind the common prefix, zero-padded, most significant byte first: a search
 //! compares heads and looks at a separator's bytes only where heads are equal. A pivot is the last head of a group. What is behind
@@ -45,6 +45,12 @@ pub(crate) struct Header {
     prefix_len: u16,
     /// 1 when the children are leaves.
     pub level: u8,
+}
+
+/// What changes in a node beside its child pointers. It stands behind the groups, away from the lines that every way down reads: those
+/// would have to be fetched again from the core of whoever replaced a leaf last.
+#[repr(C)]
+pub(crate) struct Gate {
     pub lock: NodeLock,
     /// Set under the lock when a newer node has taken this one's place.
     pub obsolete: AtomicBool,
@@ -57,6 +63,8 @@ const PIVOTS_BYTES: usize = GROUPS * size_of::<u64>();
 /// A pointer; more where a model checker's atomics stand in.
 const CHILD_BYTES: usize = size_of::<AtomicPtr<u8>>();
 const GROUP_BYTES: usize = LINE_BYTES + GROUP * CHILD_BYTES;
+/// Ends are aligned behind it.
+const GATE_BYTES: usize = size_of::<Gate>().next_multiple_of(size_of::<u32>());
 /// Most bytes between the header and the line that the pivots start on.
 const MAX_PADDING_BYTES: usize = LINE_BYTES - 1;
 /// Stands where there is no separator.
@@ -177,7 +185,7 @@ impl Inner {
         };
         let suffix_bytes: usize = separators.iter().map(|separator| separator.len() - prefix_len).sum();
         let groups = children.len().div_ceil(GROUP);
-        let sections = PIVOTS_BYTES + groups * GROUP_BYTES + separators.len() * size_of::<u32>();
+        let sections = PIVOTS_BYTES + groups * GROUP_BYTES + GATE_BYTES + separators.len() * size_of::<u32>();
         let bytes = size_of::<Header>() + MAX_PADDING_BYTES + sections + prefix_len + suffix_bytes;
         // SAFETY: every section is written into the room it was counted for, behind the padding; pivots and groups are aligned to lines.
         unsafe {
@@ -188,9 +196,11 @@ impl Inner {
             (&raw mut (*header).children).write(children.len() as u16);
             (&raw mut (*header).prefix_len).write(prefix_len as u16);
             (&raw mut (*header).level).write(level);
-            (&raw mut (*header).lock).write(NodeLock::new());
-            (&raw mut (*header).obsolete).write(AtomicBool::new(false));
             let inner = Self(node);
+            inner.gate_at().write(Gate {
+                lock: NodeLock::new(),
+                obsolete: AtomicBool::new(false),
+            });
             for index in separators.len()..groups * GROUP {
                 inner.head_at(index).write(NO_HEAD);
             }
@@ -281,8 +291,18 @@ impl Inner {
         unsafe { self.children_of(index / GROUP).add(index % GROUP) }
     }
 
-    fn ends(&self) -> *mut u32 {
+    fn gate_at(&self) -> *mut Gate {
         self.group_at(self.children().div_ceil(GROUP)).cast()
+    }
+
+    pub(crate) fn gate(&self) -> &Gate {
+        // SAFETY: a live node has its gate behind its groups.
+        unsafe { &*self.gate_at() }
+    }
+
+    fn ends(&self) -> *mut u32 {
+        // SAFETY: the ends follow the gate.
+        unsafe { self.gate_at().cast::<u8>().add(GATE_BYTES).cast() }
     }
 
     fn bytes(&self) -> *mut u8 {

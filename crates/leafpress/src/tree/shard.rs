@@ -148,17 +148,16 @@ impl Shard {
                     }
                 }
                 Some(inner) => {
-                    let header = inner.header();
-                    header.lock.lock();
+                    let gate = inner.gate();
+                    gate.lock.lock();
                     let index = inner.search(key);
-                    let current =
-                        !header.obsolete.load(Ordering::Relaxed) && inner.child_locked(index) == leaf.as_ptr();
+                    let current = !gate.obsolete.load(Ordering::Relaxed) && inner.child_locked(index) == leaf.as_ptr();
                     // SAFETY: locked above; the leaf is live and its parent's level is that above leaves.
                     unsafe {
                         if current {
                             self.exchange(leaf, key, guard, || inner.store_child(index, new.as_ptr()));
                         }
-                        header.lock.unlock();
+                        gate.lock.unlock();
                     }
                     if current {
                         return true;
@@ -296,12 +295,12 @@ impl Shard {
         walk(node, is_leaf, &mut |visit| match visit {
             Visit::Inner(inner, children) => {
                 // No leaf is replaced in this node once it is obsolete: the children read now are its last.
-                inner.header().lock.lock();
-                inner.header().obsolete.store(true, Ordering::Relaxed);
+                inner.gate().lock.lock();
+                inner.gate().obsolete.store(true, Ordering::Relaxed);
                 children.extend(inner.contents().0);
                 // SAFETY: locked above; the root no longer leads to the node.
                 unsafe {
-                    inner.header().lock.unlock();
+                    inner.gate().lock.unlock();
                     Memory::retire(inner.node(), guard);
                 }
             }
@@ -386,7 +385,7 @@ struct Rebuild<'m> {
 
 impl Rebuild<'_> {
     fn lock(&mut self, node: Inner) {
-        node.header().lock.lock();
+        node.gate().lock.lock();
         self.locked.push(node);
     }
 
@@ -425,9 +424,9 @@ impl Rebuild<'_> {
     /// The new nodes are in the tree: those they replace go.
     fn publish(self, guard: &LocalGuard<'_>) {
         for node in &self.locked {
-            node.header().obsolete.store(true, Ordering::Relaxed);
+            node.gate().obsolete.store(true, Ordering::Relaxed);
             // SAFETY: locked by `lock`.
-            unsafe { node.header().lock.unlock() };
+            unsafe { node.gate().lock.unlock() };
         }
         for node in self.replaced {
             // SAFETY: the tree no longer leads to the node.
@@ -439,7 +438,7 @@ impl Rebuild<'_> {
     fn abandon(self) {
         for node in &self.locked {
             // SAFETY: locked by `lock`.
-            unsafe { node.header().lock.unlock() };
+            unsafe { node.gate().lock.unlock() };
         }
         for node in self.made {
             // SAFETY: the node was never published.

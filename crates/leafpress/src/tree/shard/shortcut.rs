@@ -184,7 +184,7 @@ fn fill(table: Shortcuts, leaves: &[u32], parents: &[Parent]) {
     let (mut bucket, mut first) = (0, 0);
     for Parent { inner, .. } in parents {
         let behind = first + inner.children();
-        inner.header().lock.lock();
+        inner.gate().lock.lock();
         while let Some(&leaf) = leaves.get(bucket)
             && (leaf as usize) + 1 < behind
         {
@@ -192,7 +192,7 @@ fn fill(table: Shortcuts, leaves: &[u32], parents: &[Parent]) {
             bucket += 1;
         }
         // SAFETY: locked above.
-        unsafe { inner.header().lock.unlock() };
+        unsafe { inner.gate().lock.unlock() };
         first = behind;
     }
 }

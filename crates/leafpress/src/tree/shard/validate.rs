@@ -50,7 +50,7 @@ fn validate_inner(
 ) -> Result<(), Error> {
     let invalid = |what: &str| Err(Error::Invalid(format!("inner node: {what}")));
     let header = inner.header();
-    if header.obsolete.load(Ordering::Relaxed) {
+    if inner.gate().obsolete.load(Ordering::Relaxed) {
         return invalid("an obsolete node is in the tree");
     }
     let (children, separators) = inner.contents();
