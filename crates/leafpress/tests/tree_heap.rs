@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use leafpress::{Builder, Codec, Layout, Tree};
 use support::versioned::{key, value, version};
@@ -269,4 +270,36 @@ fn a_small_tree_keeps_few_pages_that_nothing_uses() {
     for n in 0..20_000u32 {
         assert!(tree.get(&n.to_be_bytes()).unwrap() == Some(value(n)), "value {n}");
     }
+}
+
+/// While leaves are replaced faster than a pass moves them, none is made; that must not be for ever.
+#[test]
+fn holes_go_once_writers_calm_down() {
+    const KEYS: u32 = 20_000;
+    let tree = Tree::builder().codec(Codec::None).build().unwrap();
+    let put = |n: u32, round: u64| tree.put(&n.to_be_bytes(), &[round as u8; 200]).unwrap();
+    (0..KEYS).for_each(|n| assert!(put(n, 0)));
+    tree.settle();
+    thread::scope(|scope| {
+        for seed in 0..2 {
+            scope.spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(seed);
+                for round in 0..rounds(20) * u64::from(KEYS) {
+                    put(rng.u32(..KEYS), round);
+                }
+            });
+        }
+    });
+    // Nobody settles. A put now and then: it is writers who ask for holes to be tidied away.
+    let deadline = Instant::now() + Duration::from_secs(120);
+    for n in (0..KEYS).cycle().step_by(7) {
+        let stats = tree.stats();
+        if stats.free_bytes < stats.bytes_held / 16 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{stats:?}");
+        thread::sleep(Duration::from_millis(20));
+        put(n, 0);
+    }
+    tree.validate().unwrap();
 }

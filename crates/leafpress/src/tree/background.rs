@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Error;
 use super::context::Count;
@@ -25,6 +25,8 @@ const QUEUE_LEAVES: usize = 1024;
 const FIRST_SHORTCUTS_LEAVES: usize = MAX_CHILDREN;
 /// A pass that tidies the heap is followed by as many times its duration of rest, so that it takes 2% of a core at most.
 const REST: u32 = 50;
+/// At least so long is the rest.
+const MIN_REST: Duration = Duration::from_millis(10);
 
 /// The queue of leaves to compact, and what the background threads are told.
 #[derive(Default)]
@@ -290,7 +292,7 @@ impl Background {
     }
 
     fn tend_loop(&self, core: &Core) {
-        let mut rest_until = Instant::now();
+        let (mut rest_until, mut last_rest) = (Instant::now(), Duration::ZERO);
         let mut state = self.state.lock();
         while !state.stop {
             let rest = rest_until.saturating_duration_since(Instant::now());
@@ -305,6 +307,10 @@ impl Background {
                 );
             } else if state.shortcuts_due {
                 state = self.tend(state, |state| state.shortcuts_due = false, || core.renew_shortcuts());
+            } else if state.tidying_due && rest.is_zero() && state.settling == 0 && core.memory.is_rewritten() {
+                // A pass would take a core from the writers, who would undo it while it rests. Once they write less it is worth its time:
+                // it stays due, and the next look comes when the pass after this one would have.
+                rest_until = Instant::now() + last_rest;
             } else if state.tidying_due && (rest.is_zero() || state.settling > 0) {
                 let mut start = Instant::now();
                 state = self.tend(
@@ -319,7 +325,8 @@ impl Background {
                         self.may_ask_to_tidy.store(true, Ordering::Relaxed);
                     },
                 );
-                rest_until = Instant::now() + start.elapsed() * REST;
+                last_rest = (start.elapsed() * REST).max(MIN_REST);
+                rest_until = Instant::now() + last_rest;
             } else if state.tidying_due {
                 self.due.wait_for(&mut state, rest);
             } else {

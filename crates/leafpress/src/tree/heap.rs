@@ -88,6 +88,17 @@ pub(super) struct Heap {
     parts: [OnceLock<Vec<Part>>; ALL_PARTS],
     /// Resident bytes that no block used, and bytes that blocks used, when pages were last returned, if all was tidy then; else nothing.
     left: Mutex<(usize, usize)>,
+    moved: Mutex<Option<Moved>>,
+}
+
+/// What is known of the last time that nodes were moved together.
+struct Moved {
+    /// The part they were moved to.
+    to: u8,
+    /// Bytes that part used then.
+    used: usize,
+    /// Bytes of all blocks there had ever been when this was last looked at.
+    allocated: u64,
 }
 
 /// A part of a heap, on cache lines of its own.
@@ -174,12 +185,8 @@ impl Heap {
 
     /// The part to move leaves to: of two, the one that holds less.
     pub(super) fn tidy_part(&self) -> u8 {
-        let used = |part: usize| {
-            self.parts[part]
-                .get()
-                .map_or(0, |made| made.iter().map(|part| part.lock().used).sum())
-        };
-        (PARTS..ALL_PARTS).min_by_key(|&part| used(part)).unwrap_or(PARTS) as u8
+        let tidied = PARTS as u8..ALL_PARTS as u8;
+        tidied.min_by_key(|&part| self.used_of(part)).unwrap_or(PARTS as u8)
     }
 
     /// Whether the holes between nodes have become worth the work of moving leaves together: a sixteenth of what is used, by what
@@ -206,6 +213,39 @@ impl Heap {
         // As large a share of what is used now is taken to be out of reach.
         let left = (left as u128 * used as u128 / used_then.max(1) as u128).min(left as u128) as usize;
         free.saturating_sub(left) > SETTLED_FREE_BYTES.max(used / 64)
+    }
+
+    /// Nodes have just been moved to `part`.
+    pub(super) fn moved_to(&self, part: u8) {
+        *self.moved.lock() = Some(Moved {
+            to: part,
+            used: self.used_of(part),
+            allocated: self.allocated(),
+        });
+    }
+
+    /// Whether nodes are replaced so fast that to move them together would soon be undone: of what was moved last, no more than half is
+    /// still in its place, and since this was last asked as much was allocated as is used.
+    pub(super) fn is_rewritten(&self) -> bool {
+        let mut moved = self.moved.lock();
+        let Some(moved) = &mut *moved else {
+            return false;
+        };
+        let used: usize = self.made_parts().map(|part| part.lock().used).sum();
+        let allocated = self.allocated();
+        let since = allocated - std::mem::replace(&mut moved.allocated, allocated);
+        since >= used as u64 && self.used_of(moved.to) <= moved.used / 2
+    }
+
+    /// Bytes that blocks of the part use.
+    fn used_of(&self, part: u8) -> usize {
+        let made = self.parts.get(usize::from(part)).and_then(OnceLock::get);
+        made.map_or(0, |made| made.iter().map(|part| part.lock().used).sum())
+    }
+
+    /// Bytes of all blocks there ever were.
+    fn allocated(&self) -> u64 {
+        self.made_parts().map(|part| part.lock().allocated).sum()
     }
 
     /// Bytes of all blocks that ever came from other parts than this.

@@ -261,6 +261,11 @@ impl Memory {
         self.heap.can_be_tidied()
     }
 
+    /// Whether nodes are replaced faster than it pays to move them together.
+    pub(crate) fn is_rewritten(&self) -> bool {
+        self.heap.is_rewritten()
+    }
+
     /// Gives pages that no node uses back to the system, those of `part` excepted, which is being filled.
     pub(crate) fn return_free_but_of(&self, part: &OwnPart) {
         self.heap.return_pages_but_of(part.used);
@@ -271,6 +276,7 @@ impl Memory {
     pub(crate) fn return_free(&self, part: &OwnPart, moved_all: bool) {
         let alone = self.heap.allocated_but_from(part.used) == part.allocated_elsewhere;
         self.heap.return_pages(moved_all && alone);
+        self.heap.moved_to(part.used);
     }
 
     /// Puts what is resident on huge pages where that takes no more memory.
@@ -434,6 +440,12 @@ mod heap {
         pub(super) fn is_untidy(&self) -> bool {
             false
         }
+
+        pub(super) fn is_rewritten(&self) -> bool {
+            false
+        }
+
+        pub(super) fn moved_to(&self, _part: u8) {}
 
         pub(super) fn can_be_tidied(&self) -> bool {
             false
