@@ -82,7 +82,7 @@ impl Launcher {
     ///
     /// # Errors
     /// [`LabError::Child`] when it cannot be started, crashes, fails, or does not answer; [`LabError::Cancelled`] when `cancel`
-    /// was set, in which case it was killed; [`LabError::Io`] when the log cannot be written.
+    /// was set, in which case it was killed, and when a Ctrl-C ended it; [`LabError::Io`] when the log cannot be written.
     pub fn call<Q: Serialize, T: DeserializeOwned>(
         &self,
         request: &Q,
@@ -175,6 +175,10 @@ impl Conversation {
         }
         let status = self.wait(cancel)?;
         drop(stdin);
+        // A Ctrl-C that came before the child had a group of its own went to both, and this process may not have heard of it yet.
+        if status.signal() == Some(nix::sys::signal::Signal::SIGINT as i32) {
+            return Err(LabError::Cancelled);
+        }
         let answer = self.answer.take().filter(|_| status.success());
         let Some(answer) = answer else {
             return Err(child_error(self.obituary(status)));

@@ -36,6 +36,14 @@ fn child_entry() {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
+        "interrupted" => {
+            let own = std::process::id().to_string();
+            std::process::Command::new("kill")
+                .args(["-INT", &own])
+                .status()
+                .unwrap();
+            std::thread::sleep(Duration::from_secs(3600));
+        }
         "mute" => {}
         "babble" => println!("@result {{\"no\": \"result\"}}"),
         "sleep" => std::thread::sleep(Duration::from_secs(3600)),
@@ -234,6 +242,11 @@ fn cancelling_kills_the_run_and_keeps_the_rows() {
         (outcome.rows.len(), finished, summary_lines(out.path()).len()),
         (1, 1, 2)
     );
+
+    // A Ctrl-C that the child got before this process did.
+    let nothing = Arc::new(AtomicBool::new(false));
+    let outcome = run_eval_with(&launcher("interrupted"), &config, out.path(), &nothing, &mut |_| {}).unwrap();
+    assert!(outcome.cancelled && outcome.failures.is_empty() && outcome.rows.is_empty());
 
     // A child that hears nothing is killed all the same.
     let from_outside = Arc::new(AtomicBool::new(false));
