@@ -33,12 +33,10 @@ const HINT_SINGLE: Hint = 1 << HINT_LENGTH_BITS;
 /// The bit of a hint from which on it holds where the data starts.
 const HINT_DATA_BIT: u32 = HINT_LENGTH_BITS + 1;
 
-/// Lines to both sides of the guess at a block that are asked for, beside those that a block is long, by which the guess may be off too.
-/// Blocks differ in length: of a leaf of 80 from 10 to 60 bytes long, 93 in 100 are where the guess is or at most two lines away, as far
-/// as their keys are numbers without gaps.
-const GUESSED_LINES_OFF: usize = 2;
-/// Most of them.
-const MAX_GUESSED_LINES_OFF: usize = 6;
+/// Lines to both sides of the guess at a block that are asked for. Blocks differ in length: of a leaf of 80 from 10 to 60 bytes long, 93 in
+/// 100 are at most two lines away from where they are thought to be, as far as their keys are numbers without gaps; of 136 bytes each, a
+/// guess that is off by one is off by two lines.
+const GUESSED_LINES_OFF: usize = 4;
 
 /// By how many bytes a guess at a place in the directory is taken to be off.
 const GUESSED_BYTES_OFF: usize = 12;
@@ -127,7 +125,6 @@ impl Leaf {
             };
             return (0..directory).for_each(|line| at(line * LINE_BYTES));
         };
-        let mut lines_off = GUESSED_LINES_OFF;
         if step.hint & HINT_SINGLE != 0 {
             // The header, the block's offset, and the keys, with their bases in front: about five bytes in eight of the directory are offsets.
             let bytes = (data * LINE_BYTES + LINE_BYTES / 2).saturating_sub(HEADER_BYTES);
@@ -140,13 +137,14 @@ impl Leaf {
             at(keys + 2 * GUESSED_BYTES_OFF + LINE_BYTES);
             at(offset - GUESSED_BYTES_OFF);
             at(offset + GUESSED_BYTES_OFF);
-            let blocks = (offsets / size_of::<u16>()).max(1);
-            lines_off = (lines_off + (lines - data) / blocks).min(MAX_GUESSED_LINES_OFF);
         } else {
             (0..DIRECTORY_LINES.min(data + 1)).for_each(|line| at(line * LINE_BYTES));
         }
         let middle = data + share.times(lines - data);
-        let (first, last) = (middle.saturating_sub(lines_off), (middle + lines_off).min(lines));
+        let (first, last) = (
+            middle.saturating_sub(GUESSED_LINES_OFF),
+            (middle + GUESSED_LINES_OFF).min(lines),
+        );
         (first..=last).for_each(|line| at(line * LINE_BYTES));
     }
 
