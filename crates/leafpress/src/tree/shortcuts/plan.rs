@@ -133,19 +133,13 @@ impl Plan {
                 // Behind the span.
                 None => start,
             };
-            let flags = match before {
-                // What is in the last bucket is behind the start of its leaf's range, which is this one's.
-                Some(before) if leaves.get(bucket) == Some(&before) => Entry::FOLLOWS,
-                Some(before) if leaves.get(bucket).is_some() || before as usize + 2 == self.edges.len() => {
-                    let below = self.edges[before as usize + 1].below.min(start);
-                    match from - below.min(from) {
-                        0 => Entry::FOLLOWS,
-                        1 => Entry::FOLLOWS | Entry::BLURRED,
-                        _ => 0,
-                    }
+            let flags = before.map_or(0, |before| {
+                match from.saturating_sub(self.edges[before as usize + 1].below) {
+                    0 => Entry::FOLLOWS,
+                    1 => Entry::FOLLOWS | Entry::BLURRED,
+                    _ => 0,
                 }
-                _ => 0,
-            };
+            });
             Entry::without_leaf(start - from, flags)
         })
     }
