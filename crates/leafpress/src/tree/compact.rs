@@ -231,7 +231,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         let mut gone_bytes = 0;
         let mut same_keys = true;
         for entry in changes {
-            let (at, found) = self.slot_of(leaf, sections, entry.key);
+            let (at, found) = self.slot_of(leaf, sections, entry);
             draft.keep(*leaf, kept, at);
             kept = at;
             same_keys &= found && !matches!(entry.change, Change::Remove);
@@ -254,8 +254,12 @@ impl<'b> Compaction<'_, '_, 'b> {
         Ok(draft)
     }
 
-    /// The slot of `key` in a leaf of one-record frames and true, or the slot before which it belongs and false.
-    pub(crate) fn slot_of(&self, leaf: &Leaf, sections: &Sections, key: &[u8]) -> (usize, bool) {
+    /// The slot of the entry's key in a leaf of one-record frames and true, or the slot before which it belongs and false.
+    pub(crate) fn slot_of(&self, leaf: &Leaf, sections: &Sections, entry: &Entry<'_>) -> (usize, bool) {
+        if let Some(slot) = entry.slot {
+            return (usize::from(slot), true);
+        }
+        let key = entry.key;
         if !leaf.has(FINGERPRINTS) {
             return match leaf.search_packed(sections, key) {
                 Ok(slot) => (slot, true),

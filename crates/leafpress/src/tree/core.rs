@@ -38,6 +38,14 @@ pub(crate) struct Core {
     pub memory: Arc<Memory>,
 }
 
+/// What a reader of a leaf sees of a key.
+pub(crate) struct Seen {
+    /// Length of the value, if there is one.
+    pub len: Option<usize>,
+    /// Where the key is in the leaf's frames, if that is known.
+    pub slot: Option<u16>,
+}
+
 /// When a write applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
@@ -70,29 +78,35 @@ impl Core {
         let leaf = unsafe { Leaf::from_ptr(step.child) };
         let mut tools = context.take_tools();
         let landing = leaf.landing_for(hash, &guard);
-        let found = self.live_value_len(leaf, landing, key, hash, &mut tools);
+        let seen = self.seen(leaf, landing, key, hash, &mut tools);
         context.return_tools(tools);
-        Ok(found?.is_some())
+        Ok(seen?.len.is_some())
     }
 
-    /// Length of the value a reader of `leaf` sees for `key`.
-    pub(crate) fn live_value_len(
+    /// What a reader of `leaf` sees of `key`.
+    pub(crate) fn seen(
         &self,
         leaf: Leaf,
         landing: Option<Landing>,
         key: &[u8],
         hash: u64,
         tools: &mut Tools,
-    ) -> Result<Option<usize>, Error> {
+    ) -> Result<Seen, Error> {
         // SAFETY: the caller's guard protects the buffer and the large values it points to.
-        if let Some(change) = landing.and_then(|landing| unsafe { landing.find(key, hash) }) {
-            // SAFETY: as above.
-            return Ok(unsafe { change.value_len() });
+        if let Some(entry) = landing.and_then(|landing| unsafe { landing.find(key, hash) }) {
+            return Ok(Seen {
+                // SAFETY: as above.
+                len: unsafe { entry.change.value_len() },
+                slot: entry.slot,
+            });
         }
         let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
         let sections = leaf.sections();
         let place = leaf.locate(&sections, key, hash, &mut decoder)?;
-        Ok(place.map(|place| leaf.value_len(&sections, place.slot)))
+        Ok(Seen {
+            len: place.map(|place| leaf.value_len(&sections, place.slot)),
+            slot: place.map(|place| place.slot as u16),
+        })
     }
 
     /// Puts `value`, or removes for `None`. Returns whether the key was there before, and whether the write applied.

@@ -138,7 +138,7 @@ impl Leaves {
                 }
                 Some(value) => Change::Put(value),
             };
-            entries.push(Entry::new(key, change));
+            entries.push(Entry::new(key, change, None));
         }
         let mut compaction = Compaction {
             press: core.press(&mut buffers, &arena),

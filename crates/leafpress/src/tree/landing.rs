@@ -6,9 +6,12 @@
 //!
 //! ```text
 //! header | index: a word an entry              | entries, oldest first
-//!          16 bits of the key's hash,            kind u8, key length u16, stored length u16, key, what is stored:
+//!          16 bits of the key's hash,            kind, key length, stored length and slot in 40 bits, key, what is stored:
 //!          16 bits of the entry's offset         the value, its pressed block behind its raw length, or its address
 //! ```
+//! An entry's slot is where its key is in the leaf's frames, which stay as they are while they have this buffer: whoever landed it had
+//! looked for it there, and compaction need not do so again.
+//!
 //! The index stands in the header's cache line, so that a key that did not land is refused with one line read. It has room for
 //! as many entries of the first one's size as the buffer holds, and a few more; entries that turn out smaller may fill it early.
 //!
@@ -18,21 +21,87 @@
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use super::Error;
 use super::inner::head;
-use super::large::Large;
+use super::large::{Large, MAX_INLINE_VALUE_BYTES};
+use super::layout::MAX_RECORDS;
 use super::memory::{Kind, Memory, NodeHeader};
 use super::sync::AtomicU32;
+use super::{Error, MAX_KEY_BYTES};
 
 /// Largest landing buffer, in bytes: offsets have 16 bits.
 pub(crate) const MAX_LANDING_BYTES: usize = 16 << 10;
 
-const ENTRY_HEADER_BYTES: usize = 5;
 const INDEX_BYTES: usize = 4;
 const RAW_LEN_BYTES: usize = 2;
 /// Entries beyond those of the first one's size that the index has room for.
 const SPARE_SLOTS: usize = 2;
 const POINTER_BYTES: usize = size_of::<*mut u8>();
+
+/// How an entry begins.
+#[derive(Clone, Copy)]
+struct EntryHeader(u64);
+
+impl EntryHeader {
+    const BYTES: usize = 5;
+    const KIND_BITS: u32 = 2;
+    const KEY_BITS: u32 = 11;
+    const STORED_BITS: u32 = 12;
+    const KEY_BIT: u32 = Self::KIND_BITS;
+    const STORED_BIT: u32 = Self::KEY_BIT + Self::KEY_BITS;
+    /// One more than the slot; 0 where it is not known.
+    const SLOT_BIT: u32 = Self::STORED_BIT + Self::STORED_BITS;
+
+    fn new(kind: u8, key_len: usize, stored: usize, slot: Option<u16>) -> Self {
+        const {
+            assert!(MAX_KEY_BYTES < 1 << Self::KEY_BITS);
+            assert!(MAX_INLINE_VALUE_BYTES + RAW_LEN_BYTES < 1 << Self::STORED_BITS);
+            assert!(MAX_RECORDS < 1 << (8 * Self::BYTES as u32 - Self::SLOT_BIT));
+        }
+        let slot = slot.map_or(0, |slot| u64::from(slot) + 1);
+        Self(
+            u64::from(kind)
+                | (key_len as u64) << Self::KEY_BIT
+                | (stored as u64) << Self::STORED_BIT
+                | slot << Self::SLOT_BIT,
+        )
+    }
+
+    fn part(self, bit: u32, bits: u32) -> usize {
+        (self.0 >> bit) as usize & ((1 << bits) - 1)
+    }
+
+    fn kind(self) -> u8 {
+        self.part(0, Self::KIND_BITS) as u8
+    }
+
+    fn key_len(self) -> usize {
+        self.part(Self::KEY_BIT, Self::KEY_BITS)
+    }
+
+    fn stored(self) -> usize {
+        self.part(Self::STORED_BIT, Self::STORED_BITS)
+    }
+
+    fn slot(self) -> Option<u16> {
+        ((self.0 >> Self::SLOT_BIT) as u16).checked_sub(1)
+    }
+
+    /// # Safety
+    /// `at` points to as many writable bytes.
+    unsafe fn write(self, at: *mut u8) {
+        // SAFETY: as the caller promises.
+        unsafe { at.copy_from_nonoverlapping(self.0.to_le_bytes().as_ptr(), Self::BYTES) }
+    }
+
+    /// # Safety
+    /// An entry begins at `at`.
+    unsafe fn read(at: *const u8) -> Self {
+        let mut bytes = [0; 8];
+        // SAFETY: as the caller promises.
+        unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(at, Self::BYTES) };
+        Self(u64::from_le_bytes(bytes))
+    }
+}
 
 #[repr(C)]
 struct Header {
@@ -90,14 +159,17 @@ pub(crate) struct Entry<'a> {
     /// The key's first bytes, for comparing.
     head: u64,
     pub change: Change<'a>,
+    /// Where the key is in the frames of the leaf whose buffer holds the entry, or is about to, if that is known.
+    pub slot: Option<u16>,
 }
 
 impl<'a> Entry<'a> {
-    pub(crate) fn new(key: &'a [u8], change: Change<'a>) -> Self {
+    pub(crate) fn new(key: &'a [u8], change: Change<'a>, slot: Option<u16>) -> Self {
         Self {
             key,
             head: head(key),
             change,
+            slot,
         }
     }
 
@@ -204,7 +276,7 @@ impl Landing {
 
     /// Bytes an entry takes, its index included.
     pub(crate) fn entry_bytes(key: &[u8], change: &Change<'_>) -> usize {
-        ENTRY_HEADER_BYTES + key.len() + change.stored_bytes() + INDEX_BYTES
+        EntryHeader::BYTES + key.len() + change.stored_bytes() + INDEX_BYTES
     }
 
     fn index_at(&self, index: usize) -> *mut u32 {
@@ -212,14 +284,15 @@ impl Landing {
         unsafe { self.0.as_ptr().add(size_of::<Header>()).cast::<u32>().add(index) }
     }
 
-    /// Appends an entry; false when there is no room for it.
+    /// Appends an entry, of a key with this hash; false when there is no room for it.
     ///
     /// # Safety
     /// The caller holds the leaf's lock.
-    pub(crate) unsafe fn append(&self, key: &[u8], hash: u64, change: Change<'_>) -> bool {
+    pub(crate) unsafe fn append(&self, entry: &Entry<'_>, hash: u64) -> bool {
+        let Entry { key, change, slot, .. } = *entry;
         let (count, bytes) = self.published();
         let stored = change.stored_bytes();
-        let after = bytes + ENTRY_HEADER_BYTES + key.len() + stored;
+        let after = bytes + EntryHeader::BYTES + key.len() + stored;
         if count == self.slots() || after + self.slots() * INDEX_BYTES > self.capacity() {
             return false;
         }
@@ -232,10 +305,8 @@ impl Landing {
         // SAFETY: there is room behind the published part, which only the lock's holder writes and no reader looks at.
         unsafe {
             let mut at = self.data().add(bytes);
-            at.write(kind);
-            at.add(1).cast::<u16>().write_unaligned(key.len() as u16);
-            at.add(3).cast::<u16>().write_unaligned(stored as u16);
-            at = at.add(ENTRY_HEADER_BYTES);
+            EntryHeader::new(kind, key.len(), stored, slot).write(at);
+            at = at.add(EntryHeader::BYTES);
             at.copy_from_nonoverlapping(key.as_ptr(), key.len());
             at = at.add(key.len());
             match change {
@@ -261,7 +332,7 @@ impl Landing {
     /// # Safety
     /// The buffer stays live while the result is used.
     #[inline]
-    pub(crate) unsafe fn find<'a>(&self, key: &[u8], hash: u64) -> Option<Change<'a>> {
+    pub(crate) unsafe fn find<'a>(&self, key: &[u8], hash: u64) -> Option<Entry<'a>> {
         let (count, _) = self.published();
         let wanted = (hash >> 48) as u32;
         for index in (0..count).rev() {
@@ -271,7 +342,7 @@ impl Landing {
                 // SAFETY: the entry is published and the buffer stays live.
                 let entry = unsafe { self.entry_at(word as usize & 0xFFFF) };
                 if entry.key == key {
-                    return Some(entry.change);
+                    return Some(entry);
                 }
             }
         }
@@ -284,13 +355,12 @@ impl Landing {
         // SAFETY: a published entry is whole and never changes.
         unsafe {
             let mut at = self.data().add(offset);
-            let kind = at.read();
-            let key_len = at.add(1).cast::<u16>().read_unaligned() as usize;
-            let stored = at.add(3).cast::<u16>().read_unaligned() as usize;
-            at = at.add(ENTRY_HEADER_BYTES);
-            let key = std::slice::from_raw_parts(at, key_len);
-            at = at.add(key_len);
-            let change = match kind {
+            let header = EntryHeader::read(at);
+            let stored = header.stored();
+            at = at.add(EntryHeader::BYTES);
+            let key = std::slice::from_raw_parts(at, header.key_len());
+            at = at.add(key.len());
+            let change = match header.kind() {
                 0 => Change::Put(std::slice::from_raw_parts(at, stored)),
                 1 => match Large::from_ptr(at.cast::<*mut u8>().read_unaligned()) {
                     Some(large) => Change::PutLarge(large),
@@ -302,7 +372,7 @@ impl Landing {
                 },
                 _ => Change::Remove,
             };
-            Entry::new(key, change)
+            Entry::new(key, change, header.slot())
         }
     }
 
@@ -334,7 +404,7 @@ impl Landing {
                 let offset = (self.index_at(index).read() & 0xFFFF) as usize;
                 let entry = self.entry_at(offset);
                 if let Change::PutLarge(large) = entry.change {
-                    let at = self.data().add(offset + ENTRY_HEADER_BYTES + entry.key.len());
+                    let at = self.data().add(offset + EntryHeader::BYTES + entry.key.len());
                     at.cast::<*mut u8>().write_unaligned(other(large)?.as_ptr());
                 }
             }

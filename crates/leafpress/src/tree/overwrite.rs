@@ -21,7 +21,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             let Change::Pressed { block, raw_len } = entry.change else {
                 break;
             };
-            let (slot, found) = self.slot_of(leaf, sections, entry.key);
+            let (slot, found) = self.slot_of(leaf, sections, entry);
             let fits = found
                 && leaf.block(sections, slot).len() == block.len()
                 && leaf.lens(sections).get(slot) as usize == raw_len

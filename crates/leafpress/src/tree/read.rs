@@ -197,9 +197,9 @@ impl Core {
     ) -> Result<Option<R>, Error> {
         let Looked { leaf, sections, .. } = looked;
         // SAFETY: the caller's guard protects the buffer and the large values it points to.
-        if let Some(change) = looked.landing.and_then(|landing| unsafe { landing.find(key, hash) }) {
+        if let Some(entry) = looked.landing.and_then(|landing| unsafe { landing.find(key, hash) }) {
             context.count(Count::GetLandingHits);
-            return match change {
+            return match entry.change {
                 Change::Put(value) => read(Read::Bytes(value)).map(Some),
                 Change::PutLarge(large) => read(Read::Large(large, &*self.engine)).map(Some),
                 Change::Pressed { block, raw_len } => leaf

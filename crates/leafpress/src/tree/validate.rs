@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::Error;
 use super::core::Core;
 use super::inner::common_prefix;
-use super::landing::{Change, newest_by_key};
+use super::landing::{Change, Entry, newest_by_key};
 use super::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE};
 use super::leaf::{Decoder, Leaf, fingerprint, sub_page};
 use super::shard::Shard;
@@ -166,6 +166,14 @@ fn with_landed(leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8
     let mut entries = Vec::new();
     // SAFETY: the caller's guard protects the buffer.
     unsafe { landing.read_all(&mut entries) };
+    let sections = leaf.sections();
+    let is_where_it_says = |entry: &Entry<'_>| match entry.slot.map(usize::from) {
+        Some(slot) if leaf.has(SINGLE) => slot < leaf.count() && leaf.first_key(&sections, slot) == entry.key,
+        _ => true,
+    };
+    if !entries.iter().all(is_where_it_says) {
+        return invalid("a landed key is not where in the leaf its entry says");
+    }
     newest_by_key(&mut entries, |_| {});
     let mut merged: std::collections::BTreeMap<Vec<u8>, usize> = records.into_iter().collect();
     for entry in entries {

@@ -7,7 +7,7 @@ use seize::{Collector, LocalGuard};
 use super::Error;
 use super::compact::Compaction;
 use super::context::{Context, Count, Tools};
-use super::core::{Condition, Core};
+use super::core::{Condition, Core, Seen};
 use super::inner::Inner;
 use super::landing::{Change, Entry, Landing, newest_by_key};
 use super::large::{Large, MAX_INLINE_VALUE_BYTES};
@@ -61,10 +61,11 @@ impl Work<'_> {
         if let Some(landing) = landing {
             prefetch_for_write(landing.end());
         }
-        let old_len = self
+        let Seen { len: old_len, slot } = self
             .core
-            .live_value_len(leaf, leaf.landing_for(hash, self.guard), key, hash, tools)?;
+            .seen(leaf, leaf.landing_for(hash, self.guard), key, hash, tools)?;
         let present = old_len.is_some();
+        let entry = Entry::new(key, change, slot);
         let skip = match condition {
             Condition::Always => matches!(change, Change::Remove) && !present,
             Condition::IfAbsent => present,
@@ -78,7 +79,7 @@ impl Work<'_> {
         }
         // A large value that is superseded would be held until the buffer is full: it goes at once.
         let frees_large = old_len.is_some_and(|len| len > MAX_INLINE_VALUE_BYTES);
-        let landed = !frees_large && self.land(leaf, landing, key, hash, change)?;
+        let landed = !frees_large && self.land(leaf, landing, &entry, hash)?;
         if landed {
             self.account(leaf, key, change, old_len);
             let live = leaf.header().live.load(Ordering::Relaxed) as usize;
@@ -91,9 +92,9 @@ impl Work<'_> {
             if !frees_large {
                 self.context.count(Count::FgLandingFull);
             }
-            if frees_large || !self.thin_landing(leaf, key, change)? {
+            if frees_large || !self.thin_landing(leaf, entry)? {
                 self.context.count(Count::FgSyncCompactions);
-                match self.compact_locked(locked, parent, key, Some(Entry::new(key, change)), tools) {
+                match self.compact_locked(locked, parent, key, Some(entry), tools) {
                     Ok(true) => {}
                     Ok(false) => return Ok(Outcome::Restart),
                     Err(error) => {
@@ -113,28 +114,21 @@ impl Work<'_> {
         Ok(Outcome::Done { present, applied: true })
     }
 
-    /// Appends the change to the landing buffer, which is allocated for it if there is none; false when it has no room.
-    fn land(
-        &self,
-        leaf: Leaf,
-        landing: Option<Landing>,
-        key: &[u8],
-        hash: u64,
-        change: Change<'_>,
-    ) -> Result<bool, Error> {
+    /// Appends the entry to the landing buffer, which is allocated for it if there is none; false when it has no room.
+    fn land(&self, leaf: Leaf, landing: Option<Landing>, entry: &Entry<'_>, hash: u64) -> Result<bool, Error> {
         if let Some(landing) = landing {
             leaf.will_land(hash);
             // SAFETY: the caller holds the leaf's lock.
-            return Ok(unsafe { landing.append(key, hash, change) });
+            return Ok(unsafe { landing.append(entry, hash) });
         }
-        let bytes = Landing::entry_bytes(key, &change);
+        let bytes = Landing::entry_bytes(entry.key, &entry.change);
         if bytes > self.core.landing_bytes {
             return Ok(false);
         }
         // SAFETY: the memory outlives every node; nobody else sees the buffer before it is stored.
         unsafe {
             let landing = Landing::new(self.core.landing_bytes, bytes, &self.core.memory)?;
-            if !landing.append(key, hash, change) {
+            if !landing.append(entry, hash) {
                 Memory::free(landing.node());
                 return Ok(false);
             }
@@ -144,9 +138,9 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Makes room in a landing buffer that is full of superseded entries, and appends the change; false when that would not
+    /// Makes room in a landing buffer that is full of superseded entries, and appends the entry; false when that would not
     /// free half of it.
-    fn thin_landing(&self, leaf: Leaf, key: &[u8], change: Change<'_>) -> Result<bool, Error> {
+    fn thin_landing(&self, leaf: Leaf, entry: Entry<'_>) -> Result<bool, Error> {
         let Some(old) = leaf.landing_locked() else {
             return Ok(false);
         };
@@ -157,7 +151,7 @@ impl Work<'_> {
         let mut entries = Vec::with_capacity(old.entries() + 1);
         // SAFETY: the caller holds the leaf's lock, so that the buffer stays.
         unsafe { old.read_all(&mut entries) };
-        entries.push(Entry::new(key, change));
+        entries.push(entry);
         let mut dead = Vec::new();
         newest_by_key(&mut entries, |entry| dead.push(entry));
         let bytes: usize = entries
@@ -171,14 +165,12 @@ impl Work<'_> {
         // large values only it points to, are retired after that.
         unsafe {
             let new = Landing::new(self.core.landing_bytes, bytes / entries.len(), &self.core.memory)?;
-            let fits = entries
-                .iter()
-                .all(|entry| new.append(entry.key, super::hash(entry.key), entry.change));
+            let fits = entries.iter().all(|entry| new.append(entry, super::hash(entry.key)));
             if !fits {
                 Memory::free(new.node());
                 return Ok(false);
             }
-            leaf.will_land(super::hash(key));
+            leaf.will_land(super::hash(entry.key));
             leaf.header().landing.store(new.as_ptr(), Ordering::Release);
             Memory::retire(old.node(), self.guard);
             for entry in dead {
