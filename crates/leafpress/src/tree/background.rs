@@ -1,5 +1,5 @@
-//! Work that is done beside the writers: compaction of leaves past the watermark, dictionary training, tidying the heap, and tables of
-//! shortcuts.
+//! Work that is done beside the writers: compaction of leaves past the watermark, dictionary training, tidying the heap, tables of
+//! shortcuts, and compaction of what landed before writers calmed down.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Error;
+use super::calm::{Found, Looks};
 use super::context::Count;
 use super::core::Core;
 use super::dictionary::FIRST_TRAINING_LEAVES;
@@ -54,6 +55,8 @@ pub(crate) struct Background {
     pub stopped: AtomicBool,
     /// Whether there is a thread that tidies, and it has not been told to.
     may_ask_to_tidy: AtomicBool,
+    /// Whether there is a thread that looks for landing buffers that nobody fills, and it has not been told to.
+    may_ask_to_look: AtomicBool,
     /// Whether there is a thread that makes tables of shortcuts.
     tends: AtomicBool,
 }
@@ -67,6 +70,7 @@ struct State {
     training_due: bool,
     tidying_due: bool,
     shortcuts_due: bool,
+    looks_due: bool,
     /// Callers that wait for the work that is due, and not for a rest before it.
     settling: usize,
     stop: bool,
@@ -193,6 +197,15 @@ impl Background {
         self.tidy_if(|| core.memory.is_untidy());
     }
 
+    /// A landing buffer was made.
+    #[inline]
+    pub(crate) fn landed_anew(&self) {
+        if self.may_ask_to_look.load(Ordering::Relaxed) && self.may_ask_to_look.swap(false, Ordering::Relaxed) {
+            self.state.lock().looks_due = true;
+            self.due.notify_one();
+        }
+    }
+
     fn tidy_if(&self, due: impl FnOnce() -> bool) {
         if self.may_ask_to_tidy.load(Ordering::Relaxed) && due() && self.may_ask_to_tidy.swap(false, Ordering::Relaxed)
         {
@@ -270,6 +283,9 @@ impl Background {
         }
         core.background.may_ask_to_tidy.store(tidies, Ordering::Relaxed);
         core.background.tends.store(tenders > 0, Ordering::Relaxed);
+        // Model checkers have no time to wait for.
+        let looks = tenders > 0 && !cfg!(any(shuttle, miri));
+        core.background.may_ask_to_look.store(looks, Ordering::Relaxed);
         Ok(threads)
     }
 
@@ -293,6 +309,7 @@ impl Background {
 
     fn tend_loop(&self, core: &Core) {
         let (mut rest_until, mut last_rest) = (Instant::now(), Duration::ZERO);
+        let mut looks = Looks::default();
         let mut state = self.state.lock();
         while !state.stop {
             let rest = rest_until.saturating_duration_since(Instant::now());
@@ -327,12 +344,32 @@ impl Background {
                 );
                 last_rest = (start.elapsed() * REST).max(MIN_REST);
                 rest_until = Instant::now() + last_rest;
-            } else if state.tidying_due {
-                self.due.wait_for(&mut state, rest);
+            } else if state.looks_due && looks.until_next(core).is_zero() {
+                state = self.look(state, &mut looks, core);
             } else {
-                self.due.wait(&mut state);
+                let rest = state.tidying_due.then_some(rest);
+                let look = state.looks_due.then(|| looks.until_next(core));
+                match rest.into_iter().chain(look).min() {
+                    Some(time) => drop(self.due.wait_for(&mut state, time)),
+                    None => self.due.wait(&mut state),
+                }
             }
         }
+    }
+
+    /// Looks whether writers have left landing buffers behind, and compacts what is in them if so.
+    fn look<'s>(&'s self, mut state: MutexGuard<'s, State>, looks: &mut Looks, core: &Core) -> MutexGuard<'s, State> {
+        match looks.look(core) {
+            Found::Writers => return state,
+            Found::Few => state.looks_due = false,
+            Found::Left => {
+                let start = Instant::now();
+                state = self.tend(state, |state| state.looks_due = false, || core.compact_landed());
+                looks.rest(core, start.elapsed() * REST);
+            }
+        }
+        self.may_ask_to_look.store(true, Ordering::Relaxed);
+        state
     }
 
     /// Does a piece of work without holding the lock.

@@ -5,6 +5,7 @@
 //! recent writes. `compact` makes a `draft` of a leaf and its landed writes, `press` compresses it, `share_out` makes new leaves of it. `docs/design.md` draws the pages and gives the reasons.
 
 mod background;
+mod calm;
 mod child;
 mod compact;
 mod context;
@@ -280,10 +281,12 @@ impl Tree {
         self.core.sweep(Sweep::Landed)
     }
 
-    /// Waits until background work that is due is done: dictionary training and pressing with it, and queued compactions. What
-    /// was replaced is reclaimed, where no reader is in its way.
+    /// Puts the tree in the state in which it would be some time after the last write: background work that is due is done (dictionary
+    /// training and pressing with it, queued compactions), what landed is compacted where it is worth a pass, and what was replaced is
+    /// reclaimed, where no reader is in its way.
     pub fn settle(&self) {
         self.core.background.settle(&self.core);
+        self.core.compact_landed();
         self.core.flush_retired();
     }
 
@@ -301,7 +304,9 @@ impl Tree {
     /// # Errors
     /// [`Error::Invalid`] names the first one that is broken.
     pub fn validate(&self) -> Result<(), Error> {
-        self.settle();
+        // What landed stays there, to be checked.
+        self.core.background.settle(&self.core);
+        self.core.flush_retired();
         self.core.validate()
     }
 }

@@ -47,7 +47,7 @@ impl Core {
                     context: self.contexts.get(),
                     guard: &guard,
                 };
-                if sweep == Sweep::Tidy && self.background.stopped.load(Ordering::Relaxed) {
+                if sweep != Sweep::Dictionary && self.background.stopped.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 let (leaf, end) = shard.descend_up(&key, &guard);

@@ -135,6 +135,7 @@ impl Work<'_> {
             leaf.will_land(hash);
             leaf.header().landing.store(landing.as_ptr(), Ordering::Release);
         }
+        self.core.background.landed_anew();
         Ok(true)
     }
 

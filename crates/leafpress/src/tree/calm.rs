@@ -1,0 +1,126 @@
+//! Whether writers have calmed down, so that what landed is worth compacting.
+//!
+//! A leaf that is written to keeps a landing buffer, uncompressed and mostly half empty, until the buffer is full. While writes go on,
+//! that is what makes them cheap. When they end, the buffers stay: memory for nothing, and a read whose key landed waits for one line of
+//! memory more than others. So somebody looks now and then, and has all leaves with a buffer compacted once few writes came between two
+//! looks. Each buffer that goes stands for as many writes at least as the last look allows for one, so that a leaf that is written to
+//! slowly is not compacted for every write.
+
+use std::time::{Duration, Instant};
+
+use super::context::Count;
+use super::core::Core;
+use super::memory::Kind;
+use super::tidy::Sweep;
+
+/// From one look to the next.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Landing buffers are worth a pass over all leaves when they hold one part in so many of what all nodes hold.
+const HELD_FOR_LANDINGS: u64 = 64;
+/// Writers are calm when no more of them came between two looks than one for so many landing buffers.
+const LANDINGS_FOR_WRITE: u64 = 8;
+
+/// What a look found.
+pub(super) enum Found {
+    /// Too few landing buffers to care.
+    Few,
+    /// Writers at work.
+    Writers,
+    /// Landing buffers that nobody is filling.
+    Left,
+}
+
+/// The next look, and what the last one saw.
+#[derive(Default)]
+pub(super) struct Looks {
+    next: Option<Instant>,
+    writes: u64,
+}
+
+impl Looks {
+    /// Time until the next look, which is planned if it was not.
+    pub(super) fn until_next(&mut self, core: &Core) -> Duration {
+        let next = match self.next {
+            Some(next) => next,
+            None => self.plan(core, LOOK_EVERY),
+        };
+        next.saturating_duration_since(Instant::now())
+    }
+
+    pub(super) fn look(&mut self, core: &Core) -> Found {
+        let before = self.writes;
+        let landings = core.landings_worth_a_pass();
+        if landings == 0 {
+            self.next = None;
+            return Found::Few;
+        }
+        self.plan(core, LOOK_EVERY);
+        if self.writes.saturating_sub(before) > landings / LANDINGS_FOR_WRITE {
+            Found::Writers
+        } else {
+            Found::Left
+        }
+    }
+
+    /// The next look is after this time at the earliest.
+    pub(super) fn rest(&mut self, core: &Core, time: Duration) {
+        self.plan(core, time.max(LOOK_EVERY));
+    }
+
+    fn plan(&mut self, core: &Core, time: Duration) -> Instant {
+        self.writes = core.contexts.sum(Count::Puts) + core.contexts.sum(Count::Removes);
+        let next = Instant::now() + time;
+        self.next = Some(next);
+        next
+    }
+}
+
+impl Core {
+    /// How many landing buffers there are, or none if they hold too little.
+    fn landings_worth_a_pass(&self) -> u64 {
+        let held = self.memory.held();
+        let all: u64 = held.live.iter().sum();
+        if held.bytes(Kind::Landing) * HELD_FOR_LANDINGS < all {
+            return 0;
+        }
+        held.nodes(Kind::Landing)
+    }
+
+    /// Compacts what landed, if it is worth a pass. What cannot be compacted stays as it is.
+    pub(super) fn compact_landed(&self) {
+        if self.landings_worth_a_pass() > 0 {
+            let _ = self.sweep(Sweep::Landed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tree;
+
+    #[test]
+    fn writers_at_work_are_told_from_those_that_have_gone() {
+        let tree = Tree::builder().leaf_bytes(1024).build().unwrap();
+        let core = &*tree.core;
+        // The tree's own thread must not compact what is looked at.
+        let sweeping = core.background.sweeping.lock();
+        let key = |n: u64| (n * 7919 % 2000).to_be_bytes();
+        let put = |n: u64| tree.put(&key(n), &[7; 40]).unwrap();
+        let mut looks = Looks::default();
+        assert!(matches!(looks.look(core), Found::Few), "an empty tree");
+        (0..2000).for_each(|n| assert!(put(n)));
+        looks.rest(core, Duration::ZERO);
+        let landings = core.landings_worth_a_pass();
+        assert!(landings >= 16, "{landings} landing buffers");
+        assert!(matches!(looks.look(core), Found::Left));
+        (0..landings / LANDINGS_FOR_WRITE / 2).for_each(|n| assert!(!put(n)));
+        assert!(matches!(looks.look(core), Found::Left), "a few writes");
+        (0..landings).for_each(|n| assert!(!put(n)));
+        assert!(matches!(looks.look(core), Found::Writers));
+        assert!(matches!(looks.look(core), Found::Left), "none since");
+        drop(sweeping);
+        tree.settle();
+        assert!(matches!(looks.look(core), Found::Few), "compacted");
+    }
+}

@@ -1,0 +1,69 @@
+//! What landed is compacted once writers have calmed down.
+
+mod support;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use leafpress::Tree;
+use support::keys::mix;
+
+const RECORDS: u64 = 20_000;
+
+/// Keys come in no order, so that most leaves have a landing buffer.
+fn filled(codec: &str) -> Tree {
+    let tree = Tree::builder().codec(codec.parse().unwrap()).build().unwrap();
+    (0..RECORDS).for_each(|n| assert!(put(&tree, n)));
+    tree
+}
+
+fn value(n: u64) -> Vec<u8> {
+    format!("record {n} of {RECORDS}, said again: record {n} of {RECORDS}").into_bytes()
+}
+
+fn put(tree: &Tree, n: u64) -> bool {
+    tree.put(&mix(n).to_be_bytes(), &value(n)).unwrap()
+}
+
+fn has_all(tree: &Tree) {
+    for n in 0..RECORDS {
+        assert_eq!(tree.get(&mix(n).to_be_bytes()).unwrap(), Some(value(n)), "{n}");
+    }
+    tree.validate().unwrap();
+}
+
+#[test]
+fn a_tree_that_is_left_alone_has_no_landing_buffers_after_a_while() {
+    for codec in ["none", "lz4", "zstd:1"] {
+        let tree = filled(codec);
+        let start = Instant::now();
+        while tree.stats().landing_buffers > 0 {
+            assert!(
+                start.elapsed() < Duration::from_secs(120),
+                "{codec}: {:?}",
+                tree.stats()
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+        has_all(&tree);
+    }
+}
+
+#[test]
+fn settling_compacts_what_landed() {
+    let tree = filled("lz4");
+    tree.settle();
+    assert_eq!(tree.stats().landing_buffers, 0);
+    assert_eq!(tree.stats().landing_bytes, 0);
+    has_all(&tree);
+}
+
+#[test]
+fn a_few_landing_buffers_are_no_reason_for_a_pass() {
+    let tree = filled("lz4");
+    tree.settle();
+    assert!(!put(&tree, 0));
+    tree.settle();
+    assert_eq!(tree.stats().landing_buffers, 1);
+    has_all(&tree);
+}
