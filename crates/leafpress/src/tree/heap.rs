@@ -43,6 +43,11 @@ const MAX_REGION_BYTES: usize = 64 << 20;
 const MIN_RETURN_BYTES: usize = 1 << 20;
 /// The same for a part that leaves are moved to: what they leave is not filled by others before the next time.
 const MIN_RETURN_MOVED_BYTES: usize = 64 << 10;
+/// A part that others allocate from returns pages when it uses less than one part in so many of its peak.
+const PEAK_FOR_USED: usize = 8;
+/// Or when it stayed below half of its peak while so many times the peak was allocated: what writers replace comes and goes by the
+/// hundred leaves, and a page that they are about to use again would be zeroed for them, after an interrupt of every thread.
+const PEAKS_ALLOCATED: u64 = 2;
 /// A heap with less room that has become free than this is tidy.
 const TIDY_FREE_BYTES: usize = 32 << 10;
 /// The same for a caller who has the time: a page or two of a few regions' ends.
@@ -124,6 +129,8 @@ struct Room {
     peak: usize,
     /// Bytes of all blocks there ever were.
     allocated: u64,
+    /// The same, when half of the peak was last in use.
+    allocated_at_half: u64,
 }
 
 impl Heap {
@@ -172,12 +179,12 @@ impl Heap {
             // SAFETY: as above.
             unsafe { room.free(block, asked) };
         }
-        let min_return_bytes = if usize::from(part) < PARTS {
-            MIN_RETURN_BYTES
+        let has_too_much = if usize::from(part) < PARTS {
+            room.peak >= MIN_RETURN_BYTES && room.has_left_its_peak()
         } else {
-            MIN_RETURN_MOVED_BYTES
+            room.peak >= MIN_RETURN_MOVED_BYTES && room.used < room.peak / 2
         };
-        if room.peak >= min_return_bytes && room.used < room.peak / 2 {
+        if has_too_much {
             drop(room);
             made.return_pages();
         }
@@ -316,6 +323,7 @@ impl Part {
             if room.used == 0 {
                 *room = Room {
                     allocated: room.allocated,
+                    allocated_at_half: room.allocated,
                     ..Room::default()
                 };
             }
@@ -378,7 +386,17 @@ impl Room {
         self.used += held_bytes(layout.size());
         self.allocated += held_bytes(layout.size()) as u64;
         self.peak = self.peak.max(self.used);
+        if self.used >= self.peak / 2 {
+            self.allocated_at_half = self.allocated;
+        }
         Some(block)
+    }
+
+    /// Whether pages that were in use at the peak are not likely to be needed again soon.
+    fn has_left_its_peak(&self) -> bool {
+        let allocated_since = self.allocated - self.allocated_at_half;
+        self.used < self.peak / PEAK_FOR_USED
+            || self.used < self.peak / 2 && allocated_since >= PEAKS_ALLOCATED * self.peak as u64
     }
 
     /// # Safety
@@ -407,3 +425,6 @@ impl Room {
         Some(())
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
