@@ -8,6 +8,7 @@ use seize::{Collector, LocalGuard};
 use super::background::Background;
 use super::context::{Context, Contexts, Count, Tools};
 use super::dictionary::Dictionaries;
+use super::inner::Share;
 use super::landing::{Change, Landing};
 use super::large::{Large, MAX_INLINE_VALUE_BYTES};
 use super::leaf::{Decoder, Leaf};
@@ -36,6 +37,13 @@ pub(crate) struct Core {
     pub dictionaries: Dictionaries,
     /// Nodes point to it: an `Arc`, which unlike a `Box` may be moved without its content being taken for untouched.
     pub memory: Arc<Memory>,
+}
+
+/// A key, its hash, and about where in its leaf it is.
+pub(crate) struct Sought<'k> {
+    pub key: &'k [u8],
+    pub hash: u64,
+    pub share: Option<Share>,
 }
 
 /// What a reader of a leaf sees of a key.
@@ -78,20 +86,25 @@ impl Core {
         let leaf = unsafe { Leaf::from_ptr(step.child) };
         let mut tools = context.take_tools();
         let landing = leaf.landing_for(hash, &guard);
-        let seen = self.seen(leaf, landing, key, hash, &mut tools);
+        let sought = Sought {
+            key,
+            hash,
+            share: step.share,
+        };
+        let seen = self.seen(leaf, landing, &sought, &mut tools);
         context.return_tools(tools);
         Ok(seen?.len.is_some())
     }
 
-    /// What a reader of `leaf` sees of `key`.
+    /// What a reader of `leaf` sees of a key.
     pub(crate) fn seen(
         &self,
         leaf: Leaf,
         landing: Option<Landing>,
-        key: &[u8],
-        hash: u64,
+        sought: &Sought<'_>,
         tools: &mut Tools,
     ) -> Result<Seen, Error> {
+        let Sought { key, hash, share } = *sought;
         // SAFETY: the caller's guard protects the buffer and the large values it points to.
         if let Some(entry) = landing.and_then(|landing| unsafe { landing.find(key, hash) }) {
             return Ok(Seen {
@@ -102,7 +115,7 @@ impl Core {
         }
         let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
         let sections = leaf.sections();
-        let place = leaf.locate(&sections, key, hash, &mut decoder)?;
+        let place = leaf.locate(&sections, key, hash, share, &mut decoder)?;
         Ok(Seen {
             len: place.map(|place| leaf.value_len(&sections, place.slot)),
             slot: place.map(|place| place.slot as u16),
@@ -163,7 +176,9 @@ impl Core {
         let shard = self.shard(key);
         let mut block = std::mem::take(&mut tools.block);
         let result = loop {
-            let (leaf, parent) = shard.descend(key, guard);
+            let (step, parent) = shard.descend_to_write(key, guard);
+            // SAFETY: the guard protects the leaf.
+            let leaf = unsafe { Leaf::from_ptr(step.child) };
             prefetch_for_write(leaf.as_ptr());
             prefetch_directory(leaf.as_ptr());
             // Null or out of date does no harm.
@@ -188,7 +203,12 @@ impl Core {
                 context,
                 guard,
             };
-            match work.write_locked(&locked, parent, key, hash, change, condition, tools) {
+            let sought = Sought {
+                key,
+                hash,
+                share: step.share,
+            };
+            match work.write_locked(&locked, parent, &sought, change, condition, tools) {
                 Ok(Outcome::Done { present, applied }) => {
                     // A background thread that is told while the lock is held comes too early, and leaves the leaf alone.
                     drop(locked);

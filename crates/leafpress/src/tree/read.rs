@@ -211,7 +211,7 @@ impl Core {
         }
         let place = match looked.found {
             Some(place) => place,
-            None => leaf.locate(sections, key, hash, decoder)?,
+            None => leaf.locate(sections, key, hash, None, decoder)?,
         };
         match place {
             None => Ok(None),

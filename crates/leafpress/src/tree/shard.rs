@@ -125,7 +125,8 @@ impl Shard {
         self.path(&[], guard).0.len() as u32 + 1
     }
 
-    /// Puts `new` in the place of `leaf`, whose lock the caller holds; false when `leaf` is no longer in the tree.
+    /// Puts `new` in the place of `leaf`, whose lock the caller holds; false when `leaf` is no longer in the tree. `parent` is the leaf's as
+    /// far as the caller knows.
     pub(crate) fn replace(
         &self,
         leaf: Leaf,
@@ -138,11 +139,13 @@ impl Shard {
             match parent {
                 None => {
                     let (old, new) = (tag_leaf(leaf.as_ptr()), tag_leaf(new.as_ptr()));
-                    // No table leads to it: a leaf becomes the root when another leaf's range falls to it.
-                    if self
-                        .root
-                        .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed)
-                        .is_ok()
+                    // No table leads to it: a leaf becomes the root when another leaf's range falls to it. Looked at first, since a
+                    // caller who came by the table has no parent, and the line is one that all ways down read.
+                    if self.root.load(Ordering::Relaxed) == old
+                        && self
+                            .root
+                            .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed)
+                            .is_ok()
                     {
                         return true;
                     }
@@ -164,7 +167,7 @@ impl Shard {
                     }
                 }
             }
-            // The parent was replaced since the way down, or the tree was cleared.
+            // The caller did not know the parent, it was replaced since the way down, or the tree was cleared.
             let (here, above) = self.descend(key, guard);
             if here != leaf {
                 return false;

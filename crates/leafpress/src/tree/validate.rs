@@ -146,7 +146,7 @@ impl Core {
         let mut scratch = Scratch::default();
         for (key, len) in records {
             let mut decoder = Decoder::new(&*self.engine, &mut scratch);
-            let place = leaf.locate(&sections, key, super::hash(key), &mut decoder)?;
+            let place = leaf.locate(&sections, key, super::hash(key), None, &mut decoder)?;
             if place.map(|place| leaf.value_len(&sections, place.slot)) != Some(*len) {
                 return invalid("a lookup misses its record");
             }

@@ -7,7 +7,7 @@ use seize::{Collector, LocalGuard};
 use super::Error;
 use super::compact::Compaction;
 use super::context::{Context, Count, Tools};
-use super::core::{Condition, Core, Seen};
+use super::core::{Condition, Core, Seen, Sought};
 use super::inner::Inner;
 use super::landing::{Change, Entry, Landing, newest_by_key};
 use super::large::{Large, MAX_INLINE_VALUE_BYTES};
@@ -45,25 +45,25 @@ pub(crate) struct Work<'w> {
 }
 
 impl Work<'_> {
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn write_locked(
         &self,
         locked: &Locked,
         parent: Option<Inner>,
-        key: &[u8],
-        hash: u64,
+        sought: &Sought<'_>,
         change: Change<'_>,
         condition: Condition,
         tools: &mut Tools,
     ) -> Result<Outcome, Error> {
         let leaf = locked.0;
+        let Sought { key, hash, .. } = *sought;
         let landing = leaf.landing_locked();
         if let Some(landing) = landing {
             prefetch_for_write(landing.end());
         }
-        let Seen { len: old_len, slot } = self
+        let seen = self
             .core
-            .seen(leaf, leaf.landing_for(hash, self.guard), key, hash, tools)?;
+            .seen(leaf, leaf.landing_for(hash, self.guard), sought, tools)?;
+        let Seen { len: old_len, slot } = seen;
         let present = old_len.is_some();
         let entry = Entry::new(key, change, slot);
         let skip = match condition {

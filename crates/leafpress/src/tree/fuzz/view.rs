@@ -167,7 +167,7 @@ impl<'l> LeafView<'l> {
     pub fn locate(&self, key: &[u8], scratch: &mut Scratch) -> Result<Option<(usize, usize)>, Error> {
         let mut decoder = Decoder::new(self.engine, scratch);
         let hash = super::super::hash(key);
-        let place = self.leaf.locate(&self.sections, key, hash, &mut decoder)?;
+        let place = self.leaf.locate(&self.sections, key, hash, None, &mut decoder)?;
         Ok(place.map(|place| (place.slot, place.frame)))
     }
 

@@ -25,19 +25,21 @@ impl Leaf {
         low
     }
 
-    /// Finds `key`, of this hash. Decodes only where fingerprints are, and there only a frame whose range holds the key.
+    /// Finds `key`, of this hash and likely to be so far into the leaf. Decodes only where fingerprints are, and there only a frame
+    /// whose range holds the key.
     #[inline]
     pub(crate) fn locate(
         &self,
         sections: &Sections,
         key: &[u8],
         hash: u64,
+        share: Option<Share>,
         decoder: &mut Decoder<'_>,
     ) -> Result<Option<Place>, Error> {
         if self.count() == 0 {
             return Ok(None);
         }
-        match self.search_exact(sections, key, None) {
+        match self.search_exact(sections, key, share) {
             Some(place) => Ok(place),
             None => self.locate_by_fingerprint(sections, key, hash, decoder),
         }

@@ -63,6 +63,15 @@ impl Shard {
         step
     }
 
+    /// The step to the leaf whose range holds `key`, and the leaf's parent if the way led past it.
+    #[inline]
+    pub(crate) fn descend_to_write(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Step, Option<Inner>) {
+        match self.shortcut(key, guard) {
+            Some(step) => (step, None),
+            None => self.way_down(key, guard),
+        }
+    }
+
     /// The step to the leaf whose range holds `key`, and the leaf's parent.
     #[inline]
     fn way_down(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Step, Option<Inner>) {
