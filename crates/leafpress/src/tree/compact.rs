@@ -289,20 +289,22 @@ impl<'b> Compaction<'_, '_, 'b> {
         let small = self.press.settings.frame_bytes / 2;
         // Separators follow from where frames are cut; packed keys do not.
         let mut same_keys = !leaf.has(FINGERPRINTS);
-        let mut at = 0;
-        let mut changes = changes;
-        while let Some(entry) = changes.first() {
-            let frame = leaf.frame_for(sections, entry.key);
+        let frame_of = |entry: &Entry<'_>| match entry.slot {
+            Some(slot) => leaf.frame_of(sections, usize::from(slot)),
+            None => leaf.frame_for(sections, entry.key),
+        };
+        // They ascend as the changes' keys do.
+        let frames: Vec<usize> = changes.iter().map(frame_of).collect();
+        let (mut at, mut next) = (0, 0);
+        while let Some(&frame) = frames.get(next) {
             draft.keep(*leaf, at, frame);
             at = frame;
             let from = draft.records.len();
             // A frame that shrank takes its neighbour in, so that frames do not wither away.
             loop {
-                let next = changes
-                    .iter()
-                    .position(|entry| leaf.frame_for(sections, entry.key) > at);
-                let (here, behind) = changes.split_at(next.unwrap_or(changes.len()));
-                changes = behind;
+                let first = next;
+                next += frames[first..].partition_point(|&frame| frame <= at);
+                let here = &changes[first..next];
                 let mut records = Vec::new();
                 self.read_frame(leaf, sections, at, &mut records)?;
                 inline_bytes = less(inline_bytes, &records);

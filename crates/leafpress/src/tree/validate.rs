@@ -168,8 +168,15 @@ fn with_landed(leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8
     unsafe { landing.read_all(&mut entries) };
     let sections = leaf.sections();
     let is_where_it_says = |entry: &Entry<'_>| match entry.slot.map(usize::from) {
-        Some(slot) if leaf.has(SINGLE) => slot < leaf.count() && leaf.first_key(&sections, slot) == entry.key,
-        _ => true,
+        None => true,
+        Some(slot) if slot >= leaf.count() => false,
+        Some(_) if leaf.has(HASHED) => true,
+        Some(slot) if leaf.has(FINGERPRINTS) => leaf.frame_of(&sections, slot) == leaf.frame_for(&sections, entry.key),
+        Some(slot) => {
+            let mut key = Vec::new();
+            leaf.packed_key(&sections, slot, &mut key);
+            key == entry.key
+        }
     };
     if !entries.iter().all(is_where_it_says) {
         return invalid("a landed key is not where in the leaf its entry says");

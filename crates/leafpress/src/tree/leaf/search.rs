@@ -7,8 +7,9 @@ use super::super::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
 use super::{Decoder, Leaf, Place, fingerprint, key_number, sub_page};
 
 impl Leaf {
+    /// The frame that `slot` is in.
     #[inline(always)]
-    fn frame_of(&self, sections: &Sections, slot: usize) -> usize {
+    pub(crate) fn frame_of(&self, sections: &Sections, slot: usize) -> usize {
         if self.has(SINGLE) {
             return slot;
         }
