@@ -33,16 +33,17 @@ fn has_all(tree: &Tree) {
 }
 
 #[test]
-fn a_tree_that_is_left_alone_has_no_landing_buffers_after_a_while() {
+fn a_tree_that_is_left_alone_has_next_to_no_landing_buffers_after_a_while() {
     for codec in ["none", "lz4", "zstd:1"] {
         let tree = filled(codec);
         let start = Instant::now();
-        while tree.stats().landing_buffers > 0 {
-            assert!(
-                start.elapsed() < Duration::from_secs(120),
-                "{codec}: {:?}",
-                tree.stats()
-            );
+        loop {
+            let stats = tree.stats();
+            // Fewer are not worth a pass.
+            if stats.landing_bytes * 64 < stats.bytes_held {
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(120), "{codec}: {stats:?}");
             thread::sleep(Duration::from_millis(20));
         }
         has_all(&tree);

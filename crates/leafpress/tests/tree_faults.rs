@@ -145,6 +145,28 @@ fn a_failed_compaction_keeps_what_was_in_the_landing_buffers() {
 }
 
 #[test]
+fn a_leaf_that_cannot_be_compacted_does_not_keep_others_from_it() {
+    let (engine, tree) = faulty(frames().landing_bytes(4096));
+    fill(&tree, 2000);
+    for n in 0..40u32 {
+        tree.put(&(n * 50).to_be_bytes(), b"landed").unwrap();
+    }
+    let before = tree.stats().landing_buffers;
+    assert!(before > 4, "{before} buffers");
+    engine.faults.fail_one_compress(1);
+    is_the_fault(tree.compact());
+    assert_eq!(tree.stats().landing_buffers, 1);
+    tree.validate().unwrap();
+    for n in 0..40u32 {
+        assert_eq!(
+            tree.get(&(n * 50).to_be_bytes()).unwrap(),
+            Some(b"landed".to_vec()),
+            "{n}"
+        );
+    }
+}
+
+#[test]
 fn background_failures_are_counted_and_lose_nothing() {
     let builder = frames()
         .landing_bytes(2048)

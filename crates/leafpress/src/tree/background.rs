@@ -214,12 +214,15 @@ impl Background {
         }
     }
 
-    /// Waits until nothing is queued, due or at work.
-    pub(crate) fn settle(&self, core: &Core) {
+    /// Waits until nothing is queued, due or at work; compacts what landed as well if asked to.
+    pub(crate) fn settle(&self, core: &Core, compacts_landed: bool) {
         self.wait_until_idle();
         if core.outgrew_dictionary() {
             self.train();
             self.wait_until_idle();
+        }
+        if compacts_landed {
+            core.compact_landed();
         }
         core.flush_retired();
         self.tidy_if(|| core.memory.can_be_tidied());
@@ -329,27 +332,23 @@ impl Background {
                 // it stays due, and the next look comes when the pass after this one would have.
                 rest_until = Instant::now() + last_rest;
             } else if state.tidying_due && (rest.is_zero() || state.settling > 0) {
-                let mut start = Instant::now();
-                state = self.tend(
-                    state,
-                    |state| state.tidying_due = false,
-                    || {
-                        // Waiting for another pass is no work to rest from.
-                        drop(self.sweeping.lock());
-                        start = Instant::now();
-                        // What could not be moved stays where it is.
-                        let _ = core.sweep(Sweep::Tidy);
-                        self.may_ask_to_tidy.store(true, Ordering::Relaxed);
-                    },
-                );
-                last_rest = (start.elapsed() * REST).max(MIN_REST);
+                (state, last_rest) = self.pass(state, core, Sweep::Tidy);
                 rest_until = Instant::now() + last_rest;
-            } else if state.looks_due && looks.until_next(core).is_zero() {
-                state = self.look(state, &mut looks, core);
+            } else if state.looks_due && rest.is_zero() && looks.until_next(core).is_zero() {
+                // A buffer that is made behind the look or the pass is looked at again.
+                self.may_ask_to_look.store(true, Ordering::Relaxed);
+                match looks.look(core) {
+                    Found::Writers => {}
+                    Found::Few => state.looks_due = false,
+                    Found::Left => {
+                        (state, last_rest) = self.pass(state, core, Sweep::Landed);
+                        rest_until = Instant::now() + last_rest;
+                    }
+                }
             } else {
-                let rest = state.tidying_due.then_some(rest);
-                let look = state.looks_due.then(|| looks.until_next(core));
-                match rest.into_iter().chain(look).min() {
+                let tidying = state.tidying_due.then_some(rest);
+                let look = state.looks_due.then(|| looks.until_next(core).max(rest));
+                match tidying.into_iter().chain(look).min() {
                     Some(time) => drop(self.due.wait_for(&mut state, time)),
                     None => self.due.wait(&mut state),
                 }
@@ -357,19 +356,27 @@ impl Background {
         }
     }
 
-    /// Looks whether writers have left landing buffers behind, and compacts what is in them if so.
-    fn look<'s>(&'s self, mut state: MutexGuard<'s, State>, looks: &mut Looks, core: &Core) -> MutexGuard<'s, State> {
-        match looks.look(core) {
-            Found::Writers => return state,
-            Found::Few => state.looks_due = false,
-            Found::Left => {
-                let start = Instant::now();
-                state = self.tend(state, |state| state.looks_due = false, || core.compact_landed());
-                looks.rest(core, start.elapsed() * REST);
-            }
-        }
-        self.may_ask_to_look.store(true, Ordering::Relaxed);
-        state
+    /// A pass over all leaves. Returns how long to rest from it. What cannot be moved or compacted stays as it is.
+    fn pass<'s>(
+        &'s self,
+        state: MutexGuard<'s, State>,
+        core: &Core,
+        sweep: Sweep,
+    ) -> (MutexGuard<'s, State>, Duration) {
+        let mut start = Instant::now();
+        let begin = |state: &mut State| {
+            // Every pass moves all leaves.
+            state.tidying_due = false;
+            state.looks_due &= sweep != Sweep::Landed;
+        };
+        let state = self.tend(state, begin, || {
+            // Waiting for another pass is no work to rest from.
+            drop(self.sweeping.lock());
+            start = Instant::now();
+            let _ = core.sweep(sweep);
+            self.may_ask_to_tidy.store(true, Ordering::Relaxed);
+        });
+        (state, (start.elapsed() * REST).max(MIN_REST))
     }
 
     /// Does a piece of work without holding the lock.

@@ -16,7 +16,7 @@ use super::tidy::Sweep;
 /// From one look to the next.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Landing buffers are worth a pass over all leaves when they hold one part in so many of what all nodes hold.
-const HELD_FOR_LANDINGS: u64 = 64;
+const HELD_FOR_LANDINGS: i64 = 64;
 /// Writers are calm when no more of them came between two looks than one for so many landing buffers.
 const LANDINGS_FOR_WRITE: u64 = 8;
 
@@ -42,7 +42,7 @@ impl Looks {
     pub(super) fn until_next(&mut self, core: &Core) -> Duration {
         let next = match self.next {
             Some(next) => next,
-            None => self.plan(core, LOOK_EVERY),
+            None => self.plan(core),
         };
         next.saturating_duration_since(Instant::now())
     }
@@ -54,7 +54,7 @@ impl Looks {
             self.next = None;
             return Found::Few;
         }
-        self.plan(core, LOOK_EVERY);
+        self.plan(core);
         if self.writes.saturating_sub(before) > landings / LANDINGS_FOR_WRITE {
             Found::Writers
         } else {
@@ -62,14 +62,9 @@ impl Looks {
         }
     }
 
-    /// The next look is after this time at the earliest.
-    pub(super) fn rest(&mut self, core: &Core, time: Duration) {
-        self.plan(core, time.max(LOOK_EVERY));
-    }
-
-    fn plan(&mut self, core: &Core, time: Duration) -> Instant {
+    fn plan(&mut self, core: &Core) -> Instant {
         self.writes = core.contexts.sum(Count::Puts) + core.contexts.sum(Count::Removes);
-        let next = Instant::now() + time;
+        let next = Instant::now() + LOOK_EVERY;
         self.next = Some(next);
         next
     }
@@ -78,16 +73,17 @@ impl Looks {
 impl Core {
     /// How many landing buffers there are, or none if they hold too little.
     fn landings_worth_a_pass(&self) -> u64 {
-        let held = self.memory.held();
-        let all: u64 = held.live.iter().sum();
-        if held.bytes(Kind::Landing) * HELD_FOR_LANDINGS < all {
+        let (landings, bytes) = self.memory.live_of(Kind::Landing);
+        if bytes * HELD_FOR_LANDINGS < self.memory.live_bytes() {
             return 0;
         }
-        held.nodes(Kind::Landing)
+        landings.max(0).cast_unsigned()
     }
 
     /// Compacts what landed, if it is worth a pass. What cannot be compacted stays as it is.
     pub(super) fn compact_landed(&self) {
+        // Another pass may be about to do it.
+        drop(self.background.sweeping.lock());
         if self.landings_worth_a_pass() > 0 {
             let _ = self.sweep(Sweep::Landed);
         }
@@ -110,7 +106,7 @@ mod tests {
         let mut looks = Looks::default();
         assert!(matches!(looks.look(core), Found::Few), "an empty tree");
         (0..2000).for_each(|n| assert!(put(n)));
-        looks.rest(core, Duration::ZERO);
+        looks.plan(core);
         let landings = core.landings_worth_a_pass();
         assert!(landings >= 16, "{landings} landing buffers");
         assert!(matches!(looks.look(core), Found::Left));

@@ -319,6 +319,7 @@ impl Part {
             let mut room = self.lock();
             if next == 0 {
                 room.peak = room.used;
+                room.allocated_at_half = room.allocated;
             }
             if room.used == 0 {
                 *room = Room {

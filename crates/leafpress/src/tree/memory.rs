@@ -285,9 +285,21 @@ impl Memory {
     }
 
     /// Bytes of the nodes that are in use.
-    fn live_bytes(&self) -> i64 {
+    pub(crate) fn live_bytes(&self) -> i64 {
         let live = self.cells.iter().flat_map(|cells| &cells.live);
         live.fold(0, |sum, cell| sum.wrapping_add(cell.load(Ordering::Relaxed)))
+    }
+
+    /// How many nodes of a kind are in use, and the bytes they hold: what [`Memory::held`] says, without asking the heap.
+    pub(crate) fn live_of(&self, kind: Kind) -> (i64, i64) {
+        let of_kind = |cell: &[AtomicI64; KINDS]| cell[kind as usize].load(Ordering::Relaxed);
+        let both = self
+            .cells
+            .iter()
+            .map(|cells| (of_kind(&cells.nodes), of_kind(&cells.live)));
+        both.fold((0, 0), |(nodes, bytes), (more_nodes, more_bytes)| {
+            (nodes + more_nodes, bytes + more_bytes)
+        })
     }
 
     pub(crate) fn held(&self) -> Held {

@@ -285,8 +285,7 @@ impl Tree {
     /// training and pressing with it, queued compactions), what landed is compacted where it is worth a pass, and what was replaced is
     /// reclaimed, where no reader is in its way.
     pub fn settle(&self) {
-        self.core.background.settle(&self.core);
-        self.core.compact_landed();
+        self.core.background.settle(&self.core, true);
         self.core.flush_retired();
     }
 
@@ -305,7 +304,7 @@ impl Tree {
     /// [`Error::Invalid`] names the first one that is broken.
     pub fn validate(&self) -> Result<(), Error> {
         // What landed stays there, to be checked.
-        self.core.background.settle(&self.core);
+        self.core.background.settle(&self.core, false);
         self.core.flush_retired();
         self.core.validate()
     }

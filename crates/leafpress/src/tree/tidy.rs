@@ -29,13 +29,15 @@ pub(crate) enum Sweep {
 const MIN_STRIDE_BYTES: u64 = 1 << 20;
 
 impl Core {
-    /// Takes each leaf's lock in turn, and compacts or moves the leaf.
+    /// Takes each leaf's lock in turn, and compacts or moves the leaf. The error is the first of those that leaves could not be compacted
+    /// for.
     pub(crate) fn sweep(&self, sweep: Sweep) -> Result<(), Error> {
         let _sweeping = self.background.sweeping.lock();
         let part = self.memory.tidy_part();
         let held = self.memory.held();
         let stride = ((held.bytes(Kind::Leaf) + held.bytes(Kind::Large)) / 16).max(MIN_STRIDE_BYTES);
         let mut moved = 0;
+        let mut first_error = None;
         self.background.shortcuts_renewed();
         for shard in &self.shards {
             let mut key = Vec::new();
@@ -56,10 +58,14 @@ impl Core {
                 if leaf.header().obsolete.load(Ordering::Relaxed) {
                     continue;
                 }
-                let Some(bytes) = work.sweep_locked(&locked, &key, sweep)? else {
-                    continue;
-                };
-                moved += bytes;
+                match work.sweep_locked(&locked, &key, sweep) {
+                    Ok(Some(bytes)) => moved += bytes,
+                    Ok(None) => continue,
+                    // Without memory for the next leaf's copy nothing is gained by going on.
+                    Err(error) if sweep == Sweep::Tidy => return Err(error),
+                    // The leaf stays as it is; others may be compacted.
+                    Err(error) => _ = first_error.get_or_insert(error),
+                }
                 drop(locked);
                 if moved >= stride {
                     moved = 0;
@@ -81,7 +87,7 @@ impl Core {
         self.flush_retired();
         self.memory.return_free(&part, sweep == Sweep::Tidy);
         self.memory.make_huge_pages();
-        Ok(())
+        first_error.map_or(Ok(()), Err)
     }
 
     /// Moves the shard's inner nodes, so that they do not keep the pages around them. What cannot be moved stays where it is.

@@ -1,6 +1,6 @@
 //! A codec engine of the tests' own: run-length coding, failing on demand.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters};
 
@@ -10,6 +10,8 @@ use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters};
 pub struct Faults {
     compress: AtomicI64,
     decompress: AtomicI64,
+    /// The first failure is the last.
+    once: AtomicBool,
     raised: AtomicU64,
 }
 
@@ -18,6 +20,7 @@ impl Default for Faults {
         Self {
             compress: AtomicI64::new(-1),
             decompress: AtomicI64::new(-1),
+            once: AtomicBool::new(false),
             raised: AtomicU64::new(0),
         }
     }
@@ -29,12 +32,19 @@ impl Faults {
         self.compress.store(after.into(), Ordering::SeqCst);
     }
 
+    /// Lets `after` more calls of compress succeed, and all but one behind them.
+    pub fn fail_one_compress(&self, after: u32) {
+        self.once.store(true, Ordering::SeqCst);
+        self.fail_compress(after);
+    }
+
     /// Lets `after` more calls of decompress succeed.
     pub fn fail_decompress(&self, after: u32) {
         self.decompress.store(after.into(), Ordering::SeqCst);
     }
 
     pub fn clear(&self) {
+        self.once.store(false, Ordering::SeqCst);
         self.compress.store(-1, Ordering::SeqCst);
         self.decompress.store(-1, Ordering::SeqCst);
     }
@@ -49,6 +59,9 @@ impl Faults {
         let now = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, update);
         if now == Err(0) {
             self.raised.fetch_add(1, Ordering::SeqCst);
+            if self.once.load(Ordering::SeqCst) {
+                self.clear();
+            }
             return Err(CodecError::Failed {
                 codec: "rle",
                 reason: "the test asked for it".into(),
