@@ -2,9 +2,8 @@
 //!
 //! A leaf that is written to keeps a landing buffer, uncompressed and mostly half empty, until the buffer is full. While writes go on,
 //! that is what makes them cheap. When they end, the buffers stay: memory for nothing, and a read whose key landed waits for one line of
-//! memory more than others. So somebody looks now and then, and has all leaves with a buffer compacted once few writes came between two
-//! looks. Each buffer that goes stands for as many writes at least as the last look allows for one, so that a leaf that is written to
-//! slowly is not compacted for every write.
+//! memory more than others. So the background thread looks now and then, and compacts all leaves with a buffer once few writes came between
+//! two looks: few beside the buffers there are, so that a tree that is written to slowly takes many looks to have as many again.
 
 use std::time::{Duration, Instant};
 
