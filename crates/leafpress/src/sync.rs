@@ -7,6 +7,8 @@ mod imp {
     pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
+    pub(crate) use thread_local::ThreadLocal as PerThread;
+
     /// Spins for some nanoseconds, then gives the processor up.
     #[derive(Default)]
     pub(crate) struct Patience(u32);
@@ -97,6 +99,48 @@ mod imp {
             guard.held = None;
             shuttle::thread::yield_now();
             guard.held = guard.mutex.lock().held;
+        }
+    }
+
+    /// `thread_local`'s interface where the threads are the model checker's, which run on one of the system's.
+    pub(crate) struct PerThread<T>(std::sync::Mutex<Vec<(shuttle::thread::ThreadId, *mut T)>>);
+
+    // SAFETY: as of `thread_local::ThreadLocal`.
+    unsafe impl<T: Send> Send for PerThread<T> {}
+    // SAFETY: as above.
+    unsafe impl<T: Send> Sync for PerThread<T> {}
+
+    impl<T> Default for PerThread<T> {
+        fn default() -> Self {
+            Self(std::sync::Mutex::default())
+        }
+    }
+
+    impl<T: Default + Send> PerThread<T> {
+        pub(crate) fn get_or_default(&self) -> &T {
+            let id = shuttle::thread::current().id();
+            let mut all = self.0.lock().expect("no panic under the lock");
+            let at = all.iter().position(|(of, _)| *of == id).unwrap_or_else(|| {
+                all.push((id, Box::into_raw(Box::default())));
+                all.len() - 1
+            });
+            // SAFETY: it stays until `self` is dropped.
+            unsafe { &*all[at].1 }
+        }
+
+        pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+            let all = self.0.lock().expect("no panic under the lock").clone();
+            // SAFETY: as above; the bounds ask for what other threads may look at.
+            all.into_iter().map(|(_, item)| unsafe { &*item })
+        }
+    }
+
+    impl<T> Drop for PerThread<T> {
+        fn drop(&mut self) {
+            for (_, item) in self.0.get_mut().expect("no panic under the lock").drain(..) {
+                // SAFETY: it came from `Box::into_raw`, and all borrows of `self` are over.
+                drop(unsafe { Box::from_raw(item) });
+            }
         }
     }
 

@@ -420,14 +420,14 @@ impl Core {
     pub(crate) fn renew_shortcuts(&self) {
         self.background.shortcuts_renewed();
         for shard in &self.shards {
-            let _ = shard.renew_shortcuts(&self.memory, &self.collector.enter());
+            let _ = shard.renew_shortcuts(&self.memory, &self.memory.enter());
         }
     }
 
     /// Compacts the leaf that holds `key` if it is free and past the watermark.
     fn compact_one(&self, shard: usize, key: &[u8], watermark_pct: u8) {
         let context = self.contexts.get();
-        let guard = self.collector.enter();
+        let guard = self.memory.enter();
         let work = Work {
             core: self,
             shard: &self.shards[shard],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use seize::{Collector, LocalGuard};
+use super::guard::Guard;
 
 use super::background::Background;
 use super::context::{Context, Contexts, Count, Tools};
@@ -32,8 +32,6 @@ pub(crate) struct Core {
     pub engine: Arc<dyn Engine>,
     pub contexts: Contexts,
     pub background: Background,
-    // Dropped in this order: what is retired is reclaimed with the collector, and counted in the memory.
-    pub collector: Collector,
     pub dictionaries: Dictionaries,
     /// Nodes point to it: an `Arc`, which unlike a `Box` may be moved without its content being taken for untouched.
     pub memory: Arc<Memory>,
@@ -80,7 +78,7 @@ impl Core {
     pub(crate) fn contains_key(&self, key: &[u8]) -> Result<bool, Error> {
         let hash = hash(key);
         let context = self.contexts.get();
-        let guard = self.collector.enter();
+        let guard = self.memory.enter();
         let step = self.shard(key).descend_to_read(key, &guard);
         // SAFETY: the guard protects the leaf.
         let leaf = unsafe { Leaf::from_ptr(step.child) };
@@ -138,7 +136,7 @@ impl Core {
         }
         let context = self.contexts.get();
         context.count(if value.is_some() { Count::Puts } else { Count::Removes });
-        let guard = self.collector.enter();
+        let guard = self.memory.enter();
         let mut tools = context.take_tools();
         let change = match value {
             None => Ok(Change::Remove),
@@ -170,7 +168,7 @@ impl Core {
         condition: Condition,
         context: &Context,
         tools: &mut Tools,
-        guard: &LocalGuard<'_>,
+        guard: &Guard<'_>,
     ) -> Result<(bool, bool), Error> {
         let hash = hash(key);
         let shard = self.shard(key);
@@ -261,8 +259,6 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // SAFETY: the tree is going: nobody reads it any more.
-        unsafe { self.memory.reclaim_waiting(&self.collector) };
         for shard in &mut self.shards {
             let (inners, leaves) = shard.take_nodes();
             for leaf in leaves {

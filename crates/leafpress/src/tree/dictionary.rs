@@ -8,12 +8,11 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use seize::{Guard, reclaim};
-
 use super::Error;
 use super::core::Core;
 use super::layout::FINGERPRINTS;
 use super::leaf::Decoder;
+use super::memory::Memory;
 use super::options::DictionaryChoice;
 use super::sync::{AtomicPtr, Mutex};
 use super::tidy::Sweep;
@@ -48,6 +47,8 @@ pub(crate) struct Dictionaries {
     current: AtomicPtr<Dictionary>,
     /// All that a leaf may point to, the current one last.
     versions: Mutex<Vec<NonNull<Dictionary>>>,
+    /// What only retired leaves point to, with the epoch that began after those were retired.
+    outdated: Mutex<Vec<(u64, Vec<NonNull<Dictionary>>)>>,
     /// Taken while training.
     pub training: Mutex<()>,
     pub auto: bool,
@@ -66,6 +67,7 @@ impl Dictionaries {
         let this = Self {
             current: AtomicPtr::new(std::ptr::null_mut()),
             versions: Mutex::new(Vec::new()),
+            outdated: Mutex::new(Vec::new()),
             training: Mutex::new(()),
             auto: supported && matches!(choice, DictionaryChoice::Auto),
             max_bytes,
@@ -80,8 +82,7 @@ impl Dictionaries {
     /// The dictionary to press with. The caller's guard, or its being the only one at the tree, keeps it.
     pub(crate) fn current(&self) -> Option<&Dictionary> {
         // SAFETY: the current dictionary is owned by `versions`, and retired only after another has become current.
-        // Sequentially consistent, as the collector asks of loads that a guard is to protect.
-        unsafe { self.current.load(Ordering::SeqCst).as_ref() }
+        unsafe { self.current.load(Ordering::Acquire).as_ref() }
     }
 
     fn install(&self, dictionary: Dictionary) {
@@ -100,34 +101,50 @@ impl Dictionaries {
                 .any(|held| held.as_ptr().cast_const() == dictionary)
     }
 
-    /// Bytes of all versions and of the tables made from them.
+    /// Bytes of all of them, and of the tables made from them.
     pub(crate) fn held_bytes(&self) -> u64 {
-        // SAFETY: `versions` owns them.
-        self.versions
-            .lock()
+        // SAFETY: both lists own what they lead to.
+        let held = |dictionary: &NonNull<Dictionary>| unsafe { dictionary.as_ref() }.held_bytes() as u64;
+        let outdated = self.outdated.lock();
+        let versions = self.versions.lock();
+        versions
             .iter()
-            .map(|dictionary| unsafe { dictionary.as_ref() }.held_bytes() as u64)
+            .chain(outdated.iter().flat_map(|(_, dictionaries)| dictionaries))
+            .map(held)
             .sum()
     }
 
     /// Retires all but the current one, to which every leaf in the tree points by now.
-    fn retire_older(&self, guard: &impl Guard) {
-        let mut versions = self.versions.lock();
+    fn retire_older(&self, memory: &Memory) {
         let current = self.current.load(Ordering::Acquire);
-        versions.retain(|dictionary| {
-            let keep = dictionary.as_ptr() == current;
-            if !keep {
-                // SAFETY: it came from `Box::leak`, no leaf in the tree points to it, and readers of retired leaves hold guards.
-                unsafe { guard.defer_retire(dictionary.as_ptr(), reclaim::boxed) };
+        let older = self
+            .versions
+            .lock()
+            .extract_if(.., |dictionary| dictionary.as_ptr() != current)
+            .collect::<Vec<_>>();
+        if !older.is_empty() {
+            self.outdated.lock().push((memory.epochs.begin(), older));
+        }
+        self.free_outdated(memory);
+    }
+
+    /// Frees the retired ones that no reader of a retired leaf is at any more.
+    pub(crate) fn free_outdated(&self, memory: &Memory) {
+        let mut outdated = self.outdated.lock();
+        for (_, dictionaries) in outdated.extract_if(.., |(since, _)| memory.is_over(*since)) {
+            for dictionary in dictionaries {
+                // SAFETY: it came from `Box::leak`, no leaf in the tree points to it, and who reads a retired leaf has a guard.
+                drop(unsafe { Box::from_raw(dictionary.as_ptr()) });
             }
-            keep
-        });
+        }
     }
 }
 
 impl Drop for Dictionaries {
     fn drop(&mut self) {
-        for dictionary in self.versions.lock().drain(..) {
+        let mut outdated = self.outdated.lock();
+        let outdated = outdated.drain(..).flat_map(|(_, dictionaries)| dictionaries);
+        for dictionary in self.versions.lock().drain(..).chain(outdated) {
             // SAFETY: it came from `Box::leak`, and the tree's leaves are gone.
             drop(unsafe { Box::from_raw(dictionary.as_ptr()) });
         }
@@ -167,7 +184,7 @@ impl Core {
         let Some(trained) = trained else { return Ok(false) };
         self.dictionaries.install(trained);
         self.sweep(Sweep::Dictionary)?;
-        self.dictionaries.retire_older(&self.collector.enter());
+        self.dictionaries.retire_older(&self.memory);
         Ok(true)
     }
 
@@ -255,7 +272,7 @@ impl Core {
     /// Raw bytes of all frames, about: in packed leaves keys are not in the frames.
     fn raw_bytes(&self) -> u64 {
         let mut bytes = 0;
-        self.for_each_leaf(&self.collector.enter(), |leaf| {
+        self.for_each_leaf(&self.memory.enter(), |leaf| {
             let header = leaf.header();
             let keys = if leaf.has(FINGERPRINTS) {
                 0
@@ -294,9 +311,7 @@ impl Core {
     /// Raw frames from leaves spread over the tree, about `bytes` of them.
     fn samples(&self, bytes: usize) -> Result<Samples, Error> {
         let mut held = 0;
-        self.for_each_leaf(&self.collector.enter(), |leaf| {
-            held += leaf.header().inline_bytes as usize
-        });
+        self.for_each_leaf(&self.memory.enter(), |leaf| held += leaf.header().inline_bytes as usize);
         // Every nth frame of every leaf, with n such that they come to about `bytes`; a step that is no multiple of the frames
         // a leaf has, so that all places in a leaf are sampled.
         let step = held.div_ceil(bytes.max(1)).max(1);

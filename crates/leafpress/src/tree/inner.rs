@@ -22,7 +22,7 @@ use std::cmp::Ordering as Order;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use seize::LocalGuard;
+use super::guard::Guard;
 
 use super::Error;
 use super::child::{self, Hint};
@@ -343,7 +343,7 @@ impl Inner {
 
     /// The child at `index`, which the guard protects.
     #[inline]
-    pub(crate) fn load_child(&self, index: usize, guard: &LocalGuard<'_>) -> *mut u8 {
+    pub(crate) fn load_child(&self, index: usize, guard: &Guard<'_>) -> *mut u8 {
         child::address(load(self.child(index), guard))
     }
 
@@ -370,7 +370,7 @@ impl Inner {
 
     /// The way to the child whose range holds `key`, and about where in it the key is.
     #[inline]
-    pub(crate) fn step(&self, key: &[u8], runs: Runs, guard: &LocalGuard<'_>) -> Step {
+    pub(crate) fn step(&self, key: &[u8], runs: Runs, guard: &Guard<'_>) -> Step {
         let Found { index, wanted } = self.partition(key, false);
         let (child, hint) = child::split(load(self.child(index), guard));
         let share = wanted.and_then(|wanted| {

@@ -8,7 +8,7 @@ mod search;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use seize::LocalGuard;
+use super::guard::Guard;
 
 pub(crate) use self::frame::{Decoder, Value, corrupt};
 use super::child::{Hint, NO_HINT};
@@ -187,7 +187,7 @@ impl Leaf {
 
     /// The landing buffer as of now, protected by the guard.
     #[inline(always)]
-    pub(crate) fn landing(&self, guard: &LocalGuard<'_>) -> Option<Landing> {
+    pub(crate) fn landing(&self, guard: &Guard<'_>) -> Option<Landing> {
         // SAFETY: a buffer is retired once the leaf no longer points to it, so that the guard protects it.
         unsafe { Landing::from_ptr(load(&self.header().landing, guard)) }
     }
@@ -195,7 +195,7 @@ impl Leaf {
     /// The landing buffer, if an entry of a key with this hash may be in it. Without one the caller sees the leaf as it stood before
     /// any write to that key that is not yet published.
     #[inline(always)]
-    pub(crate) fn landing_for(&self, hash: u64, guard: &LocalGuard<'_>) -> Option<Landing> {
+    pub(crate) fn landing_for(&self, hash: u64, guard: &Guard<'_>) -> Option<Landing> {
         if self.header().landed.load(Ordering::Acquire) & landed_bit(hash) == 0 {
             return None;
         }

@@ -4,17 +4,20 @@
 //! node can be freed and accounted for by whichever thread reclaims it.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
 
 use parking_lot::Mutex;
-use seize::{Collector, Guard, LocalGuard};
-use thread_local::ThreadLocal;
 
 use super::Error;
 use super::child;
+use super::epoch::{Epochs, Slot};
+use super::guard::Guard;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 use super::heap;
-use super::retired::{HandOnAt, Reclaim, Waiting};
+#[cfg(not(all(feature = "node-heap", unix, not(miri))))]
+use super::plain_heap as heap;
+use super::retired::{HandedOn, Retired};
+use super::sync::{self, Patience, PerThread};
 use heap::Heap;
 
 /// What a node is.
@@ -33,7 +36,8 @@ const KINDS: usize = 5;
 /// How every node begins.
 #[repr(C)]
 pub(crate) struct NodeHeader {
-    memory: *const Memory,
+    /// The [`Memory`] that the node is counted in. Of a retired one the next in its list, which readers do not look at.
+    memory_or_next: AtomicPtr<()>,
     /// Bytes asked for.
     asked: u32,
     kind: Kind,
@@ -55,20 +59,36 @@ impl NodeHeader {
     fn held(&self) -> i64 {
         heap::held_bytes(self.asked()) as i64
     }
+
+    /// Of a retired node.
+    pub(super) fn link(&self, next: Option<NonNull<NodeHeader>>) {
+        let next = next.map_or(std::ptr::null_mut(), NonNull::as_ptr);
+        self.memory_or_next.store(next.cast(), Ordering::Relaxed);
+    }
+
+    /// Of a retired node that was linked.
+    pub(super) fn next(&self) -> Option<NonNull<NodeHeader>> {
+        NonNull::new(self.memory_or_next.load(Ordering::Relaxed).cast())
+    }
 }
 
 /// The largest node: a large value of 64 MiB, stored raw, and its header.
 const MAX_NODE_BYTES: usize = (64 << 20) + 4096;
 
+/// How often whoever wants all to be freed waits for readers.
+const MAX_WAITS: u32 = 100;
+
 /// One thread's share of the sums, on cache lines of its own: threads' shares lie side by side, and fetching each other's lines would
 /// cost them more than all else they do. Only that thread writes, so a load and a store are an addition.
 #[derive(Default)]
 #[repr(align(128))]
-struct Cells {
+pub(crate) struct Cells {
     live: [AtomicI64; KINDS],
     nodes: [AtomicI64; KINDS],
     retired: AtomicI64,
-    waiting: Mutex<Waiting>,
+    /// What the thread has retired and not handed on.
+    waiting: Mutex<Retired>,
+    pub slot: Slot,
 }
 
 fn add(cell: &AtomicI64, amount: i64) {
@@ -77,8 +97,9 @@ fn add(cell: &AtomicI64, amount: i64) {
 
 /// What a tree's nodes hold, by kind, summed over threads.
 pub(crate) struct Memory {
-    cells: ThreadLocal<Cells>,
-    hand_on_at: HandOnAt,
+    cells: PerThread<Cells>,
+    pub epochs: Epochs,
+    handed_on: sync::Mutex<HandedOn>,
     heap: Heap,
 }
 
@@ -108,13 +129,15 @@ impl Memory {
 
     pub(crate) fn new() -> Self {
         Self {
-            cells: ThreadLocal::new(),
-            hand_on_at: HandOnAt::default(),
+            cells: PerThread::default(),
+            epochs: Epochs::new(),
+            handed_on: sync::Mutex::default(),
             heap: Heap::default(),
         }
     }
 
-    fn cells(&self) -> &Cells {
+    #[inline]
+    pub(crate) fn cells(&self) -> &Cells {
         self.cells.get_or_default()
     }
 
@@ -131,7 +154,7 @@ impl Memory {
             return Err(Error::OutOfMemory { bytes });
         }
         let header = NodeHeader {
-            memory: self,
+            memory_or_next: AtomicPtr::new(std::ptr::from_ref(self).cast_mut().cast()),
             asked: bytes as u32,
             kind,
             part,
@@ -150,89 +173,94 @@ impl Memory {
     /// # Safety
     /// `node` came from [`Memory::allocate`], was not retired, and is not used again.
     pub(crate) unsafe fn free(node: NonNull<u8>) {
-        // SAFETY: a node begins with its header, and its memory outlives it.
+        // SAFETY: a node begins with its header, which says its memory until it is retired, and its memory outlives it.
         unsafe {
             let header = node.cast::<NodeHeader>().as_ref();
-            let cells = (*header.memory).cells();
+            let memory = &*header.memory_or_next.load(Ordering::Relaxed).cast::<Memory>();
+            let cells = memory.cells();
             add(&cells.live[header.kind()], -header.held());
             add(&cells.nodes[header.kind()], -1);
-            let (memory, asked, part) = (&*header.memory, header.asked(), header.part);
+            let (asked, part) = (header.asked(), header.part);
             memory.heap.free(node, asked, part);
         }
     }
 
-    /// Takes a node that was unlinked. It is handed to the collector with others.
+    /// Takes a node that was unlinked. It is freed when no reader is in its way, and others are to be freed with it.
     ///
     /// # Safety
-    /// `node` came from [`Memory::allocate`], threads that enter from now on cannot reach it, and it is retired once.
-    pub(crate) unsafe fn retire(node: NonNull<u8>, guard: &LocalGuard<'_>) {
-        // SAFETY: as above; nobody frees the node before it is handed on. The memory outlives its nodes.
-        unsafe {
-            let memory = memory_of(node);
-            let held = count_retired(node, memory.cells());
-            memory.wait(node, reclaim, held, guard);
-        }
-    }
-
-    /// The same for a node and another one that it leads to, which count as one. `reclaim_both` is called with the first, and calls
-    /// [`reclaim`] for each.
-    ///
-    /// # Safety
-    /// As [`Memory::retire`], for both.
-    pub(crate) unsafe fn retire_both(
-        node: NonNull<u8>,
-        other: NonNull<u8>,
-        reclaim_both: Reclaim,
-        guard: &LocalGuard<'_>,
-    ) {
-        // SAFETY: as above.
-        unsafe {
-            let memory = memory_of(node);
-            let cells = memory.cells();
-            let held = count_retired(node, cells) + count_retired(other, cells);
-            memory.wait(node, reclaim_both, held, guard);
-        }
-    }
-
-    /// Puts a node that was retired, and holds so many bytes, with those that wait, and hands on what waits when it is much.
-    ///
-    /// # Safety
-    /// As [`Memory::retire`]; `reclaim` frees what was retired.
-    unsafe fn wait(&self, node: NonNull<u8>, reclaim: Reclaim, held: i64, guard: &LocalGuard<'_>) {
-        let mut waiting = self.cells().waiting.lock();
+    /// `node` came from [`Memory::allocate`], of the guard's memory, threads that enter from now on cannot reach it, and it is retired once.
+    pub(crate) unsafe fn retire(node: NonNull<u8>, guard: &Guard<'_>) {
+        let cells = guard.cells();
+        // SAFETY: a node begins with its header.
+        let header = unsafe { node.cast::<NodeHeader>().as_ref() };
+        let held = header.held();
+        add(&cells.live[header.kind()], -held);
+        add(&cells.nodes[header.kind()], -1);
+        add(&cells.retired, held);
+        let mut waiting = cells.waiting.lock();
         // SAFETY: as the caller promises.
-        let waits = unsafe { waiting.add(node, reclaim, held) };
-        let is_much = self.hand_on_at.is_reached_by(&waiting);
-        drop(waiting);
-        if !waits {
-            // SAFETY: as the caller promises.
-            unsafe { guard.defer_retire(node.as_ptr(), reclaim) };
-        }
-        if is_much {
-            self.hand_on_all(guard);
-            self.hand_on_at.follow(self.live_bytes());
+        unsafe { waiting.push(node, held) };
+        if waiting.is_much() {
+            cells.slot.at_leave();
         }
     }
 
-    /// Hands what all threads have retired to the collector, which frees it as soon as no reader is in its way.
-    pub(crate) fn hand_on_all(&self, guard: &LocalGuard<'_>) {
-        for cells in &self.cells {
-            let waiting = std::mem::take(&mut *cells.waiting.lock());
-            waiting.hand_on(guard);
-        }
-        guard.flush();
+    /// Frees what this thread has retired, as soon as no reader is in its way: what is in one's way now, with what is handed on next.
+    #[cold]
+    pub(crate) fn hand_on(&self, cells: &Cells) {
+        let retired = std::mem::take(&mut *cells.waiting.lock());
+        self.free_what_is_over(retired);
     }
 
-    /// Frees what was retired and not handed on.
-    ///
-    /// # Safety
-    /// No thread is at work on the tree any more.
-    pub(crate) unsafe fn reclaim_waiting(&self, collector: &Collector) {
-        for cells in &self.cells {
-            let waiting = std::mem::take(&mut *cells.waiting.lock());
-            // SAFETY: as the caller promises nobody reads what waits.
-            unsafe { waiting.reclaim(collector) };
+    /// Frees what all threads have retired. What a reader stays in the way of is freed when it leaves.
+    pub(crate) fn reclaim_all(&self) {
+        let mut retired = Retired::default();
+        for cells in self.cells.iter() {
+            retired.append(std::mem::take(&mut *cells.waiting.lock()));
         }
+        let mut waits_for = self.free_what_is_over(retired);
+        let mut patience = Patience::default();
+        for _ in 0..MAX_WAITS {
+            // Within an operation of its own the thread would wait for itself.
+            if waits_for.is_none() || self.cells().slot.is_inside() {
+                break;
+            }
+            patience.wait();
+            waits_for = self.free_what_is_over(Retired::default());
+        }
+        if let Some(epoch) = waits_for {
+            self.epochs.leave_over(epoch);
+            // For those that have left meanwhile.
+            self.free_what_is_over(Retired::default());
+        }
+    }
+
+    /// Frees what nobody reads of what was handed on, `retired` included. Returns the epoch that the rest waits for.
+    fn free_what_is_over(&self, retired: Retired) -> Option<u64> {
+        let (free, waits_for) = {
+            let mut handed_on = self.handed_on.lock();
+            handed_on.add(retired);
+            let free = handed_on.take_free(|| self.epochs.begin(), |epoch| self.is_over(epoch));
+            let waits_for = handed_on.waits_for();
+            self.epochs.left_over_waits_for(waits_for);
+            (free, waits_for)
+        };
+        let cells = self.cells();
+        for node in free.into_nodes() {
+            // SAFETY: no thread can reach the node any more; but for its link its header is as it was made.
+            unsafe {
+                let header = node.cast::<NodeHeader>().as_ref();
+                let (asked, part) = (header.asked(), header.part);
+                add(&cells.retired, -header.held());
+                self.heap.free(node, asked, part);
+            }
+        }
+        waits_for
+    }
+
+    /// Whether no thread reads what was unlinked before `epoch` began.
+    pub(crate) fn is_over(&self, epoch: u64) -> bool {
+        !self.cells.iter().any(|cells| cells.slot.is_in_the_way(epoch))
     }
 
     /// Whether a node of so many bytes is from a part of the heap, and not from the system.
@@ -306,7 +334,7 @@ impl Memory {
         let mut live = [0i64; KINDS];
         let mut nodes = [0i64; KINDS];
         let mut retired = 0i64;
-        for cells in &self.cells {
+        for cells in self.cells.iter() {
             for kind in 0..KINDS {
                 live[kind] += cells.live[kind].load(Ordering::Relaxed);
                 nodes[kind] += cells.nodes[kind].load(Ordering::Relaxed);
@@ -348,124 +376,9 @@ impl Drop for OwnPart {
     }
 }
 
-/// The memory that a node is from.
-///
-/// # Safety
-/// `node` came from [`Memory::allocate`] and is not freed; the result is not used once its memory is gone.
-unsafe fn memory_of<'m>(node: NonNull<u8>) -> &'m Memory {
-    // SAFETY: as above; the memory outlives its nodes.
-    unsafe { &*node.cast::<NodeHeader>().as_ref().memory }
-}
-
-/// Counts a node as retired. Returns the bytes it holds.
-///
-/// # Safety
-/// `node` came from [`Memory::allocate`] and is not freed.
-unsafe fn count_retired(node: NonNull<u8>, cells: &Cells) -> i64 {
-    // SAFETY: as above.
-    let header = unsafe { node.cast::<NodeHeader>().as_ref() };
-    let held = header.held();
-    add(&cells.live[header.kind()], -held);
-    add(&cells.nodes[header.kind()], -1);
-    add(&cells.retired, held);
-    held
-}
-
-/// # Safety
-/// Called once for a node that was retired, when no thread can reach it any more.
-pub(crate) unsafe fn reclaim(node: *mut u8, _collector: &Collector) {
-    // SAFETY: no thread can reach the node any more; its header is intact and its memory outlives the collector.
-    unsafe {
-        let header = &*node.cast::<NodeHeader>();
-        let (memory, asked, part) = (&*header.memory, header.asked(), header.part);
-        add(&memory.cells().retired, -header.held());
-        memory.heap.free(NonNull::new_unchecked(node), asked, part);
-    }
-}
-
-/// The program's own allocator in place of the heap, for tools that follow every allocation.
-#[cfg(not(all(feature = "node-heap", unix, not(miri))))]
-mod heap {
-    use std::alloc::Layout;
-    use std::cell::Cell;
-    use std::ptr::NonNull;
-    use std::sync::atomic::{AtomicU8, Ordering};
-
-    /// Parts are names here, for the tools to see what is moved from one to another.
-    #[derive(Default)]
-    pub(super) struct Heap {
-        tidied: AtomicU8,
-    }
-
-    thread_local! {
-        static PART: Cell<u8> = const { Cell::new(0) };
-    }
-
-    fn layout(bytes: usize) -> Option<Layout> {
-        Layout::from_size_align(bytes, 16).ok()
-    }
-
-    pub(super) fn allocate_from(part: u8) -> u8 {
-        PART.try_with(|own| own.replace(part)).unwrap_or_default()
-    }
-
-    /// For a copy to be checked.
-    pub(super) fn can_be_moved(_bytes: usize) -> bool {
-        true
-    }
-
-    /// The program's allocator is unknown here: glibc's rule (an eight-byte chunk header, 16-byte steps) stands for it.
-    pub(super) fn held_bytes(asked: usize) -> usize {
-        (asked + 8).next_multiple_of(16)
-    }
-
-    impl Heap {
-        pub(super) fn allocate(&self, bytes: usize) -> Option<(NonNull<u8>, u8)> {
-            // SAFETY: a node is never empty.
-            let block = NonNull::new(unsafe { std::alloc::alloc(layout(bytes)?) })?;
-            Some((block, PART.try_with(Cell::get).unwrap_or_default()))
-        }
-
-        /// # Safety
-        /// `block` came from `allocate(asked)` and is not used again.
-        pub(super) unsafe fn free(&self, block: NonNull<u8>, asked: usize, _part: u8) {
-            if let Some(layout) = layout(asked) {
-                // SAFETY: as the caller promises; the layout is the one it was allocated with.
-                unsafe { std::alloc::dealloc(block.as_ptr(), layout) }
-            }
-        }
-
-        pub(super) fn return_pages_but_of(&self, _part: u8) {}
-
-        pub(super) fn return_pages(&self, _tidied: bool) {}
-
-        pub(super) fn allocated_but_from(&self, _part: u8) -> u64 {
-            0
-        }
-
-        pub(super) fn make_huge_pages(&self) {}
-
-        pub(super) fn tidy_part(&self) -> u8 {
-            1 + self.tidied.fetch_add(1, Ordering::Relaxed) % 2
-        }
-
-        pub(super) fn is_untidy(&self) -> bool {
-            false
-        }
-
-        pub(super) fn is_rewritten(&self) -> bool {
-            false
-        }
-
-        pub(super) fn moved_to(&self, _part: u8) {}
-
-        pub(super) fn can_be_tidied(&self) -> bool {
-            false
-        }
-
-        /// Unknown here.
-        pub(super) fn free_bytes(&self) -> u64 {
-            0
-        }
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // With the tree its readers have gone.
+        self.reclaim_all();
     }
 }

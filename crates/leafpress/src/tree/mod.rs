@@ -12,11 +12,13 @@ mod context;
 mod core;
 mod dictionary;
 mod draft;
+mod epoch;
 mod error;
 mod frame_keys;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
+mod guard;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 mod heap;
 mod inner;
@@ -31,6 +33,8 @@ mod memory;
 mod options;
 mod overwrite;
 mod packed;
+#[cfg(not(all(feature = "node-heap", unix, not(miri))))]
+mod plain_heap;
 mod prefetch;
 mod press;
 mod range;

@@ -8,7 +8,7 @@ mod batch;
 
 use std::ops::Bound;
 
-use seize::LocalGuard;
+use super::guard::Guard;
 
 pub(super) use self::batch::End;
 use self::batch::{Batch, Gathered, Record};
@@ -271,7 +271,7 @@ impl<'c> Reader<'c> {
     /// A batch from the first or the last leaf of the range, and the key up to which it covers the range: exclusive from the front,
     /// inclusive from the back; `None` for all of it.
     fn read(&self, end: End, bounds: &Bounds, limit: usize) -> Result<(Batch, Option<Vec<u8>>), Error> {
-        let guard = self.core.collector.enter();
+        let guard = self.core.memory.enter();
         let (leaf, span_frames, covered) = match end {
             End::Front => self.first_leaf(&bounds.0, limit, &guard),
             End::Back => self.last_leaf(&bounds.1, limit, &guard),
@@ -304,7 +304,7 @@ impl<'c> Reader<'c> {
         &self,
         start: &Bound<Vec<u8>>,
         limit: usize,
-        guard: &LocalGuard<'_>,
+        guard: &Guard<'_>,
     ) -> (Leaf, std::ops::Range<usize>, Option<Vec<u8>>) {
         let from: &[u8] = match start {
             Bound::Included(key) | Bound::Excluded(key) => key,
@@ -337,7 +337,7 @@ impl<'c> Reader<'c> {
         &self,
         end: &Bound<Vec<u8>>,
         limit: usize,
-        guard: &LocalGuard<'_>,
+        guard: &Guard<'_>,
     ) -> (Leaf, std::ops::Range<usize>, Option<Vec<u8>>) {
         // The least key above an inclusive end is the end and a zero byte.
         let below = match end {
@@ -366,7 +366,7 @@ impl<'c> Reader<'c> {
     }
 
     /// The leaf's landed changes, newest of each key, in key order.
-    fn landed<'g>(&self, leaf: Leaf, guard: &'g seize::LocalGuard<'_>) -> Vec<Entry<'g>> {
+    fn landed<'g>(&self, leaf: Leaf, guard: &'g Guard<'_>) -> Vec<Entry<'g>> {
         let mut entries = Vec::new();
         if let Some(landing) = leaf.landing(guard) {
             // SAFETY: the guard protects the buffer and the large values it points to.

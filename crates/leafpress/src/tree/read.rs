@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use seize::LocalGuard;
+use super::guard::Guard;
 
 use super::Error;
 use super::context::{Context, Count};
@@ -97,7 +97,7 @@ impl Core {
     ) -> Result<Option<R>, Error> {
         let hash = hash(key);
         let context = self.contexts.get();
-        let guard = self.collector.enter();
+        let guard = self.memory.enter();
         let step = self.shard(key).descend_to_read(key, &guard);
         let looked = look(&step, key, hash, context, &guard);
         if looked.is_absent() {
@@ -124,7 +124,7 @@ impl Core {
         let mut result = Ok(());
         for (chunk, first) in keys.chunks(LANES).zip((0..).step_by(LANES)) {
             // A guard for each few reads: what is replaced meanwhile need not wait for all of them.
-            let guard = self.collector.enter();
+            let guard = self.memory.enter();
             let lanes = self.lanes(chunk, &guard);
             let mut looked = [const { None::<Looked> }; LANES];
             for (looked, lane) in looked.iter_mut().zip(&lanes).take(chunk.len()) {
@@ -155,7 +155,7 @@ impl Core {
 
     /// The keys' ways, all gone to their ends, with what the reads will need of the leaves on its way from memory.
     #[inline(always)]
-    fn lanes<'k, K: AsRef<[u8]>>(&self, keys: &'k [K], guard: &LocalGuard<'_>) -> [Lane<'k>; LANES] {
+    fn lanes<'k, K: AsRef<[u8]>>(&self, keys: &'k [K], guard: &Guard<'_>) -> [Lane<'k>; LANES] {
         let mut lanes = [Lane {
             key: &[],
             hash: 0,
@@ -225,7 +225,7 @@ impl Core {
 
 /// What the leaf says of the key, with what reading it needs on its way.
 #[inline(always)]
-fn look(step: &Step, key: &[u8], hash: u64, context: &Context, guard: &LocalGuard<'_>) -> Looked {
+fn look(step: &Step, key: &[u8], hash: u64, context: &Context, guard: &Guard<'_>) -> Looked {
     // SAFETY: the guard protects the leaf, where the way has ended.
     let leaf = unsafe { Leaf::from_ptr(step.child) };
     context.count(Count::Gets);

@@ -1,93 +1,116 @@
-//! Nodes that threads have retired, on their way to the collector.
-//!
-//! Handing them to the collector is a memory barrier in every thread of the process, an interrupt each, which on a virtual machine takes as
-//! long as some ten puts. So they wait until they are many, and whoever hands on hands on what all threads have: one barrier serves them
-//! all.
+//! Nodes that were unlinked from the tree, until they are freed.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI64, Ordering};
 
-use seize::{Collector, Guard, LocalGuard};
+use super::memory::NodeHeader;
 
-/// Retired nodes of one thread that are handed on whatever they hold, a leaf and its landing buffer being one.
-const HANDED_ON_NODES: usize = 256;
+/// Retired nodes of one thread that are handed on, whatever they hold. Tools that try orders of steps have few.
+const HANDED_ON_NODES: usize = if cfg!(any(shuttle, miri)) { 2 } else { 256 };
 
-/// What the retired nodes of one thread hold when they are handed on: an eighth of what all nodes in use hold, but within these.
-const HANDED_ON_BYTES: std::ops::RangeInclusive<i64> = 512 << 10..=2 << 20;
+/// What the retired nodes of one thread hold when they are handed on. With less the lines that all threads look at go to and fro between their cores:
+/// half of it took two writers 3% longer. With more what is freed has left the nearer caches, and more is held.
+const HANDED_ON_BYTES: i64 = 256 << 10;
 
-/// See [`HANDED_ON_BYTES`].
-const LIVE_FOR_HANDED_ON: i64 = 8;
-
-/// A batch of the collector's, which is longer than what some threads have waiting, so that it does not begin on its own.
-pub(crate) const COLLECTOR_BATCH: usize = 4 * HANDED_ON_NODES;
-
-/// Frees a node that no thread can reach any more.
-pub(crate) type Reclaim = unsafe fn(*mut u8, &Collector);
-
-/// Nodes that one thread has retired and that the collector does not know of yet. They stand here and not in the collector's own batches,
-/// which nobody but their thread can hand on: any thread can take these.
+/// A list of retired nodes, linked through their headers: taking one in needs no memory.
 #[derive(Default)]
-pub(crate) struct Waiting {
-    nodes: Vec<(NonNull<u8>, Reclaim)>,
+pub(crate) struct Retired {
+    ends: Option<(NonNull<NodeHeader>, NonNull<NodeHeader>)>,
+    nodes: usize,
     bytes: i64,
 }
 
 // SAFETY: the nodes are unlinked and owned by this list alone; any thread may hand them on.
-unsafe impl Send for Waiting {}
+unsafe impl Send for Retired {}
 
-impl Waiting {
-    /// Adds a node that holds so many bytes; false when there is no memory for that.
+impl Retired {
+    /// Adds a node that holds so many bytes.
     ///
     /// # Safety
-    /// The node is unlinked, in no other list, and `reclaim` frees it.
-    pub(crate) unsafe fn add(&mut self, node: NonNull<u8>, reclaim: Reclaim, held: i64) -> bool {
-        if self.nodes.len() == self.nodes.capacity() && self.nodes.try_reserve_exact(HANDED_ON_NODES).is_err() {
-            return false;
+    /// The node is unlinked and in no other list.
+    pub(crate) unsafe fn push(&mut self, node: NonNull<u8>, held: i64) {
+        let node = node.cast::<NodeHeader>();
+        // SAFETY: the list owns its nodes, and nobody else looks at their links.
+        unsafe {
+            node.as_ref().link(None);
+            if let Some((_, last)) = self.ends {
+                last.as_ref().link(Some(node));
+            }
         }
-        self.nodes.push((node, reclaim));
+        self.ends = Some((self.ends.map_or(node, |(first, _)| first), node));
+        self.nodes += 1;
         self.bytes += held;
-        true
     }
 
-    /// Gives the nodes to the collector.
-    pub(crate) fn hand_on(self, guard: &LocalGuard<'_>) {
-        for (node, reclaim) in self.nodes {
-            // SAFETY: whoever put it here vouched for it, and it is in this list alone.
-            unsafe { guard.defer_retire(node.as_ptr(), reclaim) };
+    pub(crate) fn append(&mut self, other: Retired) {
+        let Some((other_first, other_last)) = other.ends else {
+            return;
+        };
+        if let Some((_, last)) = self.ends {
+            // SAFETY: as in `push`.
+            unsafe { last.as_ref() }.link(Some(other_first));
         }
+        self.ends = Some((self.ends.map_or(other_first, |(first, _)| first), other_last));
+        self.nodes += other.nodes;
+        self.bytes += other.bytes;
     }
 
-    /// Frees the nodes.
-    ///
-    /// # Safety
-    /// Nobody reads them.
-    pub(crate) unsafe fn reclaim(self, collector: &Collector) {
-        for (node, reclaim) in self.nodes {
-            // SAFETY: a node that waits is in no other list, and as the caller promises nobody reads it.
-            unsafe { reclaim(node.as_ptr(), collector) };
-        }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_none()
+    }
+
+    /// Whether it is time to hand them on.
+    pub(crate) fn is_much(&self) -> bool {
+        self.bytes >= HANDED_ON_BYTES || self.nodes >= HANDED_ON_NODES
+    }
+
+    /// The nodes, each of which may be freed before the next one is asked for.
+    pub(crate) fn into_nodes(self) -> impl Iterator<Item = NonNull<u8>> {
+        let mut next = self.ends.map(|(first, _)| first);
+        std::iter::from_fn(move || {
+            let node = next?;
+            // SAFETY: the list owned the node, and it has not been handed out yet.
+            next = unsafe { node.as_ref() }.next();
+            Some(node.cast())
+        })
     }
 }
 
-/// Bytes of one thread's retired nodes at which they are handed on.
-pub(crate) struct HandOnAt(AtomicI64);
-
-impl Default for HandOnAt {
-    fn default() -> Self {
-        Self(AtomicI64::new(*HANDED_ON_BYTES.start()))
-    }
+/// What threads have handed on: nodes that wait for readers to leave, and nodes whose turn to wait has yet to come.
+#[derive(Default)]
+pub(crate) struct HandedOn {
+    waiting: Retired,
+    /// The epoch that began after all that waits was unlinked.
+    since: u64,
+    fresh: Retired,
 }
 
-impl HandOnAt {
-    pub(crate) fn is_reached_by(&self, waiting: &Waiting) -> bool {
-        waiting.bytes >= self.0.load(Ordering::Relaxed) || waiting.nodes.len() >= HANDED_ON_NODES
+impl HandedOn {
+    pub(crate) fn add(&mut self, retired: Retired) {
+        self.fresh.append(retired);
     }
 
-    /// Follows what the nodes in use hold.
-    pub(crate) fn follow(&self, live_bytes: i64) {
-        let bytes = (live_bytes / LIVE_FOR_HANDED_ON).clamp(*HANDED_ON_BYTES.start(), *HANDED_ON_BYTES.end());
-        if bytes != self.0.load(Ordering::Relaxed) {
-            self.0.store(bytes, Ordering::Relaxed);
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.fresh.is_empty()
+    }
+
+    /// The epoch that what waits waits for, if something does.
+    pub(crate) fn waits_for(&self) -> Option<u64> {
+        (!self.waiting.is_empty()).then_some(self.since)
+    }
+
+    /// Takes out what nobody reads any more. `begin` begins an epoch, and `is_over` says whether no thread is in the way of what was unlinked before it.
+    pub(crate) fn take_free(&mut self, begin: impl Fn() -> u64, is_over: impl Fn(u64) -> bool) -> Retired {
+        let mut free = Retired::default();
+        while !self.is_empty() {
+            if self.waiting.is_empty() {
+                self.waiting = std::mem::take(&mut self.fresh);
+                self.since = begin();
+            }
+            if !is_over(self.since) {
+                break;
+            }
+            free.append(std::mem::take(&mut self.waiting));
         }
+        free
     }
 }

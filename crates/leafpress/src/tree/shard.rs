@@ -15,7 +15,7 @@ mod way;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use seize::LocalGuard;
+use super::guard::Guard;
 
 pub(crate) use self::way::Way;
 use super::Error;
@@ -79,7 +79,7 @@ impl Shard {
     }
 
     /// The path to the leaf that `choose` leads to, the leaf, and whether the root is that leaf.
-    fn path_by(&self, guard: &LocalGuard<'_>, choose: impl Fn(&Inner) -> usize) -> (Path, Leaf) {
+    fn path_by(&self, guard: &Guard<'_>, choose: impl Fn(&Inner) -> usize) -> (Path, Leaf) {
         let mut path = Path::new();
         let (mut node, leaf) = untag(load(&self.root, guard));
         if !leaf {
@@ -99,19 +99,19 @@ impl Shard {
     }
 
     /// The leaf whose range holds `key`, with the path to it.
-    pub(crate) fn path(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Path, Leaf) {
+    pub(crate) fn path(&self, key: &[u8], guard: &Guard<'_>) -> (Path, Leaf) {
         self.path_by(guard, |inner| inner.search(key))
     }
 
     /// The leaf whose range holds `key`, and where the range ends (exclusive).
-    pub(crate) fn descend_up(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Leaf, Option<Vec<u8>>) {
+    pub(crate) fn descend_up(&self, key: &[u8], guard: &Guard<'_>) -> (Leaf, Option<Vec<u8>>) {
         let (path, leaf) = self.path(key, guard);
         let end = path.iter().rev().find(|(inner, index)| index + 1 < inner.children());
         (leaf, end.map(|(inner, index)| inner.separator(*index)))
     }
 
     /// The leaf whose range holds the greatest keys below `key` (all keys for `None`), and where the range starts (inclusive).
-    pub(crate) fn descend_down(&self, key: Option<&[u8]>, guard: &LocalGuard<'_>) -> (Leaf, Option<Vec<u8>>) {
+    pub(crate) fn descend_down(&self, key: Option<&[u8]>, guard: &Guard<'_>) -> (Leaf, Option<Vec<u8>>) {
         let (path, leaf) = self.path_by(guard, |inner| match key {
             Some(key) => inner.search_below(key),
             None => inner.children() - 1,
@@ -121,7 +121,7 @@ impl Shard {
     }
 
     /// Levels from root to leaf.
-    pub(crate) fn depth(&self, guard: &LocalGuard<'_>) -> u32 {
+    pub(crate) fn depth(&self, guard: &Guard<'_>) -> u32 {
         self.path(&[], guard).0.len() as u32 + 1
     }
 
@@ -133,7 +133,7 @@ impl Shard {
         new: Leaf,
         key: &[u8],
         mut parent: Option<Inner>,
-        guard: &LocalGuard<'_>,
+        guard: &Guard<'_>,
     ) -> bool {
         loop {
             match parent {
@@ -183,7 +183,7 @@ impl Shard {
         path: &[(Inner, usize)],
         mut change: Splice,
         memory: &Memory,
-        guard: &LocalGuard<'_>,
+        guard: &Guard<'_>,
         _structure: &MutexGuard<'_, ()>,
     ) -> Result<(), Error> {
         let mut work = Rebuild {
@@ -290,7 +290,7 @@ impl Shard {
     }
 
     /// Makes the tree the one leaf `empty`, retires the old tree's inner nodes and returns its leaves, still unlocked.
-    pub(crate) fn reset(&self, empty: Leaf, guard: &LocalGuard<'_>) -> Vec<Leaf> {
+    pub(crate) fn reset(&self, empty: Leaf, guard: &Guard<'_>) -> Vec<Leaf> {
         let structure = self.structure.lock();
         self.put_shortcuts(None, guard, &structure);
         let (node, is_leaf) = untag(self.root.swap(tag_leaf(empty.as_ptr()), Ordering::AcqRel));
@@ -313,7 +313,7 @@ impl Shard {
     }
 
     /// Visits every leaf. Under concurrent changes of structure one may be seen twice or not at all.
-    pub(crate) fn for_each_leaf(&self, guard: &LocalGuard<'_>, mut visit: impl FnMut(Leaf)) {
+    pub(crate) fn for_each_leaf(&self, guard: &Guard<'_>, mut visit: impl FnMut(Leaf)) {
         let (node, is_leaf) = untag(load(&self.root, guard));
         walk(node, is_leaf, &mut |step| match step {
             Visit::Inner(inner, children) => {
@@ -425,7 +425,7 @@ impl Rebuild<'_> {
     }
 
     /// The new nodes are in the tree: those they replace go.
-    fn publish(self, guard: &LocalGuard<'_>) {
+    fn publish(self, guard: &Guard<'_>) {
         for node in &self.locked {
             node.gate().obsolete.store(true, Ordering::Relaxed);
             // SAFETY: locked by `lock`.

@@ -29,7 +29,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-use seize::LocalGuard;
+use super::guard::Guard;
 
 use self::entry::{Entry, PLACE_BITS};
 pub(crate) use self::plan::Bounds;
@@ -212,7 +212,7 @@ impl Shortcuts {
 
     /// The step to the leaf whose range holds `key`, if the table has it.
     #[inline(always)]
-    pub(crate) fn find(&self, key: &[u8], runs: Runs, guard: &LocalGuard<'_>) -> Option<Step> {
+    pub(crate) fn find(&self, key: &[u8], runs: Runs, guard: &Guard<'_>) -> Option<Step> {
         let header = self.header();
         let number = self.number(key)?;
         let place = self.place(number)?;

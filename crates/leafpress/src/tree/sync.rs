@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::guard::Guard;
 pub(crate) use crate::sync::*;
 
 /// A one-byte lock that lives in a node. It is held for microseconds and rarely waited for, and released by a plain store: a
@@ -40,14 +41,6 @@ impl NodeLock {
 
 /// Loads a node's address such that `guard` protects the node until it is dropped.
 #[inline(always)]
-pub(crate) fn load(pointer: &AtomicPtr<u8>, guard: &seize::LocalGuard<'_>) -> *mut u8 {
-    #[cfg(not(shuttle))]
-    {
-        seize::Guard::protect(guard, pointer, Ordering::Acquire)
-    }
-    #[cfg(shuttle)]
-    {
-        let _ = guard;
-        pointer.load(Ordering::SeqCst)
-    }
+pub(crate) fn load(pointer: &AtomicPtr<u8>, _guard: &Guard<'_>) -> *mut u8 {
+    pointer.load(Ordering::Acquire)
 }

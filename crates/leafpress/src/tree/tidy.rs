@@ -42,7 +42,7 @@ impl Core {
         for shard in &self.shards {
             let mut key = Vec::new();
             loop {
-                let guard = self.collector.enter();
+                let guard = self.memory.enter();
                 let work = Work {
                     core: self,
                     shard,
@@ -69,8 +69,8 @@ impl Core {
                 drop(locked);
                 if moved >= stride {
                     moved = 0;
-                    self.memory.hand_on_all(&guard);
                     drop(guard);
+                    self.memory.reclaim_all();
                     self.memory.return_free_but_of(&part);
                 }
                 match end {
@@ -82,7 +82,7 @@ impl Core {
                 self.move_inner(shard, &part);
             }
             // The table was where the nodes were. Where there is no memory for another, the way goes down from the root.
-            let _ = shard.renew_shortcuts(&self.memory, &self.collector.enter());
+            let _ = shard.renew_shortcuts(&self.memory, &self.memory.enter());
         }
         self.flush_retired();
         self.memory.return_free(&part, sweep == Sweep::Tidy);
@@ -95,7 +95,7 @@ impl Core {
         let mut key = Some(Vec::new());
         while let Some(from) = key {
             key = shard
-                .move_inner(&from, part, &self.memory, &self.collector.enter())
+                .move_inner(&from, part, &self.memory, &self.memory.enter())
                 .unwrap_or_default();
         }
     }

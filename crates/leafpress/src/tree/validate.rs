@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::Error;
 use super::core::Core;
+use super::guard::Guard;
 use super::inner::common_prefix;
 use super::landing::{Change, Entry, newest_by_key};
 use super::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE};
@@ -18,7 +19,7 @@ fn invalid<T>(what: &str) -> Result<T, Error> {
 impl Core {
     /// Checks every shard; the tree must be at rest.
     pub(crate) fn validate(&self) -> Result<(), Error> {
-        let guard = self.collector.enter();
+        let guard = self.memory.enter();
         let mut records = 0;
         for (index, shard) in self.shards.iter().enumerate() {
             let mut previous: Option<Vec<u8>> = None;
@@ -51,7 +52,7 @@ impl Core {
         Ok(())
     }
 
-    fn validate_way(&self, shard: &Shard, key: &[u8], leaf: Leaf, guard: &seize::LocalGuard<'_>) -> Result<(), Error> {
+    fn validate_way(&self, shard: &Shard, key: &[u8], leaf: Leaf, guard: &Guard<'_>) -> Result<(), Error> {
         if shard.descend(key, guard).0 != leaf {
             return invalid("the way down to a key does not lead to its leaf");
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::guard::Guard;
 use bumpalo::Bump;
-use seize::{Collector, LocalGuard};
 
 use super::background::Background;
 use super::context::{Contexts, Count};
@@ -14,7 +14,6 @@ use super::landing::MAX_LANDING_BYTES;
 use super::leaf::Leaf;
 use super::memory::{Kind, Memory};
 use super::press::{Buffers, Press, Settings};
-use super::retired::COLLECTOR_BATCH;
 use super::runs::Runs;
 use super::shard::Shard;
 use super::share_out::Growth;
@@ -149,7 +148,6 @@ impl Tree {
             engine,
             contexts: Contexts::default(),
             background: Background::new((compactors > 0).then_some(builder.high_watermark_pct)),
-            collector: Collector::new().batch_size(COLLECTOR_BATCH),
             dictionaries,
             memory: Arc::new(Memory::new()),
         };
@@ -172,9 +170,10 @@ impl Core {
         first_leaf(&mut press)
     }
 
-    /// Starts the reclamation of what threads have retired, instead of waiting until it is more.
+    /// Frees what threads have retired, instead of waiting until it is more.
     pub(crate) fn flush_retired(&self) {
-        self.memory.hand_on_all(&self.collector.enter());
+        self.memory.reclaim_all();
+        self.dictionaries.free_outdated(&self.memory);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -185,7 +184,7 @@ impl Core {
 
     /// Bytes of all keys and values.
     pub(crate) fn user_bytes(&self) -> u64 {
-        let guard = self.collector.enter();
+        let guard = self.memory.enter();
         let mut bytes = 0;
         self.for_each_leaf(&guard, |leaf| {
             bytes += leaf.header().live_user_bytes.load(Ordering::Relaxed)
@@ -193,7 +192,7 @@ impl Core {
         bytes
     }
 
-    pub(crate) fn for_each_leaf(&self, guard: &LocalGuard<'_>, mut visit: impl FnMut(Leaf)) {
+    pub(crate) fn for_each_leaf(&self, guard: &Guard<'_>, mut visit: impl FnMut(Leaf)) {
         for shard in &self.shards {
             shard.for_each_leaf(guard, &mut visit);
         }
@@ -205,7 +204,7 @@ impl Core {
         for shard in &self.shards {
             let mut key = Vec::new();
             loop {
-                let guard = self.collector.enter();
+                let guard = self.memory.enter();
                 let (leaf, end) = shard.descend_up(&key, &guard);
                 visit(leaf)?;
                 match end {
@@ -220,7 +219,7 @@ impl Core {
     pub(crate) fn clear(&self) -> Result<(), Error> {
         let context = self.contexts.get();
         for shard in &self.shards {
-            let guard = self.collector.enter();
+            let guard = self.memory.enter();
             let empty = self.empty_leaf()?;
             let leaves = shard.reset(empty, &guard);
             self.background.leaves_cleared(leaves.len() - 1);
@@ -253,7 +252,7 @@ impl Core {
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         {
-            let guard = self.collector.enter();
+            let guard = self.memory.enter();
             self.for_each_leaf(&guard, |leaf| {
                 let header = leaf.header();
                 stats.leaves += 1;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use seize::{Collector, LocalGuard};
+use super::guard::Guard;
 
 use super::Error;
 use super::compact::Compaction;
@@ -12,7 +12,7 @@ use super::inner::Inner;
 use super::landing::{Change, Entry, Landing, newest_by_key};
 use super::large::{Large, MAX_INLINE_VALUE_BYTES};
 use super::leaf::Leaf;
-use super::memory::{Memory, reclaim};
+use super::memory::Memory;
 use super::prefetch::prefetch_for_write;
 use super::press::Pressed;
 use super::shard::{Shard, Splice};
@@ -41,7 +41,7 @@ pub(crate) struct Work<'w> {
     pub core: &'w Core,
     pub shard: &'w Shard,
     pub context: &'w Context,
-    pub guard: &'w LocalGuard<'w>,
+    pub guard: &'w Guard<'w>,
 }
 
 impl Work<'_> {
@@ -309,12 +309,10 @@ impl Work<'_> {
         leaf.header().obsolete.store(true, Ordering::Relaxed);
         // SAFETY: the tree no longer leads to the leaf; the lock's holder is the only one to get here.
         unsafe {
-            match leaf.landing_locked() {
-                Some(landing) => {
-                    Memory::retire_both(leaf.node(), landing.node(), reclaim_leaf_and_landing, self.guard);
-                }
-                None => Memory::retire(leaf.node(), self.guard),
+            if let Some(landing) = leaf.landing_locked() {
+                Memory::retire(landing.node(), self.guard);
             }
+            Memory::retire(leaf.node(), self.guard);
         }
     }
 
@@ -448,17 +446,6 @@ impl Work<'_> {
 }
 
 /// # Safety
-/// As [`reclaim`], for a leaf and the landing buffer that it leads to.
-unsafe fn reclaim_leaf_and_landing(leaf: *mut u8, collector: &Collector) {
-    // SAFETY: nobody reaches the two any more. A retired leaf is obsolete: what it leads to has not changed since.
-    unsafe {
-        if let Some(landing) = Leaf::from_ptr(leaf).landing_locked() {
-            reclaim(landing.as_ptr(), collector);
-        }
-        reclaim(leaf, collector);
-    }
-}
-
 /// The changes in the leaf's landing buffer and one more, newest of each key, in key order. Large values that were superseded
 /// are dead.
 pub(crate) fn landed_changes<'a>(leaf: Leaf, more: Option<Entry<'a>>, dead: &mut Vec<Large>) -> Vec<Entry<'a>> {

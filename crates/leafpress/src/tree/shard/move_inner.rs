@@ -1,6 +1,6 @@
 //! Moving inner nodes, for a pass that moves all of a tree's nodes together.
 
-use seize::LocalGuard;
+use crate::tree::guard::Guard;
 
 use super::{Shard, Splice};
 use crate::tree::Error;
@@ -17,7 +17,7 @@ impl Shard {
         key: &[u8],
         part: &OwnPart,
         memory: &Memory,
-        guard: &LocalGuard<'_>,
+        guard: &Guard<'_>,
     ) -> Result<Option<Vec<u8>>, Error> {
         let structure = self.lock_structure();
         let mut level = 0;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use seize::LocalGuard;
+use crate::tree::guard::Guard;
 
 use super::super::child;
 use super::super::inner::{Inner, Step};
@@ -18,20 +18,20 @@ const MIN_PARENTS: usize = if cfg!(any(shuttle, miri)) { 1 } else { 2 };
 
 impl Shard {
     #[inline(always)]
-    fn shortcuts(&self, guard: &LocalGuard<'_>) -> Option<Shortcuts> {
+    fn shortcuts(&self, guard: &Guard<'_>) -> Option<Shortcuts> {
         // SAFETY: the guard protects the table.
         unsafe { Shortcuts::from_ptr(load(&self.shortcuts, guard)) }
     }
 
     /// The step to the leaf whose range holds `key`, if the table has it.
     #[inline(always)]
-    pub(crate) fn shortcut(&self, key: &[u8], guard: &LocalGuard<'_>) -> Option<Step> {
+    pub(crate) fn shortcut(&self, key: &[u8], guard: &Guard<'_>) -> Option<Step> {
         self.shortcuts(guard)?.find(key, self.runs, guard)
     }
 
     /// Asks for the line that [`Shard::shortcut`] will read.
     #[inline(always)]
-    pub(crate) fn prefetch_shortcut(&self, key: &[u8], guard: &LocalGuard<'_>) {
+    pub(crate) fn prefetch_shortcut(&self, key: &[u8], guard: &Guard<'_>) {
         if let Some(table) = self.shortcuts(guard) {
             table.prefetch(key);
         }
@@ -39,7 +39,7 @@ impl Shard {
 
     /// Has `store` put the new leaf in its parent, and the table lead to the new one. The caller holds the parent's lock, and `key` is of the
     /// leaf's range.
-    pub(super) fn exchange(&self, leaf: Leaf, key: &[u8], guard: &LocalGuard<'_>, store: impl FnOnce() -> *mut u8) {
+    pub(super) fn exchange(&self, leaf: Leaf, key: &[u8], guard: &Guard<'_>, store: impl FnOnce() -> *mut u8) {
         // Under the lock: a table that comes later will take the child from the parent.
         let Some(table) = self.shortcuts(guard) else {
             store();
@@ -51,7 +51,7 @@ impl Shard {
     }
 
     /// The table no longer leads to the leaves whose ranges the change will change. The caller holds the lock of the path's last node.
-    pub(super) fn forget_replaced(&self, path: &[(Inner, usize)], change: &Splice, guard: &LocalGuard<'_>) {
+    pub(super) fn forget_replaced(&self, path: &[(Inner, usize)], change: &Splice, guard: &Guard<'_>) {
         let (Some((&(parent, _), above)), Some(table)) = (path.split_last(), self.shortcuts(guard)) else {
             return;
         };
@@ -82,17 +82,12 @@ impl Shard {
     }
 
     /// Whether every leaf in the table is as it should be.
-    pub(super) fn shortcuts_lead_to(&self, guard: &LocalGuard<'_>, is_right: impl Fn(*mut u8) -> bool) -> bool {
+    pub(super) fn shortcuts_lead_to(&self, guard: &Guard<'_>, is_right: impl Fn(*mut u8) -> bool) -> bool {
         self.shortcuts(guard).is_none_or(|table| table.leaves().all(is_right))
     }
 
     /// Puts another table, or none, in the place of the one there is.
-    pub(super) fn put_shortcuts(
-        &self,
-        table: Option<Shortcuts>,
-        guard: &LocalGuard<'_>,
-        _structure: &MutexGuard<'_, ()>,
-    ) {
+    pub(super) fn put_shortcuts(&self, table: Option<Shortcuts>, guard: &Guard<'_>, _structure: &MutexGuard<'_, ()>) {
         let new = table.map_or(std::ptr::null_mut(), |table| table.node().as_ptr());
         let old = self.shortcuts.swap(new, Ordering::AcqRel);
         // SAFETY: the shard no longer leads to the old table.
@@ -107,7 +102,7 @@ impl Shard {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; the old table stays.
-    pub(crate) fn renew_shortcuts(&self, memory: &Memory, guard: &LocalGuard<'_>) -> Result<(), Error> {
+    pub(crate) fn renew_shortcuts(&self, memory: &Memory, guard: &Guard<'_>) -> Result<(), Error> {
         let structure = self.lock_structure();
         let mut parents = Vec::new();
         let (node, is_leaf) = untag(load(&self.root, guard));
@@ -166,7 +161,7 @@ fn bounds(parents: &[Parent]) -> Bounds {
 }
 
 /// About the bytes of the parents' children: reading every leaf's header would keep the structure lock for a cache miss each.
-fn leaf_bytes(parents: &[Parent], guard: &LocalGuard<'_>) -> usize {
+fn leaf_bytes(parents: &[Parent], guard: &Guard<'_>) -> usize {
     const ONE_IN: usize = 16;
     let children = parents
         .iter()

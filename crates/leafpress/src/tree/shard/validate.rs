@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-use seize::LocalGuard;
+use crate::tree::guard::Guard;
 
 use super::super::Error;
 use super::super::inner::{Inner, MAX_CHILDREN};
@@ -15,7 +15,7 @@ impl Shard {
     /// Checks separators, levels and sizes, and gives `visit` each leaf with its range, in order.
     pub(crate) fn validate(
         &self,
-        guard: &LocalGuard<'_>,
+        guard: &Guard<'_>,
         mut visit: impl FnMut(Leaf, Option<&[u8]>, Option<&[u8]>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut leaves = HashSet::new();
@@ -45,7 +45,7 @@ fn validate_inner(
     inner: Inner,
     start: Option<&[u8]>,
     end: Option<&[u8]>,
-    guard: &LocalGuard<'_>,
+    guard: &Guard<'_>,
     visit: &mut impl FnMut(Leaf, Option<&[u8]>, Option<&[u8]>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let invalid = |what: &str| Err(Error::Invalid(format!("inner node: {what}")));

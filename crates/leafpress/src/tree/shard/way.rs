@@ -1,6 +1,6 @@
 //! The way from the root down to the leaf whose range holds a key.
 
-use seize::LocalGuard;
+use crate::tree::guard::Guard;
 
 use super::super::inner::{Inner, Step};
 use super::super::leaf::Leaf;
@@ -29,7 +29,7 @@ impl Way {
     /// Goes one step towards `key` and asks for the lines that the next one, or a read of the leaf, needs. False if at the leaf before.
     /// The guard is the one that the way was begun under.
     #[inline(always)]
-    pub(crate) fn go_on(&mut self, key: &[u8], runs: Runs, guard: &LocalGuard<'_>) -> bool {
+    pub(crate) fn go_on(&mut self, key: &[u8], runs: Runs, guard: &Guard<'_>) -> bool {
         if self.at_leaf {
             return false;
         }
@@ -49,7 +49,7 @@ impl Way {
 impl Shard {
     /// The leaf whose range holds `key`, and its parent.
     #[inline]
-    pub(crate) fn descend(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Leaf, Option<Inner>) {
+    pub(crate) fn descend(&self, key: &[u8], guard: &Guard<'_>) -> (Leaf, Option<Inner>) {
         let (step, parent) = self.way_down(key, guard);
         // SAFETY: the guard protects the leaf.
         (unsafe { Leaf::from_ptr(step.child) }, parent)
@@ -57,7 +57,7 @@ impl Shard {
 
     /// The step to the leaf whose range holds `key`, with what a read of it will need on its way from memory.
     #[inline]
-    pub(crate) fn descend_to_read(&self, key: &[u8], guard: &LocalGuard<'_>) -> Step {
+    pub(crate) fn descend_to_read(&self, key: &[u8], guard: &Guard<'_>) -> Step {
         let step = self.shortcut(key, guard).unwrap_or_else(|| self.way_down(key, guard).0);
         Leaf::prefetch_step(&step);
         step
@@ -65,7 +65,7 @@ impl Shard {
 
     /// The step to the leaf whose range holds `key`, and the leaf's parent if the way led past it.
     #[inline]
-    pub(crate) fn descend_to_write(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Step, Option<Inner>) {
+    pub(crate) fn descend_to_write(&self, key: &[u8], guard: &Guard<'_>) -> (Step, Option<Inner>) {
         match self.shortcut(key, guard) {
             Some(step) => (step, None),
             None => self.way_down(key, guard),
@@ -74,7 +74,7 @@ impl Shard {
 
     /// The step to the leaf whose range holds `key`, and the leaf's parent.
     #[inline]
-    fn way_down(&self, key: &[u8], guard: &LocalGuard<'_>) -> (Step, Option<Inner>) {
+    fn way_down(&self, key: &[u8], guard: &Guard<'_>) -> (Step, Option<Inner>) {
         let Way { mut step, at_leaf } = self.way(guard);
         if at_leaf {
             return (step, None);
@@ -92,7 +92,7 @@ impl Shard {
 
     /// A way down for a read: at the leaf, if a shortcut leads there, with what the read will need on its way from memory, else at the root.
     #[inline(always)]
-    pub(crate) fn way_to_read(&self, key: &[u8], guard: &LocalGuard<'_>) -> Way {
+    pub(crate) fn way_to_read(&self, key: &[u8], guard: &Guard<'_>) -> Way {
         match self.shortcut(key, guard) {
             Some(step) => {
                 Leaf::prefetch_step(&step);
@@ -104,7 +104,7 @@ impl Shard {
 
     /// A way down, still at the root.
     #[inline(always)]
-    fn way(&self, guard: &LocalGuard<'_>) -> Way {
+    fn way(&self, guard: &Guard<'_>) -> Way {
         let (child, at_leaf) = untag(load(&self.root, guard));
         let step = Step {
             child,

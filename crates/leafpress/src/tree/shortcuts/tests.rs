@@ -1,7 +1,5 @@
 //! The table against the bounds that it was made from.
 
-use seize::Collector;
-
 use super::{Bounds, Shortcuts};
 use crate::tree::memory::Memory;
 use crate::tree::runs::Runs;
@@ -38,7 +36,7 @@ fn there_is_no_table_without_buckets() {
 
 #[test]
 fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
-    let (memory, collector) = (Memory::new(), Collector::new());
+    let memory = Memory::new();
     let mut rng = fastrand::Rng::with_seed(1);
     let mut found = 0;
     for round in 0..300 {
@@ -56,7 +54,7 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
         for (bucket, &leaf) in leaves.iter().enumerate() {
             table.store(bucket..bucket + 1, address(leaf as usize));
         }
-        let guard = collector.enter();
+        let guard = memory.enter();
         for _ in 0..2000 {
             // Anywhere, at the bounds, and just below them: without the last byte, which numbers need not tell.
             let bound = rng.choice(&bounds).unwrap();
@@ -94,7 +92,7 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
 #[test]
 fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
     const SHARDS: usize = 8;
-    let (memory, collector) = (Memory::new(), Collector::new());
+    let memory = Memory::new();
     let mut rng = fastrand::Rng::with_seed(2);
     let runs = Runs::new(SHARDS);
     let numbers = 1_000_000..1_400_000u64;
@@ -129,7 +127,7 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
     for (bucket, &leaf) in of_buckets.iter().enumerate() {
         table.store(bucket..bucket + 1, address(leaf as usize));
     }
-    let guard = collector.enter();
+    let guard = memory.enter();
     let (mut found, mut near, mut all) = (0, 0, 0);
     // The first leaf and the last are in no table.
     for (index, leaf) in leaves[1..leaves.len() - 1].iter().enumerate() {

@@ -1,0 +1,43 @@
+//! An operation on the tree, during which nothing that it may read is freed.
+
+use std::marker::PhantomData;
+
+use super::memory::{Cells, Memory};
+
+/// While it is there, the nodes that this thread finds in the tree stay, unlinked or not. It stays with its thread.
+pub(crate) struct Guard<'m> {
+    memory: &'m Memory,
+    cells: &'m Cells,
+    of_this_thread: PhantomData<*const ()>,
+}
+
+impl Memory {
+    /// Begins an operation; one may begin within another.
+    #[inline]
+    pub(crate) fn enter(&self) -> Guard<'_> {
+        let cells = self.cells();
+        cells.slot.enter(&self.epochs);
+        Guard {
+            memory: self,
+            cells,
+            of_this_thread: PhantomData,
+        }
+    }
+}
+
+impl<'m> Guard<'m> {
+    /// What this thread keeps for the memory.
+    pub(crate) fn cells(&self) -> &'m Cells {
+        self.cells
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Outside: else this thread itself would be in the way.
+        if self.cells.slot.leave(&self.memory.epochs) {
+            self.memory.hand_on(self.cells);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What was replaced or removed is freed, whoever was in the way.
+
+use std::sync::mpsc;
+use std::thread;
+
+use leafpress::Tree;
+use leafpress::tree::DictionaryChoice;
+
+fn filled() -> Tree {
+    let builder = Tree::builder()
+        .codec("none".parse().unwrap())
+        .dictionary(DictionaryChoice::Off);
+    let tree = builder.build().unwrap();
+    for n in 0..10_000u32 {
+        tree.put(&n.to_be_bytes(), &[n as u8; 100]).unwrap();
+    }
+    tree.settle();
+    tree
+}
+
+/// Has another thread hold a value of `tree` while `work` is done.
+fn with_a_value_held(tree: &Tree, work: impl FnOnce()) {
+    thread::scope(|scope| {
+        let (held, is_held) = mpsc::channel();
+        let (let_go, may_let_go) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            let seen = tree.get_with(&5u32.to_be_bytes(), |value| {
+                held.send(()).unwrap();
+                // Or the other end is gone, and the test has failed.
+                let _ = may_let_go.recv();
+                value == [5; 100]
+            });
+            assert_eq!(seen.unwrap(), Some(true), "the value changed in hand");
+        });
+        is_held.recv().unwrap();
+        work();
+        drop(let_go);
+    });
+}
+
+#[test]
+fn what_was_cleared_under_a_reader_goes_when_the_reader_does() {
+    let tree = filled();
+    let before = tree.stats().bytes_held;
+    with_a_value_held(&tree, || {
+        tree.clear().unwrap();
+        let retired = tree.stats().retired_bytes;
+        assert!(retired > 1_000_000, "{retired} of {before} bytes wait for the reader");
+    });
+    // Nobody has asked for it but the reader's leaving.
+    assert_eq!(tree.stats().retired_bytes, 0);
+}
+
+#[test]
+fn what_was_replaced_by_several_under_a_reader_goes_when_the_reader_does() {
+    let tree = filled();
+    with_a_value_held(&tree, || {
+        thread::scope(|scope| {
+            for writer in 0..3u32 {
+                let tree = &tree;
+                scope.spawn(move || {
+                    for n in (writer..10_000).step_by(3) {
+                        tree.put(&n.to_be_bytes(), &[!n as u8; 100]).unwrap();
+                    }
+                });
+            }
+        });
+        tree.settle();
+        assert!(tree.stats().retired_bytes > 1_000_000);
+    });
+    assert_eq!(tree.stats().retired_bytes, 0);
+    for n in 0..10_000u32 {
+        assert_eq!(tree.get(&n.to_be_bytes()).unwrap(), Some(vec![!n as u8; 100]));
+    }
+}
+
+#[test]
+fn what_waits_while_writes_go_on_is_bounded() {
+    let tree = filled();
+    for round in 0..20u32 {
+        for n in 0..10_000u32 {
+            tree.put(&n.to_be_bytes(), &[(n + round) as u8; 100]).unwrap();
+        }
+        let retired = tree.stats().retired_bytes;
+        assert!(retired < 512 << 10, "{retired} bytes wait, with nobody in the way");
+    }
+}
