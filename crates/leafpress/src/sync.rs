@@ -1,6 +1,6 @@
 //! The synchronisation primitives of the tree and the pool, swapped for a model checker's under `--cfg shuttle`.
 //!
-//! Only what orders their own steps is swapped: node pointers, locks, landing counts, pins. Statistics stay on `std`.
+//! Only what orders their own steps is swapped: node pointers, locks, landing counts, pins, epochs and what each thread notes of them. Statistics stay on `std`.
 
 #[cfg(not(shuttle))]
 mod imp {
@@ -116,7 +116,7 @@ mod imp {
         }
     }
 
-    impl<T: Default + Send> PerThread<T> {
+    impl<T: Default + Send + Sync> PerThread<T> {
         pub(crate) fn get_or_default(&self) -> &T {
             let id = shuttle::thread::current().id();
             let mut all = self.0.lock().expect("no panic under the lock");

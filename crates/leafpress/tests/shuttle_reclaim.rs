@@ -87,3 +87,31 @@ fn a_scan_goes_on_over_leaves_that_are_freed_behind_it() {
         assert_eq!(tree.stats().retired_bytes, 0);
     });
 }
+
+#[test]
+fn what_is_cleared_beside_readers_is_freed_by_the_last_to_leave() {
+    explore(|| {
+        let tree = filled(replacing(), 40);
+        let readers = [10, 20].map(|n| {
+            spawn(&tree, move |tree| {
+                tree.get_with(&key(n), |value| {
+                    // Long enough for the tree to be cleared meanwhile.
+                    (0..100).for_each(|_| shuttle::thread::yield_now());
+                    value.iter().all(|&byte| byte == n as u8 / 10)
+                })
+                .unwrap()
+            })
+        });
+        let writer = spawn(&tree, |tree| tree.put(&key(15), &[9; 40]).unwrap());
+        tree.clear().unwrap();
+        for reader in readers {
+            assert_ne!(reader.join().unwrap(), Some(false));
+        }
+        writer.join().unwrap();
+        // All of it, but for what the writer's thread may have in its own list.
+        let retired = tree.stats().retired_bytes;
+        assert!(retired <= 2048, "{retired} bytes are left over to nobody");
+        tree.settle();
+        assert_eq!(tree.stats().retired_bytes, 0);
+    });
+}

@@ -82,6 +82,10 @@ fn what_waits_while_writes_go_on_is_bounded() {
             tree.put(&n.to_be_bytes(), &[(n + round) as u8; 100]).unwrap();
         }
         let retired = tree.stats().retired_bytes;
-        assert!(retired < 512 << 10, "{retired} bytes wait, with nobody in the way");
+        // A round replaces some 30 MB. A background thread may stop in the way for a while.
+        assert!(
+            retired < 8 << 20,
+            "{retired} bytes wait, with nobody in the way for long"
+        );
     }
 }

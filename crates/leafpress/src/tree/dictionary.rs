@@ -12,9 +12,9 @@ use super::Error;
 use super::core::Core;
 use super::layout::FINGERPRINTS;
 use super::leaf::Decoder;
-use super::memory::Memory;
+use super::memory::{MAX_WAITS, Memory};
 use super::options::DictionaryChoice;
-use super::sync::{AtomicPtr, Mutex};
+use super::sync::{AtomicPtr, Mutex, Patience};
 use super::tidy::Sweep;
 use super::trim;
 use crate::codec::{Codec, Dictionary, Scratch};
@@ -79,7 +79,7 @@ impl Dictionaries {
         this
     }
 
-    /// The dictionary to press with. The caller's guard, or its being the only one at the tree, keeps it.
+    /// The dictionary to press with. The caller's guard, the lock `training`, or its being the only one at the tree, keeps it.
     pub(crate) fn current(&self) -> Option<&Dictionary> {
         // SAFETY: the current dictionary is owned by `versions`, and retired only after another has become current.
         unsafe { self.current.load(Ordering::Acquire).as_ref() }
@@ -125,11 +125,17 @@ impl Dictionaries {
         if !older.is_empty() {
             self.outdated.lock().push((memory.epochs.begin(), older));
         }
-        self.free_outdated(memory);
+        let mut patience = Patience::default();
+        for _ in 0..MAX_WAITS {
+            if self.free_outdated(memory) {
+                break;
+            }
+            patience.wait();
+        }
     }
 
-    /// Frees the retired ones that no reader of a retired leaf is at any more.
-    pub(crate) fn free_outdated(&self, memory: &Memory) {
+    /// Frees the retired ones that no reader of a retired leaf is at any more. Returns whether that was all.
+    pub(crate) fn free_outdated(&self, memory: &Memory) -> bool {
         let mut outdated = self.outdated.lock();
         for (_, dictionaries) in outdated.extract_if(.., |(since, _)| memory.is_over(*since)) {
             for dictionary in dictionaries {
@@ -137,6 +143,7 @@ impl Dictionaries {
                 drop(unsafe { Box::from_raw(dictionary.as_ptr()) });
             }
         }
+        outdated.is_empty()
     }
 }
 

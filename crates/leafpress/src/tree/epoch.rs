@@ -9,8 +9,10 @@
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
+#[cfg(all(target_arch = "x86_64", not(miri), not(shuttle)))]
+use std::sync::atomic::compiler_fence;
 #[cfg(not(shuttle))]
-use std::sync::atomic::{compiler_fence, fence};
+use std::sync::atomic::fence;
 
 use super::sync::AtomicU64;
 
@@ -50,7 +52,7 @@ impl Epochs {
     /// What was left over waits for `epoch` now, or no longer.
     pub(crate) fn left_over_waits_for(&self, epoch: Option<u64>) {
         if self.left_over.load(Ordering::Relaxed) != OUTSIDE {
-            self.left_over.store(epoch.unwrap_or(OUTSIDE), Ordering::Relaxed);
+            self.left_over.store(epoch.unwrap_or(OUTSIDE), Ordering::SeqCst);
         }
     }
 }
@@ -64,7 +66,8 @@ pub(crate) struct Slot {
     due: Cell<bool>,
 }
 
-// SAFETY: the cells are touched by the slot's own thread alone, in `enter`, `leave` and `at_leave`, which a guard calls, and it stays with its thread.
+// SAFETY: the cells are touched by the slot's own thread alone: of other threads' slots nothing but `is_in_the_way` is asked. Whoever has a slot's next has
+// it from `PerThread::get_or_default`, or from a guard, which stays with its thread.
 unsafe impl Sync for Slot {}
 
 impl Default for Slot {
@@ -107,21 +110,21 @@ impl Slot {
         self.noted.store(epoch, Ordering::SeqCst);
     }
 
-    /// Ends an operation. Returns whether it was the outermost, and something is due or was left to this thread.
+    /// Ends an operation. Returns whether it was the outermost and something is due, and whether it was and something is left over to this thread.
     #[inline(always)]
-    pub(crate) fn leave(&self, epochs: &Epochs) -> bool {
+    pub(crate) fn leave(&self, epochs: &Epochs) -> (bool, bool) {
         let depth = self.depth.get() - 1;
         self.depth.set(depth);
         if depth > 0 {
-            return false;
+            return (false, false);
         }
         let noted = self.noted.load(Ordering::Relaxed);
         // What was read was read before.
         self.noted.store(OUTSIDE, Ordering::Release);
-        self.due.take() | (noted < epochs.left_over.load(Ordering::Relaxed))
+        (self.due.take(), noted < epochs.left_over.load(Ordering::Relaxed))
     }
 
-    /// Has the outermost operation's `leave` return true.
+    /// Has the outermost operation's `leave` say that something is due.
     pub(crate) fn at_leave(&self) {
         self.due.set(true);
     }

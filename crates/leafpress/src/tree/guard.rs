@@ -36,8 +36,11 @@ impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
         // Outside: else this thread itself would be in the way.
-        if self.cells.slot.leave(&self.memory.epochs) {
-            self.memory.hand_on(self.cells);
+        match self.cells.slot.leave(&self.memory.epochs) {
+            (false, false) => {}
+            (true, _) => self.memory.hand_on(self.cells),
+            // Without what this thread has retired: it would be left over in its turn, as long as threads retire.
+            (false, true) => self.memory.free_left_over(),
         }
     }
 }

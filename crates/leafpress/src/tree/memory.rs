@@ -75,8 +75,8 @@ impl NodeHeader {
 /// The largest node: a large value of 64 MiB, stored raw, and its header.
 const MAX_NODE_BYTES: usize = (64 << 20) + 4096;
 
-/// How often whoever wants all to be freed waits for readers.
-const MAX_WAITS: u32 = 100;
+/// How often whoever wants something to be freed at once waits for readers. The model checker is to see them outlast that.
+pub(crate) const MAX_WAITS: u32 = if cfg!(shuttle) { 2 } else { 100 };
 
 /// One thread's share of the sums, on cache lines of its own: threads' shares lie side by side, and fetching each other's lines would
 /// cost them more than all else they do. Only that thread writes, so a load and a store are an addition.
@@ -95,7 +95,7 @@ fn add(cell: &AtomicI64, amount: i64) {
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
 }
 
-/// What a tree's nodes hold, by kind, summed over threads.
+/// A tree's nodes: where they come from and go to, and what they hold, by kind, summed over threads.
 pub(crate) struct Memory {
     cells: PerThread<Cells>,
     pub epochs: Epochs,
@@ -220,19 +220,27 @@ impl Memory {
         }
         let mut waits_for = self.free_what_is_over(retired);
         let mut patience = Patience::default();
-        for _ in 0..MAX_WAITS {
+        // What was handed on before, and then what was taken above.
+        let mut turns = 2;
+        for wait in 0..MAX_WAITS {
+            let Some(epoch) = waits_for else { return };
             // Within an operation of its own the thread would wait for itself.
-            if waits_for.is_none() || self.cells().slot.is_inside() {
-                break;
+            if wait == MAX_WAITS / 2 || self.cells().slot.is_inside() {
+                self.epochs.leave_over(epoch);
             }
             patience.wait();
             waits_for = self.free_what_is_over(Retired::default());
+            turns -= i32::from(waits_for != Some(epoch));
+            if turns == 0 || self.cells().slot.is_inside() {
+                return;
+            }
         }
-        if let Some(epoch) = waits_for {
-            self.epochs.leave_over(epoch);
-            // For those that have left meanwhile.
-            self.free_what_is_over(Retired::default());
-        }
+    }
+
+    /// Frees what was left over to this thread.
+    #[cold]
+    pub(crate) fn free_left_over(&self) {
+        self.free_what_is_over(Retired::default());
     }
 
     /// Frees what nobody reads of what was handed on, `retired` included. Returns the epoch that the rest waits for.
@@ -240,7 +248,13 @@ impl Memory {
         let (free, waits_for) = {
             let mut handed_on = self.handed_on.lock();
             handed_on.add(retired);
-            let free = handed_on.take_free(|| self.epochs.begin(), |epoch| self.is_over(epoch));
+            let begin = || {
+                let epoch = self.epochs.begin();
+                // Before the look at who is in the way: who is not seen to leave sees this.
+                self.epochs.left_over_waits_for(Some(epoch));
+                epoch
+            };
+            let free = handed_on.take_free(begin, |epoch| self.is_over(epoch));
             let waits_for = handed_on.waits_for();
             self.epochs.left_over_waits_for(waits_for);
             (free, waits_for)

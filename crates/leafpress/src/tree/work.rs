@@ -445,7 +445,6 @@ impl Work<'_> {
     }
 }
 
-/// # Safety
 /// The changes in the leaf's landing buffer and one more, newest of each key, in key order. Large values that were superseded
 /// are dead.
 pub(crate) fn landed_changes<'a>(leaf: Leaf, more: Option<Entry<'a>>, dead: &mut Vec<Large>) -> Vec<Entry<'a>> {
