@@ -111,6 +111,18 @@ impl Leaf {
         (data << HINT_DATA_BIT | lines) as Hint | single
     }
 
+    /// The hint of a leaf of so many lines which is otherwise like that of another hint. The length is that one's if it is too far from it to be true.
+    #[inline(always)]
+    pub(crate) fn hint_of_length(like: Hint, lines: usize) -> Hint {
+        let mask = (1 << HINT_LENGTH_BITS) - 1;
+        let likely = usize::from(like & mask);
+        if lines > 2 * likely || 2 * lines < likely {
+            like
+        } else {
+            like & !mask | (lines as Hint).min(mask)
+        }
+    }
+
     /// Asks for the lines that a read most likely needs of the leaf that a step leads to: its directory, and where the block most likely is.
     #[inline(always)]
     pub(crate) fn prefetch_step(step: &Step) {

@@ -18,24 +18,28 @@
 //! shard's when it was loaded finds what was in the tree at that time or later.
 //!
 //! ```text
-//! header | entries, one a bucket and three without a leaf | the common prefix
+//! header | entries, one a bucket and three without a leaf | the common prefix | foresight, in large tables
 //! ```
 
 mod entry;
+mod foresight;
 mod plan;
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use super::guard::Guard;
 
 use self::entry::{Entry, PLACE_BITS};
+use self::foresight::{Group, Seen};
 pub(crate) use self::plan::Bounds;
 use self::plan::Plan;
 use super::Error;
+use super::child;
 use super::inner::{Step, begins_with, head, head_behind};
+use super::leaf::Leaf;
 use super::memory::{Kind, Memory, NodeHeader};
 use super::prefetch::prefetch;
 use super::runs::Runs;
@@ -46,6 +50,9 @@ const MAX_BUCKETS: usize = 2 << 20;
 /// Buckets for four leaves. Leaves are of different widths: those that cover no bucket's start and are not the next behind it are found
 /// by the way down. With so many buckets they are 3% of the keys where widths differ by a third, and far fewer where they do not.
 const BUCKETS_FOR_4_LEAVES: usize = 5;
+/// Buckets of all shards' tables from which on they have foresight: smaller ones, of 256 KiB, stay in the caches themselves. Builds with checks have
+/// it always, for tests to run into.
+const BUCKETS_TO_FORESEE: usize = if cfg!(debug_assertions) { 1 } else { 32 << 10 };
 /// A place from a position that is multiplied by the scale.
 const PLACE_SHIFT: u32 = u32::BITS - PLACE_BITS;
 /// Entries behind the last bucket's, in which a search for the end of a leaf's range ends.
@@ -72,6 +79,12 @@ struct Header {
     buckets: u32,
     /// A position is a number behind the base without its lowest bits, so many.
     shift: u32,
+    /// Where the foresight begins; 0 without.
+    foresight_at: u32,
+    /// Units of the foresight are of two to the power of so many bytes.
+    unit_bits: u32,
+    /// The hint of one of the leaves, of which the foresight takes all to be.
+    typical: AtomicU16,
 }
 
 /// A table, borrowed for as long as a guard protects it.
@@ -90,7 +103,8 @@ impl Shortcuts {
     }
 
     /// A table without leaves for those between the bounds, which take `leaf_bytes` of memory and of which one is `near`, and for each
-    /// bucket the leaf that it is to have, counted from the one between the first two bounds. Nothing where it would not help.
+    /// bucket the leaf that it is to have, counted from the one between the first two bounds. Nothing where it would not help. It is one of
+    /// `shards` tables.
     ///
     /// # Safety
     /// `memory` outlives the table.
@@ -98,6 +112,7 @@ impl Shortcuts {
         bounds: &Bounds,
         leaf_bytes: usize,
         near: *const u8,
+        shards: usize,
         memory: &Memory,
     ) -> Result<Option<(Self, Vec<u32>)>, Error> {
         let Some(plan) = Plan::new(&bounds.bounds, leaf_bytes) else {
@@ -105,7 +120,15 @@ impl Shortcuts {
         };
         let leaves = plan.leaves();
         let entries = plan.buckets + ENTRIES_BEHIND;
-        let bytes = size_of::<Header>() + entries * size_of::<AtomicPtr<u8>>() + bounds.prefix.len();
+        let known_bytes = size_of::<Header>() + entries * size_of::<AtomicPtr<u8>>() + bounds.prefix.len();
+        let groups = if plan.buckets * shards >= BUCKETS_TO_FORESEE {
+            entries.div_ceil(foresight::BUCKETS)
+        } else {
+            0
+        };
+        // The room in front of the first group, which begins at a cache line, included.
+        let bytes = known_bytes + (groups + usize::from(groups > 0)) * size_of::<Group>();
+        let unit_bits = foresight::unit_bits(leaf_bytes / plan.buckets);
         let places = (plan.buckets as u64) << PLACE_BITS;
         // SAFETY: every section is written into the room counted for it. Nodes are aligned to 16 bytes, of which the header is a multiple.
         unsafe {
@@ -120,6 +143,14 @@ impl Shortcuts {
             (&raw mut (*header).prefix_len).write(bounds.prefix.len() as u32);
             (&raw mut (*header).buckets).write(plan.buckets as u32);
             (&raw mut (*header).shift).write(plan.shift);
+            (&raw mut (*header).unit_bits).write(unit_bits);
+            (&raw mut (*header).typical).write(AtomicU16::new(0));
+            let behind = node.addr().get() + known_bytes;
+            let foresight_at = known_bytes + (behind.next_multiple_of(align_of::<Group>()) - behind);
+            (&raw mut (*header).foresight_at).write(if groups > 0 { foresight_at as u32 } else { 0 });
+            for group in 0..groups {
+                node.add(foresight_at).cast::<Group>().add(group).write(Group::new());
+            }
             let table = Self(node);
             for (bucket, entry) in plan.entries(&leaves).enumerate() {
                 let word = std::ptr::without_provenance_mut(entry.0 as usize);
@@ -210,12 +241,73 @@ impl Shortcuts {
         }
     }
 
-    /// The step to the leaf whose range holds `key`, if the table has it.
+    /// What the foresight has of a bucket. Buckets up to those behind the last are in it.
     #[inline(always)]
-    pub(crate) fn find(&self, key: &[u8], runs: Runs, guard: &Guard<'_>) -> Option<Step> {
+    fn foreseen(&self, bucket: usize) -> Option<Seen> {
+        self.group(bucket).seen(bucket % foresight::BUCKETS, bucket)
+    }
+
+    #[inline(always)]
+    fn group(&self, bucket: usize) -> &Group {
+        debug_assert!(bucket < self.header().buckets as usize + ENTRIES_BEHIND && self.header().foresight_at > 0);
+        // SAFETY: callers have looked that there is foresight, which has a group for every bucket and those behind.
+        unsafe {
+            let groups = self.0.add(self.header().foresight_at as usize).cast::<Group>();
+            groups.add(bucket / foresight::BUCKETS).as_ref()
+        }
+    }
+
+    /// The address that units are counted from.
+    #[inline(always)]
+    fn unit_origin(&self) -> usize {
+        let header = self.header();
+        header.origin >> header.unit_bits << header.unit_bits
+    }
+
+    /// About the step that [`Shortcuts::find`] will find: for lines to be asked for, and for nothing else.
+    #[inline(always)]
+    fn foresee(&self, place: u64, number: u64, suffix_len: usize, runs: Runs) -> Option<Step> {
+        let header = self.header();
+        let here = (place >> PLACE_BITS) as usize;
+        let next = self.foreseen(here + 1);
+        let in_next = next.is_some_and(|next| place >= next.start);
+        let bucket = here + usize::from(in_next);
+        let leaf = if in_next { next } else { self.foreseen(here) }?;
+        let behind = self.foreseen(bucket + 1).filter(|behind| behind.unit != leaf.unit);
+        let behind = behind.or_else(|| self.foreseen((bucket + 2).min(here + ENTRIES_BEHIND)))?;
+        let units = behind.unit.wrapping_sub(leaf.unit);
+        let lines = (units as usize) << (header.unit_bits - foresight::LINE_BITS);
+        let share = runs.share(
+            suffix_len,
+            self.number_at(leaf.start),
+            number,
+            self.number_at(behind.start),
+        );
+        // In the middle of the unit.
+        let address = self
+            .unit_origin()
+            .wrapping_add_signed((leaf.unit as isize) << header.unit_bits)
+            + (1 << header.unit_bits >> 1);
+        Some(Step {
+            child: std::ptr::without_provenance_mut(address),
+            hint: Leaf::hint_of_length(header.typical.load(Ordering::Relaxed), lines),
+            share: Some(share),
+        })
+    }
+
+    /// The step to the leaf whose range holds `key`, if the table has it. `FORESEE` asks for the lines of the leaf before it is known, if it can.
+    #[inline(always)]
+    pub(crate) fn find<const FORESEE: bool>(&self, key: &[u8], runs: Runs, guard: &Guard<'_>) -> Option<Step> {
         let header = self.header();
         let number = self.number(key)?;
         let place = self.place(number)?;
+        if FORESEE && header.foresight_at > 0 {
+            // On its way meanwhile.
+            prefetch(self.word_at((place >> PLACE_BITS) as usize).cast());
+            if let Some(step) = self.foresee(place, number, key.len() - header.prefix_len as usize, runs) {
+                Leaf::prefetch_step(&step);
+            }
+        }
         let here = (place >> PLACE_BITS) as usize;
         let next = self.entry(here + 1);
         let next_start = next.start(here + 1);
@@ -266,11 +358,21 @@ impl Shortcuts {
 
     /// Gives the buckets a leaf, with its hint, or none.
     pub(crate) fn store(&self, buckets: Range<usize>, leaf: *mut u8) {
-        let origin = self.header().origin;
+        let header = self.header();
+        let (at, hint) = child::split(leaf);
+        if header.foresight_at > 0 && header.typical.load(Ordering::Relaxed) == 0 {
+            header.typical.store(hint, Ordering::Relaxed);
+        }
         for bucket in buckets {
-            let entry = self.entry(bucket).with_leaf(leaf, origin);
+            let entry = self.entry(bucket).with_leaf(leaf, header.origin);
             let word = leaf.map_addr(|_| entry.0 as usize);
             self.word(bucket).store(word, Ordering::Release);
+            if header.foresight_at > 0 {
+                let distance = (at.addr() as i64).wrapping_sub(self.unit_origin() as i64) >> header.unit_bits;
+                let unit = i32::try_from(distance).ok().filter(|_| !at.is_null());
+                let before = ((bucket as u64) << PLACE_BITS) - entry.start(bucket);
+                self.group(bucket).store(bucket % foresight::BUCKETS, unit, before);
+            }
         }
     }
 

@@ -26,7 +26,13 @@ impl Shard {
     /// The step to the leaf whose range holds `key`, if the table has it.
     #[inline(always)]
     pub(crate) fn shortcut(&self, key: &[u8], guard: &Guard<'_>) -> Option<Step> {
-        self.shortcuts(guard)?.find(key, self.runs, guard)
+        self.shortcuts(guard)?.find::<false>(key, self.runs, guard)
+    }
+
+    /// The same for a read that goes on at once: what it will need of the leaf is asked for before the table's line is there.
+    #[inline(always)]
+    pub(crate) fn shortcut_foreseen(&self, key: &[u8], guard: &Guard<'_>) -> Option<Step> {
+        self.shortcuts(guard)?.find::<true>(key, self.runs, guard)
     }
 
     /// Asks for the line that [`Shard::shortcut`] will read.
@@ -115,7 +121,13 @@ impl Shard {
             // SAFETY: the tree keeps its memory until its last node is gone.
             parents => unsafe {
                 let near = child::address(parents[0].inner.child_locked(0));
-                Shortcuts::new(&bounds(parents), leaf_bytes(parents, guard), near, memory)?
+                Shortcuts::new(
+                    &bounds(parents),
+                    leaf_bytes(parents, guard),
+                    near,
+                    self.runs.shards(),
+                    memory,
+                )?
             },
         };
         self.put_shortcuts(made.as_ref().map(|(table, _)| *table), guard, &structure);

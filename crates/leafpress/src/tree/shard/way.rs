@@ -58,7 +58,9 @@ impl Shard {
     /// The step to the leaf whose range holds `key`, with what a read of it will need on its way from memory.
     #[inline]
     pub(crate) fn descend_to_read(&self, key: &[u8], guard: &Guard<'_>) -> Step {
-        let step = self.shortcut(key, guard).unwrap_or_else(|| self.way_down(key, guard).0);
+        let step = self
+            .shortcut_foreseen(key, guard)
+            .unwrap_or_else(|| self.way_down(key, guard).0);
         Leaf::prefetch_step(&step);
         step
     }

@@ -1,6 +1,8 @@
 //! The table against the bounds that it was made from.
 
 use super::{Bounds, Shortcuts};
+use crate::tree::child;
+use crate::tree::inner::Step;
 use crate::tree::memory::Memory;
 use crate::tree::runs::Runs;
 
@@ -27,7 +29,7 @@ fn there_is_no_table_without_buckets() {
         [first, last].into_iter().for_each(|bound| bounds.push(bound));
         // SAFETY: no table is made that could outlive the memory.
         assert!(
-            unsafe { Shortcuts::new(&bounds, 0, std::ptr::null(), &memory) }
+            unsafe { Shortcuts::new(&bounds, 0, std::ptr::null(), 1, &memory) }
                 .unwrap()
                 .is_none()
         );
@@ -48,7 +50,8 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
         let mut of_bounds = Bounds::new(&bounds[0], &bounds[bounds.len() - 1]);
         bounds.iter().for_each(|bound| of_bounds.push(bound));
         // SAFETY: the memory outlives the table.
-        let Some((table, leaves)) = unsafe { Shortcuts::new(&of_bounds, 1 << 20, address(0), &memory) }.unwrap() else {
+        let Some((table, leaves)) = unsafe { Shortcuts::new(&of_bounds, 1 << 20, address(0), 1, &memory) }.unwrap()
+        else {
             continue;
         };
         for (bucket, &leaf) in leaves.iter().enumerate() {
@@ -64,7 +67,7 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
                 _ => bound[..bound.len() - 1].to_vec(),
             };
             let leaf = bounds.partition_point(|bound| *bound <= key).checked_sub(1);
-            let step = table.find(&key, Runs::new(8), &guard);
+            let step = table.find::<true>(&key, Runs::new(8), &guard);
             let Some(leaf) = leaf.filter(|leaf| leaf + 1 < bounds.len()) else {
                 assert!(step.is_none(), "{key:?} is outside the span {bounds:?}");
                 continue;
@@ -89,23 +92,18 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
     assert!(found > 100_000, "{found} of 600,000 keys were found");
 }
 
-#[test]
-fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
-    const SHARDS: usize = 8;
-    let memory = Memory::new();
-    let mut rng = fastrand::Rng::with_seed(2);
-    let runs = Runs::new(SHARDS);
+/// Numbered keys of one of eight shards, in leaves between half full and full, and the bounds between those, as the tree separates them: by
+/// the shortest prefix that does.
+fn numbered(rng: &mut fastrand::Rng, runs: Runs) -> (Vec<Vec<u64>>, Bounds) {
     let numbers = 1_000_000..1_400_000u64;
     let own: Vec<_> = numbers.filter(|n| runs.shard(&n.to_be_bytes()) == 3).collect();
-    // Leaves between half full and full.
     let mut leaves = Vec::new();
     let mut rest = own.as_slice();
     while !rest.is_empty() {
         let (leaf, behind) = rest.split_at(rng.usize(60..120).min(rest.len()));
-        leaves.push(leaf);
+        leaves.push(leaf.to_vec());
         rest = behind;
     }
-    // As the tree separates them: by the shortest prefix that does.
     let bounds: Vec<_> = leaves
         .windows(2)
         .map(|pair| {
@@ -120,8 +118,18 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
         .collect();
     let mut of_bounds = Bounds::new(&bounds[0], &bounds[bounds.len() - 1]);
     bounds.iter().for_each(|bound| of_bounds.push(bound));
+    (leaves, of_bounds)
+}
+
+#[test]
+fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
+    const SHARDS: usize = 8;
+    let memory = Memory::new();
+    let mut rng = fastrand::Rng::with_seed(2);
+    let runs = Runs::new(SHARDS);
+    let (leaves, of_bounds) = numbered(&mut rng, runs);
     // SAFETY: the memory outlives the table.
-    let (table, of_buckets) = unsafe { Shortcuts::new(&of_bounds, 1 << 20, address(0), &memory) }
+    let (table, of_buckets) = unsafe { Shortcuts::new(&of_bounds, 1 << 20, address(0), 1, &memory) }
         .unwrap()
         .unwrap();
     for (bucket, &leaf) in of_buckets.iter().enumerate() {
@@ -133,7 +141,7 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
     for (index, leaf) in leaves[1..leaves.len() - 1].iter().enumerate() {
         for (slot, key) in leaf.iter().enumerate() {
             all += 1;
-            if let Some(step) = table.find(&key.to_be_bytes(), runs, &guard) {
+            if let Some(step) = table.find::<true>(&key.to_be_bytes(), runs, &guard) {
                 assert_eq!(step.child, address(index), "{key}");
                 found += 1;
                 near += usize::from(step.share.unwrap().times(leaf.len()).abs_diff(slot) <= 1);
@@ -142,6 +150,77 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
     }
     assert!(found * 100 >= all * 98, "{found} of {all}");
     assert!(near * 100 >= found * 98, "{near} of {found}");
+    // SAFETY: nobody else has seen the table.
+    unsafe { Memory::free(table.node()) };
+}
+
+/// What foresight says of a key: the line that its leaf begins in, and where in the leaf it is.
+fn foreseen(table: &Shortcuts, key: u64, runs: Runs) -> Option<Step> {
+    let key = key.to_be_bytes();
+    let number = table.number(&key)?;
+    let place = table.place(number)?;
+    table.foresee(place, number, key.len() - table.prefix().len(), runs)
+}
+
+#[test]
+fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_taken_for_them() {
+    let memory = Memory::new();
+    let mut rng = fastrand::Rng::with_seed(3);
+    let runs = Runs::new(8);
+    let (leaves, of_bounds) = numbered(&mut rng, runs);
+    // One behind the other, 40 bytes a key, as nodes are aligned.
+    let mut end = 1 << 30;
+    let places: Vec<usize> = leaves
+        .iter()
+        .map(|leaf| {
+            let at = end;
+            end += (leaf.len() * 40).next_multiple_of(32);
+            at + 16
+        })
+        .collect();
+    let bytes = end - (1 << 30);
+    let near = std::ptr::without_provenance(places[leaves.len() / 2]);
+    // SAFETY: the memory outlives the table.
+    let (table, of_buckets) = unsafe { Shortcuts::new(&of_bounds, bytes, near, 8, &memory) }
+        .unwrap()
+        .unwrap();
+    let hint = 300;
+    let node = |at: usize| child::with_hint(std::ptr::without_provenance_mut(at), hint);
+    for (bucket, &leaf) in of_buckets.iter().enumerate() {
+        table.store(bucket..bucket + 1, node(places[leaf as usize + 1]));
+    }
+    let (mut right, mut near, mut all) = (0, 0, 0);
+    // The first leaf and the last are in no table, and behind the last but one nothing tells where it ends.
+    for (leaf, place) in leaves.iter().zip(&places).take(leaves.len() - 3).skip(1) {
+        for (slot, &key) in leaf.iter().enumerate() {
+            all += 1;
+            if let Some(step) = foreseen(&table, key, runs)
+                && step.child.addr() / 64 == place / 64
+            {
+                right += 1;
+                near += usize::from(step.share.unwrap().times(leaf.len()).abs_diff(slot) <= 2);
+            }
+        }
+    }
+    assert!(right * 100 >= all * 90, "{right} of {all}");
+    assert!(near * 100 >= right * 90, "{near} of {right}");
+
+    // A leaf that is now elsewhere: not foreseen, and its neighbours as before.
+    let moved = leaves.len() / 2;
+    let middle = leaves[moved][leaves[moved].len() / 2];
+    let buckets = table.buckets_of(std::ptr::without_provenance_mut(places[moved]), &middle.to_be_bytes());
+    assert!(!buckets.is_empty());
+    table.store(buckets, node(1 << 29));
+    for (leaf, place) in leaves.iter().zip(&places).take(moved + 20).skip(moved - 20) {
+        let middle = leaf[leaf.len() / 2];
+        let step = foreseen(&table, middle, runs);
+        if *place == places[moved] {
+            assert!(
+                step.is_none_or(|step| step.child.addr() / 64 != place / 64),
+                "{middle} is no longer there"
+            );
+        }
+    }
     // SAFETY: nobody else has seen the table.
     unsafe { Memory::free(table.node()) };
 }
