@@ -420,7 +420,7 @@ impl Core {
     pub(crate) fn renew_shortcuts(&self) {
         self.background.shortcuts_renewed();
         for shard in &self.shards {
-            let _ = shard.renew_shortcuts(&self.memory, &self.memory.enter());
+            let _ = shard.renew_shortcuts(self.shards.len(), &self.memory, &self.memory.enter());
         }
     }
 

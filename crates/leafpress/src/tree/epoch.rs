@@ -66,8 +66,8 @@ pub(crate) struct Slot {
     due: Cell<bool>,
 }
 
-// SAFETY: the cells are touched by the slot's own thread alone: of other threads' slots nothing but `is_in_the_way` is asked. Whoever has a slot's next has
-// it from `PerThread::get_or_default`, or from a guard, which stays with its thread.
+// SAFETY: the cells are touched by the slot's own thread alone: of other threads' slots nothing but `is_in_the_way` is asked. A thread has its own
+// from `PerThread::get_or_default`, or from a guard, which stays with its thread.
 unsafe impl Sync for Slot {}
 
 impl Default for Slot {

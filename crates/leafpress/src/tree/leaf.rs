@@ -152,7 +152,8 @@ impl Leaf {
         } else {
             (0..DIRECTORY_LINES.min(data + 1)).for_each(|line| at(line * LINE_BYTES));
         }
-        let middle = data + share.times(lines - data);
+        // A length that was guessed may be less.
+        let middle = data + share.times(lines.saturating_sub(data));
         let (first, last) = (
             middle.saturating_sub(GUESSED_LINES_OFF),
             (middle + GUESSED_LINES_OFF).min(lines),

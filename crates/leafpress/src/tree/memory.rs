@@ -212,7 +212,8 @@ impl Memory {
         self.free_what_is_over(retired);
     }
 
-    /// Frees what all threads have retired. What a reader stays in the way of is freed when it leaves.
+    /// Frees what all threads have retired. What a reader stays in the way of is freed when it leaves, or, if it leaves in the very
+    /// moment in which it is left to it, with what is handed on next.
     pub(crate) fn reclaim_all(&self) {
         let mut retired = Retired::default();
         for cells in self.cells.iter() {
@@ -250,7 +251,7 @@ impl Memory {
             handed_on.add(retired);
             let begin = || {
                 let epoch = self.epochs.begin();
-                // Before the look at who is in the way: who is not seen to leave sees this.
+                // Before the look at who is in the way, so that of those who are not seen to leave hardly one does not see this.
                 self.epochs.left_over_waits_for(Some(epoch));
                 epoch
             };

@@ -35,11 +35,6 @@ impl Runs {
         }
     }
 
-    /// How many shards there are.
-    pub(crate) fn shards(self) -> usize {
-        self.shards as usize
-    }
-
     /// The shard of `key`. Groups are numbered by the key's last eight bytes, and turned by multiples of the golden ratio (Knuth, The Art of
     /// Computer Programming 3, 6.4), since keys at equal distances may have the same place in every group.
     #[inline(always)]

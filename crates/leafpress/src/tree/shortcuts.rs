@@ -45,19 +45,25 @@ use super::prefetch::prefetch;
 use super::runs::Runs;
 use super::sync::{AtomicPtr, load};
 
-/// Most buckets: a table of 16 MiB, for a shard of a hundred million records.
+/// Most buckets: a table of 16 MiB, and foresight of 6, for a shard of a hundred million records.
 const MAX_BUCKETS: usize = 2 << 20;
 /// Buckets for four leaves. Leaves are of different widths: those that cover no bucket's start and are not the next behind it are found
 /// by the way down. With so many buckets they are 3% of the keys where widths differ by a third, and far fewer where they do not.
 const BUCKETS_FOR_4_LEAVES: usize = 5;
-/// Buckets of all shards' tables from which on they have foresight: smaller ones, of 256 KiB, stay in the caches themselves. Builds with checks have
-/// it always, for tests to run into.
-const BUCKETS_TO_FORESEE: usize = if cfg!(debug_assertions) { 1 } else { 32 << 10 };
+/// Buckets of all shards' tables from which on they have foresight: smaller ones, of 256 KiB together, stay in the caches themselves. Builds with checks have
+/// it always, for tests to run into; without a way to ask for lines it is of no use.
+const BUCKETS_TO_FORESEE: usize = if cfg!(any(test, debug_assertions)) {
+    1
+} else if cfg!(target_arch = "x86_64") {
+    32 << 10
+} else {
+    usize::MAX
+};
 /// A place from a position that is multiplied by the scale.
 const PLACE_SHIFT: u32 = u32::BITS - PLACE_BITS;
 /// Entries behind the last bucket's, in which a search for the end of a leaf's range ends.
 const ENTRIES_BEHIND: usize = 3;
-/// Most of the memory that a table takes: one part in so many of what the leaves take.
+/// Most of the memory that a table takes, foresight apart: one part in so many of what the leaves take.
 const LEAF_BYTES_A_TABLE_BYTE: usize = if cfg!(any(shuttle, miri)) { 1 } else { 128 };
 
 #[repr(C)]
@@ -130,7 +136,7 @@ impl Shortcuts {
         let bytes = known_bytes + (groups + usize::from(groups > 0)) * size_of::<Group>();
         let unit_bits = foresight::unit_bits(leaf_bytes / plan.buckets);
         let places = (plan.buckets as u64) << PLACE_BITS;
-        // SAFETY: every section is written into the room counted for it. Nodes are aligned to 16 bytes, of which the header is a multiple.
+        // SAFETY: every section is written into the room counted for it. Nodes are aligned to 16 bytes, and the header is a multiple of an entry's 8.
         unsafe {
             let node = memory.allocate(bytes, Kind::Shortcuts)?;
             let header = node.cast::<Header>().as_ptr();
@@ -268,13 +274,16 @@ impl Shortcuts {
     #[inline(always)]
     fn foresee(&self, place: u64, number: u64, suffix_len: usize, runs: Runs) -> Option<Step> {
         let header = self.header();
+        if header.foresight_at == 0 {
+            return None;
+        }
         let here = (place >> PLACE_BITS) as usize;
         let next = self.foreseen(here + 1);
         let in_next = next.is_some_and(|next| place >= next.start);
         let bucket = here + usize::from(in_next);
         let leaf = if in_next { next } else { self.foreseen(here) }?;
         let behind = self.foreseen(bucket + 1).filter(|behind| behind.unit != leaf.unit);
-        let behind = behind.or_else(|| self.foreseen((bucket + 2).min(here + ENTRIES_BEHIND)))?;
+        let behind = behind.or_else(|| self.foreseen(bucket + 2))?;
         let units = behind.unit.wrapping_sub(leaf.unit);
         let lines = (units as usize) << (header.unit_bits - foresight::LINE_BITS);
         let share = runs.share(

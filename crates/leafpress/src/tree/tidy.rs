@@ -82,7 +82,7 @@ impl Core {
                 self.move_inner(shard, &part);
             }
             // The table was where the nodes were. Where there is no memory for another, the way goes down from the root.
-            let _ = shard.renew_shortcuts(&self.memory, &self.memory.enter());
+            let _ = shard.renew_shortcuts(self.shards.len(), &self.memory, &self.memory.enter());
         }
         self.flush_retired();
         self.memory.return_free(&part, sweep == Sweep::Tidy);

@@ -104,11 +104,11 @@ impl Shard {
         }
     }
 
-    /// Makes the table anew, where there are inner nodes enough.
+    /// Makes the table anew, where there are inner nodes enough. The shard is one of `shards`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; the old table stays.
-    pub(crate) fn renew_shortcuts(&self, memory: &Memory, guard: &Guard<'_>) -> Result<(), Error> {
+    pub(crate) fn renew_shortcuts(&self, shards: usize, memory: &Memory, guard: &Guard<'_>) -> Result<(), Error> {
         let structure = self.lock_structure();
         let mut parents = Vec::new();
         let (node, is_leaf) = untag(load(&self.root, guard));
@@ -121,13 +121,7 @@ impl Shard {
             // SAFETY: the tree keeps its memory until its last node is gone.
             parents => unsafe {
                 let near = child::address(parents[0].inner.child_locked(0));
-                Shortcuts::new(
-                    &bounds(parents),
-                    leaf_bytes(parents, guard),
-                    near,
-                    self.runs.shards(),
-                    memory,
-                )?
+                Shortcuts::new(&bounds(parents), leaf_bytes(parents, guard), near, shards, memory)?
             },
         };
         self.put_shortcuts(made.as_ref().map(|(table, _)| *table), guard, &structure);

@@ -2,7 +2,8 @@
 
 use super::{Bounds, Shortcuts};
 use crate::tree::child;
-use crate::tree::inner::Step;
+use crate::tree::inner::{Share, Step};
+use crate::tree::leaf::Leaf;
 use crate::tree::memory::Memory;
 use crate::tree::runs::Runs;
 
@@ -184,7 +185,8 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
     let (table, of_buckets) = unsafe { Shortcuts::new(&of_bounds, bytes, near, 8, &memory) }
         .unwrap()
         .unwrap();
-    let hint = 300;
+    // 60 lines, data from the fifth on, as leaves of single records say.
+    let hint = 5 << 10 | 1 << 9 | 60;
     let node = |at: usize| child::with_hint(std::ptr::without_provenance_mut(at), hint);
     for (bucket, &leaf) in of_buckets.iter().enumerate() {
         table.store(bucket..bucket + 1, node(places[leaf as usize + 1]));
@@ -223,4 +225,21 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
     }
     // SAFETY: nobody else has seen the table.
     unsafe { Memory::free(table.node()) };
+}
+
+#[test]
+fn a_leaf_foreseen_shorter_than_the_directory_of_another_is_asked_for() {
+    // 20 lines, of which data is the last three; and half as many.
+    let like = 17 << 10 | 1 << 9 | 20;
+    let step = Step {
+        child: address(0),
+        hint: Leaf::hint_of_length(like, 10),
+        share: Some(Share::of(1.0, 2.0)),
+    };
+    assert_eq!(step.hint, 17 << 10 | 1 << 9 | 10);
+    Leaf::prefetch_step(&step);
+    // What cannot be true is not taken for it.
+    for lines in [0, 9, 41, usize::MAX] {
+        assert_eq!(Leaf::hint_of_length(like, lines), like, "{lines}");
+    }
 }
