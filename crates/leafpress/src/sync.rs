@@ -117,6 +117,10 @@ mod imp {
     }
 
     impl<T: Default + Send + Sync> PerThread<T> {
+        pub(crate) fn get(&self) -> Option<&T> {
+            Some(self.get_or_default())
+        }
+
         pub(crate) fn get_or_default(&self) -> &T {
             let id = shuttle::thread::current().id();
             let mut all = self.0.lock().expect("no panic under the lock");

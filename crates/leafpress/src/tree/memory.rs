@@ -138,6 +138,16 @@ impl Memory {
 
     #[inline]
     pub(crate) fn cells(&self) -> &Cells {
+        match self.cells.get() {
+            Some(cells) => cells,
+            None => self.new_cells(),
+        }
+    }
+
+    /// What the making of a thread's cells returns is theirs alone until they are asked for again, and a guard keeps them for longer.
+    #[cold]
+    fn new_cells(&self) -> &Cells {
+        self.cells.get_or_default();
         self.cells.get_or_default()
     }
 
