@@ -68,3 +68,17 @@ fn a_few_landing_buffers_are_no_reason_for_a_pass() {
     assert_eq!(tree.stats().landing_buffers, 1);
     has_all(&tree);
 }
+
+/// Writers have gone, so that what landed is compacted while the tree is checked.
+#[test]
+fn a_tree_that_is_being_compacted_by_itself_is_not_taken_for_a_broken_one() {
+    let tree = Tree::builder().codec("lz4".parse().unwrap()).build().unwrap();
+    let mut rng = fastrand::Rng::with_seed(5);
+    for _ in 0..60_000 {
+        tree.put(&rng.u32(..100_000).to_be_bytes(), &[rng.u8(..); 100]).unwrap();
+    }
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(1500) {
+        tree.validate().unwrap();
+    }
+}

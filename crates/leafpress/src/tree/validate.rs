@@ -19,6 +19,8 @@ fn invalid<T>(what: &str) -> Result<T, Error> {
 impl Core {
     /// Checks every shard; the tree must be at rest.
     pub(crate) fn validate(&self) -> Result<(), Error> {
+        // The background thread may find that writers have calmed down, and begin to replace leaves.
+        let _no_pass = self.background.sweeping.lock();
         let guard = self.memory.enter();
         let mut records = 0;
         for (index, shard) in self.shards.iter().enumerate() {
