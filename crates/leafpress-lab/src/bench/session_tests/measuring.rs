@@ -37,16 +37,6 @@ fn samples_add_up_to_the_operations() {
     assert!(outcome.samples.windows(2).all(|pair| pair[0].end_ms < pair[1].end_ms));
 }
 
-/// However short the run: starting and ending its threads takes CPU time too, and time.
-#[test]
-fn no_more_cores_are_busy_than_there_are() {
-    let cores = std::thread::available_parallelism().unwrap().get() as f64;
-    for _ in 0..20 {
-        let outcome = outcome(&options(100, 100, 2));
-        assert!(outcome.cores() <= cores * 1.1, "{} of {cores}", outcome.cores());
-    }
-}
-
 /// PiBench reads the first of no latencies.
 #[test]
 fn no_latency_sample_is_an_outcome() {
