@@ -37,6 +37,9 @@ fn child_entry() {
             }
         }
         "interrupted" => {
+            // What runs in a shell's background, and all that it starts, ignores a Ctrl-C.
+            // SAFETY: no handler is set that another thread could be in.
+            unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
             let own = std::process::id().to_string();
             std::process::Command::new("kill")
                 .args(["-INT", &own])
