@@ -48,8 +48,10 @@ check: ## formatting, clippy and the documentation, warnings are errors
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
 
+# For memory to run out in a test, nodes must come from the program's allocator.
 unit: ## unit, integration and documentation tests
 	cargo test --workspace
+	cargo test -p leafpress --no-default-features --test tree_alloc_faults
 
 # The other examples measure something and take files to measure on; `check` and `unit` compile them.
 EXAMPLES = quickstart concurrent scan dictionary pool

@@ -24,8 +24,8 @@ thread_local! {
 
 struct Failing;
 
-/// Nodes are the 16-byte aligned allocations; byte strings and the rest of the program are not refused.
-const NODE_ALIGN: usize = 16;
+/// Nodes are the allocations aligned to a cache line; byte strings and the rest of the program are not refused.
+const NODE_ALIGN: usize = 64;
 
 // SAFETY: everything is passed to the system's allocator; refusing is allowed.
 unsafe impl GlobalAlloc for Failing {

@@ -1,7 +1,8 @@
 //! A tree's own heap for its nodes.
 //!
 //! Leaves have any size, and the size classes of the usual allocators, 25% apart, would waste a ninth of them. Here a block is
-//! rounded up to 32 bytes and freed neighbours join (TLSF: Masmano, Ripoll, Crespo, Real, ECRTS 2004; the `rlsf` crate). The heap
+//! rounded up to a cache line and freed neighbours join (TLSF: Masmano, Ripoll, Crespo, Real, ECRTS 2004; the `rlsf` crate). All blocks in its regions
+//! begin at the same place of a line, 16 bytes before its end, so that behind a node's header of 16 bytes a line begins. The heap
 //! is the tree's, so that dropping the tree gives everything back, and it has several parts, each with its own lock, that threads
 //! share out among them. Its memory comes from the system in regions that double in size; they ask for huge pages where
 //! these cost no memory, since a read of a large tree otherwise misses the TLB at every step.
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::left_behind::LeftBehind;
+use super::prefetch::LINE_BYTES;
 use super::region::Region;
 
 /// Parts of a heap that threads share out among them.
@@ -32,9 +34,14 @@ const PAGE_BYTES: usize = 4096;
 /// Stands for the system among the parts.
 const SYSTEM: u8 = u8::MAX;
 
-/// Bytes in front of a block in use, and the step of block sizes, in rlsf.
+/// Bytes in front of a block in use, in rlsf.
 const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
-const BLOCK_STEP_BYTES: usize = rlsf::GRANULARITY;
+/// The step of block sizes, a multiple of rlsf's.
+const BLOCK_STEP_BYTES: usize = LINE_BYTES;
+/// What is left out at a region's start, for the first block, and so all others, to begin 16 bytes before a cache line.
+const LEFT_OUT_BYTES: usize = LINE_BYTES - 2 * BLOCK_HEADER_BYTES;
+const _: () =
+    assert!(BLOCK_STEP_BYTES.is_multiple_of(rlsf::GRANULARITY) && LEFT_OUT_BYTES.is_multiple_of(rlsf::GRANULARITY));
 
 /// The first regions; from then on each is as large as all before it.
 const MIN_REGION_BYTES: usize = 256 << 10;
@@ -83,8 +90,12 @@ pub(super) fn can_be_moved(bytes: usize) -> bool {
     bytes < SYSTEM_BYTES
 }
 
+/// What is asked for in place of so many bytes: all of the block.
 fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes, 16).ok()
+    let block = bytes
+        .checked_add(BLOCK_HEADER_BYTES)?
+        .checked_next_multiple_of(BLOCK_STEP_BYTES)?;
+    Layout::from_size_align(block - BLOCK_HEADER_BYTES, 16).ok()
 }
 
 /// A heap. What is allocated from it is gone when it is dropped, blocks of the system's excepted.
@@ -150,13 +161,12 @@ impl Heap {
 
     /// A block and the part it is from.
     pub(super) fn allocate(&self, bytes: usize) -> Option<(NonNull<u8>, u8)> {
-        let layout = layout(bytes)?;
         if bytes >= SYSTEM_BYTES {
             // SAFETY: a node is never empty.
-            return NonNull::new(unsafe { System.alloc(layout) }).map(|block| (block, SYSTEM));
+            return NonNull::new(unsafe { System.alloc(layout(bytes)?) }).map(|block| (block, SYSTEM));
         }
         let part = PART.try_with(Cell::get).unwrap_or_default();
-        let block = self.part(part)?.lock().allocate(layout)?;
+        let block = self.part(part)?.lock().allocate(bytes)?;
         Some((block, part))
     }
 
@@ -331,8 +341,8 @@ impl Part {
             let (Some(region), Some(blocks)) = (room.regions.get(next), room.blocks.first()) else {
                 return;
             };
-            // SAFETY: the region was handed over to `blocks` whole, and the lock keeps its blocks as they are.
-            for block in unsafe { blocks.iter_blocks(region.bytes()) } {
+            // SAFETY: the region was handed over to `blocks` but for the same bytes, and the lock keeps its blocks as they are.
+            for block in unsafe { blocks.iter_blocks(region.behind(LEFT_OUT_BYTES)) } {
                 if !block.is_occupied() {
                     // SAFETY: nobody uses a free block but the heap, which keeps its links in the first bytes.
                     unsafe { region.return_pages(block.as_ptr(), rlsf::GRANULARITY) };
@@ -375,17 +385,18 @@ impl Part {
 }
 
 impl Room {
-    fn allocate(&mut self, layout: Layout) -> Option<NonNull<u8>> {
+    fn allocate(&mut self, asked: usize) -> Option<NonNull<u8>> {
+        let layout = layout(asked)?;
         let free = self.blocks.first_mut().and_then(|blocks| blocks.allocate(layout));
         let block = match free {
             Some(block) => block,
             None => {
-                self.grow(layout.size())?;
+                self.grow(asked)?;
                 self.blocks.first_mut()?.allocate(layout)?
             }
         };
-        self.used += held_bytes(layout.size());
-        self.allocated += held_bytes(layout.size()) as u64;
+        self.used += held_bytes(asked);
+        self.allocated += held_bytes(asked) as u64;
         self.peak = self.peak.max(self.used);
         if self.used >= self.peak / 2 {
             self.allocated_at_half = self.allocated;
@@ -420,7 +431,11 @@ impl Room {
         debug_assert!(2 * asked <= bytes, "a list of sizes may be passed over");
         let region = Region::map(bytes)?;
         // SAFETY: the region is ours, unused, and unmapped only after the blocks are gone.
-        unsafe { self.blocks.first_mut()?.insert_free_block_ptr(region.bytes()) }?;
+        unsafe {
+            self.blocks
+                .first_mut()?
+                .insert_free_block_ptr(region.behind(LEFT_OUT_BYTES))
+        }?;
         self.mapped += bytes;
         self.regions.push(region);
         Some(())

@@ -7,6 +7,8 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use super::prefetch::LINE_BYTES;
+
 /// Parts are names here, for the tools to see what is moved from one to another.
 #[derive(Default)]
 pub(crate) struct Heap {
@@ -31,7 +33,8 @@ thread_local! {
 }
 
 fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes, 16).ok()
+    // As far behind the start of a cache line each as the other.
+    Layout::from_size_align(bytes, LINE_BYTES).ok()
 }
 
 pub(crate) fn allocate_from(part: u8) -> u8 {
@@ -43,9 +46,10 @@ pub(crate) fn can_be_moved(_bytes: usize) -> bool {
     true
 }
 
-/// The program's allocator is unknown here: glibc's rule (an eight-byte chunk header, 16-byte steps) stands for it.
+/// The program's allocator is unknown here: glibc's rule (an eight-byte chunk header), in steps of what blocks are aligned to,
+/// stands for it.
 pub(crate) fn held_bytes(asked: usize) -> usize {
-    (asked + 8).next_multiple_of(16)
+    (asked + 8).next_multiple_of(LINE_BYTES)
 }
 
 impl Heap {

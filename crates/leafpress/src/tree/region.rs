@@ -54,8 +54,12 @@ impl Region {
         }
     }
 
-    pub(super) fn bytes(&self) -> NonNull<[u8]> {
-        self.mapping
+    /// All but so many bytes at its start, fewer than a page.
+    pub(super) fn behind(&self, left_out: usize) -> NonNull<[u8]> {
+        debug_assert!(left_out < page_bytes());
+        // SAFETY: a region is never smaller than a page.
+        let start = unsafe { self.start().add(left_out) };
+        NonNull::slice_from_raw_parts(start, self.mapping.len() - left_out)
     }
 
     fn start(&self) -> NonNull<u8> {

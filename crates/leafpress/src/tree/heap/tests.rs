@@ -88,3 +88,39 @@ fn what_was_allocated_before_pages_went_does_not_count() {
     let free = filled.heap.free_bytes();
     assert!(free > ALL_BYTES / 8, "{free} bytes are free");
 }
+
+#[test]
+fn every_block_begins_sixteen_bytes_before_a_cache_line_and_is_counted_as_freed() {
+    let heap = Heap::default();
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut blocks: Vec<(NonNull<u8>, usize, u8)> = Vec::new();
+    for round in 0..20_000 {
+        if blocks.len() > 300 || !blocks.is_empty() && rng.u8(..5) < 2 {
+            let (block, bytes, part) = blocks.swap_remove(rng.usize(..blocks.len()));
+            // SAFETY: it is allocated, and taken out of the list.
+            unsafe { heap.free(block, bytes, part) };
+            continue;
+        }
+        let bits = rng.u32(5..17);
+        let bytes = match round % 8 {
+            // Around the size from which on blocks are the system's.
+            0 => SYSTEM_BYTES - rng.usize(..40),
+            1 => SYSTEM_BYTES + rng.usize(..40),
+            _ => rng.usize(1..=1 << bits),
+        };
+        let (block, part) = heap.allocate(bytes).unwrap();
+        assert_eq!(part == SYSTEM, bytes >= SYSTEM_BYTES, "{bytes} bytes");
+        if part != SYSTEM {
+            assert_eq!(block.addr().get() % LINE_BYTES, LINE_BYTES - 16, "{bytes} bytes");
+        }
+        // SAFETY: the block is as long.
+        unsafe { block.write_bytes(1, bytes) };
+        blocks.push((block, bytes, part));
+    }
+    for (block, bytes, part) in blocks {
+        // SAFETY: it is allocated, and the list goes.
+        unsafe { heap.free(block, bytes, part) };
+    }
+    let used: usize = heap.made_parts().map(|part| part.lock().used).sum();
+    assert_eq!(used, 0);
+}
