@@ -9,10 +9,15 @@
 /// ask for, and [`fits`] refuses it.
 const HINTS: bool = cfg!(target_arch = "x86_64");
 const ADDRESS_BITS: u32 = 48;
-const ADDRESS: u64 = (1 << ADDRESS_BITS) - 1;
+/// Bits of an address that are none, since nodes are aligned.
+const LOW_BITS: u32 = 2;
+const ADDRESS: u64 = (1 << ADDRESS_BITS) - (1 << LOW_BITS);
 
 /// What is known of a child before it is read; 0 is nothing.
-pub(crate) type Hint = u16;
+pub(crate) type Hint = u32;
+
+/// Bits of a hint.
+pub(crate) const HINT_BITS: u32 = u64::BITS - ADDRESS_BITS + LOW_BITS;
 
 /// A hint that says nothing but that there is nothing to say.
 pub(crate) const NO_HINT: Hint = 1;
@@ -20,14 +25,15 @@ pub(crate) const NO_HINT: Hint = 1;
 /// Whether a node may be at this address.
 #[inline]
 pub(crate) fn fits(node: *const u8) -> bool {
-    !HINTS || node.addr() as u64 <= ADDRESS
+    !HINTS || (node.addr() as u64) < 1 << ADDRESS_BITS
 }
 
 /// The address of a node, with a hint.
 #[inline]
 pub(crate) fn with_hint(node: *mut u8, hint: Hint) -> *mut u8 {
     if HINTS {
-        node.map_addr(|address| address | (u64::from(hint) << ADDRESS_BITS) as usize)
+        let (high, low) = (hint >> LOW_BITS, hint & ((1 << LOW_BITS) - 1));
+        node.map_addr(|address| address | (u64::from(high) << ADDRESS_BITS | u64::from(low)) as usize)
     } else {
         node
     }
@@ -37,7 +43,8 @@ pub(crate) fn with_hint(node: *mut u8, hint: Hint) -> *mut u8 {
 #[inline(always)]
 pub(crate) fn split(child: *mut u8) -> (*mut u8, Hint) {
     if HINTS {
-        let hint = (child.addr() as u64 >> ADDRESS_BITS) as Hint;
+        let word = child.addr() as u64;
+        let hint = ((word >> ADDRESS_BITS << LOW_BITS) | word & ((1 << LOW_BITS) - 1)) as Hint;
         (child.map_addr(|address| address & ADDRESS as usize), hint)
     } else {
         (child, 0)
@@ -48,4 +55,21 @@ pub(crate) fn split(child: *mut u8) -> (*mut u8, Hint) {
 #[inline(always)]
 pub(crate) fn address(child: *mut u8) -> *mut u8 {
     split(child).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_and_its_hint_are_told_apart() {
+        for at in [0, 16, 48, 0x7FFF_FFFF_FFF0, ADDRESS as usize - 12] {
+            let node = std::ptr::without_provenance_mut::<u8>(at);
+            for hint in [0, NO_HINT, 2, 3, 0x2_AAAA, (1 << HINT_BITS) - 1] {
+                let child = with_hint(node, hint);
+                assert_eq!(split(child), (node, if HINTS { hint } else { 0 }), "{at:x} {hint:x}");
+                assert_eq!(address(child), node);
+            }
+        }
+    }
 }

@@ -31,6 +31,7 @@ use super::memory::{Kind, Memory, NodeHeader};
 use super::prefetch::{LINE_BYTES, prefetch};
 use super::rank::count_below;
 use super::runs::Runs;
+use super::step::{Share, Step};
 use super::sync::{AtomicBool, AtomicPtr, NodeLock, load};
 
 /// Most children of an inner node.
@@ -78,34 +79,6 @@ struct Found {
     index: usize,
     /// The head that was searched for, if the key begins with the common prefix.
     wanted: Option<u64>,
-}
-
-/// A step on the way down.
-#[derive(Clone, Copy)]
-pub(crate) struct Step {
-    pub child: *mut u8,
-    pub hint: Hint,
-    /// Where in the child's range the key is, if both ends are known.
-    pub share: Option<Share>,
-}
-
-/// A part of a whole, less than all of it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Share(u16);
-
-impl Share {
-    /// `part` of `whole`.
-    #[inline(always)]
-    pub(crate) fn of(part: f32, whole: f32) -> Self {
-        // Single precision is enough, and its division faster than that of integers. The cast saturates.
-        Self((part / whole * 65536.0) as u16)
-    }
-
-    /// So much of `whole`.
-    #[inline(always)]
-    pub(crate) fn times(self, whole: usize) -> usize {
-        (usize::from(self.0) * whole) >> u16::BITS
-    }
 }
 
 /// An inner node, borrowed for as long as a guard protects it.
@@ -377,7 +350,12 @@ impl Inner {
             let suffix_len = key.len() - self.header().prefix_len as usize;
             self.share(index, wanted, suffix_len, runs)
         });
-        Step { child, hint, share }
+        Step {
+            child,
+            hint,
+            share,
+            records: 0,
+        }
     }
 
     /// Where `wanted` is between the separators around the child at `index`.
@@ -410,8 +388,8 @@ impl Inner {
         prefetch(pivots.wrapping_add(LINE_BYTES));
         let Some(share) = step.share else { return };
         // Leaves are of different widths: the guess is off by one or two.
-        let child = share.times(usize::from(step.hint));
-        let last = usize::from(step.hint).saturating_sub(1);
+        let child = share.times(step.hint as usize);
+        let last = (step.hint as usize).saturating_sub(1);
         let first = child.saturating_sub(GUESS_OFF) / GROUP;
         let second = (child + GUESS_OFF).min(last) / GROUP;
         for group in [first, second] {

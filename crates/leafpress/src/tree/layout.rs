@@ -3,12 +3,12 @@
 //! ```text
 //! header
 //! large values: address each, then slot u16 each
+//! keys:    bit-packed numbers, see `key_array`  (packed form)
 //! frames:  offset u16 each and one more        where a frame's block starts in the data
 //!          first  u16 each and one more        (absent when every frame is one record) the frame's first slot
 //!          raw    u16 each                     (fingerprint form, not one record a frame) the frame's raw length
 //!          end    u16 each                     (fingerprint form, ordered) where the frame's separator ends
-//! keys:    bit-packed numbers, see `key_array`  (packed form)
-//!          one byte a record                   (fingerprint form)
+//! keys:    one byte a record                   (fingerprint form)
 //! lengths: bit-packed length of each value
 //! prefix   common to all keys
 //! separators                                   (fingerprint form, ordered) each frame's first key behind the prefix
@@ -40,8 +40,9 @@ pub(crate) const HASHED: u8 = 4;
 /// Most records of a leaf.
 pub(crate) const MAX_RECORDS: usize = 4096;
 
-/// What a write stores to stands together, behind the node's header: blocks of the heap begin 16 bytes behind a multiple of 32, so that it
-/// is in one cache line, which the writers' cores hand to each other.
+/// What a write stores to, and what every read needs before the leaf's keys, stands together behind the node's header: blocks of the heap
+/// begin 16 bytes before a cache line, so that it is that line. Writers' cores hand it to each other, and a read of a leaf in memory
+/// waits for no other before it knows where its key's block is.
 #[repr(C)]
 pub(crate) struct Header {
     pub node: NodeHeader,
@@ -52,24 +53,32 @@ pub(crate) struct Header {
     pub landed: AtomicU64,
     /// Bytes of the keys and values a reader can see, landing buffer and large values included. Stored under the lock.
     pub live_user_bytes: Sum,
+    pub dictionary: *const Dictionary,
     /// Records a reader can see. Stored under the lock.
     pub live: Counter,
+    pub len_base: u32,
+    pub data_at: u32,
+    pub key_len: u16,
+    pub shape: Shape,
     pub lock: NodeLock,
     /// Set under the lock when another leaf has taken this one's place.
     pub obsolete: AtomicBool,
     /// In the background's queue.
     pub queued: AtomicBool,
-    pub dictionary: *const Dictionary,
+    /// With the keys, mostly, in the next line.
     pub key_base: u64,
     /// Sampled reads, for temperature.
     pub reads: Counter,
     /// User bytes in the frames: keys, and values but for large ones.
     pub inline_bytes: u32,
-    pub len_base: u32,
-    pub data_at: u32,
-    pub key_len: u16,
-    pub shape: Shape,
 }
+
+/// Where the line begins that every read needs.
+pub(crate) const READ_AT: usize = size_of::<NodeHeader>();
+
+// A model checker's atomics are larger.
+#[cfg(not(shuttle))]
+const _: () = assert!(std::mem::offset_of!(Header, key_base) <= READ_AT + super::prefetch::LINE_BYTES);
 
 /// The counts that a leaf's sections follow from.
 #[derive(Clone, Copy)]
@@ -109,16 +118,23 @@ impl Sections {
         let prints = flags & FINGERPRINTS != 0;
         let single = flags & SINGLE != 0;
         let large_slots = HEADER_BYTES + shape.large as usize * 8;
-        let offsets = large_slots + shape.large as usize * 2;
+        let behind_large = large_slots + shape.large as usize * 2;
+        // Numbers come first, where a read can tell before it has the leaf.
+        let numbers = if prints { 0 } else { shape.keys.bytes(count) };
+        let offsets = (behind_large + numbers).next_multiple_of(2);
         let firsts = offsets + (frames + 1) * 2;
         let raws = if single { firsts } else { firsts + (frames + 1) * 2 };
         let ends = if prints && !single { raws + frames * 2 } else { raws };
-        let keys = if prints && flags & HASHED == 0 {
+        let behind_frames = if prints && flags & HASHED == 0 {
             ends + frames * 2
         } else {
             ends
         };
-        let lens = keys + if prints { count } else { shape.keys.bytes(count) };
+        let (keys, lens) = if prints {
+            (behind_frames, behind_frames + count)
+        } else {
+            (behind_large, behind_frames)
+        };
         let prefix = lens + packed::bytes_for(count, shape.len_bits);
         let separators = prefix + shape.prefix_len as usize;
         Self {

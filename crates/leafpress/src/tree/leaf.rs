@@ -1,8 +1,9 @@
-//! A leaf, read: what stands in its sections. `layout` says where each section is, `search` finds records, `frame` decodes
+//! A leaf, read: what stands in its sections. `layout` says where each section is, `hint` what is known of a leaf before it is there, `search` finds records, `frame` decodes
 //! them, `copy` copies them to another leaf.
 
 mod copy;
 mod frame;
+mod hint;
 mod search;
 
 use std::ptr::NonNull;
@@ -11,35 +12,18 @@ use std::sync::atomic::Ordering;
 use super::guard::Guard;
 
 pub(crate) use self::frame::{Decoder, Value, corrupt};
-use super::child::{Hint, NO_HINT};
-use super::inner::Step;
 use super::key_array::KeyArray;
 use super::landing::Landing;
 use super::large::Large;
 use super::layout::{FINGERPRINTS, HEADER_BYTES, Header, SINGLE, Sections};
 use super::packed::Packed;
-use super::prefetch::{DIRECTORY_LINES, LINE_BYTES, prefetch};
+use super::prefetch::{LINE_BYTES, prefetch};
 use super::sync::load;
 use crate::codec::Dictionary;
 
 /// A leaf, borrowed for as long as a guard or its lock protects it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Leaf(NonNull<u8>);
-
-/// Bits of a hint that hold the leaf's length.
-const HINT_LENGTH_BITS: u32 = 9;
-/// The bit of a hint that says that every frame is one record.
-const HINT_SINGLE: Hint = 1 << HINT_LENGTH_BITS;
-/// The bit of a hint from which on it holds where the data starts.
-const HINT_DATA_BIT: u32 = HINT_LENGTH_BITS + 1;
-
-/// Lines to both sides of the guess at a block that are asked for. Blocks differ in length: of a leaf of 80 from 10 to 60 bytes long, 93 in
-/// 100 are at most two lines away from where they are thought to be, as far as their keys are numbers without gaps; of 136 bytes each, a
-/// guess that is off by one is off by two lines.
-const GUESSED_LINES_OFF: usize = 4;
-
-/// By how many bytes a guess at a place in the directory is taken to be off.
-const GUESSED_BYTES_OFF: usize = 12;
 
 /// Where a record is.
 #[derive(Clone, Copy)]
@@ -94,71 +78,6 @@ impl Leaf {
     pub(crate) fn header(&self) -> &Header {
         // SAFETY: a live leaf begins with its header.
         unsafe { self.0.cast::<Header>().as_ref() }
-    }
-
-    /// What a reader wants to know of the leaf before it is there: its length, and below it where the data starts, both in cache lines.
-    /// Nothing where the order of keys does not tell where they are, or the numbers do not fit.
-    pub(crate) fn hint(&self) -> Hint {
-        let header = self.header();
-        let (lines, data) = (
-            header.node.asked().div_ceil(LINE_BYTES),
-            header.data_at as usize / LINE_BYTES,
-        );
-        if self.has(FINGERPRINTS) || lines >= 1 << HINT_LENGTH_BITS || data >= 1 << (Hint::BITS - HINT_DATA_BIT) {
-            return NO_HINT;
-        }
-        let single = if self.has(SINGLE) { HINT_SINGLE } else { 0 };
-        (data << HINT_DATA_BIT | lines) as Hint | single
-    }
-
-    /// The hint of a leaf of so many lines which is otherwise like that of another hint. The length is that one's if it is too far from it to be true.
-    #[inline(always)]
-    pub(crate) fn hint_of_length(like: Hint, lines: usize) -> Hint {
-        let mask = (1 << HINT_LENGTH_BITS) - 1;
-        let likely = usize::from(like & mask);
-        if lines > 2 * likely || 2 * lines < likely {
-            like
-        } else {
-            like & !mask | (lines as Hint).min(mask)
-        }
-    }
-
-    /// Asks for the lines that a read most likely needs of the leaf that a step leads to: its directory, and where the block most likely is.
-    #[inline(always)]
-    pub(crate) fn prefetch_step(step: &Step) {
-        let lines = usize::from(step.hint) & ((1 << HINT_LENGTH_BITS) - 1);
-        let data = usize::from(step.hint) >> HINT_DATA_BIT;
-        let at = |offset: usize| prefetch(step.child.wrapping_add(offset));
-        let Some(share) = step.share.filter(|_| data > 0) else {
-            let directory = if data == 0 {
-                DIRECTORY_LINES
-            } else {
-                DIRECTORY_LINES.min(data + 1)
-            };
-            return (0..directory).for_each(|line| at(line * LINE_BYTES));
-        };
-        if step.hint & HINT_SINGLE != 0 {
-            // The header, the block's offset, and the keys, with their bases in front: about five bytes in eight of the directory are offsets.
-            let bytes = (data * LINE_BYTES + LINE_BYTES / 2).saturating_sub(HEADER_BYTES);
-            let offsets = bytes * 5 / 8;
-            at(0);
-            at(LINE_BYTES);
-            let (offset, keys) = (HEADER_BYTES + share.times(offsets), HEADER_BYTES + offsets);
-            at(keys - 2 * GUESSED_BYTES_OFF);
-            at(keys + 2 * GUESSED_BYTES_OFF);
-            at(keys + 2 * GUESSED_BYTES_OFF + LINE_BYTES);
-            at(offset - GUESSED_BYTES_OFF);
-            at(offset + GUESSED_BYTES_OFF);
-        } else {
-            (0..DIRECTORY_LINES.min(data + 1)).for_each(|line| at(line * LINE_BYTES));
-        }
-        // A length that was guessed may be less.
-        let middle = data + share.times(lines.saturating_sub(data));
-        let (first, last) = (
-            middle.saturating_sub(GUESSED_LINES_OFF),
-            (middle + GUESSED_LINES_OFF).min(lines),
-        );
-        (first..=last).for_each(|line| at(line * LINE_BYTES));
     }
 
     #[inline(always)]
@@ -300,9 +219,14 @@ impl Leaf {
         self.bytes_at(sections.separators + start, end_of(to) - start)
     }
 
-    /// The section of packed keys or of fingerprints.
+    /// The section of fingerprints, or of packed keys with what fills it up to an even length.
     pub(crate) fn key_bytes(&self, sections: &Sections) -> &[u8] {
-        self.bytes_at(sections.keys, sections.lens - sections.keys)
+        let end = if self.has(FINGERPRINTS) {
+            sections.lens
+        } else {
+            sections.offsets
+        };
+        self.bytes_at(sections.keys, end - sections.keys)
     }
 
     /// Where the blocks of frames `from..to` start in the data.

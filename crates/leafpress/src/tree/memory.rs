@@ -16,6 +16,7 @@ use super::guard::Guard;
 use super::heap;
 #[cfg(not(all(feature = "node-heap", unix, not(miri))))]
 use super::plain_heap as heap;
+use super::prefetch::LINE_BYTES;
 use super::retired::{HandedOn, Retired};
 use super::sync::{self, Patience, PerThread};
 use heap::Heap;
@@ -53,6 +54,11 @@ impl NodeHeader {
     /// Bytes asked for, the header's included.
     pub(super) fn asked(&self) -> usize {
         self.asked as usize
+    }
+
+    /// Cache lines the node takes in its heap.
+    pub(super) fn lines(&self) -> usize {
+        heap::held_bytes(self.asked()).div_ceil(LINE_BYTES)
     }
 
     /// Bytes the node takes in its heap.

@@ -48,6 +48,7 @@ mod shard;
 mod share_out;
 mod shortcuts;
 mod stats;
+mod step;
 mod sync;
 mod tidy;
 mod trim;

@@ -68,6 +68,10 @@ impl Packed {
 
     #[inline(always)]
     pub(crate) fn get(&self, index: usize) -> u64 {
+        // Equal values take no room, and are known without what stands there.
+        if self.bits == 0 {
+            return self.base;
+        }
         self.base.wrapping_add(self.offset(index))
     }
 

@@ -23,6 +23,8 @@ mod imp {
     pub(super) fn line_for_write(_address: *const u8) {}
 }
 
+use super::memory::NodeHeader;
+
 /// Bytes of a cache line.
 pub(crate) const LINE_BYTES: usize = 64;
 /// Lines that the header, frame offsets and keys of a leaf of 16 KiB mostly take.
@@ -45,6 +47,6 @@ pub(crate) fn prefetch_for_write(node: *const u8) {
 #[inline(always)]
 pub(crate) fn prefetch_directory(leaf: *const u8) {
     for line in 0..DIRECTORY_LINES {
-        imp::line(leaf.wrapping_add(line * LINE_BYTES));
+        imp::line(leaf.wrapping_add(size_of::<NodeHeader>() + line * LINE_BYTES));
     }
 }

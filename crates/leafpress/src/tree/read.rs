@@ -12,13 +12,14 @@ use super::Error;
 use super::context::{Context, Count};
 use super::core::Core;
 use super::hash;
-use super::inner::Step;
 use super::landing::{Change, Landing};
 use super::large::Large;
 use super::layout::Sections;
 use super::leaf::{Decoder, Leaf, Place, Value};
+use super::memory::NodeHeader;
 use super::prefetch::prefetch;
 use super::shard::Way;
+use super::step::Step;
 use crate::codec::Engine;
 
 /// One in so many reads of a thread is counted for its leaf's temperature.
@@ -235,7 +236,7 @@ fn look(step: &Step, key: &[u8], hash: u64, context: &Context, guard: &Guard<'_>
     // Misses overlap: the landing buffer's line is on its way while the keys are searched, the block's while the buffer is.
     let landing = leaf.landing_for(hash, guard);
     if let Some(landing) = landing {
-        prefetch(landing.as_ptr());
+        prefetch(landing.as_ptr().wrapping_add(size_of::<NodeHeader>()));
     }
     let sections = leaf.sections();
     let found = leaf.search_exact(&sections, key, step.share);

@@ -5,8 +5,8 @@
 //! other shards' runs are left out, and where in a leaf such a key is follows from its bounds by arithmetic: guesses at it rely on that.
 
 use super::hash;
-use super::inner::Share;
 use super::leaf::key_number;
+use super::step::Share;
 
 /// Keys that differ only in so many low bits of their last byte are a run.
 const RUN_BITS: u32 = 4;

@@ -28,7 +28,7 @@ mod plan;
 use std::hint::select_unpredictable;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::guard::Guard;
 
@@ -37,12 +37,13 @@ use self::foresight::{Group, Seen};
 pub(crate) use self::plan::Bounds;
 use self::plan::Plan;
 use super::Error;
-use super::child;
-use super::inner::{Step, begins_with, head, head_behind};
+use super::child::{self, Hint};
+use super::inner::{begins_with, head, head_behind};
 use super::leaf::Leaf;
 use super::memory::{Kind, Memory, NodeHeader};
-use super::prefetch::prefetch;
+use super::prefetch::{LINE_BYTES, prefetch};
 use super::runs::Runs;
+use super::step::Step;
 use super::sync::{AtomicPtr, load};
 
 /// Most buckets: a table of 16 MiB, and foresight of 6, for a shard of a hundred million records.
@@ -90,7 +91,21 @@ struct Header {
     /// Units of the foresight are of two to the power of so many bytes.
     unit_bits: u32,
     /// The hint of one of the leaves, of which the foresight takes all to be.
-    typical: AtomicU16,
+    typical: Hint,
+    /// Its records, of which all leaves are taken to have as many.
+    records: u16,
+}
+
+/// The leaves that a table is made for.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaves {
+    /// Bytes that they take, about.
+    pub bytes: usize,
+    /// An address near theirs, and as far behind the start of a cache line.
+    pub near: *const u8,
+    /// The hint of one of them, and how many records that one has.
+    pub hint: Hint,
+    pub records: u16,
 }
 
 /// A table, borrowed for as long as a guard protects it.
@@ -108,7 +123,7 @@ impl Shortcuts {
         self.0
     }
 
-    /// A table without leaves for those between the bounds, which take `leaf_bytes` of memory and of which one is `near`, and for each
+    /// A table without leaves for those between the bounds, and for each
     /// bucket the leaf that it is to have, counted from the one between the first two bounds. Nothing where it would not help. It is one of
     /// `shards` tables.
     ///
@@ -116,15 +131,14 @@ impl Shortcuts {
     /// `memory` outlives the table.
     pub(crate) unsafe fn new(
         bounds: &Bounds,
-        leaf_bytes: usize,
-        near: *const u8,
+        leaves: Leaves,
         shards: usize,
         memory: &Memory,
     ) -> Result<Option<(Self, Vec<u32>)>, Error> {
-        let Some(plan) = Plan::new(&bounds.bounds, leaf_bytes) else {
+        let Some(plan) = Plan::new(&bounds.bounds, leaves.bytes) else {
             return Ok(None);
         };
-        let leaves = plan.leaves();
+        let of_buckets = plan.leaves();
         let entries = plan.buckets + ENTRIES_BEHIND;
         let known_bytes = size_of::<Header>() + entries * size_of::<AtomicPtr<u8>>() + bounds.prefix.len();
         let groups = if plan.buckets * shards >= BUCKETS_TO_FORESEE {
@@ -134,7 +148,7 @@ impl Shortcuts {
         };
         // The room in front of the first group, which begins at a cache line, included.
         let bytes = known_bytes + (groups + usize::from(groups > 0)) * size_of::<Group>();
-        let unit_bits = foresight::unit_bits(leaf_bytes / plan.buckets);
+        let unit_bits = foresight::unit_bits(leaves.bytes / plan.buckets);
         let places = (plan.buckets as u64) << PLACE_BITS;
         // SAFETY: every section is written into the room counted for it. Nodes are aligned to 16 bytes, and the header is a multiple of an entry's 8.
         unsafe {
@@ -144,13 +158,14 @@ impl Shortcuts {
             (&raw mut (*header).base).write(plan.base);
             (&raw mut (*header).scale).write(plan.scale);
             (&raw mut (*header).positions_of_place).write((u64::from(plan.end) << u32::BITS) / places);
-            (&raw mut (*header).origin).write(near.addr());
+            (&raw mut (*header).origin).write(leaves.near.addr());
             (&raw mut (*header).end).write(plan.end);
             (&raw mut (*header).prefix_len).write(bounds.prefix.len() as u32);
             (&raw mut (*header).buckets).write(plan.buckets as u32);
             (&raw mut (*header).shift).write(plan.shift);
             (&raw mut (*header).unit_bits).write(unit_bits);
-            (&raw mut (*header).typical).write(AtomicU16::new(0));
+            (&raw mut (*header).typical).write(leaves.hint);
+            (&raw mut (*header).records).write(leaves.records);
             let behind = node.addr().get() + known_bytes;
             let foresight_at = known_bytes + (behind.next_multiple_of(align_of::<Group>()) - behind);
             (&raw mut (*header).foresight_at).write(if groups > 0 { foresight_at as u32 } else { 0 });
@@ -158,13 +173,13 @@ impl Shortcuts {
                 node.add(foresight_at).cast::<Group>().add(group).write(Group::new());
             }
             let table = Self(node);
-            for (bucket, entry) in plan.entries(&leaves).enumerate() {
+            for (bucket, entry) in plan.entries(&of_buckets).enumerate() {
                 let word = std::ptr::without_provenance_mut(entry.0 as usize);
                 table.word_at(bucket).write(AtomicPtr::new(word));
             }
             let prefix = table.word_at(entries).cast::<u8>();
             prefix.copy_from_nonoverlapping(bounds.prefix.as_ptr(), bounds.prefix.len());
-            Ok(Some((table, leaves)))
+            Ok(Some((table, of_buckets)))
         }
     }
 
@@ -292,29 +307,37 @@ impl Shortcuts {
             number,
             self.number_at(behind.start),
         );
-        // In the middle of the unit.
-        let address = self
+        let unit = self
             .unit_origin()
-            .wrapping_add_signed((leaf.unit as isize) << header.unit_bits)
-            + (1 << header.unit_bits >> 1);
+            .wrapping_add_signed((leaf.unit as isize) << header.unit_bits);
+        let address = if header.unit_bits == foresight::LINE_BITS {
+            unit + header.origin % LINE_BYTES
+        } else {
+            // In the middle of the unit.
+            unit + (1 << header.unit_bits >> 1)
+        };
         Some(Step {
             child: std::ptr::without_provenance_mut(address),
-            hint: Leaf::hint_of_length(header.typical.load(Ordering::Relaxed), lines),
+            hint: Leaf::hint_of_length(header.typical, lines),
             share: Some(share),
+            records: header.records,
         })
     }
 
-    /// The step to the leaf whose range holds `key`, if the table has it. `FORESEE` asks for the lines of the leaf before it is known, if it can.
+    /// The step to the leaf whose range holds `key`, if the table has it. `ASK` has what a read will need of the leaf asked for, before the leaf is known
+    /// if that can be.
     #[inline(always)]
-    pub(crate) fn find<const FORESEE: bool>(&self, key: &[u8], runs: Runs, guard: &Guard<'_>) -> Option<Step> {
+    pub(crate) fn find<const ASK: bool>(&self, key: &[u8], runs: Runs, guard: &Guard<'_>) -> Option<Step> {
         let header = self.header();
         let number = self.number(key)?;
         let place = self.place(number)?;
-        if FORESEE && header.foresight_at > 0 {
+        let mut foreseen = None;
+        if ASK && header.foresight_at > 0 {
             // On its way meanwhile.
             prefetch(self.word_at((place >> PLACE_BITS) as usize).cast());
-            if let Some(step) = self.foresee(place, number, key.len() - header.prefix_len as usize, runs) {
-                Leaf::prefetch_step(&step);
+            foreseen = self.foresee(place, number, key.len() - header.prefix_len as usize, runs);
+            if let Some(step) = &foreseen {
+                Leaf::prefetch_step(step);
             }
         }
         let here = (place >> PLACE_BITS) as usize;
@@ -335,11 +358,16 @@ impl Shortcuts {
         let end = select_unpredictable(second > start, second, end);
         let suffix_len = key.len() - header.prefix_len as usize;
         let share = runs.share(suffix_len, self.number_at(start), number, self.number_at(end));
-        Some(Step {
+        let step = Step {
             child: word.map_addr(|_| leaf),
             hint: entry.hint(),
             share: Some(share),
-        })
+            records: header.records,
+        };
+        if ASK && foreseen != Some(step) {
+            Leaf::prefetch_step(&step);
+        }
+        Some(step)
     }
 
     /// The buckets that have `leaf`, of whose range `key` is. They change under its parent's lock.
@@ -368,10 +396,7 @@ impl Shortcuts {
     /// Gives the buckets a leaf, with its hint, or none.
     pub(crate) fn store(&self, buckets: Range<usize>, leaf: *mut u8) {
         let header = self.header();
-        let (at, hint) = child::split(leaf);
-        if header.foresight_at > 0 && header.typical.load(Ordering::Relaxed) == 0 {
-            header.typical.store(hint, Ordering::Relaxed);
-        }
+        let at = child::address(leaf);
         for bucket in buckets {
             let entry = self.entry(bucket).with_leaf(leaf, header.origin);
             let word = leaf.map_addr(|_| entry.0 as usize);

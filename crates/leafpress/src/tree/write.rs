@@ -127,7 +127,7 @@ impl<'b> Press<'_, 'b> {
                 draft,
                 buffers: self.buffers,
             };
-            // Packed arrays write whole words past their end: keys before lengths before everything behind them.
+            // Packed arrays write whole words past their end: into what is written after them.
             writer.large_values();
             writer.keys_and_lens(len_span.least);
             writer.prefix_and_frames(parts, data_at);
@@ -298,6 +298,9 @@ impl Writer<'_, '_> {
         } else {
             // SAFETY: the section has the packed numbers' length, and the node goes on for the slop behind it.
             unsafe { key_array::write(self.start.add(self.sections.keys), numbers, self.shape.keys) };
+            // What fills the section up is copied with it.
+            let end = self.sections.keys + self.shape.keys.bytes(numbers.len());
+            self.put(end, &[0][..self.sections.offsets - end]);
         }
         let lens = lens.iter().map(|len| u64::from(*len));
         // SAFETY: as above.

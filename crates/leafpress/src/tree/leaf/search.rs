@@ -2,8 +2,8 @@
 
 use super::super::Error;
 use super::super::frame_keys::FrameKeys;
-use super::super::inner::Share;
 use super::super::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
+use super::super::step::Share;
 use super::{Decoder, Leaf, Place, fingerprint, key_number, sub_page};
 
 impl Leaf {

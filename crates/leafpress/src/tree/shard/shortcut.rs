@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 
 use crate::tree::guard::Guard;
 
-use super::super::child;
-use super::super::inner::{Inner, Step};
+use super::super::inner::Inner;
 use super::super::leaf::Leaf;
-use super::super::shortcuts::{Bounds, Shortcuts};
+use super::super::shortcuts::{Bounds, Leaves, Shortcuts};
+use super::super::step::Step;
 use super::super::sync::{MutexGuard, load};
 use super::{Memory, Shard, Splice, untag};
 use crate::tree::Error;
@@ -29,7 +29,7 @@ impl Shard {
         self.shortcuts(guard)?.find::<false>(key, self.runs, guard)
     }
 
-    /// The same for a read that goes on at once: what it will need of the leaf is asked for before the table's line is there.
+    /// The same for a read that goes on at once: what it will need of the leaf is asked for, before the table's line is there if that can be.
     #[inline(always)]
     pub(crate) fn shortcut_foreseen(&self, key: &[u8], guard: &Guard<'_>) -> Option<Step> {
         self.shortcuts(guard)?.find::<true>(key, self.runs, guard)
@@ -119,10 +119,7 @@ impl Shard {
         let made = match parents.as_slice() {
             few if few.len() < MIN_PARENTS => None,
             // SAFETY: the tree keeps its memory until its last node is gone.
-            parents => unsafe {
-                let near = child::address(parents[0].inner.child_locked(0));
-                Shortcuts::new(&bounds(parents), leaf_bytes(parents, guard), near, shards, memory)?
-            },
+            parents => unsafe { Shortcuts::new(&bounds(parents), sample(parents, guard), shards, memory)? },
         };
         self.put_shortcuts(made.as_ref().map(|(table, _)| *table), guard, &structure);
         if let Some((table, leaves)) = made {
@@ -166,17 +163,23 @@ fn bounds(parents: &[Parent]) -> Bounds {
     bounds
 }
 
-/// About the bytes of the parents' children: reading every leaf's header would keep the structure lock for a cache miss each.
-fn leaf_bytes(parents: &[Parent], guard: &Guard<'_>) -> usize {
+/// What a table is told of the parents' children: reading every leaf's header would keep the structure lock for a cache miss each.
+fn sample(parents: &[Parent], guard: &Guard<'_>) -> Leaves {
     const ONE_IN: usize = 16;
     let children = parents
         .iter()
         .flat_map(|parent| (0..parent.inner.children()).map(|index| parent.inner.load_child(index, guard)));
     // SAFETY: the guard protects the leaves.
-    let asked = children
-        .step_by(ONE_IN)
-        .map(|leaf| unsafe { Leaf::from_ptr(leaf) }.header().node.asked());
-    asked.sum::<usize>() * ONE_IN
+    let leaves = children.step_by(ONE_IN).map(|leaf| unsafe { Leaf::from_ptr(leaf) });
+    let leaves: Vec<Leaf> = leaves.collect();
+    let asked = leaves.iter().map(|leaf| leaf.header().node.asked());
+    let one = leaves[leaves.len() / 2];
+    Leaves {
+        bytes: asked.sum::<usize>() * ONE_IN,
+        near: one.as_ptr(),
+        hint: one.hint(),
+        records: one.count() as u16,
+    }
 }
 
 /// Gives each bucket its leaf, of which the first is the second child of all. The table is the shard's already: a leaf that is replaced

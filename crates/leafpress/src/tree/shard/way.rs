@@ -2,9 +2,10 @@
 
 use crate::tree::guard::Guard;
 
-use super::super::inner::{Inner, Step};
+use super::super::inner::Inner;
 use super::super::leaf::Leaf;
 use super::super::runs::Runs;
+use super::super::step::Step;
 use super::super::sync::load;
 use super::{Shard, untag};
 
@@ -22,6 +23,7 @@ impl Way {
             child: std::ptr::null_mut(),
             hint: 0,
             share: None,
+            records: 0,
         },
         at_leaf: true,
     };
@@ -58,9 +60,10 @@ impl Shard {
     /// The step to the leaf whose range holds `key`, with what a read of it will need on its way from memory.
     #[inline]
     pub(crate) fn descend_to_read(&self, key: &[u8], guard: &Guard<'_>) -> Step {
-        let step = self
-            .shortcut_foreseen(key, guard)
-            .unwrap_or_else(|| self.way_down(key, guard).0);
+        if let Some(step) = self.shortcut_foreseen(key, guard) {
+            return step;
+        }
+        let step = self.way_down(key, guard).0;
         Leaf::prefetch_step(&step);
         step
     }
@@ -112,6 +115,7 @@ impl Shard {
             child,
             hint: 0,
             share: None,
+            records: 0,
         };
         Way { step, at_leaf }
     }

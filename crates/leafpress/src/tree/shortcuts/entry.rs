@@ -1,14 +1,15 @@
 //! A bucket of a table of shortcuts: its leaf, and where the leaf's range begins.
 //!
 //! ```text
-//! 32 bits   the leaf's address less the origin's, in units of 16 bytes
-//! 16 bits   its hint
+//! 30 bits   the leaf's address less the origin's, in cache lines: all leaves are as far behind the start of one
+//! 18 bits   its hint
 //! 14 bits   how far before the bucket's start its range begins, in places
 //!  1 bit    whether at the place before that one there are keys below the range
 //!  1 bit    whether the last bucket's leaf covers what is before
 //! ```
 
-use super::super::child::{self, Hint};
+use super::super::child::{self, HINT_BITS, Hint};
+use super::foresight::LINE_BITS;
 
 /// Bits of a place, which is a part of a bucket: so many that a bound between numbered keys has a place of its own.
 pub(super) const PLACE_BITS: u32 = 12;
@@ -18,7 +19,7 @@ pub(super) const PLACE_BITS: u32 = 12;
 pub(super) struct Entry(pub u64);
 
 impl Entry {
-    const HINT_BIT: u32 = 32;
+    const HINT_BIT: u32 = Self::BEFORE_BIT - HINT_BITS;
     const BEFORE_BIT: u32 = 48;
     const MAX_BEFORE: u64 = (1 << 14) - 1;
     /// At the place before the one where the range begins there are keys that are not in the range.
@@ -26,10 +27,10 @@ impl Entry {
     /// The last bucket's leaf covers what is before the range.
     pub(super) const FOLLOWS: u64 = 1 << 63;
     /// In place of an address: none.
-    const NO_LEAF: u64 = 1 << 31;
+    const NO_LEAF: u64 = 1 << (Self::HINT_BIT - 1);
     const ADDRESS: u64 = (1 << Self::HINT_BIT) - 1;
-    /// Nodes are aligned to so many bytes.
-    const UNIT_BITS: u32 = 4;
+    /// Bits of a word that are not of the address.
+    const OTHER_BITS: u32 = u64::BITS - Self::HINT_BIT;
 
     pub(super) fn without_leaf(before: u64, flags: u64) -> Self {
         Self(before.min(Self::MAX_BEFORE) << Self::BEFORE_BIT | flags | Self::NO_LEAF)
@@ -39,25 +40,26 @@ impl Entry {
     pub(super) fn with_leaf(self, leaf: *mut u8, origin: usize) -> Self {
         let range = self.0 & !((1 << Self::BEFORE_BIT) - 1);
         let (leaf, hint) = child::split(leaf);
-        let units = (leaf.addr() as i64).wrapping_sub(origin as i64) >> Self::UNIT_BITS;
-        match i32::try_from(units) {
-            Ok(units) if !leaf.is_null() && units != i32::MIN => {
-                Self(range | u64::from(hint) << Self::HINT_BIT | u64::from(units as u32))
-            }
-            _ => Self(range | Self::NO_LEAF),
+        let distance = (leaf.addr() as i64).wrapping_sub(origin as i64);
+        let lines = distance >> LINE_BITS;
+        let fits = lines << Self::OTHER_BITS >> Self::OTHER_BITS == lines && lines << LINE_BITS == distance;
+        if fits && !leaf.is_null() && lines as u64 & Self::ADDRESS != Self::NO_LEAF {
+            Self(range | u64::from(hint) << Self::HINT_BIT | lines as u64 & Self::ADDRESS)
+        } else {
+            Self(range | Self::NO_LEAF)
         }
     }
 
     #[inline(always)]
     pub(super) fn address(self, origin: usize) -> Option<usize> {
-        let units = self.0 as i32;
+        let lines = (self.0 << Self::OTHER_BITS) as i64 >> Self::OTHER_BITS;
         let is_leaf = self.0 & Self::ADDRESS != Self::NO_LEAF;
-        is_leaf.then(|| origin.wrapping_add_signed((units as isize) << Self::UNIT_BITS))
+        is_leaf.then(|| origin.wrapping_add_signed((lines as isize) << LINE_BITS))
     }
 
     #[inline(always)]
     pub(super) fn hint(self) -> Hint {
-        (self.0 >> Self::HINT_BIT) as Hint
+        (self.0 >> Self::HINT_BIT) as Hint & ((1 << HINT_BITS) - 1)
     }
 
     /// The place where the range of the leaf begins, at the latest, for the entry of `bucket`.

@@ -98,7 +98,8 @@ impl Group {
                 .ok()
                 .filter(|&further| further <= MAX_FURTHER)
         });
-        let before = (before >> LEFT_OUT_BITS).min(MAX_BEFORE) as u16;
+        // Rounded such that the least number at the place stays the same, where numbers are further apart: leaves begin with a run of neighbours.
+        let before = before.div_ceil(1 << LEFT_OUT_BITS).min(MAX_BEFORE) as u16;
         let further = further.map_or(NOWHERE, |further| further as u32);
         self.high[index].store((further >> LOW_BITS) as u8, Ordering::Relaxed);
         self.buckets[index].store(
