@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::lz4_dictionary::Lz4Compression;
-use super::lz4_ffi;
-use super::lz4_short::History;
-use super::zstd_dictionary::{ZstdCompression, ZstdDecompression};
+use super::lz4::dictionary::Lz4Compression;
+use super::lz4::ffi as lz4_ffi;
+use super::lz4::short::History;
+use super::zstd::dictionary::{ZstdCompression, ZstdDecompression};
 use super::{Codec, CodecError, output};
 
 /// A dictionary, trained or given. Cloning shares it.

@@ -2,8 +2,8 @@
 
 use std::ffi::CStr;
 
-use super::qpl_ffi::Qpl;
-use super::zlib_ffi::Zlib;
+use super::qpl::ffi::Qpl;
+use super::zlib::ffi::Zlib;
 use super::{Codec, CodecError, EngineOptions, QplMode, QplPath};
 
 /// Whether a codec can run here, and on what.

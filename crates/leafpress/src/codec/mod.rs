@@ -18,35 +18,20 @@ mod deflate;
 mod dictionary;
 mod engine;
 mod error;
-#[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
-mod fronts;
 mod list;
 #[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
 mod lz4;
-mod lz4_dictionary;
-#[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
-mod lz4_encode;
-mod lz4_ffi;
-#[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
-mod lz4_short;
-#[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
-mod lz4_short_table;
 mod name;
 mod none;
 mod open;
 mod output;
+#[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
+mod primed;
 mod qpl;
-mod qpl_batch;
-mod qpl_ffi;
-mod qpl_job;
-#[cfg(miri)]
-mod run_lengths;
 mod scratch;
 mod train;
 mod zlib;
-mod zlib_ffi;
 mod zstd;
-mod zstd_dictionary;
 
 pub use counters::EngineCounters;
 pub use dictionary::Dictionary;

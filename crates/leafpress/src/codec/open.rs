@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use super::deflate::Deflate;
+#[cfg(miri)]
+use super::lz4::run_lengths::RunLengths;
 #[cfg(not(miri))]
-use super::lz4::Lz4;
-#[cfg(not(miri))]
-use super::lz4_encode::Method;
+use super::lz4::{Lz4, Method};
 use super::none::None;
 use super::qpl::QplEngine;
-#[cfg(miri)]
-use super::run_lengths::RunLengths;
 use super::zlib::ZlibEngine;
 use super::zstd::Zstd;
 use super::{Codec, CodecError, Engine, EngineOptions};

@@ -1,43 +1,47 @@
 //! A thread's decode buffer.
 
 use super::CodecError;
-use super::zstd_dictionary::DecompressionTables;
+use super::zstd::dictionary::DecompressionTables;
 
 /// A thread's decode buffer. [`Engine::decode`](super::Engine::decode) puts the raw bytes here and hands out a slice of them.
 ///
-/// A dictionary's bytes may stand at the front, with the output directly behind them: history that lies contiguously
-/// before the output is the fast case of every LZ77 decoder.
+/// It may be primed with a dictionary, whose bytes then stand first, with the output directly behind them: history that lies
+/// contiguously before the output is the fast case of every LZ77 decoder.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// The front, then room for output. Every byte is initialised once, never again per call.
+    /// The history, then room for output. Every byte is initialised once, never again per call.
     bytes: Vec<u8>,
-    /// Which dictionary is at the front; 0 is none.
-    front_id: u64,
-    /// Length of the front.
-    front_len: usize,
-    /// zstd's tables for the dictionary at the front, which refer to the bytes there and not to the dictionary's own, so
-    /// that zstd too finds its history directly before its output. `None` from when `bytes` moves or the front changes.
+    /// Which dictionary the history is; 0 is none.
+    history_id: u64,
+    /// Length of the history.
+    history_len: usize,
+    /// zstd's tables for the history, which refer to the bytes here and not to the dictionary's own, so
+    /// that zstd too finds its history directly before its output. `None` from when `bytes` moves or the history changes.
     zstd_tables: Option<DecompressionTables>,
-    /// Which dictionary was asked for last and is not at the front; 0 is none.
+    /// Which dictionary was asked for last and is not the history; 0 is none.
     wanted_id: u64,
 }
 
 impl Scratch {
-    /// Room for `raw_len` bytes behind the front, with at least `slack` writable bytes after them (not in the slice).
+    /// Room for `raw_len` bytes behind the history, with at least `slack` writable bytes after them (not in the slice).
     #[inline]
     pub(crate) fn output(&mut self, raw_len: usize, slack: usize) -> Result<&mut [u8], CodecError> {
-        let end = self.front_len.saturating_add(raw_len);
+        let end = self.history_len.saturating_add(raw_len);
         self.reserve(end.saturating_add(slack))?;
-        Ok(&mut self.bytes[self.front_len..end])
+        Ok(&mut self.bytes[self.history_len..end])
     }
 
-    /// The front and the room behind it, `raw_len + slack` bytes of it.
+    /// The history and the room behind it, `raw_len + slack` bytes of it.
     #[inline]
-    pub(crate) fn front_and_output(&mut self, raw_len: usize, slack: usize) -> Result<(&[u8], &mut [u8]), CodecError> {
-        let end = self.front_len.saturating_add(raw_len).saturating_add(slack);
+    pub(crate) fn history_and_output(
+        &mut self,
+        raw_len: usize,
+        slack: usize,
+    ) -> Result<(&[u8], &mut [u8]), CodecError> {
+        let end = self.history_len.saturating_add(raw_len).saturating_add(slack);
         self.reserve(end)?;
-        let (front, output) = self.bytes[..end].split_at_mut(self.front_len);
-        Ok((front, output))
+        let (history, output) = self.bytes[..end].split_at_mut(self.history_len);
+        Ok((history, output))
     }
 
     #[inline]
@@ -56,51 +60,51 @@ impl Scratch {
         Ok(())
     }
 
-    /// Whether `front`, which `id` names, stands at the front. It is copied there when it is asked for twice with no other
+    /// Whether `dictionary`, which `id` names, is the history. It becomes that when it is asked for twice with no other
     /// between: a thread that alternates between an old and a new dictionary must not copy one for every record.
     #[inline]
-    pub(crate) fn fronted(&mut self, id: u64, front: &[u8]) -> Result<bool, CodecError> {
-        if self.front_id == id {
+    pub(crate) fn prime(&mut self, id: u64, dictionary: &[u8]) -> Result<bool, CodecError> {
+        if self.history_id == id {
             self.wanted_id = 0;
             return Ok(true);
         }
-        self.change_front(id, front)
+        self.reprime(id, dictionary)
     }
 
-    /// Lets the next dictionary that is asked for take the front at once.
-    pub(super) fn forget_front(&mut self) {
-        (self.front_id, self.front_len, self.wanted_id) = (0, 0, 0);
+    /// Lets the next dictionary that is asked for become the history at once.
+    pub(super) fn unprime(&mut self) {
+        (self.history_id, self.history_len, self.wanted_id) = (0, 0, 0);
         self.zstd_tables = None;
     }
 
     #[cold]
-    fn change_front(&mut self, id: u64, front: &[u8]) -> Result<bool, CodecError> {
-        if self.wanted_id != id && self.front_id != 0 {
+    fn reprime(&mut self, id: u64, dictionary: &[u8]) -> Result<bool, CodecError> {
+        if self.wanted_id != id && self.history_id != 0 {
             self.wanted_id = id;
             return Ok(false);
         }
-        self.reserve(front.len())?;
+        self.reserve(dictionary.len())?;
         self.zstd_tables = None;
-        self.bytes[..front.len()].copy_from_slice(front);
-        self.front_len = front.len();
-        self.front_id = id;
+        self.bytes[..dictionary.len()].copy_from_slice(dictionary);
+        self.history_len = dictionary.len();
+        self.history_id = id;
         self.wanted_id = 0;
         Ok(true)
     }
 
-    /// The front and the room behind it as [`Scratch::front_and_output`], and zstd's tables for the front.
+    /// The history and the room behind it as [`Scratch::history_and_output`], and zstd's tables for the history.
     #[inline]
     pub(super) fn zstd_tables_and_output(
         &mut self,
         raw_len: usize,
         slack: usize,
     ) -> Result<(&DecompressionTables, &mut [u8]), CodecError> {
-        let end = self.front_len.saturating_add(raw_len).saturating_add(slack);
+        let end = self.history_len.saturating_add(raw_len).saturating_add(slack);
         self.reserve(end)?;
-        let (front, output) = self.bytes[..end].split_at_mut(self.front_len);
+        let (history, output) = self.bytes[..end].split_at_mut(self.history_len);
         let tables = match &mut self.zstd_tables {
             Some(tables) => tables,
-            none => none.insert(DecompressionTables::new(front)?),
+            none => none.insert(DecompressionTables::new(history)?),
         };
         Ok((tables, output))
     }

@@ -5,19 +5,23 @@
 //! one of 4,096 that hold the best of its positions ([`ShortTable`]). A position is looked up in the dictionary first, then in the
 //! record; every position is tried, and a match is taken where it is found and extended both ways.
 //!
-//! The block is one whose tail was cut off (`lz4`): the record ends with literals, to which the tail's twelve are counted.
+//! The block is one whose tail was cut off (see [`lz4`](super)): the record ends with literals, to which the tail's twelve are counted.
 //! So a match may begin and end anywhere in the record, and yet the block obeys LZ4's rules for its end. Decoding is liblz4's.
 //!
 //! Candidates are judged by their bytes alone, so that any position in a table is as good as another: a table cannot be wrong.
 
+mod table;
+
 use std::mem::MaybeUninit;
 
-use super::lz4_short_table::{ShortTable, hash};
+use self::table::hash;
+
+pub(in crate::codec) use self::table::ShortTable;
 
 /// The longest record, in bytes. For longer ones the small tables save less than they lose.
-pub(super) const MAX_SHORT_BYTES: usize = 512;
+pub(in crate::codec) const MAX_SHORT_BYTES: usize = 512;
 /// Room that a block may take beyond its record's length, in bytes, while it is written.
-pub(super) const ROOM_BYTES: usize = 64;
+pub(in crate::codec) const ROOM_BYTES: usize = 64;
 
 /// Bytes before the record that are read, when a match is extended backwards.
 const FRONT_BYTES: usize = WORD_BYTES;
@@ -39,14 +43,14 @@ const TAIL_BYTES: usize = 12;
 
 /// A dictionary, as this encoder takes it.
 #[derive(Clone, Copy)]
-pub(super) struct History<'d> {
+pub(in crate::codec) struct History<'d> {
     bytes: &'d [u8],
     table: &'d ShortTable,
 }
 
 impl<'d> History<'d> {
     /// `table` must be of `bytes`; if it is not, blocks are larger or there is no history.
-    pub(super) fn new(bytes: &'d [u8], table: &'d ShortTable) -> Option<Self> {
+    pub(in crate::codec) fn new(bytes: &'d [u8], table: &'d ShortTable) -> Option<Self> {
         (bytes.len() >= table.least_bytes()).then_some(Self { bytes, table })
     }
 }
@@ -54,7 +58,7 @@ impl<'d> History<'d> {
 /// Writes the block of `raw`, whose tail is cut off, to the front of `out` and returns its length; or `raw` itself where the block
 /// would be no shorter. `None` when `raw` is longer than [`MAX_SHORT_BYTES`] or `out` is not longer than `raw` by [`ROOM_BYTES`].
 #[inline]
-pub(super) fn encode(raw: &[u8], history: History<'_>, out: &mut [MaybeUninit<u8>]) -> Option<usize> {
+pub(in crate::codec) fn encode(raw: &[u8], history: History<'_>, out: &mut [MaybeUninit<u8>]) -> Option<usize> {
     if raw.len() > MAX_SHORT_BYTES || out.len() < raw.len() + ROOM_BYTES {
         return None;
     }

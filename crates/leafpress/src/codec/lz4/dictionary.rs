@@ -2,14 +2,13 @@
 
 use std::sync::OnceLock;
 
-use super::CodecError;
-use super::lz4_ffi as ffi;
-use super::lz4_short::History;
-use super::lz4_short_table::ShortTable;
+use super::ffi;
+use super::short::{History, ShortTable};
+use crate::codec::CodecError;
 
 /// Tables to compress with, each made when a codec first needs it.
 #[derive(Default)]
-pub(super) struct Lz4Compression {
+pub(in crate::codec) struct Lz4Compression {
     /// For short records, by our own encoder.
     short: OnceLock<Option<ShortTable>>,
     fast: OnceLock<Option<Prepared<ffi::Stream>>>,
@@ -31,20 +30,20 @@ impl Lz4Compression {
     /// The dictionary as our own encoder takes it, `None` when it is too short or there is no memory for its table. `bytes` must
     /// be the same for every call.
     #[inline]
-    pub(super) fn short<'d>(&'d self, bytes: &'d [u8]) -> Option<History<'d>> {
+    pub(in crate::codec) fn short<'d>(&'d self, bytes: &'d [u8]) -> Option<History<'d>> {
         let table = self.short.get_or_init(|| ShortTable::new(bytes)).as_ref()?;
         History::new(bytes, table)
     }
 
     /// The tables of the fast encoder. `bytes` must be the same for every call and outlive `self`.
     #[inline]
-    pub(super) fn fast(&self, bytes: &[u8]) -> Result<*const ffi::Stream, CodecError> {
+    pub(in crate::codec) fn fast(&self, bytes: &[u8]) -> Result<*const ffi::Stream, CodecError> {
         found(self.fast.get_or_init(|| prepare_fast(bytes)))
     }
 
     /// The tables of the slow encoder that `level` is. `bytes` must be the same for every call and outlive `self`.
     #[inline]
-    pub(super) fn high(&self, bytes: &[u8], level: i32) -> Result<*const ffi::HighStream, CodecError> {
+    pub(in crate::codec) fn high(&self, bytes: &[u8], level: i32) -> Result<*const ffi::HighStream, CodecError> {
         let slot = if level <= ffi::MIDDLE_LEVEL {
             &self.middle
         } else {
@@ -54,7 +53,7 @@ impl Lz4Compression {
     }
 
     /// Memory of the tables made so far, in bytes.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(in crate::codec) fn held_bytes(&self) -> usize {
         let high = [&self.middle, &self.chained].map(held_bytes);
         let short = self.short.get().and_then(Option::as_ref);
         short.map_or(0, ShortTable::held_bytes) + held_bytes(&self.fast) + high.iter().sum::<usize>()
@@ -71,7 +70,7 @@ fn held_bytes<S>(slot: &OnceLock<Option<Prepared<S>>>) -> usize {
 }
 
 /// The part of a dictionary's bytes that LZ4 can reach.
-pub(super) fn reachable(bytes: &[u8]) -> &[u8] {
+pub(in crate::codec) fn reachable(bytes: &[u8]) -> &[u8] {
     &bytes[bytes.len().saturating_sub(ffi::MAX_DICTIONARY_BYTES)..]
 }
 

@@ -5,6 +5,8 @@
 //! (zstd never writes a block that does not shrink). More raw bytes make one frame without magic number, content size,
 //! checksum or dictionary id. Which of the three a block is follows from the two lengths.
 
+pub(super) mod dictionary;
+
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -12,7 +14,7 @@ use std::ptr::NonNull;
 use zstd_sys as ffi;
 
 use super::counters::Counters;
-use super::fronts::with_fronts;
+use super::primed::with_primed_buffers;
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch, output};
 
 const NAME: &str = "zstd";
@@ -30,7 +32,7 @@ const KEEP_CONTEXT_BYTES: usize = 1 << 20;
 /// zstd copies in wide strides only while this many bytes of room are left (`WILDCOPY_OVERLENGTH` is 32).
 const SLACK_BYTES: usize = 64;
 
-/// Marks a whole dictionary at a scratch's front: LZ4's name for the front stands for the 64 KiB it can reach.
+/// Marks a whole dictionary as a buffer's history: LZ4's name for it stands for the 64 KiB it can reach.
 const WHOLE_DICTIONARY: u64 = 1 << 63;
 
 /// The engine of `zstd`.
@@ -354,14 +356,14 @@ impl Engine for Zstd {
                 // SAFETY: there are no tables.
                 return unsafe { decode_into(block, std::ptr::null(), raw, expected) };
             };
-            with_fronts(NAME, |fronts| {
+            with_primed_buffers(NAME, |buffers| {
                 let id = dictionary.serial() | WHOLE_DICTIONARY;
                 // Never for one block alone: tables take longer to make than a block to decode.
-                if let Some(front) = fronts.of(id, dictionary, expected, false)
-                    && front.fronted(id, dictionary.bytes())?
+                if let Some(primed) = buffers.primed_with(id, dictionary, expected, false)
+                    && primed.prime(id, dictionary.bytes())?
                 {
-                    let (tables, buffer) = front.zstd_tables_and_output(expected, SLACK_BYTES)?;
-                    // SAFETY: the tables and the front they refer to are the buffer's, which the slices borrow.
+                    let (tables, buffer) = primed.zstd_tables_and_output(expected, SLACK_BYTES)?;
+                    // SAFETY: the tables and the history they refer to are the buffer's, which the slices borrow.
                     let found = unsafe { decode_into(block, tables.as_ptr(), buffer, expected) }?;
                     raw.copy_from_slice(&buffer[..expected]);
                     return Ok(found);
@@ -383,13 +385,13 @@ impl Engine for Zstd {
     ) -> Result<&'s [u8], CodecError> {
         self.counters.decode(block.len(), raw_len, scratch, |scratch| {
             if let Some(dictionary) = non_empty(dictionary)
-                && scratch.fronted(dictionary.serial() | WHOLE_DICTIONARY, dictionary.bytes())?
+                && scratch.prime(dictionary.serial() | WHOLE_DICTIONARY, dictionary.bytes())?
             {
                 let (tables, raw) = scratch.zstd_tables_and_output(raw_len, SLACK_BYTES)?;
-                // SAFETY: the tables and the front they refer to are the scratch's, which the slices borrow.
+                // SAFETY: the tables and the history they refer to are the scratch's, which the slices borrow.
                 return unsafe { decode_into(block, tables.as_ptr(), raw, raw_len) };
             }
-            let (_, raw) = scratch.front_and_output(raw_len, SLACK_BYTES)?;
+            let (_, raw) = scratch.history_and_output(raw_len, SLACK_BYTES)?;
             // SAFETY: the tables outlive the call with `dictionary`.
             unsafe { decode_into(block, tables(dictionary)?, raw, raw_len) }
         })

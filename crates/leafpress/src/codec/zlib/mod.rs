@@ -1,11 +1,13 @@
 //! Raw deflate (RFC 1951) by the system's zlib, or by what is preloaded over it, with a history window of 4 KiB.
 
+pub(super) mod ffi;
+
 use std::cell::RefCell;
 use std::ffi::{c_int, c_uint};
 
+use self::ffi::Zlib;
 use super::counters::Counters;
 use super::deflate::WINDOW_BITS;
-use super::zlib_ffi::{self as ffi, Zlib};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, StreamCache, output};
 
 const NAME: &str = "zlib";

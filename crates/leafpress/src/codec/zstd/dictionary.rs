@@ -5,14 +5,14 @@ use std::sync::OnceLock;
 
 use zstd_sys as ffi;
 
-use super::CodecError;
-use super::dictionary::refused;
+use crate::codec::CodecError;
+use crate::codec::dictionary::refused;
 
 const NAME: &str = "zstd";
 
 /// Tables to compress with, one set per level, as a list that only grows: a dictionary sees one level or two.
 #[derive(Default)]
-pub(super) struct ZstdCompression {
+pub(in crate::codec) struct ZstdCompression {
     first: OnceLock<Option<Box<Level>>>,
 }
 
@@ -103,7 +103,7 @@ const MAX_TABLE_LOG: u32 = 17;
 impl ZstdCompression {
     /// The tables for `level`, made now if there are none. `bytes` must be the same for every call and outlive `self`.
     #[inline]
-    pub(super) fn get(&self, bytes: &[u8], level: i32) -> Result<*const ffi::ZSTD_CDict, CodecError> {
+    pub(in crate::codec) fn get(&self, bytes: &[u8], level: i32) -> Result<*const ffi::ZSTD_CDict, CodecError> {
         let mut slot = &self.first;
         loop {
             let Some(found) = slot.get_or_init(|| Level::new(bytes, level)) else {
@@ -117,7 +117,7 @@ impl ZstdCompression {
     }
 
     /// Memory of the tables made so far, in bytes.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(in crate::codec) fn held_bytes(&self) -> usize {
         let mut sum = 0;
         let mut slot = &self.first;
         while let Some(Some(level)) = slot.get() {
@@ -131,13 +131,13 @@ impl ZstdCompression {
 
 /// Tables to decompress with, made once.
 #[derive(Default)]
-pub(super) struct ZstdDecompression {
+pub(in crate::codec) struct ZstdDecompression {
     tables: OnceLock<Option<DecompressionTables>>,
 }
 
 /// Tables to decompress with. They refer to the dictionary's bytes.
 #[derive(Debug)]
-pub(super) struct DecompressionTables(NonNull<ffi::ZSTD_DDict>);
+pub(in crate::codec) struct DecompressionTables(NonNull<ffi::ZSTD_DDict>);
 
 // SAFETY: zstd only reads a prepared dictionary; any number of threads may.
 unsafe impl Send for DecompressionTables {}
@@ -153,19 +153,19 @@ impl Drop for DecompressionTables {
 
 impl DecompressionTables {
     /// Tables for a dictionary. Whoever keeps them must drop them before `bytes` move, change or are freed.
-    pub(super) fn new(bytes: &[u8]) -> Result<Self, CodecError> {
+    pub(in crate::codec) fn new(bytes: &[u8]) -> Result<Self, CodecError> {
         // SAFETY: `bytes` are readable; the caller keeps them as long as the tables.
         let tables = unsafe { ffi::ZSTD_createDDict_byReference(bytes.as_ptr().cast(), bytes.len()) };
         NonNull::new(tables).map(Self).ok_or_else(|| refused(NAME))
     }
 
     #[inline]
-    pub(super) fn as_ptr(&self) -> *const ffi::ZSTD_DDict {
+    pub(in crate::codec) fn as_ptr(&self) -> *const ffi::ZSTD_DDict {
         self.0.as_ptr()
     }
 
     /// Their memory, in bytes.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(in crate::codec) fn held_bytes(&self) -> usize {
         // SAFETY: the tables are valid.
         unsafe { ffi::ZSTD_sizeof_DDict(self.as_ptr()) }
     }
@@ -174,7 +174,7 @@ impl DecompressionTables {
 impl ZstdDecompression {
     /// The tables, made now if there are none. `bytes` must be the same for every call and outlive `self`.
     #[inline]
-    pub(super) fn get(&self, bytes: &[u8]) -> Result<*const ffi::ZSTD_DDict, CodecError> {
+    pub(in crate::codec) fn get(&self, bytes: &[u8]) -> Result<*const ffi::ZSTD_DDict, CodecError> {
         self.tables
             .get_or_init(|| DecompressionTables::new(bytes).ok())
             .as_ref()
@@ -183,7 +183,7 @@ impl ZstdDecompression {
     }
 
     /// Memory of the tables made so far, in bytes.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(in crate::codec) fn held_bytes(&self) -> usize {
         self.tables
             .get()
             .and_then(Option::as_ref)

@@ -1,13 +1,13 @@
 //! What stands in for LZ4 under Miri, which runs no C: runs of one piece of 64 bytes, as their length and the piece, and after them
 //! the bytes that are no whole piece. Miri takes a long time for each step and none for a long one.
 
-use super::counters::Counters;
-use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, output};
+use crate::codec::counters::Counters;
+use crate::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, output};
 
 const PIECE: usize = 64;
 
 #[derive(Debug, Default)]
-pub(super) struct RunLengths {
+pub(in crate::codec) struct RunLengths {
     counters: Counters,
 }
 

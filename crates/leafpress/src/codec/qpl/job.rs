@@ -5,10 +5,10 @@ use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
-use super::qpl_ffi::{self as ffi, Qpl, Status};
-use super::{CodecError, QplMode, output};
+use super::ffi::{self, Qpl, Status};
+use crate::codec::{CodecError, QplMode, output};
 
-pub(super) const NAME: &str = "qpl";
+pub(in crate::codec) const NAME: &str = "qpl";
 
 /// QPL aligns its parts within a job to cache lines by itself; starting on one wastes nothing.
 const ALIGNMENT: usize = 64;
@@ -25,11 +25,11 @@ const DEVICE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The status of a device that did not answer: ours, and far from any of QPL's. (Its CPU decoder returns all ones for some
 /// malformed blocks.)
-pub(super) const TIMED_OUT: Status = 0x4C50_0001;
+pub(in crate::codec) const TIMED_OUT: Status = 0x4C50_0001;
 
 /// Where a job executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(in crate::codec) enum Place {
     Software,
     Hardware,
 }
@@ -45,16 +45,16 @@ impl Place {
 
 /// One operation.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Operation {
+pub(in crate::codec) enum Operation {
     Compress(QplMode),
     Decompress,
 }
 
 /// An initialised job.
-pub(super) struct Job {
+pub(in crate::codec) struct Job {
     head: NonNull<ffi::JobHead>,
     layout: Layout,
-    pub(super) place: Place,
+    pub(in crate::codec) place: Place,
     qpl: &'static Qpl,
     /// A device reads and writes these, never the caller's memory, so that a device which does not answer can be given up.
     input: Vec<u8>,
@@ -62,7 +62,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(qpl: &'static Qpl, place: Place) -> Result<Self, CodecError> {
+    pub(in crate::codec) fn new(qpl: &'static Qpl, place: Place) -> Result<Self, CodecError> {
         let failed = |status| output::failed(NAME, ffi::explain(status));
         let mut size = 0;
         // SAFETY: `size` is writable.
@@ -130,7 +130,7 @@ impl Job {
     ///
     /// # Safety
     /// `room` is writable for its length.
-    pub(super) unsafe fn run(
+    pub(in crate::codec) unsafe fn run(
         &mut self,
         operation: Operation,
         input: &[u8],
@@ -147,7 +147,7 @@ impl Job {
 
     /// Starts an operation whose output has at most `room` bytes. `input` is copied. On `Ok` the job is in flight and
     /// [`Job::finish`] must follow.
-    pub(super) fn submit(&mut self, operation: Operation, input: &[u8], room: u32) -> Result<(), Status> {
+    pub(in crate::codec) fn submit(&mut self, operation: Operation, input: &[u8], room: u32) -> Result<(), Status> {
         self.input.clear();
         self.input.extend_from_slice(input);
         self.output.resize(room as usize, 0);
@@ -163,7 +163,12 @@ impl Job {
     }
 
     /// As [`Job::submit`], trying again a bounded number of times while the queues are busy.
-    pub(super) fn submit_patiently(&mut self, operation: Operation, input: &[u8], room: u32) -> Result<(), Status> {
+    pub(in crate::codec) fn submit_patiently(
+        &mut self,
+        operation: Operation,
+        input: &[u8],
+        room: u32,
+    ) -> Result<(), Status> {
         let mut pause = Pause::default();
         loop {
             match self.submit(operation, input, room) {
@@ -175,7 +180,7 @@ impl Job {
 
     /// Waits for the operation in flight and hands out its output. A job whose device does not answer is given up: its
     /// memory stays with the device for ever. The caller gets the job back otherwise.
-    pub(super) fn finish(self) -> (Option<Self>, Result<usize, Status>) {
+    pub(in crate::codec) fn finish(self) -> (Option<Self>, Result<usize, Status>) {
         let mut checks = 0;
         let mut pause = Pause::default();
         let started = Instant::now();
@@ -204,7 +209,7 @@ impl Job {
     }
 
     /// The output of the operation that ended with `Ok(written)`.
-    pub(super) fn output(&self, written: usize) -> &[u8] {
+    pub(in crate::codec) fn output(&self, written: usize) -> &[u8] {
         &self.output[..written]
     }
 }
@@ -218,7 +223,7 @@ impl Drop for Job {
 }
 
 /// What a status that ended an operation means.
-pub(super) fn explain(status: Status) -> String {
+pub(in crate::codec) fn explain(status: Status) -> String {
     if status == TIMED_OUT {
         "the device did not answer".to_owned()
     } else {

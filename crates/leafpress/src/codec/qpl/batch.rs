@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use super::qpl::{Failure, QplEngine, bound, length};
-use super::qpl_ffi as ffi;
-use super::qpl_job::{Job, Operation, Place};
-use super::{CodecError, Engine, QplPath};
+use super::job::{Job, Operation, Place};
+use super::{Failure, QplEngine, bound, ffi, length};
+use crate::codec::{CodecError, Engine, QplPath};
 
 /// Jobs of a batch that are in flight at once. A device has queues of 16 to 128 entries which all threads share.
 const HARDWARE_BATCH: usize = 8;
@@ -14,7 +13,7 @@ const SOFTWARE_BATCH: usize = 2;
 
 impl QplEngine {
     /// What [`Engine::compress_batch`] says.
-    pub(super) fn compress_many(&self, raws: &[&[u8]], out: &mut Vec<Vec<u8>>) -> Result<(), CodecError> {
+    pub(in crate::codec) fn compress_many(&self, raws: &[&[u8]], out: &mut Vec<Vec<u8>>) -> Result<(), CodecError> {
         let before = out.len();
         let operation = Operation::Compress(self.mode);
         let started = Instant::now();
@@ -59,7 +58,11 @@ impl QplEngine {
     }
 
     /// What [`Engine::decompress_batch`] says.
-    pub(super) fn decompress_many(&self, blocks: &[&[u8]], raws: &mut [&mut [u8]]) -> Vec<Result<(), CodecError>> {
+    pub(in crate::codec) fn decompress_many(
+        &self,
+        blocks: &[&[u8]],
+        raws: &mut [&mut [u8]],
+    ) -> Vec<Result<(), CodecError>> {
         let started = Instant::now();
         let mut results = Vec::with_capacity(blocks.len());
         while results.len() < blocks.len().min(raws.len()) {

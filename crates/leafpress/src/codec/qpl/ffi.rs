@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-use super::output;
+use crate::codec::output;
 
 /// The environment variable that names the library's file.
 const PATH_VARIABLE: &str = "LEAFPRESS_QPL";
@@ -16,46 +16,46 @@ const NAMES: [&str; 2] = ["libqpl.so.1", "libqpl.so"];
 const VERSIONS: std::ops::RangeInclusive<(u32, u32)> = (1, 6)..=(1, 9);
 
 /// `qpl_path_t`.
-pub(super) const PATH_HARDWARE: c_int = 1;
-pub(super) const PATH_SOFTWARE: c_int = 2;
+pub(in crate::codec) const PATH_HARDWARE: c_int = 1;
+pub(in crate::codec) const PATH_SOFTWARE: c_int = 2;
 
 /// `qpl_operation`.
-pub(super) const OP_DECOMPRESS: c_int = 0;
-pub(super) const OP_COMPRESS: c_int = 1;
+pub(in crate::codec) const OP_DECOMPRESS: c_int = 0;
+pub(in crate::codec) const OP_COMPRESS: c_int = 1;
 
 /// `QPL_FLAGS`.
-pub(super) const FLAG_FIRST: u32 = 0x1;
-pub(super) const FLAG_LAST: u32 = 0x2;
-pub(super) const FLAG_DYNAMIC_HUFFMAN: u32 = 0x2000;
-pub(super) const FLAG_OMIT_VERIFY: u32 = 0x4000;
+pub(in crate::codec) const FLAG_FIRST: u32 = 0x1;
+pub(in crate::codec) const FLAG_LAST: u32 = 0x2;
+pub(in crate::codec) const FLAG_DYNAMIC_HUFFMAN: u32 = 0x2000;
+pub(in crate::codec) const FLAG_OMIT_VERIFY: u32 = 0x4000;
 
 /// `qpl_default_level`.
-pub(super) const LEVEL_DEFAULT: c_int = 1;
+pub(in crate::codec) const LEVEL_DEFAULT: c_int = 1;
 
 /// `qpl_status`.
-pub(super) type Status = u32;
-pub(super) const OK: Status = 0;
-pub(super) const BEING_PROCESSED: Status = 1;
-pub(super) const MORE_OUTPUT_NEEDED: Status = 2;
-pub(super) const QUEUES_ARE_BUSY: Status = 5;
-pub(super) const NO_MEMORY: Status = 101;
+pub(in crate::codec) type Status = u32;
+pub(in crate::codec) const OK: Status = 0;
+pub(in crate::codec) const BEING_PROCESSED: Status = 1;
+pub(in crate::codec) const MORE_OUTPUT_NEEDED: Status = 2;
+pub(in crate::codec) const QUEUES_ARE_BUSY: Status = 5;
+pub(in crate::codec) const NO_MEMORY: Status = 101;
 
 /// The head of `qpl_job`. The rest of the structure, and what QPL keeps behind it, is only `qpl_init_job`'s business; a
 /// job is as long as `qpl_get_job_size` says.
 #[repr(C)]
-pub(super) struct JobHead {
-    pub(super) next_in: *const u8,
-    pub(super) available_in: u32,
-    pub(super) total_in: u32,
-    pub(super) next_out: *mut u8,
-    pub(super) available_out: u32,
-    pub(super) total_out: u32,
-    pub(super) op: c_int,
-    pub(super) flags: u32,
+pub(in crate::codec) struct JobHead {
+    pub(in crate::codec) next_in: *const u8,
+    pub(in crate::codec) available_in: u32,
+    pub(in crate::codec) total_in: u32,
+    pub(in crate::codec) next_out: *mut u8,
+    pub(in crate::codec) available_out: u32,
+    pub(in crate::codec) total_out: u32,
+    pub(in crate::codec) op: c_int,
+    pub(in crate::codec) flags: u32,
     crc: u32,
     xor_checksum: u32,
     last_bit_offset: u32,
-    pub(super) level: c_int,
+    pub(in crate::codec) level: c_int,
     statistics_mode: c_int,
     huffman_table: *mut u8,
     dictionary: *mut u8,
@@ -71,22 +71,22 @@ const _: () = {
 type OnJob = unsafe extern "C" fn(*mut JobHead) -> Status;
 
 /// QPL's functions.
-pub(super) struct Qpl {
-    pub(super) get_job_size: unsafe extern "C" fn(c_int, *mut u32) -> Status,
-    pub(super) init_job: unsafe extern "C" fn(c_int, *mut JobHead) -> Status,
-    pub(super) submit_job: OnJob,
-    pub(super) check_job: OnJob,
-    pub(super) execute_job: OnJob,
-    pub(super) fini_job: OnJob,
+pub(in crate::codec) struct Qpl {
+    pub(in crate::codec) get_job_size: unsafe extern "C" fn(c_int, *mut u32) -> Status,
+    pub(in crate::codec) init_job: unsafe extern "C" fn(c_int, *mut JobHead) -> Status,
+    pub(in crate::codec) submit_job: OnJob,
+    pub(in crate::codec) check_job: OnJob,
+    pub(in crate::codec) execute_job: OnJob,
+    pub(in crate::codec) fini_job: OnJob,
     /// The library's version, as it reports it.
-    pub(super) version: String,
+    pub(in crate::codec) version: String,
     // Never unloaded: the functions above are its.
     _library: Library,
 }
 
 impl Qpl {
     /// The process's QPL, or why there is none. It is loaded once.
-    pub(super) fn get() -> Result<&'static Self, &'static str> {
+    pub(in crate::codec) fn get() -> Result<&'static Self, &'static str> {
         static QPL: OnceLock<Result<Qpl, String>> = OnceLock::new();
         QPL.get_or_init(Self::load).as_ref().map_err(String::as_str)
     }
@@ -168,7 +168,7 @@ fn known(version: &str) -> bool {
 }
 
 /// What a status means, for messages.
-pub(super) fn explain(status: Status) -> String {
+pub(in crate::codec) fn explain(status: Status) -> String {
     let meaning = match status {
         MORE_OUTPUT_NEEDED => "the output does not fit",
         3 => "the input ends too early",

@@ -1,4 +1,4 @@
-//! LZ4 by liblz4, and by an encoder of our own for short records with a dictionary (`lz4_short`). A block is a bare LZ4 block,
+//! LZ4 by liblz4, and by an encoder of our own for short records with a dictionary ([`short`]). A block is a bare LZ4 block,
 //! without frame or length.
 //!
 //! The format wants the last bytes of a block to be literals and no match to begin in its last twelve: a third of what a
@@ -12,12 +12,20 @@
 
 use std::ffi::{c_char, c_int};
 
+pub(super) mod dictionary;
+mod encode;
+pub(super) mod ffi;
+#[cfg(miri)]
+pub(super) mod run_lengths;
+pub(super) mod short;
+
+use self::encode::{Encoder, Input, with_encoder};
 use super::counters::Counters;
 use super::engine::copy_smaller;
-use super::fronts::with_fronts;
-use super::lz4_encode::{Encoder, Input, Method, with_encoder};
+use super::primed::with_primed_buffers;
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Lz4Blocks, Scratch, output};
-use super::{lz4_dictionary, lz4_ffi as ffi, lz4_short};
+
+pub(in crate::codec) use self::encode::Method;
 
 pub(super) const NAME: &str = "lz4";
 
@@ -61,10 +69,10 @@ impl Lz4 {
 
     /// The dictionary as our own encoder takes it, if it is to compress so many bytes. It does what liblz4 does at full effort.
     #[inline]
-    fn own<'d>(&self, raw_len: usize, dictionary: Option<&'d Dictionary>) -> Option<lz4_short::History<'d>> {
+    fn own<'d>(&self, raw_len: usize, dictionary: Option<&'d Dictionary>) -> Option<short::History<'d>> {
         let is_for_it = self.method == Method::Fast { acceleration: 1 }
             && self.tailed(raw_len)
-            && raw_len <= lz4_short::MAX_SHORT_BYTES;
+            && raw_len <= short::MAX_SHORT_BYTES;
         if is_for_it { dictionary?.lz4_short() } else { None }
     }
 
@@ -103,7 +111,7 @@ impl Lz4 {
 
 /// The part of a dictionary that LZ4 can reach.
 fn reachable(dictionary: &Dictionary) -> &[u8] {
-    lz4_dictionary::reachable(dictionary.bytes())
+    dictionary::reachable(dictionary.bytes())
 }
 
 /// A dictionary that has bytes.
@@ -161,11 +169,11 @@ impl Engine for Lz4 {
         self.counters.compress(raw.len(), || {
             let dictionary = non_empty(dictionary);
             if let Some(history) = self.own(raw.len(), dictionary) {
-                let room = raw.len() + lz4_short::ROOM_BYTES;
+                let room = raw.len() + short::ROOM_BYTES;
                 // SAFETY: there are so many writable bytes; our encoder initialises those it reports.
                 return unsafe {
                     output::append(out, room, |out| {
-                        lz4_short::encode(raw, history, std::slice::from_raw_parts_mut(out.cast(), room))
+                        short::encode(raw, history, std::slice::from_raw_parts_mut(out.cast(), room))
                             .ok_or_else(|| output::failed(NAME, "the record is too long"))
                     })
                 };
@@ -217,14 +225,14 @@ impl Engine for Lz4 {
             if !short && dictionary.is_none() {
                 return output::exact(NAME, decode_into(block, history, raw, expected)?, expected);
             }
-            with_fronts(NAME, |fronts| {
-                let front = dictionary.and_then(|d| fronts.of(d.serial(), d, expected, true));
-                let (buffer, outside) = match front {
-                    Some(front) => {
-                        let outside = outside(dictionary, front)?;
-                        (front, outside)
+            with_primed_buffers(NAME, |buffers| {
+                let primed = dictionary.and_then(|d| buffers.primed_with(d.serial(), d, expected, true));
+                let (buffer, outside) = match primed {
+                    Some(buffer) => {
+                        let outside = outside(dictionary, buffer)?;
+                        (buffer, outside)
                     }
-                    None if short => (fronts.plain(), Some(history)),
+                    None if short => (buffers.plain(), Some(history)),
                     None => return output::exact(NAME, decode_into(block, history, raw, expected)?, expected),
                 };
                 let decode = if short { decode_short } else { decode_plain };
@@ -261,14 +269,14 @@ impl Engine for Lz4 {
     }
 }
 
-/// The history that does not stand at the buffer's front: none of a dictionary that does, or is put there now.
+/// The history that does not stand in the buffer: none of a dictionary that it is primed with, or is now.
 #[inline]
 fn outside<'d>(dictionary: Option<&'d Dictionary>, buffer: &mut Scratch) -> Result<Option<&'d [u8]>, CodecError> {
     let Some(dictionary) = dictionary else {
         return Ok(Some(&[]));
     };
     let bytes = reachable(dictionary);
-    Ok(if buffer.fronted(dictionary.serial(), bytes)? {
+    Ok(if buffer.prime(dictionary.serial(), bytes)? {
         None
     } else {
         Some(bytes)
@@ -276,7 +284,7 @@ fn outside<'d>(dictionary: Option<&'d Dictionary>, buffer: &mut Scratch) -> Resu
 }
 
 /// Decodes a block of a short input into the buffer's output, at least `target` bytes of it; `target` is `raw_len` or well
-/// below. The history is the buffer's front if it is not given. Returns the bytes that are there.
+/// below. The history is the buffer's if it is not given. Returns the bytes that are there.
 fn decode_short(
     block: &[u8],
     history: Option<&[u8]>,
@@ -306,13 +314,13 @@ fn decode_tailed(
     buffer: &mut Scratch,
 ) -> Result<usize, CodecError> {
     let room = raw_len + TAIL.len() + SLACK_BYTES;
-    let (front, space) = buffer.front_and_output(room, block.len() + TAIL.len())?;
+    let (primed, space) = buffer.history_and_output(room, block.len() + TAIL.len())?;
     let (raw, tailed) = space.split_at_mut(room);
     tailed[..block.len()].copy_from_slice(block);
     tailed[block.len()..].copy_from_slice(&TAIL);
     let whole = target == raw_len;
     let target = if whole { raw_len + TAIL.len() } else { target };
-    let found = decode_into(tailed, history.unwrap_or(front), raw, target)?;
+    let found = decode_into(tailed, history.unwrap_or(primed), raw, target)?;
     if whole && (found != target || raw[raw_len..target] != TAIL) || found < target {
         return Err(output::wrong_length(NAME, found.min(raw_len), raw_len));
     }
@@ -327,8 +335,8 @@ fn decode_plain(
     target: usize,
     buffer: &mut Scratch,
 ) -> Result<usize, CodecError> {
-    let (front, raw) = buffer.front_and_output(raw_len, SLACK_BYTES)?;
-    let found = decode_into(block, history.unwrap_or(front), raw, target)?;
+    let (primed, raw) = buffer.history_and_output(raw_len, SLACK_BYTES)?;
+    let found = decode_into(block, history.unwrap_or(primed), raw, target)?;
     if target == raw_len {
         output::exact(NAME, found, raw_len)
     } else if found < target {

@@ -6,38 +6,38 @@ use std::ffi::{c_char, c_int};
 use lz4_sys as _;
 
 /// LZ4_HASHTABLESIZE + the fields before it (`LZ4_STREAM_MINSIZE` with `LZ4_MEMORY_USAGE` 14).
-pub(super) const STREAM_BYTES: usize = (1 << 14) + 32;
+pub(in crate::codec) const STREAM_BYTES: usize = (1 << 14) + 32;
 
 /// `LZ4_stream_t`: compression state, or a dictionary prepared for compression. All zeroes is its initial state.
 #[repr(C, align(8))]
-pub(super) struct Stream {
+pub(in crate::codec) struct Stream {
     state: [u8; STREAM_BYTES],
 }
 
 /// `LZ4_STREAMHC_MINSIZE` of lz4hc.h.
-pub(super) const HIGH_STREAM_BYTES: usize = 262_200;
+pub(in crate::codec) const HIGH_STREAM_BYTES: usize = 262_200;
 
 /// `LZ4_streamHC_t`: state of the slow encoders, or a dictionary prepared for them.
 #[repr(C, align(8))]
-pub(super) struct HighStream {
+pub(in crate::codec) struct HighStream {
     state: [u8; HIGH_STREAM_BYTES],
 }
 
 /// The slow level that is an encoder of its own (`LZ4HC_CLEVEL_MIN`, LZ4MID).
-pub(super) const MIDDLE_LEVEL: i32 = 2;
+pub(in crate::codec) const MIDDLE_LEVEL: i32 = 2;
 
 /// The largest input of a block (`LZ4_MAX_INPUT_SIZE`).
-pub(super) const MAX_INPUT_BYTES: usize = 0x7E00_0000;
+pub(in crate::codec) const MAX_INPUT_BYTES: usize = 0x7E00_0000;
 
 /// How far back a match reaches, so how much of a dictionary is of use.
-pub(super) const MAX_DICTIONARY_BYTES: usize = 64 << 10;
+pub(in crate::codec) const MAX_DICTIONARY_BYTES: usize = 64 << 10;
 
 unsafe extern "C" {
-    pub(super) fn LZ4_initStream(buffer: *mut Stream, size: usize) -> *mut Stream;
-    pub(super) fn LZ4_resetStream_fast(stream: *mut Stream);
-    pub(super) fn LZ4_loadDictSlow(stream: *mut Stream, dictionary: *const c_char, size: c_int) -> c_int;
-    pub(super) fn LZ4_attach_dictionary(working: *mut Stream, dictionary: *const Stream);
-    pub(super) fn LZ4_compress_fast_continue(
+    pub(in crate::codec) fn LZ4_initStream(buffer: *mut Stream, size: usize) -> *mut Stream;
+    pub(in crate::codec) fn LZ4_resetStream_fast(stream: *mut Stream);
+    pub(in crate::codec) fn LZ4_loadDictSlow(stream: *mut Stream, dictionary: *const c_char, size: c_int) -> c_int;
+    pub(in crate::codec) fn LZ4_attach_dictionary(working: *mut Stream, dictionary: *const Stream);
+    pub(in crate::codec) fn LZ4_compress_fast_continue(
         stream: *mut Stream,
         source: *const c_char,
         dest: *mut c_char,
@@ -45,7 +45,7 @@ unsafe extern "C" {
         dest_capacity: c_int,
         acceleration: c_int,
     ) -> c_int;
-    pub(super) fn LZ4_compress_fast_extState_fastReset(
+    pub(in crate::codec) fn LZ4_compress_fast_extState_fastReset(
         state: *mut Stream,
         source: *const c_char,
         dest: *mut c_char,
@@ -53,24 +53,24 @@ unsafe extern "C" {
         dest_capacity: c_int,
         acceleration: c_int,
     ) -> c_int;
-    pub(super) fn LZ4_initStreamHC(buffer: *mut HighStream, size: usize) -> *mut HighStream;
-    pub(super) fn LZ4_resetStreamHC_fast(stream: *mut HighStream, level: c_int);
-    pub(super) fn LZ4_loadDictHC(stream: *mut HighStream, dictionary: *const c_char, size: c_int) -> c_int;
-    pub(super) fn LZ4_attach_HC_dictionary(working: *mut HighStream, dictionary: *const HighStream);
-    pub(super) fn LZ4_compress_HC_continue(
+    pub(in crate::codec) fn LZ4_initStreamHC(buffer: *mut HighStream, size: usize) -> *mut HighStream;
+    pub(in crate::codec) fn LZ4_resetStreamHC_fast(stream: *mut HighStream, level: c_int);
+    pub(in crate::codec) fn LZ4_loadDictHC(stream: *mut HighStream, dictionary: *const c_char, size: c_int) -> c_int;
+    pub(in crate::codec) fn LZ4_attach_HC_dictionary(working: *mut HighStream, dictionary: *const HighStream);
+    pub(in crate::codec) fn LZ4_compress_HC_continue(
         stream: *mut HighStream,
         source: *const c_char,
         dest: *mut c_char,
         source_size: c_int,
         dest_capacity: c_int,
     ) -> c_int;
-    pub(super) fn LZ4_decompress_safe(
+    pub(in crate::codec) fn LZ4_decompress_safe(
         source: *const c_char,
         dest: *mut c_char,
         source_size: c_int,
         dest_capacity: c_int,
     ) -> c_int;
-    pub(super) fn LZ4_decompress_safe_usingDict(
+    pub(in crate::codec) fn LZ4_decompress_safe_usingDict(
         source: *const c_char,
         dest: *mut c_char,
         source_size: c_int,
@@ -78,14 +78,14 @@ unsafe extern "C" {
         dictionary: *const c_char,
         dictionary_size: c_int,
     ) -> c_int;
-    pub(super) fn LZ4_decompress_safe_partial(
+    pub(in crate::codec) fn LZ4_decompress_safe_partial(
         source: *const c_char,
         dest: *mut c_char,
         source_size: c_int,
         target_size: c_int,
         dest_capacity: c_int,
     ) -> c_int;
-    pub(super) fn LZ4_decompress_safe_partial_usingDict(
+    pub(in crate::codec) fn LZ4_decompress_safe_partial_usingDict(
         source: *const c_char,
         dest: *mut c_char,
         source_size: c_int,
@@ -110,7 +110,7 @@ unsafe fn zeroed<S>() -> Option<Box<S>> {
 
 impl Stream {
     /// A stream in its initial state, or nothing when there is no memory for it.
-    pub(super) fn new() -> Option<Box<Self>> {
+    pub(in crate::codec) fn new() -> Option<Box<Self>> {
         // SAFETY: a stream is bytes.
         let mut stream = unsafe { zeroed::<Self>() }?;
         // SAFETY: the pointer is to `STREAM_BYTES` writable bytes with the alignment of `LZ4_stream_t`.
@@ -121,7 +121,7 @@ impl Stream {
 
 impl HighStream {
     /// A stream in its initial state, or nothing when there is no memory for it.
-    pub(super) fn new() -> Option<Box<Self>> {
+    pub(in crate::codec) fn new() -> Option<Box<Self>> {
         // SAFETY: a stream is bytes.
         let mut stream = unsafe { zeroed::<Self>() }?;
         // SAFETY: the pointer is to `HIGH_STREAM_BYTES` writable bytes with the alignment of `LZ4_streamHC_t`.

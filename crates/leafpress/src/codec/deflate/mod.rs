@@ -280,7 +280,7 @@ impl Engine for Deflate {
         scratch: &'s mut Scratch,
     ) -> Result<&'s [u8], CodecError> {
         self.counters.decode(block.len(), raw_len, scratch, |scratch| {
-            let (_, raw) = scratch.front_and_output(raw_len, SLACK_BYTES)?;
+            let (_, raw) = scratch.history_and_output(raw_len, SLACK_BYTES)?;
             output::exact(NAME, decode_into(NAME, block, raw)?, raw_len)
         })
     }

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
-use super::output;
+use crate::codec::output;
 
 /// zlib's file name on this system.
 const LIBRARY: &str = if cfg!(target_os = "macos") {
@@ -21,23 +21,23 @@ const LIBRARY: &str = if cfg!(target_os = "macos") {
 /// The interface version to ask for; zlib compares the first digit only.
 const VERSION: &CStr = c"1.2.11";
 
-pub(super) const FINISH: c_int = 4;
-pub(super) const OK: c_int = 0;
-pub(super) const STREAM_END: c_int = 1;
-pub(super) const BUFFER_ERROR: c_int = -5;
+pub(in crate::codec) const FINISH: c_int = 4;
+pub(in crate::codec) const OK: c_int = 0;
+pub(in crate::codec) const STREAM_END: c_int = 1;
+pub(in crate::codec) const BUFFER_ERROR: c_int = -5;
 const DEFLATED: c_int = 8;
 const MEMORY_LEVEL: c_int = 8;
 const DEFAULT_STRATEGY: c_int = 0;
 
 /// `z_stream` of zlib.h; null allocators mean zlib's own.
 #[repr(C)]
-pub(super) struct Stream {
-    pub(super) next_in: *const u8,
-    pub(super) avail_in: c_uint,
-    pub(super) total_in: c_ulong,
-    pub(super) next_out: *mut u8,
-    pub(super) avail_out: c_uint,
-    pub(super) total_out: c_ulong,
+pub(in crate::codec) struct Stream {
+    pub(in crate::codec) next_in: *const u8,
+    pub(in crate::codec) avail_in: c_uint,
+    pub(in crate::codec) total_in: c_ulong,
+    pub(in crate::codec) next_out: *mut u8,
+    pub(in crate::codec) avail_out: c_uint,
+    pub(in crate::codec) total_out: c_ulong,
     message: *const c_char,
     state: *mut c_void,
     alloc: *mut c_void,
@@ -50,7 +50,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// An empty stream. It must not move once it is initialised: zlib's state points back to it.
-    pub(super) fn new() -> Box<Self> {
+    pub(in crate::codec) fn new() -> Box<Self> {
         Box::new(Self {
             next_in: std::ptr::null(),
             avail_in: 0,
@@ -78,26 +78,26 @@ type Version = unsafe extern "C" fn() -> *const c_char;
 type Plain = unsafe extern "C" fn(*mut Stream) -> c_int;
 
 /// zlib's functions, from wherever the process's global scope has them.
-pub(super) struct Zlib {
+pub(in crate::codec) struct Zlib {
     version: Version,
     deflate_init2: Init2Deflate,
     inflate_init2: Init2Inflate,
-    pub(super) deflate_bound: Bound,
-    pub(super) deflate: Flushing,
-    pub(super) deflate_reset: Plain,
-    pub(super) deflate_end: Plain,
-    pub(super) inflate: Flushing,
-    pub(super) inflate_reset: Plain,
-    pub(super) inflate_end: Plain,
+    pub(in crate::codec) deflate_bound: Bound,
+    pub(in crate::codec) deflate: Flushing,
+    pub(in crate::codec) deflate_reset: Plain,
+    pub(in crate::codec) deflate_end: Plain,
+    pub(in crate::codec) inflate: Flushing,
+    pub(in crate::codec) inflate_reset: Plain,
+    pub(in crate::codec) inflate_end: Plain,
     /// The library that stands before zlib, if one does.
-    pub(super) interposer: Option<PathBuf>,
+    pub(in crate::codec) interposer: Option<PathBuf>,
     // Never unloaded: the functions above are its.
     _library: Library,
 }
 
 impl Zlib {
     /// The process's zlib, or why there is none. It is loaded once.
-    pub(super) fn get() -> Result<&'static Self, &'static str> {
+    pub(in crate::codec) fn get() -> Result<&'static Self, &'static str> {
         static ZLIB: OnceLock<Result<Zlib, String>> = OnceLock::new();
         ZLIB.get_or_init(Self::load).as_ref().map_err(String::as_str)
     }
@@ -144,7 +144,7 @@ impl Zlib {
     }
 
     /// zlib's own version.
-    pub(super) fn version(&self) -> String {
+    pub(in crate::codec) fn version(&self) -> String {
         // SAFETY: zlib returns a static, terminated string.
         let version = unsafe { CStr::from_ptr((self.version)()) };
         version.to_string_lossy().into_owned()
@@ -154,7 +154,7 @@ impl Zlib {
     ///
     /// # Safety
     /// `stream` is not initialised.
-    pub(super) unsafe fn init_deflate(&self, stream: *mut Stream, level: c_int, window_bits: u8) -> c_int {
+    pub(in crate::codec) unsafe fn init_deflate(&self, stream: *mut Stream, level: c_int, window_bits: u8) -> c_int {
         // SAFETY: the caller's; the size is the structure's.
         unsafe {
             (self.deflate_init2)(
@@ -174,7 +174,7 @@ impl Zlib {
     ///
     /// # Safety
     /// `stream` is not initialised.
-    pub(super) unsafe fn init_inflate(&self, stream: *mut Stream, window_bits: u8) -> c_int {
+    pub(in crate::codec) unsafe fn init_inflate(&self, stream: *mut Stream, window_bits: u8) -> c_int {
         // SAFETY: the caller's; the size is the structure's.
         unsafe {
             (self.inflate_init2)(

@@ -6,13 +6,12 @@
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int};
 
-use super::lz4::{NAME, int};
-use super::lz4_ffi as ffi;
-use super::{CodecError, Dictionary, output};
+use super::{NAME, ffi, int};
+use crate::codec::{CodecError, Dictionary, output};
 
 /// Which of liblz4's encoders compresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Method {
+pub(in crate::codec) enum Method {
     /// `LZ4_compress_fast`: one hash table, one candidate a position.
     Fast {
         /// liblz4's acceleration factor.
@@ -27,7 +26,7 @@ pub(super) enum Method {
 
 /// What is compressed.
 #[derive(Clone, Copy)]
-pub(super) enum Input<'r> {
+pub(in crate::codec) enum Input<'r> {
     Whole(&'r [u8]),
     /// With bytes behind it.
     Tailed(&'r [u8], &'r [u8]),
@@ -35,7 +34,7 @@ pub(super) enum Input<'r> {
 
 /// A thread's compression streams, made when they are first used.
 #[derive(Default)]
-pub(super) struct Encoder {
+pub(in crate::codec) struct Encoder {
     /// An input with its tail.
     tailed: Vec<u8>,
     // A fast stream that changes between tables for short and for long distances is cleared, so there is one for blocks with
@@ -53,7 +52,9 @@ thread_local! {
 
 /// Runs `work` with the calling thread's encoder.
 #[inline]
-pub(super) fn with_encoder<R>(work: impl FnOnce(&mut Encoder) -> Result<R, CodecError>) -> Result<R, CodecError> {
+pub(in crate::codec) fn with_encoder<R>(
+    work: impl FnOnce(&mut Encoder) -> Result<R, CodecError>,
+) -> Result<R, CodecError> {
     ENCODER
         // SAFETY: the cell is this thread's, and `work` is code of `lz4` that does not come back here.
         .try_with(|encoder| work(unsafe { &mut *encoder.get() }))
@@ -89,7 +90,7 @@ impl Call {
 
 impl Encoder {
     /// Compresses to `out`, which has `capacity` writable bytes. Returns the length of the block, or `None` when it does not fit.
-    pub(super) fn compress(
+    pub(in crate::codec) fn compress(
         &mut self,
         method: Method,
         input: Input<'_>,

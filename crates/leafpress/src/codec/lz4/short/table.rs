@@ -1,8 +1,8 @@
-//! The positions of a dictionary that [`lz4_short`](super::lz4_short) looks for matches at.
+//! The positions of a dictionary that [the encoder of short records](super) looks for matches at.
 
 use rapidhash::v3::rapidhash_v3;
 
-use super::lz4_short::MAX_SHORT_BYTES;
+use super::MAX_SHORT_BYTES;
 
 /// Bytes that can be read from every position in a table on.
 const AHEAD_BYTES: usize = 32;
@@ -22,7 +22,7 @@ const LENGTHS: [usize; 8] = [5, 6, 8, 12, 16, 24, 32, 48];
 /// A hash of a word's first five bytes, below 2^[`HASH_BITS`]: Fibonacci hashing (Knuth, "The Art of Computer Programming",
 /// volume 3, section 6.4).
 #[inline(always)]
-pub(super) fn hash(word: u64) -> usize {
+pub(in crate::codec) fn hash(word: u64) -> usize {
     ((word << 24).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - HASH_BITS)) as usize
 }
 
@@ -30,7 +30,7 @@ pub(super) fn hash(word: u64) -> usize {
 ///
 /// Several positions share a slot. The best is the one whose next bytes, up to 48, are the most frequent in the dictionary,
 /// which was made of what is frequent in records: matches that begin there are the longest.
-pub(super) struct ShortTable {
+pub(in crate::codec) struct ShortTable {
     /// 2^16 less the distance from the dictionary's end: at least 32 and at most 64 KiB less a record's longest. A power of two of
     /// them, at most 2^[`HASH_BITS`].
     slots: Box<[u16]>,
@@ -42,7 +42,7 @@ pub(super) struct ShortTable {
 
 impl ShortTable {
     /// The table of a dictionary, `None` when it is too short for one or there is no memory.
-    pub(super) fn new(dictionary: &[u8]) -> Option<Self> {
+    pub(in crate::codec) fn new(dictionary: &[u8]) -> Option<Self> {
         let reachable = dictionary.len().min(MAX_OFFSET - MAX_SHORT_BYTES);
         let bytes = &dictionary[dictionary.len() - reachable..];
         let last = reachable.checked_sub(AHEAD_BYTES)?;
@@ -80,19 +80,19 @@ impl ShortTable {
     /// How far before the dictionary's end the candidate for a hash is: at least 32 bytes, and eight less than
     /// [`ShortTable::least_bytes`] at most.
     #[inline(always)]
-    pub(super) fn distance(&self, hash: usize) -> usize {
+    pub(in crate::codec) fn distance(&self, hash: usize) -> usize {
         // SAFETY: the mask is the number of slots less one.
         let slot = unsafe { *self.slots.get_unchecked(hash & self.mask) };
         usize::from(u16::MAX) + 1 - usize::from(slot)
     }
 
     /// The least length of a dictionary that this can be used with.
-    pub(super) fn least_bytes(&self) -> usize {
+    pub(in crate::codec) fn least_bytes(&self) -> usize {
         self.least_bytes
     }
 
     /// Memory beside the struct itself, in bytes.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(in crate::codec) fn held_bytes(&self) -> usize {
         size_of_val(&*self.slots)
     }
 }

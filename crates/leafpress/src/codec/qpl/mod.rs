@@ -1,10 +1,14 @@
 //! Raw deflate (RFC 1951) by Intel QPL, on an IAA device or on the CPU, with the device's history window of 4 KiB.
 
+mod batch;
+pub(super) mod ffi;
+mod job;
+
 use std::cell::RefCell;
 
+use self::ffi::{Qpl, Status};
+use self::job::{Job, NAME, Operation, Place, TIMED_OUT, explain};
 use super::counters::Counters;
-use super::qpl_ffi::{self as ffi, Qpl, Status};
-use super::qpl_job::{Job, NAME, Operation, Place, TIMED_OUT, explain};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, JobCache, QplMode, QplPath, deflate, output};
 
 /// The engine of `qpl`.

@@ -1,4 +1,4 @@
-//! Decode buffers of a thread for callers that bring none: one for each of the dictionaries it saw last.
+//! Dictionary-primed decode buffers of a thread, for callers that bring none: one for each of the dictionaries it saw last.
 //!
 //! History directly before the output is the fast case of every LZ77 decoder, by a factor of two to three where a block of
 //! 16 KiB leans on a dictionary of 64 KiB. That is worth decoding here and copying the raw bytes out.
@@ -19,7 +19,7 @@ const MOST_RAW_BYTES: usize = 128 << 10;
 
 /// A thread's buffers.
 #[derive(Default)]
-pub(super) struct Fronts {
+pub(super) struct PrimedBuffers {
     slots: [Slot; SLOTS],
     /// For blocks without a dictionary before the output.
     plain: Scratch,
@@ -38,31 +38,37 @@ struct Slot {
 }
 
 thread_local! {
-    static FRONTS: UnsafeCell<Fronts> = UnsafeCell::new(Fronts::default());
+    static PRIMED: UnsafeCell<PrimedBuffers> = UnsafeCell::new(PrimedBuffers::default());
 }
 
 /// Runs `work` with the calling thread's buffers.
 #[inline]
-pub(super) fn with_fronts<R>(
+pub(super) fn with_primed_buffers<R>(
     codec: &'static str,
-    work: impl FnOnce(&mut Fronts) -> Result<R, CodecError>,
+    work: impl FnOnce(&mut PrimedBuffers) -> Result<R, CodecError>,
 ) -> Result<R, CodecError> {
-    FRONTS
+    PRIMED
         // SAFETY: the cell is this thread's, and `work` is code of `codec` that does not come back here.
-        .try_with(|fronts| work(unsafe { &mut *fronts.get() }))
+        .try_with(|buffers| work(unsafe { &mut *buffers.get() }))
         .map_err(|_| output::failed(codec, "the thread is ending"))?
 }
 
-impl Fronts {
+impl PrimedBuffers {
     /// The buffer for blocks without a dictionary.
     pub(super) fn plain(&mut self) -> &mut Scratch {
         &mut self.plain
     }
 
-    /// The buffer in which the dictionary that `id` names stands, or will once [`Scratch::fronted`] is asked; nothing where
+    /// The buffer in which the dictionary that `id` names stands, or will once [`Scratch::prime`] is asked; nothing where
     /// copying it there does not pay. `once` says whether it can pay for one block alone.
     #[inline]
-    pub(super) fn of(&mut self, id: u64, dictionary: &Dictionary, raw_len: usize, once: bool) -> Option<&mut Scratch> {
+    pub(super) fn primed_with(
+        &mut self,
+        id: u64,
+        dictionary: &Dictionary,
+        raw_len: usize,
+        once: bool,
+    ) -> Option<&mut Scratch> {
         if raw_len > MOST_RAW_BYTES {
             return None;
         }
@@ -79,7 +85,7 @@ impl Fronts {
         }
         self.wanted = 0;
         let slot = self.slots.iter_mut().min_by_key(|slot| slot.used)?;
-        slot.scratch.forget_front();
+        slot.scratch.unprime();
         (slot.id, slot.used) = (id, self.now);
         Some(&mut slot.scratch)
     }
