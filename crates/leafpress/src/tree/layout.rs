@@ -67,8 +67,6 @@ pub(crate) struct Header {
     pub queued: AtomicBool,
     /// With the keys, mostly, in the next line.
     pub key_base: u64,
-    /// Sampled reads, for temperature.
-    pub reads: Counter,
     /// User bytes in the frames: keys, and values but for large ones.
     pub inline_bytes: u32,
 }

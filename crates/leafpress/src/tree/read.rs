@@ -4,8 +4,6 @@
 //! dozen cache lines on their way at once, of which one read asks for few. So many reads go down side by side: each goes one
 //! step and asks for the lines of its next, then it is the next one's turn.
 
-use std::sync::atomic::Ordering;
-
 use super::guard::Guard;
 
 use super::Error;
@@ -21,9 +19,6 @@ use super::prefetch::prefetch;
 use super::shard::Way;
 use super::step::Step;
 use crate::codec::Engine;
-
-/// One in so many reads of a thread is counted for its leaf's temperature.
-const READ_SAMPLE: u64 = 64;
 
 /// Reads that go down side by side. Their leaves' lines must stay in the first-level cache until they are read.
 const LANES: usize = 8;
@@ -230,9 +225,6 @@ fn look(step: &Step, key: &[u8], hash: u64, context: &Context, guard: &Guard<'_>
     // SAFETY: the guard protects the leaf, where the way has ended.
     let leaf = unsafe { Leaf::from_ptr(step.child) };
     context.count(Count::Gets);
-    if context.so_far(Count::Gets).is_multiple_of(READ_SAMPLE) {
-        leaf.header().reads.fetch_add(1, Ordering::Relaxed);
-    }
     // Misses overlap: the landing buffer's line is on its way while the keys are searched, the block's while the buffer is.
     let landing = leaf.landing_for(hash, guard);
     if let Some(landing) = landing {

@@ -219,9 +219,6 @@ impl Leaf {
             copy.header()
                 .landed
                 .store(header.landed.load(Ordering::Relaxed), Ordering::Relaxed);
-            copy.header()
-                .reads
-                .store(header.reads.load(Ordering::Relaxed), Ordering::Relaxed);
             match copy.move_larges(memory, larges) {
                 Ok(()) => Ok(copy),
                 Err(error) => {

@@ -222,9 +222,6 @@ impl Work<'_> {
         tools.reset_arena();
         let mut pressed = result?;
         if let [new] = *pressed.leaves.as_slice() {
-            new.header()
-                .reads
-                .store(leaf.header().reads.load(Ordering::Relaxed), Ordering::Relaxed);
             if !self.shard.replace(leaf, new, key, parent, self.guard) {
                 pressed.free();
                 return Ok(false);

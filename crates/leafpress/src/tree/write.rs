@@ -110,7 +110,6 @@ impl<'b> Press<'_, 'b> {
             (&raw mut (*header).key_base).write(key_base);
             (&raw mut (*header).live_user_bytes).write((inline_bytes as u64 + large_bytes).into());
             (&raw mut (*header).live).write((count as u32).into());
-            (&raw mut (*header).reads).write(0.into());
             (&raw mut (*header).inline_bytes).write(inline_bytes as u32);
             (&raw mut (*header).len_base).write(len_span.least as u32);
             (&raw mut (*header).data_at).write(data_at as u32);

@@ -26,7 +26,6 @@ impl Leaf {
             (&raw mut (*copy).queued).write(AtomicBool::new(false));
             (&raw mut (*copy).dictionary).write(header.dictionary);
             (&raw mut (*copy).key_base).write(header.key_base);
-            (&raw mut (*copy).reads).write(0.into());
             (&raw mut (*copy).inline_bytes).write(header.inline_bytes);
             (&raw mut (*copy).len_base).write(header.len_base);
             (&raw mut (*copy).data_at).write(header.data_at);
