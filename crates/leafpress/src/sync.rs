@@ -6,6 +6,8 @@
 
 #[cfg(any(shuttle, miri))]
 mod locks;
+/// Threads of the system's, whatever the model checker's are.
+pub(crate) mod per_thread;
 
 #[cfg(not(shuttle))]
 mod imp {
@@ -15,7 +17,7 @@ mod imp {
     pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
-    pub(crate) use thread_local::ThreadLocal as PerThread;
+    pub(crate) use super::per_thread::PerThread;
 
     /// Spins for some nanoseconds, then gives the processor up.
     #[derive(Default)]
@@ -40,7 +42,7 @@ mod imp {
     pub(crate) use super::locks::{Condvar, Mutex, MutexGuard};
     pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
-    /// `thread_local`'s interface where the threads are the model checker's, which run on one of the system's.
+    /// The same interface where the threads are the model checker's, which run on one of the system's.
     pub(crate) struct PerThread<T>(std::sync::Mutex<Vec<(shuttle::thread::ThreadId, *mut T)>>);
 
     // SAFETY: as of `thread_local::ThreadLocal`.
@@ -56,10 +58,10 @@ mod imp {
 
     impl<T: Default + Send + Sync> PerThread<T> {
         pub(crate) fn get(&self) -> Option<&T> {
-            Some(self.get_or_default())
+            self.get_or_make()
         }
 
-        pub(crate) fn get_or_default(&self) -> &T {
+        pub(crate) fn get_or_make(&self) -> Option<&T> {
             let id = shuttle::thread::current().id();
             let mut all = self.0.lock().expect("no panic under the lock");
             let at = all.iter().position(|(of, _)| *of == id).unwrap_or_else(|| {
@@ -67,7 +69,7 @@ mod imp {
                 all.len() - 1
             });
             // SAFETY: it stays until `self` is dropped.
-            unsafe { &*all[at].1 }
+            Some(unsafe { &*all[at].1 })
         }
 
         pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {

@@ -6,9 +6,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use thread_local::ThreadLocal;
-
 use super::{CodecError, Scratch};
+use crate::sync::per_thread::PerThread;
 
 /// A snapshot of an engine's counters since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -140,14 +139,16 @@ pub(crate) struct ThreadCounts {
 /// An engine's counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    threads: ThreadLocal<ThreadCounts>,
+    threads: PerThread<ThreadCounts>,
+    /// Of threads that there was no memory for counts of their own for. Of what they count at the same time some may be lost.
+    common: ThreadCounts,
 }
 
 impl Counters {
     /// The calling thread's counts.
     #[inline]
     pub(crate) fn mine(&self) -> &ThreadCounts {
-        self.threads.get_or_default()
+        self.threads.get_or_make().unwrap_or(&self.common)
     }
 
     /// Runs and counts a call that compresses `raw_bytes`; `work` returns the compressed length.
@@ -238,7 +239,7 @@ impl Counters {
     /// The sum over threads, as an engine reports it that counts which path ran itself.
     pub(crate) fn sum(&self) -> EngineCounters {
         let mut sum = EngineCounters::default();
-        for t in self.threads.iter() {
+        for t in self.threads.iter().chain([&self.common]) {
             sum.compress_calls += t.compress.calls.get();
             sum.compress_bytes_in += t.compress.bytes_in.get();
             sum.compress_bytes_out += t.compress.bytes_out.get();

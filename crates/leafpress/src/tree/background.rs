@@ -16,6 +16,7 @@ use super::inner::MAX_CHILDREN;
 use super::landing::Landing;
 use super::leaf::Leaf;
 use super::memory::Memory;
+use super::shard::Shard;
 use super::sync::{Condvar, Mutex, MutexGuard};
 use super::tidy::Sweep;
 use super::work::Work;
@@ -297,13 +298,15 @@ impl Background {
         while !state.stop {
             let Some((shard, key)) = state.queue.pop_front() else {
                 self.queued.wait(&mut state);
-                core.contexts.get().count(Count::BgPasses);
+                core.contexts
+                    .get()
+                    .inspect(|context| context.count(Count::BgPasses))
+                    .ok();
                 continue;
             };
             state.at_work += 1;
             drop(state);
             let at_work = AtWork(self);
-            core.contexts.get().count(Count::BgQueuePops);
             core.compact_one(shard, &key, self.watermark_pct.unwrap_or(100));
             drop(at_work);
             state = self.state.lock();
@@ -420,14 +423,23 @@ impl Core {
     pub(crate) fn renew_shortcuts(&self) {
         self.background.shortcuts_renewed();
         for shard in &self.shards {
-            let _ = shard.renew_shortcuts(self.shards.len(), &self.memory, &self.memory.enter());
+            self.renew_shortcuts_of(shard);
+        }
+    }
+
+    pub(super) fn renew_shortcuts_of(&self, shard: &Shard) {
+        if let Ok(guard) = self.memory.enter() {
+            let _ = shard.renew_shortcuts(self.shards.len(), &self.memory, &guard);
         }
     }
 
     /// Compacts the leaf that holds `key` if it is free and past the watermark.
     fn compact_one(&self, shard: usize, key: &[u8], watermark_pct: u8) {
-        let context = self.contexts.get();
-        let guard = self.memory.enter();
+        // Without memory the leaf stays as it is.
+        let (Ok(context), Ok(guard)) = (self.contexts.get(), self.memory.enter()) else {
+            return;
+        };
+        context.count(Count::BgQueuePops);
         let work = Work {
             core: self,
             shard: &self.shards[shard],

@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bumpalo::Bump;
-use thread_local::ThreadLocal;
-
+use super::Error;
 use super::press::Buffers;
 use crate::codec::Scratch;
+use crate::sync::per_thread::PerThread;
+use bumpalo::Bump;
 
 /// The counters, one name each. `Inserted` less `Erased` is the number of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,12 +110,14 @@ impl Tools {
 
 /// All threads' contexts.
 #[derive(Default)]
-pub(crate) struct Contexts(ThreadLocal<Context>);
+pub(crate) struct Contexts(PerThread<Context>);
 
 impl Contexts {
+    /// The calling thread's.
     #[inline]
-    pub(crate) fn get(&self) -> &Context {
-        self.0.get_or_default()
+    pub(crate) fn get(&self) -> Result<&Context, Error> {
+        let bytes = size_of::<Context>();
+        self.0.get_or_make().ok_or(Error::OutOfMemory { bytes })
     }
 
     /// A count summed over threads.

@@ -77,8 +77,8 @@ impl Core {
     /// Whether `key` is there.
     pub(crate) fn contains_key(&self, key: &[u8]) -> Result<bool, Error> {
         let hash = hash(key);
-        let context = self.contexts.get();
-        let guard = self.memory.enter();
+        let context = self.contexts.get()?;
+        let guard = self.memory.enter()?;
         let step = self.shard(key).descend_to_read(key, &guard);
         // SAFETY: the guard protects the leaf.
         let leaf = unsafe { Leaf::from_ptr(step.child) };
@@ -134,9 +134,9 @@ impl Core {
         {
             return Err(Error::ValueTooLong { len: value.len() });
         }
-        let context = self.contexts.get();
+        let context = self.contexts.get()?;
         context.count(if value.is_some() { Count::Puts } else { Count::Removes });
-        let guard = self.memory.enter();
+        let guard = self.memory.enter()?;
         let mut tools = context.take_tools();
         let change = match value {
             None => Ok(Change::Remove),

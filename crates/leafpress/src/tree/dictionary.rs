@@ -221,12 +221,14 @@ impl Core {
         self.dictionaries.auto
             && last > 0
             && last < self.dictionary_bytes_for(u64::MAX)
-            && last < self.dictionary_bytes_for(self.user_bytes())
+            && self
+                .user_bytes()
+                .is_ok_and(|user_bytes| last < self.dictionary_bytes_for(user_bytes))
     }
 
     /// A dictionary trained from the tree's leaves, if it saves more than it costs.
     fn trained(&self) -> Result<Option<Dictionary>, Error> {
-        let (user_bytes, raw_bytes) = (self.user_bytes(), self.raw_bytes());
+        let (user_bytes, raw_bytes) = (self.user_bytes()?, self.raw_bytes()?);
         let bytes = self.dictionary_bytes_for(user_bytes);
         self.dictionaries.trained_for_bytes.store(bytes, Ordering::Relaxed);
         let few = bytes * FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE;
@@ -277,9 +279,9 @@ impl Core {
     }
 
     /// Raw bytes of all frames, about: in packed leaves keys are not in the frames.
-    fn raw_bytes(&self) -> u64 {
+    fn raw_bytes(&self) -> Result<u64, Error> {
         let mut bytes = 0;
-        self.for_each_leaf(&self.memory.enter(), |leaf| {
+        self.for_each_leaf(&self.memory.enter()?, |leaf| {
             let header = leaf.header();
             let keys = if leaf.has(FINGERPRINTS) {
                 0
@@ -288,7 +290,7 @@ impl Core {
             };
             bytes += u64::from(header.inline_bytes).saturating_sub(keys as u64);
         });
-        bytes
+        Ok(bytes)
     }
 
     /// What a tree with so many raw bytes in its frames would hold with `dictionary`, by frames that it was not trained from.
@@ -318,7 +320,9 @@ impl Core {
     /// Raw frames from leaves spread over the tree, about `bytes` of them.
     fn samples(&self, bytes: usize) -> Result<Samples, Error> {
         let mut held = 0;
-        self.for_each_leaf(&self.memory.enter(), |leaf| held += leaf.header().inline_bytes as usize);
+        self.for_each_leaf(&self.memory.enter()?, |leaf| {
+            held += leaf.header().inline_bytes as usize
+        });
         // Every nth frame of every leaf, with n such that they come to about `bytes`; a step that is no multiple of the frames
         // a leaf has, so that all places in a leaf are sampled.
         let step = held.div_ceil(bytes.max(1)).max(1);

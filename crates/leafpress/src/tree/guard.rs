@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use super::Error;
 use super::memory::{Cells, Memory};
 
 /// While it is there, the nodes that this thread finds in the tree stay, unlinked or not. It stays with its thread.
@@ -13,15 +14,18 @@ pub(crate) struct Guard<'m> {
 
 impl Memory {
     /// Begins an operation; one may begin within another.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], only where the thread never began one before.
     #[inline]
-    pub(crate) fn enter(&self) -> Guard<'_> {
-        let cells = self.cells();
+    pub(crate) fn enter(&self) -> Result<Guard<'_>, Error> {
+        let cells = self.cells()?;
         cells.slot.enter(&self.epochs);
-        Guard {
+        Ok(Guard {
             memory: self,
             cells,
             of_this_thread: PhantomData,
-        }
+        })
     }
 }
 

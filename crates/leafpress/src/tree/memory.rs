@@ -97,6 +97,15 @@ pub(crate) struct Cells {
     pub slot: Slot,
 }
 
+impl Cells {
+    /// Counts nodes of a kind, which hold so many bytes more or less.
+    fn count(&self, kind: usize, nodes: i64, live: i64, retired: i64) {
+        add(&self.live[kind], live);
+        add(&self.nodes[kind], nodes);
+        add(&self.retired, retired);
+    }
+}
+
 fn add(cell: &AtomicI64, amount: i64) {
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
 }
@@ -104,6 +113,8 @@ fn add(cell: &AtomicI64, amount: i64) {
 /// A tree's nodes: where they come from and go to, and what they hold, by kind, summed over threads.
 pub(crate) struct Memory {
     cells: PerThread<Cells>,
+    /// The sums of threads that there was no memory for cells of their own for. Nobody enters with it.
+    common: Cells,
     pub epochs: Epochs,
     handed_on: sync::Mutex<HandedOn>,
     heap: Heap,
@@ -136,25 +147,34 @@ impl Memory {
     pub(crate) fn new() -> Self {
         Self {
             cells: PerThread::default(),
+            common: Cells::default(),
             epochs: Epochs::new(),
             handed_on: sync::Mutex::default(),
             heap: Heap::default(),
         }
     }
 
+    /// The calling thread's.
     #[inline]
-    pub(crate) fn cells(&self) -> &Cells {
-        match self.cells.get() {
-            Some(cells) => cells,
-            None => self.new_cells(),
+    pub(crate) fn cells(&self) -> Result<&Cells, Error> {
+        let bytes = size_of::<Cells>();
+        self.cells.get_or_make().ok_or(Error::OutOfMemory { bytes })
+    }
+
+    /// Counts nodes of a kind, which hold so many bytes more or less. Where there is no memory for a thread's own cells those of all serve.
+    fn count(&self, kind: usize, nodes: i64, live: i64, retired: i64) {
+        match self.cells() {
+            Ok(cells) => cells.count(kind, nodes, live, retired),
+            Err(_) => {
+                self.common.live[kind].fetch_add(live, Ordering::Relaxed);
+                self.common.nodes[kind].fetch_add(nodes, Ordering::Relaxed);
+                self.common.retired.fetch_add(retired, Ordering::Relaxed);
+            }
         }
     }
 
-    /// What the making of a thread's cells returns is theirs alone until they are asked for again, and a guard keeps them for longer.
-    #[cold]
-    fn new_cells(&self) -> &Cells {
-        self.cells.get_or_default();
-        self.cells.get_or_default()
+    fn all_cells(&self) -> impl Iterator<Item = &Cells> {
+        self.cells.iter().chain([&self.common])
     }
 
     /// Allocates a node of `bytes` (its header included), 16-byte aligned, uninitialised behind the header.
@@ -178,9 +198,7 @@ impl Memory {
         let held = header.held();
         // SAFETY: the allocation is at least a header long and aligned to 16.
         unsafe { pointer.cast::<NodeHeader>().write(header) };
-        let cells = self.cells();
-        add(&cells.live[kind as usize], held);
-        add(&cells.nodes[kind as usize], 1);
+        self.count(kind as usize, 1, held, 0);
         Ok(pointer)
     }
 
@@ -193,9 +211,7 @@ impl Memory {
         unsafe {
             let header = node.cast::<NodeHeader>().as_ref();
             let memory = &*header.memory_or_next.load(Ordering::Relaxed).cast::<Memory>();
-            let cells = memory.cells();
-            add(&cells.live[header.kind()], -header.held());
-            add(&cells.nodes[header.kind()], -1);
+            memory.count(header.kind(), -1, -header.held(), 0);
             let (asked, part) = (header.asked(), header.part);
             memory.heap.free(node, asked, part);
         }
@@ -210,9 +226,7 @@ impl Memory {
         // SAFETY: a node begins with its header.
         let header = unsafe { node.cast::<NodeHeader>().as_ref() };
         let held = header.held();
-        add(&cells.live[header.kind()], -held);
-        add(&cells.nodes[header.kind()], -1);
-        add(&cells.retired, held);
+        cells.count(header.kind(), -1, -held, held);
         let mut waiting = cells.waiting.lock();
         // SAFETY: as the caller promises.
         unsafe { waiting.push(node, held) };
@@ -232,7 +246,7 @@ impl Memory {
     /// moment in which it is left to it, with what is handed on next.
     pub(crate) fn reclaim_all(&self) {
         let mut retired = Retired::default();
-        for cells in self.cells.iter() {
+        for cells in self.all_cells() {
             retired.append(std::mem::take(&mut *cells.waiting.lock()));
         }
         let mut waits_for = self.free_what_is_over(retired);
@@ -242,13 +256,13 @@ impl Memory {
         for wait in 0..MAX_WAITS {
             let Some(epoch) = waits_for else { return };
             // Within an operation of its own the thread would wait for itself.
-            if wait == MAX_WAITS / 2 || self.cells().slot.is_inside() {
+            if wait == MAX_WAITS / 2 || self.is_inside() {
                 self.epochs.leave_over(epoch);
             }
             patience.wait();
             waits_for = self.free_what_is_over(Retired::default());
             turns -= i32::from(waits_for != Some(epoch));
-            if turns == 0 || self.cells().slot.is_inside() {
+            if turns == 0 || self.is_inside() {
                 return;
             }
         }
@@ -276,17 +290,21 @@ impl Memory {
             self.epochs.left_over_waits_for(waits_for);
             (free, waits_for)
         };
-        let cells = self.cells();
         for node in free.into_nodes() {
             // SAFETY: no thread can reach the node any more; but for its link its header is as it was made.
             unsafe {
                 let header = node.cast::<NodeHeader>().as_ref();
                 let (asked, part) = (header.asked(), header.part);
-                add(&cells.retired, -header.held());
+                self.count(header.kind(), 0, 0, -header.held());
                 self.heap.free(node, asked, part);
             }
         }
         waits_for
+    }
+
+    /// Whether the calling thread is at an operation.
+    fn is_inside(&self) -> bool {
+        self.cells.get().is_some_and(|cells| cells.slot.is_inside())
     }
 
     /// Whether no thread reads what was unlinked before `epoch` began.
@@ -345,7 +363,7 @@ impl Memory {
 
     /// Bytes of the nodes that are in use.
     pub(crate) fn live_bytes(&self) -> i64 {
-        let live = self.cells.iter().flat_map(|cells| &cells.live);
+        let live = self.all_cells().flat_map(|cells| &cells.live);
         live.fold(0, |sum, cell| sum.wrapping_add(cell.load(Ordering::Relaxed)))
     }
 
@@ -353,8 +371,7 @@ impl Memory {
     pub(crate) fn live_of(&self, kind: Kind) -> (i64, i64) {
         let of_kind = |cell: &[AtomicI64; KINDS]| cell[kind as usize].load(Ordering::Relaxed);
         let both = self
-            .cells
-            .iter()
+            .all_cells()
             .map(|cells| (of_kind(&cells.nodes), of_kind(&cells.live)));
         both.fold((0, 0), |(nodes, bytes), (more_nodes, more_bytes)| {
             (nodes + more_nodes, bytes + more_bytes)
@@ -365,7 +382,7 @@ impl Memory {
         let mut live = [0i64; KINDS];
         let mut nodes = [0i64; KINDS];
         let mut retired = 0i64;
-        for cells in self.cells.iter() {
+        for cells in self.all_cells() {
             for kind in 0..KINDS {
                 live[kind] += cells.live[kind].load(Ordering::Relaxed);
                 nodes[kind] += cells.nodes[kind].load(Ordering::Relaxed);

@@ -271,7 +271,7 @@ impl<'c> Reader<'c> {
     /// A batch from the first or the last leaf of the range, and the key up to which it covers the range: exclusive from the front,
     /// inclusive from the back; `None` for all of it.
     fn read(&self, end: End, bounds: &Bounds, limit: usize) -> Result<(Batch, Option<Vec<u8>>), Error> {
-        let guard = self.core.memory.enter();
+        let guard = self.core.memory.enter()?;
         let (leaf, span_frames, covered) = match end {
             End::Front => self.first_leaf(&bounds.0, limit, &guard),
             End::Back => self.last_leaf(&bounds.1, limit, &guard),
@@ -286,7 +286,7 @@ impl<'c> Reader<'c> {
             high,
             bounds,
         };
-        let context = self.core.contexts.get();
+        let context = self.core.contexts.get()?;
         let mut tools = context.take_tools();
         let gathered = self.gather(leaf, &self.landed(leaf, &guard), &span, &mut tools.scratch);
         context.return_tools(tools);

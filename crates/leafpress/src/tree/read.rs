@@ -92,8 +92,8 @@ impl Core {
         read: impl FnOnce(Read<'_>) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         let hash = hash(key);
-        let context = self.contexts.get();
-        let guard = self.memory.enter();
+        let context = self.contexts.get()?;
+        let guard = self.memory.enter()?;
         let step = self.shard(key).descend_to_read(key, &guard);
         let looked = look(&step, key, hash, context, &guard);
         if looked.is_absent() {
@@ -114,13 +114,13 @@ impl Core {
         keys: &[K],
         mut read: impl FnMut(usize, Option<Read<'_>>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let context = self.contexts.get();
+        let context = self.contexts.get()?;
         let mut tools = context.take_tools();
         let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
         let mut result = Ok(());
         for (chunk, first) in keys.chunks(LANES).zip((0..).step_by(LANES)) {
             // A guard for each few reads: what is replaced meanwhile need not wait for all of them.
-            let guard = self.memory.enter();
+            let guard = self.memory.enter()?;
             let lanes = self.lanes(chunk, &guard);
             let mut looked = [const { None::<Looked> }; LANES];
             for (looked, lane) in looked.iter_mut().zip(&lanes).take(chunk.len()) {

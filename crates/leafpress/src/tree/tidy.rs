@@ -42,11 +42,11 @@ impl Core {
         for shard in &self.shards {
             let mut key = Vec::new();
             loop {
-                let guard = self.memory.enter();
+                let guard = self.memory.enter()?;
                 let work = Work {
                     core: self,
                     shard,
-                    context: self.contexts.get(),
+                    context: self.contexts.get()?,
                     guard: &guard,
                 };
                 if sweep != Sweep::Dictionary && self.background.stopped.load(Ordering::Relaxed) {
@@ -82,7 +82,7 @@ impl Core {
                 self.move_inner(shard, &part);
             }
             // The table was where the nodes were. Where there is no memory for another, the way goes down from the root.
-            let _ = shard.renew_shortcuts(self.shards.len(), &self.memory, &self.memory.enter());
+            self.renew_shortcuts_of(shard);
         }
         self.flush_retired();
         self.memory.return_free(&part, sweep == Sweep::Tidy);
@@ -94,8 +94,9 @@ impl Core {
     fn move_inner(&self, shard: &Shard, part: &OwnPart) {
         let mut key = Some(Vec::new());
         while let Some(from) = key {
-            key = shard
-                .move_inner(&from, part, &self.memory, &self.memory.enter())
+            let guard = self.memory.enter();
+            key = guard
+                .and_then(|guard| shard.move_inner(&from, part, &self.memory, &guard))
                 .unwrap_or_default();
         }
     }

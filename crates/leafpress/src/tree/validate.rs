@@ -21,7 +21,7 @@ impl Core {
     pub(crate) fn validate(&self) -> Result<(), Error> {
         // The background thread may find that writers have calmed down, and begin to replace leaves.
         let _no_pass = self.background.sweeping.lock();
-        let guard = self.memory.enter();
+        let guard = self.memory.enter()?;
         let mut records = 0;
         for (index, shard) in self.shards.iter().enumerate() {
             let mut previous: Option<Vec<u8>> = None;

@@ -183,13 +183,13 @@ impl Core {
     }
 
     /// Bytes of all keys and values.
-    pub(crate) fn user_bytes(&self) -> u64 {
-        let guard = self.memory.enter();
+    pub(crate) fn user_bytes(&self) -> Result<u64, Error> {
+        let guard = self.memory.enter()?;
         let mut bytes = 0;
         self.for_each_leaf(&guard, |leaf| {
             bytes += leaf.header().live_user_bytes.load(Ordering::Relaxed)
         });
-        bytes
+        Ok(bytes)
     }
 
     pub(crate) fn for_each_leaf(&self, guard: &Guard<'_>, mut visit: impl FnMut(Leaf)) {
@@ -204,7 +204,7 @@ impl Core {
         for shard in &self.shards {
             let mut key = Vec::new();
             loop {
-                let guard = self.memory.enter();
+                let guard = self.memory.enter()?;
                 let (leaf, end) = shard.descend_up(&key, &guard);
                 visit(leaf)?;
                 match end {
@@ -217,9 +217,9 @@ impl Core {
     }
 
     pub(crate) fn clear(&self) -> Result<(), Error> {
-        let context = self.contexts.get();
+        let context = self.contexts.get()?;
         for shard in &self.shards {
-            let guard = self.memory.enter();
+            let guard = self.memory.enter()?;
             let empty = self.empty_leaf()?;
             let leaves = shard.reset(empty, &guard);
             self.background.leaves_cleared(leaves.len() - 1);
@@ -251,8 +251,7 @@ impl Core {
 
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        {
-            let guard = self.memory.enter();
+        if let Ok(guard) = self.memory.enter() {
             self.for_each_leaf(&guard, |leaf| {
                 let header = leaf.header();
                 stats.leaves += 1;

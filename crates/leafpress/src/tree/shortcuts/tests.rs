@@ -68,7 +68,7 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
         for (bucket, &leaf) in leaves.iter().enumerate() {
             table.store(bucket..bucket + 1, address(leaf as usize));
         }
-        let guard = memory.enter();
+        let guard = memory.enter().unwrap();
         for _ in 0..2000 {
             // Anywhere, at the bounds, and just below them: without the last byte, which numbers need not tell.
             let bound = rng.choice(&bounds).unwrap();
@@ -146,7 +146,7 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
     for (bucket, &leaf) in of_buckets.iter().enumerate() {
         table.store(bucket..bucket + 1, address(leaf as usize));
     }
-    let guard = memory.enter();
+    let guard = memory.enter().unwrap();
     let (mut found, mut near, mut all) = (0, 0, 0);
     // The first leaf and the last are in no table.
     for (index, leaf) in leaves[1..leaves.len() - 1].iter().enumerate() {
@@ -209,7 +209,7 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
         let lines = (leaves[leaf as usize + 1].len() * 40).div_ceil(64);
         table.store(bucket..bucket + 1, node(places[leaf as usize + 1], lines));
     }
-    let guard = memory.enter();
+    let guard = memory.enter().unwrap();
     let (mut right, mut same, mut found, mut all) = (0, 0, 0, 0);
     // The first leaf and the last are in no table, and behind the last but one nothing tells where it ends.
     for (leaf, place) in leaves.iter().zip(&places).take(leaves.len() - 3).skip(1) {

@@ -1,0 +1,271 @@
+//! A value for each thread, found by the thread's number.
+//!
+//! A thread gets the least free number when it first asks, and gives it back when it ends: the next thread with the number finds what the
+//! last one left. So there are never more values than threads at one time. A thread that is ending, whose thread-local values may be
+//! gone, gets a number all the same: what its destructors do works as before.
+
+use std::cell::Cell;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Bucket `n` has the 2^n numbers from 2^n - 1 on.
+const BUCKETS: usize = 32;
+
+/// Where a thread's values are.
+#[derive(Clone, Copy)]
+struct Place {
+    bucket: usize,
+    index: usize,
+}
+
+impl Place {
+    /// Of a thread that has no number: there is no such bucket.
+    const NONE: Self = Self {
+        bucket: BUCKETS,
+        index: 0,
+    };
+
+    fn of(number: usize) -> Self {
+        let bucket = (number + 1).ilog2() as usize;
+        Self {
+            bucket,
+            index: number + 1 - (1 << bucket),
+        }
+    }
+
+    fn number(self) -> usize {
+        self.index + (1 << self.bucket) - 1
+    }
+}
+
+/// The numbers that threads have given back, and the least that no thread has had yet. The list has room for all of them, so that giving
+/// one back needs no memory.
+struct Numbers {
+    free: Vec<usize>,
+    next: usize,
+}
+
+static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers {
+    free: Vec::new(),
+    next: 0,
+});
+
+impl Numbers {
+    /// [`None`] when there is no memory.
+    fn take(&mut self) -> Option<usize> {
+        // The least, for values to lie in few buckets.
+        let least = (0..self.free.len()).min_by_key(|&at| self.free[at]);
+        if let Some(at) = least {
+            return Some(self.free.swap_remove(at));
+        }
+        self.free.try_reserve(self.next + 1).ok()?;
+        self.next += 1;
+        Some(self.next - 1)
+    }
+}
+
+thread_local! {
+    // It has no destructor, and so is there to the thread's very end.
+    static PLACE: Cell<Place> = const { Cell::new(Place::NONE) };
+    static LEAVING: Leaving = const { Leaving };
+}
+
+/// Gives the thread's number back.
+struct Leaving;
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+fn give_back() {
+    let place = PLACE.replace(Place::NONE);
+    if place.bucket < BUCKETS {
+        let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+        numbers.free.push(place.number());
+    }
+}
+
+/// The thread's place, which it gets now if it has none; [`None`] when there is no memory.
+#[cold]
+fn take_place() -> Option<Place> {
+    let place = PLACE.get();
+    if place.bucket < BUCKETS {
+        return Some(place);
+    }
+    let number = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    PLACE.set(Place::of(number));
+    if LEAVING.try_with(|_| ()).is_err() {
+        late::give_back_at_the_end();
+    }
+    Some(Place::of(number))
+}
+
+/// For a thread whose thread-local values are being destroyed. Keys of the C library come last there, and a destructor of theirs that sets
+/// one again has it called again.
+#[cfg(unix)]
+mod late {
+    use std::ffi::c_void;
+    use std::sync::OnceLock;
+
+    extern "C" fn give_back(_: *mut c_void) {
+        super::give_back();
+    }
+
+    /// Where there are no keys left the number is lost: the values stay, for nobody.
+    pub(super) fn give_back_at_the_end() {
+        static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+        let key = KEY.get_or_init(|| {
+            let mut key = 0;
+            // SAFETY: the key is written to a place of its type, and the destructor may be called at any time.
+            let made = unsafe { libc::pthread_key_create(&mut key, Some(give_back)) };
+            (made == 0).then_some(key)
+        });
+        if let Some(key) = key {
+            // SAFETY: the key was made, and the value, which must not be null, is not looked at.
+            unsafe { libc::pthread_setspecific(*key, std::ptr::dangling()) };
+        }
+    }
+}
+
+/// The number is lost: the values stay, for nobody.
+#[cfg(not(unix))]
+mod late {
+    pub(super) fn give_back_at_the_end() {}
+}
+
+/// A value for each thread.
+#[derive(Debug)]
+pub(crate) struct PerThread<T> {
+    /// Made when a thread with one of the bucket's numbers first comes.
+    buckets: [OnceLock<Box<[OnceLock<T>]>>; BUCKETS],
+}
+
+impl<T> Default for PerThread<T> {
+    fn default() -> Self {
+        Self {
+            buckets: [const { OnceLock::new() }; BUCKETS],
+        }
+    }
+}
+
+impl<T> PerThread<T> {
+    /// The calling thread's value, if it has one.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.at(PLACE.get())
+    }
+
+    #[inline(always)]
+    fn at(&self, place: Place) -> Option<&T> {
+        self.buckets.get(place.bucket)?.get()?.get(place.index)?.get()
+    }
+
+    /// All threads' values, those of threads that have ended included.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let made = self.buckets.iter().filter_map(OnceLock::get);
+        made.flat_map(|bucket| bucket.iter().filter_map(OnceLock::get))
+    }
+
+    /// Bytes that the values take.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let made = self.buckets.iter().filter_map(OnceLock::get);
+        made.map(|bucket| size_of_val(&**bucket)).sum()
+    }
+}
+
+impl<T: Default> PerThread<T> {
+    /// The calling thread's value, made now if there is none; [`None`] when there is no memory.
+    #[inline(always)]
+    pub(crate) fn get_or_make(&self) -> Option<&T> {
+        match self.get() {
+            Some(value) => Some(value),
+            None => self.make(),
+        }
+    }
+
+    #[cold]
+    fn make(&self) -> Option<&T> {
+        let place = take_place()?;
+        let bucket = self.buckets.get(place.bucket)?;
+        let bucket = match bucket.get() {
+            Some(bucket) => bucket,
+            None => {
+                let places = 1 << place.bucket;
+                let mut new = Vec::new();
+                new.try_reserve_exact(places).ok()?;
+                new.resize_with(places, OnceLock::new);
+                bucket.get_or_init(|| new.into_boxed_slice())
+            }
+        };
+        // The place is this thread's alone: nobody makes the value at the same time.
+        Some(bucket.get(place.index)?.get_or_init(T::default))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn numbers_and_places_are_one_to_one() {
+        let mut seen = BTreeSet::new();
+        for number in 0..5000 {
+            let place = Place::of(number);
+            assert!(place.index < 1 << place.bucket);
+            assert_eq!(place.number(), number);
+            assert!(seen.insert((place.bucket, place.index)));
+        }
+    }
+
+    #[test]
+    fn each_of_many_threads_has_a_value_of_its_own() {
+        const THREADS: usize = 20;
+        let (values, barrier) = (PerThread::<AtomicUsize>::default(), Barrier::new(THREADS));
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    assert!(values.get().is_none());
+                    values.get_or_make().unwrap().fetch_add(1, Ordering::Relaxed);
+                    barrier.wait();
+                    assert_eq!(values.get().unwrap().load(Ordering::Relaxed), 1);
+                });
+            }
+        });
+        assert_eq!(values.iter().count(), THREADS);
+        assert!(values.held_bytes() >= THREADS * size_of::<AtomicUsize>());
+    }
+
+    /// A value that asks for its thread's number when the thread ends.
+    struct AtTheEnd(&'static PerThread<AtomicUsize>);
+
+    impl Drop for AtTheEnd {
+        fn drop(&mut self) {
+            self.0.get_or_make().unwrap().fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn threads_that_end_give_their_numbers_back() {
+        static VALUES: std::sync::LazyLock<PerThread<AtomicUsize>> = std::sync::LazyLock::new(PerThread::default);
+        thread_local!(static AT_THE_END: AtTheEnd = AtTheEnd(&VALUES));
+        const THREADS: usize = 100;
+        for _ in 0..THREADS {
+            thread::spawn(|| {
+                AT_THE_END.with(|_| ());
+                VALUES.get_or_make().unwrap();
+            })
+            .join()
+            .unwrap();
+        }
+        let touched = VALUES.iter().map(|value| value.load(Ordering::Relaxed));
+        assert_eq!(touched.sum::<usize>(), THREADS);
+        // Other tests run at the same time and take numbers in between.
+        assert!(VALUES.iter().count() < THREADS / 2, "{}", VALUES.iter().count());
+    }
+}
