@@ -23,11 +23,11 @@
 extern crate self as leafpress;
 
 pub mod codec;
-mod mapping;
+mod mem;
 pub mod pool;
+mod reclaim;
 mod share;
 mod sync;
-mod transient;
 pub mod tree;
 pub mod victim;
 

@@ -10,8 +10,8 @@ use std::ffi::CStr;
 use rapidhash::v3::rapidhash_v3;
 use zstd_sys as ffi;
 
-use super::{Codec, CodecError, Dictionary, EngineOptions, output};
-use crate::transient::Transient;
+use crate::codec::{Codec, CodecError, Dictionary, EngineOptions, output};
+use crate::mem::transient::Transient;
 
 const NAME: &str = "dictionary training";
 

@@ -6,7 +6,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::mapping::{Mapping, page_bytes};
+use crate::mem::mapping::{Mapping, page_bytes};
 use crate::sync::Mutex;
 
 /// Frames begin at multiples of this, and of more where their length is a multiple of more.
@@ -18,9 +18,9 @@ const PART_BYTES: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
 
 /// A frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) start: NonNull<u8>,
-    pub(super) run: u32,
+pub(crate) struct Frame {
+    pub(crate) start: NonNull<u8>,
+    pub(crate) run: u32,
 }
 
 /// Which lengths share a class.
@@ -94,7 +94,7 @@ struct Inner {
 // SAFETY: the runs point into the parts, which are owned here.
 unsafe impl Send for Inner {}
 
-pub(super) struct Frames {
+pub(crate) struct Frames {
     classes: Classes,
     max_page_bytes: usize,
     inner: Mutex<Inner>,
@@ -106,7 +106,7 @@ pub(super) struct Frames {
 
 impl Frames {
     /// Frames for pages of up to `max_page_bytes`; with `one_length`, most of them are that long.
-    pub(super) fn new(max_page_bytes: usize, one_length: bool) -> Self {
+    pub(crate) fn new(max_page_bytes: usize, one_length: bool) -> Self {
         let classes = if one_length { Classes::One } else { Classes::Eighths };
         Self {
             classes,
@@ -135,37 +135,37 @@ impl Frames {
     }
 
     /// Memory that a page of `len` bytes takes here, in bytes, runs that are not full aside.
-    pub(super) fn frame_bytes(&self, len: usize) -> usize {
+    pub(crate) fn frame_bytes(&self, len: usize) -> usize {
         self.class(len).1
     }
 
     /// The least memory that a page of `len` bytes may need, in bytes.
-    pub(super) fn run_bytes(&self, len: usize) -> usize {
+    pub(crate) fn run_bytes(&self, len: usize) -> usize {
         Geometry::new(self.class(len).1).run_bytes
     }
 
     /// Memory held, used or kept, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
 
     /// Memory of the lists, in bytes.
-    pub(super) fn table_bytes(&self) -> usize {
+    pub(crate) fn table_bytes(&self) -> usize {
         self.tables.load(Relaxed)
     }
 
     /// Frames that are free and take memory.
-    pub(super) fn free_frames(&self) -> usize {
+    pub(crate) fn free_frames(&self) -> usize {
         self.free_frames.load(Relaxed)
     }
 
     /// Frames that hold a page.
-    pub(super) fn used_frames(&self) -> usize {
+    pub(crate) fn used_frames(&self) -> usize {
         self.used_frames.load(Relaxed)
     }
 
     /// A frame for a page of `len` bytes, as long as no more than `limit` bytes are held then. [`None`]: there is no room.
-    pub(super) fn allocate(&self, len: usize, limit: usize) -> Option<Frame> {
+    pub(crate) fn allocate(&self, len: usize, limit: usize) -> Option<Frame> {
         let (number, frame_bytes) = self.class(len);
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
@@ -213,7 +213,7 @@ impl Frames {
     }
 
     /// Takes a frame back.
-    pub(super) fn free(&self, frame: Frame) {
+    pub(crate) fn free(&self, frame: Frame) {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         let run = &mut inner.runs[frame.run as usize];
@@ -241,7 +241,7 @@ impl Frames {
 
     /// Chooses runs with few pages, whose pages have room in other runs of their class, and allocates nothing from them until
     /// [`Frames::stay`].
-    pub(super) fn leave(&self) -> Vec<u32> {
+    pub(crate) fn leave(&self) -> Vec<u32> {
         let mut inner = self.inner.lock();
         let Inner { runs, classes, .. } = &mut *inner;
         let mut leaving = Vec::new();
@@ -269,7 +269,7 @@ impl Frames {
     }
 
     /// Ends what [`Frames::leave`] began, with the same runs.
-    pub(super) fn stay(&self, leaving: &[u32]) {
+    pub(crate) fn stay(&self, leaving: &[u32]) {
         let mut inner = self.inner.lock();
         for &run in leaving {
             if std::mem::take(&mut inner.runs[run as usize].leaving) {
@@ -279,12 +279,12 @@ impl Frames {
     }
 
     /// Memory of free frames that is held, of frames of the longest pages if they have several lengths, in bytes.
-    pub(super) fn slack_bytes(&self) -> usize {
+    pub(crate) fn slack_bytes(&self) -> usize {
         self.free_frames() * self.class(self.max_page_bytes).1
     }
 
     /// Gives runs that hold nothing back to the system until no more than `limit` bytes are held, and returns whether that is so.
-    pub(super) fn trim(&self, limit: usize) -> bool {
+    pub(crate) fn trim(&self, limit: usize) -> bool {
         if self.bytes() > limit {
             self.shrink(&mut self.inner.lock(), limit);
         }

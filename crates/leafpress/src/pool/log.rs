@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use super::entry::{CLAIMED, COMPRESSED, Entry, FREE, State};
-use crate::mapping::{Mapping, page_bytes};
+use crate::mem::mapping::{Mapping, page_bytes};
+use crate::pool::entry::{CLAIMED, COMPRESSED, Entry, FREE, State};
 use crate::sync::Mutex;
 
 const HEADER_BYTES: usize = 8;
@@ -21,7 +21,7 @@ const MAX_SEGMENT_BYTES: usize = 256 << 10;
 const PART_BYTES: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
 
 /// Memory that a compressed page of `stored` bytes takes, segments' ends aside.
-pub(super) const fn block_bytes(stored: usize) -> usize {
+pub(crate) const fn block_bytes(stored: usize) -> usize {
     (HEADER_BYTES + stored).next_multiple_of(HEADER_BYTES)
 }
 
@@ -48,7 +48,7 @@ struct Inner {
 // SAFETY: the segments point into the parts, which are owned here.
 unsafe impl Send for Inner {}
 
-pub(super) struct Log {
+pub(crate) struct Log {
     segment_bytes: usize,
     inner: Mutex<Inner>,
     bytes: AtomicUsize,
@@ -59,7 +59,7 @@ pub(super) struct Log {
 }
 
 /// How an append ended.
-pub(super) enum Appended {
+pub(crate) enum Appended {
     /// The entry is compressed now; where it was, and the run of its frame.
     Done(*mut u8, u32),
     /// Somebody else has pinned it or taken it out.
@@ -69,7 +69,7 @@ pub(super) enum Appended {
 }
 
 /// What becomes of a page whose segment is reclaimed.
-pub(super) enum Turn {
+pub(crate) enum Turn {
     /// It goes another round, with this popularity.
     Stays(u8),
     /// It left.
@@ -80,7 +80,7 @@ pub(super) enum Turn {
 
 /// How reclaiming ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reclaimed {
+pub(crate) enum Reclaimed {
     /// There is a segment more to write to.
     Freed,
     /// The oldest segment still holds pages that are pinned; it is the youngest now.
@@ -91,7 +91,7 @@ pub(super) enum Reclaimed {
 
 impl Log {
     /// A log for pages of up to `max_page_bytes` in a pool of `budget_bytes`.
-    pub(super) fn new(budget_bytes: usize, max_page_bytes: usize) -> Self {
+    pub(crate) fn new(budget_bytes: usize, max_page_bytes: usize) -> Self {
         let wanted = (budget_bytes / 64).clamp(MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES);
         let segment_bytes = wanted.max(block_bytes(max_page_bytes)).next_multiple_of(page_bytes());
         Self {
@@ -104,17 +104,17 @@ impl Log {
         }
     }
 
-    pub(super) fn segment_bytes(&self) -> usize {
+    pub(crate) fn segment_bytes(&self) -> usize {
         self.segment_bytes
     }
 
     /// Memory held, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
 
     /// Live pages, their stored bytes, and the bytes they decode to.
-    pub(super) fn live(&self) -> (usize, usize, usize) {
+    pub(crate) fn live(&self) -> (usize, usize, usize) {
         (
             self.pages.load(Relaxed),
             self.stored.load(Relaxed),
@@ -123,7 +123,7 @@ impl Log {
     }
 
     /// A compressed page is not live any more.
-    pub(super) fn dead(&self, entry: &Entry) {
+    pub(crate) fn dead(&self, entry: &Entry) {
         self.pages.fetch_sub(1, Relaxed);
         self.stored.fetch_sub(entry.aux() as usize, Relaxed);
         self.raw.fetch_sub(entry.len(), Relaxed);
@@ -131,7 +131,7 @@ impl Log {
 
     /// Makes a raw page that the caller has pinned a compressed one, as long as at most `limit` bytes are held then. `claim` claims the
     /// entry, unless somebody else has it in hand.
-    pub(super) fn append(
+    pub(crate) fn append(
         &self,
         number: u32,
         entry: &Entry,
@@ -221,7 +221,7 @@ impl Log {
     /// Reclaims the oldest segment. `limit` is what may be held meanwhile: a segment more than [`Log::append`] is allowed. An empty
     /// segment stays as long as at most `keep` bytes are held. `entry` gives the entry of a number, `turn` decides on a page that the
     /// log has pinned, and `unpin` takes the pin away.
-    pub(super) fn reclaim<'e>(
+    pub(crate) fn reclaim<'e>(
         &self,
         limit: usize,
         keep: usize,

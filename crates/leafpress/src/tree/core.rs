@@ -3,23 +3,25 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::guard::Guard;
+use crate::reclaim::guard::Guard;
 
-use super::background::Background;
-use super::context::{Context, Contexts, Count, Tools};
-use super::dictionary::Dictionaries;
-use super::landing::{Change, Landing};
-use super::large::{Large, MAX_INLINE_VALUE_BYTES};
-use super::leaf::{Decoder, Leaf};
-use super::memory::Memory;
-use super::prefetch::{prefetch_directory, prefetch_for_write};
-use super::press::{Press, Settings, press_block};
-use super::runs::Runs;
-use super::shard::Shard;
-use super::step::Share;
-use super::work::{Locked, Outcome, Work, owned_large};
-use super::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, ShardBy, hash};
 use crate::codec::Engine;
+use crate::mem::prefetch::{prefetch_directory, prefetch_for_write};
+use crate::reclaim::memory::Memory;
+use crate::tree::ShardBy;
+use crate::tree::compact::compress::{Press, Settings, press_block};
+use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::tree::hash::hash;
+use crate::tree::index::shard::Shard;
+use crate::tree::local::{Context, Contexts, Count, Tools};
+use crate::tree::node::landing::{Change, Landing};
+use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
+use crate::tree::node::leaf::{Decoder, Leaf};
+use crate::tree::node::partition::Runs;
+use crate::tree::node::step::Share;
+use crate::tree::upkeep::scheduler::Background;
+use crate::tree::upkeep::training::Dictionaries;
+use crate::tree::write::{Locked, Outcome, Work, owned_large};
 
 /// Everything the tree's handle and its background threads share.
 pub(crate) struct Core {
@@ -243,7 +245,7 @@ impl Core {
     /// A presser of drafts into this tree's leaves.
     pub(crate) fn press<'p, 'b>(
         &'p self,
-        buffers: &'p mut super::press::Buffers,
+        buffers: &'p mut crate::tree::compact::compress::Buffers,
         arena: &'b bumpalo::Bump,
     ) -> Press<'p, 'b> {
         Press {

@@ -3,13 +3,14 @@
 use thiserror::Error;
 
 use crate::codec::CodecError;
+use crate::mem::OutOfMemory;
 
 /// Longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 1024;
 /// Longest value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 64 << 20;
 
-/// An error of a [`Tree`](super::Tree). The record that an operation failed on is as it was before.
+/// An error of a [`Tree`](crate::tree::Tree). The record that an operation failed on is as it was before.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -48,7 +49,13 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
-    /// [`Tree::validate`](super::Tree::validate) found a broken invariant: a bug in this library, or memory that someone overwrote.
+    /// [`Tree::validate`](crate::tree::Tree::validate) found a broken invariant: a bug in this library, or memory that someone overwrote.
     #[error("broken invariant: {0}")]
     Invalid(String),
+}
+
+impl From<OutOfMemory> for Error {
+    fn from(OutOfMemory { bytes }: OutOfMemory) -> Self {
+        Error::OutOfMemory { bytes }
+    }
 }

@@ -8,21 +8,22 @@ mod view;
 use bumpalo::Bump;
 
 pub use self::view::LeafView;
-use super::compact::Compaction;
-use super::draft::{Record, RecordValue, keep};
-use super::landing::{Change, Entry};
-use super::large::{Large, MAX_INLINE_VALUE_BYTES};
-use super::leaf::{Leaf, fingerprint};
-use super::memory::Memory;
-use super::press::{Buffers, Pressed, press_block};
-use super::share_out::Growth;
-use super::work::owned_large;
-use super::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, Tree};
 use crate::codec::Scratch;
+use crate::reclaim::memory::Memory;
+use crate::tree::Tree;
+use crate::tree::compact::builder::{Record, RecordValue, keep};
+use crate::tree::compact::compress::{Buffers, Pressed, press_block};
+use crate::tree::compact::merge::Compaction;
+use crate::tree::compact::split::Growth;
+use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::tree::node::landing::{Change, Entry};
+use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
+use crate::tree::node::leaf::{Leaf, fingerprint};
+use crate::tree::write::owned_large;
 
 /// The fingerprint that a leaf keeps of `key`.
 pub fn fingerprint_of(key: &[u8]) -> u8 {
-    fingerprint(super::hash(key))
+    fingerprint(crate::tree::hash::hash(key))
 }
 
 /// Neighbouring leaves that no tree leads to, and the separators between them.

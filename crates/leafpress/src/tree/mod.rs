@@ -4,77 +4,37 @@
 //! under a leaf's lock, `shard` is one B+tree of `inner` nodes and leaves, `leaf` reads a leaf's records, `landing` is its buffer of
 //! recent writes. `compact` makes a `draft` of a leaf and its landed writes, `press` compresses it, `share_out` makes new leaves of it. `docs/design.md` draws the pages and gives the reasons.
 
-mod background;
-mod calm;
-mod child;
+mod admin;
 mod compact;
-mod context;
 mod core;
-mod dictionary;
-mod draft;
-mod epoch;
 mod error;
-mod frame_keys;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
-mod guard;
-#[cfg(all(feature = "node-heap", unix, not(miri)))]
-mod heap;
-mod inner;
-mod key_array;
-mod landing;
-mod large;
-mod layout;
-mod leaf;
-#[cfg(all(feature = "node-heap", unix, not(miri)))]
-mod left_behind;
-mod memory;
+mod hash;
+mod index;
+mod local;
+mod node;
 mod options;
-mod overwrite;
-mod packed;
-#[cfg(not(all(feature = "node-heap", unix, not(miri))))]
-mod plain_heap;
-mod prefetch;
-mod press;
-mod range;
-mod rank;
 mod read;
-#[cfg(all(feature = "node-heap", unix, not(miri)))]
-mod region;
-mod retired;
-mod runs;
-mod shard;
-mod share_out;
-mod shortcuts;
+mod scan;
 mod stats;
-mod step;
-mod sync;
-mod tidy;
-mod trim;
+mod upkeep;
 mod validate;
-mod whole;
-mod work;
 mod write;
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use crate::tree::upkeep::defragment::Sweep;
 pub use error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use options::{Builder, DictionaryChoice, Layout, ShardBy};
-pub use range::Range;
+pub use scan::Range;
 pub use stats::Stats;
-use tidy::Sweep;
 
-use self::core::{Condition, Core};
-use self::range::End;
-
-/// The hash that landing buffers, fingerprints and sub-pages take their bits from.
-#[inline]
-pub(crate) fn hash(key: &[u8]) -> u64 {
-    rapidhash::v3::rapidhash_v3(key)
-}
+use crate::tree::core::{Condition, Core};
+use crate::tree::scan::End;
 
 /// A concurrent, ordered map from byte strings to byte strings whose leaves are kept compressed.
 ///

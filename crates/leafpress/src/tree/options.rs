@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Error, Tree};
 use crate::codec::{Codec, Dictionary, Engine, EngineOptions, JobCache, StreamCache};
+use crate::tree::Tree;
+use crate::tree::error::Error;
 
 /// How a leaf's records are put into frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,20 +43,20 @@ pub enum DictionaryChoice {
 /// Builds a [`Tree`]. Every option has a default; see each method for its bounds, which [`Builder::build`] checks.
 #[derive(Debug, Clone)]
 pub struct Builder {
-    pub(super) codec: Codec,
-    pub(super) engine: Option<Arc<dyn Engine>>,
-    pub(super) engine_options: EngineOptions,
-    pub(super) leaf_bytes: usize,
-    pub(super) frame_bytes: Option<usize>,
-    pub(super) layout: Layout,
-    pub(super) landing_bytes: usize,
-    pub(super) shards: usize,
-    pub(super) shard_by: ShardBy,
-    pub(super) dictionary: DictionaryChoice,
-    pub(super) dictionary_bytes: Option<usize>,
-    pub(super) background_threads: usize,
-    pub(super) high_watermark_pct: u8,
-    pub(super) background_codec: Option<String>,
+    pub(crate) codec: Codec,
+    pub(crate) engine: Option<Arc<dyn Engine>>,
+    pub(crate) engine_options: EngineOptions,
+    pub(crate) leaf_bytes: usize,
+    pub(crate) frame_bytes: Option<usize>,
+    pub(crate) layout: Layout,
+    pub(crate) landing_bytes: usize,
+    pub(crate) shards: usize,
+    pub(crate) shard_by: ShardBy,
+    pub(crate) dictionary: DictionaryChoice,
+    pub(crate) dictionary_bytes: Option<usize>,
+    pub(crate) background_threads: usize,
+    pub(crate) high_watermark_pct: u8,
+    pub(crate) background_codec: Option<String>,
 }
 
 impl Default for Builder {

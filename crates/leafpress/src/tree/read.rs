@@ -4,21 +4,21 @@
 //! dozen cache lines on their way at once, of which one read asks for few. So many reads go down side by side: each goes one
 //! step and asks for the lines of its next, then it is the next one's turn.
 
-use super::guard::Guard;
+use crate::reclaim::guard::Guard;
 
-use super::Error;
-use super::context::{Context, Count};
-use super::core::Core;
-use super::hash;
-use super::landing::{Change, Landing};
-use super::large::Large;
-use super::layout::Sections;
-use super::leaf::{Decoder, Leaf, Place, Value};
-use super::memory::NodeHeader;
-use super::prefetch::prefetch;
-use super::shard::Way;
-use super::step::Step;
 use crate::codec::Engine;
+use crate::mem::node::NodeHeader;
+use crate::mem::prefetch::prefetch;
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::hash::hash;
+use crate::tree::index::shard::Way;
+use crate::tree::local::{Context, Count};
+use crate::tree::node::landing::{Change, Landing};
+use crate::tree::node::large::Large;
+use crate::tree::node::layout::Sections;
+use crate::tree::node::leaf::{Decoder, Leaf, Place, Value};
+use crate::tree::node::step::Step;
 
 /// Reads that go down side by side. Their leaves' lines must stay in the first-level cache until they are read.
 const LANES: usize = 8;

@@ -2,7 +2,7 @@
 
 use crate::codec::EngineCounters;
 
-/// A snapshot of a tree's memory and counters, from [`Tree::stats`](super::Tree::stats).
+/// A snapshot of a tree's memory and counters, from [`Tree::stats`](crate::tree::Tree::stats).
 ///
 /// `bytes_held` is the sum of the nine `*_bytes` fields below it, each with its allocator slack. The contexts that codecs
 /// keep per thread belong to the process, not to the tree, and are not in it.

@@ -2,15 +2,15 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Error;
-use super::core::Core;
-use super::guard::Guard;
-use super::inner::common_prefix;
-use super::landing::{Change, Entry, newest_by_key};
-use super::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE};
-use super::leaf::{Decoder, Leaf, fingerprint, sub_page};
-use super::shard::Shard;
 use crate::codec::Scratch;
+use crate::reclaim::guard::Guard;
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::index::shard::Shard;
+use crate::tree::node::inner::common_prefix;
+use crate::tree::node::landing::{Change, Entry, newest_by_key};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE};
+use crate::tree::node::leaf::{Decoder, Leaf, fingerprint, sub_page};
 
 fn invalid<T>(what: &str) -> Result<T, Error> {
     Err(Error::Invalid(format!("leaf: {what}")))
@@ -102,10 +102,12 @@ impl Core {
                 return invalid("a frame of several records in a leaf of single ones");
             }
             leaf.visit_frame(&sections, frame, &mut decoder, &mut key_buffer, |slot, key, _| {
-                if hashed && sub_page(super::hash(key), leaf.frames()) != frame {
+                if hashed && sub_page(crate::tree::hash::hash(key), leaf.frames()) != frame {
                     return invalid("a key is in another's sub-page");
                 }
-                if leaf.has(FINGERPRINTS) && leaf.fingerprints(&sections)[slot] != fingerprint(super::hash(key)) {
+                if leaf.has(FINGERPRINTS)
+                    && leaf.fingerprints(&sections)[slot] != fingerprint(crate::tree::hash::hash(key))
+                {
                     return invalid("a fingerprint is not its key's");
                 }
                 if !hashed && range.start == slot && leaf.first_key(&sections, frame) != key {
@@ -149,7 +151,7 @@ impl Core {
         let mut scratch = Scratch::default();
         for (key, len) in records {
             let mut decoder = Decoder::new(&*self.engine, &mut scratch);
-            let place = leaf.locate(&sections, key, super::hash(key), None, &mut decoder)?;
+            let place = leaf.locate(&sections, key, crate::tree::hash::hash(key), None, &mut decoder)?;
             if place.map(|place| leaf.value_len(&sections, place.slot)) != Some(*len) {
                 return invalid("a lookup misses its record");
             }

@@ -1,385 +1,480 @@
-//! A draft's parts, written as a leaf.
+//! Writing under a leaf's lock: landing, compacting, splitting, merging.
 
-use super::Error;
-use super::draft::{Draft, Form, Part, RecordValue};
-use super::key_array::{self, Widths};
-use super::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, SINGLE, Sections, Shape};
-use super::leaf::{Leaf, corrupt, fingerprint, key_number};
-use super::memory::Kind;
-use super::packed::{self, SLOP_BYTES};
-use super::press::{Buffers, Press};
-use super::sync::{AtomicBool, AtomicPtr, AtomicU64, NodeLock};
+use std::sync::atomic::Ordering;
 
-/// The least and the greatest of some numbers.
+use crate::reclaim::guard::Guard;
+
+use crate::mem::prefetch::prefetch_for_write;
+use crate::reclaim::memory::Memory;
+use crate::tree::compact::compress::Pressed;
+use crate::tree::compact::merge::Compaction;
+use crate::tree::core::{Condition, Core, Seen, Sought};
+use crate::tree::error::Error;
+use crate::tree::index::shard::{Shard, Splice};
+use crate::tree::local::{Context, Count, Tools};
+use crate::tree::node::inner::Inner;
+use crate::tree::node::landing::{Change, Entry, Landing, newest_by_key};
+use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
+use crate::tree::node::leaf::Leaf;
+
+/// How a write under a leaf's lock ended.
+pub(crate) enum Outcome {
+    /// It is done, or its condition did not hold.
+    Done { present: bool, applied: bool },
+    /// The leaf is no longer in the tree.
+    Restart,
+}
+
+/// Holds a leaf's lock.
+pub(crate) struct Locked(pub Leaf);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // SAFETY: whoever made this holds the lock.
+        unsafe { self.0.header().lock.unlock() }
+    }
+}
+
+/// A write or a compaction at work on one shard, under a guard.
 #[derive(Clone, Copy)]
-struct Span {
-    least: u64,
-    greatest: u64,
+pub(crate) struct Work<'w> {
+    pub core: &'w Core,
+    pub shard: &'w Shard,
+    pub context: &'w Context,
+    pub guard: &'w Guard<'w>,
 }
 
-impl Span {
-    const NONE: Self = Self {
-        least: u64::MAX,
-        greatest: 0,
-    };
-
-    fn add(&mut self, value: u64) {
-        self.least = self.least.min(value);
-        self.greatest = self.greatest.max(value);
-    }
-
-    fn or_zero(self) -> Self {
-        if self.least > self.greatest {
-            Self { least: 0, greatest: 0 }
+impl Work<'_> {
+    pub(crate) fn write_locked(
+        &self,
+        locked: &Locked,
+        parent: Option<Inner>,
+        sought: &Sought<'_>,
+        change: Change<'_>,
+        condition: Condition,
+        tools: &mut Tools,
+    ) -> Result<Outcome, Error> {
+        let leaf = locked.0;
+        let Sought { key, hash, .. } = *sought;
+        let landing = leaf.landing_locked();
+        if let Some(landing) = landing {
+            prefetch_for_write(landing.end());
+        }
+        let seen = self
+            .core
+            .seen(leaf, leaf.landing_for(hash, self.guard), sought, tools)?;
+        let Seen { len: old_len, slot } = seen;
+        let present = old_len.is_some();
+        let entry = Entry::new(key, change, slot);
+        let skip = match condition {
+            Condition::Always => matches!(change, Change::Remove) && !present,
+            Condition::IfAbsent => present,
+            Condition::IfPresent => !present,
+        };
+        if skip {
+            return Ok(Outcome::Done {
+                present,
+                applied: false,
+            });
+        }
+        // A large value that is superseded would be held until the buffer is full: it goes at once.
+        let frees_large = old_len.is_some_and(|len| len > MAX_INLINE_VALUE_BYTES);
+        let landed = !frees_large && self.land(leaf, landing, &entry, hash)?;
+        if landed {
+            self.account(leaf, key, change, old_len);
+            let live = leaf.header().live.load(Ordering::Relaxed) as usize;
+            if matches!(change, Change::Remove) && live <= leaf.count() / 2 {
+                // Removals give memory back without waiting for the buffer to fill. Should that fail, the removal stands all the
+                // same.
+                let _ = self.compact_locked(locked, parent, key, None, tools);
+            }
         } else {
-            self
+            if !frees_large {
+                self.context.count(Count::FgLandingFull);
+            }
+            if frees_large || !self.thin_landing(leaf, entry)? {
+                self.context.count(Count::FgSyncCompactions);
+                match self.compact_locked(locked, parent, key, Some(entry), tools) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(Outcome::Restart),
+                    Err(error) => {
+                        self.context.count(Count::FgSyncCompactionErrors);
+                        return Err(error);
+                    }
+                }
+            } else {
+                self.account(leaf, key, change, old_len);
+            }
         }
+        match (present, matches!(change, Change::Remove)) {
+            (false, false) => self.context.count(Count::Inserted),
+            (true, true) => self.context.count(Count::Erased),
+            _ => {}
+        }
+        Ok(Outcome::Done { present, applied: true })
     }
 
-    fn bits(self) -> u8 {
-        packed::bits_for(self.greatest - self.least)
-    }
-}
-
-/// What the parts come to.
-struct Totals {
-    frames: usize,
-    data_bytes: usize,
-    separator_bytes: usize,
-    /// Every frame is one record.
-    single: bool,
-    lens: Span,
-}
-
-impl<'b> Press<'_, 'b> {
-    /// Writes `parts` of the draft, of `inline_bytes` user bytes, as one leaf. When `draft.same_keys` is set they are all of its parts.
-    pub(crate) fn write(&mut self, draft: &Draft<'b>, parts: &[Part], inline_bytes: usize) -> Result<Leaf, Error> {
-        let prefix = draft.form.prefix();
-        let (mut flags, key_len) = match draft.form {
-            Form::Packed { key_len, .. } => (0, key_len),
-            Form::Fingerprints { hashed: true, .. } => (FINGERPRINTS | HASHED, 0),
-            Form::Fingerprints { hashed: false, .. } => (FINGERPRINTS, 0),
-        };
-        let totals = gather(self.buffers, draft, parts, flags);
-        // A hashed leaf's sub-pages keep their own directory even when each happens to hold one record.
-        if totals.single && flags & HASHED == 0 {
-            flags |= SINGLE;
+    /// Appends the entry to the landing buffer, which is allocated for it if there is none; false when it has no room.
+    fn land(&self, leaf: Leaf, landing: Option<Landing>, entry: &Entry<'_>, hash: u64) -> Result<bool, Error> {
+        if let Some(landing) = landing {
+            leaf.will_land(hash);
+            // SAFETY: the caller holds the leaf's lock.
+            return Ok(unsafe { landing.append(entry, hash) });
         }
-        // Offsets have 16 bits. Leaves are cut by their count of user bytes, which frames that were decoded wrong may have falsified.
-        if totals.data_bytes.max(totals.separator_bytes) > usize::from(u16::MAX) {
-            return Err(corrupt("more bytes than a leaf can hold"));
+        let bytes = Landing::entry_bytes(entry.key, &entry.change);
+        if bytes > self.core.landing_bytes {
+            return Ok(false);
         }
-        let Buffers {
-            numbers, lens, larges, ..
-        } = &*self.buffers;
-        let count = lens.len();
-        let len_span = totals.lens.or_zero();
-        let (key_base, keys) = match draft.same_keys {
-            Some(leaf) => (leaf.header().key_base, leaf.header().shape.keys),
-            // Packed keys ascend; in a leaf of fingerprints there are no numbers.
-            None => (numbers.first().copied().unwrap_or(0), Widths::of(numbers)),
-        };
-        // SAFETY: large values in the draft are live, owned by the old leaf, its landing buffer or the caller.
-        let large_bytes: u64 = larges.iter().map(|(_, large)| unsafe { large.raw_len() as u64 }).sum();
-        let shape = Shape {
-            count: count as u16,
-            frames: totals.frames as u16,
-            prefix_len: prefix.len() as u16,
-            large: larges.len() as u16,
-            keys,
-            len_bits: len_span.bits(),
-            flags,
-        };
-        let sections = Sections::of(&shape);
-        let data_at = sections.separators + totals.separator_bytes;
-        // SAFETY: the tree keeps its memory until its last node is gone; every field and section is written into the room counted
-        // for it, and the slop behind the data lets packed arrays be read and written by whole words.
+        // SAFETY: the memory outlives every node; nobody else sees the buffer before it is stored.
         unsafe {
-            let node = self
-                .memory
-                .allocate(data_at + totals.data_bytes + SLOP_BYTES, Kind::Leaf)?;
-            // Packed arrays are read by whole words, which may reach into the slop: it has to hold something.
-            node.as_ptr()
-                .add(data_at + totals.data_bytes)
-                .cast::<[u8; SLOP_BYTES]>()
-                .write([0; SLOP_BYTES]);
-            let header = node.cast::<Header>().as_ptr();
-            (&raw mut (*header).landing).write(AtomicPtr::new(std::ptr::null_mut()));
-            (&raw mut (*header).landed).write(AtomicU64::new(0));
-            (&raw mut (*header).dictionary).write(self.dictionary.map_or(std::ptr::null(), std::ptr::from_ref));
-            (&raw mut (*header).key_base).write(key_base);
-            (&raw mut (*header).live_user_bytes).write((inline_bytes as u64 + large_bytes).into());
-            (&raw mut (*header).live).write((count as u32).into());
-            (&raw mut (*header).inline_bytes).write(inline_bytes as u32);
-            (&raw mut (*header).len_base).write(len_span.least as u32);
-            (&raw mut (*header).data_at).write(data_at as u32);
-            (&raw mut (*header).key_len).write(key_len as u16);
-            (&raw mut (*header).shape).write(shape);
-            (&raw mut (*header).lock).write(NodeLock::new());
-            (&raw mut (*header).obsolete).write(AtomicBool::new(false));
-            (&raw mut (*header).queued).write(AtomicBool::new(false));
-            let leaf = Leaf::from_ptr(node.as_ptr());
-            let mut writer = Writer {
-                start: node.as_ptr(),
-                sections,
-                shape,
-                draft,
-                buffers: self.buffers,
-            };
-            // Packed arrays write whole words past their end: into what is written after them.
-            writer.large_values();
-            writer.keys_and_lens(len_span.least);
-            writer.prefix_and_frames(parts, data_at);
-            Ok(leaf)
-        }
-    }
-}
-
-/// A leaf's sections, from the last call if it was for the same leaf.
-fn sections_of(leaf: &Leaf, known: &mut Option<(Leaf, Sections)>) -> Sections {
-    match known {
-        Some((last, sections)) if last == leaf => *sections,
-        _ => known.insert((*leaf, leaf.sections())).1,
-    }
-}
-
-/// Reads what the parts' records are into the buffers.
-fn gather(buffers: &mut Buffers, draft: &Draft<'_>, parts: &[Part], flags: u8) -> Totals {
-    let Buffers {
-        numbers,
-        lens,
-        larges,
-        prints,
-        ..
-    } = buffers;
-    numbers.clear();
-    lens.clear();
-    larges.clear();
-    prints.clear();
-    let prefix_len = draft.form.prefix().len();
-    let mut totals = Totals {
-        frames: 0,
-        data_bytes: 0,
-        separator_bytes: 0,
-        single: true,
-        lens: Span::NONE,
-    };
-    let fingerprints = flags & FINGERPRINTS != 0;
-    let new_keys = draft.same_keys.is_none();
-    if let Some(leaf) = draft.same_keys
-        && fingerprints
-        && flags & HASHED == 0
-    {
-        totals.separator_bytes = leaf.separators(&leaf.sections(), 0, leaf.frames()).len();
-    }
-    let mut known = None;
-    for part in parts {
-        let slots = part.slots();
-        match part {
-            Part::Kept { leaf, from, to } => {
-                let sections = &sections_of(leaf, &mut known);
-                totals.frames += to - from;
-                totals.single &= slots.len() == to - from && (flags & HASHED == 0);
-                if !fingerprints && new_keys {
-                    numbers.extend(slots.clone().map(|slot| leaf.key_number(sections, slot)));
-                } else if new_keys {
-                    prints.extend_from_slice(&leaf.fingerprints(sections)[slots.clone()]);
-                    if flags & HASHED == 0 {
-                        totals.separator_bytes += leaf.separators(sections, *from, *to).len();
-                    }
-                }
-                if leaf.header().shape.large > 0 {
-                    let before = lens.len();
-                    larges.extend(
-                        leaf.larges(sections)
-                            .filter(|(slot, _)| slots.contains(slot))
-                            .map(|(slot, large)| ((before + slot - slots.start) as u16, large)),
-                    );
-                }
-                let packed = leaf.lens(sections);
-                if leaf.header().shape.len_bits == 0 {
-                    totals.lens.add(u64::from(leaf.header().len_base));
-                    lens.extend(std::iter::repeat_n(leaf.header().len_base, slots.len()));
-                } else {
-                    lens.extend(slots.map(|slot| {
-                        let len = packed.get(slot);
-                        totals.lens.add(len);
-                        len as u32
-                    }));
-                }
-                totals.data_bytes += leaf.blocks(sections, *from, *to).len();
+            let landing = Landing::new(self.core.landing_bytes, bytes, &self.core.memory)?;
+            if !landing.append(entry, hash) {
+                Memory::free(landing.node());
+                return Ok(false);
             }
-            Part::Pressed { start, end, .. } => {
-                totals.frames += 1;
-                totals.single &= slots.len() == 1;
-                let records = &draft.records[slots];
-                if flags == FINGERPRINTS && new_keys {
-                    totals.separator_bytes += records[0].key.len() - prefix_len;
-                }
-                for record in records {
-                    if !fingerprints && new_keys {
-                        numbers.push(key_number(record.key));
-                    } else if new_keys {
-                        prints.push(fingerprint(super::hash(record.key)));
-                    }
-                    if let RecordValue::Large(large) = record.value {
-                        larges.push((lens.len() as u16, large));
-                    }
-                    totals.lens.add(record.value_len() as u64);
-                    lens.push(record.value_len() as u32);
-                }
-                totals.data_bytes += end - start;
-            }
+            leaf.will_land(hash);
+            leaf.header().landing.store(landing.as_ptr(), Ordering::Release);
         }
-    }
-    totals
-}
-
-/// Writes a leaf's sections. The node has room for all of them, and nobody else sees it yet.
-struct Writer<'w, 'b> {
-    start: *mut u8,
-    sections: Sections,
-    shape: Shape,
-    draft: &'w Draft<'b>,
-    buffers: &'w Buffers,
-}
-
-impl Writer<'_, '_> {
-    fn has(&self, flag: u8) -> bool {
-        self.shape.flags & flag != 0
+        self.core.background.landed_anew();
+        Ok(true)
     }
 
-    fn put(&mut self, at: usize, bytes: &[u8]) {
-        // SAFETY: callers write within the node.
-        unsafe { self.start.add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
-    }
-
-    fn put_u16(&mut self, section: usize, index: usize, value: usize) {
-        debug_assert!(value <= usize::from(u16::MAX));
-        // SAFETY: callers write within a section of u16, which starts at an even offset.
-        unsafe { self.start.add(section).cast::<u16>().add(index).write(value as u16) }
-    }
-
-    /// Writes values that all move by the same distance, modulo 2^16.
-    fn put_shifted(&mut self, section: usize, index: usize, values: &[u16], shift: u16) {
-        // SAFETY: callers write within a section of u16, which starts at an even offset; the values are another node's.
-        let target = unsafe {
-            let start = self.start.add(section).cast::<std::mem::MaybeUninit<u16>>().add(index);
-            std::slice::from_raw_parts_mut(start, values.len())
+    /// Makes room in a landing buffer that is full of superseded entries, and appends the entry; false when that would not
+    /// free half of it.
+    fn thin_landing(&self, leaf: Leaf, entry: Entry<'_>) -> Result<bool, Error> {
+        let Some(old) = leaf.landing_locked() else {
+            return Ok(false);
         };
-        for (target, value) in target.iter_mut().zip(values) {
-            target.write(value.wrapping_add(shift));
+        // Each bit is one key at least: with so many of them, half of the entries at least are there to stay.
+        if leaf.landed_bits() > old.entries() / 2 {
+            return Ok(false);
         }
-    }
-
-    fn large_values(&mut self) {
-        for (index, (slot, large)) in self.buffers.larges.iter().enumerate() {
-            // SAFETY: the addresses' section follows the header, whose length is a multiple of eight.
-            unsafe {
-                self.start
-                    .add(HEADER_BYTES)
-                    .cast::<*mut u8>()
-                    .add(index)
-                    .write(large.as_ptr())
-            };
-            self.put_u16(self.sections.large_slots, index, usize::from(*slot));
+        let mut entries = Vec::with_capacity(old.entries() + 1);
+        // SAFETY: the caller holds the leaf's lock, so that the buffer stays.
+        unsafe { old.read_all(&mut entries) };
+        entries.push(entry);
+        let mut dead = Vec::new();
+        newest_by_key(&mut entries, |entry| dead.push(entry));
+        let bytes: usize = entries
+            .iter()
+            .map(|entry| Landing::entry_bytes(entry.key, &entry.change))
+            .sum();
+        if dead.is_empty() || bytes > self.core.landing_bytes / 2 {
+            return Ok(false);
         }
-    }
-
-    fn keys_and_lens(&mut self, len_base: u64) {
-        let Buffers {
-            numbers, lens, prints, ..
-        } = self.buffers;
-        if let Some(leaf) = self.draft.same_keys {
-            self.put(self.sections.keys, leaf.key_bytes(&leaf.sections()));
-        } else if self.has(FINGERPRINTS) {
-            self.put(self.sections.keys, prints);
-        } else {
-            // SAFETY: the section has the packed numbers' length, and the node goes on for the slop behind it.
-            unsafe { key_array::write(self.start.add(self.sections.keys), numbers, self.shape.keys) };
-            // What fills the section up is copied with it.
-            let end = self.sections.keys + self.shape.keys.bytes(numbers.len());
-            self.put(end, &[0][..self.sections.offsets - end]);
-        }
-        let lens = lens.iter().map(|len| u64::from(*len));
-        // SAFETY: as above.
-        unsafe { packed::pack(self.start.add(self.sections.lens), lens, self.shape.len_bits, len_base) };
-    }
-
-    fn prefix_and_frames(&mut self, parts: &[Part], data_at: usize) {
-        let prefix = self.draft.form.prefix();
-        self.put(self.sections.prefix, prefix);
-        let separated = self.has(FINGERPRINTS) && !self.has(HASHED);
-        let (mut frame, mut first, mut data, mut separators) = (0, 0, 0, 0);
-        let mut known = None;
-        for part in parts {
-            let slots = part.slots();
-            match part {
-                Part::Kept { leaf, from, to } => {
-                    let sections = &sections_of(leaf, &mut known);
-                    let frames = to - from;
-                    let blocks = leaf.blocks(sections, *from, *to);
-                    self.put(data_at + data, blocks);
-                    let shift = data.wrapping_sub(leaf.block_starts(sections, *from, *to)[0] as usize);
-                    self.put_shifted(
-                        self.sections.offsets,
-                        frame,
-                        leaf.block_starts(sections, *from, *to),
-                        shift as u16,
-                    );
-                    if !self.has(SINGLE) {
-                        for index in 0..frames {
-                            let start = leaf.slots(sections, from + index).start - slots.start + first;
-                            self.put_u16(self.sections.firsts, frame + index, start);
-                        }
-                    }
-                    if self.has(FINGERPRINTS) && !self.has(SINGLE) {
-                        for index in 0..frames {
-                            self.put_u16(self.sections.raws, frame + index, leaf.raw_len(sections, from + index));
-                        }
-                    }
-                    if separated {
-                        let bytes = leaf.separators(sections, *from, *to);
-                        self.put(self.sections.separators + separators, bytes);
-                        for index in 0..frames {
-                            separators += leaf.separator(sections, from + index).len();
-                            self.put_u16(self.sections.ends, frame + index, separators);
-                        }
-                    }
-                    frame += frames;
-                    data += blocks.len();
-                }
-                Part::Pressed {
-                    from,
-                    start,
-                    end,
-                    raw_len,
-                    ..
-                } => {
-                    let block = &self.buffers.blocks[*start..*end];
-                    self.put(data_at + data, block);
-                    self.put_u16(self.sections.offsets, frame, data);
-                    if !self.has(SINGLE) {
-                        self.put_u16(self.sections.firsts, frame, first);
-                    }
-                    if self.has(FINGERPRINTS) && !self.has(SINGLE) {
-                        self.put_u16(self.sections.raws, frame, *raw_len);
-                    }
-                    if separated {
-                        let separator = &self.draft.records[*from].key[prefix.len()..];
-                        self.put(self.sections.separators + separators, separator);
-                        separators += separator.len();
-                        self.put_u16(self.sections.ends, frame, separators);
-                    }
-                    frame += 1;
-                    data += block.len();
+        // SAFETY: the memory outlives every node; nobody else sees the new buffer before it is stored; the old one, and the
+        // large values only it points to, are retired after that.
+        unsafe {
+            let new = Landing::new(self.core.landing_bytes, bytes / entries.len(), &self.core.memory)?;
+            let fits = entries
+                .iter()
+                .all(|entry| new.append(entry, crate::tree::hash::hash(entry.key)));
+            if !fits {
+                Memory::free(new.node());
+                return Ok(false);
+            }
+            leaf.will_land(crate::tree::hash::hash(entry.key));
+            leaf.header().landing.store(new.as_ptr(), Ordering::Release);
+            Memory::retire(old.node(), self.guard);
+            for entry in dead {
+                if let Change::PutLarge(large) = entry.change {
+                    Memory::retire(large.node(), self.guard);
                 }
             }
-            first += slots.len();
         }
-        self.put_u16(self.sections.offsets, frame, data);
-        if !self.has(SINGLE) {
-            self.put_u16(self.sections.firsts, frame, first);
+        Ok(true)
+    }
+
+    /// Brings the leaf's live counts up to date with a change that landed. Frames that were decoded wrong may make more records go
+    /// than there are.
+    fn account(&self, leaf: Leaf, key: &[u8], change: Change<'_>, old_len: Option<usize>) {
+        let header = leaf.header();
+        let (mut live, mut bytes) = (
+            header.live.load(Ordering::Relaxed),
+            header.live_user_bytes.load(Ordering::Relaxed),
+        );
+        if let Some(old_len) = old_len {
+            live = live.saturating_sub(1);
+            bytes = bytes.saturating_sub((key.len() + old_len) as u64);
+        }
+        // SAFETY: a large value that has just landed is live.
+        if let Some(len) = unsafe { change.value_len() } {
+            live += 1;
+            bytes += (key.len() + len) as u64;
+        }
+        header.live.store(live, Ordering::Relaxed);
+        header.live_user_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Compacts a leaf with its landing buffer and one more change, and publishes the result; false when the leaf is no
+    /// longer in the tree. `key` is any key of the leaf's range.
+    pub(crate) fn compact_locked(
+        &self,
+        locked: &Locked,
+        parent: Option<Inner>,
+        key: &[u8],
+        more: Option<Entry<'_>>,
+        tools: &mut Tools,
+    ) -> Result<bool, Error> {
+        let leaf = locked.0;
+        let mut dead = Vec::new();
+        let changes = landed_changes(leaf, more, &mut dead);
+        let removes = changes.iter().any(|entry| matches!(entry.change, Change::Remove));
+        let result = self.press_leaf(leaf, key, &changes, &mut dead, tools);
+        tools.reset_arena();
+        let mut pressed = result?;
+        if let [new] = *pressed.leaves.as_slice() {
+            if !self.shard.replace(leaf, new, key, parent, self.guard) {
+                pressed.free();
+                return Ok(false);
+            }
+            self.retire_leaf(leaf);
+            self.retire_large(&dead);
+            self.tidy_now_and_then();
+            if removes && self.is_small(new) {
+                self.merge(key, tools);
+            }
+            return Ok(true);
+        }
+        let structure = self.shard.lock_structure();
+        let (path, here) = self.shard.path(key, self.guard);
+        if here != leaf {
+            pressed.free();
+            return Ok(false);
+        }
+        let at = path.last().map_or(0, |(_, index)| *index);
+        let splice = Splice {
+            from: at,
+            to: at + 1,
+            children: pressed.leaves.iter().map(|leaf| leaf.as_ptr()).collect(),
+            separators: std::mem::take(&mut pressed.separators),
+        };
+        let pieces = pressed.leaves.len();
+        if let Err(error) = self
+            .shard
+            .splice(&path, splice, &self.core.memory, self.guard, &structure)
+        {
+            pressed.free();
+            return Err(error);
+        }
+        drop(structure);
+        self.retire_leaf(leaf);
+        self.retire_large(&dead);
+        self.context.count(Count::FgSplitFallbacks);
+        self.context.add(Count::Splits, pieces as u64 - 1);
+        self.core.background.leaves_grew(self.core, pieces - 1);
+        Ok(true)
+    }
+
+    /// Looks at every 64th leaf replaced whether the holes that leaves have left are to be tidied away.
+    fn tidy_now_and_then(&self) {
+        self.context.count(Count::Replaced);
+        if self.context.so_far(Count::Replaced).is_multiple_of(64) {
+            self.core.background.tidy_if_due(self.core);
         }
     }
+
+    fn press_leaf(
+        &self,
+        leaf: Leaf,
+        key: &[u8],
+        changes: &[Entry<'_>],
+        dead: &mut Vec<Large>,
+        tools: &mut Tools,
+    ) -> Result<Pressed, Error> {
+        let Tools {
+            scratch,
+            buffers,
+            arena,
+            ..
+        } = tools;
+        let press = self.core.press(buffers, arena);
+        let mut compaction = Compaction {
+            press,
+            scratch,
+            dead: Vec::new(),
+            // Where no key leads to the leaf the tree was cleared, which the caller will see.
+            leads_to: &|other, leaf| {
+                self.shard.descend(other, self.guard).0 == *leaf || self.shard.descend(key, self.guard).0 != *leaf
+            },
+        };
+        let pressed = compaction.run(&leaf, changes, false)?;
+        dead.append(&mut compaction.dead);
+        Ok(pressed)
+    }
+
+    /// The leaf and its landing buffer are no longer in the tree.
+    pub(crate) fn retire_leaf(&self, leaf: Leaf) {
+        leaf.header().obsolete.store(true, Ordering::Relaxed);
+        // SAFETY: the tree no longer leads to the leaf; the lock's holder is the only one to get here.
+        unsafe {
+            if let Some(landing) = leaf.landing_locked() {
+                Memory::retire(landing.node(), self.guard);
+            }
+            Memory::retire(leaf.node(), self.guard);
+        }
+    }
+
+    pub(crate) fn retire_large(&self, dead: &[Large]) {
+        for large in dead {
+            // SAFETY: the leaf that pointed to the value is retired, and its successors do not point to it.
+            unsafe { Memory::retire(large.node(), self.guard) };
+        }
+    }
+
+    fn is_small(&self, leaf: Leaf) -> bool {
+        (leaf.header().inline_bytes as usize) < self.core.settings.leaf_bytes / 4
+    }
+
+    /// Joins the small leaf that holds `key` to a neighbour, or drops it when it is empty. What stands in the way (a neighbour
+    /// at work, a codec's error) leaves the leaf small, which is no fault.
+    fn merge(&self, key: &[u8], tools: &mut Tools) {
+        let structure = self.shard.lock_structure();
+        let (path, leaf) = self.shard.path(key, self.guard);
+        let Some(&(parent, index)) = path.last() else {
+            return;
+        };
+        if parent.children() < 2 {
+            return;
+        }
+        let Some(locked) = self.try_lock(leaf) else {
+            return;
+        };
+        let memory = &self.core.memory;
+        if leaf.count() == 0 && leaf.landing_locked().is_none() {
+            let splice = Splice {
+                from: index,
+                to: index + 1,
+                children: Vec::new(),
+                separators: Vec::new(),
+            };
+            if self.shard.splice(&path, splice, memory, self.guard, &structure).is_ok() {
+                self.retire_leaf(leaf);
+                self.context.count(Count::Merges);
+                self.core.background.leaves_shrank(1);
+            }
+            return;
+        }
+        let left = if index + 1 < parent.children() {
+            index
+        } else {
+            index - 1
+        };
+        let beside = if left == index { index + 1 } else { left };
+        // SAFETY: the guard protects what the parent leads to, and its children are leaves.
+        let sibling = unsafe { Leaf::from_ptr(parent.load_child(beside, self.guard)) };
+        let Some(sibling_locked) = self.try_lock(sibling) else {
+            return;
+        };
+        let together = leaf.header().live_user_bytes.load(Ordering::Relaxed)
+            + sibling.header().live_user_bytes.load(Ordering::Relaxed);
+        if together > self.core.settings.leaf_bytes as u64 * 3 / 4 {
+            return;
+        }
+        let (first, second) = if left == index {
+            (leaf, sibling)
+        } else {
+            (sibling, leaf)
+        };
+        let mut dead = Vec::new();
+        let joined = self.press_joined(first, second, &mut dead, tools);
+        tools.reset_arena();
+        let Ok(mut joined) = joined else {
+            return;
+        };
+        let children: Vec<_> = joined.leaves.iter().map(|leaf| leaf.as_ptr()).collect();
+        let gone = 2usize.saturating_sub(children.len());
+        let splice = Splice {
+            from: left,
+            to: left + 2,
+            children,
+            separators: std::mem::take(&mut joined.separators),
+        };
+        if self
+            .shard
+            .splice(&path, splice, memory, self.guard, &structure)
+            .is_err()
+        {
+            joined.free();
+            return;
+        }
+        self.retire_leaf(leaf);
+        self.retire_leaf(sibling);
+        self.retire_large(&dead);
+        self.context.count(Count::Merges);
+        self.core.background.leaves_shrank(gone);
+        drop((locked, sibling_locked));
+    }
+
+    fn press_joined(
+        &self,
+        first: Leaf,
+        second: Leaf,
+        dead: &mut Vec<Large>,
+        tools: &mut Tools,
+    ) -> Result<Pressed, Error> {
+        let changes = [landed_changes(first, None, dead), landed_changes(second, None, dead)];
+        let Tools {
+            scratch,
+            buffers,
+            arena,
+            ..
+        } = tools;
+        let mut compaction = Compaction {
+            press: self.core.press(buffers, arena),
+            scratch,
+            dead: Vec::new(),
+            leads_to: &|key, leaf| self.shard.descend(key, self.guard).0 == *leaf,
+        };
+        compaction.press.begin();
+        let mut records = compaction.merge_all(&first, &first.sections(), &changes[0])?;
+        records.extend(compaction.merge_all(&second, &second.sections(), &changes[1])?);
+        let pressed = compaction
+            .press
+            .press_all(records, crate::tree::compact::split::Growth::Within)?;
+        dead.append(&mut compaction.dead);
+        Ok(pressed)
+    }
+
+    /// Locks a leaf that is free and in the tree.
+    pub(crate) fn try_lock(&self, leaf: Leaf) -> Option<Locked> {
+        if !leaf.header().lock.try_lock() {
+            return None;
+        }
+        let locked = Locked(leaf);
+        (!leaf.header().obsolete.load(Ordering::Relaxed)).then_some(locked)
+    }
+}
+
+/// The changes in the leaf's landing buffer and one more, newest of each key, in key order. Large values that were superseded
+/// are dead.
+pub(crate) fn landed_changes<'a>(leaf: Leaf, more: Option<Entry<'a>>, dead: &mut Vec<Large>) -> Vec<Entry<'a>> {
+    let landing = leaf.landing_locked();
+    let mut entries = Vec::with_capacity(landing.map_or(0, |landing| landing.entries()) + 1);
+    if let Some(landing) = landing {
+        // SAFETY: the caller holds the leaf's lock and a guard.
+        unsafe { landing.read_all(&mut entries) };
+    }
+    entries.extend(more);
+    newest_by_key(&mut entries, |entry| {
+        if let Change::PutLarge(large) = entry.change {
+            dead.push(large);
+        }
+    });
+    entries
+}
+
+/// The large values that a leaf and its landing buffer own.
+pub(crate) fn owned_large(leaf: Leaf) -> Vec<Large> {
+    let mut large: Vec<Large> = leaf.larges(&leaf.sections()).map(|(_, large)| large).collect();
+    if let Some(landing) = leaf.landing_locked() {
+        let mut entries = Vec::new();
+        // SAFETY: the caller is the only one at the leaf.
+        unsafe { landing.read_all(&mut entries) };
+        large.extend(entries.iter().filter_map(|entry| match entry.change {
+            Change::PutLarge(large) => Some(large),
+            _ => None,
+        }));
+    }
+    large
 }

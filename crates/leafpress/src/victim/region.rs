@@ -6,31 +6,31 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-use crate::mapping::{Mapping, page_bytes};
+use crate::mem::mapping::{Mapping, page_bytes};
 
 /// Regions of up to 64 MiB; 32 sizes between powers of two.
 type Blocks = rlsf::Tlsf<'static, u32, u32, 21, SIZES>;
 
 /// The largest region, in bytes.
-pub(super) const MAX_REGION_BYTES: usize = 16 << 20;
+pub(crate) const MAX_REGION_BYTES: usize = 16 << 20;
 /// The smallest, in bytes.
-pub(super) const MIN_REGION_BYTES: usize = 64 << 10;
+pub(crate) const MIN_REGION_BYTES: usize = 64 << 10;
 /// Entries begin at multiples of this.
-pub(super) const ALIGNMENT: usize = 16;
+pub(crate) const ALIGNMENT: usize = 16;
 /// Bytes in front of a block in use, in rlsf.
 const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
 
 /// A mapping that entries are allocated from.
-pub(super) struct Region {
+pub(crate) struct Region {
     /// [`None`]: the mapping is one entry.
     blocks: Option<Box<Blocks>>,
     mapping: Mapping,
     /// Entries in it.
-    pub(super) entries: usize,
+    pub(crate) entries: usize,
     /// Bytes of blocks in use.
-    pub(super) used_bytes: usize,
+    pub(crate) used_bytes: usize,
     /// Nothing is allocated from it any more; it goes when its last entry does.
-    pub(super) leaving: bool,
+    pub(crate) leaving: bool,
 }
 
 /// Sizes of free blocks between powers of two that the heap tells apart.
@@ -39,7 +39,7 @@ const SIZES: usize = 32;
 /// Bytes that an entry of `bytes` takes in a region. They are rounded up to a size that the heap tells from the next smaller one: it
 /// looks for room only among blocks that are large enough whatever their size, and would not find a block again that an entry of the
 /// same length has left. Without this a third of the memory was never used (`victim_memory.rs`).
-pub(super) fn block_bytes(bytes: usize) -> usize {
+pub(crate) fn block_bytes(bytes: usize) -> usize {
     let block = bytes + BLOCK_HEADER_BYTES;
     let step = (1_usize << block.ilog2()) / SIZES;
     block.next_multiple_of(step.max(rlsf::GRANULARITY))
@@ -47,12 +47,12 @@ pub(super) fn block_bytes(bytes: usize) -> usize {
 
 impl Region {
     /// Memory of a region over `bytes`, its tables included.
-    pub(super) fn held_bytes_for(bytes: usize) -> usize {
+    pub(crate) fn held_bytes_for(bytes: usize) -> usize {
         bytes + size_of::<Blocks>() + size_of::<Self>()
     }
 
     /// A region of `bytes`, a multiple of the page size; [`None`] when the system has no more.
-    pub(super) fn new(bytes: usize) -> Option<Self> {
+    pub(crate) fn new(bytes: usize) -> Option<Self> {
         let mapping = Mapping::new(bytes)?;
         let mut blocks = Box::new(Blocks::new());
         let whole = NonNull::slice_from_raw_parts(mapping.start(), mapping.len());
@@ -68,12 +68,12 @@ impl Region {
     }
 
     /// Bytes of a mapping for one entry of `bytes`.
-    pub(super) fn single_bytes(bytes: usize) -> usize {
+    pub(crate) fn single_bytes(bytes: usize) -> usize {
         bytes.next_multiple_of(page_bytes())
     }
 
     /// A region of one entry.
-    pub(super) fn single(bytes: usize) -> Option<Self> {
+    pub(crate) fn single(bytes: usize) -> Option<Self> {
         Some(Self {
             blocks: None,
             mapping: Mapping::new(Self::single_bytes(bytes))?,
@@ -83,21 +83,21 @@ impl Region {
         })
     }
 
-    pub(super) fn is_single(&self) -> bool {
+    pub(crate) fn is_single(&self) -> bool {
         self.blocks.is_none()
     }
 
     /// Memory held, in bytes.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         Self::held_bytes_for(self.mapping.len())
     }
 
-    pub(super) fn contains(&self, address: NonNull<u8>) -> bool {
+    pub(crate) fn contains(&self, address: NonNull<u8>) -> bool {
         self.mapping.contains(address)
     }
 
     /// Room for an entry of `bytes`.
-    pub(super) fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
         if self.leaving {
             return None;
         }
@@ -118,7 +118,7 @@ impl Region {
     ///
     /// # Safety
     /// `block` came from [`Region::allocate`] of this region with `bytes`, and is not used again.
-    pub(super) unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
+    pub(crate) unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
         if let Some(blocks) = &mut self.blocks {
             // SAFETY: as the caller promises.
             unsafe { blocks.deallocate(block, ALIGNMENT) };

@@ -24,10 +24,10 @@ mod values;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use self::damage::Damage;
-use self::keys::KeyShape;
-use self::leaf::{Case, Coder, Keys, Round, Run, check};
-use self::values::{Fill, Value};
+use crate::tree::fuzz::tests::damage::Damage;
+use crate::tree::fuzz::tests::keys::KeyShape;
+use crate::tree::fuzz::tests::leaf::{Case, Coder, Keys, Round, Run, check};
+use crate::tree::fuzz::tests::values::{Fill, Value};
 use crate::{Codec, Layout};
 
 fn layouts() -> impl Strategy<Value = (Layout, usize)> {

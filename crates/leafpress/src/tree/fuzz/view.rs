@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::super::Error;
-use super::super::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
-use super::super::leaf::{Decoder, Leaf, Place, Value};
 use crate::codec::{Engine, Scratch};
+use crate::tree::error::Error;
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
+use crate::tree::node::leaf::{Decoder, Leaf, Place, Value};
 
-/// One of [`Leaves`](super::Leaves).
+/// One of [`Leaves`](crate::tree::fuzz::Leaves).
 pub struct LeafView<'l> {
     leaf: &'l Leaf,
     sections: Sections,
@@ -15,7 +15,7 @@ pub struct LeafView<'l> {
 }
 
 impl<'l> LeafView<'l> {
-    pub(super) fn new(leaf: &'l Leaf, engine: &'l dyn Engine) -> Self {
+    pub(crate) fn new(leaf: &'l Leaf, engine: &'l dyn Engine) -> Self {
         Self {
             leaf,
             sections: leaf.sections(),
@@ -166,7 +166,7 @@ impl<'l> LeafView<'l> {
     /// [`Error::Codec`] when a frame that may hold it cannot be decoded.
     pub fn locate(&self, key: &[u8], scratch: &mut Scratch) -> Result<Option<(usize, usize)>, Error> {
         let mut decoder = Decoder::new(self.engine, scratch);
-        let hash = super::super::hash(key);
+        let hash = crate::tree::hash::hash(key);
         let place = self.leaf.locate(&self.sections, key, hash, None, &mut decoder)?;
         Ok(place.map(|place| (place.slot, place.frame)))
     }

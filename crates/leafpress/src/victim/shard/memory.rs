@@ -2,11 +2,11 @@
 
 use std::ptr::NonNull;
 
-use super::super::entry::Entry;
-use super::super::region::{MAX_REGION_BYTES, MIN_REGION_BYTES, Region, block_bytes};
-use super::super::sketch::Sketch;
-use super::Shard;
-use crate::mapping::page_bytes;
+use crate::mem::mapping::page_bytes;
+use crate::victim::entry::Entry;
+use crate::victim::region::{MAX_REGION_BYTES, MIN_REGION_BYTES, Region, block_bytes};
+use crate::victim::shard::Shard;
+use crate::victim::sketch::Sketch;
 
 /// Memory that the tables count on for an entry, in bytes.
 const BYTES_PER_ENTRY: usize = 1536;
@@ -40,7 +40,7 @@ impl Shard {
 
     /// Changes the budget. Whether all that has to leave has left: entries that are being read leave when that is done, and this is
     /// to be called again until then.
-    pub(in crate::victim) fn resize(&mut self, budget_bytes: usize) -> bool {
+    pub(crate) fn resize(&mut self, budget_bytes: usize) -> bool {
         self.budget_bytes = budget_bytes;
         self.raw.set_budget(budget_bytes);
         self.region_bytes = self.region_bytes_for(budget_bytes);
@@ -155,7 +155,7 @@ impl Shard {
     ///
     /// # Safety
     /// The entry is unlinked, and nobody has a pin.
-    pub(super) unsafe fn free(&mut self, entry: Entry) {
+    pub(crate) unsafe fn free(&mut self, entry: Entry) {
         // SAFETY: as the caller promises.
         let (bytes, address) = unsafe { (entry.bytes(), entry.address()) };
         let Some(at) = self.regions.iter().position(|region| region.contains(address)) else {
@@ -177,13 +177,13 @@ impl Shard {
     ///
     /// # Safety
     /// As [`Shard::free`].
-    pub(in crate::victim) unsafe fn free_read(&mut self, entry: Entry) {
+    pub(crate) unsafe fn free_read(&mut self, entry: Entry) {
         // SAFETY: as the caller promises.
         unsafe { self.free(entry) };
     }
 
     /// Room for an entry of so many bytes; others leave for it.
-    pub(super) fn make_room(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+    pub(crate) fn make_room(&mut self, bytes: usize) -> Option<NonNull<u8>> {
         if self.buckets.is_empty() {
             return None;
         }
@@ -252,7 +252,7 @@ impl Shard {
     }
 
     /// Memory held, in bytes.
-    pub(in crate::victim) fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
 }

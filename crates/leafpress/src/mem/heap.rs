@@ -1,0 +1,446 @@
+//! A tree's own heap for its nodes.
+//!
+//! Leaves have any size, and the size classes of the usual allocators, 25% apart, would waste a ninth of them. Here a block is
+//! rounded up to a cache line and freed neighbours join (TLSF: Masmano, Ripoll, Crespo, Real, ECRTS 2004; the `rlsf` crate). All blocks in its regions
+//! begin at the same place of a line, 16 bytes before its end, so that behind a node's header of 16 bytes a line begins. The heap
+//! is the tree's, so that dropping the tree gives everything back, and it has several parts, each with its own lock, that threads
+//! share out among them. Its memory comes from the system in regions that double in size; they ask for huge pages where
+//! these cost no memory, since a read of a large tree otherwise misses the TLB at every step.
+//!
+//! Leaves are replaced by others of another size all the time, which leaves holes, a tenth or more of the heap. When they have
+//! become too many, leaves are moved together (see `tidy.rs`), and the whole pages among the free blocks go back to the system.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+// Not the tree's swapped primitives: no step that the model checker orders lies inside.
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::mem::prefetch::LINE_BYTES;
+use crate::mem::region::Region;
+use crate::mem::remote_free::LeftBehind;
+
+/// Parts of a heap that threads share out among them.
+const PARTS: usize = 8;
+/// Two more, that leaves are moved to in turn when the heap is tidied.
+const ALL_PARTS: usize = PARTS + 2;
+/// Nodes from this size on, which only large values have, come from the system and go back to it.
+const SYSTEM_BYTES: usize = 128 << 10;
+/// To a multiple of this they are rounded there, about.
+const PAGE_BYTES: usize = 4096;
+/// Stands for the system among the parts.
+const SYSTEM: u8 = u8::MAX;
+
+/// Bytes in front of a block in use, in rlsf.
+const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
+/// The step of block sizes, a multiple of rlsf's.
+const BLOCK_STEP_BYTES: usize = LINE_BYTES;
+/// What is left out at a region's start, for the first block, and so all others, to begin 16 bytes before a cache line.
+const LEFT_OUT_BYTES: usize = LINE_BYTES - 2 * BLOCK_HEADER_BYTES;
+const _: () =
+    assert!(BLOCK_STEP_BYTES.is_multiple_of(rlsf::GRANULARITY) && LEFT_OUT_BYTES.is_multiple_of(rlsf::GRANULARITY));
+
+/// The first regions; from then on each is as large as all before it.
+const MIN_REGION_BYTES: usize = 256 << 10;
+const MAX_REGION_BYTES: usize = 64 << 20;
+/// A part does not return pages by itself before it has used this much.
+const MIN_RETURN_BYTES: usize = 1 << 20;
+/// The same for a part that leaves are moved to: what they leave is not filled by others before the next time.
+const MIN_RETURN_MOVED_BYTES: usize = 64 << 10;
+/// A part that others allocate from returns pages when it uses less than one part in so many of its peak.
+const PEAK_FOR_USED: usize = 8;
+/// Or when it stayed below half of its peak while so many times the peak was allocated: what writers replace comes and goes by the
+/// hundred leaves, and a page that they are about to use again would be zeroed for them, after an interrupt of every thread.
+const PEAKS_ALLOCATED: u64 = 2;
+/// A heap with less room that has become free than this is tidy.
+const TIDY_FREE_BYTES: usize = 32 << 10;
+/// The same for a caller who has the time: a page or two of a few regions' ends.
+const SETTLED_FREE_BYTES: usize = 16 << 10;
+
+/// Blocks up to 128 MiB, so that a region is one block at first; 32 sizes between powers of two.
+type Blocks = rlsf::Tlsf<'static, u32, u32, 22, 32>;
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static PART: Cell<u8> = Cell::new((THREADS.fetch_add(1, Ordering::Relaxed) % PARTS) as u8);
+}
+
+/// The calling thread allocates from this part from now on. Returns the one it allocated from so far.
+pub(crate) fn allocate_from(part: u8) -> u8 {
+    // A thread that is being torn down has lost its number.
+    PART.try_with(|own| own.replace(part)).unwrap_or_default()
+}
+
+/// Bytes that a block takes in its heap.
+pub(crate) fn held_bytes(asked: usize) -> usize {
+    let block = asked + BLOCK_HEADER_BYTES;
+    if asked >= SYSTEM_BYTES {
+        block.next_multiple_of(PAGE_BYTES)
+    } else {
+        block.next_multiple_of(BLOCK_STEP_BYTES)
+    }
+}
+
+/// Whether a block of this size is from a part, and not from the system.
+pub(crate) fn can_be_moved(bytes: usize) -> bool {
+    bytes < SYSTEM_BYTES
+}
+
+/// What is asked for in place of so many bytes: all of the block.
+fn layout(bytes: usize) -> Option<Layout> {
+    let block = bytes
+        .checked_add(BLOCK_HEADER_BYTES)?
+        .checked_next_multiple_of(BLOCK_STEP_BYTES)?;
+    Layout::from_size_align(block - BLOCK_HEADER_BYTES, 16).ok()
+}
+
+/// A heap. What is allocated from it is gone when it is dropped, blocks of the system's excepted.
+#[derive(Default)]
+pub(crate) struct Heap {
+    parts: [OnceLock<Vec<Part>>; ALL_PARTS],
+    /// Resident bytes that no block used, and bytes that blocks used, when pages were last returned, if all was tidy then; else nothing.
+    left: Mutex<(usize, usize)>,
+    moved: Mutex<Option<Moved>>,
+}
+
+/// What is known of the last time that nodes were moved together.
+struct Moved {
+    /// The part they were moved to.
+    to: u8,
+    /// Bytes that part used then.
+    used: usize,
+    /// Bytes of all blocks there had ever been when this was last looked at.
+    allocated: u64,
+}
+
+/// A part of a heap, on cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Part {
+    room: Mutex<Room>,
+    /// Blocks that threads freed which allocate from other parts.
+    left_behind: LeftBehind,
+}
+
+#[derive(Default)]
+struct Room {
+    /// The lists of free blocks, once there is a region: some kilobytes, which a part that was emptied need not hold. A vector, for
+    /// their allocation to be able to fail.
+    blocks: Vec<Blocks>,
+    regions: Vec<Region>,
+    /// Bytes of all regions.
+    mapped: usize,
+    /// Bytes of blocks in use.
+    used: usize,
+    /// The most that was in use since pages were last returned.
+    peak: usize,
+    /// Bytes of all blocks there ever were.
+    allocated: u64,
+    /// The same, when half of the peak was last in use.
+    allocated_at_half: u64,
+}
+
+impl Heap {
+    /// Makes the part on first use; a vector, for its allocation to be able to fail.
+    fn part(&self, part: u8) -> Option<&Part> {
+        let cell = self.parts.get(usize::from(part))?;
+        match cell.get() {
+            Some(made) => made.first(),
+            None => {
+                let mut made = Vec::new();
+                made.try_reserve_exact(1).ok()?;
+                made.push(Part::default());
+                cell.get_or_init(|| made).first()
+            }
+        }
+    }
+
+    /// A block and the part it is from.
+    pub(crate) fn allocate(&self, bytes: usize) -> Option<(NonNull<u8>, u8)> {
+        if bytes >= SYSTEM_BYTES {
+            // SAFETY: a node is never empty.
+            return NonNull::new(unsafe { System.alloc(layout(bytes)?) }).map(|block| (block, SYSTEM));
+        }
+        let part = PART.try_with(Cell::get).unwrap_or_default();
+        let block = self.part(part)?.lock().allocate(bytes)?;
+        Some((block, part))
+    }
+
+    /// # Safety
+    /// `block` came from `allocate(asked)` of this heap with this part, and is not used again.
+    pub(crate) unsafe fn free(&self, block: NonNull<u8>, asked: usize, part: u8) {
+        let Some(layout) = layout(asked) else { return };
+        if part == SYSTEM {
+            // SAFETY: as the caller promises; the layout is the one it was allocated with.
+            return unsafe { System.dealloc(block.as_ptr(), layout) };
+        }
+        let is_own = PART.try_with(Cell::get) == Ok(part);
+        let Some(made) = self.part(part) else { return };
+        // SAFETY: as the caller promises.
+        if !is_own && !unsafe { made.left_behind.add(block, asked) } {
+            return;
+        }
+        let mut room = made.lock();
+        if is_own {
+            // SAFETY: as above.
+            unsafe { room.free(block, asked) };
+        }
+        let has_too_much = if usize::from(part) < PARTS {
+            room.peak >= MIN_RETURN_BYTES && room.has_left_its_peak()
+        } else {
+            room.peak >= MIN_RETURN_MOVED_BYTES && room.used < room.peak / 2
+        };
+        if has_too_much {
+            drop(room);
+            made.return_pages();
+        }
+    }
+
+    /// The part to move leaves to: of two, the one that holds less.
+    pub(crate) fn tidy_part(&self) -> u8 {
+        let tidied = PARTS as u8..ALL_PARTS as u8;
+        tidied.min_by_key(|&part| self.used_of(part)).unwrap_or(PARTS as u8)
+    }
+
+    /// Whether the holes between nodes have become worth the work of moving leaves together: a sixteenth of what is used, by what
+    /// has been freed since that was last done.
+    pub(crate) fn is_untidy(&self) -> bool {
+        let (mut used, mut freed) = (0, 0);
+        for part in self.made_parts() {
+            let room = part.lock();
+            used += room.used;
+            freed += room.peak - room.used;
+        }
+        freed > TIDY_FREE_BYTES.max(used / 16)
+    }
+
+    /// The same for a caller who has the time: a sixty-fourth, by what is resident, which the system knows, and more than the last
+    /// time left.
+    pub(crate) fn can_be_tidied(&self) -> bool {
+        let (mut used, mut free) = (0, 0);
+        for part in self.made_parts() {
+            used += part.lock().used;
+            free += part.free_bytes();
+        }
+        let (left, used_then) = *self.left.lock();
+        // As large a share of what is used now is taken to be out of reach.
+        let left = (left as u128 * used as u128 / used_then.max(1) as u128).min(left as u128) as usize;
+        free.saturating_sub(left) > SETTLED_FREE_BYTES.max(used / 64)
+    }
+
+    /// Nodes have just been moved to `part`.
+    pub(crate) fn moved_to(&self, part: u8) {
+        *self.moved.lock() = Some(Moved {
+            to: part,
+            used: self.used_of(part),
+            allocated: self.allocated(),
+        });
+    }
+
+    /// Whether nodes are replaced so fast that to move them together would soon be undone: of what was moved last, no more than half is
+    /// still in its place, and since this was last asked as much was allocated as is used.
+    pub(crate) fn is_rewritten(&self) -> bool {
+        let mut moved = self.moved.lock();
+        let Some(moved) = &mut *moved else {
+            return false;
+        };
+        let used: usize = self.made_parts().map(|part| part.lock().used).sum();
+        let allocated = self.allocated();
+        let since = allocated - std::mem::replace(&mut moved.allocated, allocated);
+        since >= used as u64 && self.used_of(moved.to) <= moved.used / 2
+    }
+
+    /// Bytes that blocks of the part use.
+    fn used_of(&self, part: u8) -> usize {
+        let made = self.parts.get(usize::from(part)).and_then(OnceLock::get);
+        made.map_or(0, |made| made.iter().map(|part| part.lock().used).sum())
+    }
+
+    /// Bytes of all blocks there ever were.
+    fn allocated(&self) -> u64 {
+        self.made_parts().map(|part| part.lock().allocated).sum()
+    }
+
+    /// Bytes of all blocks that ever came from other parts than this.
+    pub(crate) fn allocated_but_from(&self, part: u8) -> u64 {
+        self.made_parts_but(part).map(|part| part.lock().allocated).sum()
+    }
+
+    /// Gives the whole pages among the free blocks of all parts but one back to the system.
+    pub(crate) fn return_pages_but_of(&self, part: u8) {
+        self.made_parts_but(part).for_each(Part::return_pages);
+    }
+
+    /// Gives the whole pages among all free blocks back to the system. If all nodes have just been moved, what stays cannot be helped,
+    /// and is remembered.
+    pub(crate) fn return_pages(&self, tidied: bool) {
+        self.made_parts().for_each(Part::return_pages);
+        *self.left.lock() = if tidied {
+            let left = self.made_parts().map(Part::free_bytes).sum();
+            let used = self.made_parts().map(|part| part.lock().used).sum();
+            (left, used)
+        } else {
+            (0, 0)
+        };
+    }
+
+    /// Makes huge pages of small ones where all of these are resident: what was touched page by page, because pages next to it had
+    /// gone back to the system before. A read of a large tree touches a page or two that no other has touched lately.
+    pub(crate) fn make_huge_pages(&self) {
+        self.made_parts().for_each(Part::make_huge_pages);
+    }
+
+    /// Memory that no block uses: pages that are not the system's again, and the heap's own tables.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.made_parts()
+            .map(|part| (size_of::<Part>() + part.tables_bytes() + part.free_bytes()) as u64)
+            .sum()
+    }
+
+    fn made_parts_but(&self, part: u8) -> impl Iterator<Item = &Part> {
+        let others = (0..).zip(&self.parts).filter(move |&(other, _)| other != part);
+        others.filter_map(|(_, cell)| cell.get()?.first())
+    }
+
+    fn made_parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().filter_map(|cell| cell.get()?.first())
+    }
+}
+
+impl Part {
+    /// The part's room, with what others have left behind freed.
+    fn lock(&self) -> MutexGuard<'_, Room> {
+        let mut room = self.room.lock();
+        for (block, asked) in self.left_behind.take() {
+            // SAFETY: whoever left the block behind had it to free.
+            unsafe { room.free(block, asked) };
+        }
+        room
+    }
+
+    /// One region at a time, for others to get at the lock in between.
+    fn return_pages(&self) {
+        let mut next = 0;
+        loop {
+            let mut room = self.lock();
+            if next == 0 {
+                room.peak = room.used;
+                room.allocated_at_half = room.allocated;
+            }
+            if room.used == 0 {
+                *room = Room {
+                    allocated: room.allocated,
+                    allocated_at_half: room.allocated,
+                    ..Room::default()
+                };
+            }
+            let (Some(region), Some(blocks)) = (room.regions.get(next), room.blocks.first()) else {
+                return;
+            };
+            // SAFETY: the region was handed over to `blocks` but for the same bytes, and the lock keeps its blocks as they are.
+            for block in unsafe { blocks.iter_blocks(region.behind(LEFT_OUT_BYTES)) } {
+                if !block.is_occupied() {
+                    // SAFETY: nobody uses a free block but the heap, which keeps its links in the first bytes.
+                    unsafe { region.return_pages(block.as_ptr(), rlsf::GRANULARITY) };
+                }
+            }
+            next += 1;
+        }
+    }
+
+    /// One at a time, for others to get at the lock in between.
+    fn make_huge_pages(&self) {
+        let mut next = 0;
+        loop {
+            let room = self.lock();
+            match room.regions.get(next) {
+                Some(region) if region.make_huge_page() => {}
+                Some(_) => next += 1,
+                None => return,
+            }
+        }
+    }
+
+    /// Bytes of the lists of free blocks.
+    fn tables_bytes(&self) -> usize {
+        self.lock().blocks.len() * size_of::<Blocks>()
+    }
+
+    /// Resident bytes that no block uses. One region at a time, as above.
+    fn free_bytes(&self) -> usize {
+        let (mut resident, mut next) = (0, 0);
+        loop {
+            let room = self.lock();
+            let Some(region) = room.regions.get(next) else {
+                return usize::saturating_sub(resident, room.used);
+            };
+            resident += region.resident_bytes();
+            next += 1;
+        }
+    }
+}
+
+impl Room {
+    fn allocate(&mut self, asked: usize) -> Option<NonNull<u8>> {
+        let layout = layout(asked)?;
+        let free = self.blocks.first_mut().and_then(|blocks| blocks.allocate(layout));
+        let block = match free {
+            Some(block) => block,
+            None => {
+                self.grow(asked)?;
+                self.blocks.first_mut()?.allocate(layout)?
+            }
+        };
+        self.used += held_bytes(asked);
+        self.allocated += held_bytes(asked) as u64;
+        self.peak = self.peak.max(self.used);
+        if self.used >= self.peak / 2 {
+            self.allocated_at_half = self.allocated;
+        }
+        Some(block)
+    }
+
+    /// Whether pages that were in use at the peak are not likely to be needed again soon.
+    fn has_left_its_peak(&self) -> bool {
+        let allocated_since = self.allocated - self.allocated_at_half;
+        self.used < self.peak / PEAK_FOR_USED
+            || self.used < self.peak / 2 && allocated_since >= PEAKS_ALLOCATED * self.peak as u64
+    }
+
+    /// # Safety
+    /// `block` came from `allocate` of this room, for so many bytes, and is not used again.
+    unsafe fn free(&mut self, block: NonNull<u8>, asked: usize) {
+        if let (Some(blocks), Some(layout)) = (self.blocks.first_mut(), layout(asked)) {
+            // SAFETY: as the caller promises.
+            unsafe { blocks.deallocate(block, layout.align()) };
+        }
+        self.used -= held_bytes(asked);
+    }
+
+    fn grow(&mut self, asked: usize) -> Option<()> {
+        self.regions.try_reserve(1).ok()?;
+        if self.blocks.is_empty() {
+            self.blocks.try_reserve_exact(1).ok()?;
+            self.blocks.push(Blocks::new());
+        }
+        let bytes = self.mapped.clamp(MIN_REGION_BYTES, MAX_REGION_BYTES);
+        debug_assert!(2 * asked <= bytes, "a list of sizes may be passed over");
+        let region = Region::map(bytes)?;
+        // SAFETY: the region is ours, unused, and unmapped only after the blocks are gone.
+        unsafe {
+            self.blocks
+                .first_mut()?
+                .insert_free_block_ptr(region.behind(LEFT_OUT_BYTES))
+        }?;
+        self.mapped += bytes;
+        self.regions.push(region);
+        Some(())
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

@@ -1,0 +1,126 @@
+use crate::mem::heap::*;
+
+const BLOCK_BYTES: usize = 8 << 10;
+const BLOCKS: usize = 512;
+const ALL_BYTES: u64 = (BLOCKS * BLOCK_BYTES) as u64;
+
+/// A heap with blocks that were written to.
+struct Filled {
+    heap: Heap,
+    blocks: Vec<(NonNull<u8>, u8)>,
+}
+
+impl Filled {
+    fn new() -> Self {
+        let mut filled = Self {
+            heap: Heap::default(),
+            blocks: Vec::new(),
+        };
+        filled.fill();
+        filled
+    }
+
+    fn fill(&mut self) {
+        while self.blocks.len() < BLOCKS {
+            let (block, part) = self.heap.allocate(BLOCK_BYTES).unwrap();
+            // SAFETY: the block is as long.
+            unsafe { block.write_bytes(1, BLOCK_BYTES) };
+            self.blocks.push((block, part));
+        }
+    }
+
+    /// Allocates and frees a block again and again, until pages go. Returns how often.
+    fn churn(&self) -> usize {
+        let resident = self.heap.free_bytes();
+        for times in 1..=3 * BLOCKS {
+            let (block, part) = self.heap.allocate(BLOCK_BYTES).unwrap();
+            // SAFETY: it was just allocated.
+            unsafe { self.heap.free(block, BLOCK_BYTES, part) };
+            if self.heap.free_bytes() < resident / 2 {
+                return times;
+            }
+        }
+        panic!("{} bytes are free", self.heap.free_bytes());
+    }
+
+    fn free_all_but(&mut self, left: usize) {
+        for (block, part) in self.blocks.drain(left..) {
+            // SAFETY: it is allocated, and taken out of the list.
+            unsafe { self.heap.free(block, BLOCK_BYTES, part) };
+        }
+    }
+}
+
+#[test]
+fn pages_that_come_and_go_stay() {
+    let mut filled = Filled::new();
+    for _ in 0..20 {
+        filled.free_all_but(BLOCKS / 3);
+        let free = filled.heap.free_bytes();
+        assert!(free > ALL_BYTES / 2, "{free} bytes are free");
+        filled.fill();
+    }
+}
+
+#[test]
+fn pages_that_are_not_needed_for_long_go() {
+    let mut filled = Filled::new();
+    filled.free_all_but(BLOCKS / 3);
+    assert!(filled.churn() >= 2 * BLOCKS);
+    let free = filled.heap.free_bytes();
+    assert!(free < ALL_BYTES / 16, "{free} bytes are free");
+}
+
+#[test]
+fn pages_go_at_once_when_next_to_nothing_is_left() {
+    let mut filled = Filled::new();
+    filled.free_all_but(BLOCKS / 16);
+    let free = filled.heap.free_bytes();
+    assert!(free < ALL_BYTES / 8, "{free} bytes are free");
+}
+
+#[test]
+fn what_was_allocated_before_pages_went_does_not_count() {
+    let mut filled = Filled::new();
+    filled.free_all_but(BLOCKS / 3);
+    filled.churn();
+    filled.free_all_but(BLOCKS / 8);
+    let free = filled.heap.free_bytes();
+    assert!(free > ALL_BYTES / 8, "{free} bytes are free");
+}
+
+#[test]
+fn every_block_begins_sixteen_bytes_before_a_cache_line_and_is_counted_as_freed() {
+    let heap = Heap::default();
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut blocks: Vec<(NonNull<u8>, usize, u8)> = Vec::new();
+    for round in 0..20_000 {
+        if blocks.len() > 300 || !blocks.is_empty() && rng.u8(..5) < 2 {
+            let (block, bytes, part) = blocks.swap_remove(rng.usize(..blocks.len()));
+            // SAFETY: it is allocated, and taken out of the list.
+            unsafe { heap.free(block, bytes, part) };
+            continue;
+        }
+        let bits = rng.u32(5..17);
+        let bytes = match round % 8 {
+            // Around the size from which on blocks are the system's.
+            0 => SYSTEM_BYTES - rng.usize(..40),
+            1 => SYSTEM_BYTES + rng.usize(..40),
+            _ => rng.usize(1..=1 << bits),
+        };
+        let (block, part) = heap.allocate(bytes).unwrap();
+        assert_eq!(part == SYSTEM, bytes >= SYSTEM_BYTES, "{bytes} bytes");
+        if part != SYSTEM {
+            assert_eq!(block.addr().get() % LINE_BYTES, LINE_BYTES - 16, "{bytes} bytes");
+        }
+        // SAFETY: the block is as long.
+        unsafe { block.write_bytes(1, bytes) };
+        blocks.push((block, bytes, part));
+    }
+    for (block, bytes, part) in blocks {
+        // SAFETY: it is allocated, and the list goes.
+        unsafe { heap.free(block, bytes, part) };
+    }
+    let used: usize = heap.made_parts().map(|part| part.lock().used).sum();
+    assert_eq!(used, 0);
+}

@@ -1,0 +1,25 @@
+//! Memory: mappings and regions of the system's, the tree's heap for its nodes, and hints about cache lines.
+
+#[cfg(all(feature = "node-heap", unix, not(miri)))]
+pub(crate) mod heap;
+pub(crate) mod mapping;
+pub(crate) mod node;
+#[cfg(not(all(feature = "node-heap", unix, not(miri))))]
+pub(crate) mod plain_heap;
+pub(crate) mod prefetch;
+#[cfg(all(feature = "node-heap", unix, not(miri)))]
+mod region;
+#[cfg(all(feature = "node-heap", unix, not(miri)))]
+mod remote_free;
+pub(crate) mod tagged_ptr;
+pub(crate) mod transient;
+pub(crate) mod trim;
+
+#[cfg(not(all(feature = "node-heap", unix, not(miri))))]
+pub(crate) use plain_heap as heap;
+
+/// So many bytes could not be had.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutOfMemory {
+    pub bytes: usize,
+}

@@ -1,0 +1,36 @@
+//! The memory that training a dictionary leaves behind in the program's allocator.
+//!
+//! zstd's trainer takes some ten megabytes for a moment, more than a tree of a hundred thousand small records holds. glibc keeps
+//! them for the thread that trains: by now its threshold for mapping a block by itself has risen above their size, and the end of
+//! a thread's arena is given back only when it has grown past twice that.
+
+/// Gives that memory back to the system. Does nothing where the C library is another.
+#[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+pub(crate) fn return_working_memory() {
+    const PAGE_BYTES: usize = 4096;
+
+    /// One of these is below the threshold, whatever that is now, and large enough for what is left at the arena's end.
+    const BLOCK_BYTES: [usize; 4] = [16 << 20, 8 << 20, 4 << 20, 2 << 20];
+
+    // SAFETY: blocks are allocated, told to the system as not needed by their whole pages, which nobody has written to, and freed;
+    // `malloc_trim` gives back what the allocator has free besides.
+    unsafe {
+        let blocks = BLOCK_BYTES.map(|bytes| {
+            let block = libc::malloc(bytes);
+            if !block.is_null() {
+                let front = block.cast::<u8>().align_offset(PAGE_BYTES);
+                let pages = (bytes - front) & !(PAGE_BYTES - 1);
+                libc::madvise(block.byte_add(front), pages, libc::MADV_DONTNEED);
+            }
+            block
+        });
+        for block in blocks {
+            libc::free(block);
+        }
+        libc::malloc_trim(0);
+    }
+}
+
+/// Gives that memory back to the system. Does nothing where the C library is another.
+#[cfg(not(all(target_os = "linux", target_env = "gnu", not(miri))))]
+pub(crate) fn return_working_memory() {}

@@ -1,0 +1,58 @@
+//! An operation on the tree, during which nothing that it may read is freed.
+
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+
+use crate::mem::OutOfMemory;
+use crate::reclaim::memory::{Cells, Memory};
+use crate::sync::AtomicPtr;
+
+/// While it is there, the nodes that this thread finds in the tree stay, unlinked or not. It stays with its thread.
+pub(crate) struct Guard<'m> {
+    memory: &'m Memory,
+    cells: &'m Cells,
+    of_this_thread: PhantomData<*const ()>,
+}
+
+impl Memory {
+    /// Begins an operation; one may begin within another.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], only where the thread never began one before.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<Guard<'_>, OutOfMemory> {
+        let cells = self.cells()?;
+        cells.slot.enter(&self.epochs);
+        Ok(Guard {
+            memory: self,
+            cells,
+            of_this_thread: PhantomData,
+        })
+    }
+}
+
+impl<'m> Guard<'m> {
+    /// What this thread keeps for the memory.
+    pub(crate) fn cells(&self) -> &'m Cells {
+        self.cells
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Outside: else this thread itself would be in the way.
+        match self.cells.slot.leave(&self.memory.epochs) {
+            (false, false) => {}
+            (true, _) => self.memory.hand_on(self.cells),
+            // Without what this thread has retired: it would be left over in its turn, as long as threads retire.
+            (false, true) => self.memory.free_left_over(),
+        }
+    }
+}
+
+/// Loads a node's address such that `guard` protects the node until it is dropped.
+#[inline(always)]
+pub(crate) fn load(pointer: &AtomicPtr<u8>, _guard: &Guard<'_>) -> *mut u8 {
+    pointer.load(Ordering::Acquire)
+}

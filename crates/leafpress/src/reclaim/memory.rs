@@ -1,0 +1,372 @@
+//! Node memory: allocation with its slack known, and what is held of each kind.
+//!
+//! Every node (leaf, inner node, landing buffer, large value, table of shortcuts) is one allocation that begins with its [`NodeHeader`], so that a
+//! node can be freed and accounted for by whichever thread reclaims it.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::mem::OutOfMemory;
+use crate::mem::heap::{self, Heap};
+use crate::mem::node::{KINDS, Kind, NodeHeader};
+use crate::mem::tagged_ptr;
+use crate::reclaim::epoch::{Epochs, Slot};
+use crate::reclaim::garbage::{HandedOn, Retired};
+use crate::reclaim::guard::Guard;
+use crate::sync;
+use crate::sync::{Patience, PerThread};
+
+/// The largest node: a large value of 64 MiB, stored raw, and its header.
+const MAX_NODE_BYTES: usize = (64 << 20) + 4096;
+
+/// How often whoever wants something to be freed at once waits for readers. The model checker is to see them outlast that.
+pub(crate) const MAX_WAITS: u32 = if cfg!(shuttle) { 2 } else { 100 };
+
+/// One thread's share of the sums, on cache lines of its own: threads' shares lie side by side, and fetching each other's lines would
+/// cost them more than all else they do. Only that thread writes, so a load and a store are an addition.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Cells {
+    live: [AtomicI64; KINDS],
+    nodes: [AtomicI64; KINDS],
+    retired: AtomicI64,
+    /// What the thread has retired and not handed on.
+    waiting: Mutex<Retired>,
+    pub slot: Slot,
+}
+
+impl Cells {
+    /// Counts nodes of a kind, which hold so many bytes more or less.
+    fn count(&self, kind: usize, nodes: i64, live: i64, retired: i64) {
+        add(&self.live[kind], live);
+        add(&self.nodes[kind], nodes);
+        add(&self.retired, retired);
+    }
+}
+
+fn add(cell: &AtomicI64, amount: i64) {
+    cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+}
+
+/// A tree's nodes: where they come from and go to, and what they hold, by kind, summed over threads.
+pub(crate) struct Memory {
+    cells: PerThread<Cells>,
+    /// The sums of threads that there was no memory for cells of their own for. Nobody enters with it.
+    common: Cells,
+    pub epochs: Epochs,
+    handed_on: sync::Mutex<HandedOn>,
+    heap: Heap,
+}
+
+/// Sums over all threads.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Held {
+    pub live: [u64; KINDS],
+    pub nodes: [u64; KINDS],
+    pub retired: u64,
+    /// Room that the heap has and no node uses.
+    pub free: u64,
+}
+
+impl Held {
+    pub(crate) fn bytes(&self, kind: Kind) -> u64 {
+        self.live[kind as usize]
+    }
+
+    pub(crate) fn nodes(&self, kind: Kind) -> u64 {
+        self.nodes[kind as usize]
+    }
+}
+
+impl Memory {
+    /// Whether there are holes to be tidied away.
+    pub(crate) const CAN_BE_TIDIED: bool = cfg!(all(feature = "node-heap", unix, not(miri)));
+
+    pub(crate) fn new() -> Self {
+        Self {
+            cells: PerThread::default(),
+            common: Cells::default(),
+            epochs: Epochs::new(),
+            handed_on: sync::Mutex::default(),
+            heap: Heap::default(),
+        }
+    }
+
+    /// The calling thread's.
+    #[inline]
+    pub(crate) fn cells(&self) -> Result<&Cells, OutOfMemory> {
+        let bytes = size_of::<Cells>();
+        self.cells.get_or_make().ok_or(OutOfMemory { bytes })
+    }
+
+    /// Counts nodes of a kind, which hold so many bytes more or less. Where there is no memory for a thread's own cells those of all serve.
+    fn count(&self, kind: usize, nodes: i64, live: i64, retired: i64) {
+        match self.cells() {
+            Ok(cells) => cells.count(kind, nodes, live, retired),
+            Err(_) => {
+                self.common.live[kind].fetch_add(live, Ordering::Relaxed);
+                self.common.nodes[kind].fetch_add(nodes, Ordering::Relaxed);
+                self.common.retired.fetch_add(retired, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn all_cells(&self) -> impl Iterator<Item = &Cells> {
+        self.cells.iter().chain([&self.common])
+    }
+
+    /// Allocates a node of `bytes` (its header included), 16-byte aligned, uninitialised behind the header.
+    ///
+    /// # Safety
+    /// `self` outlives the node.
+    pub(crate) unsafe fn allocate(&self, bytes: usize, kind: Kind) -> Result<NonNull<u8>, OutOfMemory> {
+        debug_assert!((size_of::<NodeHeader>()..=MAX_NODE_BYTES).contains(&bytes));
+        let (pointer, part) = self.heap.allocate(bytes).ok_or(OutOfMemory { bytes })?;
+        if !tagged_ptr::fits(pointer.as_ptr()) {
+            // SAFETY: the block came from the line above.
+            unsafe { self.heap.free(pointer, bytes, part) };
+            return Err(OutOfMemory { bytes });
+        }
+        let header = NodeHeader {
+            memory_or_next: AtomicPtr::new(std::ptr::from_ref(self).cast_mut().cast()),
+            asked: bytes as u32,
+            kind,
+            part,
+        };
+        let held = header.held();
+        // SAFETY: the allocation is at least a header long and aligned to 16.
+        unsafe { pointer.cast::<NodeHeader>().write(header) };
+        self.count(kind as usize, 1, held, 0);
+        Ok(pointer)
+    }
+
+    /// Frees a node that no other thread can reach.
+    ///
+    /// # Safety
+    /// `node` came from [`Memory::allocate`], was not retired, and is not used again.
+    pub(crate) unsafe fn free(node: NonNull<u8>) {
+        // SAFETY: a node begins with its header, which says its memory until it is retired, and its memory outlives it.
+        unsafe {
+            let header = node.cast::<NodeHeader>().as_ref();
+            let memory = &*header.memory_or_next.load(Ordering::Relaxed).cast::<Memory>();
+            memory.count(header.kind(), -1, -header.held(), 0);
+            let (asked, part) = (header.asked(), header.part);
+            memory.heap.free(node, asked, part);
+        }
+    }
+
+    /// Takes a node that was unlinked. It is freed when no reader is in its way, and others are to be freed with it.
+    ///
+    /// # Safety
+    /// `node` came from [`Memory::allocate`], of the guard's memory, threads that enter from now on cannot reach it, and it is retired once.
+    pub(crate) unsafe fn retire(node: NonNull<u8>, guard: &Guard<'_>) {
+        let cells = guard.cells();
+        // SAFETY: a node begins with its header.
+        let header = unsafe { node.cast::<NodeHeader>().as_ref() };
+        let held = header.held();
+        cells.count(header.kind(), -1, -held, held);
+        let mut waiting = cells.waiting.lock();
+        // SAFETY: as the caller promises.
+        unsafe { waiting.push(node, held) };
+        if waiting.is_much() {
+            cells.slot.at_leave();
+        }
+    }
+
+    /// Frees what this thread has retired, as soon as no reader is in its way: what is in one's way now, with what is handed on next.
+    #[cold]
+    pub(crate) fn hand_on(&self, cells: &Cells) {
+        let retired = std::mem::take(&mut *cells.waiting.lock());
+        self.free_what_is_over(retired);
+    }
+
+    /// Frees what all threads have retired. What a reader stays in the way of is freed when it leaves, or, if it leaves in the very
+    /// moment in which it is left to it, with what is handed on next.
+    pub(crate) fn reclaim_all(&self) {
+        let mut retired = Retired::default();
+        for cells in self.all_cells() {
+            retired.append(std::mem::take(&mut *cells.waiting.lock()));
+        }
+        let mut waits_for = self.free_what_is_over(retired);
+        let mut patience = Patience::default();
+        // What was handed on before, and then what was taken above.
+        let mut turns = 2;
+        for wait in 0..MAX_WAITS {
+            let Some(epoch) = waits_for else { return };
+            // Within an operation of its own the thread would wait for itself.
+            if wait == MAX_WAITS / 2 || self.is_inside() {
+                self.epochs.leave_over(epoch);
+            }
+            patience.wait();
+            waits_for = self.free_what_is_over(Retired::default());
+            turns -= i32::from(waits_for != Some(epoch));
+            if turns == 0 || self.is_inside() {
+                return;
+            }
+        }
+    }
+
+    /// Frees what was left over to this thread.
+    #[cold]
+    pub(crate) fn free_left_over(&self) {
+        self.free_what_is_over(Retired::default());
+    }
+
+    /// Frees what nobody reads of what was handed on, `retired` included. Returns the epoch that the rest waits for.
+    fn free_what_is_over(&self, retired: Retired) -> Option<u64> {
+        let (free, waits_for) = {
+            let mut handed_on = self.handed_on.lock();
+            handed_on.add(retired);
+            let begin = || {
+                let epoch = self.epochs.begin();
+                // Before the look at who is in the way, so that of those who are not seen to leave hardly one does not see this.
+                self.epochs.left_over_waits_for(Some(epoch));
+                epoch
+            };
+            let free = handed_on.take_free(begin, |epoch| self.is_over(epoch));
+            let waits_for = handed_on.waits_for();
+            self.epochs.left_over_waits_for(waits_for);
+            (free, waits_for)
+        };
+        for node in free.into_nodes() {
+            // SAFETY: no thread can reach the node any more; but for its link its header is as it was made.
+            unsafe {
+                let header = node.cast::<NodeHeader>().as_ref();
+                let (asked, part) = (header.asked(), header.part);
+                self.count(header.kind(), 0, 0, -header.held());
+                self.heap.free(node, asked, part);
+            }
+        }
+        waits_for
+    }
+
+    /// Whether the calling thread is at an operation.
+    fn is_inside(&self) -> bool {
+        self.cells.get().is_some_and(|cells| cells.slot.is_inside())
+    }
+
+    /// Whether no thread reads what was unlinked before `epoch` began.
+    pub(crate) fn is_over(&self, epoch: u64) -> bool {
+        !self.cells.iter().any(|cells| cells.slot.is_in_the_way(epoch))
+    }
+
+    /// Whether a node of so many bytes is from a part of the heap, and not from the system.
+    pub(crate) fn can_be_moved(bytes: usize) -> bool {
+        heap::can_be_moved(bytes)
+    }
+
+    /// Until the result is dropped, the calling thread's nodes come from a part of the heap that leaves are moved to. For a thread
+    /// that replaces all leaves, from the first to the last: what is left of the old ones' room is then in one piece.
+    pub(crate) fn tidy_part(&self) -> OwnPart {
+        let used = self.heap.tidy_part();
+        OwnPart {
+            used,
+            allocated_elsewhere: self.heap.allocated_but_from(used),
+            own: heap::allocate_from(used),
+        }
+    }
+
+    /// Whether the holes between nodes have become worth the work of moving leaves together, by a quick estimate.
+    pub(crate) fn is_untidy(&self) -> bool {
+        self.heap.is_untidy()
+    }
+
+    /// The same, slow and exact.
+    pub(crate) fn can_be_tidied(&self) -> bool {
+        self.heap.can_be_tidied()
+    }
+
+    /// Whether nodes are replaced faster than it pays to move them together.
+    pub(crate) fn is_rewritten(&self) -> bool {
+        self.heap.is_rewritten()
+    }
+
+    /// Gives pages that no node uses back to the system, those of `part` excepted, which is being filled.
+    pub(crate) fn return_free_but_of(&self, part: &OwnPart) {
+        self.heap.return_pages_but_of(part.used);
+    }
+
+    /// Gives pages that no node uses back to the system. `moved_all` says whether every node was moved to `part`, those excepted that
+    /// have come since.
+    pub(crate) fn return_free(&self, part: &OwnPart, moved_all: bool) {
+        let alone = self.heap.allocated_but_from(part.used) == part.allocated_elsewhere;
+        self.heap.return_pages(moved_all && alone);
+        self.heap.moved_to(part.used);
+    }
+
+    /// Puts what is resident on huge pages where that takes no more memory.
+    pub(crate) fn make_huge_pages(&self) {
+        self.heap.make_huge_pages();
+    }
+
+    /// Bytes of the nodes that are in use.
+    pub(crate) fn live_bytes(&self) -> i64 {
+        let live = self.all_cells().flat_map(|cells| &cells.live);
+        live.fold(0, |sum, cell| sum.wrapping_add(cell.load(Ordering::Relaxed)))
+    }
+
+    /// How many nodes of a kind are in use, and the bytes they hold: what [`Memory::held`] says, without asking the heap.
+    pub(crate) fn live_of(&self, kind: Kind) -> (i64, i64) {
+        let of_kind = |cell: &[AtomicI64; KINDS]| cell[kind as usize].load(Ordering::Relaxed);
+        let both = self
+            .all_cells()
+            .map(|cells| (of_kind(&cells.nodes), of_kind(&cells.live)));
+        both.fold((0, 0), |(nodes, bytes), (more_nodes, more_bytes)| {
+            (nodes + more_nodes, bytes + more_bytes)
+        })
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        let mut live = [0i64; KINDS];
+        let mut nodes = [0i64; KINDS];
+        let mut retired = 0i64;
+        for cells in self.all_cells() {
+            for kind in 0..KINDS {
+                live[kind] += cells.live[kind].load(Ordering::Relaxed);
+                nodes[kind] += cells.nodes[kind].load(Ordering::Relaxed);
+            }
+            retired += cells.retired.load(Ordering::Relaxed);
+        }
+        let sum = |value: i64| value.max(0) as u64;
+        Held {
+            live: live.map(sum),
+            nodes: nodes.map(sum),
+            retired: sum(retired),
+            free: self.heap.free_bytes(),
+        }
+    }
+}
+
+/// Gives the thread its own part back when dropped.
+pub(crate) struct OwnPart {
+    used: u8,
+    /// Bytes that were ever allocated from other parts before this one was taken.
+    allocated_elsewhere: u64,
+    own: u8,
+}
+
+impl OwnPart {
+    /// Whether a node is from this part.
+    ///
+    /// # Safety
+    /// `node` came from [`Memory::allocate`] and is not freed.
+    pub(crate) unsafe fn has(&self, node: NonNull<u8>) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { node.cast::<NodeHeader>().as_ref() }.part == self.used
+    }
+}
+
+impl Drop for OwnPart {
+    fn drop(&mut self) {
+        heap::allocate_from(self.own);
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // With the tree its readers have gone.
+        self.reclaim_all();
+    }
+}

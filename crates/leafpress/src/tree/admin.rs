@@ -1,0 +1,341 @@
+//! What concerns the tree as a whole: building, counting, clearing.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::reclaim::guard::Guard;
+use bumpalo::Bump;
+
+use crate::codec::{Codec, CodecError, Dictionary, Engine};
+use crate::mem::node::Kind;
+use crate::reclaim::memory::Memory;
+use crate::tree::compact::compress::{Buffers, Press, Settings};
+use crate::tree::compact::split::Growth;
+use crate::tree::core::Core;
+use crate::tree::error::{Error, MAX_KEY_BYTES};
+use crate::tree::index::shard::Shard;
+use crate::tree::local::{Contexts, Count};
+use crate::tree::node::landing::MAX_LANDING_BYTES;
+use crate::tree::node::leaf::Leaf;
+use crate::tree::node::partition::Runs;
+use crate::tree::upkeep::scheduler::Background;
+use crate::tree::upkeep::training::Dictionaries;
+use crate::tree::write::{Locked, owned_large};
+use crate::tree::{Builder, DictionaryChoice, Layout, ShardBy, Stats, Tree};
+
+const MIN_LEAF_BYTES: usize = 1 << 10;
+const MAX_LEAF_BYTES: usize = 32 << 10;
+const MAX_SUB_PAGES: usize = 64;
+const MAX_SHARDS: usize = 1024;
+const MAX_THREADS: usize = 64;
+const FAMILIES: [&str; 6] = ["none", "lz4", "zstd", "deflate", "zlib", "qpl"];
+
+/// Raw bytes of a frame, where the builder does not say: measured in docs/design.md.
+fn default_frame_bytes(codec: Codec) -> usize {
+    match codec {
+        Codec::None | Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => 1,
+        Codec::Zstd { .. } => 512,
+        Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Qpl { .. } => 2 << 10,
+    }
+}
+
+fn within(option: &'static str, value: usize, least: usize, most: usize) -> Result<usize, Error> {
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(Error::Option {
+        option,
+        reason: format!("{value} is out of bounds: {least} to {most}"),
+    })
+}
+
+impl Builder {
+    fn check(&self) -> Result<(), Error> {
+        within("leaf_bytes", self.leaf_bytes, MIN_LEAF_BYTES, MAX_LEAF_BYTES)?;
+        if let Some(bytes) = self.frame_bytes {
+            within("frame_bytes", bytes, 1, self.leaf_bytes)?;
+        }
+        if let Layout::Hashed { sub_pages } = self.layout {
+            within("layout", sub_pages, 1, MAX_SUB_PAGES)?;
+        }
+        within("landing_bytes", self.landing_bytes, 0, MAX_LANDING_BYTES)?;
+        within("shards", self.shards, 1, MAX_SHARDS)?;
+        if let ShardBy::Range(boundaries) = &self.shard_by {
+            let option = "shard_by";
+            if boundaries.len() + 1 != self.shards {
+                let reason = format!(
+                    "{} shards by range need {} boundaries, {} were given",
+                    self.shards,
+                    self.shards - 1,
+                    boundaries.len()
+                );
+                return Err(Error::Option { option, reason });
+            }
+            if !boundaries.is_sorted_by(|a, b| a < b) {
+                return Err(Error::Option {
+                    option,
+                    reason: "boundaries do not ascend".to_owned(),
+                });
+            }
+            if let Some(long) = boundaries.iter().find(|boundary| boundary.len() > MAX_KEY_BYTES) {
+                let reason = format!(
+                    "a boundary of {} bytes is longer than a key may be ({MAX_KEY_BYTES})",
+                    long.len()
+                );
+                return Err(Error::Option { option, reason });
+            }
+        }
+        if let Some(bytes) = self.dictionary_bytes {
+            within("dictionary_bytes", bytes, 1 << 10, 1 << 20)?;
+        }
+        within("background_threads", self.background_threads, 0, MAX_THREADS)?;
+        within("high_watermark_pct", usize::from(self.high_watermark_pct), 1, 100)?;
+        if let Some(family) = &self.background_codec
+            && !FAMILIES.contains(&family.as_str())
+        {
+            let reason = format!("unknown codec family {family}: one of {}", FAMILIES.join(", "));
+            return Err(Error::Option {
+                option: "background_codec",
+                reason,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Tree {
+    pub(crate) fn from_builder(builder: Builder) -> Result<Self, Error> {
+        builder.check()?;
+        let engine: Arc<dyn Engine> = match &builder.engine {
+            Some(engine) => Arc::clone(engine),
+            None => builder.codec.open(&builder.engine_options)?,
+        };
+        if let DictionaryChoice::Given(dictionary) = &builder.dictionary
+            && engine.supports_dictionary()
+        {
+            check_dictionary(&*engine, dictionary)?;
+        }
+        let codec = engine.codec();
+        let filtered = builder
+            .background_codec
+            .as_deref()
+            .is_some_and(|wanted| wanted != codec.family());
+        let compactors = if filtered { 0 } else { builder.background_threads };
+        let settings = Settings {
+            leaf_bytes: builder.leaf_bytes,
+            frame_bytes: builder
+                .frame_bytes
+                .unwrap_or(default_frame_bytes(codec))
+                .min(builder.leaf_bytes),
+            sub_pages: match builder.layout {
+                Layout::Ordered => 0,
+                Layout::Hashed { sub_pages } => sub_pages,
+            },
+        };
+        let dictionaries = Dictionaries::new(
+            &builder.dictionary,
+            engine.supports_dictionary(),
+            builder.dictionary_bytes,
+        );
+        let runs = Runs::new(match builder.shard_by {
+            ShardBy::Hash => builder.shards,
+            ShardBy::Range(_) => 1,
+        });
+        let mut core = Core {
+            shards: Vec::new(),
+            shard_by: builder.shard_by,
+            runs,
+            settings,
+            landing_bytes: builder.landing_bytes,
+            engine,
+            contexts: Contexts::default(),
+            background: Background::new((compactors > 0).then_some(builder.high_watermark_pct)),
+            dictionaries,
+            memory: Arc::new(Memory::new()),
+        };
+        for _ in 0..builder.shards {
+            let leaf = core.empty_leaf()?;
+            core.shards.push(Shard::new(leaf, runs));
+        }
+        let core = Arc::new(core);
+        let threads = Background::start(&core, compactors)?;
+        Ok(Self { core, threads })
+    }
+}
+
+impl Core {
+    fn empty_leaf(&self) -> Result<Leaf, Error> {
+        let (mut buffers, arena) = (Buffers::default(), Bump::new());
+        let mut press = self.press(&mut buffers, &arena);
+        // The leaf is not in the tree yet, so that a sweep would miss it and a dictionary it points to could be retired.
+        press.dictionary = None;
+        first_leaf(&mut press)
+    }
+
+    /// Frees what threads have retired, instead of waiting until it is more.
+    pub(crate) fn flush_retired(&self) {
+        self.memory.reclaim_all();
+        self.dictionaries.free_outdated(&self.memory);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        // In this order: a record that comes and goes between the two sums must not count as gone only.
+        let erased = self.contexts.sum(Count::Erased);
+        self.contexts.sum(Count::Inserted).saturating_sub(erased) as usize
+    }
+
+    /// Bytes of all keys and values.
+    pub(crate) fn user_bytes(&self) -> Result<u64, Error> {
+        let guard = self.memory.enter()?;
+        let mut bytes = 0;
+        self.for_each_leaf(&guard, |leaf| {
+            bytes += leaf.header().live_user_bytes.load(Ordering::Relaxed)
+        });
+        Ok(bytes)
+    }
+
+    pub(crate) fn for_each_leaf(&self, guard: &Guard<'_>, mut visit: impl FnMut(Leaf)) {
+        for shard in &self.shards {
+            shard.for_each_leaf(guard, &mut visit);
+        }
+    }
+
+    /// Visits the leaves with a guard for each: a long visit holds up no reclamation. Leaves that are split or merged meanwhile are
+    /// visited as they are then.
+    pub(crate) fn for_each_leaf_in_turn(&self, mut visit: impl FnMut(Leaf) -> Result<(), Error>) -> Result<(), Error> {
+        for shard in &self.shards {
+            let mut key = Vec::new();
+            loop {
+                let guard = self.memory.enter()?;
+                let (leaf, end) = shard.descend_up(&key, &guard);
+                visit(leaf)?;
+                match end {
+                    Some(end) => key = end,
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn clear(&self) -> Result<(), Error> {
+        let context = self.contexts.get()?;
+        for shard in &self.shards {
+            let guard = self.memory.enter()?;
+            let empty = self.empty_leaf()?;
+            let leaves = shard.reset(empty, &guard);
+            self.background.leaves_cleared(leaves.len() - 1);
+            for leaf in leaves {
+                leaf.header().lock.lock();
+                let locked = Locked(leaf);
+                // A writer may have got this leaf as it stood and replaced it before the tree was reset; then it is retired already.
+                if leaf.header().obsolete.swap(true, Ordering::Relaxed) {
+                    continue;
+                }
+                context.add(Count::Erased, u64::from(leaf.header().live.load(Ordering::Relaxed)));
+                // SAFETY: the tree no longer leads to the leaf, and the lock's holder is the only one to get here.
+                unsafe {
+                    for large in owned_large(leaf) {
+                        Memory::retire(large.node(), &guard);
+                    }
+                    if let Some(landing) = leaf.landing_locked() {
+                        Memory::retire(landing.node(), &guard);
+                    }
+                    Memory::retire(leaf.node(), &guard);
+                }
+                drop(locked);
+            }
+        }
+        self.flush_retired();
+        self.background.tidy_if_due(self);
+        Ok(())
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        if let Ok(guard) = self.memory.enter() {
+            self.for_each_leaf(&guard, |leaf| {
+                let header = leaf.header();
+                stats.leaves += 1;
+                stats.frames += leaf.frames() as u64;
+                stats.records += u64::from(header.live.load(Ordering::Relaxed));
+                stats.user_bytes += header.live_user_bytes.load(Ordering::Relaxed);
+            });
+            stats.dictionary_id = self.dictionaries.current().map_or(0, |dictionary| dictionary.id());
+            stats.depth = self.shards.iter().map(|shard| shard.depth(&guard)).max().unwrap_or(0);
+        }
+        let held = self.memory.held();
+        stats.leaf_bytes = held.bytes(Kind::Leaf);
+        stats.inner_bytes = held.bytes(Kind::Inner);
+        stats.shortcut_bytes = held.bytes(Kind::Shortcuts);
+        stats.landing_bytes = held.bytes(Kind::Landing);
+        stats.large_value_bytes = held.bytes(Kind::Large);
+        stats.retired_bytes = held.retired;
+        stats.free_bytes = held.free;
+        stats.inner_nodes = held.nodes(Kind::Inner);
+        stats.landing_buffers = held.nodes(Kind::Landing);
+        stats.dictionary_bytes = self.dictionaries.held_bytes();
+        stats.fixed_bytes = (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>()) as u64;
+        stats.bytes_held = stats.leaf_bytes
+            + stats.inner_bytes
+            + stats.shortcut_bytes
+            + stats.landing_bytes
+            + stats.large_value_bytes
+            + stats.dictionary_bytes
+            + stats.retired_bytes
+            + stats.free_bytes
+            + stats.fixed_bytes;
+        let sum = |count| self.contexts.sum(count);
+        stats.gets = sum(Count::Gets);
+        stats.get_frames_decoded = sum(Count::GetFrames);
+        stats.get_bytes_decoded = sum(Count::GetBytes);
+        stats.get_landing_hits = sum(Count::GetLandingHits);
+        stats.puts = sum(Count::Puts);
+        stats.removes = sum(Count::Removes);
+        stats.splits = sum(Count::Splits);
+        stats.merges = sum(Count::Merges);
+        stats.bg_passes = sum(Count::BgPasses);
+        stats.bg_compactions = sum(Count::BgCompactions);
+        stats.bg_trylock_misses = sum(Count::BgTrylockMisses);
+        stats.bg_skipped = sum(Count::BgSkipped);
+        stats.bg_errors = sum(Count::BgErrors);
+        stats.fg_landing_full = sum(Count::FgLandingFull);
+        stats.fg_sync_compactions = sum(Count::FgSyncCompactions);
+        stats.fg_sync_compaction_errors = sum(Count::FgSyncCompactionErrors);
+        stats.fg_split_fallbacks = sum(Count::FgSplitFallbacks);
+        stats.bg_enqueue_attempts = sum(Count::BgEnqueueAttempts);
+        stats.bg_enqueued = sum(Count::BgEnqueued);
+        stats.bg_enqueue_duplicates = sum(Count::BgEnqueueDuplicates);
+        stats.bg_queue_full = sum(Count::BgQueueFull);
+        stats.bg_queue_pops = sum(Count::BgQueuePops);
+        stats.engine = self.engine.counters();
+        stats.engine_name = self.engine.engine_name();
+        stats
+    }
+}
+
+/// Whether the codec takes the dictionary: a put would find out too late.
+fn check_dictionary(engine: &dyn Engine, dictionary: &Dictionary) -> Result<(), Error> {
+    let probe = b"leaf";
+    let mut block = Vec::new();
+    let taken = engine
+        .compress(probe, Some(dictionary), &mut block)
+        .and_then(|_| engine.decompress(&block, Some(dictionary), &mut [0; 4]));
+    taken.map_err(|error| match error {
+        memory @ CodecError::OutOfMemory { .. } => Error::Codec(memory),
+        refused => Error::Option {
+            option: "dictionary",
+            reason: refused.to_string(),
+        },
+    })
+}
+
+/// A leaf without records.
+fn first_leaf(press: &mut Press<'_, '_>) -> Result<Leaf, Error> {
+    press.begin();
+    let mut pressed = press.press_all(Vec::new(), Growth::Within)?;
+    match pressed.leaves.pop() {
+        Some(leaf) => Ok(leaf),
+        None => Err(Error::Invalid("an empty tree was pressed into no leaf".to_owned())),
+    }
+}

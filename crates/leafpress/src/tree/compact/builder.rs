@@ -1,0 +1,204 @@
+//! What is to be pressed: records, and the frames that are kept as they are.
+//!
+//! A [`Draft`] is the content of one leaf-to-be (or of several, when it has grown past a leaf): frames kept from a leaf as they
+//! are, and frames pressed anew. Nothing of it is published; dropping it undoes it.
+
+use std::ops::Range;
+
+use bumpalo::Bump;
+
+use crate::tree::error::Error;
+use crate::tree::node::inner::common_prefix;
+use crate::tree::node::large::Large;
+use crate::tree::node::layout::SINGLE;
+use crate::tree::node::leaf::Leaf;
+
+/// A record to be pressed.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'b> {
+    pub key: &'b [u8],
+    pub value: RecordValue<'b>,
+}
+
+/// Its value.
+#[derive(Clone, Copy)]
+pub(crate) enum RecordValue<'b> {
+    Inline(&'b [u8]),
+    /// A block that is the record's frame already; only in drafts of one-record frames.
+    Pressed {
+        block: &'b [u8],
+        raw_len: usize,
+    },
+    Large(Large),
+}
+
+impl Record<'_> {
+    pub(crate) fn value_len(&self) -> usize {
+        match self.value {
+            RecordValue::Inline(value) => value.len(),
+            RecordValue::Pressed { raw_len, .. } => raw_len,
+            RecordValue::Large(_) => 0,
+        }
+    }
+
+    /// User bytes that its frame holds.
+    pub(crate) fn inline_bytes(&self) -> usize {
+        self.key.len() + self.value_len()
+    }
+}
+
+/// A part of a draft: one frame, or a run of them.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    /// Frames `from..to` of a leaf, as they are.
+    Kept { leaf: Leaf, from: usize, to: usize },
+    /// One frame, pressed from the draft's records `from..to` into its blocks at `start..end`.
+    Pressed {
+        from: usize,
+        to: usize,
+        start: usize,
+        end: usize,
+        raw_len: usize,
+    },
+}
+
+impl Part {
+    /// The part's records, numbered within its leaf or its draft.
+    pub(crate) fn slots(&self) -> Range<usize> {
+        match self {
+            Part::Kept { leaf, from, to } if leaf.has(SINGLE) => *from..*to,
+            Part::Kept { leaf, from, to } => {
+                let sections = leaf.sections();
+                leaf.slots(&sections, *from).start..leaf.slots(&sections, to - 1).end
+            }
+            Part::Pressed { from, to, .. } => *from..*to,
+        }
+    }
+
+    /// Its frames, each a part.
+    pub(crate) fn single_frames(self) -> impl Iterator<Item = Part> {
+        let frames = match self {
+            Part::Kept { from, to, .. } => from..to,
+            Part::Pressed { .. } => 0..1,
+        };
+        frames.map(move |frame| match self {
+            Part::Kept { leaf, .. } => Part::Kept {
+                leaf,
+                from: frame,
+                to: frame + 1,
+            },
+            pressed => pressed,
+        })
+    }
+}
+
+/// How a draft's keys are kept.
+#[derive(Clone)]
+pub(crate) enum Form<'b> {
+    Packed { key_len: usize, prefix: &'b [u8] },
+    Fingerprints { prefix: &'b [u8], hashed: bool },
+}
+
+/// The content of leaves to be.
+pub(crate) struct Draft<'b> {
+    pub form: Form<'b>,
+    pub parts: Vec<Part>,
+    pub records: Vec<Record<'b>>,
+    /// User bytes in the frames.
+    pub inline_bytes: usize,
+    /// The leaf whose keys these are, one for one, when no key came or went.
+    pub same_keys: Option<Leaf>,
+}
+
+/// `bytes` copied into the arena.
+pub(crate) fn keep<'b>(arena: &'b Bump, bytes: &[u8]) -> Result<&'b [u8], Error> {
+    arena
+        .try_alloc_slice_copy(bytes)
+        .map(|copy| &*copy)
+        .map_err(|_| Error::OutOfMemory { bytes: bytes.len() })
+}
+
+/// The form that ordered `records` get.
+pub(crate) fn form_for<'b>(records: &[Record<'b>], sub_pages: usize) -> Form<'b> {
+    let (Some(first), Some(last)) = (records.first(), records.last()) else {
+        return if sub_pages > 0 {
+            Form::Fingerprints {
+                prefix: &[],
+                hashed: true,
+            }
+        } else {
+            Form::Packed {
+                key_len: 0,
+                prefix: &[],
+            }
+        };
+    };
+    let common = common_prefix(first.key, last.key);
+    let key_len = first.key.len();
+    let prefix_len = key_len.saturating_sub(8);
+    // Records are in key order: what the first and the last share, all share.
+    let packed = sub_pages == 0 && common >= prefix_len && records.iter().all(|record| record.key.len() == key_len);
+    if packed {
+        Form::Packed {
+            key_len,
+            prefix: &first.key[..prefix_len],
+        }
+    } else {
+        Form::Fingerprints {
+            prefix: &first.key[..common],
+            hashed: sub_pages > 0,
+        }
+    }
+}
+
+impl Form<'_> {
+    /// Whether a key can join frames of this form without changing them.
+    pub(crate) fn fits(&self, key: &[u8]) -> bool {
+        match self {
+            Form::Packed { key_len, prefix } => key.len() == *key_len && key.starts_with(prefix),
+            Form::Fingerprints { prefix, .. } => key.starts_with(prefix),
+        }
+    }
+
+    /// Bytes that a record takes in its frame, about; 1 at least, so that a frame's records are bounded.
+    pub(crate) fn raw_bytes(&self, record: &Record<'_>) -> usize {
+        match self {
+            Form::Packed { .. } => record.value_len().max(1),
+            Form::Fingerprints { .. } => record.inline_bytes(),
+        }
+    }
+
+    pub(crate) fn prefix(&self) -> &[u8] {
+        match self {
+            Form::Packed { prefix, .. } | Form::Fingerprints { prefix, .. } => prefix,
+        }
+    }
+}
+
+impl<'b> Draft<'b> {
+    pub(crate) fn new(form: Form<'b>) -> Self {
+        Self {
+            form,
+            parts: Vec::new(),
+            records: Vec::new(),
+            inline_bytes: 0,
+            same_keys: None,
+        }
+    }
+
+    /// A draft with room for this many changes.
+    pub(crate) fn with_room(form: Form<'b>, changes: usize) -> Self {
+        Self {
+            parts: Vec::with_capacity(changes * 2 + 1),
+            records: Vec::with_capacity(changes),
+            ..Self::new(form)
+        }
+    }
+
+    /// Takes frames `from..to` of `leaf` as they are. The caller adds their user bytes to `inline_bytes`.
+    pub(crate) fn keep(&mut self, leaf: Leaf, from: usize, to: usize) {
+        if from < to {
+            self.parts.push(Part::Kept { leaf, from, to });
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Records into frames, and frames into leaves.
+
+use bumpalo::Bump;
+
+use crate::codec::{Codec, Dictionary, Engine};
+use crate::reclaim::memory::Memory;
+use crate::tree::compact::builder::{Draft, Form, Part, Record, RecordValue, form_for};
+use crate::tree::compact::split::Growth;
+use crate::tree::error::Error;
+use crate::tree::node::frame_keys::write_length;
+use crate::tree::node::inner::{common_prefix, separator};
+use crate::tree::node::large::Large;
+use crate::tree::node::layout::MAX_RECORDS;
+use crate::tree::node::leaf::{Leaf, corrupt, sub_page};
+
+/// The settings that records are pressed with.
+pub(crate) struct Settings {
+    pub leaf_bytes: usize,
+    pub frame_bytes: usize,
+    /// Sub-pages of a hashed leaf; 0 for ordered leaves.
+    pub sub_pages: usize,
+}
+
+impl Settings {
+    /// Whether every record is a frame of its own.
+    pub(crate) fn single(&self) -> bool {
+        self.frame_bytes <= 1 && self.sub_pages == 0
+    }
+}
+
+/// Most records of an ordered leaf's frame: a leaf that has too many can be split between frames, and a frame's raw length, in
+/// which each key has up to four bytes more than are counted, stays within 16 bits.
+const MAX_FRAME_RECORDS: usize = MAX_RECORDS / 4;
+
+/// Compresses `raw` behind `out`, or copies it when it does not shrink by an eighth. Returns the block's length.
+pub(crate) fn press_block(
+    raw: &[u8],
+    engine: &dyn Engine,
+    dictionary: Option<&Dictionary>,
+    out: &mut Vec<u8>,
+) -> Result<usize, Error> {
+    out.try_reserve(raw.len() + 64)
+        .map_err(|_| Error::OutOfMemory { bytes: raw.len() })?;
+    let start = out.len();
+    if !raw.is_empty() && engine.codec() != Codec::None {
+        engine.compress(raw, dictionary, out)?;
+        let pressed = out.len() - start;
+        if pressed <= raw.len() - raw.len() / 8 && pressed < raw.len() {
+            return Ok(pressed);
+        }
+        out.truncate(start);
+    }
+    out.extend_from_slice(raw);
+    Ok(raw.len())
+}
+
+/// Buffers a thread reuses from one compaction to the next.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    pub blocks: Vec<u8>,
+    pub raw: Vec<u8>,
+    pub numbers: Vec<u64>,
+    pub lens: Vec<u32>,
+    pub larges: Vec<(u16, Large)>,
+    pub prints: Vec<u8>,
+    /// Slots whose blocks are overwritten.
+    pub overwritten: Vec<u16>,
+}
+
+// SAFETY: a buffer's large values are addresses that mean something only during one compaction; between compactions the
+// buffers are empty.
+unsafe impl Send for Buffers {}
+
+/// Presses drafts into leaves.
+pub(crate) struct Press<'p, 'b> {
+    pub settings: &'p Settings,
+    pub engine: &'p dyn Engine,
+    pub dictionary: Option<&'p Dictionary>,
+    pub memory: &'p Memory,
+    pub buffers: &'p mut Buffers,
+    pub arena: &'b Bump,
+}
+
+/// New leaves and the separators between them.
+#[derive(Default)]
+pub(crate) struct Pressed {
+    pub leaves: Vec<Leaf>,
+    pub separators: Vec<Vec<u8>>,
+}
+
+impl<'b> Press<'_, 'b> {
+    /// Cuts the draft's records from `from` on into frames and presses them. A run up to half a frame too long stays whole; a longer
+    /// one is cut into equal frames, but where more is to come behind it into full ones, of which the last will be cut again.
+    pub(crate) fn press_tail(&mut self, draft: &mut Draft<'b>, from: usize, growth: Growth) -> Result<(), Error> {
+        let limit = self.settings.frame_bytes;
+        let mut left: usize = draft.records[from..]
+            .iter()
+            .map(|record| draft.form.raw_bytes(record))
+            .sum();
+        let pieces = if limit <= 1 {
+            usize::MAX
+        } else {
+            ((left + limit / 2) / limit).max(1)
+        };
+        let fills = growth == Growth::AtEnd && pieces > 1;
+        let target = if fills { limit } else { left.div_ceil(pieces) }.max(1);
+        let mut start = from;
+        let mut filled = 0;
+        for index in from..draft.records.len() {
+            filled += draft.form.raw_bytes(&draft.records[index]);
+            let is_full = filled >= target && !(fills && left - filled < limit / 2 && left <= limit + limit / 2);
+            if is_full || index + 1 - start >= MAX_FRAME_RECORDS || index + 1 == draft.records.len() {
+                self.press_frame(draft, start, index + 1)?;
+                start = index + 1;
+                left -= filled;
+                filled = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// Presses the draft's records `from..to` as one frame.
+    pub(crate) fn press_frame(&mut self, draft: &mut Draft<'b>, from: usize, to: usize) -> Result<(), Error> {
+        let records = &draft.records[from..to];
+        draft.inline_bytes += records.iter().map(Record::inline_bytes).sum::<usize>();
+        if let [
+            Record {
+                value: RecordValue::Pressed { block, raw_len },
+                ..
+            },
+        ] = *records
+        {
+            let start = self.buffers.blocks.len();
+            self.buffers.blocks.extend_from_slice(block);
+            let end = self.buffers.blocks.len();
+            draft.parts.push(Part::Pressed {
+                from,
+                to,
+                start,
+                end,
+                raw_len,
+            });
+            return Ok(());
+        }
+        let raw: &[u8] = match (records, &draft.form) {
+            (
+                [
+                    Record {
+                        value: RecordValue::Inline(value),
+                        ..
+                    },
+                ],
+                form,
+            ) if !matches!(form, Form::Fingerprints { hashed: true, .. }) => value,
+            _ => {
+                self.buffers.raw.clear();
+                if let Form::Fingerprints { prefix, hashed } = draft.form {
+                    let base = if hashed { &[] } else { &records[0].key[prefix.len()..] };
+                    for record in &records[usize::from(!hashed)..] {
+                        let suffix = &record.key[prefix.len()..];
+                        let shared = common_prefix(base, suffix);
+                        write_length(shared, &mut self.buffers.raw);
+                        write_length(suffix.len() - shared, &mut self.buffers.raw);
+                        self.buffers.raw.extend_from_slice(&suffix[shared..]);
+                    }
+                }
+                for record in records {
+                    if let RecordValue::Inline(value) = record.value {
+                        self.buffers.raw.extend_from_slice(value);
+                    }
+                }
+                &self.buffers.raw
+            }
+        };
+        let start = self.buffers.blocks.len();
+        let raw_len = raw.len();
+        // As for the offsets in `write`.
+        if raw_len > usize::from(u16::MAX) {
+            return Err(corrupt("more bytes than a frame can hold"));
+        }
+        let end = start + press_block(raw, self.engine, self.dictionary, &mut self.buffers.blocks)?;
+        draft.parts.push(Part::Pressed {
+            from,
+            to,
+            start,
+            end,
+            raw_len,
+        });
+        Ok(())
+    }
+
+    /// Presses all of `records` (in key order) anew, in the form that suits them.
+    pub(crate) fn press_all(&mut self, records: Vec<Record<'b>>, growth: Growth) -> Result<Pressed, Error> {
+        let sub_pages = self.settings.sub_pages;
+        if sub_pages == 0 {
+            let mut draft = Draft::new(form_for(&records, 0));
+            draft.records = records;
+            self.press_tail(&mut draft, 0, growth)?;
+            return self.finish(&mut draft, growth);
+        }
+        let total: usize = records.iter().map(Record::inline_bytes).sum();
+        let leaves = total
+            .div_ceil(self.settings.leaf_bytes)
+            .max(records.len().div_ceil(MAX_RECORDS))
+            .max(1);
+        let target = total.div_ceil(leaves).max(1);
+        let mut pressed = Pressed::default();
+        let mut start = 0;
+        let mut filled = 0;
+        for index in 0..=records.len() {
+            let last = index == records.len();
+            if last && start == index && index > 0 {
+                break;
+            }
+            if !last {
+                filled += records[index].inline_bytes();
+            }
+            let full = last || filled >= target || index + 1 - start >= MAX_RECORDS;
+            if full {
+                let end = if last { index } else { index + 1 };
+                let leaf = self
+                    .press_hashed(&records[start..end])
+                    .inspect_err(|_| pressed.free())?;
+                if start > 0 {
+                    pressed
+                        .separators
+                        .push(separator(records[start - 1].key, records[start].key));
+                }
+                pressed.leaves.push(leaf);
+                start = end;
+                filled = 0;
+            }
+            if last {
+                break;
+            }
+        }
+        Ok(pressed)
+    }
+
+    /// Presses `records` (in key order) into one hashed leaf.
+    fn press_hashed(&mut self, records: &[Record<'b>]) -> Result<Leaf, Error> {
+        let sub_pages = self.settings.sub_pages;
+        let mut draft = Draft::new(form_for(records, sub_pages));
+        for page in 0..sub_pages {
+            self.press_sub_page(
+                &mut draft,
+                records
+                    .iter()
+                    .copied()
+                    .filter(|record| sub_page(crate::tree::hash::hash(record.key), sub_pages) == page),
+            )?;
+        }
+        self.write(&draft, &draft.parts, draft.inline_bytes)
+    }
+
+    /// Presses the records of one sub-page, which may be none, behind the draft's frames.
+    pub(crate) fn press_sub_page(
+        &mut self,
+        draft: &mut Draft<'b>,
+        records: impl Iterator<Item = Record<'b>>,
+    ) -> Result<(), Error> {
+        let from = draft.records.len();
+        draft.records.extend(records);
+        self.press_frame(draft, from, draft.records.len())
+    }
+
+    /// Clears the buffers for a new draft.
+    pub(crate) fn begin(&mut self) {
+        self.buffers.blocks.clear();
+    }
+}
+
+impl Pressed {
+    /// Frees leaves that were not published.
+    pub(crate) fn free(&mut self) {
+        for leaf in self.leaves.drain(..) {
+            // SAFETY: the leaf was never published.
+            unsafe { Memory::free(leaf.node()) }
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! A draft's parts, written as a leaf.
+
+use crate::mem::node::Kind;
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
+use crate::tree::compact::builder::{Draft, Form, Part, RecordValue};
+use crate::tree::compact::compress::{Buffers, Press};
+use crate::tree::error::Error;
+use crate::tree::node::key_array;
+use crate::tree::node::key_array::Widths;
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, SINGLE, Sections, Shape};
+use crate::tree::node::leaf::{Leaf, corrupt, fingerprint, key_number};
+use crate::tree::node::packed;
+use crate::tree::node::packed::SLOP_BYTES;
+
+/// The least and the greatest of some numbers.
+#[derive(Clone, Copy)]
+struct Span {
+    least: u64,
+    greatest: u64,
+}
+
+impl Span {
+    const NONE: Self = Self {
+        least: u64::MAX,
+        greatest: 0,
+    };
+
+    fn add(&mut self, value: u64) {
+        self.least = self.least.min(value);
+        self.greatest = self.greatest.max(value);
+    }
+
+    fn or_zero(self) -> Self {
+        if self.least > self.greatest {
+            Self { least: 0, greatest: 0 }
+        } else {
+            self
+        }
+    }
+
+    fn bits(self) -> u8 {
+        packed::bits_for(self.greatest - self.least)
+    }
+}
+
+/// What the parts come to.
+struct Totals {
+    frames: usize,
+    data_bytes: usize,
+    separator_bytes: usize,
+    /// Every frame is one record.
+    single: bool,
+    lens: Span,
+}
+
+impl<'b> Press<'_, 'b> {
+    /// Writes `parts` of the draft, of `inline_bytes` user bytes, as one leaf. When `draft.same_keys` is set they are all of its parts.
+    pub(crate) fn write(&mut self, draft: &Draft<'b>, parts: &[Part], inline_bytes: usize) -> Result<Leaf, Error> {
+        let prefix = draft.form.prefix();
+        let (mut flags, key_len) = match draft.form {
+            Form::Packed { key_len, .. } => (0, key_len),
+            Form::Fingerprints { hashed: true, .. } => (FINGERPRINTS | HASHED, 0),
+            Form::Fingerprints { hashed: false, .. } => (FINGERPRINTS, 0),
+        };
+        let totals = gather(self.buffers, draft, parts, flags);
+        // A hashed leaf's sub-pages keep their own directory even when each happens to hold one record.
+        if totals.single && flags & HASHED == 0 {
+            flags |= SINGLE;
+        }
+        // Offsets have 16 bits. Leaves are cut by their count of user bytes, which frames that were decoded wrong may have falsified.
+        if totals.data_bytes.max(totals.separator_bytes) > usize::from(u16::MAX) {
+            return Err(corrupt("more bytes than a leaf can hold"));
+        }
+        let Buffers {
+            numbers, lens, larges, ..
+        } = &*self.buffers;
+        let count = lens.len();
+        let len_span = totals.lens.or_zero();
+        let (key_base, keys) = match draft.same_keys {
+            Some(leaf) => (leaf.header().key_base, leaf.header().shape.keys),
+            // Packed keys ascend; in a leaf of fingerprints there are no numbers.
+            None => (numbers.first().copied().unwrap_or(0), Widths::of(numbers)),
+        };
+        // SAFETY: large values in the draft are live, owned by the old leaf, its landing buffer or the caller.
+        let large_bytes: u64 = larges.iter().map(|(_, large)| unsafe { large.raw_len() as u64 }).sum();
+        let shape = Shape {
+            count: count as u16,
+            frames: totals.frames as u16,
+            prefix_len: prefix.len() as u16,
+            large: larges.len() as u16,
+            keys,
+            len_bits: len_span.bits(),
+            flags,
+        };
+        let sections = Sections::of(&shape);
+        let data_at = sections.separators + totals.separator_bytes;
+        // SAFETY: the tree keeps its memory until its last node is gone; every field and section is written into the room counted
+        // for it, and the slop behind the data lets packed arrays be read and written by whole words.
+        unsafe {
+            let node = self
+                .memory
+                .allocate(data_at + totals.data_bytes + SLOP_BYTES, Kind::Leaf)?;
+            // Packed arrays are read by whole words, which may reach into the slop: it has to hold something.
+            node.as_ptr()
+                .add(data_at + totals.data_bytes)
+                .cast::<[u8; SLOP_BYTES]>()
+                .write([0; SLOP_BYTES]);
+            let header = node.cast::<Header>().as_ptr();
+            (&raw mut (*header).landing).write(AtomicPtr::new(std::ptr::null_mut()));
+            (&raw mut (*header).landed).write(AtomicU64::new(0));
+            (&raw mut (*header).dictionary).write(self.dictionary.map_or(std::ptr::null(), std::ptr::from_ref));
+            (&raw mut (*header).key_base).write(key_base);
+            (&raw mut (*header).live_user_bytes).write((inline_bytes as u64 + large_bytes).into());
+            (&raw mut (*header).live).write((count as u32).into());
+            (&raw mut (*header).inline_bytes).write(inline_bytes as u32);
+            (&raw mut (*header).len_base).write(len_span.least as u32);
+            (&raw mut (*header).data_at).write(data_at as u32);
+            (&raw mut (*header).key_len).write(key_len as u16);
+            (&raw mut (*header).shape).write(shape);
+            (&raw mut (*header).lock).write(Latch::new());
+            (&raw mut (*header).obsolete).write(AtomicBool::new(false));
+            (&raw mut (*header).queued).write(AtomicBool::new(false));
+            let leaf = Leaf::from_ptr(node.as_ptr());
+            let mut writer = Writer {
+                start: node.as_ptr(),
+                sections,
+                shape,
+                draft,
+                buffers: self.buffers,
+            };
+            // Packed arrays write whole words past their end: into what is written after them.
+            writer.large_values();
+            writer.keys_and_lens(len_span.least);
+            writer.prefix_and_frames(parts, data_at);
+            Ok(leaf)
+        }
+    }
+}
+
+/// A leaf's sections, from the last call if it was for the same leaf.
+fn sections_of(leaf: &Leaf, known: &mut Option<(Leaf, Sections)>) -> Sections {
+    match known {
+        Some((last, sections)) if last == leaf => *sections,
+        _ => known.insert((*leaf, leaf.sections())).1,
+    }
+}
+
+/// Reads what the parts' records are into the buffers.
+fn gather(buffers: &mut Buffers, draft: &Draft<'_>, parts: &[Part], flags: u8) -> Totals {
+    let Buffers {
+        numbers,
+        lens,
+        larges,
+        prints,
+        ..
+    } = buffers;
+    numbers.clear();
+    lens.clear();
+    larges.clear();
+    prints.clear();
+    let prefix_len = draft.form.prefix().len();
+    let mut totals = Totals {
+        frames: 0,
+        data_bytes: 0,
+        separator_bytes: 0,
+        single: true,
+        lens: Span::NONE,
+    };
+    let fingerprints = flags & FINGERPRINTS != 0;
+    let new_keys = draft.same_keys.is_none();
+    if let Some(leaf) = draft.same_keys
+        && fingerprints
+        && flags & HASHED == 0
+    {
+        totals.separator_bytes = leaf.separators(&leaf.sections(), 0, leaf.frames()).len();
+    }
+    let mut known = None;
+    for part in parts {
+        let slots = part.slots();
+        match part {
+            Part::Kept { leaf, from, to } => {
+                let sections = &sections_of(leaf, &mut known);
+                totals.frames += to - from;
+                totals.single &= slots.len() == to - from && (flags & HASHED == 0);
+                if !fingerprints && new_keys {
+                    numbers.extend(slots.clone().map(|slot| leaf.key_number(sections, slot)));
+                } else if new_keys {
+                    prints.extend_from_slice(&leaf.fingerprints(sections)[slots.clone()]);
+                    if flags & HASHED == 0 {
+                        totals.separator_bytes += leaf.separators(sections, *from, *to).len();
+                    }
+                }
+                if leaf.header().shape.large > 0 {
+                    let before = lens.len();
+                    larges.extend(
+                        leaf.larges(sections)
+                            .filter(|(slot, _)| slots.contains(slot))
+                            .map(|(slot, large)| ((before + slot - slots.start) as u16, large)),
+                    );
+                }
+                let packed = leaf.lens(sections);
+                if leaf.header().shape.len_bits == 0 {
+                    totals.lens.add(u64::from(leaf.header().len_base));
+                    lens.extend(std::iter::repeat_n(leaf.header().len_base, slots.len()));
+                } else {
+                    lens.extend(slots.map(|slot| {
+                        let len = packed.get(slot);
+                        totals.lens.add(len);
+                        len as u32
+                    }));
+                }
+                totals.data_bytes += leaf.blocks(sections, *from, *to).len();
+            }
+            Part::Pressed { start, end, .. } => {
+                totals.frames += 1;
+                totals.single &= slots.len() == 1;
+                let records = &draft.records[slots];
+                if flags == FINGERPRINTS && new_keys {
+                    totals.separator_bytes += records[0].key.len() - prefix_len;
+                }
+                for record in records {
+                    if !fingerprints && new_keys {
+                        numbers.push(key_number(record.key));
+                    } else if new_keys {
+                        prints.push(fingerprint(crate::tree::hash::hash(record.key)));
+                    }
+                    if let RecordValue::Large(large) = record.value {
+                        larges.push((lens.len() as u16, large));
+                    }
+                    totals.lens.add(record.value_len() as u64);
+                    lens.push(record.value_len() as u32);
+                }
+                totals.data_bytes += end - start;
+            }
+        }
+    }
+    totals
+}
+
+/// Writes a leaf's sections. The node has room for all of them, and nobody else sees it yet.
+struct Writer<'w, 'b> {
+    start: *mut u8,
+    sections: Sections,
+    shape: Shape,
+    draft: &'w Draft<'b>,
+    buffers: &'w Buffers,
+}
+
+impl Writer<'_, '_> {
+    fn has(&self, flag: u8) -> bool {
+        self.shape.flags & flag != 0
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        // SAFETY: callers write within the node.
+        unsafe { self.start.add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
+    }
+
+    fn put_u16(&mut self, section: usize, index: usize, value: usize) {
+        debug_assert!(value <= usize::from(u16::MAX));
+        // SAFETY: callers write within a section of u16, which starts at an even offset.
+        unsafe { self.start.add(section).cast::<u16>().add(index).write(value as u16) }
+    }
+
+    /// Writes values that all move by the same distance, modulo 2^16.
+    fn put_shifted(&mut self, section: usize, index: usize, values: &[u16], shift: u16) {
+        // SAFETY: callers write within a section of u16, which starts at an even offset; the values are another node's.
+        let target = unsafe {
+            let start = self.start.add(section).cast::<std::mem::MaybeUninit<u16>>().add(index);
+            std::slice::from_raw_parts_mut(start, values.len())
+        };
+        for (target, value) in target.iter_mut().zip(values) {
+            target.write(value.wrapping_add(shift));
+        }
+    }
+
+    fn large_values(&mut self) {
+        for (index, (slot, large)) in self.buffers.larges.iter().enumerate() {
+            // SAFETY: the addresses' section follows the header, whose length is a multiple of eight.
+            unsafe {
+                self.start
+                    .add(HEADER_BYTES)
+                    .cast::<*mut u8>()
+                    .add(index)
+                    .write(large.as_ptr())
+            };
+            self.put_u16(self.sections.large_slots, index, usize::from(*slot));
+        }
+    }
+
+    fn keys_and_lens(&mut self, len_base: u64) {
+        let Buffers {
+            numbers, lens, prints, ..
+        } = self.buffers;
+        if let Some(leaf) = self.draft.same_keys {
+            self.put(self.sections.keys, leaf.key_bytes(&leaf.sections()));
+        } else if self.has(FINGERPRINTS) {
+            self.put(self.sections.keys, prints);
+        } else {
+            // SAFETY: the section has the packed numbers' length, and the node goes on for the slop behind it.
+            unsafe { key_array::write(self.start.add(self.sections.keys), numbers, self.shape.keys) };
+            // What fills the section up is copied with it.
+            let end = self.sections.keys + self.shape.keys.bytes(numbers.len());
+            self.put(end, &[0][..self.sections.offsets - end]);
+        }
+        let lens = lens.iter().map(|len| u64::from(*len));
+        // SAFETY: as above.
+        unsafe { packed::pack(self.start.add(self.sections.lens), lens, self.shape.len_bits, len_base) };
+    }
+
+    fn prefix_and_frames(&mut self, parts: &[Part], data_at: usize) {
+        let prefix = self.draft.form.prefix();
+        self.put(self.sections.prefix, prefix);
+        let separated = self.has(FINGERPRINTS) && !self.has(HASHED);
+        let (mut frame, mut first, mut data, mut separators) = (0, 0, 0, 0);
+        let mut known = None;
+        for part in parts {
+            let slots = part.slots();
+            match part {
+                Part::Kept { leaf, from, to } => {
+                    let sections = &sections_of(leaf, &mut known);
+                    let frames = to - from;
+                    let blocks = leaf.blocks(sections, *from, *to);
+                    self.put(data_at + data, blocks);
+                    let shift = data.wrapping_sub(leaf.block_starts(sections, *from, *to)[0] as usize);
+                    self.put_shifted(
+                        self.sections.offsets,
+                        frame,
+                        leaf.block_starts(sections, *from, *to),
+                        shift as u16,
+                    );
+                    if !self.has(SINGLE) {
+                        for index in 0..frames {
+                            let start = leaf.slots(sections, from + index).start - slots.start + first;
+                            self.put_u16(self.sections.firsts, frame + index, start);
+                        }
+                    }
+                    if self.has(FINGERPRINTS) && !self.has(SINGLE) {
+                        for index in 0..frames {
+                            self.put_u16(self.sections.raws, frame + index, leaf.raw_len(sections, from + index));
+                        }
+                    }
+                    if separated {
+                        let bytes = leaf.separators(sections, *from, *to);
+                        self.put(self.sections.separators + separators, bytes);
+                        for index in 0..frames {
+                            separators += leaf.separator(sections, from + index).len();
+                            self.put_u16(self.sections.ends, frame + index, separators);
+                        }
+                    }
+                    frame += frames;
+                    data += blocks.len();
+                }
+                Part::Pressed {
+                    from,
+                    start,
+                    end,
+                    raw_len,
+                    ..
+                } => {
+                    let block = &self.buffers.blocks[*start..*end];
+                    self.put(data_at + data, block);
+                    self.put_u16(self.sections.offsets, frame, data);
+                    if !self.has(SINGLE) {
+                        self.put_u16(self.sections.firsts, frame, first);
+                    }
+                    if self.has(FINGERPRINTS) && !self.has(SINGLE) {
+                        self.put_u16(self.sections.raws, frame, *raw_len);
+                    }
+                    if separated {
+                        let separator = &self.draft.records[*from].key[prefix.len()..];
+                        self.put(self.sections.separators + separators, separator);
+                        separators += separator.len();
+                        self.put_u16(self.sections.ends, frame, separators);
+                    }
+                    frame += 1;
+                    data += block.len();
+                }
+            }
+            first += slots.len();
+        }
+        self.put_u16(self.sections.offsets, frame, data);
+        if !self.has(SINGLE) {
+            self.put_u16(self.sections.firsts, frame, first);
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Compaction: a leaf and the changes that landed on it become a new leaf, or several.
+//!
+//! Only frames that a change falls into are decoded and pressed again; the others are carried over as they are. All frames are
+//! pressed again when the leaf's dictionary is not the tree's newest, or when a key does not fit the leaf's form.
+
+use crate::codec::Scratch;
+use crate::tree::compact::builder::{Draft, Form, Record, RecordValue, keep};
+use crate::tree::compact::compress::{Press, Pressed};
+use crate::tree::compact::split::Growth;
+use crate::tree::error::Error;
+use crate::tree::node::landing::{Change, Entry};
+use crate::tree::node::large::Large;
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE, Sections};
+use crate::tree::node::leaf::{Decoder, Leaf, Value, corrupt, key_number, sub_page};
+
+/// The leaf's form, borrowed from it.
+fn form_of<'b>(leaf: &'b Leaf, sections: &Sections) -> Form<'b> {
+    let prefix = leaf.prefix(sections);
+    if leaf.has(FINGERPRINTS) {
+        Form::Fingerprints {
+            prefix,
+            hashed: leaf.has(HASHED),
+        }
+    } else {
+        Form::Packed {
+            key_len: leaf.header().key_len as usize,
+            prefix,
+        }
+    }
+}
+
+fn changed<'b>(change: Change<'b>) -> Option<RecordValue<'b>> {
+    match change {
+        Change::Put(value) => Some(RecordValue::Inline(value)),
+        Change::PutLarge(large) => Some(RecordValue::Large(large)),
+        Change::Pressed { block, raw_len } => Some(RecordValue::Pressed { block, raw_len }),
+        Change::Remove => None,
+    }
+}
+
+/// `inline_bytes` without those of `records`. Keys that were decoded wrong may come to more than there is.
+fn less(inline_bytes: usize, records: &[Record<'_>]) -> usize {
+    inline_bytes.saturating_sub(records.iter().map(Record::inline_bytes).sum())
+}
+
+/// One compaction.
+pub(crate) struct Compaction<'c, 'p, 'b> {
+    pub press: Press<'p, 'b>,
+    pub scratch: &'c mut Scratch,
+    /// Large values that the new leaves no longer hold: to be retired once those are published.
+    pub dead: Vec<Large>,
+    /// Whether the way down to a key leads to a leaf.
+    pub leads_to: &'c dyn Fn(&[u8], &Leaf) -> bool,
+}
+
+impl<'b> Compaction<'_, '_, 'b> {
+    /// Presses `leaf` with `changes` (sorted, one a key). With `anew`, every frame is pressed again.
+    pub(crate) fn run(&mut self, leaf: &'b Leaf, changes: &[Entry<'b>], anew: bool) -> Result<Pressed, Error> {
+        self.press.begin();
+        let sections = leaf.sections();
+        let form = form_of(leaf, &sections);
+        let dictionary = self.press.dictionary.map_or(std::ptr::null(), std::ptr::from_ref);
+        let refit = anew
+            || leaf.count() == 0
+            || !std::ptr::eq(dictionary, leaf.header().dictionary)
+            || !changes.iter().all(|entry| form.fits(entry.key));
+        if refit {
+            let growth = self.growth(leaf, &sections, changes);
+            let records = self.merge_all(leaf, &sections, changes)?;
+            return self.press.press_all(records, growth);
+        }
+        let single = leaf.has(SINGLE) && self.press.settings.single();
+        if single && let Some(leaf) = self.overwrite(leaf, &sections, changes)? {
+            return Ok(Pressed {
+                leaves: vec![leaf],
+                separators: Vec::new(),
+            });
+        }
+        let growth = self.growth(leaf, &sections, changes);
+        let unpressed;
+        let changes = if single {
+            changes
+        } else {
+            unpressed = self.unpress(leaf, changes)?;
+            &unpressed
+        };
+        if leaf.has(HASHED) {
+            return self.run_hashed(leaf, &sections, form, changes);
+        }
+        let mut draft = if single {
+            self.draft_single(leaf, &sections, form, changes)?
+        } else {
+            self.draft_ordered(leaf, &sections, form, changes, growth)?
+        };
+        self.press.finish(&mut draft, growth)
+    }
+
+    fn growth(&self, leaf: &Leaf, sections: &Sections, changes: &[Entry<'b>]) -> Growth {
+        let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
+            return Growth::Within;
+        };
+        if leaf.count() == 0 {
+            return Growth::AtEnd;
+        }
+        if leaf.has(HASHED) {
+            return Growth::Within;
+        }
+        if !leaf.has(FINGERPRINTS) && form_of(leaf, sections).fits(first.key) && form_of(leaf, sections).fits(last.key)
+        {
+            let number = |slot| leaf.key_number(sections, slot);
+            return match (key_number(first.key), key_number(last.key)) {
+                (_, last) if last < number(0) => Growth::AtStart,
+                (first, _) if first > number(leaf.count() - 1) => Growth::AtEnd,
+                _ => Growth::Within,
+            };
+        }
+        if last.key < leaf.first_key(sections, 0).as_slice() {
+            return Growth::AtStart;
+        }
+        // The last frame's keys may not be at hand: its first key stands for them.
+        let after_end = first.key > leaf.first_key(sections, leaf.frames() - 1).as_slice()
+            && changes.iter().all(|entry| !matches!(entry.change, Change::Remove));
+        if after_end { Growth::AtEnd } else { Growth::Within }
+    }
+
+    /// `changes` with pressed values decoded, for frames that hold more than one.
+    fn unpress(&mut self, leaf: &'b Leaf, changes: &[Entry<'b>]) -> Result<Vec<Entry<'b>>, Error> {
+        let mut unpressed = changes.to_vec();
+        for entry in &mut unpressed {
+            if let Change::Pressed { block, raw_len } = entry.change {
+                let mut decoder = Decoder::new(self.press.engine, self.scratch);
+                let value = leaf.decode_block(block, raw_len, raw_len, &mut decoder)?;
+                entry.change = Change::Put(keep(self.press.arena, value)?);
+            }
+        }
+        Ok(unpressed)
+    }
+
+    /// Every record of the leaf with the changes applied, in key order.
+    pub(crate) fn merge_all(
+        &mut self,
+        leaf: &'b Leaf,
+        sections: &Sections,
+        changes: &[Entry<'b>],
+    ) -> Result<Vec<Record<'b>>, Error> {
+        let mut records = Vec::with_capacity(leaf.count() + changes.len());
+        for frame in 0..leaf.frames() {
+            self.read_frame(leaf, sections, frame, &mut records)?;
+        }
+        if leaf.has(HASHED) {
+            records.sort_unstable_by(|a, b| a.key.cmp(b.key));
+        }
+        let changes = self.unpress(leaf, changes)?;
+        Ok(self.merge(records, &changes))
+    }
+
+    fn read_frame(
+        &mut self,
+        leaf: &'b Leaf,
+        sections: &Sections,
+        frame: usize,
+        records: &mut Vec<Record<'b>>,
+    ) -> Result<(), Error> {
+        let arena = self.press.arena;
+        let mut decoder = Decoder::new(self.press.engine, self.scratch);
+        let mut key = Vec::new();
+        let from = records.len();
+        leaf.visit_frame(sections, frame, &mut decoder, &mut key, |_, key, value| {
+            let value = match value {
+                Value::Inline(value) => RecordValue::Inline(keep(arena, value)?),
+                Value::Large(large) => RecordValue::Large(large),
+            };
+            records.push(Record {
+                key: keep(arena, key)?,
+                value,
+            });
+            Ok(())
+        })?;
+        self.check_range(leaf, frame, &records[from..])
+    }
+
+    /// Checks that keys which were decoded from `frame` belong to the leaf, where the leaf's own directory does not say so: a wrong
+    /// one would lead others astray once it had become a separator.
+    fn check_range(&self, leaf: &Leaf, frame: usize, records: &[Record<'b>]) -> Result<(), Error> {
+        let unsure = match records {
+            [first, .., last] if leaf.has(HASHED) => [Some(first), Some(last)],
+            [only] if leaf.has(HASHED) => [Some(only), None],
+            // The first key is the frame's separator.
+            [_, .., last] if leaf.has(FINGERPRINTS) && frame + 1 == leaf.frames() => [Some(last), None],
+            _ => return Ok(()),
+        };
+        if unsure.iter().flatten().all(|record| (self.leads_to)(record.key, leaf)) {
+            Ok(())
+        } else {
+            Err(corrupt("a key outside its leaf's range"))
+        }
+    }
+
+    /// `records` (in key order) with `changes` applied. Large values that are replaced or removed are dead.
+    fn merge(&mut self, records: Vec<Record<'b>>, changes: &[Entry<'b>]) -> Vec<Record<'b>> {
+        let mut merged = Vec::with_capacity(records.len() + changes.len());
+        let mut changes = changes.iter().peekable();
+        for record in records {
+            while let Some(entry) = changes.next_if(|entry| entry.key < record.key) {
+                merged.extend(changed(entry.change).map(|value| Record { key: entry.key, value }));
+            }
+            match changes.next_if(|entry| entry.key == record.key) {
+                Some(entry) => {
+                    if let RecordValue::Large(large) = record.value {
+                        self.dead.push(large);
+                    }
+                    merged.extend(changed(entry.change).map(|value| Record { key: entry.key, value }));
+                }
+                None => merged.push(record),
+            }
+        }
+        merged.extend(changes.filter_map(|entry| changed(entry.change).map(|value| Record { key: entry.key, value })));
+        merged
+    }
+
+    /// Frames of one record each: a replaced record is never decoded.
+    fn draft_single(
+        &mut self,
+        leaf: &'b Leaf,
+        sections: &Sections,
+        form: Form<'b>,
+        changes: &[Entry<'b>],
+    ) -> Result<Draft<'b>, Error> {
+        let mut draft = Draft::with_room(form, changes.len());
+        let mut kept = 0;
+        let mut gone_bytes = 0;
+        let mut same_keys = true;
+        for entry in changes {
+            let (at, found) = self.slot_of(leaf, sections, entry);
+            draft.keep(*leaf, kept, at);
+            kept = at;
+            same_keys &= found && !matches!(entry.change, Change::Remove);
+            if found {
+                gone_bytes += entry.key.len() + leaf.lens(sections).get(at) as usize;
+                if let Some(large) = leaf.large(sections, at) {
+                    self.dead.push(large);
+                }
+                kept += 1;
+            }
+            if let Some(value) = changed(entry.change) {
+                let from = draft.records.len();
+                draft.records.push(Record { key: entry.key, value });
+                self.press.press_frame(&mut draft, from, from + 1)?;
+            }
+        }
+        draft.keep(*leaf, kept, leaf.count());
+        draft.same_keys = same_keys.then_some(*leaf);
+        draft.inline_bytes += leaf.header().inline_bytes as usize - gone_bytes;
+        Ok(draft)
+    }
+
+    /// The slot of the entry's key in a leaf of one-record frames and true, or the slot before which it belongs and false.
+    pub(crate) fn slot_of(&self, leaf: &Leaf, sections: &Sections, entry: &Entry<'_>) -> (usize, bool) {
+        if let Some(slot) = entry.slot {
+            return (usize::from(slot), true);
+        }
+        let key = entry.key;
+        if !leaf.has(FINGERPRINTS) {
+            return match leaf.search_packed(sections, key) {
+                Ok(slot) => (slot, true),
+                Err(slot) => (slot, false),
+            };
+        }
+        let slot = leaf.frame_for(sections, key);
+        let suffix = &key[leaf.prefix(sections).len()..];
+        match leaf.separator(sections, slot).cmp(suffix) {
+            std::cmp::Ordering::Equal => (slot, true),
+            std::cmp::Ordering::Less => (slot + 1, false),
+            std::cmp::Ordering::Greater => (slot, false),
+        }
+    }
+
+    /// Frames of several records: those that changes fall into are decoded, merged and cut again.
+    fn draft_ordered(
+        &mut self,
+        leaf: &'b Leaf,
+        sections: &Sections,
+        form: Form<'b>,
+        changes: &[Entry<'b>],
+        growth: Growth,
+    ) -> Result<Draft<'b>, Error> {
+        let mut draft = Draft::with_room(form, changes.len());
+        let mut inline_bytes = leaf.header().inline_bytes as usize;
+        let small = self.press.settings.frame_bytes / 2;
+        // Separators follow from where frames are cut; packed keys do not.
+        let mut same_keys = !leaf.has(FINGERPRINTS);
+        let frame_of = |entry: &Entry<'_>| match entry.slot {
+            Some(slot) => leaf.frame_of(sections, usize::from(slot)),
+            None => leaf.frame_for(sections, entry.key),
+        };
+        // They ascend as the changes' keys do.
+        let frames: Vec<usize> = changes.iter().map(frame_of).collect();
+        let (mut at, mut next) = (0, 0);
+        while let Some(&frame) = frames.get(next) {
+            draft.keep(*leaf, at, frame);
+            at = frame;
+            let from = draft.records.len();
+            // A frame that shrank takes its neighbour in, so that frames do not wither away.
+            loop {
+                let first = next;
+                next += frames[first..].partition_point(|&frame| frame <= at);
+                let here = &changes[first..next];
+                let mut records = Vec::new();
+                self.read_frame(leaf, sections, at, &mut records)?;
+                inline_bytes = less(inline_bytes, &records);
+                let before = records.len();
+                let merged = self.merge(records, here);
+                same_keys &= merged.len() == before && here.iter().all(|entry| !matches!(entry.change, Change::Remove));
+                draft.records.extend(merged);
+                at += 1;
+                let run: usize = draft.records[from..]
+                    .iter()
+                    .map(|record| draft.form.raw_bytes(record))
+                    .sum();
+                if at >= leaf.frames() || run >= small || leaf.raw_len(sections, at) + run > small * 2 {
+                    break;
+                }
+            }
+            self.press.press_tail(&mut draft, from, growth)?;
+        }
+        draft.keep(*leaf, at, leaf.frames());
+        draft.same_keys = same_keys.then_some(*leaf);
+        draft.inline_bytes += inline_bytes;
+        Ok(draft)
+    }
+
+    /// Sub-pages: those that changes hash to are decoded, merged and pressed again.
+    fn run_hashed(
+        &mut self,
+        leaf: &'b Leaf,
+        sections: &Sections,
+        form: Form<'b>,
+        changes: &[Entry<'b>],
+    ) -> Result<Pressed, Error> {
+        let pages = leaf.frames();
+        let mut draft = Draft::with_room(form, changes.len());
+        let mut inline_bytes = leaf.header().inline_bytes as usize;
+        for page in 0..pages {
+            let here: Vec<Entry<'b>> = changes
+                .iter()
+                .copied()
+                .filter(|entry| sub_page(crate::tree::hash::hash(entry.key), pages) == page)
+                .collect();
+            if here.is_empty() {
+                draft.keep(*leaf, page, page + 1);
+                continue;
+            }
+            let mut records = Vec::new();
+            self.read_frame(leaf, sections, page, &mut records)?;
+            inline_bytes = less(inline_bytes, &records);
+            let merged = self.merge(records, &here);
+            self.press.press_sub_page(&mut draft, merged.into_iter())?;
+        }
+        draft.inline_bytes += inline_bytes;
+        let records: usize = draft.parts.iter().map(|part| part.slots().len()).sum();
+        if draft.inline_bytes <= self.press.settings.leaf_bytes && records <= MAX_RECORDS {
+            let leaf = self.press.write(&draft, &draft.parts, draft.inline_bytes)?;
+            return Ok(Pressed {
+                leaves: vec![leaf],
+                separators: Vec::new(),
+            });
+        }
+        // Sub-pages are not in key order: a split takes every record out.
+        self.dead.clear();
+        let records = self.merge_all(leaf, sections, changes)?;
+        self.press.begin();
+        self.press.press_all(records, Growth::Within)
+    }
+}

@@ -1,0 +1,69 @@
+//! Compaction where every change puts a value whose block is as long as the one in its place: the new leaf is a copy of the old one with
+//! those blocks overwritten. So are all updates of values of one length that are not compressed.
+
+use crate::tree::compact::merge::Compaction;
+use crate::tree::error::Error;
+use crate::tree::node::landing::{Change, Entry};
+use crate::tree::node::layout::Sections;
+use crate::tree::node::leaf::Leaf;
+
+impl<'b> Compaction<'_, '_, 'b> {
+    /// The leaf, of one-record frames, with `changes` (sorted, one a key); nothing where a change does more than to overwrite a block.
+    pub(crate) fn overwrite(
+        &mut self,
+        leaf: &'b Leaf,
+        sections: &Sections,
+        changes: &[Entry<'b>],
+    ) -> Result<Option<Leaf>, Error> {
+        let mut blocks = std::mem::take(&mut self.press.buffers.overwritten);
+        blocks.clear();
+        for entry in changes {
+            let Change::Pressed { block, raw_len } = entry.change else {
+                break;
+            };
+            let (slot, found) = self.slot_of(leaf, sections, entry);
+            let fits = found
+                && leaf.block(sections, slot).len() == block.len()
+                && leaf.lens(sections).get(slot) as usize == raw_len
+                && leaf.large(sections, slot).is_none();
+            if !fits {
+                break;
+            }
+            blocks.push(slot as u16);
+        }
+        let copied = if blocks.len() == changes.len() {
+            self.copy_with(leaf, sections, &blocks, changes).map(Some)
+        } else {
+            Ok(None)
+        };
+        self.press.buffers.overwritten = blocks;
+        copied
+    }
+
+    /// A copy of the leaf with the blocks of the changes in these slots, which hold blocks as long.
+    fn copy_with(
+        &mut self,
+        leaf: &Leaf,
+        sections: &Sections,
+        slots: &[u16],
+        changes: &[Entry<'b>],
+    ) -> Result<Leaf, Error> {
+        // SAFETY: the leaf owns its large values.
+        let large_bytes: u64 = leaf
+            .larges(sections)
+            .map(|(_, large)| unsafe { large.raw_len() as u64 })
+            .sum();
+        let live_user_bytes = u64::from(leaf.header().inline_bytes) + large_bytes;
+        // SAFETY: the tree keeps its memory until its last node is gone. Nobody else sees the copy yet, and its blocks are where the
+        // leaf's are.
+        unsafe {
+            let copy = leaf.copy_frames(live_user_bytes, leaf.count() as u32, self.press.memory)?;
+            for (slot, entry) in slots.iter().zip(changes) {
+                if let Change::Pressed { block, .. } = entry.change {
+                    copy.overwrite_block(sections, usize::from(*slot), block);
+                }
+            }
+            Ok(copy)
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! A table that leads from a key to its leaf past the inner nodes.
+//!
+//! In a tree of many leaves the inner nodes above them fall out of the nearer caches, and each level is a search in lines that a
+//! read waits for. Where the leaves divide the keys evenly, arithmetic says where among them a key is. The table divides the span
+//! from a shard's first separator to its last into buckets of equal width. A bucket has a leaf, the one that covers its start, and says
+//! where that leaf's range begins. A key's leaf is its bucket's, or the next one's if its range begins before the key; where a third leaf
+//! may lie between the two, or the bound between them is not told from the key, the way goes down from the root. The numbers that stand
+//! for keys are the eight bytes behind what all separators begin with.
+//!
+//! A read of a large tree waits for two lines that lie anywhere in memory: that of its bucket, and those of its leaf. Only a table that
+//! stays in the processor's caches spares it the former, so that a bucket is one word: the leaf's address, relative to where the
+//! leaves are, its hint, and the beginning of its range.
+//!
+//! **Ranges never change, leaves do.** A leaf that is replaced by one that covers the same range is replaced in its buckets too, under
+//! its parent's lock: its buckets are emptied, its parent's child pointer is stored to, its buckets are filled. So no reader sees
+//! through the table what the tree no longer or not yet says. When a leaf's range changes, its buckets are emptied for good, under its
+//! parent's lock and before the change is published; the next table has them again. Whoever finds a leaf in a table that was the
+//! shard's when it was loaded finds what was in the tree at that time or later.
+//!
+//! ```text
+//! header | entries, one a bucket and three without a leaf | the common prefix | foresight, in large tables
+//! ```
+
+mod entry;
+mod plan;
+mod prefetch_summary;
+
+use std::hint::select_unpredictable;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+use crate::reclaim::guard::Guard;
+
+pub(crate) use self::plan::Bounds;
+use crate::mem::node::{Kind, NodeHeader};
+use crate::mem::prefetch::{LINE_BYTES, prefetch};
+use crate::mem::tagged_ptr;
+use crate::mem::tagged_ptr::Hint;
+use crate::reclaim::load;
+use crate::reclaim::memory::Memory;
+use crate::sync::AtomicPtr;
+use crate::tree::error::Error;
+use crate::tree::index::interpolation::entry::{Entry, PLACE_BITS};
+use crate::tree::index::interpolation::plan::Plan;
+use crate::tree::index::interpolation::prefetch_summary::{Group, Seen};
+use crate::tree::node::inner::{begins_with, head, head_behind};
+use crate::tree::node::leaf::Leaf;
+use crate::tree::node::partition::Runs;
+use crate::tree::node::step::Step;
+
+/// Most buckets: a table of 16 MiB, and foresight of 6, for a shard of a hundred million records.
+const MAX_BUCKETS: usize = 2 << 20;
+/// Buckets for four leaves. Leaves are of different widths: those that cover no bucket's start and are not the next behind it are found
+/// by the way down. With so many buckets they are 3% of the keys where widths differ by a third, and far fewer where they do not.
+const BUCKETS_FOR_4_LEAVES: usize = 5;
+/// Buckets of all shards' tables from which on they have foresight: smaller ones, of 256 KiB together, stay in the caches themselves. Builds with checks have
+/// it always, for tests to run into; without a way to ask for lines it is of no use.
+const BUCKETS_TO_FORESEE: usize = if cfg!(any(test, debug_assertions)) {
+    1
+} else if cfg!(target_arch = "x86_64") {
+    32 << 10
+} else {
+    usize::MAX
+};
+/// A place from a position that is multiplied by the scale.
+const PLACE_SHIFT: u32 = u32::BITS - PLACE_BITS;
+/// Entries behind the last bucket's, in which a search for the end of a leaf's range ends.
+const ENTRIES_BEHIND: usize = 3;
+/// Most of the memory that a table takes, foresight apart: one part in so many of what the leaves take.
+const LEAF_BYTES_A_TABLE_BYTE: usize = if cfg!(any(shuttle, miri)) { 1 } else { 128 };
+
+#[repr(C)]
+struct Header {
+    node: NodeHeader,
+    /// The head of the prefix.
+    prefix_head: u64,
+    /// The number that the first bucket starts at.
+    base: u64,
+    /// Buckets for a unit of `position`, times 2^32.
+    scale: u64,
+    /// Positions of a place, times 2^32.
+    positions_of_place: u64,
+    /// What addresses of leaves are relative to.
+    origin: usize,
+    /// The position that the last bucket ends at.
+    end: u32,
+    prefix_len: u32,
+    buckets: u32,
+    /// A position is a number behind the base without its lowest bits, so many.
+    shift: u32,
+    /// Where the foresight begins; 0 without.
+    foresight_at: u32,
+    /// Units of the foresight are of two to the power of so many bytes.
+    unit_bits: u32,
+    /// The hint of one of the leaves, of which the foresight takes all to be.
+    typical: Hint,
+    /// Its records, of which all leaves are taken to have as many.
+    records: u16,
+}
+
+/// The leaves that a table is made for.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaves {
+    /// Bytes that they take, about.
+    pub bytes: usize,
+    /// An address near theirs, and as far behind the start of a cache line.
+    pub near: *const u8,
+    /// The hint of one of them, and how many records that one has.
+    pub hint: Hint,
+    pub records: u16,
+}
+
+/// A table, borrowed for as long as a guard protects it.
+#[derive(Clone, Copy)]
+pub(crate) struct Shortcuts(NonNull<u8>);
+
+impl Shortcuts {
+    /// # Safety
+    /// `pointer` is a live table's.
+    pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Option<Self> {
+        NonNull::new(pointer).map(Self)
+    }
+
+    pub(crate) fn node(self) -> NonNull<u8> {
+        self.0
+    }
+
+    /// A table without leaves for those between the bounds, and for each
+    /// bucket the leaf that it is to have, counted from the one between the first two bounds. Nothing where it would not help. It is one of
+    /// `shards` tables.
+    ///
+    /// # Safety
+    /// `memory` outlives the table.
+    pub(crate) unsafe fn new(
+        bounds: &Bounds,
+        leaves: Leaves,
+        shards: usize,
+        memory: &Memory,
+    ) -> Result<Option<(Self, Vec<u32>)>, Error> {
+        let Some(plan) = Plan::new(&bounds.bounds, leaves.bytes) else {
+            return Ok(None);
+        };
+        let of_buckets = plan.leaves();
+        let entries = plan.buckets + ENTRIES_BEHIND;
+        let known_bytes = size_of::<Header>() + entries * size_of::<AtomicPtr<u8>>() + bounds.prefix.len();
+        let groups = if plan.buckets * shards >= BUCKETS_TO_FORESEE {
+            entries.div_ceil(prefetch_summary::BUCKETS)
+        } else {
+            0
+        };
+        // The room in front of the first group, which begins at a cache line, included.
+        let bytes = known_bytes + (groups + usize::from(groups > 0)) * size_of::<Group>();
+        let unit_bits = prefetch_summary::unit_bits(leaves.bytes / plan.buckets);
+        let places = (plan.buckets as u64) << PLACE_BITS;
+        // SAFETY: every section is written into the room counted for it. Nodes are aligned to 16 bytes, and the header is a multiple of an entry's 8.
+        unsafe {
+            let node = memory.allocate(bytes, Kind::Shortcuts)?;
+            let header = node.cast::<Header>().as_ptr();
+            (&raw mut (*header).prefix_head).write(head(&bounds.prefix));
+            (&raw mut (*header).base).write(plan.base);
+            (&raw mut (*header).scale).write(plan.scale);
+            (&raw mut (*header).positions_of_place).write((u64::from(plan.end) << u32::BITS) / places);
+            (&raw mut (*header).origin).write(leaves.near.addr());
+            (&raw mut (*header).end).write(plan.end);
+            (&raw mut (*header).prefix_len).write(bounds.prefix.len() as u32);
+            (&raw mut (*header).buckets).write(plan.buckets as u32);
+            (&raw mut (*header).shift).write(plan.shift);
+            (&raw mut (*header).unit_bits).write(unit_bits);
+            (&raw mut (*header).typical).write(leaves.hint);
+            (&raw mut (*header).records).write(leaves.records);
+            let behind = node.addr().get() + known_bytes;
+            let foresight_at = known_bytes + (behind.next_multiple_of(align_of::<Group>()) - behind);
+            (&raw mut (*header).foresight_at).write(if groups > 0 { foresight_at as u32 } else { 0 });
+            for group in 0..groups {
+                node.add(foresight_at).cast::<Group>().add(group).write(Group::new());
+            }
+            let table = Self(node);
+            for (bucket, entry) in plan.entries(&of_buckets).enumerate() {
+                let word = std::ptr::without_provenance_mut(entry.0 as usize);
+                table.word_at(bucket).write(AtomicPtr::new(word));
+            }
+            let prefix = table.word_at(entries).cast::<u8>();
+            prefix.copy_from_nonoverlapping(bounds.prefix.as_ptr(), bounds.prefix.len());
+            Ok(Some((table, of_buckets)))
+        }
+    }
+
+    #[inline(always)]
+    fn header(&self) -> &Header {
+        // SAFETY: a live table begins with its header.
+        unsafe { self.0.cast().as_ref() }
+    }
+
+    /// A word is a pointer, as the guard's protection asks for, and to Miri it leads to the leaf, whatever its bits are.
+    #[inline(always)]
+    fn word_at(&self, bucket: usize) -> *mut AtomicPtr<u8> {
+        const { assert!(size_of::<Header>().is_multiple_of(align_of::<AtomicPtr<u8>>())) };
+        // SAFETY: the entries follow the header; callers pass no more than their number.
+        unsafe {
+            self.0
+                .add(size_of::<Header>())
+                .cast::<AtomicPtr<u8>>()
+                .add(bucket)
+                .as_ptr()
+        }
+    }
+
+    #[inline(always)]
+    fn word(&self, bucket: usize) -> &AtomicPtr<u8> {
+        debug_assert!(bucket < self.header().buckets as usize + ENTRIES_BEHIND);
+        // SAFETY: there is an entry for every bucket, and more behind them.
+        unsafe { &*self.word_at(bucket) }
+    }
+
+    /// The entry, for what does not change of it.
+    #[inline(always)]
+    fn entry(&self, bucket: usize) -> Entry {
+        Entry(self.word(bucket).load(Ordering::Relaxed).addr() as u64)
+    }
+
+    fn prefix(&self) -> &[u8] {
+        let header = self.header();
+        let start = self.word_at(header.buckets as usize + ENTRIES_BEHIND).cast::<u8>();
+        // SAFETY: the prefix is immutable and follows the entries.
+        unsafe { std::slice::from_raw_parts(start, header.prefix_len as usize) }
+    }
+
+    /// The key's number, if the key begins as all keys in the table's span do.
+    #[inline(always)]
+    fn number(&self, key: &[u8]) -> Option<u64> {
+        let header = self.header();
+        let prefix_len = header.prefix_len as usize;
+        let is_prefix = begins_with(key, prefix_len, header.prefix_head, || self.prefix());
+        is_prefix.then(|| head_behind(key, prefix_len))
+    }
+
+    /// The place of a key of this number, if it is in the table's span.
+    #[inline(always)]
+    fn place(&self, number: u64) -> Option<u64> {
+        let header = self.header();
+        let position = number.checked_sub(header.base)? >> header.shift;
+        (position < u64::from(header.end)).then(|| self.place_of(position))
+    }
+
+    /// The place of a position before the end, which is in a bucket.
+    #[inline(always)]
+    fn place_of(&self, position: u64) -> u64 {
+        (position * self.header().scale) >> PLACE_SHIFT
+    }
+
+    /// The least number at this place.
+    #[inline(always)]
+    fn number_at(&self, place: u64) -> u64 {
+        let header = self.header();
+        let position = (place * header.positions_of_place).wrapping_add(u64::from(u32::MAX)) >> u32::BITS;
+        header.base.wrapping_add(position << header.shift)
+    }
+
+    /// Asks for the line of the key's bucket.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, key: &[u8]) {
+        if let Some(place) = self.number(key).and_then(|number| self.place(number)) {
+            prefetch(self.word_at((place >> PLACE_BITS) as usize).cast());
+        }
+    }
+
+    /// What the foresight has of a bucket. Buckets up to those behind the last are in it.
+    #[inline(always)]
+    fn foreseen(&self, bucket: usize) -> Option<Seen> {
+        self.group(bucket).seen(bucket % prefetch_summary::BUCKETS, bucket)
+    }
+
+    #[inline(always)]
+    fn group(&self, bucket: usize) -> &Group {
+        debug_assert!(bucket < self.header().buckets as usize + ENTRIES_BEHIND && self.header().foresight_at > 0);
+        // SAFETY: callers have looked that there is foresight, which has a group for every bucket and those behind.
+        unsafe {
+            let groups = self.0.add(self.header().foresight_at as usize).cast::<Group>();
+            groups.add(bucket / prefetch_summary::BUCKETS).as_ref()
+        }
+    }
+
+    /// The address that units are counted from.
+    #[inline(always)]
+    fn unit_origin(&self) -> usize {
+        let header = self.header();
+        header.origin >> header.unit_bits << header.unit_bits
+    }
+
+    /// About the step that [`Shortcuts::find`] will find: for lines to be asked for, and for nothing else.
+    #[inline(always)]
+    fn foresee(&self, place: u64, number: u64, suffix_len: usize, runs: Runs) -> Option<Step> {
+        let header = self.header();
+        if header.foresight_at == 0 {
+            return None;
+        }
+        let here = (place >> PLACE_BITS) as usize;
+        let next = self.foreseen(here + 1);
+        let in_next = next.is_some_and(|next| place >= next.start);
+        let bucket = here + usize::from(in_next);
+        let leaf = if in_next { next } else { self.foreseen(here) }?;
+        let behind = self.foreseen(bucket + 1).filter(|behind| behind.unit != leaf.unit);
+        let behind = behind.or_else(|| self.foreseen(bucket + 2))?;
+        let units = behind.unit.wrapping_sub(leaf.unit);
+        let lines = (units as usize) << (header.unit_bits - prefetch_summary::LINE_BITS);
+        let share = runs.share(
+            suffix_len,
+            self.number_at(leaf.start),
+            number,
+            self.number_at(behind.start),
+        );
+        let unit = self
+            .unit_origin()
+            .wrapping_add_signed((leaf.unit as isize) << header.unit_bits);
+        let address = if header.unit_bits == prefetch_summary::LINE_BITS {
+            unit + header.origin % LINE_BYTES
+        } else {
+            // In the middle of the unit.
+            unit + (1 << header.unit_bits >> 1)
+        };
+        Some(Step {
+            child: std::ptr::without_provenance_mut(address),
+            hint: Leaf::hint_of_length(header.typical, lines),
+            share: Some(share),
+            records: header.records,
+        })
+    }
+
+    /// The step to the leaf whose range holds `key`, if the table has it. `ASK` has what a read will need of the leaf asked for, before the leaf is known
+    /// if that can be.
+    #[inline(always)]
+    pub(crate) fn find<const ASK: bool>(&self, key: &[u8], runs: Runs, guard: &Guard<'_>) -> Option<Step> {
+        let header = self.header();
+        let number = self.number(key)?;
+        let place = self.place(number)?;
+        let mut foreseen = None;
+        if ASK && header.foresight_at > 0 {
+            // On its way meanwhile.
+            prefetch(self.word_at((place >> PLACE_BITS) as usize).cast());
+            foreseen = self.foresee(place, number, key.len() - header.prefix_len as usize, runs);
+            if let Some(step) = &foreseen {
+                Leaf::prefetch_step(step);
+            }
+        }
+        let here = (place >> PLACE_BITS) as usize;
+        let next = self.entry(here + 1);
+        let next_start = next.start(here + 1);
+        let in_next = place >= next_start;
+        if !in_next && !next.follows(place, next_start) {
+            return None;
+        }
+        let bucket = here + usize::from(in_next);
+        let word = load(self.word(bucket), guard);
+        let entry = Entry(word.addr() as u64);
+        let leaf = entry.address(header.origin)?;
+        let start = entry.start(bucket);
+        // Where the next range begins: a leaf covers the starts of no more than three buckets, but for a few.
+        let [second, third, fourth] = [1, 2, 3].map(|behind| self.entry(bucket + behind).start(bucket + behind));
+        let end = select_unpredictable(third > start, third, fourth);
+        let end = select_unpredictable(second > start, second, end);
+        let suffix_len = key.len() - header.prefix_len as usize;
+        let share = runs.share(suffix_len, self.number_at(start), number, self.number_at(end));
+        let step = Step {
+            child: word.map_addr(|_| leaf),
+            hint: entry.hint(),
+            share: Some(share),
+            records: header.records,
+        };
+        if ASK && foreseen != Some(step) {
+            Leaf::prefetch_step(&step);
+        }
+        Some(step)
+    }
+
+    /// The buckets that have `leaf`, of whose range `key` is. They change under its parent's lock.
+    pub(crate) fn buckets_of(&self, leaf: *mut u8, key: &[u8]) -> Range<usize> {
+        // The range of a leaf in the table is within its span.
+        let Some(number) = self.number(key) else {
+            return 0..0;
+        };
+        let header = self.header();
+        let buckets = header.buckets as usize;
+        // The range's first keys may have the number before the base.
+        let position = number.saturating_sub(header.base) >> header.shift;
+        let place = self.place_of(position.min(u64::from(header.end) - 1));
+        let here = (place >> PLACE_BITS) as usize;
+        let has = |bucket: &usize| self.entry(*bucket).address(header.origin) == Some(leaf.addr());
+        // Rounding may have put the leaf's last bucket before the key's, and the leaf may not cover the start of the key's bucket.
+        let near = here.saturating_sub(1)..(here + 2).min(buckets);
+        let Some(known) = near.into_iter().find(has) else {
+            return 0..0;
+        };
+        let before = (0..known).rev().take_while(has).count();
+        let after = (known + 1..buckets).take_while(has).count();
+        known - before..known + 1 + after
+    }
+
+    /// Gives the buckets a leaf, with its hint, or none.
+    pub(crate) fn store(&self, buckets: Range<usize>, leaf: *mut u8) {
+        let header = self.header();
+        let at = tagged_ptr::address(leaf);
+        for bucket in buckets {
+            let entry = self.entry(bucket).with_leaf(leaf, header.origin);
+            let word = leaf.map_addr(|_| entry.0 as usize);
+            self.word(bucket).store(word, Ordering::Release);
+            if header.foresight_at > 0 {
+                let distance = (at.addr() as i64).wrapping_sub(self.unit_origin() as i64) >> header.unit_bits;
+                let unit = i32::try_from(distance).ok().filter(|_| !at.is_null());
+                let before = ((bucket as u64) << PLACE_BITS) - entry.start(bucket);
+                self.group(bucket)
+                    .store(bucket % prefetch_summary::BUCKETS, unit, before);
+            }
+        }
+    }
+
+    /// The leaves in the table.
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = *mut u8> {
+        let origin = self.header().origin;
+        let words = (0..self.header().buckets as usize).map(|bucket| self.word(bucket).load(Ordering::Acquire));
+        words.filter_map(move |word| {
+            let leaf = Entry(word.addr() as u64).address(origin)?;
+            Some(word.map_addr(|_| leaf))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! What a table of shortcuts is made from: the bounds between leaves, as places.
+
+use crate::sync::AtomicPtr;
+use crate::tree::index::interpolation::entry::{Entry, PLACE_BITS};
+use crate::tree::index::interpolation::{
+    BUCKETS_FOR_4_LEAVES, ENTRIES_BEHIND, LEAF_BYTES_A_TABLE_BYTE, MAX_BUCKETS, PLACE_SHIFT,
+};
+use crate::tree::node::inner::{common_prefix, head};
+
+/// Where one leaf's range ends and the next one's begins, as numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct Bound {
+    number: u64,
+    /// Whether every key of this number is behind the bound.
+    exact: bool,
+}
+
+/// The bounds between a shard's leaves, collected in order.
+pub(crate) struct Bounds {
+    pub(crate) prefix: Vec<u8>,
+    pub(crate) bounds: Vec<Bound>,
+}
+
+impl Bounds {
+    /// For separators from `first` to `last`.
+    pub(crate) fn new(first: &[u8], last: &[u8]) -> Self {
+        Self {
+            prefix: first[..common_prefix(first, last)].to_vec(),
+            bounds: Vec::new(),
+        }
+    }
+
+    /// Takes the next separator.
+    pub(crate) fn push(&mut self, separator: &[u8]) {
+        let suffix = separator.get(self.prefix.len()..).unwrap_or_default();
+        // A key of the same number is below the separator only if it lacks zeros that the separator ends with, or differs behind what
+        // the number is of.
+        let exact = suffix.len() <= size_of::<u64>() && suffix.last() != Some(&0);
+        self.bounds.push(Bound {
+            number: head(suffix),
+            exact,
+        });
+    }
+}
+
+/// Between which places a bound is: keys at places below `below` are before it, those from `from` on behind it.
+#[derive(Clone, Copy)]
+struct Edge {
+    below: u64,
+    from: u64,
+}
+
+/// What a table is made from.
+pub(crate) struct Plan {
+    pub(crate) base: u64,
+    pub(crate) shift: u32,
+    pub(crate) end: u32,
+    pub(crate) scale: u64,
+    pub(crate) buckets: usize,
+    /// The bounds, in order.
+    edges: Vec<Edge>,
+}
+
+impl Plan {
+    /// Nothing where numbers tell too few leaves apart, or memory allows too few buckets.
+    pub(crate) fn new(bounds: &[Bound], leaf_bytes: usize) -> Option<Self> {
+        let (first, last) = (bounds.first()?, bounds.last()?);
+        let leaves = bounds.len() - 1;
+        let allowed = leaf_bytes / LEAF_BYTES_A_TABLE_BYTE / size_of::<AtomicPtr<u8>>();
+        let buckets = (leaves * BUCKETS_FOR_4_LEAVES / 4).min(allowed).min(MAX_BUCKETS);
+        // Every key in the span is behind the first bound.
+        let base = first.number.checked_add(u64::from(!first.exact))?;
+        let span = last.number.checked_sub(base)?;
+        let behind_base = |bound: &Bound| bound.number.saturating_sub(base);
+        // Bits that no bound has are left out, so that the bounds between numbered keys are at positions next to each other.
+        let spare = bounds
+            .iter()
+            .fold(0, |bits, bound| bits | behind_base(bound))
+            .trailing_zeros();
+        let shift = (u64::BITS - span.leading_zeros()).saturating_sub(u32::BITS).max(spare);
+        let end = u32::try_from(span.checked_shr(shift)?).ok()?;
+        if usize::BITS < u64::BITS || buckets == 0 || buckets < leaves / 2 || (end as usize) < buckets {
+            return None;
+        }
+        let mut plan = Self {
+            base,
+            shift,
+            end,
+            scale: ((buckets as u64) << u32::BITS) / u64::from(end),
+            buckets,
+            edges: Vec::with_capacity(bounds.len()),
+        };
+        plan.edges.push(Edge { below: 0, from: 0 });
+        for bound in &bounds[1..] {
+            let number = behind_base(bound);
+            let position = number >> shift;
+            let place = plan.place(position);
+            // Neither are keys of the same position before the bound, nor those of the position before at the same place.
+            let exact =
+                bound.exact && position << shift == number && (position == 0 || plan.place(position - 1) < place);
+            plan.edges.push(Edge {
+                below: place,
+                from: place + u64::from(!exact),
+            });
+        }
+        let ranges = plan.edges.windows(2);
+        let known = ranges.filter(|pair| pair[0].from < pair[1].below).count();
+        (known >= leaves / 2).then_some(plan)
+    }
+
+    fn place(&self, position: u64) -> u64 {
+        (position * self.scale) >> PLACE_SHIFT
+    }
+
+    /// For each bucket the leaf that covers its start, or all but the first place there.
+    pub(crate) fn leaves(&self) -> Vec<u32> {
+        let mut leaf = 0;
+        let buckets = 0..self.buckets as u64;
+        let leaves = buckets.map(|bucket| {
+            while leaf + 2 < self.edges.len() && self.edges[leaf + 1].from <= bucket << PLACE_BITS {
+                leaf += 1;
+            }
+            leaf as u32
+        });
+        leaves.collect()
+    }
+
+    /// The entries, of which each of the first has the one of `leaves`.
+    pub(crate) fn entries(&self, leaves: &[u32]) -> impl Iterator<Item = Entry> {
+        (0..self.buckets + ENTRIES_BEHIND).map(|bucket| {
+            let start = (bucket as u64) << PLACE_BITS;
+            let before = bucket.checked_sub(1).and_then(|before| leaves.get(before)).copied();
+            let from = match leaves.get(bucket) {
+                Some(&leaf) => self.edges[leaf as usize].from,
+                // Behind the span.
+                None => start,
+            };
+            let flags = before.map_or(0, |before| {
+                match from.saturating_sub(self.edges[before as usize + 1].below) {
+                    0 => Entry::FOLLOWS,
+                    1 => Entry::FOLLOWS | Entry::BLURRED,
+                    _ => 0,
+                }
+            });
+            Entry::without_leaf(start - from, flags)
+        })
+    }
+}

@@ -1,0 +1,457 @@
+//! One B+tree: paths through it, and every change of structure.
+//!
+//! Lock order: a leaf's lock, then the shard's structure lock, then the locks of inner nodes. Whoever holds the structure lock only
+//! tries for a leaf's lock. The lock of an inner node above leaves is held for a few stores and nothing is waited for under it.
+//!
+//! - A leaf is replaced in its parent by one that covers the same range under the leaf's lock and the parent's.
+//! - Everything else (splits, merges, the root's growth and fall) is done under the structure lock: new inner nodes are made
+//!   bottom-up and one pointer is stored at the top.
+
+mod descent;
+mod interpolation;
+mod move_inner;
+mod validate;
+
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+use crate::reclaim::guard::Guard;
+
+pub(crate) use self::descent::Way;
+use crate::mem::tagged_ptr;
+use crate::reclaim::load;
+use crate::reclaim::memory::Memory;
+use crate::sync::{AtomicPtr, Mutex, MutexGuard};
+use crate::tree::error::Error;
+use crate::tree::node::inner::{Inner, MAX_CHILDREN};
+use crate::tree::node::leaf::Leaf;
+use crate::tree::node::partition::Runs;
+
+/// Fewer children than this and a node looks for a neighbour to join.
+const MIN_CHILDREN: usize = MAX_CHILDREN / 4;
+/// Two nodes join when they have at most this many children together.
+const JOINED_CHILDREN: usize = MAX_CHILDREN * 3 / 4;
+
+/// A root pointer whose lowest bit is set leads to a leaf.
+fn tag_leaf(leaf: *mut u8) -> *mut u8 {
+    leaf.map_addr(|address| address | 1)
+}
+
+fn untag(root: *mut u8) -> (*mut u8, bool) {
+    (root.map_addr(|address| address & !1), root.addr() & 1 == 1)
+}
+
+/// One B+tree.
+pub(crate) struct Shard {
+    root: AtomicPtr<u8>,
+    /// The table of shortcuts, null when there is none.
+    shortcuts: AtomicPtr<u8>,
+    structure: Mutex<()>,
+    /// How the keys of the tree are divided, of which this shard has its part.
+    runs: Runs,
+}
+
+/// The nodes from the root to a leaf's parent, each with the index of the child taken.
+pub(crate) type Path = Vec<(Inner, usize)>;
+
+/// A replacement of neighbouring children.
+pub(crate) struct Splice {
+    /// Children `from..to` of the path's last node go.
+    pub from: usize,
+    pub to: usize,
+    /// These come, with the separators between them.
+    pub children: Vec<*mut u8>,
+    pub separators: Vec<Vec<u8>>,
+}
+
+impl Shard {
+    /// A tree of one leaf, for its part of the keys.
+    pub(crate) fn new(leaf: Leaf, runs: Runs) -> Self {
+        Self {
+            root: AtomicPtr::new(tag_leaf(leaf.as_ptr())),
+            shortcuts: AtomicPtr::new(std::ptr::null_mut()),
+            structure: Mutex::new(()),
+            runs,
+        }
+    }
+
+    pub(crate) fn lock_structure(&self) -> MutexGuard<'_, ()> {
+        self.structure.lock()
+    }
+
+    /// The path to the leaf that `choose` leads to, the leaf, and whether the root is that leaf.
+    fn path_by(&self, guard: &Guard<'_>, choose: impl Fn(&Inner) -> usize) -> (Path, Leaf) {
+        let mut path = Path::new();
+        let (mut node, leaf) = untag(load(&self.root, guard));
+        if !leaf {
+            loop {
+                // SAFETY: as in `descend`.
+                let inner = unsafe { Inner::from_ptr(node) };
+                let index = choose(&inner);
+                path.push((inner, index));
+                node = inner.load_child(index, guard);
+                if inner.header().level == 1 {
+                    break;
+                }
+            }
+        }
+        // SAFETY: as in `descend`.
+        (path, unsafe { Leaf::from_ptr(node) })
+    }
+
+    /// The leaf whose range holds `key`, with the path to it.
+    pub(crate) fn path(&self, key: &[u8], guard: &Guard<'_>) -> (Path, Leaf) {
+        self.path_by(guard, |inner| inner.search(key))
+    }
+
+    /// The leaf whose range holds `key`, and where the range ends (exclusive).
+    pub(crate) fn descend_up(&self, key: &[u8], guard: &Guard<'_>) -> (Leaf, Option<Vec<u8>>) {
+        let (path, leaf) = self.path(key, guard);
+        let end = path.iter().rev().find(|(inner, index)| index + 1 < inner.children());
+        (leaf, end.map(|(inner, index)| inner.separator(*index)))
+    }
+
+    /// The leaf whose range holds the greatest keys below `key` (all keys for `None`), and where the range starts (inclusive).
+    pub(crate) fn descend_down(&self, key: Option<&[u8]>, guard: &Guard<'_>) -> (Leaf, Option<Vec<u8>>) {
+        let (path, leaf) = self.path_by(guard, |inner| match key {
+            Some(key) => inner.search_below(key),
+            None => inner.children() - 1,
+        });
+        let start = path.iter().rev().find(|(_, index)| *index > 0);
+        (leaf, start.map(|(inner, index)| inner.separator(index - 1)))
+    }
+
+    /// Levels from root to leaf.
+    pub(crate) fn depth(&self, guard: &Guard<'_>) -> u32 {
+        self.path(&[], guard).0.len() as u32 + 1
+    }
+
+    /// Puts `new` in the place of `leaf`, whose lock the caller holds; false when `leaf` is no longer in the tree. `parent` is the leaf's as
+    /// far as the caller knows.
+    pub(crate) fn replace(
+        &self,
+        leaf: Leaf,
+        new: Leaf,
+        key: &[u8],
+        mut parent: Option<Inner>,
+        guard: &Guard<'_>,
+    ) -> bool {
+        loop {
+            match parent {
+                None => {
+                    let (old, new) = (tag_leaf(leaf.as_ptr()), tag_leaf(new.as_ptr()));
+                    // No table leads to it: a leaf becomes the root when another leaf's range falls to it. Looked at first, since a
+                    // caller who came by the table has no parent, and the line is one that all ways down read.
+                    if self.root.load(Ordering::Relaxed) == old
+                        && self
+                            .root
+                            .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed)
+                            .is_ok()
+                    {
+                        return true;
+                    }
+                }
+                Some(inner) => {
+                    let gate = inner.gate();
+                    gate.lock.lock();
+                    let index = inner.search(key);
+                    let current = !gate.obsolete.load(Ordering::Relaxed) && inner.child_locked(index) == leaf.as_ptr();
+                    // SAFETY: locked above; the leaf is live and its parent's level is that above leaves.
+                    unsafe {
+                        if current {
+                            self.exchange(leaf, key, guard, || inner.store_child(index, new.as_ptr()));
+                        }
+                        gate.lock.unlock();
+                    }
+                    if current {
+                        return true;
+                    }
+                }
+            }
+            // The caller did not know the parent, it was replaced since the way down, or the tree was cleared.
+            let (here, above) = self.descend(key, guard);
+            if here != leaf {
+                return false;
+            }
+            parent = above;
+        }
+    }
+
+    /// Replaces neighbouring children of the path's last node under the structure lock: leaves, whose locks the caller holds, or none,
+    /// which makes the node anew. On an error nothing has changed.
+    pub(crate) fn splice(
+        &self,
+        path: &[(Inner, usize)],
+        mut change: Splice,
+        memory: &Memory,
+        guard: &Guard<'_>,
+        _structure: &MutexGuard<'_, ()>,
+    ) -> Result<(), Error> {
+        let mut work = Rebuild {
+            memory,
+            made: Vec::new(),
+            replaced: Vec::new(),
+            locked: Vec::new(),
+        };
+        // Of the children of the node at hand.
+        let mut level = path.last().map_or(0, |(node, _)| node.header().level - 1);
+        for depth in (0..path.len()).rev() {
+            let (node, _) = path[depth];
+            if level == 0 {
+                work.lock(node);
+                self.forget_replaced(&path[..=depth], &change, guard);
+            }
+            work.replaced.push(node);
+            let grows_at_end = change.to == node.children();
+            let (mut children, mut separators) = apply(node, change);
+            let above = depth.checked_sub(1).map(|above| path[above]);
+            let (mut from, mut to) = above.map_or((0, 1), |(_, index)| (index, index + 1));
+            match above {
+                // A root with one child gives way to it.
+                None if children.len() == 1 => {
+                    let child = tagged_ptr::address(children[0]);
+                    let child = if level == 0 { tag_leaf(child) } else { child };
+                    self.root.store(child, Ordering::Release);
+                    work.publish(guard);
+                    return Ok(());
+                }
+                Some((parent, index)) if children.len() < MIN_CHILDREN && parent.children() > 1 => {
+                    let right = index + 1 < parent.children();
+                    let beside = if right { index + 1 } else { index - 1 };
+                    // SAFETY: the structure lock keeps inner nodes in place, and a parent's children are of one level.
+                    let sibling = unsafe { Inner::from_ptr(parent.child_locked(beside)) };
+                    if children.len() + sibling.children() <= JOINED_CHILDREN {
+                        if level == 0 {
+                            work.lock(sibling);
+                        }
+                        work.replaced.push(sibling);
+                        let between = parent.separator(index.min(beside));
+                        let (more, more_separators) = sibling.contents();
+                        if right {
+                            separators.push(between);
+                            children.extend(more);
+                            separators.extend(more_separators);
+                            to += 1;
+                        } else {
+                            children.splice(0..0, more);
+                            separators.splice(0..0, more_separators.into_iter().chain([between]));
+                            from -= 1;
+                        }
+                    }
+                }
+                _ => {}
+            }
+            level += 1;
+            let (nodes, between) = match work.build(level, children, separators, grows_at_end) {
+                Ok(built) => built,
+                Err(error) => {
+                    work.abandon();
+                    return Err(error);
+                }
+            };
+            if let ([node], 1) = (nodes.as_slice(), to - from) {
+                match above {
+                    // SAFETY: the structure lock is held, and the node was built for this level.
+                    Some((parent, index)) => unsafe {
+                        parent.store_child(index, *node);
+                    },
+                    None => self.root.store(*node, Ordering::Release),
+                }
+                work.publish(guard);
+                return Ok(());
+            }
+            change = Splice {
+                from,
+                to,
+                children: nodes,
+                separators: between,
+            };
+        }
+        // The root itself became several nodes: levels are added until one is left.
+        let Splice {
+            mut children,
+            mut separators,
+            ..
+        } = change;
+        while children.len() > 1 {
+            level += 1;
+            (children, separators) = match work.build(level, children, separators, true) {
+                Ok(built) => built,
+                Err(error) => {
+                    work.abandon();
+                    return Err(error);
+                }
+            };
+        }
+        let root = tagged_ptr::address(children[0]);
+        let root = if level == 0 { tag_leaf(root) } else { root };
+        self.root.store(root, Ordering::Release);
+        work.publish(guard);
+        Ok(())
+    }
+
+    /// Makes the tree the one leaf `empty`, retires the old tree's inner nodes and returns its leaves, still unlocked.
+    pub(crate) fn reset(&self, empty: Leaf, guard: &Guard<'_>) -> Vec<Leaf> {
+        let structure = self.structure.lock();
+        self.put_shortcuts(None, guard, &structure);
+        let (node, is_leaf) = untag(self.root.swap(tag_leaf(empty.as_ptr()), Ordering::AcqRel));
+        let mut leaves = Vec::new();
+        walk(node, is_leaf, &mut |visit| match visit {
+            Visit::Inner(inner, children) => {
+                // No leaf is replaced in this node once it is obsolete: the children read now are its last.
+                inner.gate().lock.lock();
+                inner.gate().obsolete.store(true, Ordering::Relaxed);
+                children.extend(inner.contents().0);
+                // SAFETY: locked above; the root no longer leads to the node.
+                unsafe {
+                    inner.gate().lock.unlock();
+                    Memory::retire(inner.node(), guard);
+                }
+            }
+            Visit::Leaf(leaf) => leaves.push(leaf),
+        });
+        leaves
+    }
+
+    /// Visits every leaf. Under concurrent changes of structure one may be seen twice or not at all.
+    pub(crate) fn for_each_leaf(&self, guard: &Guard<'_>, mut visit: impl FnMut(Leaf)) {
+        let (node, is_leaf) = untag(load(&self.root, guard));
+        walk(node, is_leaf, &mut |step| match step {
+            Visit::Inner(inner, children) => {
+                children.extend((0..inner.children()).map(|index| inner.load_child(index, guard)));
+            }
+            Visit::Leaf(leaf) => visit(leaf),
+        });
+    }
+
+    /// Every node's address, for freeing the tree.
+    pub(crate) fn take_nodes(&mut self) -> (Vec<NonNull<u8>>, Vec<Leaf>) {
+        let (node, is_leaf) = untag(self.root.load(Ordering::Acquire));
+        let (mut inners, mut leaves) = (Vec::new(), Vec::new());
+        inners.extend(NonNull::new(self.shortcuts.load(Ordering::Acquire)));
+        walk(node, is_leaf, &mut |step| match step {
+            Visit::Inner(inner, children) => {
+                children.extend(inner.contents().0);
+                inners.push(inner.node());
+            }
+            Visit::Leaf(leaf) => leaves.push(leaf),
+        });
+        (inners, leaves)
+    }
+}
+
+enum Visit<'a> {
+    Inner(Inner, &'a mut Vec<*mut u8>),
+    Leaf(Leaf),
+}
+
+fn walk(node: *mut u8, is_leaf: bool, visit: &mut impl FnMut(Visit<'_>)) {
+    if is_leaf {
+        // SAFETY: the caller protects the nodes, and the levels say what each is.
+        return visit(Visit::Leaf(unsafe { Leaf::from_ptr(node) }));
+    }
+    // SAFETY: as above.
+    let inner = unsafe { Inner::from_ptr(node) };
+    let mut children = Vec::new();
+    visit(Visit::Inner(inner, &mut children));
+    for child in children {
+        walk(tagged_ptr::address(child), inner.header().level == 1, visit);
+    }
+}
+
+/// The node's children and separators after the change.
+fn apply(node: Inner, change: Splice) -> (Vec<*mut u8>, Vec<Vec<u8>>) {
+    let Splice {
+        from,
+        to,
+        children: new,
+        separators: between,
+    } = change;
+    let (mut children, mut separators) = node.contents();
+    if new.is_empty() {
+        // The range of what goes falls to a neighbour: to the left one where there is one.
+        let first = from.saturating_sub(1);
+        separators.drain(first..first + (to - from));
+    } else {
+        separators.splice(from..to - 1, between);
+    }
+    children.splice(from..to, new);
+    (children, separators)
+}
+
+/// Inner nodes on their way in and out.
+struct Rebuild<'m> {
+    memory: &'m Memory,
+    made: Vec<Inner>,
+    replaced: Vec<Inner>,
+    locked: Vec<Inner>,
+}
+
+impl Rebuild<'_> {
+    fn lock(&mut self, node: Inner) {
+        node.gate().lock.lock();
+        self.locked.push(node);
+    }
+
+    /// Nodes of `level` over the children: one, or several when they are too many; and the separators between the nodes.
+    fn build(
+        &mut self,
+        level: u8,
+        children: Vec<*mut u8>,
+        separators: Vec<Vec<u8>>,
+        grows_at_end: bool,
+    ) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>), Error> {
+        let total = children.len();
+        let share = if total <= MAX_CHILDREN {
+            total
+        } else if grows_at_end {
+            MAX_CHILDREN - 1
+        } else {
+            total.div_ceil(total.div_ceil(MAX_CHILDREN))
+        };
+        let (mut nodes, mut between) = (Vec::new(), Vec::new());
+        let mut from = 0;
+        while from < total {
+            let to = (from + share).min(total);
+            // SAFETY: the children are nodes of the level below, and the tree keeps its memory until its last node is gone.
+            let node = unsafe { Inner::new(level, &children[from..to], &separators[from..to - 1], self.memory)? };
+            self.made.push(node);
+            nodes.push(node.as_ptr());
+            if to < total {
+                between.push(separators[to - 1].clone());
+            }
+            from = to;
+        }
+        Ok((nodes, between))
+    }
+
+    /// The new nodes are in the tree: those they replace go.
+    fn publish(self, guard: &Guard<'_>) {
+        for node in &self.locked {
+            node.gate().obsolete.store(true, Ordering::Relaxed);
+            // SAFETY: locked by `lock`.
+            unsafe { node.gate().lock.unlock() };
+        }
+        for node in self.replaced {
+            // SAFETY: the tree no longer leads to the node.
+            unsafe { Memory::retire(node.node(), guard) };
+        }
+    }
+
+    /// The new nodes will not be in the tree.
+    fn abandon(self) {
+        for node in &self.locked {
+            // SAFETY: locked by `lock`.
+            unsafe { node.gate().lock.unlock() };
+        }
+        for node in self.made {
+            // SAFETY: the node was never published.
+            unsafe { Memory::free(node.node()) };
+        }
+    }
+}
+
+// SAFETY: the root leads to nodes that any thread may read under a guard and change under the locks above.
+unsafe impl Send for Shard {}
+// SAFETY: as above.
+unsafe impl Sync for Shard {}

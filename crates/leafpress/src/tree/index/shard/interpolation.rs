@@ -1,0 +1,203 @@
+//! A shard's table of shortcuts: kept true, and made anew.
+
+use std::sync::atomic::Ordering;
+
+use crate::reclaim::guard::Guard;
+
+use crate::reclaim::load;
+use crate::sync::MutexGuard;
+use crate::tree::error::Error;
+use crate::tree::index::interpolation::{Bounds, Leaves, Shortcuts};
+use crate::tree::index::shard::{Memory, Shard, Splice, untag};
+use crate::tree::node::inner::Inner;
+use crate::tree::node::leaf::Leaf;
+use crate::tree::node::step::Step;
+
+/// Inner nodes above leaves that make a table worth its while: a single one stays in the nearest caches. Under tools that try orders of
+/// steps trees are small.
+const MIN_PARENTS: usize = if cfg!(any(shuttle, miri)) { 1 } else { 2 };
+
+impl Shard {
+    #[inline(always)]
+    fn shortcuts(&self, guard: &Guard<'_>) -> Option<Shortcuts> {
+        // SAFETY: the guard protects the table.
+        unsafe { Shortcuts::from_ptr(load(&self.shortcuts, guard)) }
+    }
+
+    /// The step to the leaf whose range holds `key`, if the table has it.
+    #[inline(always)]
+    pub(crate) fn shortcut(&self, key: &[u8], guard: &Guard<'_>) -> Option<Step> {
+        self.shortcuts(guard)?.find::<false>(key, self.runs, guard)
+    }
+
+    /// The same for a read that goes on at once: what it will need of the leaf is asked for, before the table's line is there if that can be.
+    #[inline(always)]
+    pub(crate) fn shortcut_foreseen(&self, key: &[u8], guard: &Guard<'_>) -> Option<Step> {
+        self.shortcuts(guard)?.find::<true>(key, self.runs, guard)
+    }
+
+    /// Asks for the line that [`Shard::shortcut`] will read.
+    #[inline(always)]
+    pub(crate) fn prefetch_shortcut(&self, key: &[u8], guard: &Guard<'_>) {
+        if let Some(table) = self.shortcuts(guard) {
+            table.prefetch(key);
+        }
+    }
+
+    /// Has `store` put the new leaf in its parent, and the table lead to the new one. The caller holds the parent's lock, and `key` is of the
+    /// leaf's range.
+    pub(crate) fn exchange(&self, leaf: Leaf, key: &[u8], guard: &Guard<'_>, store: impl FnOnce() -> *mut u8) {
+        // Under the lock: a table that comes later will take the child from the parent.
+        let Some(table) = self.shortcuts(guard) else {
+            store();
+            return;
+        };
+        let buckets = table.buckets_of(leaf.as_ptr(), key);
+        table.store(buckets.clone(), std::ptr::null_mut());
+        table.store(buckets, store());
+    }
+
+    /// The table no longer leads to the leaves whose ranges the change will change. The caller holds the lock of the path's last node.
+    pub(crate) fn forget_replaced(&self, path: &[(Inner, usize)], change: &Splice, guard: &Guard<'_>) {
+        let (Some((&(parent, _), above)), Some(table)) = (path.split_last(), self.shortcuts(guard)) else {
+            return;
+        };
+        let mut gone = change.from..change.to;
+        if change.children.is_empty() && !gone.is_empty() {
+            // The neighbour that the range falls to.
+            if gone.start > 0 {
+                gone.start -= 1;
+            } else {
+                gone.end = (gone.end + 1).min(parent.children());
+            }
+        }
+        for index in gone {
+            // Where the leaf's range starts. A shard's first leaf is in no table.
+            let below = match index.checked_sub(1) {
+                Some(below) => Some((parent, below)),
+                None => above
+                    .iter()
+                    .rev()
+                    .find(|(_, index)| *index > 0)
+                    .map(|&(inner, index)| (inner, index - 1)),
+            };
+            if let Some((inner, below)) = below {
+                let buckets = table.buckets_of(parent.child_locked(index), &inner.separator(below));
+                table.store(buckets, std::ptr::null_mut());
+            }
+        }
+    }
+
+    /// Whether every leaf in the table is as it should be.
+    pub(crate) fn shortcuts_lead_to(&self, guard: &Guard<'_>, is_right: impl Fn(*mut u8) -> bool) -> bool {
+        self.shortcuts(guard).is_none_or(|table| table.leaves().all(is_right))
+    }
+
+    /// Puts another table, or none, in the place of the one there is.
+    pub(crate) fn put_shortcuts(&self, table: Option<Shortcuts>, guard: &Guard<'_>, _structure: &MutexGuard<'_, ()>) {
+        let new = table.map_or(std::ptr::null_mut(), |table| table.node().as_ptr());
+        let old = self.shortcuts.swap(new, Ordering::AcqRel);
+        // SAFETY: the shard no longer leads to the old table.
+        unsafe {
+            if let Some(old) = Shortcuts::from_ptr(old) {
+                Memory::retire(old.node(), guard);
+            }
+        }
+    }
+
+    /// Makes the table anew, where there are inner nodes enough. The shard is one of `shards`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the old table stays.
+    pub(crate) fn renew_shortcuts(&self, shards: usize, memory: &Memory, guard: &Guard<'_>) -> Result<(), Error> {
+        let structure = self.lock_structure();
+        let mut parents = Vec::new();
+        let (node, is_leaf) = untag(load(&self.root, guard));
+        if !is_leaf {
+            // SAFETY: the structure lock keeps inner nodes in place.
+            collect_parents(unsafe { Inner::from_ptr(node) }, None, &mut parents);
+        }
+        let made = match parents.as_slice() {
+            few if few.len() < MIN_PARENTS => None,
+            // SAFETY: the tree keeps its memory until its last node is gone.
+            parents => unsafe { Shortcuts::new(&bounds(parents), sample(parents, guard), shards, memory)? },
+        };
+        self.put_shortcuts(made.as_ref().map(|(table, _)| *table), guard, &structure);
+        if let Some((table, leaves)) = made {
+            fill(table, &leaves, &parents);
+        }
+        Ok(())
+    }
+}
+
+/// An inner node above leaves, with the separator before it.
+struct Parent {
+    inner: Inner,
+    before: Option<Vec<u8>>,
+}
+
+/// All inner nodes above leaves, in order. The caller holds the structure lock.
+fn collect_parents(inner: Inner, before: Option<Vec<u8>>, parents: &mut Vec<Parent>) {
+    if inner.header().level == 1 {
+        return parents.push(Parent { inner, before });
+    }
+    let mut before = before;
+    for index in 0..inner.children() {
+        // SAFETY: the structure lock keeps inner nodes in place.
+        collect_parents(unsafe { Inner::from_ptr(inner.child_locked(index)) }, before, parents);
+        before = (index + 1 < inner.children()).then(|| inner.separator(index));
+    }
+}
+
+/// The separators between the parents' children.
+fn bounds(parents: &[Parent]) -> Bounds {
+    let separators = || {
+        parents.iter().flat_map(|parent| {
+            let within = (0..parent.inner.children() - 1).map(|index| parent.inner.separator(index));
+            parent.before.iter().cloned().chain(within)
+        })
+    };
+    let first = separators().next().unwrap_or_default();
+    let last = separators().next_back().unwrap_or_default();
+    let mut bounds = Bounds::new(&first, &last);
+    separators().for_each(|separator| bounds.push(&separator));
+    bounds
+}
+
+/// What a table is told of the parents' children: reading every leaf's header would keep the structure lock for a cache miss each.
+fn sample(parents: &[Parent], guard: &Guard<'_>) -> Leaves {
+    const ONE_IN: usize = 16;
+    let children = parents
+        .iter()
+        .flat_map(|parent| (0..parent.inner.children()).map(|index| parent.inner.load_child(index, guard)));
+    // SAFETY: the guard protects the leaves.
+    let leaves = children.step_by(ONE_IN).map(|leaf| unsafe { Leaf::from_ptr(leaf) });
+    let leaves: Vec<Leaf> = leaves.collect();
+    let asked = leaves.iter().map(|leaf| leaf.header().node.asked());
+    let one = leaves[leaves.len() / 2];
+    Leaves {
+        bytes: asked.sum::<usize>() * ONE_IN,
+        near: one.as_ptr(),
+        hint: one.hint(),
+        records: one.count() as u16,
+    }
+}
+
+/// Gives each bucket its leaf, of which the first is the second child of all. The table is the shard's already: a leaf that is replaced
+/// from now on, under its parent's lock, is replaced in it.
+fn fill(table: Shortcuts, leaves: &[u32], parents: &[Parent]) {
+    let (mut bucket, mut first) = (0, 0);
+    for Parent { inner, .. } in parents {
+        let behind = first + inner.children();
+        inner.gate().lock.lock();
+        while let Some(&leaf) = leaves.get(bucket)
+            && (leaf as usize) + 1 < behind
+        {
+            table.store(bucket..bucket + 1, inner.child_with_hint(leaf as usize + 1 - first));
+            bucket += 1;
+        }
+        // SAFETY: locked above.
+        unsafe { inner.gate().lock.unlock() };
+        first = behind;
+    }
+}

@@ -1,0 +1,94 @@
+//! Every invariant of a shard's inner nodes, checked.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use crate::reclaim::guard::Guard;
+
+use crate::reclaim::load;
+use crate::tree::error::Error;
+use crate::tree::index::shard::{Shard, untag};
+use crate::tree::node::inner::{Inner, MAX_CHILDREN};
+use crate::tree::node::leaf::Leaf;
+
+impl Shard {
+    /// Checks separators, levels and sizes, and gives `visit` each leaf with its range, in order.
+    pub(crate) fn validate(
+        &self,
+        guard: &Guard<'_>,
+        mut visit: impl FnMut(Leaf, Option<&[u8]>, Option<&[u8]>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut leaves = HashSet::new();
+        let mut visit = |leaf: Leaf, start: Option<&[u8]>, end: Option<&[u8]>| {
+            leaves.insert(leaf.as_ptr());
+            visit(leaf, start, end)
+        };
+        let (node, is_leaf) = untag(load(&self.root, guard));
+        if is_leaf {
+            // SAFETY: the guard protects the leaf.
+            visit(unsafe { Leaf::from_ptr(node) }, None, None)?;
+        } else {
+            // SAFETY: the guard protects the node.
+            validate_inner(unsafe { Inner::from_ptr(node) }, None, None, guard, &mut visit)?;
+        }
+        if self.shortcuts_lead_to(guard, |leaf| leaves.contains(&leaf)) {
+            Ok(())
+        } else {
+            Err(Error::Invalid(
+                "a shortcut leads to a leaf that is not in the tree".to_owned(),
+            ))
+        }
+    }
+}
+
+fn validate_inner(
+    inner: Inner,
+    start: Option<&[u8]>,
+    end: Option<&[u8]>,
+    guard: &Guard<'_>,
+    visit: &mut impl FnMut(Leaf, Option<&[u8]>, Option<&[u8]>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let invalid = |what: &str| Err(Error::Invalid(format!("inner node: {what}")));
+    let header = inner.header();
+    if inner.gate().obsolete.load(Ordering::Relaxed) {
+        return invalid("an obsolete node is in the tree");
+    }
+    let (children, separators) = inner.contents();
+    if children.is_empty() || children.len() > MAX_CHILDREN {
+        return invalid("number of children");
+    }
+    if !separators.is_sorted_by(|a, b| a < b) {
+        return invalid("separators do not ascend");
+    }
+    for (index, separator) in separators.iter().enumerate() {
+        let inside =
+            start.is_none_or(|start| start < separator.as_slice()) && end.is_none_or(|end| separator.as_slice() < end);
+        if !inside {
+            return invalid("a separator is outside the node's range");
+        }
+        if inner.search(separator) != index + 1 || inner.search_below(separator) != index {
+            return invalid("a search misses its separator");
+        }
+    }
+    for index in 0..children.len() {
+        let start = if index == 0 {
+            start
+        } else {
+            Some(separators[index - 1].as_slice())
+        };
+        let end = separators.get(index).map(Vec::as_slice).or(end);
+        let child = inner.load_child(index, guard);
+        if header.level == 1 {
+            // SAFETY: the guard protects the leaf.
+            visit(unsafe { Leaf::from_ptr(child) }, start, end)?;
+        } else {
+            // SAFETY: the guard protects the node.
+            let child = unsafe { Inner::from_ptr(child) };
+            if child.header().level + 1 != header.level {
+                return invalid("levels");
+            }
+            validate_inner(child, start, end, guard, visit)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,468 @@
+//! Inner nodes: separators and children.
+//!
+//! Separators never change once a node is published; a change of structure makes new nodes. Only child pointers are stored to in
+//! place: directly above the leaves under the node's lock, when a leaf is replaced by its compacted self, further up under the
+//! structure lock, when a node is replaced by one that covers the same range. A child pointer carries a hint (see `child`): of a
+//! leaf [`Leaf::hint`], of an inner node the number of its children.
+//!
+//! ```text
+//! header | to a cache line's start | pivots: 16 of 8 bytes
+//! groups, each: heads of 8 separators | pointers to 8 children
+//! gate: lock, obsolete | ends: u32 each | prefix | separators behind the prefix
+//! ```
+//! A head is the first eight bytes of a separator behind the common prefix, zero-padded, most significant byte first: a search
+//! compares heads and looks at a separator's bytes only where heads are equal. A pivot is the last head of a group. What is behind
+//! the last separator holds the greatest head there is.
+//!
+//! A tree that is far larger than the caches has most of its nodes there evicted between two visits, and a binary search waits
+//! for one line after the other. Here a search reads the header and the pivots, all at once since their place follows from the
+//! node's address, and then one group, whose two lines come together.
+
+use std::cmp::Ordering as Order;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+use crate::reclaim::guard::Guard;
+
+use crate::mem::node::{Kind, NodeHeader};
+use crate::mem::prefetch::{LINE_BYTES, prefetch};
+use crate::mem::tagged_ptr;
+use crate::mem::tagged_ptr::Hint;
+use crate::reclaim::load;
+use crate::reclaim::memory::Memory;
+use crate::sync::{AtomicBool, AtomicPtr, Latch};
+use crate::tree::error::Error;
+use crate::tree::node::leaf::{Leaf, key_number};
+use crate::tree::node::partition::Runs;
+use crate::tree::node::rank::count_below;
+use crate::tree::node::step::{Share, Step};
+
+/// Most children of an inner node.
+pub(crate) const MAX_CHILDREN: usize = 128;
+
+#[repr(C)]
+pub(crate) struct Header {
+    node: NodeHeader,
+    /// The head of the common prefix.
+    prefix_head: u64,
+    children: u16,
+    prefix_len: u16,
+    /// 1 when the children are leaves.
+    pub level: u8,
+}
+
+/// What changes in a node beside its child pointers. It stands behind the groups, away from the lines that every way down reads: those
+/// would have to be fetched again from the core of whoever replaced a leaf last.
+#[repr(C)]
+pub(crate) struct Gate {
+    pub lock: Latch,
+    /// Set under the lock when a newer node has taken this one's place.
+    pub obsolete: AtomicBool,
+}
+
+/// Separators, and children, of a group: the heads are a cache line.
+const GROUP: usize = LINE_BYTES / size_of::<u64>();
+const GROUPS: usize = MAX_CHILDREN / GROUP;
+const PIVOTS_BYTES: usize = GROUPS * size_of::<u64>();
+/// A pointer; more where a model checker's atomics stand in.
+const CHILD_BYTES: usize = size_of::<AtomicPtr<u8>>();
+const GROUP_BYTES: usize = LINE_BYTES + GROUP * CHILD_BYTES;
+/// Ends are aligned behind it.
+const GATE_BYTES: usize = size_of::<Gate>().next_multiple_of(size_of::<u32>());
+/// Most bytes between the header and the line that the pivots start on.
+const MAX_PADDING_BYTES: usize = LINE_BYTES - 1;
+/// Stands where there is no separator.
+const NO_HEAD: u64 = u64::MAX;
+
+/// By how many children a guess is taken to be off.
+const GUESS_OFF: usize = 2;
+
+/// The child that a search ends at.
+struct Found {
+    index: usize,
+    /// The head that was searched for, if the key begins with the common prefix.
+    wanted: Option<u64>,
+}
+
+/// An inner node, borrowed for as long as a guard protects it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inner(NonNull<u8>);
+
+/// The first eight bytes of `bytes`, zero-padded, as a number that orders as they do.
+pub(crate) fn head(bytes: &[u8]) -> u64 {
+    if let Some(first) = bytes.first_chunk::<8>() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut padded = [0; 8];
+    padded[..bytes.len()].copy_from_slice(bytes);
+    u64::from_be_bytes(padded)
+}
+
+/// [`head`] of `key` behind its first `from` bytes.
+#[inline(always)]
+pub(crate) fn head_behind(key: &[u8], from: usize) -> u64 {
+    match key.len().saturating_sub(from) {
+        0 => 0,
+        // They are among the last eight bytes of the key: no copy of so few is needed.
+        len @ 1..8 => key_number(key) << (64 - 8 * len),
+        _ => head(&key[from..]),
+    }
+}
+
+/// Whether `key` begins with a prefix of this length and [`head`].
+#[inline(always)]
+pub(crate) fn begins_with<'p>(
+    key: &[u8],
+    prefix_len: usize,
+    prefix_head: u64,
+    prefix: impl FnOnce() -> &'p [u8],
+) -> bool {
+    match prefix_len {
+        0 => true,
+        // Without a look at the prefix's bytes, which are at the node's other end.
+        1..=8 if key.len() >= prefix_len => (head_behind(key, 0) ^ prefix_head) >> (64 - 8 * prefix_len) == 0,
+        _ => key.starts_with(prefix()),
+    }
+}
+
+/// The address of a child of a node of `level`, with its hint.
+///
+/// # Safety
+/// The child is a live node of the level below.
+unsafe fn hinted(child: *mut u8, level: u8) -> *mut u8 {
+    match tagged_ptr::split(child) {
+        // SAFETY: as the caller promises.
+        (node, 0) => tagged_ptr::with_hint(node, unsafe {
+            if level == 1 {
+                Leaf::from_ptr(node).hint()
+            } else {
+                Inner::from_ptr(node).children() as Hint
+            }
+        }),
+        _ => child,
+    }
+}
+
+impl Inner {
+    /// A node above `children`, separated by `separators` (one fewer, ascending). Children may have their hints already.
+    ///
+    /// # Safety
+    /// `memory` outlives the node; the children are live nodes of `level - 1`.
+    pub(crate) unsafe fn new(
+        level: u8,
+        children: &[*mut u8],
+        separators: &[Vec<u8>],
+        memory: &Memory,
+    ) -> Result<Self, Error> {
+        debug_assert_eq!(children.len(), separators.len() + 1);
+        let prefix_len = match (separators.first(), separators.last()) {
+            (Some(first), Some(last)) => common_prefix(first, last),
+            _ => 0,
+        };
+        let suffix_bytes: usize = separators.iter().map(|separator| separator.len() - prefix_len).sum();
+        let groups = children.len().div_ceil(GROUP);
+        let sections = PIVOTS_BYTES + groups * GROUP_BYTES + GATE_BYTES + separators.len() * size_of::<u32>();
+        let bytes = size_of::<Header>() + MAX_PADDING_BYTES + sections + prefix_len + suffix_bytes;
+        // SAFETY: every section is written into the room it was counted for, behind the padding; pivots and groups are aligned to lines.
+        unsafe {
+            let node = memory.allocate(bytes, Kind::Inner)?;
+            let header = node.cast::<Header>().as_ptr();
+            let prefix = separators.first().map_or(&[][..], |first| &first[..prefix_len]);
+            (&raw mut (*header).prefix_head).write(head(prefix));
+            (&raw mut (*header).children).write(children.len() as u16);
+            (&raw mut (*header).prefix_len).write(prefix_len as u16);
+            (&raw mut (*header).level).write(level);
+            let inner = Self(node);
+            inner.gate_at().write(Gate {
+                lock: Latch::new(),
+                obsolete: AtomicBool::new(false),
+            });
+            for index in separators.len()..groups * GROUP {
+                inner.head_at(index).write(NO_HEAD);
+            }
+            for index in children.len()..groups * GROUP {
+                inner.child_at(index).write(AtomicPtr::new(std::ptr::null_mut()));
+            }
+            for (index, child) in children.iter().enumerate() {
+                inner.child_at(index).write(AtomicPtr::new(hinted(*child, level)));
+            }
+            let mut end = 0;
+            for (index, separator) in separators.iter().enumerate() {
+                let suffix = &separator[prefix_len..];
+                inner.head_at(index).write(head(suffix));
+                inner
+                    .bytes()
+                    .add(prefix_len + end)
+                    .copy_from_nonoverlapping(suffix.as_ptr(), suffix.len());
+                end += suffix.len();
+                inner.ends().add(index).write(end as u32);
+            }
+            inner.bytes().copy_from_nonoverlapping(prefix.as_ptr(), prefix_len);
+            for group in 0..GROUPS {
+                let pivot = if group < groups {
+                    inner.head_at(group * GROUP + GROUP - 1).read()
+                } else {
+                    NO_HEAD
+                };
+                inner.pivots().add(group).write(pivot);
+            }
+            Ok(inner)
+        }
+    }
+
+    /// # Safety
+    /// `pointer` is a live inner node's.
+    pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Self {
+        // SAFETY: a live node's pointer is not null.
+        Self(unsafe { NonNull::new_unchecked(pointer) })
+    }
+
+    pub(crate) fn as_ptr(self) -> *mut u8 {
+        self.0.as_ptr()
+    }
+
+    pub(crate) fn node(self) -> NonNull<u8> {
+        self.0
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: a live node begins with its header.
+        unsafe { self.0.cast::<Header>().as_ref() }
+    }
+
+    pub(crate) fn children(&self) -> usize {
+        self.header().children as usize
+    }
+
+    /// Where the pivots start: at a cache line.
+    #[inline(always)]
+    fn pivots(&self) -> *mut u64 {
+        let behind = self.0.addr().get() + size_of::<Header>();
+        let padding = behind.next_multiple_of(LINE_BYTES) - behind;
+        // SAFETY: the node has room for the padding behind its header.
+        unsafe { self.0.as_ptr().add(size_of::<Header>() + padding).cast() }
+    }
+
+    #[inline(always)]
+    fn group_at(&self, group: usize) -> *mut u8 {
+        // SAFETY: the groups follow the pivots.
+        unsafe { self.pivots().cast::<u8>().add(PIVOTS_BYTES + group * GROUP_BYTES) }
+    }
+
+    #[inline(always)]
+    fn head_at(&self, index: usize) -> *mut u64 {
+        // SAFETY: a group starts with its heads.
+        unsafe { self.group_at(index / GROUP).cast::<u64>().add(index % GROUP) }
+    }
+
+    #[inline(always)]
+    fn children_of(&self, group: usize) -> *mut AtomicPtr<u8> {
+        // SAFETY: a group's children follow its heads.
+        unsafe { self.group_at(group).add(LINE_BYTES).cast() }
+    }
+
+    #[inline(always)]
+    fn child_at(&self, index: usize) -> *mut AtomicPtr<u8> {
+        // SAFETY: a group has as many children as heads.
+        unsafe { self.children_of(index / GROUP).add(index % GROUP) }
+    }
+
+    fn gate_at(&self) -> *mut Gate {
+        self.group_at(self.children().div_ceil(GROUP)).cast()
+    }
+
+    pub(crate) fn gate(&self) -> &Gate {
+        // SAFETY: a live node has its gate behind its groups.
+        unsafe { &*self.gate_at() }
+    }
+
+    fn ends(&self) -> *mut u32 {
+        // SAFETY: the ends follow the gate.
+        unsafe { self.gate_at().cast::<u8>().add(GATE_BYTES).cast() }
+    }
+
+    fn bytes(&self) -> *mut u8 {
+        // SAFETY: the prefix and the separators follow the ends, of which there is one fewer than children.
+        unsafe { self.ends().add(self.children() - 1).cast() }
+    }
+
+    fn prefix(&self) -> &[u8] {
+        // SAFETY: the prefix is immutable and within the node.
+        unsafe { std::slice::from_raw_parts(self.bytes(), self.header().prefix_len as usize) }
+    }
+
+    fn suffix(&self, index: usize) -> &[u8] {
+        // SAFETY: ends ascend and the last is the length of all suffixes.
+        unsafe {
+            let start = if index == 0 {
+                0
+            } else {
+                self.ends().add(index - 1).read() as usize
+            };
+            let end = self.ends().add(index).read() as usize;
+            let base = self.bytes().add(self.header().prefix_len as usize);
+            std::slice::from_raw_parts(base.add(start), end - start)
+        }
+    }
+
+    /// Separator `index`, whole.
+    pub(crate) fn separator(&self, index: usize) -> Vec<u8> {
+        [self.prefix(), self.suffix(index)].concat()
+    }
+
+    #[inline]
+    fn child(&self, index: usize) -> &AtomicPtr<u8> {
+        debug_assert!(index < self.children());
+        // SAFETY: the index is below the number of children.
+        unsafe { &*self.child_at(index) }
+    }
+
+    /// The child at `index`, which the guard protects.
+    #[inline]
+    pub(crate) fn load_child(&self, index: usize, guard: &Guard<'_>) -> *mut u8 {
+        tagged_ptr::address(load(self.child(index), guard))
+    }
+
+    /// The child at `index`, for who holds a lock that keeps it in place.
+    pub(crate) fn child_locked(&self, index: usize) -> *mut u8 {
+        tagged_ptr::address(self.child(index).load(Ordering::Acquire))
+    }
+
+    /// The same with its hint.
+    pub(crate) fn child_with_hint(&self, index: usize) -> *mut u8 {
+        self.child(index).load(Ordering::Acquire)
+    }
+
+    /// Puts another child at `index`, and returns it with its hint.
+    ///
+    /// # Safety
+    /// The caller holds the lock under which this is done, and the child is a live node of the level below.
+    pub(crate) unsafe fn store_child(&self, index: usize, child: *mut u8) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        let child = unsafe { hinted(child, self.header().level) };
+        self.child(index).store(child, Ordering::Release);
+        child
+    }
+
+    /// The way to the child whose range holds `key`, and about where in it the key is.
+    #[inline]
+    pub(crate) fn step(&self, key: &[u8], runs: Runs, guard: &Guard<'_>) -> Step {
+        let Found { index, wanted } = self.partition(key, false);
+        let (child, hint) = tagged_ptr::split(load(self.child(index), guard));
+        let share = wanted.and_then(|wanted| {
+            let suffix_len = key.len() - self.header().prefix_len as usize;
+            self.share(index, wanted, suffix_len, runs)
+        });
+        Step {
+            child,
+            hint,
+            share,
+            records: 0,
+        }
+    }
+
+    /// Where `wanted` is between the separators around the child at `index`.
+    #[inline(always)]
+    fn share(&self, index: usize, wanted: u64, suffix_len: usize, runs: Runs) -> Option<Share> {
+        if index == 0 || index + 1 >= self.children() {
+            return None;
+        }
+        // The line of another group is not looked at.
+        // SAFETY: there is a separator on both sides.
+        let (low, high) = unsafe {
+            let low = if index.is_multiple_of(GROUP) {
+                self.pivots().add(index / GROUP - 1).read()
+            } else {
+                self.head_at(index - 1).read()
+            };
+            (low, self.head_at(index).read())
+        };
+        Some(runs.share(suffix_len, low, wanted, high))
+    }
+
+    /// Asks for the lines of a node that a search in it most likely reads, of which only the address, the number of children, and where
+    /// the key is among them are known.
+    #[inline(always)]
+    pub(crate) fn prefetch_step(step: &Step) {
+        // SAFETY: the step led to a live node.
+        let node = unsafe { Self::from_ptr(step.child) };
+        let pivots = node.pivots().cast::<u8>();
+        prefetch(pivots);
+        prefetch(pivots.wrapping_add(LINE_BYTES));
+        let Some(share) = step.share else { return };
+        // Leaves are of different widths: the guess is off by one or two.
+        let child = share.times(step.hint as usize);
+        let last = (step.hint as usize).saturating_sub(1);
+        let first = child.saturating_sub(GUESS_OFF) / GROUP;
+        let second = (child + GUESS_OFF).min(last) / GROUP;
+        for group in [first, second] {
+            let group = pivots.wrapping_add(PIVOTS_BYTES + group * GROUP_BYTES);
+            prefetch(group);
+            prefetch(group.wrapping_add(LINE_BYTES));
+        }
+    }
+
+    /// The child whose range holds `key`: the number of separators at or below it.
+    #[inline]
+    pub(crate) fn search(&self, key: &[u8]) -> usize {
+        self.partition(key, false).index
+    }
+
+    /// The child whose range holds the greatest key below `key`: the number of separators below it.
+    pub(crate) fn search_below(&self, key: &[u8]) -> usize {
+        self.partition(key, true).index
+    }
+
+    #[inline]
+    fn partition(&self, key: &[u8], below_key: bool) -> Found {
+        let count = self.children() - 1;
+        let header = self.header();
+        let prefix_len = header.prefix_len as usize;
+        if !begins_with(key, prefix_len, header.prefix_head, || self.prefix()) {
+            let index = if key < self.prefix() { 0 } else { count };
+            return Found { index, wanted: None };
+        }
+        let wanted = head_behind(key, prefix_len);
+        // SAFETY: the pivots are immutable, and aligned.
+        let group = count_below(unsafe { &*self.pivots().cast::<[u64; GROUPS]>() }, wanted);
+        prefetch(self.children_of(group).cast());
+        // SAFETY: no more pivots than there are full groups are less than the greatest head, and a group behind the last full one
+        // there always is. Its heads are immutable.
+        let mut low = group * GROUP + count_below(unsafe { &*self.group_at(group).cast::<[u64; GROUP]>() }, wanted);
+        while low < count {
+            // SAFETY: low is below count.
+            if unsafe { self.head_at(low).read() } != wanted {
+                break;
+            }
+            match self.suffix(low).cmp(&key[prefix_len..]) {
+                Order::Less => low += 1,
+                Order::Equal if !below_key => low += 1,
+                _ => break,
+            }
+        }
+        Found {
+            index: low,
+            wanted: Some(wanted),
+        }
+    }
+
+    /// Children, with their hints, and separators, copied out.
+    pub(crate) fn contents(&self) -> (Vec<*mut u8>, Vec<Vec<u8>>) {
+        let children = (0..self.children())
+            .map(|index| self.child(index).load(Ordering::Acquire))
+            .collect();
+        let separators = (0..self.children() - 1).map(|index| self.separator(index)).collect();
+        (children, separators)
+    }
+}
+
+/// Length of the common prefix of two byte strings.
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// The shortest byte string above `left` and at most `right`, which is above `left`.
+pub(crate) fn separator(left: &[u8], right: &[u8]) -> Vec<u8> {
+    let common = common_prefix(left, right);
+    right[..right.len().min(common + 1)].to_vec()
+}

@@ -1,0 +1,444 @@
+//! The landing buffer: a leaf's recent writes, uncompressed.
+//!
+//! It is an append-only log. A writer, who holds the leaf's lock, writes an entry behind the published part and then
+//! publishes it by storing the new count and length in one word; readers look only at what is published, so that nothing they
+//! read ever changes. The newest entry of a key is the one that counts.
+//!
+//! ```text
+//! header | index: a word an entry              | entries, oldest first
+//!          16 bits of the key's hash,            kind, key length, stored length and slot in 40 bits, key, what is stored:
+//!          16 bits of the entry's offset         the value, its pressed block behind its raw length, or its address
+//! ```
+//! An entry's slot is where its key is in the leaf's frames, which stay as they are while they have this buffer: whoever landed it had
+//! looked for it there, and compaction need not do so again.
+//!
+//! The index stands in the header's cache line, so that a key that did not land is refused with one line read. It has room for
+//! as many entries of the first one's size as the buffer holds, and a few more; entries that turn out smaller may fill it early.
+//!
+//! Where every record is a frame of its own, values are pressed before they land: the buffer holds more of them, and compaction
+//! has only to copy the blocks.
+
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+use crate::mem::node::{Kind, NodeHeader};
+use crate::reclaim::memory::Memory;
+use crate::sync::AtomicU32;
+use crate::tree::error::{Error, MAX_KEY_BYTES};
+use crate::tree::node::inner::head;
+use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
+use crate::tree::node::layout::MAX_RECORDS;
+
+/// Largest landing buffer, in bytes: offsets have 16 bits.
+pub(crate) const MAX_LANDING_BYTES: usize = 16 << 10;
+
+const INDEX_BYTES: usize = 4;
+const RAW_LEN_BYTES: usize = 2;
+/// Entries beyond those of the first one's size that the index has room for.
+const SPARE_SLOTS: usize = 2;
+const POINTER_BYTES: usize = size_of::<*mut u8>();
+
+/// How an entry begins.
+#[derive(Clone, Copy)]
+struct EntryHeader(u64);
+
+impl EntryHeader {
+    const BYTES: usize = 5;
+    const KIND_BITS: u32 = 2;
+    const KEY_BITS: u32 = 11;
+    const STORED_BITS: u32 = 12;
+    const KEY_BIT: u32 = Self::KIND_BITS;
+    const STORED_BIT: u32 = Self::KEY_BIT + Self::KEY_BITS;
+    /// One more than the slot; 0 where it is not known.
+    const SLOT_BIT: u32 = Self::STORED_BIT + Self::STORED_BITS;
+
+    fn new(kind: u8, key_len: usize, stored: usize, slot: Option<u16>) -> Self {
+        const {
+            assert!(MAX_KEY_BYTES < 1 << Self::KEY_BITS);
+            assert!(MAX_INLINE_VALUE_BYTES + RAW_LEN_BYTES < 1 << Self::STORED_BITS);
+            assert!(MAX_RECORDS < 1 << (8 * Self::BYTES as u32 - Self::SLOT_BIT));
+        }
+        let slot = slot.map_or(0, |slot| u64::from(slot) + 1);
+        Self(
+            u64::from(kind)
+                | (key_len as u64) << Self::KEY_BIT
+                | (stored as u64) << Self::STORED_BIT
+                | slot << Self::SLOT_BIT,
+        )
+    }
+
+    fn part(self, bit: u32, bits: u32) -> usize {
+        (self.0 >> bit) as usize & ((1 << bits) - 1)
+    }
+
+    fn kind(self) -> u8 {
+        self.part(0, Self::KIND_BITS) as u8
+    }
+
+    fn key_len(self) -> usize {
+        self.part(Self::KEY_BIT, Self::KEY_BITS)
+    }
+
+    fn stored(self) -> usize {
+        self.part(Self::STORED_BIT, Self::STORED_BITS)
+    }
+
+    fn slot(self) -> Option<u16> {
+        ((self.0 >> Self::SLOT_BIT) as u16).checked_sub(1)
+    }
+
+    /// # Safety
+    /// `at` points to as many writable bytes.
+    unsafe fn write(self, at: *mut u8) {
+        // SAFETY: as the caller promises.
+        unsafe { at.copy_from_nonoverlapping(self.0.to_le_bytes().as_ptr(), Self::BYTES) }
+    }
+
+    /// # Safety
+    /// An entry begins at `at`.
+    unsafe fn read(at: *const u8) -> Self {
+        let mut bytes = [0; 8];
+        // SAFETY: as the caller promises.
+        unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(at, Self::BYTES) };
+        Self(u64::from_le_bytes(bytes))
+    }
+}
+
+#[repr(C)]
+struct Header {
+    node: NodeHeader,
+    /// Bytes for the index and the entries.
+    capacity: u16,
+    /// Entries the index has room for.
+    slots: u16,
+    /// Count of entries in the upper half, bytes of entries in the lower.
+    published: AtomicU32,
+}
+
+/// What a write does to its key.
+#[derive(Clone, Copy)]
+pub(crate) enum Change<'a> {
+    Put(&'a [u8]),
+    PutLarge(Large),
+    /// A value pressed with its leaf's dictionary; raw when the block is as long as the value.
+    Pressed {
+        block: &'a [u8],
+        raw_len: usize,
+    },
+    Remove,
+}
+
+impl Change<'_> {
+    fn stored_bytes(&self) -> usize {
+        match self {
+            Change::Put(value) => value.len(),
+            Change::PutLarge(_) => POINTER_BYTES,
+            Change::Pressed { block, .. } => RAW_LEN_BYTES + block.len(),
+            Change::Remove => 0,
+        }
+    }
+
+    /// Length of the value, `None` for a removal.
+    ///
+    /// # Safety
+    /// A large value is live.
+    pub(crate) unsafe fn value_len(&self) -> Option<usize> {
+        match self {
+            Change::Put(value) => Some(value.len()),
+            // SAFETY: as the caller promises.
+            Change::PutLarge(large) => Some(unsafe { large.raw_len() }),
+            Change::Pressed { raw_len, .. } => Some(*raw_len),
+            Change::Remove => None,
+        }
+    }
+}
+
+/// An entry, read.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    pub key: &'a [u8],
+    /// The key's first bytes, for comparing.
+    head: u64,
+    pub change: Change<'a>,
+    /// Where the key is in the frames of the leaf whose buffer holds the entry, or is about to, if that is known.
+    pub slot: Option<u16>,
+}
+
+impl<'a> Entry<'a> {
+    pub(crate) fn new(key: &'a [u8], change: Change<'a>, slot: Option<u16>) -> Self {
+        Self {
+            key,
+            head: head(key),
+            change,
+            slot,
+        }
+    }
+
+    /// Most keys differ in their first eight bytes, or are no longer.
+    fn by_key(&self, other: &Self) -> std::cmp::Ordering {
+        self.head.cmp(&other.head).then_with(|| self.key.cmp(other.key))
+    }
+}
+
+/// A landing buffer. The leaf that points to it owns it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Landing(NonNull<u8>);
+
+impl Landing {
+    /// An empty buffer of `capacity` bytes for entries like the first, of `first_bytes`, and their index.
+    ///
+    /// # Safety
+    /// `memory` outlives the buffer.
+    pub(crate) unsafe fn new(capacity: usize, first_bytes: usize, memory: &Memory) -> Result<Self, Error> {
+        debug_assert!(capacity <= MAX_LANDING_BYTES);
+        let slots = (capacity / first_bytes + SPARE_SLOTS).min(capacity / INDEX_BYTES);
+        // SAFETY: the caller keeps `memory` alive; the header is written into the room asked for.
+        unsafe {
+            let node = memory.allocate(size_of::<Header>() + capacity, Kind::Landing)?;
+            let header = node.cast::<Header>().as_ptr();
+            (&raw mut (*header).capacity).write(capacity as u16);
+            (&raw mut (*header).slots).write(slots as u16);
+            (&raw mut (*header).published).write(AtomicU32::new(0));
+            Ok(Self(node))
+        }
+    }
+
+    /// A buffer with the same entries.
+    ///
+    /// # Safety
+    /// The caller holds the leaf's lock, and `memory` outlives the buffer.
+    pub(crate) unsafe fn copy(&self, memory: &Memory) -> Result<Self, Error> {
+        let header = self.header();
+        let (_, bytes) = self.published();
+        // SAFETY: the caller keeps `memory` alive and others from appending; index and entries are of one size in both buffers.
+        unsafe {
+            let node = memory.allocate(header.node.asked(), Kind::Landing)?;
+            let copy = node.cast::<Header>().as_ptr();
+            (&raw mut (*copy).capacity).write(header.capacity);
+            (&raw mut (*copy).slots).write(header.slots);
+            (&raw mut (*copy).published).write(AtomicU32::new(header.published.load(Ordering::Relaxed)));
+            let (from, to) = (self.0.add(size_of::<Header>()), node.add(size_of::<Header>()));
+            to.copy_from_nonoverlapping(from, self.slots() * INDEX_BYTES + bytes);
+            Ok(Self(node))
+        }
+    }
+
+    /// # Safety
+    /// `pointer` came from [`Landing::as_ptr`] and the buffer is live while the result is used.
+    pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Option<Self> {
+        NonNull::new(pointer).map(Self)
+    }
+
+    pub(crate) fn as_ptr(self) -> *mut u8 {
+        self.0.as_ptr()
+    }
+
+    pub(crate) fn node(self) -> NonNull<u8> {
+        self.0
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: a live buffer begins with its header.
+        unsafe { self.0.cast::<Header>().as_ref() }
+    }
+
+    fn data(&self) -> *mut u8 {
+        // SAFETY: the index and the entries follow the header in the same allocation.
+        unsafe { self.0.as_ptr().add(size_of::<Header>() + self.slots() * INDEX_BYTES) }
+    }
+
+    fn slots(&self) -> usize {
+        self.header().slots as usize
+    }
+
+    /// Entries and bytes published so far.
+    fn published(&self) -> (usize, usize) {
+        let word = self.header().published.load(Ordering::Acquire);
+        ((word >> 16) as usize, (word & 0xFFFF) as usize)
+    }
+
+    /// Where the next entry will be written.
+    pub(crate) fn end(&self) -> *mut u8 {
+        self.data().wrapping_add(self.published().1)
+    }
+
+    pub(crate) fn entries(&self) -> usize {
+        self.published().0
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.header().capacity as usize
+    }
+
+    /// Bytes taken by the entries and the index.
+    pub(crate) fn used(&self) -> usize {
+        self.published().1 + self.slots() * INDEX_BYTES
+    }
+
+    /// Bytes an entry takes, its index included.
+    pub(crate) fn entry_bytes(key: &[u8], change: &Change<'_>) -> usize {
+        EntryHeader::BYTES + key.len() + change.stored_bytes() + INDEX_BYTES
+    }
+
+    fn index_at(&self, index: usize) -> *mut u32 {
+        // SAFETY: `index` is below the number of slots; the header's length is a multiple of four.
+        unsafe { self.0.as_ptr().add(size_of::<Header>()).cast::<u32>().add(index) }
+    }
+
+    /// Appends an entry, of a key with this hash; false when there is no room for it.
+    ///
+    /// # Safety
+    /// The caller holds the leaf's lock.
+    pub(crate) unsafe fn append(&self, entry: &Entry<'_>, hash: u64) -> bool {
+        let Entry { key, change, slot, .. } = *entry;
+        let (count, bytes) = self.published();
+        let stored = change.stored_bytes();
+        let after = bytes + EntryHeader::BYTES + key.len() + stored;
+        if count == self.slots() || after + self.slots() * INDEX_BYTES > self.capacity() {
+            return false;
+        }
+        let kind = match change {
+            Change::Put(_) => 0u8,
+            Change::PutLarge(_) => 1,
+            Change::Remove => 2,
+            Change::Pressed { .. } => 3,
+        };
+        // SAFETY: there is room behind the published part, which only the lock's holder writes and no reader looks at.
+        unsafe {
+            let mut at = self.data().add(bytes);
+            EntryHeader::new(kind, key.len(), stored, slot).write(at);
+            at = at.add(EntryHeader::BYTES);
+            at.copy_from_nonoverlapping(key.as_ptr(), key.len());
+            at = at.add(key.len());
+            match change {
+                Change::Put(value) => at.copy_from_nonoverlapping(value.as_ptr(), value.len()),
+                Change::PutLarge(large) => at.cast::<*mut u8>().write_unaligned(large.as_ptr()),
+                Change::Pressed { block, raw_len } => {
+                    at.cast::<u16>().write_unaligned(raw_len as u16);
+                    at.add(RAW_LEN_BYTES)
+                        .copy_from_nonoverlapping(block.as_ptr(), block.len());
+                }
+                Change::Remove => {}
+            }
+            self.index_at(count).write(((hash >> 48) as u32) << 16 | bytes as u32);
+        }
+        self.header()
+            .published
+            .store(((count + 1) as u32) << 16 | after as u32, Ordering::Release);
+        true
+    }
+
+    /// The newest published entry of `key`.
+    ///
+    /// # Safety
+    /// The buffer stays live while the result is used.
+    #[inline]
+    pub(crate) unsafe fn find<'a>(&self, key: &[u8], hash: u64) -> Option<Entry<'a>> {
+        let (count, _) = self.published();
+        let wanted = (hash >> 48) as u32;
+        for index in (0..count).rev() {
+            // SAFETY: the entry is published.
+            let word = unsafe { self.index_at(index).read() };
+            if word >> 16 == wanted {
+                // SAFETY: the entry is published and the buffer stays live.
+                let entry = unsafe { self.entry_at(word as usize & 0xFFFF) };
+                if entry.key == key {
+                    return Some(entry);
+                }
+            }
+        }
+        None
+    }
+
+    /// # Safety
+    /// `offset` is that of a published entry, and the buffer stays live while the result is used.
+    unsafe fn entry_at<'a>(&self, offset: usize) -> Entry<'a> {
+        // SAFETY: a published entry is whole and never changes.
+        unsafe {
+            let mut at = self.data().add(offset);
+            let header = EntryHeader::read(at);
+            let stored = header.stored();
+            at = at.add(EntryHeader::BYTES);
+            let key = std::slice::from_raw_parts(at, header.key_len());
+            at = at.add(key.len());
+            let change = match header.kind() {
+                0 => Change::Put(std::slice::from_raw_parts(at, stored)),
+                1 => match Large::from_ptr(at.cast::<*mut u8>().read_unaligned()) {
+                    Some(large) => Change::PutLarge(large),
+                    None => Change::Remove,
+                },
+                3 => Change::Pressed {
+                    block: std::slice::from_raw_parts(at.add(RAW_LEN_BYTES), stored - RAW_LEN_BYTES),
+                    raw_len: at.cast::<u16>().read_unaligned() as usize,
+                },
+                _ => Change::Remove,
+            };
+            Entry::new(key, change, header.slot())
+        }
+    }
+
+    /// Appends the published entries to `out`, oldest first.
+    ///
+    /// # Safety
+    /// The buffer stays live while the entries are used.
+    pub(crate) unsafe fn read_all<'a>(&self, out: &mut Vec<Entry<'a>>) {
+        let (count, _) = self.published();
+        for index in 0..count {
+            // SAFETY: the entry is published and the buffer stays live.
+            out.push(unsafe { self.entry_at((self.index_at(index).read() & 0xFFFF) as usize) });
+        }
+    }
+}
+
+impl Landing {
+    /// Puts what `other` returns in the place of each large value.
+    ///
+    /// # Safety
+    /// Nobody else has seen the buffer yet.
+    pub(crate) unsafe fn exchange_larges(
+        &self,
+        mut other: impl FnMut(Large) -> Result<Large, Error>,
+    ) -> Result<(), Error> {
+        for index in 0..self.entries() {
+            // SAFETY: the entry is published, its address stands behind its key, and the caller is the only one at the buffer.
+            unsafe {
+                let offset = (self.index_at(index).read() & 0xFFFF) as usize;
+                let entry = self.entry_at(offset);
+                if let Change::PutLarge(large) = entry.change {
+                    let at = self.data().add(offset + EntryHeader::BYTES + entry.key.len());
+                    at.cast::<*mut u8>().write_unaligned(other(large)?.as_ptr());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As many entries are sorted by insertion.
+const FEW_ENTRIES: usize = 64;
+
+/// Sorts entries by key and keeps only the newest of each. `entries` is oldest first. `superseded` is given each entry dropped.
+pub(crate) fn newest_by_key<'a>(entries: &mut Vec<Entry<'a>>, mut superseded: impl FnMut(Entry<'a>)) {
+    if entries.len() > FEW_ENTRIES {
+        // A stable sort keeps the age order among entries of one key.
+        entries.sort_by(Entry::by_key);
+    }
+    let mut kept = 0;
+    for index in 0..entries.len() {
+        let entry = entries[index];
+        let at = match entries[..kept].last() {
+            Some(last) if last.by_key(&entry).is_ge() => {
+                entries[..kept].partition_point(|other| other.by_key(&entry).is_lt())
+            }
+            _ => kept,
+        };
+        if at < kept && entries[at].by_key(&entry).is_eq() {
+            superseded(entries[at]);
+        } else {
+            entries.copy_within(at..kept, at + 1);
+            kept += 1;
+        }
+        entries[at] = entry;
+    }
+    entries.truncate(kept);
+}

@@ -1,0 +1,325 @@
+//! A leaf, read: what stands in its sections. `layout` says where each section is, `hint` what is known of a leaf before it is there, `search` finds records, `frame` decodes
+//! them, `copy` copies them to another leaf.
+
+mod copy;
+mod frame;
+mod hint;
+mod search;
+
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+use crate::reclaim::guard::Guard;
+
+pub(crate) use self::frame::{Decoder, Value, corrupt};
+use crate::codec::Dictionary;
+use crate::mem::prefetch::{LINE_BYTES, prefetch};
+use crate::reclaim::load;
+use crate::tree::node::key_array::KeyArray;
+use crate::tree::node::landing::Landing;
+use crate::tree::node::large::Large;
+use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, Header, SINGLE, Sections};
+use crate::tree::node::packed::Packed;
+
+/// A leaf, borrowed for as long as a guard or its lock protects it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Leaf(NonNull<u8>);
+
+/// Where a record is.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub slot: usize,
+    pub frame: usize,
+}
+
+/// The bit that stands for a key with this hash among those that landed.
+#[inline(always)]
+fn landed_bit(hash: u64) -> u64 {
+    // Other bits than those that shards, fingerprints and the landing buffer's index are taken from.
+    1 << (hash >> 34 & 63)
+}
+
+/// The fingerprint of a key with this hash.
+pub(crate) fn fingerprint(hash: u64) -> u8 {
+    (hash >> 40) as u8
+}
+
+/// The sub-page of a key with this hash in a hashed leaf.
+pub(crate) fn sub_page(hash: u64, sub_pages: usize) -> usize {
+    ((hash >> 8) & 0xFFFF_FFFF) as usize % sub_pages
+}
+
+/// The last eight bytes of `key`, or all of a shorter one, as a number that orders as they do.
+#[inline(always)]
+pub(crate) fn key_number(key: &[u8]) -> u64 {
+    if let Some(last) = key.last_chunk::<8>() {
+        return u64::from_be_bytes(*last);
+    }
+    key.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+impl Leaf {
+    /// # Safety
+    /// `pointer` is a live leaf's.
+    pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Self {
+        // SAFETY: a live node's pointer is not null.
+        Self(unsafe { NonNull::new_unchecked(pointer) })
+    }
+
+    pub(crate) fn as_ptr(self) -> *mut u8 {
+        self.0.as_ptr()
+    }
+
+    pub(crate) fn node(self) -> NonNull<u8> {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: a live leaf begins with its header.
+        unsafe { self.0.cast::<Header>().as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn count(&self) -> usize {
+        self.header().shape.count as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn frames(&self) -> usize {
+        self.header().shape.frames as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn has(&self, flag: u8) -> bool {
+        self.header().shape.flags & flag != 0
+    }
+
+    #[inline(always)]
+    fn at(&self, offset: usize) -> *const u8 {
+        // SAFETY: callers pass offsets of sections, which lie within the allocation.
+        unsafe { self.0.as_ptr().add(offset) }
+    }
+
+    #[inline(always)]
+    fn u16_at(&self, section: usize, index: usize) -> usize {
+        // SAFETY: sections of u16 start at even offsets and callers pass indices below their counts.
+        unsafe { self.at(section).cast::<u16>().add(index).read() as usize }
+    }
+
+    fn bytes_at(&self, offset: usize, len: usize) -> &[u8] {
+        // SAFETY: callers pass ranges within the immutable part of the allocation.
+        unsafe { std::slice::from_raw_parts(self.at(offset), len) }
+    }
+
+    pub(crate) fn dictionary(&self) -> Option<&Dictionary> {
+        // SAFETY: a tree keeps a dictionary until no leaf points to it.
+        unsafe { self.header().dictionary.as_ref() }
+    }
+
+    /// The landing buffer as of now, protected by the guard.
+    #[inline(always)]
+    pub(crate) fn landing(&self, guard: &Guard<'_>) -> Option<Landing> {
+        // SAFETY: a buffer is retired once the leaf no longer points to it, so that the guard protects it.
+        unsafe { Landing::from_ptr(load(&self.header().landing, guard)) }
+    }
+
+    /// The landing buffer, if an entry of a key with this hash may be in it. Without one the caller sees the leaf as it stood before
+    /// any write to that key that is not yet published.
+    #[inline(always)]
+    pub(crate) fn landing_for(&self, hash: u64, guard: &Guard<'_>) -> Option<Landing> {
+        if self.header().landed.load(Ordering::Acquire) & landed_bit(hash) == 0 {
+            return None;
+        }
+        self.landing(guard)
+    }
+
+    /// A key with this hash is about to land. The caller holds the lock.
+    #[inline(always)]
+    pub(crate) fn will_land(&self, hash: u64) {
+        let landed = &self.header().landed;
+        landed.store(landed.load(Ordering::Relaxed) | landed_bit(hash), Ordering::Release);
+    }
+
+    /// How many bits stand for the keys that landed: no more than there are such keys.
+    pub(crate) fn landed_bits(&self) -> usize {
+        self.header().landed.load(Ordering::Relaxed).count_ones() as usize
+    }
+
+    /// The landing buffer, for the holder of the lock.
+    pub(crate) fn landing_locked(&self) -> Option<Landing> {
+        // SAFETY: only the lock's holder replaces the buffer.
+        unsafe { Landing::from_ptr(self.header().landing.load(Ordering::Acquire)) }
+    }
+
+    #[inline(always)]
+    fn keys(&self, sections: &Sections) -> KeyArray {
+        let header = self.header();
+        // SAFETY: the section was written with these parameters and is followed by at least SLOP_BYTES.
+        unsafe { KeyArray::new(self.at(sections.keys), self.count(), header.shape.keys, header.key_base) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn lens(&self, sections: &Sections) -> Packed {
+        let header = self.header();
+        // SAFETY: as above, by `pack`.
+        unsafe {
+            Packed::new(
+                self.at(sections.lens),
+                self.count(),
+                header.shape.len_bits,
+                u64::from(header.len_base),
+            )
+        }
+    }
+
+    pub(crate) fn sections(&self) -> Sections {
+        Sections::of(&self.header().shape)
+    }
+
+    pub(crate) fn prefix(&self, sections: &Sections) -> &[u8] {
+        self.bytes_at(sections.prefix, self.header().shape.prefix_len as usize)
+    }
+
+    pub(crate) fn fingerprints(&self, sections: &Sections) -> &[u8] {
+        self.bytes_at(sections.keys, self.count())
+    }
+
+    /// Slots of `frame`.
+    #[inline(always)]
+    pub(crate) fn slots(&self, sections: &Sections, frame: usize) -> std::ops::Range<usize> {
+        if self.has(SINGLE) {
+            frame..frame + 1
+        } else {
+            self.u16_at(sections.firsts, frame)..self.u16_at(sections.firsts, frame + 1)
+        }
+    }
+
+    /// The first key of `frame` behind the prefix, in an ordered leaf of fingerprints.
+    pub(crate) fn separator(&self, sections: &Sections, frame: usize) -> &[u8] {
+        let start = if frame == 0 {
+            0
+        } else {
+            self.u16_at(sections.ends, frame - 1)
+        };
+        let end = self.u16_at(sections.ends, frame);
+        self.bytes_at(sections.separators + start, end - start)
+    }
+
+    /// The separators of frames `from..to`, one behind the other.
+    pub(crate) fn separators(&self, sections: &Sections, from: usize, to: usize) -> &[u8] {
+        let end_of = |frame: usize| {
+            if frame == 0 {
+                0
+            } else {
+                self.u16_at(sections.ends, frame - 1)
+            }
+        };
+        let start = end_of(from);
+        self.bytes_at(sections.separators + start, end_of(to) - start)
+    }
+
+    /// The section of fingerprints, or of packed keys with what fills it up to an even length.
+    pub(crate) fn key_bytes(&self, sections: &Sections) -> &[u8] {
+        let end = if self.has(FINGERPRINTS) {
+            sections.lens
+        } else {
+            sections.offsets
+        };
+        self.bytes_at(sections.keys, end - sections.keys)
+    }
+
+    /// Where the blocks of frames `from..to` start in the data.
+    pub(crate) fn block_starts(&self, sections: &Sections, from: usize, to: usize) -> &[u16] {
+        // SAFETY: the section starts at an even offset and holds one more than there are frames.
+        unsafe { std::slice::from_raw_parts(self.at(sections.offsets).cast::<u16>().add(from), to - from) }
+    }
+
+    /// The blocks of frames `from..to`, one behind the other.
+    pub(crate) fn blocks(&self, sections: &Sections, from: usize, to: usize) -> &[u8] {
+        let start = self.u16_at(sections.offsets, from);
+        let end = self.u16_at(sections.offsets, to);
+        self.bytes_at(self.header().data_at as usize + start, end - start)
+    }
+
+    /// The number of the key in `slot` of a packed leaf.
+    pub(crate) fn key_number(&self, sections: &Sections, slot: usize) -> u64 {
+        self.keys(sections).get(slot)
+    }
+
+    /// Raw length of `frame`.
+    #[inline(always)]
+    pub(crate) fn raw_len(&self, sections: &Sections, frame: usize) -> usize {
+        if self.has(FINGERPRINTS) && !self.has(SINGLE) {
+            return self.u16_at(sections.raws, frame);
+        }
+        let slots = self.slots(sections, frame);
+        self.lens(sections).sum(slots.start, slots.end) as usize
+    }
+
+    /// The block of `frame`.
+    #[inline(always)]
+    pub(crate) fn block(&self, sections: &Sections, frame: usize) -> &[u8] {
+        let start = self.u16_at(sections.offsets, frame);
+        let end = self.u16_at(sections.offsets, frame + 1);
+        self.bytes_at(self.header().data_at as usize + start, end - start)
+    }
+
+    /// Asks for the block of `frame`.
+    #[inline(always)]
+    pub(crate) fn prefetch_block(&self, sections: &Sections, frame: usize) {
+        let start = self.at(self.header().data_at as usize + self.u16_at(sections.offsets, frame));
+        prefetch(start);
+        prefetch(start.wrapping_add(LINE_BYTES));
+    }
+
+    /// The large value in `slot`, if its value is one.
+    pub(crate) fn large(&self, sections: &Sections, slot: usize) -> Option<Large> {
+        let count = self.header().shape.large as usize;
+        (0..count)
+            .find(|index| self.u16_at(sections.large_slots, *index) == slot)
+            .and_then(|index| self.large_at(index))
+    }
+
+    /// The leaf's large values with their slots, in slot order.
+    pub(crate) fn larges(&self, sections: &Sections) -> impl Iterator<Item = (usize, Large)> {
+        let slots = sections.large_slots;
+        (0..self.header().shape.large as usize)
+            .filter_map(move |index| self.large_at(index).map(|large| (self.u16_at(slots, index), large)))
+    }
+
+    fn large_at(&self, index: usize) -> Option<Large> {
+        // SAFETY: the addresses follow the header, and the leaf owns the values.
+        unsafe { Large::from_ptr(self.at(HEADER_BYTES).cast::<*mut u8>().add(index).read()) }
+    }
+
+    /// Length of the value in `slot`.
+    pub(crate) fn value_len(&self, sections: &Sections, slot: usize) -> usize {
+        match self.header().shape.large {
+            0 => self.lens(sections).get(slot) as usize,
+            _ => match self.large(sections, slot) {
+                // SAFETY: the leaf owns the value.
+                Some(large) => unsafe { large.raw_len() },
+                None => self.lens(sections).get(slot) as usize,
+            },
+        }
+    }
+
+    /// Writes the key of `slot` in a packed leaf behind `out`.
+    pub(crate) fn packed_key(&self, sections: &Sections, slot: usize, out: &mut Vec<u8>) {
+        let header = self.header();
+        out.extend_from_slice(self.prefix(sections));
+        let number = self.key_number(sections, slot).to_be_bytes();
+        out.extend_from_slice(&number[8 - (header.key_len - header.shape.prefix_len) as usize..]);
+    }
+
+    /// First key of `frame` in an ordered leaf, whole.
+    pub(crate) fn first_key(&self, sections: &Sections, frame: usize) -> Vec<u8> {
+        if self.has(FINGERPRINTS) {
+            return [self.prefix(sections), self.separator(sections, frame)].concat();
+        }
+        let mut key = Vec::with_capacity(self.header().key_len as usize);
+        self.packed_key(sections, self.slots(sections, frame).start, &mut key);
+        key
+    }
+}

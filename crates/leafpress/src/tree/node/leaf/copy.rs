@@ -1,0 +1,54 @@
+//! A leaf's frames, copied to another leaf.
+
+use crate::mem::node::Kind;
+use crate::reclaim::memory::Memory;
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
+use crate::tree::error::Error;
+use crate::tree::node::layout::{Header, Sections};
+use crate::tree::node::leaf::Leaf;
+
+impl Leaf {
+    /// A leaf with the same frames and large values, of which a reader sees so much, without a landing buffer, unlocked.
+    ///
+    /// # Safety
+    /// `memory` outlives the copy, and only one of the two owns the large values from now on.
+    pub(crate) unsafe fn copy_frames(&self, live_user_bytes: u64, live: u32, memory: &Memory) -> Result<Leaf, Error> {
+        let header = self.header();
+        // SAFETY: the caller keeps `memory` alive. Behind its header a leaf never changes, and as much room was asked for.
+        unsafe {
+            let node = memory.allocate(header.node.asked(), Kind::Leaf)?;
+            let copy = node.cast::<Header>().as_ptr();
+            (&raw mut (*copy).landing).write(AtomicPtr::new(std::ptr::null_mut()));
+            (&raw mut (*copy).landed).write(AtomicU64::new(0));
+            (&raw mut (*copy).live_user_bytes).write(live_user_bytes.into());
+            (&raw mut (*copy).live).write(live.into());
+            (&raw mut (*copy).lock).write(Latch::new());
+            (&raw mut (*copy).obsolete).write(AtomicBool::new(false));
+            (&raw mut (*copy).queued).write(AtomicBool::new(false));
+            (&raw mut (*copy).dictionary).write(header.dictionary);
+            (&raw mut (*copy).key_base).write(header.key_base);
+            (&raw mut (*copy).inline_bytes).write(header.inline_bytes);
+            (&raw mut (*copy).len_base).write(header.len_base);
+            (&raw mut (*copy).data_at).write(header.data_at);
+            (&raw mut (*copy).key_len).write(header.key_len);
+            (&raw mut (*copy).shape).write(header.shape);
+            let (from, to) = (self.node().add(size_of::<Header>()), node.add(size_of::<Header>()));
+            to.copy_from_nonoverlapping(from, header.node.asked() - size_of::<Header>());
+            Ok(Leaf::from_ptr(node.as_ptr()))
+        }
+    }
+
+    /// Puts `block` in the place of a frame's.
+    ///
+    /// # Safety
+    /// Nobody else has seen the leaf, and the frame's block is as long.
+    pub(crate) unsafe fn overwrite_block(&self, sections: &Sections, frame: usize, block: &[u8]) {
+        let start = self.header().data_at as usize + self.u16_at(sections.offsets, frame);
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.node()
+                .add(start)
+                .copy_from_nonoverlapping(std::ptr::NonNull::from(block).cast(), block.len())
+        };
+    }
+}

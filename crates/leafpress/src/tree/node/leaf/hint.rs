@@ -1,0 +1,189 @@
+//! What is known of a leaf before it is there, and the cache lines of it that a read asks for.
+//!
+//! A read of a leaf in memory would wait for it three times: for its header, for where the block is, and for the block. A hint (see `child`) says how long
+//! the leaf is and where its data starts. Where the key is among those of the leaf follows from its bounds by arithmetic, and so does about where the lines are
+//! that the read will need; they are asked for all at once. Each line costs some nanoseconds of those behind it, so that guesses
+//! are as narrow as what they are made from allows, and what the read needs first is asked for first.
+
+use crate::mem::prefetch::{DIRECTORY_LINES, LINE_BYTES, prefetch};
+use crate::mem::tagged_ptr::{HINT_BITS, Hint, NO_HINT};
+use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, READ_AT, SINGLE};
+use crate::tree::node::leaf::Leaf;
+use crate::tree::node::step::Step;
+
+/// Bits of a hint that hold the cache lines that the leaf takes.
+const LENGTH_BITS: u32 = 9;
+const LENGTH: Hint = (1 << LENGTH_BITS) - 1;
+/// The bit of a hint that says that every frame is one record.
+const SINGLE_HINT: Hint = 1 << LENGTH_BITS;
+/// The bit of a hint from which on it holds where the data starts.
+const DATA_BIT: u32 = LENGTH_BITS + 1;
+/// A unit of where the data starts.
+const DATA_UNIT_BYTES: usize = 16;
+/// Behind the data, on the average: what reads may run into, and what fills the last line.
+const BEHIND_DATA_BYTES: usize = 56;
+
+/// By how many bytes the guess at a block is taken to be off in the middle of a leaf, and half of it at the ends. Blocks differ in length: of a leaf of 120 whose blocks
+/// are from 10 to 60 bytes long, 98 in 100 are so near to where they are thought to be, as far as their keys are numbers without gaps.
+const BLOCK_OFF_BYTES: usize = 208;
+/// Lines to both sides of the guessed one that are so near.
+const BLOCK_OFF_LINES: usize = BLOCK_OFF_BYTES.div_ceil(LINE_BYTES);
+/// The middle of a short block.
+const BLOCK_MIDDLE_BYTES: usize = 16;
+
+impl Leaf {
+    /// What a reader wants to know of the leaf before it is there: the lines that it takes and where its data starts.
+    /// Nothing where the order of keys does not tell where they are, or the numbers do not fit.
+    pub(crate) fn hint(&self) -> Hint {
+        let header = self.header();
+        let (lines, data) = (header.node.lines(), header.data_at as usize / DATA_UNIT_BYTES);
+        if self.has(FINGERPRINTS) || lines > LENGTH as usize || data >= 1 << (HINT_BITS - DATA_BIT) {
+            return NO_HINT;
+        }
+        let single = if self.has(SINGLE) { SINGLE_HINT } else { 0 };
+        (data << DATA_BIT | lines) as Hint | single
+    }
+
+    /// The hint of a leaf of so many lines which is otherwise like that of another hint. The length is that one's if it is too far from it to be true.
+    #[inline(always)]
+    pub(crate) fn hint_of_length(like: Hint, lines: usize) -> Hint {
+        let likely = (like & LENGTH) as usize;
+        if lines > 2 * likely || 2 * lines < likely {
+            like
+        } else {
+            like & !LENGTH | (lines as Hint).min(LENGTH)
+        }
+    }
+
+    /// Asks for the lines that a read most likely needs of the leaf that a step leads to.
+    #[inline(always)]
+    pub(crate) fn prefetch_step(step: &Step) {
+        Self::likely_lines(step, prefetch);
+    }
+
+    /// An address in each of the lines that a read most likely needs of the leaf that a step leads to: those of its directory, and around where the block
+    /// most likely is.
+    #[inline(always)]
+    fn likely_lines(step: &Step, mut ask: impl FnMut(*const u8)) {
+        let mut at = |offset: usize| ask(step.child.wrapping_add(offset));
+        let lines = (step.hint & LENGTH) as usize;
+        let data = (step.hint >> DATA_BIT) as usize * DATA_UNIT_BYTES;
+        let Some(share) = step.share.filter(|_| data > 0) else {
+            let directory = if data == 0 {
+                DIRECTORY_LINES
+            } else {
+                DIRECTORY_LINES.min(data / LINE_BYTES + 1)
+            };
+            return (0..directory).for_each(|line| at(READ_AT + line * LINE_BYTES));
+        };
+        let data = data + DATA_UNIT_BYTES / 2;
+        // A length that was guessed may be less.
+        let bytes = (lines * LINE_BYTES).saturating_sub(data + BEHIND_DATA_BYTES);
+        let block = data + share.times(bytes) + BLOCK_MIDDLE_BYTES;
+        at(READ_AT);
+        if step.hint & SINGLE_HINT != 0 {
+            let directory = data.saturating_sub(HEADER_BYTES);
+            let offsets = size_of::<u16>() * (usize::from(step.records) + 1);
+            let keys = if step.records > 0 && offsets < directory {
+                directory - offsets
+            } else {
+                // About five bytes in eight are offsets.
+                directory * 3 / 8
+            };
+            // An offset or a key near the end of a line may be in the next.
+            let offset = HEADER_BYTES + keys + share.times(directory - keys);
+            at(offset - 6);
+            at(offset + 10);
+            near(block).for_each(&mut at);
+            // Their bases, a tenth of them, are in front.
+            let key = HEADER_BYTES + keys / 10 + share.times(keys * 9 / 10);
+            at(key - 8);
+            at(key + 16);
+            at(READ_AT + LINE_BYTES);
+        } else {
+            let directory = DIRECTORY_LINES.min(data / LINE_BYTES + 1);
+            (1..directory).for_each(|line| at(READ_AT + line * LINE_BYTES));
+            near(block).for_each(&mut at);
+        }
+        // Towards the leaf's ends, where guesses are better, the outer lines are the same as those before: a loop of as many steps is never mispredicted.
+        let off = BLOCK_OFF_BYTES / 2 + share.of_middle(BLOCK_OFF_BYTES / 2);
+        for line in 2..=BLOCK_OFF_LINES {
+            at(block + off.min(line * LINE_BYTES));
+            at(block.saturating_sub(off.min(line * LINE_BYTES)));
+        }
+    }
+}
+
+/// The guessed line and its neighbours.
+#[inline(always)]
+fn near(block: usize) -> impl Iterator<Item = usize> {
+    [block, block.saturating_sub(LINE_BYTES), block + LINE_BYTES].into_iter()
+}
+
+// Elsewhere pointers have no room for hints.
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::tree::Tree;
+    use crate::tree::node::packed;
+
+    /// A value of 128 bytes whose block is from a fifth as long to half as long.
+    fn value(rng: &mut fastrand::Rng) -> Vec<u8> {
+        let fresh = rng.usize(10..50);
+        let mut value: Vec<u8> = std::iter::repeat_with(|| rng.alphanumeric() as u8)
+            .take(fresh)
+            .collect();
+        value.resize(128, b'.');
+        value
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "too many keys")]
+    fn what_a_read_needs_of_a_leaf_is_asked_for_and_not_much_more() {
+        const KEYS: u64 = 60_000;
+        let mut rng = fastrand::Rng::with_seed(1);
+        let tree = Tree::builder().codec("lz4".parse().unwrap()).shards(1).build().unwrap();
+        for key in 0..KEYS {
+            tree.put(&key.to_be_bytes(), &value(&mut rng)).unwrap();
+        }
+        tree.settle();
+        let guard = tree.core.memory.enter().unwrap();
+        let (mut reads, mut directory, mut block, mut asked) = (0, 0, 0, 0);
+        for key in (0..KEYS).step_by(7).map(u64::to_be_bytes) {
+            let step = tree.core.shard(&key).descend_to_read(&key, &guard);
+            let mut lines = BTreeSet::new();
+            Leaf::likely_lines(&step, |address| {
+                lines.insert(address.addr() / LINE_BYTES);
+            });
+            // SAFETY: the guard protects the leaf.
+            let leaf = unsafe { Leaf::from_ptr(step.child) };
+            let (sections, shape) = (leaf.sections(), leaf.header().shape);
+            // It may have landed only.
+            let Some(place) = leaf.search_exact(&sections, &key, step.share).unwrap() else {
+                continue;
+            };
+            let bits = usize::from(shape.keys.key_bits);
+            let bases = shape.keys.bytes(leaf.count()) - packed::bytes_for(leaf.count(), shape.keys.key_bits);
+            let pressed = leaf.block(&sections, place.frame);
+            let start = pressed.as_ptr().addr() - step.child.addr();
+            let are_asked = |offsets: &[usize]| {
+                let line = |offset: &usize| (step.child.addr() + offset) / LINE_BYTES;
+                offsets.iter().map(line).all(|line| lines.contains(&line))
+            };
+            reads += 1;
+            asked += lines.len();
+            directory += usize::from(are_asked(&[
+                READ_AT,
+                sections.offsets + size_of::<u16>() * place.frame,
+                sections.keys + bases + place.slot * bits / 8,
+            ]));
+            block += usize::from(are_asked(&[start, start + pressed.len() - 1]));
+        }
+        assert!(reads * 7 >= KEYS as usize * 9 / 10, "{reads} of {KEYS} / 7");
+        assert!(directory * 100 >= reads * 95, "{directory} of {reads}");
+        assert!(block * 100 >= reads * 95, "{block} of {reads}");
+        assert!(asked <= reads * 13, "{asked} for {reads}");
+    }
+}

@@ -1,0 +1,456 @@
+//! Range scans.
+//!
+//! A scan reads a batch of records from one leaf at a time, under a guard that is dropped before the records are handed out, and goes on
+//! at the key where the batch ended. Ranges of leaves partition the keys, so that a key that is there for the whole scan is seen
+//! exactly once, and records come in order.
+
+mod batch;
+
+use std::ops::Bound;
+
+use crate::reclaim::guard::Guard;
+
+pub(super) use self::batch::End;
+use crate::codec::Scratch;
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::index::shard::Shard;
+use crate::tree::node::landing::{Change, Entry, newest_by_key};
+use crate::tree::node::large::Large;
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, Sections};
+use crate::tree::node::leaf::{Decoder, Leaf, Value, corrupt};
+use crate::tree::scan::batch::{Batch, Gathered, Record};
+
+/// Records of the first batch; later ones double up to [`MAX_BATCH`].
+const FIRST_BATCH: usize = 16;
+const LEAST_BATCH: usize = 2;
+const MAX_BATCH: usize = 1024;
+/// The keys of a range, both ends.
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// An iterator over the records of a key range, in key order, from either end. See [`Tree::range`](crate::tree::Tree::range).
+///
+/// An item is an error when a frame could not be decoded or memory ran out; the iterator ends after it.
+pub struct Range<'t> {
+    core: &'t Core,
+    cursors: Vec<Cursor>,
+    /// Records that are still to be read at most, where that is known.
+    left: Option<usize>,
+    failed: bool,
+}
+
+impl std::fmt::Debug for Range<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Range")
+            .field("shards", &self.cursors.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is left of a scan in one shard.
+struct Cursor {
+    shard: usize,
+    front: Batch,
+    back: Batch,
+    /// What no batch covers yet; `None` when nothing is left.
+    rest: Option<Bounds>,
+    /// Whether a batch has been read.
+    begun: bool,
+    limit: usize,
+}
+
+fn not_below(start: &Bound<Vec<u8>>, key: &[u8]) -> bool {
+    match start {
+        Bound::Included(start) => start.as_slice() <= key,
+        Bound::Excluded(start) => start.as_slice() < key,
+        Bound::Unbounded => true,
+    }
+}
+
+fn not_above(end: &Bound<Vec<u8>>, key: &[u8]) -> bool {
+    match end {
+        Bound::Included(end) => key <= end.as_slice(),
+        Bound::Excluded(end) => key < end.as_slice(),
+        Bound::Unbounded => true,
+    }
+}
+
+/// Whether no key can be between the bounds.
+fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
+    match (start, end) {
+        (Bound::Included(start), Bound::Included(end)) => start > end,
+        (Bound::Included(start) | Bound::Excluded(start), Bound::Excluded(end) | Bound::Included(end)) => start >= end,
+        (_, Bound::Excluded(end)) => end.is_empty(),
+        _ => false,
+    }
+}
+
+impl<'t> Range<'t> {
+    /// A scan of at most `left` records, where that is known.
+    pub(crate) fn new(core: &'t Core, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>, left: Option<usize>) -> Self {
+        let limit = FIRST_BATCH.div_ceil(core.shards.len()).max(LEAST_BATCH);
+        let cursors = (0..core.shards.len())
+            .map(|shard| Cursor {
+                shard,
+                front: Batch::default(),
+                back: Batch::default(),
+                rest: (!is_empty(&start, &end)).then(|| (start.clone(), end.clone())),
+                begun: false,
+                limit,
+            })
+            .collect();
+        Self {
+            core,
+            cursors,
+            left,
+            failed: false,
+        }
+    }
+}
+
+impl Range<'_> {
+    /// Has the next record at `end` read: of all shards' the first or the last.
+    #[inline]
+    pub(crate) fn step<R>(&mut self, end: End, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, Error>> {
+        if self.failed || self.left == Some(0) {
+            return None;
+        }
+        let share = self.left.map(|left| left.div_ceil(self.cursors.len()));
+        let mut chosen: Option<(usize, &[u8])> = None;
+        for (index, cursor) in self.cursors.iter_mut().enumerate() {
+            if let Err(error) = cursor.fill(end, self.core, share) {
+                self.failed = true;
+                return Some(Err(error));
+            }
+            let Some(key) = cursor.peek(end) else {
+                continue;
+            };
+            let sooner = chosen.is_none_or(|(_, other)| match end {
+                End::Front => key < other,
+                End::Back => key > other,
+            });
+            if sooner {
+                chosen = Some((index, key));
+            }
+        }
+        let (index, _) = chosen?;
+        self.left = self.left.map(|left| left - 1);
+        Some(Ok(self.cursors[index].pop(end, read)))
+    }
+}
+
+impl Iterator for Range<'_> {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(End::Front, owned)
+    }
+}
+
+impl DoubleEndedIterator for Range<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(End::Back, owned)
+    }
+}
+
+impl std::iter::FusedIterator for Range<'_> {}
+
+fn owned(key: &[u8], value: &[u8]) -> Record {
+    (key.to_vec(), value.to_vec())
+}
+
+impl Cursor {
+    fn batches(&mut self, end: End) -> (&mut Batch, &mut Batch) {
+        match end {
+            End::Front => (&mut self.front, &mut self.back),
+            End::Back => (&mut self.back, &mut self.front),
+        }
+    }
+
+    /// The key of the next record. When this end's batch is empty and nothing lies between, it is in the other end's.
+    fn peek(&mut self, end: End) -> Option<&[u8]> {
+        let (own, other) = self.batches(end);
+        if own.is_empty() { other.peek(end) } else { own.peek(end) }
+    }
+
+    fn pop<R>(&mut self, end: End, read: impl FnOnce(&[u8], &[u8]) -> R) -> R {
+        let (own, other) = self.batches(end);
+        if own.is_empty() {
+            other.pop(end, read)
+        } else {
+            own.pop(end, read)
+        }
+    }
+
+    /// Sees to it that this end's batch has a record, if any is left for it.
+    #[inline]
+    fn fill(&mut self, end: End, core: &Core, share: Option<usize>) -> Result<(), Error> {
+        if self.batches(end).0.is_empty() && self.rest.is_some() {
+            self.refill(end, core, share)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads batches until this end's has a record or nothing is left. `share` is this shard's of the records that are wanted, where
+    /// that is known.
+    #[inline(never)]
+    fn refill(&mut self, end: End, core: &Core, share: Option<usize>) -> Result<(), Error> {
+        while self.batches(end).0.is_empty() {
+            let Some(bounds) = self.rest.take() else {
+                return Ok(());
+            };
+            // Where a run of keys is in one shard, that shard has more than its share of the next records.
+            let limit = match share {
+                Some(share) if self.begun => share.clamp(self.limit, MAX_BATCH),
+                Some(share) => share.clamp(LEAST_BATCH, MAX_BATCH),
+                None => self.limit,
+            };
+            self.begun = true;
+            self.limit = (self.limit * 2).min(MAX_BATCH);
+            let (batch, covered) = Reader::new(core, self.shard).read(end, &bounds, limit)?;
+            *self.batches(end).0 = batch;
+            let (low, high) = bounds;
+            self.rest = covered
+                .map(|covered| match end {
+                    End::Front => (Bound::Included(covered), high),
+                    End::Back => (low, Bound::Excluded(covered)),
+                })
+                .filter(|(low, high)| !is_empty(low, high));
+        }
+        Ok(())
+    }
+}
+
+/// Reads batches from one shard.
+struct Reader<'c> {
+    core: &'c Core,
+    shard: &'c Shard,
+}
+
+/// The part of a leaf that a batch is read from, and the keys it may hold.
+struct Span<'s> {
+    frames: std::ops::Range<usize>,
+    /// Records are taken from here (inclusive) ...
+    low: Option<&'s [u8]>,
+    /// ... to here (exclusive).
+    high: Option<&'s [u8]>,
+    bounds: &'s Bounds,
+}
+
+impl Span<'_> {
+    fn holds(&self, key: &[u8]) -> bool {
+        self.low.is_none_or(|low| low <= key) && self.high.is_none_or(|high| key < high)
+    }
+
+    fn wants(&self, key: &[u8]) -> bool {
+        not_below(&self.bounds.0, key) && not_above(&self.bounds.1, key)
+    }
+}
+
+/// How many of `frames`, in this order, hold `limit` records, the last perhaps more.
+fn frames_for(leaf: &Leaf, sections: &Sections, frames: impl Iterator<Item = usize>, limit: usize) -> usize {
+    let mut records = 0;
+    frames
+        .take_while(|frame| {
+            let more = records < limit;
+            records += leaf.slots(sections, *frame).len();
+            more
+        })
+        .count()
+}
+
+impl<'c> Reader<'c> {
+    fn new(core: &'c Core, shard: usize) -> Self {
+        Self {
+            core,
+            shard: &core.shards[shard],
+        }
+    }
+
+    /// A batch from the first or the last leaf of the range, and the key up to which it covers the range: exclusive from the front,
+    /// inclusive from the back; `None` for all of it.
+    fn read(&self, end: End, bounds: &Bounds, limit: usize) -> Result<(Batch, Option<Vec<u8>>), Error> {
+        let guard = self.core.memory.enter()?;
+        let (leaf, span_frames, covered) = match end {
+            End::Front => self.first_leaf(&bounds.0, limit, &guard),
+            End::Back => self.last_leaf(&bounds.1, limit, &guard),
+        };
+        let (low, high) = match end {
+            End::Front => (None, covered.as_deref()),
+            End::Back => (covered.as_deref(), None),
+        };
+        let span = Span {
+            frames: span_frames,
+            low,
+            high,
+            bounds,
+        };
+        let context = self.core.contexts.get()?;
+        let mut tools = context.take_tools();
+        let gathered = self.gather(leaf, &self.landed(leaf, &guard), &span, &mut tools.scratch);
+        context.return_tools(tools);
+        let mut gathered = gathered?;
+        // SAFETY: the guard protects large values.
+        let (batch, trimmed) = unsafe {
+            let trimmed = gathered.trim(end);
+            (gathered.read_large(&*self.core.engine)?, trimmed)
+        };
+        Ok((batch, trimmed.or(covered)))
+    }
+
+    /// The first leaf of a range that starts so, its frames that make a batch, and where these or the leaf's range end.
+    fn first_leaf(
+        &self,
+        start: &Bound<Vec<u8>>,
+        limit: usize,
+        guard: &Guard<'_>,
+    ) -> (Leaf, std::ops::Range<usize>, Option<Vec<u8>>) {
+        let from: &[u8] = match start {
+            Bound::Included(key) | Bound::Excluded(key) => key,
+            Bound::Unbounded => &[],
+        };
+        let (leaf, leaf_end) = self.shard.descend_up(from, guard);
+        let frames = leaf.frames();
+        if leaf.has(HASHED) || leaf.count() == 0 {
+            return (leaf, 0..frames, leaf_end);
+        }
+        let sections = leaf.sections();
+        let mut first = leaf.frame_for(&sections, from);
+        // The frame's last key, where it need not be decoded for that, may be below the range: then nothing in it is wanted.
+        if !leaf.has(FINGERPRINTS) {
+            let mut last_key = Vec::new();
+            leaf.packed_key(&sections, leaf.slots(&sections, first).end - 1, &mut last_key);
+            first += usize::from(!not_below(start, &last_key));
+        }
+        let last = first + frames_for(&leaf, &sections, first..frames, limit);
+        let covered = if last < frames {
+            Some(leaf.first_key(&sections, last))
+        } else {
+            leaf_end
+        };
+        (leaf, first..last, covered)
+    }
+
+    /// The last leaf of a range that ends so, its frames that make a batch, and where these or the leaf's range start.
+    fn last_leaf(
+        &self,
+        end: &Bound<Vec<u8>>,
+        limit: usize,
+        guard: &Guard<'_>,
+    ) -> (Leaf, std::ops::Range<usize>, Option<Vec<u8>>) {
+        // The least key above an inclusive end is the end and a zero byte.
+        let below = match end {
+            Bound::Included(key) => Some([key.as_slice(), &[0]].concat()),
+            Bound::Excluded(key) => Some(key.clone()),
+            Bound::Unbounded => None,
+        };
+        let (leaf, leaf_start) = self.shard.descend_down(below.as_deref(), guard);
+        let frames = leaf.frames();
+        if leaf.has(HASHED) || leaf.count() == 0 {
+            return (leaf, 0..frames, leaf_start);
+        }
+        let sections = leaf.sections();
+        let last = below.map_or(frames, |key| {
+            let frame = leaf.frame_for(&sections, &key);
+            // A frame that starts at the end holds nothing of the range: taken, it could fill the batch by itself, for ever.
+            frame + usize::from(leaf.first_key(&sections, frame) < key)
+        });
+        let first = last - frames_for(&leaf, &sections, (0..last).rev(), limit);
+        let covered = if first > 0 {
+            Some(leaf.first_key(&sections, first))
+        } else {
+            leaf_start
+        };
+        (leaf, first..last, covered)
+    }
+
+    /// The leaf's landed changes, newest of each key, in key order.
+    fn landed<'g>(&self, leaf: Leaf, guard: &'g Guard<'_>) -> Vec<Entry<'g>> {
+        let mut entries = Vec::new();
+        if let Some(landing) = leaf.landing(guard) {
+            // SAFETY: the guard protects the buffer and the large values it points to.
+            unsafe { landing.read_all(&mut entries) };
+            newest_by_key(&mut entries, |_| {});
+        }
+        entries
+    }
+
+    /// The records of a part of a leaf, with the changes that landed on it.
+    fn gather(
+        &self,
+        leaf: Leaf,
+        landed: &[Entry<'_>],
+        span: &Span<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Gathered, Error> {
+        let mut decoder = Decoder::new(&*self.core.engine, scratch);
+        let landed = self.unpress(leaf, landed, &mut decoder)?;
+        let mut gathered = Gathered::default();
+        let mut landed = landed
+            .iter()
+            .filter(|(entry, _)| span.holds(entry.key) && span.wants(entry.key))
+            .peekable();
+        let decoded_keys = leaf.has(FINGERPRINTS);
+        let mut emit = |gathered: &mut Gathered, key: &[u8], value: Value<'_>| -> Result<(), Error> {
+            if decoded_keys && !span.holds(key) {
+                return Err(corrupt("a key outside its leaf's range"));
+            }
+            while let Some(entry) = landed.next_if(|(entry, _)| entry.key < key) {
+                gathered.push_entry(entry)?;
+            }
+            match landed.next_if(|(entry, _)| entry.key == key) {
+                Some(entry) => gathered.push_entry(entry),
+                None if span.wants(key) => gathered.push(key, value),
+                None => Ok(()),
+            }
+        };
+        let sections = leaf.sections();
+        let mut buffer = Vec::new();
+        if leaf.has(HASHED) {
+            let mut records: Vec<(Vec<u8>, Vec<u8>, Option<Large>)> = Vec::with_capacity(leaf.count());
+            for frame in span.frames.clone() {
+                leaf.visit_frame(&sections, frame, &mut decoder, &mut buffer, |_, key, value| {
+                    records.push(match value {
+                        Value::Inline(value) => (key.to_vec(), value.to_vec(), None),
+                        Value::Large(large) => (key.to_vec(), Vec::new(), Some(large)),
+                    });
+                    Ok(())
+                })?;
+            }
+            records.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            for (key, value, large) in &records {
+                emit(&mut gathered, key, large.map_or(Value::Inline(value), Value::Large))?;
+            }
+        } else {
+            for frame in span.frames.clone() {
+                leaf.visit_frame(&sections, frame, &mut decoder, &mut buffer, |_, key, value| {
+                    emit(&mut gathered, key, value)
+                })?;
+            }
+        }
+        for entry in landed {
+            gathered.push_entry(entry)?;
+        }
+        Ok(gathered)
+    }
+
+    /// `landed` with pressed values decoded.
+    fn unpress<'e>(
+        &self,
+        leaf: Leaf,
+        landed: &[Entry<'e>],
+        decoder: &mut Decoder<'_>,
+    ) -> Result<Vec<(Entry<'e>, Vec<u8>)>, Error> {
+        landed
+            .iter()
+            .map(|entry| {
+                let value = match entry.change {
+                    Change::Pressed { block, raw_len } => leaf.decode_block(block, raw_len, raw_len, decoder)?.to_vec(),
+                    _ => Vec::new(),
+                };
+                Ok((*entry, value))
+            })
+            .collect()
+    }
+}

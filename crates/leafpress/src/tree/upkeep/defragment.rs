@@ -1,0 +1,269 @@
+//! Passes over all leaves: to press them anew, and to move them together.
+//!
+//! A pass takes its nodes from a part of the heap that nothing else uses, so that it leaves them side by side in key order; what
+//! they leave behind is whole pages, most of which go back to the system as the pass goes on.
+
+use std::sync::atomic::Ordering;
+
+use crate::mem::node::Kind;
+use crate::reclaim::memory::{Memory, OwnPart};
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::index::shard::Shard;
+use crate::tree::node::large::Large;
+use crate::tree::node::layout::HEADER_BYTES;
+use crate::tree::node::leaf::Leaf;
+use crate::tree::write::{Locked, Work};
+
+/// Which leaves are compacted in a pass; the others are only moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sweep {
+    /// Those with a landing buffer or an older dictionary.
+    Landed,
+    /// Those with an older dictionary.
+    Dictionary,
+    /// None.
+    Tidy,
+}
+
+/// Moved bytes after which the pages left behind are returned: a sixteenth of what is held, but at least these.
+const MIN_STRIDE_BYTES: u64 = 1 << 20;
+
+impl Core {
+    /// Takes each leaf's lock in turn, and compacts or moves the leaf. The error is the first of those that leaves could not be compacted
+    /// for.
+    pub(crate) fn sweep(&self, sweep: Sweep) -> Result<(), Error> {
+        let _sweeping = self.background.sweeping.lock();
+        let part = self.memory.tidy_part();
+        let held = self.memory.held();
+        let stride = ((held.bytes(Kind::Leaf) + held.bytes(Kind::Large)) / 16).max(MIN_STRIDE_BYTES);
+        let mut moved = 0;
+        let mut first_error = None;
+        self.background.shortcuts_renewed();
+        for shard in &self.shards {
+            let mut key = Vec::new();
+            loop {
+                let guard = self.memory.enter()?;
+                let work = Work {
+                    core: self,
+                    shard,
+                    context: self.contexts.get()?,
+                    guard: &guard,
+                };
+                if sweep != Sweep::Dictionary && self.background.stopped.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let (leaf, end) = shard.descend_up(&key, &guard);
+                leaf.header().lock.lock();
+                let locked = Locked(leaf);
+                if leaf.header().obsolete.load(Ordering::Relaxed) {
+                    continue;
+                }
+                match work.sweep_locked(&locked, &key, sweep) {
+                    Ok(Some(bytes)) => moved += bytes,
+                    Ok(None) => continue,
+                    // Without memory for the next leaf's copy nothing is gained by going on.
+                    Err(error) if sweep == Sweep::Tidy => return Err(error),
+                    // The leaf stays as it is; others may be compacted.
+                    Err(error) => _ = first_error.get_or_insert(error),
+                }
+                drop(locked);
+                if moved >= stride {
+                    moved = 0;
+                    drop(guard);
+                    self.memory.reclaim_all();
+                    self.memory.return_free_but_of(&part);
+                }
+                match end {
+                    Some(end) => key = end,
+                    None => break,
+                }
+            }
+            if Memory::CAN_BE_TIDIED || cfg!(any(shuttle, miri)) {
+                self.move_inner(shard, &part);
+            }
+            // The table was where the nodes were. Where there is no memory for another, the way goes down from the root.
+            self.renew_shortcuts_of(shard);
+        }
+        self.flush_retired();
+        self.memory.return_free(&part, sweep == Sweep::Tidy);
+        self.memory.make_huge_pages();
+        first_error.map_or(Ok(()), Err)
+    }
+
+    /// Moves the shard's inner nodes, so that they do not keep the pages around them. What cannot be moved stays where it is.
+    fn move_inner(&self, shard: &Shard, part: &OwnPart) {
+        let mut key = Some(Vec::new());
+        while let Some(from) = key {
+            let guard = self.memory.enter();
+            key = guard
+                .map_err(Error::from)
+                .and_then(|guard| shard.move_inner(&from, part, &self.memory, &guard))
+                .unwrap_or_default();
+        }
+    }
+}
+
+impl Work<'_> {
+    /// Bytes that were moved; nothing when the leaf is no longer in the tree. `key` is any key of its range.
+    fn sweep_locked(&self, locked: &Locked, key: &[u8], sweep: Sweep) -> Result<Option<u64>, Error> {
+        let leaf = locked.0;
+        let current = self
+            .core
+            .dictionaries
+            .current()
+            .map_or(std::ptr::null(), std::ptr::from_ref);
+        let compacts = match sweep {
+            Sweep::Landed => leaf.landing_locked().is_some() || !std::ptr::eq(current, leaf.header().dictionary),
+            Sweep::Dictionary => !std::ptr::eq(current, leaf.header().dictionary),
+            Sweep::Tidy => false,
+        };
+        if !compacts {
+            return match self.move_locked(locked, key) {
+                // A leaf that cannot be moved stays where it is; those to be compacted may still be.
+                Err(Error::OutOfMemory { .. }) if sweep != Sweep::Tidy => Ok(Some(0)),
+                moved => moved,
+            };
+        }
+        let bytes = leaf.header().node.asked() as u64;
+        let mut tools = self.context.take_tools();
+        let compacted = self.compact_locked(locked, None, key, None, &mut tools);
+        self.context.return_tools(tools);
+        Ok(compacted?.then_some(bytes))
+    }
+
+    /// Puts a copy of the leaf, its landing buffer and its large values in its place. Returns the bytes moved, nothing when the leaf is
+    /// no longer in the tree. `key` is any key of its range.
+    fn move_locked(&self, locked: &Locked, key: &[u8]) -> Result<Option<u64>, Error> {
+        let leaf = locked.0;
+        let mut larges = MovedLarges::default();
+        // SAFETY: the caller holds the leaf's lock, and the memory outlives every node. Nobody has seen the copies before they are put
+        // in the leaf's place, and nobody does if they are not.
+        unsafe {
+            let new = match leaf.copy(&self.core.memory, &mut larges) {
+                Ok(new) => new,
+                Err(error) => {
+                    larges.free_copies();
+                    return Err(error);
+                }
+            };
+            if !self.shard.replace(leaf, new, key, None, self.guard) {
+                new.free_copy();
+                larges.free_copies();
+                return Ok(None);
+            }
+        }
+        let bytes = leaf.header().node.asked() as u64 + larges.bytes;
+        self.retire_leaf(leaf);
+        self.retire_large(&larges.left);
+        Ok(Some(bytes))
+    }
+}
+
+/// Large values on their way from one place to another.
+#[derive(Default)]
+struct MovedLarges {
+    left: Vec<Large>,
+    copies: Vec<Large>,
+    bytes: u64,
+}
+
+impl MovedLarges {
+    /// Where the value will be.
+    ///
+    /// # Safety
+    /// It is live, and `memory` outlives the copy.
+    unsafe fn copy(&mut self, large: Large, memory: &Memory) -> Result<Large, Error> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let Some(copy) = large.copy(memory)? else {
+                return Ok(large);
+            };
+            self.left.push(large);
+            self.copies.push(copy);
+            self.bytes += large.raw_len() as u64;
+            Ok(copy)
+        }
+    }
+
+    /// # Safety
+    /// Nobody has seen the copies.
+    unsafe fn free_copies(self) {
+        for copy in self.copies {
+            // SAFETY: as the caller promises.
+            unsafe { Memory::free(copy.node()) };
+        }
+    }
+}
+
+impl Leaf {
+    /// A leaf with the same records, a copy of the landing buffer and copies of the large values of both, unlocked. On an error only the
+    /// values that were copied are left.
+    ///
+    /// # Safety
+    /// The caller holds the leaf's lock, and `memory` outlives the copy.
+    unsafe fn copy(&self, memory: &Memory, larges: &mut MovedLarges) -> Result<Leaf, Error> {
+        let header = self.header();
+        let (live_user_bytes, live) = (
+            header.live_user_bytes.load(Ordering::Relaxed),
+            header.live.load(Ordering::Relaxed),
+        );
+        // SAFETY: the caller keeps `memory` alive and others from writing; the copy gets large values of its own.
+        unsafe {
+            let copy = self.copy_frames(live_user_bytes, live, memory)?;
+            match self.landing_locked().map(|landing| landing.copy(memory)) {
+                None => {}
+                Some(Ok(landing)) => copy.header().landing.store(landing.as_ptr(), Ordering::Relaxed),
+                Some(Err(error)) => {
+                    Memory::free(copy.node());
+                    return Err(error);
+                }
+            }
+            copy.header()
+                .landed
+                .store(header.landed.load(Ordering::Relaxed), Ordering::Relaxed);
+            match copy.move_larges(memory, larges) {
+                Ok(()) => Ok(copy),
+                Err(error) => {
+                    copy.free_copy();
+                    Err(error)
+                }
+            }
+        }
+    }
+
+    /// Copies the large values that the leaf and its landing buffer point to, and points to the copies.
+    ///
+    /// # Safety
+    /// The values are live, `memory` outlives the copies, and nobody else has seen the leaf.
+    unsafe fn move_larges(&self, memory: &Memory, larges: &mut MovedLarges) -> Result<(), Error> {
+        // SAFETY: as the caller promises; the addresses follow the header.
+        unsafe {
+            let addresses = self.node().add(HEADER_BYTES).cast::<*mut u8>();
+            for index in 0..usize::from(self.header().shape.large) {
+                let address = addresses.add(index);
+                if let Some(large) = Large::from_ptr(address.read()) {
+                    address.write(larges.copy(large, memory)?.as_ptr());
+                }
+            }
+            match self.landing_locked() {
+                Some(landing) => landing.exchange_larges(|large| larges.copy(large, memory)),
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// Frees the leaf and its landing buffer, but not their large values.
+    ///
+    /// # Safety
+    /// Nobody else has seen them.
+    unsafe fn free_copy(self) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if let Some(landing) = self.landing_locked() {
+                Memory::free(landing.node());
+            }
+            Memory::free(self.node());
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! Work that is done beside the writers: compaction of leaves past the watermark, dictionary training, tidying the heap, tables of
+//! shortcuts, and compaction of what landed before writers calmed down.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::reclaim::memory::Memory;
+use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::index::shard::Shard;
+use crate::tree::local::Count;
+use crate::tree::node::inner::MAX_CHILDREN;
+use crate::tree::node::landing::Landing;
+use crate::tree::node::leaf::Leaf;
+use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::idle::{Found, Looks};
+use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
+use crate::tree::write::Work;
+
+/// Leaves the queue holds.
+const QUEUE_LEAVES: usize = 1024;
+/// Leaves at which tables of shortcuts are first made: with fewer, a shard has one level of inner nodes.
+const FIRST_SHORTCUTS_LEAVES: usize = MAX_CHILDREN;
+/// A pass that tidies the heap is followed by as many times its duration of rest, so that it takes 2% of a core at most.
+const REST: u32 = 50;
+/// At least so long is the rest.
+const MIN_REST: Duration = Duration::from_millis(10);
+
+/// The queue of leaves to compact, and what the background threads are told.
+#[derive(Default)]
+pub(crate) struct Background {
+    state: Mutex<State>,
+    /// A leaf was queued, or the tree is going: for the threads that compact.
+    queued: Condvar,
+    /// A training, a tidying or tables of shortcuts are due, or the tree is going: for the thread that does them.
+    due: Condvar,
+    /// Some work was done.
+    done: Condvar,
+    /// Fill of a landing buffer, in percent, at which its leaf is offered; `None` when no thread compacts.
+    pub watermark_pct: Option<u8>,
+    /// Leaves the tree has, but for the first of each shard.
+    leaves: AtomicUsize,
+    /// Leaves at which a dictionary is trained next.
+    train_at: AtomicUsize,
+    /// Leaves at which tables of shortcuts are made next.
+    shortcuts_at: AtomicUsize,
+    /// Leaves when they were last made.
+    shortcuts_for: AtomicUsize,
+    /// Taken for a pass over all leaves.
+    pub sweeping: Mutex<()>,
+    /// Set with the state's `stop`: a tree that is going does not wait for the end of a pass that tidies.
+    pub stopped: AtomicBool,
+    /// Whether there is a thread that tidies, and it has not been told to.
+    may_ask_to_tidy: AtomicBool,
+    /// Whether there is a thread that looks for landing buffers that nobody fills, and it has not been told to.
+    may_ask_to_look: AtomicBool,
+    /// Whether there is a thread that makes tables of shortcuts.
+    tends: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Any key of the leaf, and its shard.
+    queue: VecDeque<(usize, Vec<u8>)>,
+    /// Threads that compact, train or tidy now.
+    at_work: usize,
+    training_due: bool,
+    tidying_due: bool,
+    shortcuts_due: bool,
+    looks_due: bool,
+    /// Callers that wait for the work that is due, and not for a rest before it.
+    settling: usize,
+    stop: bool,
+}
+
+impl State {
+    fn idle(&self) -> bool {
+        let due = self.training_due || self.tidying_due || self.shortcuts_due;
+        self.stop || (self.queue.is_empty() && self.at_work == 0 && !due)
+    }
+}
+
+impl Background {
+    pub(crate) fn new(watermark_pct: Option<u8>) -> Self {
+        Self {
+            watermark_pct,
+            train_at: AtomicUsize::new(FIRST_TRAINING_LEAVES),
+            shortcuts_at: AtomicUsize::new(FIRST_SHORTCUTS_LEAVES),
+            ..Self::default()
+        }
+    }
+
+    /// Offers a leaf whose landing buffer has grown, to be compacted if it is past the watermark.
+    #[inline]
+    pub(crate) fn offer(&self, work: &Work<'_>, leaf: Leaf, key: &[u8]) {
+        if let Some(watermark_pct) = self.watermark_pct
+            && past_watermark(leaf.landing(work.guard), watermark_pct)
+        {
+            self.enqueue(work, leaf, key);
+        }
+    }
+
+    fn enqueue(&self, work: &Work<'_>, leaf: Leaf, key: &[u8]) {
+        work.context.count(Count::BgEnqueueAttempts);
+        if leaf.header().queued.swap(true, Ordering::Relaxed) {
+            work.context.count(Count::BgEnqueueDuplicates);
+            return;
+        }
+        let shard = work
+            .core
+            .shards
+            .iter()
+            .position(|shard| std::ptr::eq(shard, work.shard))
+            .unwrap_or_default();
+        let mut state = self.state.lock();
+        if state.queue.len() >= QUEUE_LEAVES {
+            drop(state);
+            leaf.header().queued.store(false, Ordering::Relaxed);
+            work.context.count(Count::BgQueueFull);
+            return;
+        }
+        state.queue.push_back((shard, key.to_vec()));
+        drop(state);
+        work.context.count(Count::BgEnqueued);
+        self.queued.notify_one();
+    }
+
+    /// The tree has this many leaves more.
+    pub(crate) fn leaves_grew(&self, core: &Core, more: usize) {
+        let leaves = self.leaves.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
+        self.renew_shortcuts_if_due(leaves);
+        if !core.dictionaries.auto {
+            return;
+        }
+        let due = self.train_at.load(Ordering::Relaxed);
+        // A leaf may go, and be counted as gone, before it is counted as come: for a moment there are less than none.
+        if leaves.cast_signed() < due.cast_signed() {
+            return;
+        }
+        let next = core.next_training_leaves(leaves);
+        if self
+            .train_at
+            .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+        {
+            self.train();
+        }
+    }
+
+    /// Has tables of shortcuts made when the tree has grown by a quarter: what was split since is not in them.
+    fn renew_shortcuts_if_due(&self, leaves: usize) {
+        let due = self.shortcuts_at.load(Ordering::Relaxed);
+        if leaves.cast_signed() < due.cast_signed() || !self.tends.load(Ordering::Relaxed) {
+            return;
+        }
+        let next = leaves + leaves / 4;
+        let exchanged = self
+            .shortcuts_at
+            .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);
+        if exchanged.is_ok() {
+            self.state.lock().shortcuts_due = true;
+            self.due.notify_one();
+        }
+    }
+
+    /// Notes that tables of shortcuts are made now.
+    pub(crate) fn shortcuts_renewed(&self) {
+        let leaves = self.leaves.load(Ordering::Relaxed);
+        self.shortcuts_for.store(leaves, Ordering::Relaxed);
+        // For a moment there may be less than none: see `leaves_grew`.
+        let next = leaves.cast_signed().max(0).cast_unsigned() * 5 / 4;
+        self.shortcuts_at
+            .store(next.max(FIRST_SHORTCUTS_LEAVES), Ordering::Relaxed);
+    }
+
+    fn train(&self) {
+        self.state.lock().training_due = true;
+        self.due.notify_one();
+    }
+
+    /// The tree has this many leaves fewer.
+    pub(crate) fn leaves_shrank(&self, less: usize) {
+        self.leaves.fetch_sub(less, Ordering::Relaxed);
+    }
+
+    /// The tree was cleared, and has this many leaves fewer. What comes now may be unlike what was there: it is trained on anew.
+    pub(crate) fn leaves_cleared(&self, less: usize) {
+        self.leaves_shrank(less);
+        self.train_at.store(FIRST_TRAINING_LEAVES, Ordering::Relaxed);
+    }
+
+    /// Has the heap tidied if it has become untidy.
+    pub(crate) fn tidy_if_due(&self, core: &Core) {
+        self.tidy_if(|| core.memory.is_untidy());
+    }
+
+    /// A landing buffer was made.
+    #[inline]
+    pub(crate) fn landed_anew(&self) {
+        if self.may_ask_to_look.load(Ordering::Relaxed) && self.may_ask_to_look.swap(false, Ordering::Relaxed) {
+            self.state.lock().looks_due = true;
+            self.due.notify_one();
+        }
+    }
+
+    fn tidy_if(&self, due: impl FnOnce() -> bool) {
+        if self.may_ask_to_tidy.load(Ordering::Relaxed) && due() && self.may_ask_to_tidy.swap(false, Ordering::Relaxed)
+        {
+            self.state.lock().tidying_due = true;
+            self.due.notify_one();
+        }
+    }
+
+    /// Waits until nothing is queued, due or at work; compacts what landed as well if asked to.
+    pub(crate) fn settle(&self, core: &Core, compacts_landed: bool) {
+        self.wait_until_idle();
+        if core.outgrew_dictionary() {
+            self.train();
+            self.wait_until_idle();
+        }
+        if compacts_landed {
+            core.compact_landed();
+        }
+        core.flush_retired();
+        self.tidy_if(|| core.memory.can_be_tidied());
+        self.wait_until_idle();
+        if self.shortcuts_for.load(Ordering::Relaxed) != self.leaves.load(Ordering::Relaxed) {
+            core.renew_shortcuts();
+        }
+        core.flush_retired();
+    }
+
+    fn wait_until_idle(&self) {
+        let mut state = self.state.lock();
+        state.settling += 1;
+        self.due.notify_one();
+        while !state.idle() {
+            self.done.wait(&mut state);
+        }
+        state.settling -= 1;
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.state.lock().stop = true;
+        self.queued.notify_all();
+        self.due.notify_all();
+        self.done.notify_all();
+    }
+
+    /// Starts the threads: `compactors` of them, and one that trains dictionaries and tidies the heap, if the tree has either.
+    pub(crate) fn start(core: &Arc<Core>, compactors: usize) -> Result<Vec<JoinHandle<()>>, Error> {
+        let mut threads = Vec::new();
+        let tidies = Memory::CAN_BE_TIDIED && !cfg!(shuttle);
+        let tenders = usize::from(core.dictionaries.auto || tidies);
+        for index in 0..compactors + tenders {
+            let core_of_thread = Arc::clone(core);
+            let compacts = index < compactors;
+            let name = if compacts {
+                format!("leafpress-bg-{index}")
+            } else {
+                "leafpress-tend".to_owned()
+            };
+            let spawned = std::thread::Builder::new().name(name).spawn(move || {
+                if compacts {
+                    core_of_thread.background.compact_loop(&core_of_thread);
+                } else {
+                    core_of_thread.background.tend_loop(&core_of_thread);
+                }
+            });
+            match spawned {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    core.background.stop();
+                    for thread in threads {
+                        let _ = thread.join();
+                    }
+                    return Err(Error::Thread {
+                        reason: error.to_string(),
+                    });
+                }
+            }
+        }
+        core.background.may_ask_to_tidy.store(tidies, Ordering::Relaxed);
+        core.background.tends.store(tenders > 0, Ordering::Relaxed);
+        // Model checkers have no time to wait for.
+        let looks = tenders > 0 && !cfg!(any(shuttle, miri));
+        core.background.may_ask_to_look.store(looks, Ordering::Relaxed);
+        Ok(threads)
+    }
+
+    fn compact_loop(&self, core: &Core) {
+        let mut state = self.state.lock();
+        while !state.stop {
+            let Some((shard, key)) = state.queue.pop_front() else {
+                self.queued.wait(&mut state);
+                core.contexts
+                    .get()
+                    .inspect(|context| context.count(Count::BgPasses))
+                    .ok();
+                continue;
+            };
+            state.at_work += 1;
+            drop(state);
+            let at_work = AtWork(self);
+            core.compact_one(shard, &key, self.watermark_pct.unwrap_or(100));
+            drop(at_work);
+            state = self.state.lock();
+        }
+    }
+
+    fn tend_loop(&self, core: &Core) {
+        let (mut rest_until, mut last_rest) = (Instant::now(), Duration::ZERO);
+        let mut looks = Looks::default();
+        let mut state = self.state.lock();
+        while !state.stop {
+            let rest = rest_until.saturating_duration_since(Instant::now());
+            if state.training_due {
+                state = self.tend(
+                    state,
+                    |state| state.training_due = false,
+                    || {
+                        // A tree does as well as it can without a dictionary.
+                        let _ = core.train_dictionary();
+                    },
+                );
+            } else if state.shortcuts_due {
+                state = self.tend(state, |state| state.shortcuts_due = false, || core.renew_shortcuts());
+            } else if state.tidying_due && rest.is_zero() && state.settling == 0 && core.memory.is_rewritten() {
+                // A pass would take a core from the writers, who would undo it while it rests. Once they write less it is worth its time:
+                // it stays due, and the next look comes when the pass after this one would have.
+                rest_until = Instant::now() + last_rest;
+            } else if state.tidying_due && (rest.is_zero() || state.settling > 0) {
+                (state, last_rest) = self.pass(state, core, Sweep::Tidy);
+                rest_until = Instant::now() + last_rest;
+            } else if state.looks_due && rest.is_zero() && looks.until_next(core).is_zero() {
+                // A buffer that is made behind the look or the pass is looked at again.
+                self.may_ask_to_look.store(true, Ordering::Relaxed);
+                match looks.look(core) {
+                    Found::Writers => {}
+                    Found::Few => state.looks_due = false,
+                    Found::Left => {
+                        (state, last_rest) = self.pass(state, core, Sweep::Landed);
+                        rest_until = Instant::now() + last_rest;
+                    }
+                }
+            } else {
+                let tidying = state.tidying_due.then_some(rest);
+                let look = state.looks_due.then(|| looks.until_next(core).max(rest));
+                match tidying.into_iter().chain(look).min() {
+                    Some(time) => drop(self.due.wait_for(&mut state, time)),
+                    None => self.due.wait(&mut state),
+                }
+            }
+        }
+    }
+
+    /// A pass over all leaves. Returns how long to rest from it. What cannot be moved or compacted stays as it is.
+    fn pass<'s>(
+        &'s self,
+        state: MutexGuard<'s, State>,
+        core: &Core,
+        sweep: Sweep,
+    ) -> (MutexGuard<'s, State>, Duration) {
+        let mut start = Instant::now();
+        let begin = |state: &mut State| {
+            // Every pass moves all leaves.
+            state.tidying_due = false;
+            state.looks_due &= sweep != Sweep::Landed;
+        };
+        let state = self.tend(state, begin, || {
+            // Waiting for another pass is no work to rest from.
+            drop(self.sweeping.lock());
+            start = Instant::now();
+            let _ = core.sweep(sweep);
+            self.may_ask_to_tidy.store(true, Ordering::Relaxed);
+        });
+        (state, (start.elapsed() * REST).max(MIN_REST))
+    }
+
+    /// Does a piece of work without holding the lock.
+    fn tend<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        begin: impl FnOnce(&mut State),
+        work: impl FnOnce(),
+    ) -> MutexGuard<'s, State> {
+        begin(&mut state);
+        state.at_work += 1;
+        drop(state);
+        let at_work = AtWork(self);
+        work();
+        drop(at_work);
+        self.state.lock()
+    }
+}
+
+/// A thread at work, until dropped.
+struct AtWork<'b>(&'b Background);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.at_work -= 1;
+        // A caller's engine that panics ends the background's work, so that nobody waits for it for ever.
+        state.stop |= std::thread::panicking();
+        if state.idle() {
+            self.0.done.notify_all();
+        }
+    }
+}
+
+fn past_watermark(landing: Option<Landing>, watermark_pct: u8) -> bool {
+    landing.is_some_and(|landing| landing.used() * 100 >= landing.capacity() * usize::from(watermark_pct))
+}
+
+impl Core {
+    /// Makes every shard's table of shortcuts anew. Where there is no memory for one, the old one stays.
+    pub(crate) fn renew_shortcuts(&self) {
+        self.background.shortcuts_renewed();
+        for shard in &self.shards {
+            self.renew_shortcuts_of(shard);
+        }
+    }
+
+    pub(crate) fn renew_shortcuts_of(&self, shard: &Shard) {
+        if let Ok(guard) = self.memory.enter() {
+            let _ = shard.renew_shortcuts(self.shards.len(), &self.memory, &guard);
+        }
+    }
+
+    /// Compacts the leaf that holds `key` if it is free and past the watermark.
+    fn compact_one(&self, shard: usize, key: &[u8], watermark_pct: u8) {
+        // Without memory the leaf stays as it is.
+        let (Ok(context), Ok(guard)) = (self.contexts.get(), self.memory.enter()) else {
+            return;
+        };
+        context.count(Count::BgQueuePops);
+        let work = Work {
+            core: self,
+            shard: &self.shards[shard],
+            context,
+            guard: &guard,
+        };
+        let (leaf, parent) = work.shard.descend(key, &guard);
+        let Some(locked) = work.try_lock(leaf) else {
+            leaf.header().queued.store(false, Ordering::Relaxed);
+            context.count(Count::BgTrylockMisses);
+            return;
+        };
+        leaf.header().queued.store(false, Ordering::Relaxed);
+        if !past_watermark(leaf.landing_locked(), watermark_pct) {
+            context.count(Count::BgSkipped);
+            return;
+        }
+        let mut tools = context.take_tools();
+        match work.compact_locked(&locked, parent, key, None, &mut tools) {
+            Ok(true) => context.count(Count::BgCompactions),
+            Ok(false) => context.count(Count::BgSkipped),
+            Err(_) => context.count(Count::BgErrors),
+        }
+        context.return_tools(tools);
+    }
+}
