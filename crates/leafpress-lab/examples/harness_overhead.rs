@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use leafpress::Error;
-use leafpress_lab::corpus::{Corpus, Cut, Source};
-use leafpress_lab::keys::KeyBytes;
-use leafpress_lab::store::Store;
-use leafpress_lab::{EvalConfig, LabError, RunSpec, Workload, run};
+use leafpress_lab::core::corpus::{Corpus, Cut, Source};
+use leafpress_lab::core::keys::KeyBytes;
+use leafpress_lab::eval::driver;
+use leafpress_lab::harness::store::Store;
+use leafpress_lab::{EvalConfig, LabError, RunSpec, Workload};
 
 /// Says what a map would say that was loaded and never written. A read copies the value, as any map's must.
 struct Echo {
@@ -84,7 +85,7 @@ fn main() -> Result<(), LabError> {
                         loaded,
                     }))
                 };
-                let result = run::run_store(
+                let result = driver::run_store(
                     &spec,
                     Arc::clone(&corpus),
                     &make,

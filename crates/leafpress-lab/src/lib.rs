@@ -1,48 +1,33 @@
 //! Corpora, workloads, measurement and reports for Leafpress.
 //!
-//! [`run_eval`] runs an [`EvalConfig`]: each codec and configuration in a process of its own. It returns the rows and writes
-//! `summary.tsv`, `results.json` and `report.html`.
+//! [`core`] is what measurements are made of, [`harness`] what runs of every kind share, [`report`] what every report is made of; none of the
+//! three knows a command. Above them a folder for each command: its options, its run, what it measured, and how that is shown.
+//! [`run_eval`], for one, runs an [`EvalConfig`]: each codec and configuration in a process of its own.
 #![warn(missing_docs)]
 
 #[cfg(feature = "advise")]
 pub mod advise;
 #[cfg(feature = "bench")]
 pub mod bench;
-mod bytes;
-pub mod check;
-mod child;
-pub mod config;
-pub mod corpus;
+pub mod core;
 #[cfg(feature = "device")]
 pub mod device;
-mod error;
-mod eval;
-pub mod keys;
-pub mod latency;
-#[cfg(feature = "peers")]
-mod maps;
-pub mod matrix;
+pub mod eval;
+pub mod harness;
+mod jobs;
 pub mod model;
 #[cfg(feature = "peers")]
 pub mod peers;
 #[cfg(feature = "pool")]
 pub mod pool;
 pub mod report;
-pub mod resources;
-pub mod result;
-pub mod run;
-pub mod store;
 #[cfg(feature = "suite")]
 pub mod suite;
-pub mod summary;
-pub mod workload;
 
-pub use bytes::{Bytes, ParseBytesError};
+pub use core::{Bytes, LabError, ParseBytesError};
+pub use eval::{EvalConfig, EvalOutcome, Failure, Progress, Row, RunSpec, Workload, run_eval, run_eval_with};
+pub use harness::Phase;
+pub use harness::child::{CHILD_SUBCOMMAND, Launcher, serve};
+pub use jobs::child_main;
 #[cfg(feature = "bench")]
-pub use child::child_main_with;
-pub use child::{CHILD_SUBCOMMAND, Launcher, child_main, serve};
-pub use config::EvalConfig;
-pub use error::LabError;
-pub use eval::{EvalOutcome, Failure, Phase, Progress, Row, run_eval, run_eval_with};
-pub use matrix::RunSpec;
-pub use workload::Workload;
+pub use jobs::child_main_with;

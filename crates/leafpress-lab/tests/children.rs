@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leafpress_lab::corpus::{Cut, Source};
+use leafpress_lab::core::corpus::{Cut, Source};
 use leafpress_lab::{EvalConfig, EvalOutcome, LabError, Launcher, Progress, Workload, run_eval_with};
 
 const ROLE: &str = "LEAFPRESS_LAB_TEST_ROLE";

@@ -1,6 +1,6 @@
 //! What the system says of a process: alone in its test binary, since other tests would be in the figures.
 
-use leafpress_lab::resources::{host, peak_resident_kib, release_free_memory, resident_bytes, usage};
+use leafpress_lab::core::resources::{host, peak_resident_kib, release_free_memory, resident_bytes, usage};
 
 #[test]
 fn figures_are_plausible_and_follow_what_is_done() {

@@ -1,5 +1,5 @@
 use clap::Parser;
-use leafpress_lab::keys::Distribution;
+use leafpress_lab::core::keys::Distribution;
 
 use super::*;
 

@@ -9,7 +9,7 @@ use leafpress_lab::bench::{
     Builtin, DEFAULT_LATEST_SKEW, Input, Law, MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_REPEAT, MAX_SAMPLING_MS,
     MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES, Mode, Options, Ratios, Ycsb,
 };
-use leafpress_lab::config::MAX_THREADS;
+use leafpress_lab::harness::MAX_THREADS;
 
 use super::numbers::{known, number, share, whole};
 use crate::failure::Failure;

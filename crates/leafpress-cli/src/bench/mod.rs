@@ -198,7 +198,7 @@ fn heading(runs: &[Options]) -> String {
         options.value_source,
         options.threads,
         if options.threads == 1 { "" } else { "s" },
-        leafpress_lab::resources::host()
+        leafpress_lab::core::resources::host()
     )
 }
 

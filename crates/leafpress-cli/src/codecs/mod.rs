@@ -9,7 +9,7 @@ use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use leafpress::codec::{Engine, EngineOptions};
 use leafpress::{Codec, CodecError, Dictionary};
-use leafpress_lab::corpus::{Corpus, Cut, Source};
+use leafpress_lab::core::corpus::{Corpus, Cut, Source};
 use serde::Serialize;
 
 use self::measure::Speed;

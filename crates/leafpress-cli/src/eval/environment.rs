@@ -9,7 +9,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use leafpress_lab::EvalConfig;
-use leafpress_lab::corpus::Source;
+use leafpress_lab::core::corpus::Source;
 
 use super::words::{background_family, flag, job_cache, list, message, percentage, stream_cache};
 use crate::failure::Failure;

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 
 use clap::Parser;
 use leafpress::codec::{JobCache, StreamCache};
-use leafpress_lab::corpus::{Cut, Source};
-use leafpress_lab::keys::{Distribution, LoadOrder};
+use leafpress_lab::core::corpus::{Cut, Source};
+use leafpress_lab::core::keys::{Distribution, LoadOrder};
 use leafpress_lab::{EvalConfig, LabError, Workload};
 
 use super::args::EvalArgs;

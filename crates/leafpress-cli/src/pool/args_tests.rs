@@ -1,7 +1,7 @@
 use clap::Parser;
 use leafpress::pool::PolicyKind;
-use leafpress_lab::corpus::Source;
-use leafpress_lab::keys::Distribution;
+use leafpress_lab::core::corpus::Source;
+use leafpress_lab::core::keys::Distribution;
 use leafpress_lab::pool::{StoreKind, Warmup};
 
 use super::*;

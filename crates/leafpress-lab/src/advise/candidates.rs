@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::question::{BlockFigures, Question};
-use crate::LabError;
+use crate::core::LabError;
 use crate::model::{CodecCosts, Options, Point};
 
 /// The most that compressed pages get: with fewer raw pages threads wait for each other's frames, but in large pools.

@@ -1,14 +1,15 @@
 //! What must be known before a recommendation is believed.
 
 use super::figures::nearest;
+use super::narrative::{like, percent, us};
 use super::options::{DeviceSource, Options};
 use super::question::{Question, at_load_us, lengths};
 use super::recommend::Recommendation;
 use super::run::Assumed;
-use super::words::{like, percent, us};
+use crate::core::Bytes;
 use crate::model::Access;
-use crate::report::html::thousands;
-use crate::{Bytes, device, suite};
+use crate::report::numbers::thousands;
+use crate::{device, suite};
 
 /// Codecs that had less of a processor than this were measured beside other work.
 const BUSY: f64 = 0.8;

@@ -12,7 +12,7 @@ use leafpress::codec::Engine;
 use leafpress::pool::{FaultyStore, MemoryStore, Operation, PageStore};
 use serde::Serialize;
 
-use crate::LabError;
+use crate::core::LabError;
 use crate::suite::SamplePages;
 
 /// Seconds that a codec is measured with one length of blocks, and the bounds of how often.

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::narrative::{reasons, sentence};
 use super::page::page;
 use super::run::Advice;
 use super::verify::Verification;
-use super::words::{reasons, sentence};
 use super::{page_input, tables, verify};
-use crate::LabError;
+use crate::core::LabError;
 use crate::report::{json, write};
 
 /// Files that were written.

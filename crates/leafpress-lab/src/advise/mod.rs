@@ -11,6 +11,7 @@ mod cautions;
 mod cold;
 mod figures;
 mod files;
+mod narrative;
 mod options;
 pub mod page;
 mod page_input;
@@ -21,20 +22,19 @@ mod tables;
 mod text;
 mod thresholds;
 mod verify;
-mod words;
 
 pub use candidates::Candidate;
 pub use cold::{Cold, SWEEP_US};
 pub use files::{Files, write_files};
+pub use narrative::{reasons, sentence};
 pub use options::{DeviceSource, MAX_BLOCK_BYTES, Options, QUICK_SAMPLE_BYTES, SAMPLE_BYTES};
 pub use question::{BlockFigures, Question, Reads};
 pub use recommend::{Recommendation, TOO_CLOSE, Verdict, recommend};
 pub use run::{Advice, Assumed, Event, Times, run};
 pub use tables::summary;
 pub use text::text;
-pub use thresholds::{MemoryBound, Turn};
+pub use thresholds::{Crossover, MemoryBound};
 pub use verify::{Comparison, HIT_OFF, US_OFF, Verification, VerifyOptions, verify};
-pub use words::{reasons, sentence};
 
 #[cfg(test)]
 mod tests;

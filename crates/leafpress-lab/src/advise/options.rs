@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use leafpress::Codec;
 use leafpress::codec::Availability;
 
+use crate::core::{Bytes, LabError};
 use crate::device;
 use crate::model::tco::Prices;
 use crate::model::{Access, Options as ModelOptions};
 use crate::suite;
-use crate::{Bytes, LabError};
 
 /// What is taken of the sample unless told otherwise, in bytes, evenly spread.
 pub const SAMPLE_BYTES: u64 = 64 << 20;

@@ -2,11 +2,11 @@
 
 use super::cautions::COMPUTED;
 use super::figures::us;
+use super::narrative::{bytes, like, percent, reasons, sentence};
 use super::page::{BlockCosts, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow};
 use super::run::Advice;
 use super::verify::Verification;
-use super::words::{bytes, like, percent, reasons, sentence};
-use crate::Bytes;
+use crate::core::Bytes;
 use crate::device::{self, Operation};
 use crate::model::{Access, Method, Overhead, Replacement};
 use crate::suite::{self, MEMCPY};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::LabError;
+use crate::core::LabError;
 use crate::device::{Measurement, Operation, Report};
 use crate::model::tco::Prices;
 use crate::model::{Access, CodecCosts, Method, Model, Options, Replacement};

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::candidates::{self, Candidate, NOTHING_US};
 use super::question::Question;
-use super::thresholds::{self, MemoryBound, Turn};
-use crate::LabError;
+use super::thresholds::{self, Crossover, MemoryBound};
+use crate::core::LabError;
 use crate::model::tco::{self, Savings};
 use crate::model::{self, BreakEven, CodecOutcome, Outcome};
 
@@ -56,7 +56,7 @@ pub struct Recommendation {
     /// Microseconds of a read from which on some codec pays; `None` when one does, or none, whatever the latency.
     pub pays_from_us: Option<f64>,
     /// The nearest latencies below and above at which another choice is best.
-    pub turns: [Option<Turn>; 2],
+    pub crossovers: [Option<Crossover>; 2],
     /// The memory from which on the best codec gains less than [`TOO_CLOSE`]; `None` where it does not pay.
     pub pays_until: Option<MemoryBound>,
     /// What it saves, where prices are known and it pays.
@@ -106,7 +106,7 @@ pub fn recommend(question: &Question) -> Result<Recommendation, LabError> {
     let (Some(raw), Some(best)) = (first(false), first(true)) else {
         return Err(LabError::option("codecs", "there is none to choose from"));
     };
-    let turns = thresholds::turns(&all);
+    let crossovers = thresholds::crossovers(&all);
     let pays_from_us = thresholds::pays_from_us(&all, &best);
     let gain = 1.0 - best.best.us_per_page / raw.best.us_per_page.max(NOTHING_US);
     let verdict = match gain {
@@ -134,7 +134,7 @@ pub fn recommend(question: &Question) -> Result<Recommendation, LabError> {
         enough_memory_bytes: None,
         workers_saved: 1.0 - raw.best.pages_per_second / best.best.pages_per_second.max(1e-9),
         pays_from_us,
-        turns,
+        crossovers,
         pays_until: None,
         savings: None,
         raw,

@@ -13,9 +13,10 @@ use super::figures::{self, Device};
 use super::options::{DeviceSource, Options, USUAL_MEMORY};
 use super::question::Question;
 use super::recommend::{Recommendation, recommend};
+use crate::core::{Bytes, LabError};
 use crate::model::Access;
 use crate::suite::SamplePages;
-use crate::{Bytes, LabError, device, suite};
+use crate::{device, suite};
 
 /// What an advice tells while it is made.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,7 +121,7 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)
         (_, None) => return Err(LabError::Cancelled),
     };
     let (mut question, assumed) = question(options, &suite, &source)?;
-    let cold = chill(&mut question, &suite, cancel)?;
+    let cold = measure_cold(&mut question, &suite, cancel)?;
     let recommendation = recommend(&question)?;
     let cautions = cautions::of(options, &question, assumed, &recommendation, &suite, device.as_deref());
     Ok(Advice {
@@ -149,7 +150,7 @@ pub struct Times {
 
 /// Measures the codecs behind waits for the device, and takes that, and what the pool does beside, for what they cost: see [`super::cold`]. Of
 /// decodings, those that follow a miss are behind a wait.
-fn chill(question: &mut Question, suite: &suite::Report, cancel: &AtomicBool) -> Result<Vec<Times>, LabError> {
+fn measure_cold(question: &mut Question, suite: &suite::Report, cancel: &AtomicBool) -> Result<Vec<Times>, LabError> {
     let mut times = Vec::new();
     let sample = SamplePages::load(&suite.options, cancel)?;
     let mut blocks = std::mem::take(&mut question.blocks);

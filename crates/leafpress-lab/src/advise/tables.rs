@@ -3,11 +3,11 @@
 use comfy_table::{CellAlignment, Table};
 
 use super::candidates::Candidate;
+use super::narrative::{percent, us};
 use super::run::Advice;
-use super::words::{percent, us};
-use crate::Bytes;
+use crate::core::Bytes;
+use crate::report::NOT_APPLICABLE;
 use crate::report::TABLE_STYLE;
-use crate::summary::NOT_APPLICABLE;
 
 /// Candidates in the table for people.
 const MOST_ROWS: usize = 12;

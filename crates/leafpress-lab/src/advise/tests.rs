@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::core::keys::Distribution;
 use crate::device::{self, Latency, Measurement};
-use crate::keys::Distribution;
 use crate::model::tco::Prices;
 use crate::model::{Access, BreakEven, CodecCosts};
 
@@ -133,8 +133,8 @@ fn the_latency_from_which_on_it_pays_is_where_it_changes() {
 fn a_turn_is_where_another_codec_takes_over() {
     let at = |device_us: f64| question(HOT_SET, vec![block(8192, device_us, &[LZ4, ZSTD])]);
     let slow = recommended(&at(460.0));
-    let [Some(below), None] = &slow.turns else {
-        panic!("{:?}", slow.turns);
+    let [Some(below), None] = &slow.crossovers else {
+        panic!("{:?}", slow.crossovers);
     };
     assert_eq!((slow.best.name(), below.codec.as_str()), ("zstd:1", "lz4"));
     assert_eq!(recommended(&at(below.device_us * 1.03)).best.name(), "zstd:1");
@@ -255,7 +255,7 @@ fn prices_are_worked_out_where_it_pays_and_only_there() {
 #[test]
 fn questions_out_of_bounds_are_refused() {
     let refused = |question: Question, words: &str| match recommend(&question) {
-        Err(crate::LabError::Option { reason, .. }) => assert!(reason.contains(words), "{reason}"),
+        Err(crate::core::LabError::Option { reason, .. }) => assert!(reason.contains(words), "{reason}"),
         other => panic!("{other:?}"),
     };
     refused(question(HOT_SET, Vec::new()), "none to choose from");

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use super::cautions::COMPUTED;
+use super::narrative::{bytes, like, percent, reasons, sentence, us};
 use super::run::Advice;
 use super::verify::Verification;
-use super::words::{bytes, like, percent, reasons, sentence, us};
 use super::{tables, verify};
-use crate::Bytes;
+use crate::core::Bytes;
 use crate::model::tco::Prices;
 use crate::model::text::savings;
 

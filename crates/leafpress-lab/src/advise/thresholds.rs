@@ -4,17 +4,17 @@ use serde::Serialize;
 
 use super::candidates::{Candidate, NOTHING_US, best_share};
 use super::question::Question;
-use crate::LabError;
+use crate::core::LabError;
 use crate::model::{BreakEven, CodecCosts, Options, Point};
 
 /// Latencies are looked at from a thousandth to a thousand times what was measured.
 const SCALES: (f64, f64) = (1e-3, 1e3);
-/// Steps of that range on the way to a turn.
+/// Steps of that range on the way to a crossover.
 const STEPS: i32 = 120;
 
 /// A latency of the device at which another choice becomes the better one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Turn {
+pub struct Crossover {
     /// Microseconds of a read, at the length of block of the choice before.
     pub device_us: f64,
     /// The codec that is better from there on, `none` for no compression.
@@ -37,7 +37,7 @@ fn best_at(candidates: &[Candidate], scale: f64) -> Option<&Candidate> {
 }
 
 /// The nearest latencies below and above at which another choice than now is best.
-pub(super) fn turns(candidates: &[Candidate]) -> [Option<Turn>; 2] {
+pub(super) fn crossovers(candidates: &[Candidate]) -> [Option<Crossover>; 2] {
     let Some(now) = best_at(candidates, 1.0) else {
         return [None, None];
     };
@@ -55,7 +55,7 @@ pub(super) fn turns(candidates: &[Candidate]) -> [Option<Turn>; 2] {
             }
         }
         let other = best_at(candidates, far)?;
-        Some(Turn {
+        Some(Crossover {
             device_us: f64::midpoint(near, far) * now.device_us,
             codec: other.name().to_owned(),
             block_bytes: other.block_bytes,

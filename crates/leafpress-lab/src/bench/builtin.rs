@@ -11,9 +11,9 @@ use masstree::MassTree15;
 use scc::TreeIndex;
 
 use super::{Index, IndexError, Options};
-use crate::LabError;
-use crate::maps::{Key, Value};
-use crate::store::ConditionalStore;
+use crate::core::LabError;
+use crate::harness::maps::{Key, Value};
+use crate::harness::store::ConditionalStore;
 
 /// An index that comes with the benchmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,7 +198,7 @@ fn hand_out(value: &[u8], value_out: &mut [u8]) {
     value_out[..len].copy_from_slice(&value[..len]);
 }
 
-/// `scc::HashMap`, which is no [`Store`](crate::store::Store) for want of an order.
+/// `scc::HashMap`, which is no [`Store`](crate::harness::store::Store) for want of an order.
 struct Unordered<K: Key, V: Value>(String, scc::HashMap<K, V>);
 
 impl<K: Key, V: Value> Index for Unordered<K, V> {

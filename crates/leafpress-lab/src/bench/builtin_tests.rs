@@ -2,7 +2,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::*;
-use crate::keys::below;
+use crate::core::keys::below;
 
 const ORDERED: [&str; 7] = [
     "leafpress:none",

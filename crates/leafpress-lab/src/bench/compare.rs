@@ -10,9 +10,10 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use super::{Options, Outcome, Ratios, Report};
-use crate::child::{Launcher, Request};
+use crate::core::LabError;
+use crate::harness::Phase;
+use crate::harness::child::{Job, Launcher};
 use crate::report::TABLE_STYLE;
-use crate::{LabError, Phase};
 
 /// One run of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -87,7 +88,10 @@ pub fn compare_with(
         let mut once = runs[run].clone();
         once.repeat = 1;
         let log = log_dir.join(format!("bench-{number:03}.log"));
-        let request = Request::Bench(Box::new(once.clone()));
+        let request = Job {
+            name: super::RUN,
+            request: &once,
+        };
         let mut phases = |phase, done| progress(number, order.len(), &once, phase, done);
         match launcher.call::<_, Report>(&request, None, &log, cancel, &mut phases) {
             Ok(report) => comparison.lines[run].add(report),
@@ -282,7 +286,7 @@ pub(super) fn per_record(outcome: &Outcome, bytes: impl Fn(&super::Load) -> Opti
     Some(bytes(load)? as f64 / load.records as f64)
 }
 
-fn latency(outcome: &Outcome, quantile: impl Fn(&crate::result::Latency) -> u64) -> Option<f64> {
+fn latency(outcome: &Outcome, quantile: impl Fn(&crate::core::latency::Latency) -> u64) -> Option<f64> {
     Some(quantile(outcome.latencies.as_ref()?.all.as_ref()?) as f64 / 1e3)
 }
 

@@ -6,8 +6,8 @@
 use rand_xoshiro::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::LabError;
-use crate::keys::{Distribution, Zipf, below, unit};
+use crate::core::LabError;
+use crate::core::keys::{Distribution, Zipf, below, unit};
 
 /// The skew of `latest` unless told otherwise: YCSB's. (PiBench's 0.2 is for the laws PiBench has.)
 pub const DEFAULT_LATEST_SKEW: f64 = 0.99;

@@ -16,8 +16,8 @@ use super::scan::ScanCheck;
 use super::values::Values;
 use super::worker::{Done, Shared, Shown, Worker};
 use super::{Counts, Hardware, Index, KeyFormat, Latencies, Mode, Options, Sample, ScanErrors, pin};
-use crate::LabError;
-use crate::resources::{Usage, usage};
+use crate::core::LabError;
+use crate::core::resources::{Usage, usage};
 
 /// How often progress is told, and how soon a cancellation is seen.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -71,14 +71,14 @@ enum Gate {
     Abandoned,
 }
 
-/// Keeps the threads and the one that conducts them in step.
+/// Keeps the threads and the one that drives them in step.
 struct Steps {
     gate: AtomicU8,
     /// Times a thread came to the gate.
     arrived: AtomicU64,
     /// Threads that have not ended.
     working: AtomicU64,
-    conductor: Thread,
+    driver: Thread,
     failure: Mutex<Option<LabError>>,
     finished: Mutex<Vec<Finished>>,
 }
@@ -89,7 +89,7 @@ impl Steps {
             gate: AtomicU8::new(Gate::Closed as u8),
             arrived: AtomicU64::new(0),
             working: AtomicU64::new(0),
-            conductor: std::thread::current(),
+            driver: std::thread::current(),
             failure: Mutex::new(None),
             finished: Mutex::new(Vec::new()),
         }
@@ -102,7 +102,7 @@ impl Steps {
     /// A thread's side: waits until the gate is open so far; false when there is no run.
     fn pass(&self, gate: Gate) -> bool {
         self.arrived.fetch_add(1, Ordering::AcqRel);
-        self.conductor.unpark();
+        self.driver.unpark();
         loop {
             let open = self.gate.load(Ordering::Acquire);
             if open >= gate as u8 {
@@ -112,7 +112,7 @@ impl Steps {
         }
     }
 
-    /// The conductor's side: waits until threads came to the gate `times` times altogether.
+    /// The driver's side: waits until threads came to the gate `times` times altogether.
     fn await_arrivals(&self, times: u64) {
         while self.arrived.load(Ordering::Acquire) < times {
             std::thread::park_timeout(LOOK_EVERY);
@@ -137,7 +137,7 @@ struct Working<'s>(&'s Steps);
 impl Drop for Working<'_> {
     fn drop(&mut self) {
         self.0.working.fetch_sub(1, Ordering::Release);
-        self.0.conductor.unpark();
+        self.0.driver.unpark();
     }
 }
 
@@ -170,7 +170,7 @@ impl Run<'_> {
         let recorders = (0..options.threads).map(|_| recorder().transpose());
         let recorders = recorders.collect::<Result<Vec<_>, _>>()?;
         let steps = Steps::new();
-        let conducted = std::thread::scope(|scope| {
+        let driven = std::thread::scope(|scope| {
             for (thread, recorder) in recorders.into_iter().enumerate() {
                 let pinned_to = (!places.is_empty()).then(|| places[thread % places.len()]);
                 let (shared, steps, clock) = (&shared, &steps, clock.clone());
@@ -191,9 +191,9 @@ impl Run<'_> {
                     return Err(LabError::System(format!("cannot start thread {thread}: {e}")));
                 }
             }
-            self.conduct(&steps, &shared, &mut counters, progress)
+            self.drive(&steps, &shared, &mut counters, progress)
         });
-        let (samples, cpu) = conducted?;
+        let (samples, cpu) = driven?;
         if let Some(error) = steps.failure.into_inner().ok().flatten() {
             return Err(error);
         }
@@ -258,7 +258,7 @@ impl Run<'_> {
     }
 
     /// Lets the threads warm up and run, and samples what they do.
-    fn conduct(
+    fn drive(
         &self,
         steps: &Steps,
         shared: &Shared<'_>,

@@ -4,11 +4,12 @@ use plotters::style::RGBColor;
 
 use super::compare::per_record;
 use super::{Builtin, Comparison, Input, Line, Operation, Options, Outcome, Report, text};
-use crate::LabError;
+use crate::core::LabError;
+use crate::core::resources;
 use crate::report::draw::{Bars, OverTime, bars, microseconds, over_time, quantile_lines};
-use crate::report::html::{document, escape, figure, thousands};
+use crate::report::html::{document, escape, figure};
+use crate::report::numbers::thousands;
 use crate::report::palette::{colours, css};
-use crate::resources;
 
 const NOTES: [&str; 5] = [
     "Keys, values and the choice of operations are made before an operation's clock starts; they are in the throughput, not in the latency.",

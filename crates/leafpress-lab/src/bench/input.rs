@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{Builtin, Index, OpenLibrary, Options};
-use crate::LabError;
+use crate::core::LabError;
 
 /// What a run is to benchmark.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

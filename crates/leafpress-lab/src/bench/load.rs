@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::keys::readable;
 use super::values::Values;
 use super::{Index, Input, KeyFormat, Load, Options};
-use crate::{LabError, resources};
+use crate::core::{LabError, resources};
 
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);

@@ -4,7 +4,7 @@ use rand_xoshiro::rand_core::Rng;
 
 use super::Ratios;
 use super::outcome::{OPERATIONS, Operation};
-use crate::LabError;
+use crate::core::LabError;
 
 /// Chooses operations with the ratios' probabilities, to within 2^-53.
 #[derive(Debug, Clone)]

@@ -53,3 +53,6 @@ pub use session::{Event, Report, run, run_with};
 pub use tree::TreeOptions;
 pub use values::{ValueSource, check as check_values};
 pub use ycsb::Ycsb;
+
+/// The job of a child that does one run of the index benchmark; the answer is a [`Report`].
+pub(crate) const RUN: &str = "bench_run";

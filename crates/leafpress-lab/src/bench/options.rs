@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Input, Law, Operation, Pin, TreeOptions, ValueSource, Ycsb};
-use crate::LabError;
-use crate::config::MAX_THREADS;
-use crate::keys::Distribution;
+use crate::core::LabError;
+use crate::core::keys::Distribution;
+use crate::harness::MAX_THREADS;
 
 /// Longest key with its prefix, in bytes: PiBench's.
 pub const MAX_KEY_BYTES: usize = 128;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::hardware::Hardware;
-use crate::result::Latency;
+use crate::core::latency::Latency;
 
 /// A kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

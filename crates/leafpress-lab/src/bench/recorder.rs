@@ -5,8 +5,8 @@ use quanta::Clock;
 
 use super::outcome::OPERATIONS;
 use super::{Latencies, Operation, WindowLatency};
-use crate::LabError;
-use crate::latency::{LONGEST_NS, histogram, summary};
+use crate::core::LabError;
+use crate::core::latency::{LONGEST_NS, histogram, summary};
 
 /// An operation that was measured, in the clock's ticks.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,8 @@ use super::load::Loader;
 use super::repeat::median_of;
 use super::values::Values;
 use super::{Environment, Index, KeyFormat, Load, OpenLibrary, Options, Outcome, Spread};
-use crate::{LabError, Phase, resources};
+use crate::core::{LabError, resources};
+use crate::harness::Phase;
 
 /// What a run tells while it goes on.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::{Environment, Law, Load, Mode, Operation, Options, Outcome, Report};
-use crate::result::Latency;
+use crate::core::latency::Latency;
 
 /// The line PiBench writes when the load is skipped.
 pub const LOAD_SKIPPED: &str = "Load skipped.\n";

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use leafpress::{Builder, Codec, DictionaryChoice, Tree};
 use serde::{Deserialize, Serialize};
 
-use crate::LabError;
+use crate::core::LabError;
 
 /// Options of our tree besides its codec, as `shards=4,landing_bytes=2048`; the tree's own defaults where nothing is said.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,9 +8,9 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::Options;
-use crate::LabError;
-use crate::corpus::{Corpus, Cut, Source};
-use crate::keys::{below, mix};
+use crate::core::LabError;
+use crate::core::corpus::{Corpus, Cut, Source};
+use crate::core::keys::{below, mix};
 
 /// Where a run's values come from.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

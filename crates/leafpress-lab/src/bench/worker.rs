@@ -19,7 +19,7 @@ use super::recorder::{Pending, Recorder};
 use super::scan::ScanCheck;
 use super::values::Values;
 use super::{Counts, Index, IndexError, KeyFormat, Operation, Options};
-use crate::keys::{Distribution, below, mix};
+use crate::core::keys::{Distribution, below, mix};
 
 /// Operations of a batch, fewer when values are long.
 const BATCH: usize = 32;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{Law, Ratios};
-use crate::LabError;
+use crate::core::LabError;
 
 /// A core workload of YCSB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

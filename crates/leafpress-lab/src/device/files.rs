@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Report, html, tables};
-use crate::LabError;
+use crate::core::LabError;
 use crate::report::{json, write};
 
 /// Files that were written.

@@ -3,10 +3,10 @@
 use plotters::style::RGBColor;
 
 use super::{Measurement, Operation, Report, tables, text};
+use crate::core::{Bytes, LabError};
 use crate::report::draw::{Bars, bars, quantile_lines};
 use crate::report::html::{document, escape, figure};
 use crate::report::palette::{colours, css};
-use crate::{Bytes, LabError};
 
 const NOTES: [&str; 4] = [
     "<b>IOPS</b> are requests per second, MB are 10<sup>6</sup> bytes.",
@@ -149,13 +149,13 @@ fn against_block_size(report: &Report) -> Result<String, LabError> {
     // With one request in flight the two are the same.
     let deep = series.iter().filter(|(_, depth)| *depth > 1);
     if let Some(&of) = deep.min_by_key(|(operation, depth)| (*operation, std::cmp::Reverse(*depth))) {
-        html += &trap(of, &groups, &|size| find(size, of))?;
+        html += &latency_vs_throughput(of, &groups, &|size| find(size, of))?;
     }
     Ok(html)
 }
 
 /// 1 / IOPS beside the latency.
-fn trap<'m>(
+fn latency_vs_throughput<'m>(
     (operation, depth): Series,
     groups: &[&str],
     of: &dyn Fn(usize) -> Option<&'m Measurement>,

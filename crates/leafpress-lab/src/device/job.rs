@@ -9,8 +9,8 @@ use hdrhistogram::Histogram;
 
 use super::Operation;
 use super::places::Places;
-use crate::LabError;
-use crate::latency::{LONGEST_NS, histogram};
+use crate::core::LabError;
+use crate::core::latency::{LONGEST_NS, histogram};
 
 /// Parts of the time that are counted apart.
 pub(super) const TENTHS: usize = 10;

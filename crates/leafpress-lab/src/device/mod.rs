@@ -7,7 +7,7 @@
 //! [`text()`] and [`summary`] write it as tables, [`page`] draws it.
 
 mod buffer;
-mod error;
+
 mod files;
 mod fio;
 mod html;
@@ -42,7 +42,7 @@ mod threads;
 #[cfg(test)]
 mod fixtures;
 
-pub use error::DeviceError;
+pub use crate::core::DeviceError;
 pub use files::{Files, write_files};
 pub use fio::fio_report;
 pub use html::page;

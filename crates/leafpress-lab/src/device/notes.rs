@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::job::TENTHS;
 use super::{Measurement, Operation, Probed, Subject};
-use crate::Bytes;
+use crate::core::Bytes;
 
 /// NAND flash takes about 50 us and more for a read at a random place; what takes less than this is not that.
 const LEAST_FLASH_US: f64 = 35.0;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, LabError};
+use crate::core::{Bytes, LabError};
 
 /// Smallest block, in bytes.
 pub const MIN_BLOCK_BYTES: u64 = 512;
@@ -35,12 +35,19 @@ pub enum Operation {
     Write,
 }
 
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Operation {
+    /// `read` or `write`.
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Read => "read",
             Self::Write => "write",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

@@ -7,7 +7,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::keys::below;
+use crate::core::keys::below;
 
 /// More blocks have no map: it would take more than 16 MiB, and no probe comes back to a block by chance.
 const MAX_MAP_BLOCKS: u64 = 1 << 27;

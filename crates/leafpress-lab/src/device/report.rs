@@ -30,8 +30,8 @@ pub struct Latency {
     pub max_us: f64,
 }
 
-impl From<&crate::result::Latency> for Latency {
-    fn from(latency: &crate::result::Latency) -> Self {
+impl From<&crate::core::latency::Latency> for Latency {
+    fn from(latency: &crate::core::latency::Latency) -> Self {
         let us = |ns: u64| ns as f64 / 1e3;
         Self {
             samples: latency.samples,

@@ -11,7 +11,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use super::Reread;
 use super::buffer::Buffer;
 use super::target::Target;
-use crate::keys::below;
+use crate::core::keys::below;
 
 /// Blocks that are read twice at most.
 const BLOCKS: usize = 256;

@@ -10,8 +10,8 @@ use super::uring::Ring;
 use super::{
     DeviceError, EngineChoice, Latency, Measurement, Operation, Options, Probed, Report, Source, notes, reread, threads,
 };
-use crate::resources::{host, total_memory_bytes, usage};
-use crate::{Bytes, LabError};
+use crate::core::resources::{host, total_memory_bytes, usage};
+use crate::core::{Bytes, LabError};
 
 /// What a probe tells while it goes on.
 #[derive(Debug)]
@@ -168,8 +168,9 @@ impl Piece {
         } = self;
         target.forget_pages();
         // Other places for each measurement: the same ones would be in somebody's cache.
-        let seed =
-            crate::keys::mix(options.seed ^ block_bytes ^ (u64::from(queue_depth) << 40) ^ ((operation as u64) << 60));
+        let seed = crate::core::keys::mix(
+            options.seed ^ block_bytes ^ (u64::from(queue_depth) << 40) ^ ((operation as u64) << 60),
+        );
         let job = Job {
             file: &target.file,
             operation,
@@ -191,7 +192,7 @@ impl Piece {
         let after = usage()?;
         let tally = done.map_err(|broken| DeviceError::Transfer {
             path: target.path.clone(),
-            operation,
+            operation: operation.name(),
             block_bytes,
             offset_bytes: broken.offset_bytes,
             source: broken.source,
@@ -200,7 +201,7 @@ impl Piece {
         let seconds = tally.elapsed.as_secs_f64().max(1e-9);
         let operations = tally.latency.len();
         let iops = operations as f64 / seconds;
-        let summary = |histogram| crate::latency::summary(histogram).map(|latency| Latency::from(&latency));
+        let summary = |histogram| crate::core::latency::summary(histogram).map(|latency| Latency::from(&latency));
         Ok(Measurement {
             job: None,
             operation,

@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, Table};
 
 use super::{Latency, Measurement, Report};
-use crate::Bytes;
+use crate::core::Bytes;
 use crate::report::TABLE_STYLE;
 
 /// What stands where there is no figure.

@@ -13,7 +13,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use super::buffer::Buffer;
 use super::{DeviceError, MIN_BLOCKS, Medium, Options, Subject};
-use crate::{Bytes, LabError};
+use crate::core::{Bytes, LabError};
 
 /// Room that is left to others on the file system.
 const SPARE_BYTES: u64 = 64 << 20;
@@ -214,7 +214,7 @@ impl Target {
         for &block_bytes in &options.block_bytes {
             let failed = |source| DeviceError::Transfer {
                 path: self.path.clone(),
-                operation: super::Operation::Read,
+                operation: "read",
                 block_bytes,
                 offset_bytes: block_bytes,
                 source,

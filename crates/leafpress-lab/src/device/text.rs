@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Probed, Report, Source, Subject, tables};
-use crate::Bytes;
+use crate::core::Bytes;
 
 /// The whole report.
 pub fn text(report: &Report) -> String {

@@ -13,7 +13,7 @@ use super::Operation;
 use super::buffer::Buffer;
 use super::job::{Broken, Job, Tally};
 use super::places::{Place, Places};
-use crate::LabError;
+use crate::core::LabError;
 
 /// Time between two reports of progress.
 const REPORT: Duration = Duration::from_millis(50);

@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 use super::Trace;
 use super::formulas::{Tier, mass_of_hottest, mass_of_tiers, tiers};
 use super::replacement::lru_hit_ratio;
-use crate::LabError;
-use crate::keys::Distribution;
+use crate::core::LabError;
+use crate::core::keys::Distribution;
 
 /// How pages are asked for.
 #[derive(Debug, Clone, PartialEq)]

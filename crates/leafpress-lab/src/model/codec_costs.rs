@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::LabError;
+use crate::core::LabError;
 
 /// A codec's ratio and times for a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use super::formulas::{
 };
 use super::replacement::{self, Clock, Room};
 use super::{CodecCosts, Method, Options, Overhead, Replacement};
-use crate::LabError;
+use crate::core::LabError;
 
 /// The model at one share.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::tco::Savings;
 use super::{Outcome, html, tables};
-use crate::LabError;
+use crate::core::LabError;
 use crate::report::{self, write};
 
 /// Files that were written.

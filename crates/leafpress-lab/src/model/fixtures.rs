@@ -24,7 +24,7 @@ pub(super) fn published() -> Outcome {
 /// Numbers that look random, the same every time: `below` of them.
 pub(super) fn random(state: &mut u64, below: u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    crate::keys::below(crate::keys::mix(*state), below)
+    crate::core::keys::below(crate::core::keys::mix(*state), below)
 }
 
 /// Compares with a golden file. With `UPDATE_GOLDEN` in the environment it is written anew, and `git diff` shows what changed.

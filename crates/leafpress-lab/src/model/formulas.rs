@@ -4,7 +4,7 @@
 //! Symbols: T bytes of memory, of which the share C holds compressed pages; B bytes a page; N pages of data; R raw bytes over compressed ones.
 //! Shares and ratios of accesses are 0 to 1. A time in [`super::replacement`] is counted in accesses.
 
-use crate::keys::Distribution;
+use crate::core::keys::Distribution;
 
 /// The share of the data that fits into `memory_bytes`, 0 to 1: the thesis's `g = ((T (1 - C) + T C R) / B) / N`, where `compressed` is C,
 /// the share of the memory for compressed pages, and `ratio` is R, raw bytes over compressed ones. `B N` is `data_bytes`. With C = 0 it

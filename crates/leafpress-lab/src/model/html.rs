@@ -4,7 +4,7 @@ use plotters::style::RGBColor;
 
 use super::tco::Savings;
 use super::{CodecOutcome, Outcome, Point, tables, text};
-use crate::LabError;
+use crate::core::LabError;
 use crate::report::draw::{Curve, Curves, curves};
 use crate::report::html::{document, escape, figure};
 use crate::report::palette::{colours, css};

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, CodecCosts};
-use crate::LabError;
-use crate::keys::Distribution;
+use crate::core::LabError;
+use crate::core::keys::Distribution;
 
 /// Microseconds of the thesis's SSD, as it uses them: 110, which is the time between two reads with four of them under way.
 pub const PUBLISHED_DEVICE_US: f64 = 110.0;

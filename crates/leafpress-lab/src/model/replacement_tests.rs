@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use super::super::fixtures::random;
 use super::super::formulas::{mass_of_hottest, tiers};
 use super::*;
-use crate::keys::{Chooser, Distribution};
+use crate::core::keys::{Chooser, Distribution};
 
 const PARETO: Distribution = Distribution::HotSet {
     keys_pct: 20.0,

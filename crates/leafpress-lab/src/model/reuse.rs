@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 
 use serde::{Deserialize, Serialize};
 
-use crate::keys::mix;
+use crate::core::keys::mix;
 
 /// Hashes a page's number by mixing it: numbers in a trace are no attack.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,6 +1,6 @@
 use super::super::fixtures::random;
 use super::*;
-use crate::keys::Distribution;
+use crate::core::keys::Distribution;
 use crate::model::formulas::mass_of_hottest;
 
 /// Hits of an LRU cache, played through.

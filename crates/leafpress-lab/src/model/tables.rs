@@ -4,8 +4,8 @@ use comfy_table::{CellAlignment, Table};
 
 use super::thesis::Figure;
 use super::{CodecOutcome, Outcome, Point};
+use crate::report::NOT_APPLICABLE;
 use crate::report::TABLE_STYLE;
-use crate::summary::NOT_APPLICABLE;
 
 type Column = (&'static str, fn(&Row<'_>) -> String);
 

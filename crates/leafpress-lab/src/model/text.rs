@@ -7,9 +7,9 @@ use comfy_table::Table;
 use super::tco::{Prices, Savings, YEARS};
 use super::thesis::{Figure, Reproduction, Series, Verdict};
 use super::{Access, BreakEven, CodecOutcome, Method, Options, Outcome, Overhead, Replacement, Trace, tables};
-use crate::Bytes;
+use crate::core::Bytes;
 use crate::report::TABLE_STYLE;
-use crate::report::html::thousands;
+use crate::report::numbers::thousands;
 
 /// All of an outcome.
 pub fn report(outcome: &Outcome) -> String {

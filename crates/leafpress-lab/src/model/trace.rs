@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::formulas::Tier;
 use super::reuse::{Reuse, ReuseCurve};
-use crate::LabError;
+use crate::core::LabError;
 
 /// How a trace is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -13,14 +13,19 @@ use std::sync::{Arc, RwLock};
 use comfy_table::{CellAlignment, Table};
 use serde::{Deserialize, Serialize};
 
-use crate::child::{Launcher, Request};
-use crate::corpus::{Corpus, Cut, Source};
-use crate::matrix::RunSpec;
+use crate::core::corpus::{Corpus, Cut, Source};
+use crate::core::{LabError, resources};
+use crate::eval::driver;
+use crate::eval::matrix::RunSpec;
+use crate::eval::result::RunResult;
+use crate::eval::{EvalConfig, Workload};
+use crate::harness::Phase;
+use crate::harness::child::{Job, Launcher};
+use crate::harness::store::Store;
 use crate::report::TABLE_STYLE;
-use crate::result::RunResult;
-use crate::run;
-use crate::store::Store;
-use crate::{EvalConfig, LabError, Phase, Workload, resources};
+
+/// The job of a child that does one sample.
+pub(crate) const SAMPLE: &str = "peers_sample";
 
 /// Length of a key of the comparison in bytes.
 pub const KEY_BYTES: usize = 8;
@@ -225,10 +230,13 @@ pub fn run_peers_with(
             peers.len() - 1 - place
         };
         let peer = &peers[index];
-        let request = Request::Peer(Box::new(PeerSpec {
-            peer: peer.clone(),
-            spec: spec_of(config, peer),
-        }));
+        let request = Job {
+            name: SAMPLE,
+            request: PeerSpec {
+                peer: peer.clone(),
+                spec: spec_of(config, peer),
+            },
+        };
         let log = out_dir.join(format!("peers-{number:03}.log"));
         let mut phases = |phase, fraction| progress(number, total, peer, phase, fraction);
         match launcher.call::<_, RunResult>(&request, None, &log, cancel, &mut phases) {
@@ -301,7 +309,7 @@ pub(crate) fn run_sample(
 ) -> Result<RunResult, LabError> {
     let base = &sample.spec.base;
     let corpus = Corpus::load(&base.data, Cut::Fixed(VALUE_BYTES), false, base.seed)?;
-    run::run_store(
+    driver::run_store(
         &sample.spec,
         Arc::new(corpus),
         &|| sample.peer.make(&sample.spec),

@@ -13,9 +13,9 @@ use tempfile::TempDir;
 
 use super::view::View;
 use super::{Options, Set, StoreKind};
-use crate::Bytes;
-use crate::LabError;
-use crate::corpus::{Corpus, Cut, Packing, Source};
+use crate::core::Bytes;
+use crate::core::LabError;
+use crate::core::corpus::{Corpus, Cut, Packing, Source};
 
 /// The pages of a run.
 pub(super) struct Data {

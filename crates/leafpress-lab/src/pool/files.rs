@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::sweep::Sweep;
 use super::{html, tables};
-use crate::LabError;
+use crate::core::LabError;
 use crate::report::{json, write};
 
 /// Files that were written.

@@ -5,9 +5,9 @@ use leafpress::pool::Share;
 
 use super::sweep::{Line, Sweep};
 use super::{Checks, Counters, Cpu, Held, Options, Outcome, Report, Sample, Set, Work};
-use crate::corpus::Source;
-use crate::keys::Distribution;
-use crate::result::Latency;
+use crate::core::corpus::Source;
+use crate::core::keys::Distribution;
+use crate::core::latency::Latency;
 
 pub(super) const LZ4: Codec = Codec::Lz4 { acceleration: 1 };
 pub(super) const ZSTD: Codec = Codec::Zstd { level: 1 };

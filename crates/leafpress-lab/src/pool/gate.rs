@@ -1,4 +1,4 @@
-//! Keeps workers and their conductor in step.
+//! Keeps workers and their driver in step.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::outcome::Work;
 use super::worker::{Shared, Worker};
-use crate::LabError;
-use crate::latency::Histograms;
+use crate::core::LabError;
+use crate::core::latency::Histograms;
 
 /// What all workers wait for, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub(super) enum Stage {
     Abandoned,
 }
 
-/// Keeps the workers and the one that conducts them in step.
+/// Keeps the workers and the one that drives them in step.
 pub(super) struct Gate {
     open: AtomicU8,
     /// Times a worker came to the gate.
@@ -77,7 +77,7 @@ impl Gate {
         }
     }
 
-    /// The conductor's side: waits until workers came to the gate `times` times altogether.
+    /// The driver's side: waits until workers came to the gate `times` times altogether.
     pub(super) fn await_arrivals(&self, times: usize) {
         while self.arrived.load(Ordering::Acquire) < times {
             std::thread::sleep(Duration::from_micros(100));

@@ -5,7 +5,7 @@ use plotters::style::RGBColor;
 
 use super::sweep::{Line, Sweep};
 use super::{Outcome, Sample, tables, text};
-use crate::LabError;
+use crate::core::LabError;
 use crate::report::draw::{Bars, Curve, Curves, OverTime, bars, curves, microseconds, over_time, quantile_lines};
 use crate::report::html::{document, escape, figure};
 use crate::report::palette::{colours, css};
@@ -100,7 +100,7 @@ fn head(title: &str, sweep: &Sweep) -> String {
     let checked: u64 = reports.map(|report| report.outcome.checks.checked).sum();
     let wrong = sweep.lines.iter().filter_map(|line| line.report.as_ref());
     if checked > 0 && wrong.map(|report| report.outcome.checks.wrong).sum::<u64>() == 0 {
-        let checked = crate::report::html::thousands(checked);
+        let checked = crate::report::numbers::thousands(checked);
         html += &format!("<p class=\"faint\">{checked} pages compared with what they must hold, none wrong.</p>\n");
     }
     html

@@ -12,7 +12,7 @@ use leafpress::pool::PageId;
 use rapidhash::v3::rapidhash_v3;
 
 use super::options::Verify;
-use crate::keys::mix;
+use crate::core::keys::mix;
 
 /// Bytes of a stamp: a version, and a hash of it and the page's number.
 const STAMP_BYTES: usize = 16;

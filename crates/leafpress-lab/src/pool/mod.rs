@@ -1,11 +1,11 @@
 //! The page pool under Tyche's workload: workers that get pages in rounds, hold them, update some and delete some.
 //!
 //! [`run()`] opens the pages (`data`; a run that writes has a `view` that keeps changes away from the user's own), builds the pool, lets
-//! `worker`s do rounds while a `conduct`or samples, and proves with a `ledger` that no byte was wrong. What it measured is an
+//! `worker`s do rounds while a `driver` samples, and proves with a `ledger` that no byte was wrong. What it measured is an
 //! [`Outcome`]; [`text`] writes it for people. [`sweep()`] runs several [`Options`] in turn, each in a process of its own; [`page`] draws them.
 
-mod conduct;
 mod data;
+mod driver;
 mod files;
 #[cfg(test)]
 mod fixtures;
@@ -33,3 +33,6 @@ pub use run::{Event, check, run};
 pub use sweep::{Line, Step, Sweep, shares, sweep, sweep_with};
 pub use tables::{over_time, summary};
 pub use theory::{hit_ratio, share_that_fits};
+
+/// The job of a child that does one run of the page pool; the answer is a [`Report`].
+pub(crate) const RUN: &str = "pool_run";

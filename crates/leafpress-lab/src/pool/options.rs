@@ -8,11 +8,11 @@ use leafpress::Codec;
 use leafpress::pool::{MAX_PAGE_BYTES, MIN_PAGE_BYTES, PolicyKind, Share};
 use serde::{Deserialize, Serialize};
 
-use crate::Bytes;
-use crate::LabError;
-use crate::config::MAX_THREADS;
-use crate::corpus::Source;
-use crate::keys::Distribution;
+use crate::core::Bytes;
+use crate::core::LabError;
+use crate::core::corpus::Source;
+use crate::core::keys::Distribution;
+use crate::harness::MAX_THREADS;
 
 /// Smallest budget of a pool, in bytes; eight of the longest pages are a bound too.
 pub const MIN_BUDGET_BYTES: u64 = 64 << 10;
@@ -280,7 +280,7 @@ impl Options {
                 format!("{memory} is less than the least, {}", Bytes(MIN_BUDGET_BYTES)),
             ));
         }
-        match crate::resources::total_memory_bytes() {
+        match crate::core::resources::total_memory_bytes() {
             Some(total) if self.budget_bytes > total => Err(LabError::option(
                 "memory",
                 format!("{memory} is more than this machine has, {} MiB", total >> 20),

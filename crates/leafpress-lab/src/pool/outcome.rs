@@ -4,7 +4,7 @@ use leafpress::pool::PoolStats;
 use serde::{Deserialize, Serialize};
 
 use super::{Options, theory};
-use crate::result::Latency;
+use crate::core::latency::Latency;
 
 /// The pages of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use leafpress::pool::{PagePool, PageStore};
 
-use super::conduct::Conductor;
 use super::data::Data;
+use super::driver::Driver;
 use super::ledger::Ledger;
 use super::{Options, Report, Sample};
-use crate::latency::Histograms;
-use crate::resources::{refuse_huge_pages, release_free_memory, resident_anonymous_bytes};
-use crate::{LabError, Phase};
+use crate::core::LabError;
+use crate::core::latency::Histograms;
+use crate::core::resources::{refuse_huge_pages, release_free_memory, resident_anonymous_bytes};
+use crate::harness::Phase;
 
 /// What a run tells while it goes on.
 #[derive(Debug)]
@@ -46,8 +47,8 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event<
     release_free_memory();
     let resident_before = resident_anonymous_bytes();
     let pool = build(options, Arc::clone(&data.store))?;
-    let conductor = Conductor::new(options, &pool, resident_before, cancel, events);
-    let mut outcome = conductor.conduct(data.origin.as_ref(), &ledger, data.set.pages, histograms)?;
+    let driver = Driver::new(options, &pool, resident_before, cancel, events);
+    let mut outcome = driver.drive(data.origin.as_ref(), &ledger, data.set.pages, histograms)?;
     outcome.set = data.set.clone();
     if options.writes() {
         pool.flush()?;
@@ -58,7 +59,7 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event<
     (outcome.checks.wrong, outcome.checks.examples) = ledger.wrong();
     Ok(Report {
         options: options.clone(),
-        host: crate::resources::host(),
+        host: crate::core::resources::host(),
         outcome,
     })
 }

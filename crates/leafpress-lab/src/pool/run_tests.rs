@@ -3,8 +3,8 @@ use leafpress::pool::Share;
 
 use super::super::{StoreKind, Verify, Warmup, write_files};
 use super::*;
-use crate::corpus::Source;
-use crate::keys::Distribution;
+use crate::core::corpus::Source;
+use crate::core::keys::Distribution;
 
 /// A short run on half-compressible pages in memory.
 fn options() -> Options {

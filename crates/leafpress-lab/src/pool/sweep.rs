@@ -8,8 +8,9 @@ use leafpress::pool::Share;
 use serde::Serialize;
 
 use super::{Options, Report};
-use crate::child::{Launcher, Request};
-use crate::{LabError, Phase};
+use crate::core::LabError;
+use crate::harness::Phase;
+use crate::harness::child::{Job, Launcher};
 
 /// One of several runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -72,7 +73,10 @@ pub fn sweep_with(
     };
     for (number, run) in options.iter().enumerate() {
         steps(Step::Started(number, run));
-        let request = Request::Pool(Box::new(run.clone()));
+        let request = Job {
+            name: super::RUN,
+            request: run,
+        };
         let log = logs.join(format!("run-{number}.log"));
         let answer = launcher.call(&request, None, &log, cancel, &mut |phase, done| {
             steps(Step::Progress(phase, done));

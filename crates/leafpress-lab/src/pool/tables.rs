@@ -4,9 +4,9 @@ use comfy_table::{CellAlignment, Table};
 
 use super::sweep::{Line, Sweep};
 use super::{Options, Outcome, Sample};
+use crate::core::latency::Latency;
+use crate::report::NOT_APPLICABLE;
 use crate::report::TABLE_STYLE;
-use crate::result::Latency;
-use crate::summary::NOT_APPLICABLE;
 
 /// A run that ended well.
 struct Run<'r> {

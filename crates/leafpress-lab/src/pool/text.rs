@@ -6,10 +6,10 @@ use leafpress::pool::Share;
 
 use super::sweep::Sweep;
 use super::{Options, Outcome, Report, tables};
-use crate::Bytes;
-use crate::corpus::Source;
-use crate::report::html::thousands;
-use crate::result::Latency;
+use crate::core::Bytes;
+use crate::core::corpus::Source;
+use crate::core::latency::Latency;
+use crate::report::numbers::thousands;
 
 /// Points of the share over time that a report shows.
 const POINTS: usize = 10;

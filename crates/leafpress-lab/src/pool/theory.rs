@@ -1,7 +1,7 @@
 //! The hit ratio a pool should have, by the formulas of Harper, "Viability of Time-Memory Trade-Offs in Large Data Sets" (2018),
 //! chapter 4: how much of the data fits, and how many accesses go to so much of it.
 
-use crate::keys::Distribution;
+use crate::core::keys::Distribution;
 use crate::model::mass_of_hottest;
 pub use crate::model::share_that_fits;
 

@@ -12,9 +12,9 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use super::Options;
 use super::ledger::{Ledger, Version, stamp};
 use super::outcome::Work;
-use crate::LabError;
-use crate::keys::{Chooser, below, mix, unit};
-use crate::latency::{Histograms, Kind, Recorder, Sampling};
+use crate::core::LabError;
+use crate::core::keys::{Chooser, below, mix, unit};
+use crate::core::latency::{Histograms, Kind, Recorder, Sampling};
 
 /// What a worker's counts look like from outside while it works.
 #[derive(Debug, Default)]

@@ -7,26 +7,26 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::LabError;
-use crate::result::Latency;
+use crate::core::LabError;
+use crate::core::latency::Latency;
 
 /// Replaced by the page's text colour.
-pub(super) const INK: RGBColor = RGBColor(1, 1, 1);
+pub(crate) const INK: RGBColor = RGBColor(1, 1, 1);
 /// Replaced by the page's grid colour.
-pub(super) const GRID: RGBColor = RGBColor(2, 2, 2);
+pub(crate) const GRID: RGBColor = RGBColor(2, 2, 2);
 
 const FONT: &str = "sans-serif";
-pub(super) const FONT_SIZE: u32 = 13;
+pub(crate) const FONT_SIZE: u32 = 13;
 /// Bars narrower than this, in pixels, have no figure on top; those narrower than the second have a short one.
 const LABELLED_BAR: (f64, f64) = (15.0, 27.0);
 
-pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-pub(super) fn ink(size: u32) -> TextStyle<'static> {
+pub(crate) fn ink(size: u32) -> TextStyle<'static> {
     (FONT, size).into_font().color(&INK)
 }
 
-pub(super) fn draw(
+pub(crate) fn draw(
     chart: &'static str,
     size: (u32, u32),
     paint: impl FnOnce(&Area<'_>) -> Result<(), Box<dyn std::error::Error>>,
@@ -52,12 +52,12 @@ fn footroom(least: f64, largest: f64) -> f64 {
 }
 
 /// The end of an axis that shows figures up to `largest`, with room for labels above.
-pub(super) fn headroom(largest: f64) -> f64 {
+pub(crate) fn headroom(largest: f64) -> f64 {
     if largest > 0.0 { largest * 1.12 } else { 1.0 }
 }
 
 /// A figure with as many digits as help.
-pub(super) fn brief(figure: f64) -> String {
+pub(crate) fn brief(figure: f64) -> String {
     match figure {
         f if f < 0.0 => format!("-{}", brief(-f)),
         f if f >= 100.0 => format!("{f:.0}"),
@@ -70,7 +70,7 @@ pub(super) fn brief(figure: f64) -> String {
 const MAX_DECIMALS: usize = 9;
 
 /// How the figures of an axis up to `largest` are written, all with as many digits.
-pub(super) fn on_axis(largest: f64) -> impl Fn(&f64) -> String {
+pub(crate) fn on_axis(largest: f64) -> impl Fn(&f64) -> String {
     let decimals = decimals(largest);
     move |figure| format!("{figure:.decimals$}")
 }
@@ -96,7 +96,7 @@ fn briefest(figure: f64) -> String {
 }
 
 /// A number of microseconds in the unit it is read in.
-pub(super) fn duration(us: f64) -> String {
+pub(crate) fn duration(us: f64) -> String {
     match us {
         us if us >= 1e6 => format!("{} s", us / 1e6),
         us if us >= 1e3 => format!("{} ms", us / 1e3),
@@ -195,7 +195,7 @@ pub fn microseconds(latency: &Latency) -> [f64; 6] {
 }
 
 /// Whole decades around some figures, so that the grid's lines are round.
-pub(super) fn decades(least: f64, most: f64) -> (f64, f64) {
+pub(crate) fn decades(least: f64, most: f64) -> (f64, f64) {
     let low = 10_f64.powf(least.max(1e-3).log10().floor());
     let high = 10_f64.powf(most.max(1e-3).log10().ceil());
     (low, if high > low { high } else { low * 10.0 })

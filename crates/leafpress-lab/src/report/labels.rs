@@ -26,7 +26,7 @@ impl Area {
 }
 
 /// Left ends and middles of labels for points of radius `radius`, within a canvas of `size` pixels.
-pub(super) fn place(points: &[((i32, i32), &str)], font_size: f64, radius: f64, size: (u32, u32)) -> Vec<(i32, i32)> {
+pub(crate) fn place(points: &[((i32, i32), &str)], font_size: f64, radius: f64, size: (u32, u32)) -> Vec<(i32, i32)> {
     let canvas = Area {
         left: 0.0,
         top: 0.0,

@@ -4,7 +4,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::draw::{FONT_SIZE, GRID, decades, draw, duration, headroom, ink, on_axis};
-use crate::LabError;
+use crate::core::LabError;
 
 /// A line: its colour, a figure for each step that has one, and whether it is dashed.
 pub(crate) type LadderLine = (RGBColor, Vec<Option<f64>>, bool);

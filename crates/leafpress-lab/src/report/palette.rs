@@ -43,7 +43,7 @@ pub fn colours<'n>(codecs: impl IntoIterator<Item = Option<&'n str>>) -> Vec<RGB
 const SHADES: [f64; 5] = [0.0, -0.38, 0.42, -0.58, 0.62];
 
 /// The colour of `codecs[index]`.
-pub(super) fn colour(codecs: &[String], index: usize) -> RGBColor {
+pub(crate) fn colour(codecs: &[String], index: usize) -> RGBColor {
     let family = |codec: &str| codec.split([':', ' ']).next().unwrap_or_default().to_owned();
     let Some(codec) = codecs.get(index) else {
         return FAMILIES[0].1;

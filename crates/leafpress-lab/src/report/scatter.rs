@@ -5,7 +5,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::draw::{FONT_SIZE, GRID, INK, brief, draw, headroom, ink};
 use super::labels;
-use crate::LabError;
+use crate::core::LabError;
 
 /// Radius of a point in pixels.
 const RADIUS: i32 = 6;

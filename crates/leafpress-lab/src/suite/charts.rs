@@ -4,11 +4,11 @@ use plotters::style::RGBColor;
 
 use super::text::{codecs_of, common_setting, in_words};
 use super::{MEMCPY, Report, Row};
+use crate::core::{Bytes, LabError};
 use crate::report::draw::{Bars, bars};
 use crate::report::html::figure;
 use crate::report::ladder::{Ladder, LadderLine, ladder};
 use crate::report::palette::colours;
-use crate::{Bytes, LabError};
 
 /// Files beside each other in a chart; more cannot be told apart.
 const MOST_FILES: usize = 16;

@@ -9,7 +9,7 @@ use leafpress::{Codec, CodecError, Dictionary};
 use tempfile::TempDir;
 
 use super::{Options, Report, run, run_engines};
-use crate::LabError;
+use crate::core::LabError;
 
 /// Bytes that compress: words in an order that goes on.
 pub(super) fn words(len: usize) -> Vec<u8> {

@@ -3,8 +3,9 @@
 use plotters::style::RGBColor;
 
 use super::{Report, Row, charts, text};
-use crate::LabError;
-use crate::report::html::{document, escape, thousands};
+use crate::core::LabError;
+use crate::report::html::{document, escape};
+use crate::report::numbers::thousands;
 use crate::report::palette::css;
 
 const NOTES: [&str; 8] = [
@@ -107,7 +108,7 @@ fn by_file(report: &Report, named: &str) -> Result<String, LabError> {
         });
         html += &format!(
             "<h3>{name}; blocks of {}, {}</h3>\n{}",
-            crate::Bytes(setting.0 as u64),
+            crate::core::Bytes(setting.0 as u64),
             text::in_words(setting.1),
             table(&headings, &rows.collect::<Vec<_>>())
         );

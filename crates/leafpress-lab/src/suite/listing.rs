@@ -10,8 +10,8 @@ use serde::Serialize;
 use walkdir::WalkDir;
 use zip::ZipArchive;
 
-use crate::LabError;
-use crate::corpus::{Packing, Source, find_sample, plain, unpacked};
+use crate::core::LabError;
+use crate::core::corpus::{Packing, Source, find_sample, plain, unpacked};
 
 /// A file that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

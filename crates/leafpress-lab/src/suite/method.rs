@@ -7,7 +7,7 @@ use leafpress::{Codec, CodecError};
 use serde::Serialize;
 
 use super::{MEMCPY, Options};
-use crate::LabError;
+use crate::core::LabError;
 
 /// A codec that was asked for by nobody and is not available here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use leafpress::Codec;
 use serde::{Serialize, Serializer};
 
-use crate::config::MAX_THREADS;
-use crate::{Bytes, LabError};
+use crate::core::{Bytes, LabError};
+use crate::harness::MAX_THREADS;
 
 /// Shortest block, in bytes.
 pub const MIN_BLOCK_BYTES: usize = 64;

@@ -10,7 +10,7 @@ use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use super::blocks::{BATCH_BYTES, Block, Blocks, raw_bytes};
 use super::clock::{Clock, Spent};
 use super::method::Method;
-use crate::LabError;
+use crate::core::LabError;
 
 /// What each thread compresses and decompresses before its clock runs.
 const WARM_UP_BYTES: usize = 512 << 10;

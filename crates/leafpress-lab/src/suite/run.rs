@@ -13,7 +13,7 @@ use super::outcome::{Measured, Setting};
 use super::pass::{Pass, Room, pass};
 use super::sample::Sample;
 use super::{Absent, FileRows, Options, Report};
-use crate::{Bytes, LabError};
+use crate::core::{Bytes, LabError};
 
 /// How far a suite is.
 #[derive(Debug, Clone, PartialEq)]
@@ -209,7 +209,7 @@ impl<'o> Suite<'o> {
         });
         Report {
             options: self.options.clone(),
-            host: crate::resources::host(),
+            host: crate::core::resources::host(),
             block_bytes,
             sample: sample.size,
             skipped: sample.skipped.clone(),

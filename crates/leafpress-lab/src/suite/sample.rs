@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::listing::{Listed, Listing, Skipped};
 use super::{DEFAULT_BLOCK_BYTES, Options, SampleSize, pieces};
-use crate::resources::total_memory_bytes;
-use crate::{Bytes, LabError};
+use crate::core::resources::total_memory_bytes;
+use crate::core::{Bytes, LabError};
 
 /// Data that is cut into blocks.
 #[derive(Debug)]

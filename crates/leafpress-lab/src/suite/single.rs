@@ -10,7 +10,7 @@ use super::blocks::Blocks;
 use super::method::Method;
 use super::outcome::Setting;
 use super::pass::{Room, pass};
-use crate::LabError;
+use crate::core::LabError;
 
 /// Measures an engine on blocks, on one thread, in `passes` passes: the row that a suite would have for them.
 /// [`Row::block_bytes`] is the length of the longest.

@@ -1,7 +1,7 @@
 //! What was measured as tab-separated tables, for programs.
 
 use super::{Report, Row};
-use crate::summary::NOT_APPLICABLE;
+use crate::report::NOT_APPLICABLE;
 
 type Column = (&'static str, fn(&Row) -> String);
 

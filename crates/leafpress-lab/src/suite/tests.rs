@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::fixtures::*;
 use super::*;
-use crate::LabError;
+use crate::core::LabError;
 
 #[test]
 fn ratios_are_those_of_blocks_compressed_by_themselves() {

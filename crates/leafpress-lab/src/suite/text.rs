@@ -3,10 +3,10 @@
 use comfy_table::{CellAlignment, Table};
 
 use super::{FileRows, MEMCPY, Report, Row, Skipped};
-use crate::Bytes;
+use crate::core::Bytes;
+use crate::report::NOT_APPLICABLE;
 use crate::report::TABLE_STYLE;
-use crate::report::html::thousands;
-use crate::summary::NOT_APPLICABLE;
+use crate::report::numbers::thousands;
 
 /// Files that are shown in tables; all of them are in `summary.tsv`.
 const MOST_FILES: usize = 40;

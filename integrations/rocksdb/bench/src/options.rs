@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use leafpress_lab::Bytes;
-use leafpress_lab::keys::Distribution;
+use leafpress_lab::core::keys::Distribution;
 use leafpress_rocksdb::{BlockCacheOptions, PrimaryCache};
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use leafpress_lab::result::Latency;
+use leafpress_lab::core::latency::Latency;
 use serde::{Deserialize, Serialize};
 
 /// What one benchmark measured, over its measured time.

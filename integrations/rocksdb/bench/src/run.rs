@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use leafpress_lab::keys::Chooser;
-use leafpress_lab::latency::{Histograms, Kind};
-use leafpress_lab::resources::{peak_resident_kib, usage};
+use leafpress_lab::core::keys::Chooser;
+use leafpress_lab::core::latency::{Histograms, Kind};
+use leafpress_lab::core::resources::{peak_resident_kib, usage};
 use leafpress_lab::{LabError, Phase};
 
 use crate::database::Databases;

@@ -7,8 +7,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use leafpress_lab::corpus::{Corpus, Cut, Source};
-use leafpress_lab::keys::{below, mix};
+use leafpress_lab::core::corpus::{Corpus, Cut, Source};
+use leafpress_lab::core::keys::{below, mix};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use leafpress_lab::keys::{Chooser, below, mix};
-use leafpress_lab::latency::{Histograms, Kind, Recorder, Sampling};
+use leafpress_lab::core::keys::{Chooser, below, mix};
+use leafpress_lab::core::latency::{Histograms, Kind, Recorder, Sampling};
 use quanta::Clock;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use leafpress_lab::keys::Distribution;
+use leafpress_lab::core::keys::Distribution;
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use leafpress_lab::corpus::{Corpus, Cut};
-use leafpress_lab::keys::Chooser;
+use leafpress_lab::core::corpus::{Corpus, Cut};
+use leafpress_lab::core::keys::Chooser;
 use leafpress_rocksdb::{BlockCache, BlockCacheOptions, PrimaryCache, secondary_cache_statistics};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;

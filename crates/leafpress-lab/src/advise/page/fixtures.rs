@@ -1,7 +1,7 @@
 //! A made-up input with the shape of a real one.
 
 use super::*;
-use crate::keys::Distribution;
+use crate::core::keys::Distribution;
 use crate::model::{Access, Method, Overhead, Replacement};
 
 fn codec(name: &str, rows: &[(u64, u32, f64, f64, f64)]) -> CodecBlocks {

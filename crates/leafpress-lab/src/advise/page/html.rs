@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use super::{PageInput, tables};
+use crate::core::{Bytes, LabError};
 use crate::model::{Access, Method, Outcome, Point, evaluate, raw_memory_for};
-use crate::report::html::{STYLE, escape, thousands};
+use crate::report::html::{STYLE, escape};
+use crate::report::numbers::thousands;
 use crate::report::palette::{colours, css};
-use crate::{Bytes, LabError};
 
 const TEMPLATE: &str = include_str!("page.html");
 const OWN_STYLE: &str = include_str!("page.css");

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde::{Serialize, Serializer};
 
-use crate::LabError;
+use crate::core::LabError;
 use crate::model::{Access, CodecCosts, Method, Options, Overhead, Replacement};
 
 /// What the page is made of: what is said about it, the model's inputs, and what was measured. Lists of what was not measured are empty.

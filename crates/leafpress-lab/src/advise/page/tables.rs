@@ -5,9 +5,10 @@ use std::fmt::Write;
 
 use super::html::brief;
 use super::{PageInput, VerifyRow};
-use crate::Bytes;
+use crate::core::Bytes;
 use crate::model::{BreakEven, Outcome};
-use crate::report::html::{escape, thousands};
+use crate::report::html::escape;
+use crate::report::numbers::thousands;
 use crate::report::palette::{colours, css};
 
 /// Files in a table; more are no reading.

@@ -1,6 +1,6 @@
 use super::fixtures::{input, measured};
 use super::*;
-use crate::LabError;
+use crate::core::LabError;
 
 mod browser;
 mod driven;

@@ -10,7 +10,7 @@
 //! they come to about as much, and the prediction is the same.
 
 mod measured;
-mod scene;
+mod setup;
 mod table;
 
 use std::path::PathBuf;
@@ -19,11 +19,11 @@ use std::sync::atomic::AtomicBool;
 use leafpress::Codec;
 use serde::Serialize;
 
-use self::scene::Scene;
+use self::setup::Setup;
 pub(super) use self::table::{summary, text};
 use super::cold::Cold;
 use super::run::{Advice, Event};
-use crate::LabError;
+use crate::core::LabError;
 use crate::model::{Access, Point};
 
 /// Hit ratios that are further off than this, 0 to 1, are flagged.
@@ -148,6 +148,6 @@ pub fn verify(
         None => tempfile::tempdir(),
     };
     let scratch = scratch.map_err(|e| LabError::io(options.scratch.clone().unwrap_or_else(std::env::temp_dir), e))?;
-    let scene = Scene::new(advice, options, law, scratch.path(), cancel)?;
-    scene.run(cancel, events)
+    let setup = Setup::new(advice, options, law, scratch.path(), cancel)?;
+    setup.run(cancel, events)
 }

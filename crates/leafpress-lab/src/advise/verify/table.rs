@@ -3,11 +3,11 @@
 use comfy_table::{CellAlignment, Table};
 
 use super::{Comparison, HIT_OFF, US_OFF, Verification};
-use crate::Bytes;
-use crate::advise::words::{bytes, percent, us};
+use crate::advise::narrative::{bytes, percent, us};
+use crate::core::Bytes;
+use crate::report::NOT_APPLICABLE;
 use crate::report::TABLE_STYLE;
-use crate::report::html::thousands;
-use crate::summary::NOT_APPLICABLE;
+use crate::report::numbers::thousands;
 
 /// The table, and what it is.
 pub(in crate::advise) fn text(verification: &Verification) -> String {

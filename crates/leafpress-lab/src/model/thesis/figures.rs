@@ -1,7 +1,7 @@
 //! Figures 10, 12 and 13, and what the text says of them.
 
 use super::{Adder, Figure, Series, Verdict, break_even_pct, setting};
-use crate::LabError;
+use crate::core::LabError;
 use crate::model::formulas::bisect;
 use crate::model::{CodecCosts, Outcome};
 

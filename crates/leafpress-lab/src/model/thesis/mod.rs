@@ -13,7 +13,7 @@ mod figures;
 use serde::Serialize;
 
 use super::{BreakEven, CodecCosts, Method, Options, Outcome, evaluate};
-use crate::LabError;
+use crate::core::LabError;
 
 /// What is to be thought of a published figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -73,7 +73,7 @@ pub fn compare(
     events: &mut dyn FnMut(Event<'_>),
 ) -> Result<Comparison, BenchError> {
     let mut comparison = Comparison {
-        host: leafpress_lab::resources::host(),
+        host: leafpress_lab::core::resources::host(),
         plan: plan.clone(),
         sst_bytes: 0,
         rounds: vec![Vec::new(); plan.caches.len()],

@@ -4,7 +4,7 @@ use clap::Args;
 use clap::builder::BoolishValueParser;
 use leafpress_console::failure::Failure;
 use leafpress_lab::Bytes;
-use leafpress_lab::keys::Distribution;
+use leafpress_lab::core::keys::Distribution;
 use leafpress_rocksdb_bench::cache::Secondary;
 use leafpress_rocksdb_bench::caches::{self, Plan, compare};
 use leafpress_rocksdb_bench::{BenchError, Cache, Work, Workload, check_options, check_values, size};

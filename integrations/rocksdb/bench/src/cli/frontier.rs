@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use leafpress_console::failure::Failure;
 use leafpress_lab::Bytes;
-use leafpress_lab::resources;
+use leafpress_lab::core::resources;
 use leafpress_rocksdb_bench::compression::MAX_DICTIONARY_BYTES;
 use leafpress_rocksdb_bench::frontier::{self, Frontier};
 use leafpress_rocksdb_bench::study::{Plan, measure};

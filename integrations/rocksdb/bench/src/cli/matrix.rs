@@ -4,7 +4,7 @@ use clap::Args;
 use leafpress_console::cost::CostArgs;
 use leafpress_console::failure::Failure;
 use leafpress_lab::Bytes;
-use leafpress_lab::resources;
+use leafpress_lab::core::resources;
 use leafpress_rocksdb_bench::matrix::{self, BLOCK_BYTES, Matrix, VALUE_BYTES};
 use leafpress_rocksdb_bench::study::{Access, Plan, measure};
 use leafpress_rocksdb_bench::{BenchError, Cache, Compression, Work, check_options, check_values, compression, size};

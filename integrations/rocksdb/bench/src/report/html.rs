@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use leafpress_lab::LabError;
 use leafpress_lab::report::draw::{Bars, bars, microseconds, quantile_lines};
-use leafpress_lab::report::html::{document, escape, figure, thousands};
+use leafpress_lab::report::html::{document, escape, figure};
+use leafpress_lab::report::numbers::thousands;
 use leafpress_lab::report::palette::{colours, css};
 use plotters::style::RGBColor;
 

@@ -6,7 +6,7 @@ pub(crate) mod html;
 pub(crate) mod tables;
 pub(crate) mod text;
 
-use leafpress_lab::resources;
+use leafpress_lab::core::resources;
 use serde::Serialize;
 
 pub use files::{Files, write_files, write_set};

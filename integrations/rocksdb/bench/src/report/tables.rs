@@ -1,7 +1,7 @@
 //! Benchmarks as a tab-separated table, for programs.
 
 use super::Row;
-use leafpress_lab::result::Latency;
+use leafpress_lab::core::latency::Latency;
 
 /// What stands for a figure that there is none of.
 pub(crate) const NOT_APPLICABLE: &str = "NA";

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use leafpress_lab::Bytes;
-use leafpress_lab::report::html::thousands;
+use leafpress_lab::report::numbers::thousands;
 
 use super::grid::{Grid, figure, kops, mib};
 use super::{Report, Row};
@@ -87,7 +87,7 @@ pub(super) fn grid(report: &Report) -> Grid {
     );
     for row in &report.rows {
         let outcome = &row.outcome;
-        let us = |of: fn(&leafpress_lab::result::Latency) -> u64| {
+        let us = |of: fn(&leafpress_lab::core::latency::Latency) -> u64| {
             figure(outcome.latency().map(|latency| of(latency) as f64 / 1e3))
         };
         let found = match outcome.reads {

@@ -4,7 +4,7 @@ use super::super::fixtures::{input, measured};
 use super::super::*;
 use super::browser::{chromium, render, text_of};
 use super::{hostile, page_of};
-use crate::keys::Distribution;
+use crate::core::keys::Distribution;
 use crate::model::{Access, Method, Options, Point, Replacement, evaluate, raw_memory_for};
 
 /// Runs before the page's own scripts: keeps what goes wrong in them.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::html::SCRIPTS;
 use super::browser::{chromium, node, render, run_node, text_of};
-use crate::keys::Distribution;
+use crate::core::keys::Distribution;
 use crate::model::{
     Access, BreakEven, CodecCosts, Method, Options, Outcome, Overhead, Point, Replacement, ReuseCurve, Trace, evaluate,
     formulas, raw_memory_for,

@@ -1,0 +1,301 @@
+//! The recommendation in sentences.
+
+use super::candidates::Candidate;
+use super::question::Question;
+use super::recommend::{Recommendation, TOO_CLOSE, Verdict};
+use super::thresholds::MemoryBound;
+use crate::core::Bytes;
+use crate::model::BreakEven;
+use crate::report::numbers::thousands;
+
+/// Microseconds with as many digits as help.
+pub(super) fn us(us: f64) -> String {
+    match us {
+        us if us >= 100.0 => format!("{us:.0}"),
+        us if us >= 10.0 => format!("{us:.1}"),
+        us => format!("{us:.2}"),
+    }
+}
+
+/// A share as percent, without its sign.
+pub(super) fn percent(share: f64, decimals: usize) -> String {
+    format!("{:.decimals$}", share * 100.0)
+}
+
+/// Bytes as people say them, in powers of 1024.
+pub(super) fn bytes(bytes: f64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB")];
+    let unit = units.iter().find(|(bits, _)| bytes >= f64::powi(2.0, *bits));
+    let (bits, name) = unit.copied().unwrap_or((10, "KiB"));
+    short(bytes / f64::powi(2.0, bits), name)
+}
+
+/// The same in powers of 1000 where the question's sizes are such.
+pub(super) fn like(question: &Question, amount: f64) -> String {
+    let is_decimal = |bytes: u64| bytes > 0 && bytes.is_multiple_of(1_000_000) && !bytes.is_multiple_of(1 << 20);
+    if !is_decimal(question.data_bytes) && !is_decimal(question.memory_bytes) {
+        return bytes(amount);
+    }
+    let units = [(12, "TB"), (9, "GB"), (6, "MB")];
+    let unit = units.iter().find(|(digits, _)| amount >= f64::powi(10.0, *digits));
+    let (digits, name) = unit.copied().unwrap_or((3, "KB"));
+    short(amount / f64::powi(10.0, digits), name)
+}
+
+/// A whole number without its decimal.
+fn short(amount: f64, unit: &str) -> String {
+    let text = format!("{amount:.1}");
+    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+fn per_second(pages: f64) -> String {
+    thousands(pages.round() as u64)
+}
+
+/// A latency as a reader of it wants it.
+fn latency(latency: f64) -> String {
+    format!("{} us", us(latency))
+}
+
+/// The recommendation in a sentence or two.
+pub fn sentence(recommendation: &Recommendation) -> String {
+    let (raw, best) = (&recommendation.raw.best, &recommendation.best);
+    let block = Bytes(best.block_bytes);
+    match recommendation.verdict {
+        Verdict::Compress => format!(
+            "Compress: give {}% of the memory to pages compressed by {} in blocks of {block}. {}% of accesses hit in place of {}%, and a page \
+             takes {} us in place of {}: {:.2} times the pages a second.",
+            percent(best.best.share, 0),
+            best.name(),
+            percent(best.best.hit_ratio, 1),
+            percent(raw.hit_ratio, 1),
+            us(best.best.us_per_page),
+            us(raw.us_per_page),
+            best.best.pages_per_second / raw.pages_per_second
+        ),
+        Verdict::TooClose => format!(
+            "Do not compress: it would hardly pay. The best there is, {} in blocks of {block} with {}% of the memory, saves {}% of the time of a \
+             page ({} us in place of {}), which is less than such a computation is good for.",
+            best.name(),
+            percent(best.best.share, 0),
+            percent(recommendation.gain(), 1),
+            us(best.best.us_per_page),
+            us(raw.us_per_page)
+        ),
+        Verdict::DoNotCompress => format!(
+            "Do not compress: no codec beats raw pages, at any share of the memory. {}% of accesses hit, and a page takes {} us.",
+            percent(raw.hit_ratio, 1),
+            us(raw.us_per_page)
+        ),
+        Verdict::AllFits => "Do not compress: all the data fits into the memory as it is.".to_owned(),
+    }
+}
+
+/// Why, a sentence or two each.
+pub fn reasons(recommendation: &Recommendation, question: &Question) -> Vec<String> {
+    let mut reasons = Vec::new();
+    reasons.extend(why_codec(recommendation, question));
+    match recommendation.verdict {
+        Verdict::AllFits => return reasons,
+        Verdict::Compress => reasons.extend(gains(recommendation, question)),
+        Verdict::TooClose | Verdict::DoNotCompress => {}
+    }
+    reasons.push(break_even(recommendation));
+    reasons.extend(second_codec(recommendation));
+    reasons.extend(blocks(recommendation, question));
+    reasons.extend(crossovers(recommendation));
+    reasons.extend(memory(recommendation, question));
+    reasons
+}
+
+fn why_codec(recommendation: &Recommendation, question: &Question) -> Option<String> {
+    let (raw, best) = (&recommendation.raw, &recommendation.best);
+    let codec = best.codec.as_ref()?;
+    let (miss, hit) = (latency(best.device_us), us(codec.decompress_us));
+    Some(match recommendation.verdict {
+        Verdict::Compress => format!(
+            "{} puts {:.2} pages where one was. A page that is found compressed is decoded in {hit} us instead of read in {miss}, and one that \
+             is to be kept takes {} us to compress: {} times an access.",
+            codec.name,
+            codec.ratio,
+            us(codec.compress_us),
+            round(best.best.compressions)
+        ),
+        Verdict::AllFits => format!(
+            "{} of memory are enough for {} of data.",
+            like(question, question.memory_bytes as f64),
+            like(question, question.data_bytes as f64)
+        ),
+        Verdict::TooClose | Verdict::DoNotCompress if codec.ratio < 1.15 => format!(
+            "The data hardly shrinks: {} comes to {:.2} pages where one was, the pool wants an eighth saved, and each try takes {} us.",
+            codec.name,
+            codec.ratio,
+            us(codec.compress_us)
+        ),
+        Verdict::TooClose | Verdict::DoNotCompress => format!(
+            "A read takes {}, and {} needs {} us to compress a page and {hit} us to decode it, for {:.2} pages where one was: what more hits save \
+             ({}% hit raw, a read each for the rest) is eaten by that.",
+            latency(raw.device_us),
+            codec.name,
+            us(codec.compress_us),
+            codec.ratio,
+            percent(raw.best.hit_ratio, 1)
+        ),
+    })
+}
+
+fn round(figure: f64) -> String {
+    format!("{figure:.2}")
+}
+
+fn gains(recommendation: &Recommendation, question: &Question) -> Vec<String> {
+    let memory = question.memory_bytes as f64;
+    let best = &recommendation.best.best;
+    let mut gains = Vec::new();
+    gains.push(match recommendation.raw_memory_bytes {
+        Some(needed) => format!(
+            "Memory: a cache of raw pages needs {} to be as fast, {} more. The other way round, {} are enough to be as fast compressed as raw \
+             pages are with all {}{}.",
+            like(question, needed),
+            like(question, (needed - memory).max(0.0)),
+            like(question, recommendation.enough_memory_bytes.unwrap_or(memory)),
+            like(question, memory),
+            recommendation.enough_memory_bytes.map_or_else(String::new, |enough| format!(
+                " ({}% less)",
+                percent(1.0 - enough / memory, 0)
+            ))
+        ),
+        None => "Memory: a cache of raw pages is not as fast with any memory.".to_owned(),
+    });
+    gains.push(format!(
+        "Throughput: {} pages a second from {} worker{}, in place of {}; or {}% fewer workers for the same. A worker that waits for the device \
+         counts as one in use.",
+        per_second(best.pages_per_second),
+        question.workers,
+        if question.workers == 1 { "" } else { "s" },
+        per_second(recommendation.raw.best.pages_per_second),
+        percent(recommendation.workers_saved, 0)
+    ));
+    gains
+}
+
+fn break_even(recommendation: &Recommendation) -> String {
+    let name = recommendation.best.name();
+    match recommendation.break_even {
+        BreakEven::AtOnce => format!("Break-even: {name} pays from the first percent of the memory on."),
+        BreakEven::Share(share) => {
+            format!(
+                "Break-even: {name} pays from {}% of the memory on, and costs below that.",
+                percent(share, 1)
+            )
+        }
+        BreakEven::Never => format!("Break-even: {name} does not get there at any share of the memory."),
+    }
+}
+
+fn describe(one: &Candidate) -> String {
+    format!("{} in blocks of {}", one.name(), Bytes(one.block_bytes))
+}
+
+fn second_codec(recommendation: &Recommendation) -> Option<String> {
+    let second = recommendation.second_codec()?;
+    let best = &recommendation.best;
+    let more = second.best.us_per_page / best.best.us_per_page - 1.0;
+    if !recommendation.verdict.pays() && !second.is_compressing() {
+        return None;
+    }
+    if !recommendation.verdict.pays() {
+        return Some(format!(
+            "Next comes {}: {} us a page at its best.",
+            describe(second),
+            us(second.best.us_per_page)
+        ));
+    }
+    let codec = second.codec.as_ref()?;
+    let how = format!(
+        "ratio {:.2}, {} us to compress, {} us to decode",
+        codec.ratio,
+        us(codec.compress_us),
+        us(codec.decompress_us)
+    );
+    Some(format!(
+        "Second best is {} ({how}): {} us a page, {}% more.{}",
+        describe(second),
+        us(second.best.us_per_page),
+        percent(more, 1),
+        if more < TOO_CLOSE {
+            " That is too close to call: take the one that suits you otherwise."
+        } else {
+            ""
+        }
+    ))
+}
+
+fn blocks(recommendation: &Recommendation, question: &Question) -> Option<String> {
+    if question.blocks.len() < 2 || !recommendation.verdict.pays() {
+        return None;
+    }
+    let (best, second) = (&recommendation.best, recommendation.second_block()?);
+    Some(format!(
+        "Blocks of {}: the next best length, {}, takes {} us a page, {}% more. An access wants {}.",
+        Bytes(best.block_bytes),
+        Bytes(second.block_bytes),
+        us(second.best.us_per_page),
+        percent(second.best.us_per_page / best.best.us_per_page - 1.0, 1),
+        Bytes(question.access_bytes)
+    ))
+}
+
+fn crossovers(recommendation: &Recommendation) -> Vec<String> {
+    let best = &recommendation.best;
+    let block = Bytes(best.block_bytes);
+    let mut lines = Vec::new();
+    match (recommendation.pays_from_us, recommendation.verdict.pays()) {
+        (Some(from), true) => lines.push(format!(
+            "It would change: where a read of {block} took less than {}, raw pages would be faster (it is {} here).",
+            latency(from),
+            latency(best.device_us)
+        )),
+        (Some(from), false) => lines.push(format!(
+            "It would change: where a read of {block} took more than {}, compression would begin to gain (it is {} here).",
+            latency(from),
+            latency(best.device_us)
+        )),
+        (None, true) => lines.push(format!(
+            "No latency of the device from a thousandth of {} on would change it.",
+            latency(best.device_us)
+        )),
+        (None, false) => lines.push(format!(
+            "No latency of the device up to a thousand times {} would change it.",
+            latency(best.device_us)
+        )),
+    }
+    for (crossover, side) in recommendation.crossovers.iter().zip(["below", "above"]) {
+        if let Some(crossover) = crossover
+            .as_ref()
+            .filter(|crossover| crossover.codec != "none" && recommendation.verdict.pays())
+        {
+            lines.push(format!(
+                "With reads {side} {} the best is {} in blocks of {}.",
+                latency(crossover.device_us),
+                crossover.codec,
+                Bytes(crossover.block_bytes)
+            ));
+        }
+    }
+    lines
+}
+
+fn memory(recommendation: &Recommendation, question: &Question) -> Option<String> {
+    let part = |bytes: f64| percent(bytes / question.data_bytes.max(1) as f64, 1);
+    Some(match recommendation.pays_until? {
+        MemoryBound::From(until) => format!(
+            "With {} of memory and more ({}% of the data; it is {}% here) it gains less than {}%.",
+            like(question, until),
+            part(until),
+            part(question.memory_bytes as f64),
+            percent(TOO_CLOSE, 0)
+        ),
+        MemoryBound::Never => "More memory does not change it before all the data fits.".to_owned(),
+    })
+}

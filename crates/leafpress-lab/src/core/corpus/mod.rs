@@ -1,0 +1,148 @@
+//! A corpus: bytes from a data source, cut into values.
+//!
+//! A corpus is read once, held in memory, and shared by every thread of a run. A cut is never copied: a value is a slice of
+//! the corpus, so a check is one comparison of slices.
+
+mod cut;
+mod source;
+mod synthetic;
+
+use std::ops::Range;
+
+pub use cut::Cut;
+#[cfg(any(feature = "pool", feature = "suite"))]
+pub(crate) use source::Packing;
+pub use source::{MAX_CORPUS_BYTES, Source, sample_names};
+#[cfg(feature = "suite")]
+pub(crate) use source::{find_sample, plain, unpacked};
+
+use crate::core::{LabError, resources};
+
+/// Bytes cut into values, at least one.
+#[derive(Debug)]
+pub struct Corpus {
+    bytes: Vec<u8>,
+    cuts: Cuts,
+}
+
+#[derive(Debug)]
+enum Cuts {
+    /// Cut i is the bytes `[i * len, (i + 1) * len)`.
+    Fixed {
+        len: usize,
+        count: u64,
+    },
+    Spans(Vec<Range<usize>>),
+}
+
+impl Corpus {
+    /// Reads `source` and cuts it. `raw` takes an archive's own bytes; `seed` is for synthetic data.
+    ///
+    /// # Errors
+    /// [`LabError::Data`] when the source is missing, empty, unreadable, larger than [`MAX_CORPUS_BYTES`], or yields no value.
+    pub fn load(source: &Source, cut: Cut, raw: bool, seed: u64) -> Result<Self, LabError> {
+        cut.validate()?;
+        source.validate()?;
+        let parts = match *source {
+            Source::Synthetic(eta) => vec![synthetic::generate(eta, cut, seed)?],
+            _ => source::read(source, raw)?,
+        };
+        Self::from_parts(&source.to_string(), parts, cut)
+    }
+
+    /// Cuts `parts`, the files or archive entries of the source called `name`. No cut spans two parts.
+    ///
+    /// # Errors
+    /// As [`Corpus::load`].
+    pub fn from_parts(name: &str, parts: Vec<Vec<u8>>, cut: Cut) -> Result<Self, LabError> {
+        let total: usize = parts.iter().map(Vec::len).sum();
+        if total == 0 {
+            return Err(LabError::data(name, "it is empty"));
+        }
+        let (bytes, cuts) = match cut {
+            Cut::Fixed(len) => {
+                let bytes = concatenate(parts, |part| part.len() - part.len() % len);
+                let count = (bytes.len() / len) as u64;
+                if count == 0 {
+                    return Err(LabError::data(
+                        name,
+                        format!("its {total} bytes are less than one value of {len} bytes"),
+                    ));
+                }
+                (bytes, Cuts::Fixed { len, count })
+            }
+            Cut::Lines | Cut::LengthPrefixed => {
+                let mut spans = Vec::new();
+                let mut offset = 0;
+                for part in &parts {
+                    cut::spans(name, part, cut, offset, &mut spans)?;
+                    offset += part.len();
+                }
+                if spans.is_empty() {
+                    return Err(LabError::data(
+                        name,
+                        format!("its {total} bytes hold no record ({cut})"),
+                    ));
+                }
+                (concatenate(parts, Vec::len), Cuts::Spans(spans))
+            }
+        };
+        resources::in_huge_pages(&bytes);
+        if let Cuts::Spans(spans) = &cuts {
+            resources::in_huge_pages(spans);
+        }
+        Ok(Self { bytes, cuts })
+    }
+
+    /// Number of values, at least 1.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        match &self.cuts {
+            Cuts::Fixed { count, .. } => *count,
+            Cuts::Spans(spans) => spans.len() as u64,
+        }
+    }
+
+    /// Value number `index`, which must be below [`Corpus::count`].
+    #[inline]
+    pub fn get(&self, index: u64) -> &[u8] {
+        let index = index as usize;
+        match &self.cuts {
+            Cuts::Fixed { len, .. } => &self.bytes[index * len..(index + 1) * len],
+            Cuts::Spans(spans) => &self.bytes[spans[index].clone()],
+        }
+    }
+
+    /// Length of the longest value in bytes.
+    pub fn longest(&self) -> usize {
+        match &self.cuts {
+            Cuts::Fixed { len, .. } => *len,
+            Cuts::Spans(spans) => spans.iter().map(ExactSizeIterator::len).max().unwrap_or(0),
+        }
+    }
+
+    /// Bytes of all values.
+    pub fn total_bytes(&self) -> u64 {
+        match &self.cuts {
+            Cuts::Fixed { len, count } => *len as u64 * count,
+            Cuts::Spans(spans) => spans.iter().map(|span| span.len() as u64).sum(),
+        }
+    }
+}
+
+/// Joins the first `keep` bytes of each part; a lone part is not copied.
+fn concatenate(mut parts: Vec<Vec<u8>>, keep: impl Fn(&Vec<u8>) -> usize) -> Vec<u8> {
+    if parts.len() == 1 {
+        let mut only = parts.swap_remove(0);
+        only.truncate(keep(&only));
+        return only;
+    }
+    let mut bytes = Vec::with_capacity(parts.iter().map(&keep).sum());
+    for part in parts {
+        bytes.extend_from_slice(&part[..keep(&part)]);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests;

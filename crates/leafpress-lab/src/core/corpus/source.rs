@@ -1,0 +1,302 @@
+//! Where a corpus comes from: files, directories, archives, bundled samples.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, Read};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::LabError;
+
+/// Most bytes a corpus may have once its archives are opened.
+pub const MAX_CORPUS_BYTES: u64 = 8 << 30;
+
+/// Where values come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A file, or a directory with all files below it in the order of their paths. Zip, gzip and zstd files are opened.
+    Path(PathBuf),
+    /// A bundled sample: a file of the `data` directory, named without its extension. The directory is `LEAFPRESS_DATA`,
+    /// else the nearest `data` beside or above the executable or the working directory that has the sample.
+    Sample(String),
+    /// Made-up values of which this share (0 to 1) is compressible: see [`Source::validate`] for the bounds and
+    /// `synthetic` in the source for the recipe, which is fio's `buffer_compress_percentage`.
+    Synthetic(f64),
+}
+
+impl Source {
+    /// Checks the bounds of synthetic data.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] when the compressible share is not between 0 and 1.
+    pub fn validate(&self) -> Result<(), LabError> {
+        match self {
+            Self::Synthetic(eta) if !(0.0..=1.0).contains(eta) => Err(LabError::option(
+                "data",
+                format!("synthetic:{eta}: the compressible share is not between 0 and 1"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(feature = "pool")]
+impl Source {
+    /// Checks that it is there, without reading it.
+    pub(crate) fn find(&self) -> Result<(), LabError> {
+        let path = match self {
+            Self::Synthetic(_) => return Ok(()),
+            Self::Sample(name) => find_sample(name)?,
+            Self::Path(path) => path.clone(),
+        };
+        let found = path.metadata();
+        found
+            .map_err(|e| LabError::data(path.display().to_string(), plain(&e)))
+            .map(drop)
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Sample(name) => f.write_str(name),
+            Self::Synthetic(eta) => write!(f, "synthetic:{eta}"),
+        }
+    }
+}
+
+impl FromStr for Source {
+    type Err = LabError;
+
+    /// `synthetic:ETA`; what exists, or has a slash or a dot in it, is a path; anything else is a sample.
+    fn from_str(s: &str) -> Result<Self, LabError> {
+        if let Some(eta) = s.strip_prefix("synthetic:") {
+            let eta = eta
+                .parse()
+                .map_err(|_| LabError::option("data", format!("`{s}`: {eta} is not a number between 0 and 1")))?;
+            let source = Self::Synthetic(eta);
+            source.validate()?;
+            return Ok(source);
+        }
+        if s.contains(['/', '.']) || Path::new(s).exists() {
+            return Ok(Self::Path(s.into()));
+        }
+        Ok(Self::Sample(s.into()))
+    }
+}
+
+/// Names of the bundled samples that can be found, sorted.
+pub fn sample_names() -> Vec<String> {
+    let mut names: Vec<_> = data_directories()
+        .iter()
+        .filter_map(|directory| directory.read_dir().ok())
+        .flatten()
+        .flatten()
+        .filter_map(|entry| sample_name(&entry.path()))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The sample a file of the data directory is, if it is one: documents are not.
+fn sample_name(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let is_document = name.starts_with('.') || Path::new(name).extension().is_some_and(|e| e == "md");
+    (path.is_file() && !is_document).then(|| name.split('.').next().unwrap_or(name).to_owned())
+}
+
+fn data_directories() -> Vec<PathBuf> {
+    if let Some(directory) = std::env::var_os("LEAFPRESS_DATA") {
+        return vec![directory.into()];
+    }
+    let starts = [
+        std::env::current_exe().ok(),
+        // A name in it, since the path itself is skipped below; a dot would be no part of a path.
+        std::env::current_dir().ok().map(|d| d.join("any")),
+    ];
+    let above = starts.iter().flatten().flat_map(|start| start.ancestors().skip(1));
+    above
+        .map(|directory| directory.join("data"))
+        .filter(|data| data.is_dir())
+        .collect()
+}
+
+pub(crate) fn find_sample(name: &str) -> Result<PathBuf, LabError> {
+    let mut found: Vec<_> = Vec::new();
+    for directory in data_directories() {
+        let entries = directory.read_dir().map_err(|e| LabError::io(&directory, e))?;
+        found.extend(
+            entries
+                .flatten()
+                .map(|e| e.path())
+                .filter(|path| sample_name(path).as_deref() == Some(name)),
+        );
+        if !found.is_empty() {
+            break;
+        }
+    }
+    found.sort();
+    found.into_iter().next().ok_or_else(|| {
+        let names = sample_names();
+        let known = if names.is_empty() {
+            "none found".into()
+        } else {
+            names.join(" ")
+        };
+        LabError::data(
+            name,
+            format!("no such file or directory, and not a bundled sample (samples: {known})"),
+        )
+    })
+}
+
+/// The parts of a source: one for a file, one per archive entry, one per file of a directory.
+pub(super) fn read(source: &Source, raw: bool) -> Result<Vec<Vec<u8>>, LabError> {
+    let path = match source {
+        Source::Sample(name) => find_sample(name)?,
+        Source::Path(path) => path.clone(),
+        // Synthetic data has no file; the caller makes it.
+        Source::Synthetic(_) => return Ok(Vec::new()),
+    };
+    let mut files = Vec::new();
+    list_files(&path, &mut files)?;
+    if files.is_empty() {
+        return Err(LabError::data(path.display().to_string(), "the directory has no files"));
+    }
+    let mut left = MAX_CORPUS_BYTES;
+    let mut parts = Vec::new();
+    for file in files {
+        read_file(&file, raw, &mut left, &mut parts).map_err(|e| LabError::data(file.display().to_string(), e))?;
+    }
+    Ok(parts)
+}
+
+/// All files at or below `path`, in the order of their paths. Links to directories are not followed, so this ends.
+fn list_files(path: &Path, out: &mut Vec<PathBuf>) -> Result<(), LabError> {
+    let metadata = path
+        .metadata()
+        .map_err(|e| LabError::data(path.display().to_string(), plain(&e)))?;
+    if !metadata.is_dir() {
+        out.push(path.to_owned());
+        return Ok(());
+    }
+    let mut entries = path
+        .read_dir()
+        .and_then(Iterator::collect::<io::Result<Vec<_>>>)
+        .map_err(|e| LabError::data(path.display().to_string(), plain(&e)))?;
+    entries.sort_by_key(std::fs::DirEntry::path);
+    for entry in entries {
+        let kind = entry
+            .file_type()
+            .map_err(|e| LabError::data(entry.path().display().to_string(), plain(&e)))?;
+        let entry = entry.path();
+        if kind.is_dir() || (kind.is_symlink() && entry.is_file()) || kind.is_file() {
+            list_files(&entry, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// What went wrong, in the words of this laboratory.
+pub(crate) fn plain(e: &io::Error) -> String {
+    match e.kind() {
+        io::ErrorKind::NotFound => "no such file or directory".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        _ => e.to_string(),
+    }
+}
+
+fn read_file(path: &Path, raw: bool, left: &mut u64, parts: &mut Vec<Vec<u8>>) -> Result<(), String> {
+    let mut bytes = Vec::new();
+    let mut file = File::open(path).map_err(|e| plain(&e))?;
+    append(&mut file, left, &mut bytes)?;
+    if raw {
+        parts.push(bytes);
+        return Ok(());
+    }
+    // An archive's own bytes are dropped once it is opened, so they do not count against the limit.
+    let packed_len = bytes.len() as u64;
+    let Some(packing) = Packing::of(&bytes) else {
+        parts.push(bytes);
+        return Ok(());
+    };
+    *left += packed_len;
+    match packing {
+        Packing::Zip => unzip(bytes, left, parts).map_err(|e| format!("unreadable zip: {e}")),
+        Packing::Gzip | Packing::Zstd => {
+            let mut decoder = unpacked(packing, bytes.as_slice()).map_err(|e| e.to_string())?;
+            unpack(&mut decoder, left, parts).map_err(|e| format!("unreadable {packing}: {e}"))
+        }
+    }
+}
+
+/// What is packed in a gzip or zstd stream. A zip is no stream: its bytes come out as they are.
+pub(crate) fn unpacked<'r>(packing: Packing, packed: impl BufRead + 'r) -> io::Result<Box<dyn Read + 'r>> {
+    Ok(match packing {
+        Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
+        Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?),
+        Packing::Zip => Box::new(packed),
+    })
+}
+
+/// How a file's contents are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Zip,
+    Gzip,
+    Zstd,
+}
+
+impl fmt::Display for Packing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Zip => "zip",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        })
+    }
+}
+
+impl Packing {
+    /// By the first bytes of a file; four are enough.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Self::Zip),
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+}
+
+fn unzip(bytes: Vec<u8>, left: &mut u64, parts: &mut Vec<Vec<u8>>) -> Result<(), String> {
+    let mut archive = zip::ZipArchive::new(io::Cursor::new(bytes)).map_err(|e| e.to_string())?;
+    for index in 0..archive.len() {
+        let mut entry = archive.by_index(index).map_err(|e| e.to_string())?;
+        if entry.is_file() {
+            unpack(&mut entry, left, parts)?;
+        }
+    }
+    Ok(())
+}
+
+fn unpack(reader: &mut impl Read, left: &mut u64, parts: &mut Vec<Vec<u8>>) -> Result<(), String> {
+    let mut bytes = Vec::new();
+    append(reader, left, &mut bytes)?;
+    parts.push(bytes);
+    Ok(())
+}
+
+/// Reads to the end, at most `left` bytes, and takes them off `left`.
+fn append(reader: &mut impl Read, left: &mut u64, bytes: &mut Vec<u8>) -> Result<(), String> {
+    let read = reader.take(*left + 1).read_to_end(bytes).map_err(|e| plain(&e))? as u64;
+    *left = left
+        .checked_sub(read)
+        .ok_or_else(|| format!("more than the limit of {} GiB of data", MAX_CORPUS_BYTES >> 30))?;
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Why a device cannot be probed, or a result of fio not be read. Every message is one line that says what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::core::Bytes;
+
+/// An error of the probe.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The path cannot be probed as it is.
+    #[error("{}: {reason}", path.display())]
+    Path {
+        /// The path as given.
+        path: PathBuf,
+        /// What was wrong and what to do.
+        reason: String,
+    },
+    /// The file system has too little room for the probe's file; nothing was written.
+    #[error(
+        "{}: a probe file of {} needs as much room and {} to spare, and {} are free: give a smaller --file-bytes, or another directory",
+        path.display(), Bytes(*wanted_bytes), Bytes(*spare_bytes), Bytes(*free_bytes >> 20 << 20)
+    )]
+    NoRoom {
+        /// The directory.
+        path: PathBuf,
+        /// Bytes of the probe's file.
+        wanted_bytes: u64,
+        /// Bytes that the probe leaves to others.
+        spare_bytes: u64,
+        /// Bytes free for this user.
+        free_bytes: u64,
+    },
+    /// The probe's file could not be filled; it is gone again.
+    #[error("{}: the probe file could be written up to byte {written_bytes} of {wanted_bytes}, then: {source}; it is removed again", path.display())]
+    Fill {
+        /// The directory.
+        path: PathBuf,
+        /// Bytes that were written.
+        written_bytes: u64,
+        /// Bytes of the probe's file.
+        wanted_bytes: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A read or write that was measured failed.
+    #[error("{}: {operation} of {block_bytes} bytes at byte {offset_bytes} failed: {source}", path.display())]
+    Transfer {
+        /// The path as given.
+        path: PathBuf,
+        /// `read` or `write`.
+        operation: &'static str,
+        /// Length of the block.
+        block_bytes: u64,
+        /// Where in the file.
+        offset_bytes: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// io_uring was asked for and is not to be had.
+    #[error("no io_uring here ({0}): leave --engine out to read with threads instead, or see `leafpress doctor`")]
+    NoUring(io::Error),
+    /// A file that is no result of fio, or one without reads or writes.
+    #[error("{}: {reason}", path.display())]
+    Fio {
+        /// The file.
+        path: PathBuf,
+        /// What was wrong and what to do.
+        reason: String,
+    },
+}

@@ -1,0 +1,128 @@
+//! What can go wrong in the laboratory. Every message is one line that names what to change.
+
+#[cfg(feature = "device")]
+mod device;
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+#[cfg(feature = "device")]
+pub use device::DeviceError;
+
+/// An error of the laboratory.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// An option is out of its bounds.
+    #[error("{option}: {reason}")]
+    Option {
+        /// The option's name on the command line, without dashes in front.
+        option: &'static str,
+        /// What was wrong and what is allowed.
+        reason: String,
+    },
+    /// A data source cannot be used.
+    #[error("data {source_name}: {reason}")]
+    Data {
+        /// The path or name as given.
+        source_name: String,
+        /// What was wrong.
+        reason: String,
+    },
+    /// A file or directory cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The path at fault.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A run's own process failed.
+    #[error("run failed: {reason}")]
+    Child {
+        /// How it ended, and the end of what it wrote.
+        reason: String,
+    },
+    /// The tree failed.
+    #[error(transparent)]
+    Tree(#[from] leafpress::Error),
+    /// The page pool failed.
+    #[cfg(feature = "pool")]
+    #[error(transparent)]
+    Pool(#[from] leafpress::pool::PoolError),
+    /// A storage device cannot be probed.
+    #[cfg(feature = "device")]
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// An operation of a run failed.
+    #[error("{operation} of key {id} failed: {reason}")]
+    Operation {
+        /// `put`, `get`, `remove` or `scan`.
+        operation: &'static str,
+        /// The key's number.
+        id: u64,
+        /// What the store said.
+        reason: String,
+    },
+    /// An index under benchmark cannot be opened, or does not do what an index does.
+    #[error("{index}: {reason}")]
+    Index {
+        /// The index as given.
+        index: String,
+        /// What was wrong.
+        reason: String,
+    },
+    /// A codec failed on a block, or gave back other bytes than it was given.
+    #[cfg(feature = "suite")]
+    #[error("{codec} failed on {file}, block {block} of {block_bytes} bytes: {reason}")]
+    Block {
+        /// The codec.
+        codec: String,
+        /// The file as the report names it.
+        file: String,
+        /// The block's number in the file, from 0, in blocks of this length.
+        block: u64,
+        /// Length of the blocks that the file was cut into.
+        block_bytes: usize,
+        /// What the codec said, or which byte was wrong.
+        reason: String,
+    },
+    /// The run was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// The system refused something the measurement needs.
+    #[error("{0}")]
+    System(String),
+    /// A chart could not be drawn.
+    #[error("cannot draw the {chart} chart: {reason}")]
+    Chart {
+        /// Which chart.
+        chart: &'static str,
+        /// What the drawing library said.
+        reason: String,
+    },
+}
+
+impl LabError {
+    pub(crate) fn option(option: &'static str, reason: impl Into<String>) -> Self {
+        Self::Option {
+            option,
+            reason: reason.into(),
+        }
+    }
+
+    pub(crate) fn data(source_name: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Data {
+            source_name: source_name.into(),
+            reason: reason.into(),
+        }
+    }
+
+    pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Io {
+            path: path.into(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! How operations choose keys.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand_xoshiro::rand_core::Rng;
+use serde::{Deserialize, Serialize};
+
+use super::Permutation;
+use super::permutation::below;
+use crate::core::LabError;
+
+/// A law by which operations choose keys. Hot keys are scattered over the key space, except for `latest`, whose hot keys are
+/// neighbours by nature.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Distribution {
+    /// Every key alike.
+    #[default]
+    Uniform,
+    /// The key of rank r with a probability proportional to `1 / r^theta`, 0 < theta < 1 (Gray et al., "Quickly generating
+    /// billion-record synthetic databases", 1994).
+    Zipfian {
+        /// The skew; 0.99 by default, as YCSB.
+        theta: f64,
+    },
+    /// The hottest share `h` of the keys takes the share `1 - h` of the operations, and so on within it, 0 < h < 0.5 (same paper).
+    SelfSimilar {
+        /// The hot share; 0.2 by default: the 80:20 rule.
+        h: f64,
+    },
+    /// Writes go round the key space in order; reads choose keys by how lately they were written, zipfian.
+    Latest {
+        /// The skew; 0.99 by default.
+        theta: f64,
+    },
+    /// A share of the operations goes to a share of the keys, each evenly.
+    HotSet {
+        /// Percent of the keys that are hot, more than 0 and less than 100; 20 by default.
+        keys_pct: f64,
+        /// Percent of the operations that go to them, 0 to 100; 80 by default.
+        operations_pct: f64,
+    },
+}
+
+impl Distribution {
+    pub(crate) fn validate(self) -> Result<(), LabError> {
+        let good = match self {
+            Self::Uniform => true,
+            Self::Zipfian { theta } | Self::Latest { theta } => theta > 0.0 && theta < 1.0,
+            Self::SelfSimilar { h } => h > 0.0 && h < 0.5,
+            Self::HotSet {
+                keys_pct,
+                operations_pct,
+            } => keys_pct > 0.0 && keys_pct < 100.0 && (0.0..=100.0).contains(&operations_pct),
+        };
+        if good {
+            Ok(())
+        } else {
+            Err(LabError::option("distribution", format!("{self}: {}", Self::HELP)))
+        }
+    }
+
+    const HELP: &str = "known: uniform, zipfian[:THETA] and latest[:THETA] with 0 < THETA < 1, self-similar[:H] with 0 < H < 0.5, \
+                        hotset[:KEYS_PCT:OPERATIONS_PCT] with 0 < KEYS_PCT < 100 and 0 <= OPERATIONS_PCT <= 100";
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uniform => f.write_str("uniform"),
+            Self::Zipfian { theta } => write!(f, "zipfian:{theta}"),
+            Self::SelfSimilar { h } => write!(f, "self-similar:{h}"),
+            Self::Latest { theta } => write!(f, "latest:{theta}"),
+            Self::HotSet {
+                keys_pct,
+                operations_pct,
+            } => write!(f, "hotset:{keys_pct}:{operations_pct}"),
+        }
+    }
+}
+
+impl FromStr for Distribution {
+    type Err = LabError;
+
+    fn from_str(s: &str) -> Result<Self, LabError> {
+        let mut words = s.split(':');
+        let name = words.next().unwrap_or_default();
+        let numbers: Option<Vec<f64>> = words.map(|word| word.parse().ok()).collect();
+        let distribution = match (name, numbers.as_deref()) {
+            ("uniform", Some([])) => Some(Self::Uniform),
+            ("zipfian", Some([])) => Some(Self::Zipfian { theta: 0.99 }),
+            ("zipfian", Some(&[theta])) => Some(Self::Zipfian { theta }),
+            ("self-similar", Some([])) => Some(Self::SelfSimilar { h: 0.2 }),
+            ("self-similar", Some(&[h])) => Some(Self::SelfSimilar { h }),
+            ("latest", Some([])) => Some(Self::Latest { theta: 0.99 }),
+            ("latest", Some(&[theta])) => Some(Self::Latest { theta }),
+            ("hotset", Some([])) => Some(Self::HotSet {
+                keys_pct: 20.0,
+                operations_pct: 80.0,
+            }),
+            ("hotset", Some(&[keys_pct, operations_pct])) => Some(Self::HotSet {
+                keys_pct,
+                operations_pct,
+            }),
+            _ => None,
+        };
+        let distribution = distribution
+            .ok_or_else(|| LabError::option("distribution", format!("unknown distribution `{s}`; {}", Self::HELP)))?;
+        distribution.validate()?;
+        Ok(distribution)
+    }
+}
+
+impl From<Distribution> for String {
+    fn from(distribution: Distribution) -> Self {
+        distribution.to_string()
+    }
+}
+
+impl TryFrom<String> for Distribution {
+    type Error = LabError;
+
+    fn try_from(s: String) -> Result<Self, LabError> {
+        s.parse()
+    }
+}
+
+/// Chooses keys by a [`Distribution`]. Clones share what must be shared: the write position of `latest`.
+#[derive(Debug, Clone)]
+pub struct Chooser {
+    keys: u64,
+    law: Law,
+    scatter: Permutation,
+}
+
+#[derive(Debug, Clone)]
+enum Law {
+    Uniform,
+    Zipfian(Zipf),
+    SelfSimilar { exponent: f64 },
+    Latest { zipf: Zipf, written: Arc<AtomicU64> },
+    HotSet { hot_keys: u64, hot_operations: f64 },
+}
+
+impl Chooser {
+    /// A chooser over the numbers `0..keys`; `seed` decides which keys are hot.
+    pub fn new(distribution: Distribution, keys: u64, seed: u64) -> Self {
+        let law = match distribution {
+            Distribution::Uniform => Law::Uniform,
+            Distribution::Zipfian { theta } => Law::Zipfian(Zipf::new(keys, theta)),
+            Distribution::SelfSimilar { h } => Law::SelfSimilar {
+                exponent: h.ln() / (1.0 - h).ln(),
+            },
+            Distribution::Latest { theta } => Law::Latest {
+                zipf: Zipf::new(keys, theta),
+                written: Arc::new(AtomicU64::new(keys)),
+            },
+            Distribution::HotSet {
+                keys_pct,
+                operations_pct,
+            } => Law::HotSet {
+                hot_keys: ((keys as f64 * keys_pct / 100.0).round() as u64).clamp(1, keys),
+                hot_operations: operations_pct / 100.0,
+            },
+        };
+        Self {
+            keys,
+            law,
+            scatter: Permutation::new(keys, seed),
+        }
+    }
+
+    /// The key of a read or the start of a scan.
+    #[inline]
+    pub fn read(&self, rng: &mut impl Rng) -> u64 {
+        let rank = match &self.law {
+            Law::Uniform => return below(rng.next_u64(), self.keys),
+            Law::Latest { zipf, written } => {
+                let newest = written.load(Ordering::Relaxed) - 1;
+                return (newest - zipf.rank(unit(rng))) % self.keys;
+            }
+            Law::Zipfian(zipf) => zipf.rank(unit(rng)),
+            Law::SelfSimilar { exponent } => (self.keys as f64 * unit(rng).powf(*exponent)) as u64,
+            Law::HotSet {
+                hot_keys,
+                hot_operations,
+            } => {
+                if unit(rng) < *hot_operations || *hot_keys == self.keys {
+                    below(rng.next_u64(), *hot_keys)
+                } else {
+                    hot_keys + below(rng.next_u64(), self.keys - hot_keys)
+                }
+            }
+        };
+        self.scatter.apply(rank.min(self.keys - 1))
+    }
+
+    /// The key of a write.
+    #[inline]
+    pub fn write(&self, rng: &mut impl Rng) -> u64 {
+        match &self.law {
+            Law::Latest { written, .. } => written.fetch_add(1, Ordering::Relaxed) % self.keys,
+            _ => self.read(rng),
+        }
+    }
+}
+
+/// A number in [0, 1), evenly.
+#[inline]
+pub(crate) fn unit(rng: &mut impl Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// Zipfian ranks in constant time (Gray et al. 1994, section 3.2).
+#[derive(Debug, Clone)]
+pub(crate) struct Zipf {
+    n: f64,
+    #[cfg(feature = "bench")]
+    theta: f64,
+    alpha: f64,
+    zeta_n: f64,
+    eta: f64,
+    /// Bounds of the uniform number for ranks 0 and 1, which the closed form would miss.
+    second: f64,
+}
+
+impl Zipf {
+    pub(crate) fn new(n: u64, theta: f64) -> Self {
+        Self::with_zeta(n, theta, zeta(n, theta))
+    }
+
+    fn with_zeta(n: u64, theta: f64, zeta_n: f64) -> Self {
+        let nf = n as f64;
+        let eta = (1.0 - (2.0 / nf).powf(1.0 - theta)) / (1.0 - zeta(2.min(n), theta) / zeta_n);
+        Self {
+            n: nf,
+            #[cfg(feature = "bench")]
+            theta,
+            alpha: 1.0 / (1.0 - theta),
+            zeta_n,
+            eta,
+            second: 1.0 + 0.5_f64.powf(theta),
+        }
+    }
+
+    /// The same law over more ranks; `n` is not less than before.
+    #[cfg(feature = "bench")]
+    pub(crate) fn grow(&mut self, n: u64) {
+        let added = zeta_between(self.n as u64, n, self.theta);
+        *self = Self::with_zeta(n, self.theta, self.zeta_n + added);
+    }
+
+    /// A rank below n, for a `u` in [0, 1).
+    #[inline]
+    pub(crate) fn rank(&self, u: f64) -> u64 {
+        let uz = u * self.zeta_n;
+        if uz < 1.0 {
+            return 0;
+        }
+        if uz < self.second {
+            return 1;
+        }
+        let rank = (self.n * (self.eta * u - self.eta + 1.0).powf(self.alpha)) as u64;
+        rank.min(self.n as u64 - 1)
+    }
+}
+
+/// The sum of `1 / i^theta` for i in 1..=n: exact for the first million terms, the midpoint integral beyond (relative error
+/// below 1e-13).
+fn zeta(n: u64, theta: f64) -> f64 {
+    zeta_between(0, n, theta)
+}
+
+/// The terms of [`zeta`] after the first `from`.
+fn zeta_between(from: u64, to: u64, theta: f64) -> f64 {
+    const EXACT: u64 = 1 << 20;
+    let exact = to.min(EXACT);
+    let head: f64 = (from + 1..=exact).map(|i| (i as f64).powf(-theta)).sum();
+    let (from, power) = (from.max(exact), 1.0 - theta);
+    head + ((to as f64 + 0.5).powf(power) - (from as f64 + 0.5).powf(power)) / power
+}
+
+#[cfg(test)]
+#[path = "distribution_tests.rs"]
+mod tests;

@@ -1,0 +1,113 @@
+//! Keys: from a number to key bytes, the order keys are loaded in, and how operations choose them.
+
+mod distribution;
+mod permutation;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "bench")]
+pub(crate) use distribution::Zipf;
+#[cfg(any(feature = "bench", feature = "pool"))]
+pub(crate) use distribution::unit;
+pub use distribution::{Chooser, Distribution};
+pub use permutation::Permutation;
+pub use permutation::{below, mix};
+
+use crate::core::LabError;
+
+/// Most keys of a run.
+pub const MAX_KEYS: u64 = 1 << 32;
+/// Shortest key of a run, in bytes.
+pub const MIN_KEY_BYTES: usize = 4;
+
+/// Order in which the key space is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadOrder {
+    /// Ascending.
+    #[default]
+    Sequential,
+    /// A permutation drawn from the seed.
+    Random,
+}
+
+impl fmt::Display for LoadOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sequential => "sequential",
+            Self::Random => "random",
+        })
+    }
+}
+
+impl FromStr for LoadOrder {
+    type Err = LabError;
+
+    fn from_str(s: &str) -> Result<Self, LabError> {
+        match s {
+            "sequential" => Ok(Self::Sequential),
+            "random" => Ok(Self::Random),
+            _ => Err(LabError::option(
+                "load-order",
+                format!("unknown order `{s}`; known: sequential random"),
+            )),
+        }
+    }
+}
+
+/// A buffer that turns a key's number into its bytes: big-endian, zeros in front, so that byte order is number order.
+#[derive(Debug, Clone)]
+pub struct KeyBytes {
+    bytes: Vec<u8>,
+}
+
+impl KeyBytes {
+    /// A buffer for keys of `len` bytes, at least [`MIN_KEY_BYTES`], which hold every number below
+    /// [`MAX_KEYS`].
+    pub fn new(len: usize) -> Self {
+        Self {
+            bytes: vec![0; len.max(MIN_KEY_BYTES)],
+        }
+    }
+
+    /// The key of number `id`.
+    #[inline]
+    pub fn encode(&mut self, id: u64) -> &[u8] {
+        let at = self.bytes.len() - 4;
+        // Keys have at least four bytes and numbers are below 2^32; longer keys keep their zeros in front.
+        self.bytes[at..].copy_from_slice(&(id as u32).to_be_bytes());
+        &self.bytes
+    }
+
+    /// The number of a key of this length, `None` for bytes that are no key of ours.
+    pub fn decode(&self, key: &[u8]) -> Option<u64> {
+        let (zeros, number) = key.split_last_chunk::<4>()?;
+        (key.len() == self.bytes.len() && zeros.iter().all(|&byte| byte == 0))
+            .then(|| u32::from_be_bytes(*number).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_keep_number_order_and_decode() {
+        for len in [4, 8, 20] {
+            let mut keys = KeyBytes::new(len);
+            let mut last = Vec::new();
+            for id in [0, 1, 255, 256, 70_000, u64::from(u32::MAX)] {
+                let key = keys.encode(id).to_vec();
+                assert_eq!(key.len(), len);
+                assert!(key > last, "{id}");
+                assert_eq!(keys.decode(&key), Some(id));
+                last = key;
+            }
+            assert_eq!(keys.decode(&last[1..]), None);
+        }
+        assert_eq!(KeyBytes::new(8).decode(&[1; 8]), None);
+    }
+}

@@ -1,0 +1,14 @@
+//! What every measurement is made of: errors, lengths in bytes, data and keys, latencies, and what the system says of a process.
+//! Knows no command and no harness.
+
+mod bytes;
+pub mod corpus;
+mod error;
+pub mod keys;
+pub mod latency;
+pub mod resources;
+
+pub use bytes::{Bytes, ParseBytesError};
+#[cfg(feature = "device")]
+pub use error::DeviceError;
+pub use error::LabError;

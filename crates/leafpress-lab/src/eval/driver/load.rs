@@ -1,0 +1,121 @@
+//! Phases that go over every key once, on all threads: loading before the timed window, checking after it.
+
+use std::sync::atomic::Ordering;
+
+use super::{LabError, PROGRESS_EVERY, Permutation, Phase, Shared};
+use crate::core::keys::LoadOrder;
+use crate::harness::oracle::Mutation;
+
+/// Keys a thread takes at a time.
+const CHUNK: u64 = 256;
+
+/// Puts version 0 of every key.
+pub(super) fn load(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) -> Result<(), LabError> {
+    let base = &shared.spec.base;
+    let order = (base.load_order == LoadOrder::Random).then(|| Permutation::new(base.keys, !base.seed));
+    over_all_keys(shared, Phase::Load, progress, || {
+        let mut keys = shared.key_bytes();
+        let order = order.as_ref();
+        move |index| {
+            let id = order.map_or(index, |order| order.apply(index));
+            let Mutation::Put(value) = shared.ledger.mutation(id, 0) else {
+                return Err(LabError::System(format!("version 0 of key {id} is a delete")));
+            };
+            let new = shared
+                .store
+                .put(keys.encode(id), value)
+                .map_err(|e| super::worker::failed("put", id, &e))?;
+            if !new {
+                shared
+                    .mismatches
+                    .add(|| format!("load: key {id} was there before it was put"));
+            }
+            Ok(())
+        }
+    })
+}
+
+/// Reads every key and the number of records; nothing mutates meanwhile, so each key has one right answer, or a few where
+/// mutations had overlapped.
+pub(super) fn verify(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) -> Result<(), LabError> {
+    shared.stop.store(false, Ordering::Relaxed);
+    let present = std::sync::atomic::AtomicU64::new(0);
+    over_all_keys(shared, Phase::Verify, progress, || {
+        let mut keys = shared.key_bytes();
+        let mut value = Vec::new();
+        let present = &present;
+        move |id| {
+            let floor = shared.ledger.floor(id);
+            let found = shared
+                .store
+                .get_into(keys.encode(id), &mut value)
+                .map_err(|e| super::worker::failed("get", id, &e))?;
+            present.fetch_add(found.into(), Ordering::Relaxed);
+            let answer = found.then_some(value.as_slice());
+            if !shared.ledger.allows(id, floor, answer) {
+                shared.mismatches.add_read("check after the run", id, answer);
+            }
+            Ok(())
+        }
+    })?;
+    let (present, len) = (present.into_inner(), shared.store.len() as u64);
+    if present != len {
+        shared
+            .mismatches
+            .add(|| format!("check after the run: {present} keys are there, but the map counts {len}"));
+    }
+    Ok(())
+}
+
+/// Calls a visitor for every number below the number of keys, on all threads.
+fn over_all_keys<V>(
+    shared: &Shared<'_>,
+    phase: Phase,
+    progress: &mut dyn FnMut(Phase, f64),
+    visitor: impl Fn() -> V,
+) -> Result<(), LabError>
+where
+    V: FnMut(u64) -> Result<(), LabError> + Send,
+{
+    let keys = shared.ledger.keys();
+    let next = &shared.done;
+    next.store(0, Ordering::Relaxed);
+    progress(phase, 0.0);
+    std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for _ in 0..shared.spec.threads {
+            let mut visit = visitor();
+            let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
+                while !shared.stop.load(Ordering::Relaxed) && !shared.cancel.load(Ordering::Relaxed) {
+                    let first = next.fetch_add(CHUNK, Ordering::Relaxed);
+                    if first >= keys {
+                        return;
+                    }
+                    for index in first..(first + CHUNK).min(keys) {
+                        if let Err(error) = visit(index) {
+                            return shared.fail(error);
+                        }
+                    }
+                }
+            });
+            match thread {
+                Ok(thread) => threads.push(thread),
+                Err(error) => shared.fail(LabError::System(format!("cannot start a thread: {error}"))),
+            }
+        }
+        let mut waits: u32 = 1;
+        while !threads.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            if waits.is_multiple_of(50) {
+                progress(phase, (next.load(Ordering::Relaxed) as f64 / keys as f64).min(1.0));
+            }
+            waits += 1;
+            std::thread::sleep(PROGRESS_EVERY / 50);
+        }
+        for thread in threads {
+            if thread.join().is_err() {
+                shared.fail(LabError::System("a worker thread panicked".into()));
+            }
+        }
+    });
+    shared.check()
+}

@@ -1,0 +1,25 @@
+//! The evaluation: codecs and configurations of the tree, each in a process of its own, over the same data.
+//!
+//! [`run_eval`] expands an [`EvalConfig`] (`options`) into runs (`matrix`), starts a process for each, which does it (`driver`) and answers with
+//! what it measured (`result`), writes a line of `summary.tsv` as each ends (`summary`), and the tables, charts and page at the end (`view`).
+
+pub mod driver;
+pub mod matrix;
+pub mod options;
+mod outcome;
+pub mod result;
+mod run;
+pub mod summary;
+mod view;
+pub mod workload;
+
+pub use matrix::RunSpec;
+pub use options::EvalConfig;
+pub use outcome::{EvalOutcome, Failure, Progress, Row};
+pub use run::{run_eval, run_eval_with};
+pub use workload::Workload;
+
+/// The job of a child that does one run; the answer is a [`RunResult`](result::RunResult).
+pub(crate) const RUN: &str = "eval_run";
+/// The job of a child that opens a run's codec and nothing else; the answer is the name of the engine that would run.
+pub(crate) const ENGINE: &str = "eval_engine";

@@ -1,0 +1,330 @@
+//! The knobs of an evaluation, their defaults and their bounds.
+
+use std::path::PathBuf;
+
+use leafpress::Codec;
+use leafpress::codec::{JobCache, StreamCache};
+use serde::{Deserialize, Serialize};
+
+use crate::core::LabError;
+use crate::core::corpus::{Cut, Source};
+use crate::core::keys::{Distribution, LoadOrder, MAX_KEYS, MIN_KEY_BYTES};
+use crate::eval::matrix;
+use crate::eval::workload::Workload;
+use crate::harness::MAX_THREADS;
+
+/// Most point reads in one call.
+pub const MAX_READS_PER_CALL: usize = 64;
+
+/// Everything `leafpress eval` can be told. Lists sweep: the run is their cross product (see [`crate::eval::matrix`]).
+///
+/// Defaults are the evaluation's, except where the machine or the default of the library is the better guide:
+/// `threads` is 1 and the number of cores, and `stream_cache` is `thread` (the prototype initialises a zlib stream for every
+/// call, which costs more than the call and tells nothing about compression; `none` is there to reproduce it).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EvalConfig {
+    /// Where values come from. Default: the bundled sample `packages`.
+    pub data: Source,
+    /// How the data is cut into values. `None` cuts at `value_bytes`.
+    pub cut: Option<Cut>,
+    /// Take an archive's own bytes instead of opening it (already-compressed values).
+    pub raw: bool,
+    /// Codecs of the software runs (`SOFTWARE_CODECS`); `qpl` is short for `qpl:software:fixed`.
+    pub codecs: Vec<String>,
+    /// Workloads, in order.
+    pub workloads: Vec<Workload>,
+    /// Worker threads (`THREADS_LIST`), each 1 to [`MAX_THREADS`].
+    pub threads: Vec<usize>,
+    /// Length of the timed window in seconds (`BTREE_DURATION_SEC`), more than 0 and at most a day.
+    pub seconds: f64,
+    /// Run the workload this long before the timed window, in seconds. Default 0: loading is the evaluation's warm-up.
+    pub warmup_seconds: f64,
+    /// Number of keys (`BTREE_KEY_SPACE`), 1 to [`MAX_KEYS`].
+    pub keys: u64,
+    /// Length of a value cut at a fixed size (`BTREE_VALUE_BYTES`), 1 to 64 MiB.
+    pub value_bytes: usize,
+    /// Length of a key, [`MIN_KEY_BYTES`] to 1024: the key's number, big-endian, zeros in front.
+    pub key_bytes: usize,
+    /// Order in which the key space is loaded.
+    pub load_order: LoadOrder,
+    /// How operations choose keys.
+    pub distribution: Distribution,
+    /// Records per scan.
+    pub scan_records: usize,
+    /// Point reads that follow each other and are handed to the tree in one call, at most, 1 to [`MAX_READS_PER_CALL`].
+    pub reads_per_call: usize,
+    /// Shards of the tree (`BTREE_SHARDS`).
+    pub shards: usize,
+    /// Give each shard an even range of the keys instead of the keys with its hash.
+    pub shard_by_range: bool,
+    /// Landing buffer sizes in bytes (`LANDING_LIST`, `BTREE_LANDING_BUFFER_BYTES`).
+    pub landing_bytes: Vec<usize>,
+    /// Background compaction off or on (`BTREE_BG_COMPACTION`; both is `RUN_BG_SWEEP` with `BG_SWEEP_VALUES`).
+    pub background: Vec<bool>,
+    /// Background threads where background compaction is on (`BTREE_BG_THREADS`), 1 to 64.
+    pub background_threads: usize,
+    /// Landing buffer fill at which a leaf is offered to the background, in percent (`BTREE_BG_LANDING_HIGH_WATERMARK_PCT`), 1 to 100.
+    pub watermark_pct: u8,
+    /// Restricts background compaction to a codec family (`BTREE_BG_CODEC`); `None` is all of them.
+    pub background_codec: Option<String>,
+    /// Whether QPL jobs are kept per thread (`BTREE_QPL_JOB_CACHE`).
+    #[serde(with = "job_cache")]
+    pub job_cache: JobCache,
+    /// Whether zlib streams are kept per thread (`BTREE_ZLIB_STREAM_CACHE`).
+    #[serde(with = "stream_cache")]
+    pub stream_cache: StreamCache,
+    /// Record latencies at all (`BTREE_MEASURE_LATENCY`).
+    pub measure_latency: bool,
+    /// Latency samples per thread (`BTREE_LATENCY_SAMPLES_PER_THREAD`), spread evenly over the whole timed window;
+    /// 0 takes every operation, which costs a fast read a tenth of its throughput. Default 100,000.
+    pub latency_samples_per_thread: usize,
+    /// Record CPU seconds, resident memory and context switches (`COLLECT_CPU`).
+    pub collect_cpu: bool,
+    /// Also run QPL on an IAA device (`RUN_IAA`).
+    pub iaa: bool,
+    /// Codecs of the IAA runs (`IAA_CODECS`).
+    pub iaa_codecs: Vec<String>,
+    /// Include dynamic Huffman tables in the IAA runs (`RUN_QPL_DYNAMIC`).
+    pub qpl_dynamic: bool,
+    /// Also run zlib under the zlib-accel shim (`RUN_ZLIB_ACCEL`).
+    pub zlib_accel: bool,
+    /// The shim (`ZLIB_ACCEL_SO`).
+    pub zlib_accel_so: Option<PathBuf>,
+    /// Codecs of the zlib-accel runs (`ZLIB_ACCEL_CODECS`); `zlib_accel` is short for `zlib:1`.
+    pub zlib_accel_codecs: Vec<String>,
+    /// Overrides the tree's leaf size in bytes.
+    pub leaf_bytes: Option<usize>,
+    /// Overrides the tree's frame size in bytes.
+    pub frame_bytes: Option<usize>,
+    /// Sub-pages of the hashed layout; `None` keeps records ordered.
+    pub hashed_sub_pages: Option<usize>,
+    /// Train a dictionary.
+    pub dictionary: bool,
+    /// Overrides the size limit of a trained dictionary in bytes.
+    pub dictionary_bytes: Option<usize>,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The command line, for the report.
+    pub command_line: Option<String>,
+}
+
+impl Default for EvalConfig {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self {
+            data: Source::Sample("packages".into()),
+            cut: None,
+            raw: false,
+            codecs: ["none", "lz4", "zstd:1", "zstd:3", "deflate:1"]
+                .map(String::from)
+                .to_vec(),
+            workloads: Workload::POINT.to_vec(),
+            threads: if cores > 1 { vec![1, cores] } else { vec![1] },
+            seconds: 5.0,
+            warmup_seconds: 0.0,
+            keys: 50_000,
+            value_bytes: 128,
+            key_bytes: 8,
+            load_order: LoadOrder::Sequential,
+            distribution: Distribution::Uniform,
+            scan_records: 100,
+            reads_per_call: 1,
+            shards: 8,
+            shard_by_range: false,
+            landing_bytes: vec![512],
+            background: vec![false],
+            background_threads: 1,
+            watermark_pct: 75,
+            background_codec: None,
+            job_cache: JobCache::Thread,
+            stream_cache: StreamCache::Thread,
+            measure_latency: true,
+            latency_samples_per_thread: 100_000,
+            collect_cpu: true,
+            iaa: false,
+            iaa_codecs: vec!["qpl".into()],
+            qpl_dynamic: true,
+            zlib_accel: false,
+            zlib_accel_so: None,
+            zlib_accel_codecs: vec!["zlib_accel".into()],
+            leaf_bytes: None,
+            frame_bytes: None,
+            hashed_sub_pages: None,
+            dictionary: true,
+            dictionary_bytes: None,
+            seed: 1,
+            command_line: None,
+        }
+    }
+}
+
+impl EvalConfig {
+    /// The cut in force: [`EvalConfig::cut`], or fixed cuts of [`EvalConfig::value_bytes`].
+    pub fn effective_cut(&self) -> Cut {
+        self.cut.unwrap_or(Cut::Fixed(self.value_bytes))
+    }
+
+    /// Checks every bound, that the codecs can run here, and that the shim of a zlib-accel run exists. Does not read the data.
+    ///
+    /// # Errors
+    /// The first option at fault, as one line.
+    pub fn validate(&self) -> Result<(), LabError> {
+        self.validate_bounds()?;
+        for configuration in matrix::expand(self)? {
+            configuration.spec.check_available()?;
+        }
+        Ok(())
+    }
+
+    fn validate_bounds(&self) -> Result<(), LabError> {
+        let between = |option, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(LabError::option(
+                    option,
+                    format!("{value} is not between {low} and {high}"),
+                ))
+            }
+        };
+        for (option, empty) in [
+            ("codecs", self.codecs.is_empty() && !self.iaa && !self.zlib_accel),
+            ("workloads", self.workloads.is_empty()),
+            ("threads", self.threads.is_empty()),
+            ("landing-bytes", self.landing_bytes.is_empty()),
+            ("background", self.background.is_empty()),
+        ] {
+            if empty {
+                return Err(LabError::option(option, "the list is empty"));
+            }
+        }
+        for &threads in &self.threads {
+            between("threads", threads as u64, 1, MAX_THREADS as u64)?;
+        }
+        if !(self.seconds > 0.0 && self.seconds <= 86_400.0) {
+            return Err(LabError::option(
+                "seconds",
+                format!("{} is not more than 0 and at most 86400", self.seconds),
+            ));
+        }
+        if !(0.0..=86_400.0).contains(&self.warmup_seconds) {
+            return Err(LabError::option(
+                "warmup-seconds",
+                format!("{} is not between 0 and 86400", self.warmup_seconds),
+            ));
+        }
+        between("keys", self.keys, 1, MAX_KEYS)?;
+        between(
+            "value-bytes",
+            self.value_bytes as u64,
+            1,
+            leafpress::tree::MAX_VALUE_BYTES as u64,
+        )?;
+        between(
+            "key-bytes",
+            self.key_bytes as u64,
+            MIN_KEY_BYTES as u64,
+            leafpress::tree::MAX_KEY_BYTES as u64,
+        )?;
+        between("scan-records", self.scan_records as u64, 1, 1 << 20)?;
+        between(
+            "reads-per-call",
+            self.reads_per_call as u64,
+            1,
+            MAX_READS_PER_CALL as u64,
+        )?;
+        between("shards", self.shards as u64, 1, 1024)?;
+        if self.shard_by_range && self.keys < self.shards as u64 {
+            return Err(LabError::option(
+                "shard-by",
+                format!("{} keys cannot be split into {} ranges", self.keys, self.shards),
+            ));
+        }
+        between("background-threads", self.background_threads as u64, 1, 64)?;
+        between("watermark-pct", self.watermark_pct.into(), 1, 100)?;
+        self.distribution.validate()?;
+        self.data.validate()?;
+        if let Some(cut) = self.cut {
+            cut.validate()?;
+        }
+        if let Some(family) = self.background_codec.as_deref()
+            && !["none", "lz4", "zstd", "deflate", "zlib", "qpl"].contains(&family)
+        {
+            return Err(LabError::option(
+                "background-codec",
+                format!("unknown codec family `{family}`; known: all none lz4 zstd deflate zlib qpl"),
+            ));
+        }
+        if self.zlib_accel {
+            let so = self
+                .zlib_accel_so
+                .as_deref()
+                .ok_or_else(|| LabError::option("zlib-accel-so", "the path of libzlib_accel.so is needed"))?;
+            check_shared_object(so)?;
+        }
+        Ok(())
+    }
+}
+
+/// `LD_PRELOAD` of a file that cannot be loaded is only a warning of the loader, so the file is looked at here.
+fn check_shared_object(path: &std::path::Path) -> Result<(), LabError> {
+    use std::io::Read;
+    if path.to_string_lossy().contains([' ', ':']) {
+        return Err(LabError::option(
+            "zlib-accel-so",
+            format!(
+                "{}: LD_PRELOAD takes no path with a space or a colon; copy or link it",
+                path.display()
+            ),
+        ));
+    }
+    let mut magic = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    match read {
+        Ok(()) if magic == *b"\x7fELF" => Ok(()),
+        Err(e) if e.kind() != std::io::ErrorKind::UnexpectedEof => {
+            Err(LabError::option("zlib-accel-so", format!("{}: {e}", path.display())))
+        }
+        _ => Err(LabError::option(
+            "zlib-accel-so",
+            format!("{} is not a shared library", path.display()),
+        )),
+    }
+}
+
+/// Parses a codec name, with the evaluation's short names: `qpl` and `zlib_accel`.
+pub(crate) fn parse_codec(name: &str) -> Result<Codec, LabError> {
+    let full = match name {
+        "qpl" => "qpl:software:fixed",
+        "zlib_accel" => "zlib:1",
+        name => name,
+    };
+    full.parse()
+        .map_err(|e: leafpress::CodecError| LabError::option("codecs", e.to_string()))
+}
+
+macro_rules! serde_cache {
+    ($module:ident, $type:ty) => {
+        mod $module {
+            use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+            pub fn serialize<S: Serializer>(value: &$type, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(match value {
+                    <$type>::Thread => "thread",
+                    <$type>::None => "none",
+                })
+            }
+
+            pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
+                match String::deserialize(deserializer)?.as_str() {
+                    "thread" => Ok(<$type>::Thread),
+                    "none" => Ok(<$type>::None),
+                    other => Err(D::Error::unknown_variant(other, &["thread", "none"])),
+                }
+            }
+        }
+    };
+}
+serde_cache!(job_cache, leafpress::codec::JobCache);
+serde_cache!(stream_cache, leafpress::codec::StreamCache);

@@ -1,0 +1,171 @@
+//! What one run measured: the record a run's process hands to its parent.
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::latency::Latency;
+
+/// What one run measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// The engine that ran: see [`leafpress::Stats::engine_name`].
+    pub engine: String,
+    /// Length of the timed window in seconds, as measured.
+    pub wall_seconds: f64,
+    /// Point reads done in the timed window.
+    pub reads: u64,
+    /// Puts done in the timed window.
+    pub writes: u64,
+    /// Deletes done in the timed window.
+    pub deletes: u64,
+    /// Scans done in the timed window.
+    pub scans: u64,
+    /// Records that scans returned in the timed window.
+    pub scanned_records: u64,
+    /// Answers that were not what the key could hold, while loading, running, or in the check of every key after the run.
+    pub mismatches: u64,
+    /// The first few of them, in words.
+    pub mismatch_examples: Vec<String>,
+    /// Point read latencies; for workloads without any, `None`.
+    pub read_latency: Option<Latency>,
+    /// Put latencies.
+    pub write_latency: Option<Latency>,
+    /// Delete latencies.
+    pub delete_latency: Option<Latency>,
+    /// Latencies of whole scans.
+    pub scan_latency: Option<Latency>,
+    /// CPU and memory of the run's process, unless it was told not to collect them.
+    pub resources: Option<Resources>,
+    /// Keys that were loaded.
+    pub keys: u64,
+    /// Seconds it took to load the key space on all threads.
+    pub load_seconds: f64,
+    /// Memory after the load and after background work that was due.
+    pub loaded: Memory,
+    /// Memory at the end of the timed window.
+    pub ended: Memory,
+    /// Counters over the timed window.
+    pub counters: Counters,
+}
+
+impl RunResult {
+    /// Operations done in the timed window.
+    pub fn operations(&self) -> u64 {
+        self.reads + self.writes + self.deletes + self.scans
+    }
+
+    /// Throughput in operations per second.
+    pub fn qps(&self) -> f64 {
+        if self.wall_seconds > 0.0 {
+            self.operations() as f64 / self.wall_seconds
+        } else {
+            0.0
+        }
+    }
+
+    /// Throughput per core's worth of CPU time that the process used.
+    pub fn qps_per_core(&self) -> Option<f64> {
+        let cores = self.resources.as_ref()?.cpu_cores(self.wall_seconds);
+        (cores > 0.0).then(|| self.qps() / cores)
+    }
+}
+
+/// CPU and memory of a run's process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Resources {
+    /// User CPU seconds of all threads in the timed window (getrusage).
+    pub user_seconds: f64,
+    /// System CPU seconds of all threads in the timed window (getrusage).
+    pub system_seconds: f64,
+    /// Most resident memory of the process over its whole life, in KiB; the corpus and the check's table are in it.
+    pub max_rss_kib: Option<u64>,
+    /// Times a thread waited, over the process's whole life.
+    pub voluntary_switches: u64,
+    /// Times a thread was preempted, over the process's whole life.
+    pub involuntary_switches: u64,
+}
+
+impl Resources {
+    /// Cores' worth of CPU time used in a window of `wall_seconds`.
+    pub fn cpu_cores(&self, wall_seconds: f64) -> f64 {
+        if wall_seconds > 0.0 {
+            (self.user_seconds + self.system_seconds) / wall_seconds
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Memory at one moment, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Records in the tree.
+    pub records: u64,
+    /// Their keys and values.
+    pub user_bytes: u64,
+    /// All the tree holds, by its own account.
+    pub bytes_held: u64,
+    /// Of that, dictionaries.
+    pub dictionary_bytes: u64,
+    /// Growth of the process's resident memory since just before the tree was made, by the system's account, without what its
+    /// allocators have free.
+    pub rss_growth_bytes: Option<i64>,
+}
+
+/// Declares [`Counters`] and how it is taken from two snapshots.
+macro_rules! counters {
+    ($($field:ident: $path:ident $(. $rest:ident)* => $doc:literal),+ $(,)?) => {
+        /// What the tree and its engine did in the timed window: see [`leafpress::Stats`].
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct Counters {
+            $(#[doc = $doc] pub $field: u64,)+
+            /// QPL jobs kept by threads at the end (a level, not a count of events).
+            pub thread_jobs: u64,
+        }
+
+        impl Counters {
+            /// What happened between two snapshots.
+            pub fn between(before: &leafpress::Stats, after: &leafpress::Stats) -> Self {
+                Self {
+                    $($field: after.$path$(.$rest)*.saturating_sub(before.$path$(.$rest)*),)+
+                    thread_jobs: after.engine.thread_jobs,
+                }
+            }
+        }
+    };
+}
+
+counters! {
+    gets: gets => "Point reads.",
+    get_frames_decoded: get_frames_decoded => "Frames that point reads decoded.",
+    get_bytes_decoded: get_bytes_decoded => "Raw bytes that point reads decoded.",
+    get_landing_hits: get_landing_hits => "Point reads answered from a landing buffer.",
+    puts: puts => "Puts.",
+    removes: removes => "Removes.",
+    splits: splits => "Leaf splits.",
+    merges: merges => "Leaf merges.",
+    bg_passes: bg_passes => "Times a background thread woke to work.",
+    bg_compactions: bg_compactions => "Leaves compacted in the background.",
+    bg_trylock_misses: bg_trylock_misses => "Leaves the background left because a writer had them.",
+    bg_skipped: bg_skipped => "Leaves the background found already compacted.",
+    bg_errors: bg_errors => "Background compactions that failed.",
+    fg_landing_full: fg_landing_full => "Writes that found the landing buffer full.",
+    fg_sync_compactions: fg_sync_compactions => "Compactions done by the writing thread.",
+    fg_sync_compaction_errors: fg_sync_compaction_errors => "Compactions by the writing thread that failed.",
+    fg_split_fallbacks: fg_split_fallbacks => "Compactions by the writing thread that ended in a split.",
+    bg_enqueue_attempts: bg_enqueue_attempts => "Offers of a leaf to the background.",
+    bg_enqueued: bg_enqueued => "Leaves taken into the queue.",
+    bg_enqueue_duplicates: bg_enqueue_duplicates => "Offers of a leaf that was queued already.",
+    bg_queue_full: bg_queue_full => "Offers refused by a full queue.",
+    bg_queue_pops: bg_queue_pops => "Leaves taken from the queue.",
+    compress_calls: engine.compress_calls => "Engine calls that compressed a block.",
+    compress_ns: engine.compress_ns => "Nanoseconds they took, scaled up from those timed.",
+    decompress_calls: engine.decompress_calls => "Engine calls that decompressed a block.",
+    decompress_ns: engine.decompress_ns => "Nanoseconds they took, scaled up from those timed.",
+    engine_errors: engine.errors => "Engine calls that failed.",
+    fallbacks: engine.fallbacks => "Engine calls a device could not take.",
+    hardware_calls: engine.hardware_calls => "Engine calls that ran on a device.",
+    software_calls: engine.software_calls => "Engine calls that ran on the CPU.",
+    call_jobs: engine.call_jobs => "QPL jobs initialised for one call.",
+    stream_inits: engine.stream_inits => "zlib streams initialised.",
+    stream_reuses: engine.stream_reuses => "Engine calls that reused a zlib stream.",
+}

@@ -1,0 +1,155 @@
+//! An evaluation: runs one after the other, rows as they finish, reports at the end.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{EvalConfig, EvalOutcome, Failure, Progress, Row};
+use crate::core::corpus::Corpus;
+use crate::core::{LabError, resources};
+use crate::eval::matrix::{self, Configuration, RunSpec};
+use crate::eval::result::{Resources, RunResult};
+use crate::eval::summary::Summary;
+use crate::eval::view;
+use crate::harness::child::{Job, Launcher};
+
+/// Runs an evaluation: each codec and configuration in a process of its own (the current executable with the hidden subcommand
+/// [`CHILD_SUBCOMMAND`](crate::CHILD_SUBCOMMAND)), a row in `out_dir/summary.tsv` as soon as it finishes, then the reports.
+/// `cancel` ends the run in progress and keeps the rows finished so far.
+///
+/// # Errors
+/// What [`EvalConfig::validate`] finds, unusable data, or an `out_dir` that cannot be written; nothing is left half-written
+/// then. A run that fails is not an error but a [`Failure`].
+pub fn run_eval(
+    config: &EvalConfig,
+    out_dir: &Path,
+    cancel: &Arc<AtomicBool>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<EvalOutcome, LabError> {
+    run_eval_with(&Launcher::current_exe()?, config, out_dir, cancel, progress)
+}
+
+/// [`run_eval`] with children started in another way.
+///
+/// # Errors
+/// As [`run_eval`].
+pub fn run_eval_with(
+    launcher: &Launcher,
+    config: &EvalConfig,
+    out_dir: &Path,
+    cancel: &Arc<AtomicBool>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<EvalOutcome, LabError> {
+    config.validate()?;
+    let runs = matrix::expand(config)?;
+    // Data that cannot be used is told here once, before anything is written, and not by every run.
+    Corpus::load(&config.data, config.effective_cut(), config.raw, config.seed)?;
+    check_preload(launcher, &runs, cancel)?;
+    let logs = out_dir.join("logs");
+    std::fs::create_dir_all(&logs).map_err(|e| LabError::io(&logs, e))?;
+    let host = resources::host();
+    let mut outcome = EvalOutcome {
+        rows: Vec::new(),
+        failures: Vec::new(),
+        table: String::new(),
+        summary_path: out_dir.join("summary.tsv"),
+        json_path: out_dir.join("results.json"),
+        html_path: out_dir.join("report.html"),
+        mismatches: 0,
+        cancelled: false,
+    };
+    let mut summary = Summary::create(&outcome.summary_path, host.clone())?;
+    let total = runs.len();
+    for (index, configuration) in runs.into_iter().enumerate() {
+        if cancel.load(Ordering::Relaxed) {
+            outcome.cancelled = true;
+            break;
+        }
+        let spec = configuration.spec;
+        progress(Progress::Started {
+            index,
+            total,
+            spec: Box::new(spec.clone()),
+        });
+        let log = logs.join(format!("{}.log", spec.label()));
+        let request = Job {
+            name: super::RUN,
+            request: &spec,
+        };
+        let mut phases = |phase, fraction| progress(Progress::Phase { phase, fraction });
+        match launcher.call::<_, RunResult>(&request, configuration.preload.as_deref(), &log, cancel, &mut phases) {
+            Ok(result) => {
+                let cpu_log = result
+                    .resources
+                    .as_ref()
+                    .map(|cpu| write_cpu_log(&logs, &spec, cpu))
+                    .transpose()?;
+                let row = Row {
+                    spec,
+                    result,
+                    log,
+                    cpu_log,
+                };
+                summary.append(&row)?;
+                outcome.mismatches += row.result.mismatches;
+                outcome.rows.push(row.clone());
+                progress(Progress::Finished(Box::new(row)));
+            }
+            Err(LabError::Cancelled) => {
+                outcome.cancelled = true;
+                break;
+            }
+            Err(error) => {
+                let failure = Failure {
+                    spec,
+                    reason: error.to_string(),
+                    log,
+                };
+                outcome.failures.push(failure.clone());
+                progress(Progress::Failed(Box::new(failure)));
+            }
+        }
+    }
+    view::finish(config, &host, &mut outcome)?;
+    Ok(outcome)
+}
+
+/// Starts a process with the library that some runs preload, and looks whether zlib's calls go through it. The loader only warns of
+/// what it cannot preload, and zlib would run under another name.
+fn check_preload(launcher: &Launcher, runs: &[Configuration], cancel: &AtomicBool) -> Result<(), LabError> {
+    let mut preloads = runs.iter().filter_map(|run| Some((run, run.preload.as_deref()?)));
+    // All of them preload the same one.
+    let Some((run, library)) = preloads.next() else {
+        return Ok(());
+    };
+    let request = Job {
+        name: super::ENGINE,
+        request: &run.spec,
+    };
+    let nowhere = Path::new("/dev/null");
+    let engine = launcher.call::<_, String>(&request, Some(library), nowhere, cancel, &mut |_, _| {});
+    let library = library.display();
+    let reason = match engine {
+        Ok(engine) if engine == "zlib_accel_preload" => return Ok(()),
+        Ok(_) => format!(
+            "{library} was preloaded, but zlib's calls do not go through it: it is another library, or one that it needs is \
+             missing (`ldd {library}` shows which)"
+        ),
+        Err(LabError::Child { reason }) => format!("{library} cannot be preloaded: {reason}"),
+        Err(other) => return Err(other),
+    };
+    Err(LabError::option("zlib-accel-so", reason))
+}
+
+/// Writes a run's CPU and memory figures, a name and a number on each line.
+fn write_cpu_log(logs: &Path, spec: &RunSpec, cpu: &Resources) -> Result<PathBuf, LabError> {
+    let path = logs.join(format!("{}.cpu.log", spec.label()));
+    let max_rss = cpu.max_rss_kib.map_or_else(|| "NA".into(), |kib| kib.to_string());
+    let text = format!(
+        "timed_user_seconds {:.6}\ntimed_system_seconds {:.6}\nmax_rss_kib {max_rss}\nvoluntary_switches {}\n\
+         involuntary_switches {}\n",
+        cpu.user_seconds, cpu.system_seconds, cpu.voluntary_switches, cpu.involuntary_switches
+    );
+    std::fs::write(&path, text).map_err(|e| LabError::io(&path, e))?;
+    Ok(path)
+}

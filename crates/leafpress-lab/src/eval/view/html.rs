@@ -1,0 +1,215 @@
+//! `report.html`: one file, readable without a network.
+
+use super::charts::{self, Side};
+use super::pivot::{Pivot, Setting};
+use super::table;
+use crate::core::LabError;
+use crate::eval::{EvalConfig, EvalOutcome, Workload};
+use crate::report::html::{document, escape, figure};
+use crate::report::numbers::thousands;
+use crate::report::palette::{colour, css};
+
+/// What the figures mean, and what they do not.
+const NOTES: [&str; 7] = [
+    "<b>Bytes held</b> is all the memory of the tree by its own account: leaves, inner nodes, landing buffers, large values, \
+     dictionaries and what is retired but not yet freed, each with its allocator's slack. <b>User bytes</b> are the keys and values \
+     in it. <b>Memory saved</b> is 1 - held / user, and negative when the tree holds more than it was given. Contexts that codecs \
+     keep per thread belong to the process and are not in it; <code>rss_growth_bytes</code> in <code>summary.tsv</code> is the \
+     system's own account to compare with.",
+    "Every read copies the value out and compares all of it with what its key can hold; after the timed window every key is \
+     checked once more. A missing key, a stale value or a wrong byte is a mismatch. The cost of choosing keys and of checking is in the \
+     throughput, not in the latency.",
+    "Values are cut from the data byte for byte. The key space is loaded with neighbouring cuts under neighbouring keys; each write \
+     puts another cut, from far away in the data, so memory after writes is that of shuffled records.",
+    "The load is closed-loop: each thread starts its next operation when the last one ends, so a stall delays the operations behind \
+     it instead of being counted for each of them.",
+    "CPU seconds are the process's, over the timed window only; throughput per core divides by them, background threads included.",
+    "Each row ran in a process of its own. Runs followed each other on one machine and are as quiet as it was.",
+    "Latencies are from the whole timed window, in HDR histograms with three significant digits.",
+];
+
+pub(super) fn page(
+    config: &EvalConfig,
+    host: &str,
+    outcome: &EvalOutcome,
+    pivot: &Pivot<'_>,
+) -> Result<String, LabError> {
+    let mut body = head(config, host, outcome);
+    for setting in &pivot.settings {
+        body += &section(pivot, setting)?;
+    }
+    body += &failures(outcome);
+    body += &configuration(config, host);
+    Ok(document("Leafpress evaluation", &body))
+}
+
+fn head(config: &EvalConfig, host: &str, outcome: &EvalOutcome) -> String {
+    let runs = outcome.rows.len();
+    let verdict = if outcome.mismatches > 0 {
+        format!(
+            "<p class=\"bad\">{} mismatches: answers that no order of the writes allows.</p>",
+            outcome.mismatches
+        )
+    } else {
+        format!("<p class=\"faint\">{runs} runs, every answer checked, 0 mismatches.</p>")
+    };
+    let cancelled = if outcome.cancelled {
+        "<p class=\"bad\">Cancelled: these are the rows finished until then.</p>"
+    } else {
+        ""
+    };
+    format!(
+        "<h1>Leafpress evaluation</h1>\n<p>{} · {} keys of {} bytes · values cut as {} · {}</p>\n{verdict}{cancelled}\n",
+        escape(&config.data.to_string()),
+        thousands(config.keys),
+        config.key_bytes,
+        config.effective_cut(),
+        escape(host),
+    )
+}
+
+fn section(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<String, LabError> {
+    let swatch = |codec: &str| {
+        let index = pivot.codecs.iter().position(|known| known == codec).unwrap_or(0);
+        format!(
+            "<span class=\"swatch\" style=\"background:{}\"></span>",
+            css(colour(&pivot.codecs, index))
+        )
+    };
+    let legend: String = setting
+        .lines
+        .iter()
+        .map(|line| format!("<span>{}{}</span>", swatch(&line.codec), escape(&line.codec)))
+        .collect();
+    let mut html = format!(
+        "<h2>{}</h2>\n{}",
+        escape(&setting.title()),
+        table::html(setting, swatch)
+    );
+    html += &format!(
+        "<p class=\"faint\">{}</p>\n<div class=\"legend\">{legend}</div>\n",
+        escape(&table::caption(setting))
+    );
+    if let Some(svg) = charts::throughput(pivot, setting)? {
+        html += &figure("Throughput by workload", &svg);
+    }
+    let mut pair = String::new();
+    for workload in trade_off_workloads(setting) {
+        if let Some(svg) = charts::trade_off(pivot, setting, workload)? {
+            pair += &figure(&format!("Throughput against memory saved: {workload}"), &svg);
+        }
+    }
+    for (side, title) in [(Side::Read, "Read latency"), (Side::Write, "Write latency")] {
+        if let Some(svg) = charts::latency(pivot, setting, side)? {
+            pair += &figure(title, &svg);
+        }
+    }
+    html += &format!("<div class=\"pair\">{pair}</div>\n");
+    Ok(html)
+}
+
+/// The two ends of the mix: the workload that reads most and the one that writes most.
+fn trade_off_workloads(setting: &Setting<'_>) -> Vec<Workload> {
+    let mut workloads = vec![setting.main_workload()];
+    workloads.extend(
+        setting
+            .write_workload()
+            .filter(|write| *write != setting.main_workload()),
+    );
+    workloads
+}
+
+fn failures(outcome: &EvalOutcome) -> String {
+    if outcome.failures.is_empty() {
+        return String::new();
+    }
+    let items = outcome.failures.iter().map(|failure| {
+        format!(
+            "<li><code>{}</code>: {}</li>",
+            escape(&failure.spec.label()),
+            escape(&failure.reason)
+        )
+    });
+    format!(
+        "<h2>Runs that failed</h2>\n<ul class=\"bad\">{}</ul>\n",
+        items.collect::<String>()
+    )
+}
+
+fn configuration(config: &EvalConfig, host: &str) -> String {
+    let on_off = |on: bool| if on { "on" } else { "off" };
+    let samples = match config.latency_samples_per_thread {
+        _ if !config.measure_latency => "not measured".to_owned(),
+        0 => "every operation".to_owned(),
+        samples => format!("about {samples} per thread, spread over the timed window"),
+    };
+    let default = |value: Option<usize>| value.map_or_else(|| "the codec's default".to_owned(), |n| n.to_string());
+    let mut entries = vec![
+        ("host", host.to_owned()),
+        ("leafpress", env!("CARGO_PKG_VERSION").to_owned()),
+        (
+            "data",
+            format!(
+                "{}{}",
+                config.data,
+                if config.raw { " (its own bytes, not opened)" } else { "" }
+            ),
+        ),
+        (
+            "keys",
+            format!(
+                "{} of {} bytes, loaded {}",
+                thousands(config.keys),
+                config.key_bytes,
+                config.load_order
+            ),
+        ),
+        ("values", format!("cut as {}", config.effective_cut())),
+        ("key choice", config.distribution.to_string()),
+        (
+            "timed window",
+            format!("{} s after {} s of warm-up", config.seconds, config.warmup_seconds),
+        ),
+        ("shards", config.shards.to_string()),
+        ("leaf bytes", default(config.leaf_bytes)),
+        ("frame bytes", default(config.frame_bytes)),
+        (
+            "dictionary",
+            if config.dictionary {
+                "trained from the data".into()
+            } else {
+                "off".into()
+            },
+        ),
+        ("latency", samples),
+        ("seed", config.seed.to_string()),
+    ];
+    if config.background.contains(&true) {
+        let codec = config.background_codec.as_deref().unwrap_or("all");
+        entries.push((
+            "background compaction",
+            format!(
+                "{} threads, watermark {}%, codecs {codec}",
+                config.background_threads, config.watermark_pct
+            ),
+        ));
+    }
+    if let Some(sub_pages) = config.hashed_sub_pages {
+        entries.push(("layout", format!("hashed, {sub_pages} sub-pages")));
+    }
+    if config.iaa || config.zlib_accel {
+        entries.push((
+            "accelerators",
+            format!("IAA {}, zlib-accel {}", on_off(config.iaa), on_off(config.zlib_accel)),
+        ));
+    }
+    let entries: String = entries
+        .iter()
+        .map(|(term, value)| format!("<dt>{term}</dt><dd>{}</dd>", escape(value)))
+        .collect();
+    let command = config.command_line.as_deref().map_or_else(String::new, |command| {
+        format!("<h3>Command</h3>\n<pre>{}</pre>\n", escape(command))
+    });
+    let notes: String = NOTES.iter().map(|note| format!("<li>{note}</li>\n")).collect();
+    format!("<h2>How it was measured</h2>\n{command}<dl>{entries}</dl>\n<ul>{notes}</ul>\n")
+}

@@ -1,0 +1,242 @@
+//! The table for people, as text and as HTML.
+
+use comfy_table::{CellAlignment, Table};
+
+use super::pivot::{Pivot, Setting};
+use crate::eval::EvalOutcome;
+use crate::eval::Workload;
+use crate::report::TABLE_STYLE;
+use crate::report::html::escape;
+
+/// Best cells carry this behind their number.
+const BEST: &str = "*";
+
+/// A table before it is text or HTML.
+struct Grid {
+    header: Vec<String>,
+    lines: Vec<Vec<Cell>>,
+}
+
+#[derive(Clone)]
+struct Cell {
+    text: String,
+    best: bool,
+}
+
+/// A column: its heading, its figures, how they are written, and which end is good.
+struct Column {
+    heading: String,
+    /// A text and the figure it is ranked by, for each codec.
+    cells: Vec<Option<(String, f64)>>,
+    larger_is_better: bool,
+}
+
+fn short_name(workload: Workload) -> &'static str {
+    match workload {
+        Workload::ReadOnly => "read",
+        Workload::ReadWrite82 => "8:2",
+        Workload::ReadWrite55 => "5:5",
+        Workload::ReadWrite28 => "2:8",
+        Workload::WriteOnly => "write",
+        Workload::Scan => "scan",
+        Workload::Crud => "crud",
+    }
+}
+
+fn columns(setting: &Setting<'_>) -> Vec<Column> {
+    let mut columns = Vec::new();
+    let mut push = |heading: String, larger_is_better, figure: &dyn Fn(usize) -> Option<(String, f64)>| {
+        columns.push(Column {
+            heading,
+            cells: (0..setting.lines.len()).map(figure).collect(),
+            larger_is_better,
+        });
+    };
+    let line = |index: usize| &setting.lines[index];
+    for &workload in &setting.workloads {
+        // Scans are thousands of times slower than point operations: their column is in another unit.
+        let (unit, factor) = if workload == Workload::Scan {
+            ("Kops/s", 1e3)
+        } else {
+            ("Mops/s", 1.0)
+        };
+        push(format!("{}\n{unit}", short_name(workload)), true, &|index| {
+            let figure = line(index).mops(workload)? * factor;
+            Some((figure_text(figure), figure))
+        });
+    }
+    let main = setting.main_workload();
+    push(format!("{}\nKops/s/core", short_name(main)), true, &|index| {
+        let figure = line(index).kops_per_core(main)?;
+        Some((format!("{figure:.0}"), figure))
+    });
+    let microseconds = |ns: u64| (format!("{:.2}", ns as f64 / 1e3), ns as f64);
+    if setting.read_workload().is_some() {
+        push("read\np99 us".into(), false, &|index| {
+            line(index)
+                .read_latency(setting.read_workload())
+                .map(|latency| microseconds(latency.p99_ns))
+        });
+    }
+    if setting.write_workload().is_some() {
+        push("write\np99 us".into(), false, &|index| {
+            line(index)
+                .write_latency(setting.write_workload())
+                .map(|latency| microseconds(latency.p99_ns))
+        });
+    }
+    push("held/user\nbyte".into(), false, &|index| {
+        let (least, most) = line(index).held_per_user_byte()?;
+        let (low, high) = (format!("{least:.2}"), format!("{most:.2}"));
+        Some((if low == high { high } else { format!("{low}-{high}") }, most))
+    });
+    columns
+}
+
+fn figure_text(figure: f64) -> String {
+    if figure >= 100.0 {
+        format!("{figure:.0}")
+    } else {
+        format!("{figure:.2}")
+    }
+}
+
+fn grid(setting: &Setting<'_>) -> Grid {
+    let columns = columns(setting);
+    let mut header = vec!["codec".to_owned()];
+    header.extend(columns.iter().map(|column| column.heading.clone()));
+    let mut lines: Vec<Vec<Cell>> = setting
+        .lines
+        .iter()
+        .map(|line| {
+            vec![Cell {
+                text: line.codec.clone(),
+                best: false,
+            }]
+        })
+        .collect();
+    for column in &columns {
+        let ranked = column.cells.iter().flatten().map(|(_, figure)| *figure);
+        let best = if column.larger_is_better {
+            ranked.reduce(f64::max)
+        } else {
+            ranked.reduce(f64::min)
+        };
+        for (line, cell) in lines.iter_mut().zip(&column.cells) {
+            line.push(match cell {
+                Some((text, figure)) => Cell {
+                    text: text.clone(),
+                    best: column.cells.len() > 1 && Some(*figure) == best,
+                },
+                None => Cell {
+                    text: "NA".into(),
+                    best: false,
+                },
+            });
+        }
+    }
+    Grid { header, lines }
+}
+
+/// What the columns of a setting's table are, for under it.
+pub(super) fn caption(setting: &Setting<'_>) -> String {
+    let mut caption = format!(
+        "Kops/s/core: {}, per core's worth of CPU time.",
+        setting.main_workload()
+    );
+    if let Some(workload) = setting.read_workload() {
+        caption += &format!(" Read p99: {workload}.");
+    }
+    if let Some(workload) = setting.write_workload() {
+        caption += &format!(" Write p99: {workload}.");
+    }
+    if setting.workloads.contains(&Workload::Scan) {
+        caption += " A scan is one operation.";
+    }
+    caption
+        + " Held/user byte: all memory of the tree at the end of a run over the keys and values in it, least to most."
+}
+
+/// The tables of all settings, what failed, and where the files are.
+pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
+    let mut text = String::new();
+    for setting in &pivot.settings {
+        let grid = grid(setting);
+        let mut table = Table::new();
+        table.load_style(TABLE_STYLE).set_header(grid.header);
+        for line in grid.lines {
+            table.add_row(line.into_iter().map(|cell| {
+                // A space in place of the mark keeps digits under digits.
+                let mark = if cell.best { BEST } else { " " };
+                format!("{}{mark}", cell.text)
+            }));
+        }
+        for column in table.column_iter_mut().skip(1) {
+            column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
+        }
+        let caption = wrap(&caption(setting), 110);
+        text += &format!("{}\n{table}\n{caption}\n\n", setting.title());
+    }
+    if !pivot.settings.is_empty() {
+        text += &format!("{BEST} best in its column\n");
+    }
+    for failure in &outcome.failures {
+        text += &format!(
+            "failed: {}: {} (log: {})\n",
+            failure.spec.label(),
+            failure.reason,
+            failure.log.display()
+        );
+    }
+    for row in outcome.rows.iter().filter(|row| row.result.mismatches > 0) {
+        let example = row.result.mismatch_examples.first().map_or("", String::as_str);
+        text += &format!(
+            "MISMATCHES: {}: {} ({example})\n",
+            row.spec.label(),
+            row.result.mismatches
+        );
+    }
+    if outcome.cancelled {
+        text += &format!(
+            "cancelled: {} finished rows are in {}\n",
+            outcome.rows.len(),
+            outcome.summary_path.display()
+        );
+    }
+    text
+}
+
+/// Breaks a text between words so that no line is longer than `width`.
+fn wrap(text: &str, width: usize) -> String {
+    let mut wrapped = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        if column > 0 {
+            let fits = column + 1 + word.len() <= width;
+            wrapped.push(if fits { ' ' } else { '\n' });
+            column = if fits { column + 1 } else { 0 };
+        }
+        wrapped.push_str(word);
+        column += word.len();
+    }
+    wrapped
+}
+
+/// A setting's table as HTML, with a swatch in each codec's colour.
+pub(super) fn html(setting: &Setting<'_>, swatch: impl Fn(&str) -> String) -> String {
+    let grid = grid(setting);
+    let heading = |text: &String| format!("<th>{}</th>", escape(text).replace('\n', "<br>"));
+    let header: String = grid.header.iter().map(heading).collect();
+    let mut body = String::new();
+    for line in &grid.lines {
+        let mut cells = line.iter();
+        let codec = cells.next().map_or("", |cell| cell.text.as_str());
+        body += &format!("<tr><th scope=\"row\">{} {}</th>", swatch(codec), escape(codec));
+        for cell in cells {
+            let class = if cell.best { " class=\"best\"" } else { "" };
+            body += &format!("<td{class}>{}</td>", escape(&cell.text));
+        }
+        body += "</tr>\n";
+    }
+    format!("<div class=\"scroll\"><table><thead><tr>{header}</tr></thead><tbody>\n{body}</tbody></table></div>\n")
+}

@@ -1,0 +1,174 @@
+use super::*;
+use crate::core::latency::Latency;
+use crate::eval::matrix::RunSpec;
+use crate::eval::result::{Memory, Resources, RunResult};
+use crate::eval::{EvalConfig, Workload};
+use std::path::Path;
+
+fn row(codec: &str, workload: Workload, mops: f64, held: u64) -> Row {
+    let latency = |base: u64| Latency {
+        samples: 1_000_000,
+        mean_ns: base as f64,
+        min_ns: base / 2,
+        p50_ns: base,
+        p90_ns: base * 2,
+        p99_ns: base * 3,
+        p999_ns: base * 9,
+        p9999_ns: base * 40,
+        p99999_ns: base * 90,
+        max_ns: base * 900,
+    };
+    let ops = (mops * 5e6) as u64;
+    let [read, write, scan] = workload.shares().map(u64::from);
+    RunResult {
+        engine: "cpu".into(),
+        wall_seconds: 5.0,
+        reads: ops * read / 100,
+        writes: ops * write / 100,
+        scans: ops * scan / 100,
+        read_latency: (read > 0).then(|| latency((1000.0 / mops) as u64)),
+        write_latency: (write > 0).then(|| latency((2500.0 / mops) as u64)),
+        resources: Some(Resources {
+            user_seconds: 9.5,
+            system_seconds: 0.4,
+            ..Resources::default()
+        }),
+        ended: Memory {
+            user_bytes: 6_800_000,
+            bytes_held: held,
+            ..Memory::default()
+        },
+        ..RunResult::default()
+    }
+    .into_row(codec, workload)
+}
+
+impl RunResult {
+    fn into_row(self, codec: &str, workload: Workload) -> Row {
+        let spec = RunSpec {
+            run: "software_fixed".into(),
+            codec: codec.into(),
+            workload,
+            threads: 2,
+            landing_bytes: 512,
+            background: false,
+            check_one_in: 1,
+            base: EvalConfig::default(),
+        };
+        Row {
+            spec,
+            result: self,
+            log: "logs/a.log".into(),
+            cpu_log: None,
+        }
+    }
+}
+
+fn outcome(directory: &Path) -> EvalOutcome {
+    let codecs = [
+        ("none", 5.2, 7_900_000),
+        ("lz4", 4.1, 2_900_000),
+        ("zstd:1", 2.2, 1_450_000),
+        ("zstd:3", 2.1, 1_430_000),
+        ("deflate:1", 1.2, 1_640_000),
+        ("zlib:1", 0.5, 1_650_000),
+        ("qpl:software:fixed", 0.4, 1_900_000),
+    ];
+    let mut rows = Vec::new();
+    for (at, workload) in Workload::ALL.into_iter().enumerate() {
+        for (codec, mops, held) in codecs {
+            let mops = if workload == Workload::Scan {
+                mops / 40.0
+            } else {
+                mops / (1.0 + at as f64 / 6.0)
+            };
+            rows.push(row(codec, workload, mops, held + 90_000 * at as u64));
+        }
+    }
+    EvalOutcome {
+        rows,
+        failures: Vec::new(),
+        table: String::new(),
+        summary_path: directory.join("summary.tsv"),
+        json_path: directory.join("results.json"),
+        html_path: directory.join("report.html"),
+        mismatches: 0,
+        cancelled: false,
+    }
+}
+
+fn finished(edit: impl FnOnce(&mut EvalOutcome)) -> (EvalOutcome, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut outcome = outcome(directory.path());
+    edit(&mut outcome);
+    let config = EvalConfig {
+        command_line: Some("leafpress eval --data a<b".into()),
+        ..EvalConfig::default()
+    };
+    finish(&config, "A CPU, 2 cores", &mut outcome).unwrap();
+    let html = std::fs::read_to_string(&outcome.html_path).unwrap();
+    if let Some(keep) = std::env::var_os("LEAFPRESS_LAB_KEEP_REPORT") {
+        std::fs::write(keep, &html).unwrap();
+    }
+    (outcome, html)
+}
+
+#[test]
+fn the_table_marks_the_best_and_is_narrow() {
+    let (outcome, _) = finished(|_| {});
+    let table = &outcome.table;
+    let widest = table.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(widest <= 120, "{widest} columns:\n{table}");
+    for best in ["5.20*", "0.21-0.29*"] {
+        assert!(table.contains(best), "{best}:\n{table}");
+    }
+    assert_eq!(table.matches("4.10").count(), 1);
+    assert!(!table.contains("4.10*"), "only the best is marked:\n{table}");
+}
+
+#[test]
+fn the_page_has_every_chart_and_escapes_what_it_is_given() {
+    let (_, html) = finished(|_| {});
+    assert_eq!(
+        html.matches("<svg").count(),
+        5,
+        "throughput, two trade-offs, two latencies"
+    );
+    assert!(html.contains("--data a&lt;b") && !html.contains("a<b"));
+    assert!(html.contains("0 mismatches") && html.contains("A CPU, 2 cores"));
+}
+
+#[test]
+fn what_went_wrong_is_on_the_page_and_under_the_table() {
+    let (outcome, html) = finished(|outcome| {
+        outcome.mismatches = 3;
+        outcome.rows[0].result.mismatches = 3;
+        outcome.rows[0].result.mismatch_examples = vec!["read: key 5 is missing".into()];
+        outcome.cancelled = true;
+        let spec = outcome.rows[0].spec.clone();
+        outcome.failures.push(Failure {
+            spec,
+            reason: "killed by <signal>".into(),
+            log: "x.log".into(),
+        });
+    });
+    for words in ["3 mismatches", "Cancelled", "killed by &lt;signal&gt;"] {
+        assert!(html.contains(words), "{words}");
+    }
+    for words in [
+        "MISMATCHES",
+        "key 5 is missing",
+        "failed: ",
+        "cancelled: 49 finished rows",
+    ] {
+        assert!(outcome.table.contains(words), "{words}: {}", outcome.table);
+    }
+}
+
+#[test]
+fn an_evaluation_without_a_row_still_leaves_its_files() {
+    let (outcome, html) = finished(|outcome| outcome.rows.clear());
+    assert!(!html.contains("<svg") && outcome.table.is_empty());
+    let (_, html) = finished(|outcome| outcome.rows.truncate(1));
+    assert!(html.contains("<svg"));
+}

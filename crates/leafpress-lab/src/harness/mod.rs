@@ -1,0 +1,14 @@
+//! What runs of every kind share: processes of their own, the map under test, the maps it is compared with, and the oracle that
+//! knows what each answer may be. Knows no command.
+
+pub mod child;
+#[cfg(feature = "peers")]
+pub(crate) mod maps;
+pub mod oracle;
+mod phase;
+pub mod store;
+
+pub use phase::Phase;
+
+/// Most worker threads of a run.
+pub const MAX_THREADS: usize = 1024;

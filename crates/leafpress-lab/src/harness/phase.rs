@@ -1,0 +1,19 @@
+//! What a run is doing, for whoever watches it.
+
+use serde::{Deserialize, Serialize};
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Reading and cutting the data.
+    Corpus,
+    /// Loading the key space.
+    Load,
+    /// Warming up.
+    WarmUp,
+    /// The timed window.
+    Timed,
+    /// Checking every key after the timed window.
+    Verify,
+}
