@@ -2,6 +2,8 @@
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 mod pool_store_support;
+#[path = "support/system_calls.rs"]
+mod system_calls;
 
 use std::io;
 use std::path::PathBuf;
@@ -12,39 +14,9 @@ use pool_store_support::{page, read_batch, refused, run_alone, scratch, write_ba
 const SETUP: &str = "LEAFPRESS_TEST_NO_URING_SETUP";
 const ENTER: &str = "LEAFPRESS_TEST_NO_URING_ENTER";
 
-/// From now on, this process's calls of system call `number` fail with `EPERM`, as in a container.
+/// From now on system call `number` fails as in a container.
 fn forbid(number: libc::c_long) -> io::Result<()> {
-    let statement = |code: u32, jt, jf, k| libc::sock_filter {
-        code: code as u16,
-        jt,
-        jf,
-        k,
-    };
-    let mut program = [
-        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number as u32),
-        statement(
-            libc::BPF_RET | libc::BPF_K,
-            0,
-            0,
-            libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
-        ),
-        statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let filter = libc::sock_fprog {
-        len: program.len() as u16,
-        filter: program.as_mut_ptr(),
-    };
-    // SAFETY: the filter and its program live until the call returns, when the kernel has a copy.
-    let failed = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
-            || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter) != 0
-    };
-    if failed {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    system_calls::forbid(number, libc::EPERM)
 }
 
 fn batches_work(store: &FileStore) {

@@ -123,6 +123,11 @@ impl PageStore for View {
         }
     }
 
+    fn check_write(&self, page: PageId, len: usize) -> io::Result<()> {
+        let (changes, _) = self.changes(page)?;
+        changes.store.check_write(page, len)
+    }
+
     fn write(&self, page: PageId, bytes: &[u8]) -> io::Result<()> {
         let (changes, state) = self.changes(page)?;
         changes.store.write(page, bytes)?;

@@ -14,6 +14,7 @@ use super::room::Room;
 use super::store::{MAX_PAGE_BYTES, PageStore};
 use super::sweep::RawSpace;
 use super::tenders::{Tenders, Threads};
+use super::unsynced::Unsynced;
 use super::{PagePool, PolicyKind, PoolError, Share};
 use crate::codec::{Codec, EngineOptions};
 use crate::sync::Mutex;
@@ -204,6 +205,7 @@ impl Builder {
             index,
             frames,
             log: Log::new(self.budget_bytes, max_page_bytes),
+            unsynced: Unsynced::new(self.budget_bytes),
             policy_bytes: AtomicUsize::new(policy.bytes()),
             raw: Mutex::new(RawSpace::new(policy)),
             room: Room::default(),

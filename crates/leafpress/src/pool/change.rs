@@ -1,6 +1,7 @@
 //! Replacing and removing pages.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::core::{Core, operate, store_error};
@@ -28,8 +29,9 @@ impl Core {
                 },
             });
         }
+        self.check_write(page, len)?;
         let (hash, shard) = self.shard(page);
-        let frame = self.frame_for(page, len)?;
+        let frame = self.frame_to_update(page, len)?;
         // SAFETY: the frame is this long and nobody else's, and not a part of the caller's bytes.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), frame.start.as_ptr(), len) };
         let Some(number) = self.entries.allocate(page, LOADING) else {
@@ -64,6 +66,48 @@ impl Core {
         Ok(())
     }
 
+    /// Asks the store whether it could take a page, so that nothing becomes dirty here that never can be written.
+    fn check_write(&self, page: PageId, len: usize) -> Result<(), PoolError> {
+        let check = || operate(|| self.store.check_write(page, len));
+        let Err(mut error) = check() else {
+            return Ok(());
+        };
+        // A page that follows the last one may have to wait until that is whole, which it may be here.
+        if let Some(last) = self.store.len().checked_sub(1).filter(|&last| last < page) {
+            self.write_newest(last)?;
+            match check() {
+                Ok(()) => return Ok(()),
+                Err(again) => error = again,
+            }
+        }
+        Err(PoolError::Refused {
+            page,
+            source: Arc::new(error),
+        })
+    }
+
+    /// Forgets what the pool has of a page and the store has not; returns whether there was something.
+    pub(super) fn discard(&self, page: PageId) -> bool {
+        let (hash, shard) = self.shard(page);
+        let mut locked = shard.lock();
+        while locked.is_busy(page) {
+            locked.wait();
+        }
+        // Under the lock nothing becomes dirty.
+        let dirty = locked
+            .get(hash, page, &self.entries)
+            .filter(|&number| self.entries.at(number).state().has(DIRTY));
+        if let Some(dirty) = dirty {
+            self.detach(&mut locked, hash, dirty);
+        }
+        let was_lost = self.unsynced.discarded(page);
+        drop(locked);
+        if let Some(dirty) = dirty {
+            self.forget(dirty);
+        }
+        dirty.is_some() || was_lost
+    }
+
     /// Removes a page here and in the store.
     pub(super) fn remove(&self, page: PageId) -> Result<(), PoolError> {
         let (hash, shard) = self.shard(page);
@@ -86,12 +130,16 @@ impl Core {
         };
         locked.set_busy(page);
         drop(locked);
+        let failures = self.unsynced.failures();
         let removed = match operate(|| self.store.remove(page)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(store_error(page, "remove", error)),
             _ => Ok(()),
         };
         let mut locked = shard.lock();
         locked.set_idle(page);
+        if removed.is_ok() {
+            self.unsynced.removed(page, failures);
+        }
         // An update meanwhile comes after the removal.
         let gone = old.filter(|&old| removed.is_ok() && locked.get(hash, page, &self.entries) == Some(old));
         if let Some(gone) = gone {

@@ -1,7 +1,7 @@
 //! Finding and reading pages.
 //!
-//! Locks are taken in this order, and none but these is held while another is taken: the log, a shard of the index, the raw space's order,
-//! the frames. None is held during a store's or a codec's work.
+//! Locks are taken in this order, and none but these is held while another is taken: the one of flushes, the log, a shard of the index,
+//! the raw space's order or what is unsynced, the frames. None but the first is held during a store's or a codec's work.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use super::adaptive::{Adaptive, Costs};
 use super::counts::{Count, Counts};
-use super::entry::{CLAIMED, COMPRESSED, DETACHED, Entries, LISTED, LOADING, PIN, RAW, State};
+use super::entry::{CLAIMED, COMPRESSED, DETACHED, DIRTY, Entries, LISTED, LOADING, PIN, RAW, State};
 use super::frames::{Frame, Frames};
 use super::guard::PageGuard;
 use super::index::{Index, Locked, Shard, hash};
@@ -20,6 +20,7 @@ use super::room::{InHand, Room};
 use super::store::PageStore;
 use super::sweep::RawSpace;
 use super::tenders::Tenders;
+use super::unsynced::Unsynced;
 use super::{PageId, PolicyKind, PoolError};
 use crate::codec::Engine;
 use crate::sync::{Mutex, Patience};
@@ -52,6 +53,7 @@ pub(super) struct Core {
     pub(super) index_bytes: AtomicUsize,
     pub(super) frames: Frames,
     pub(super) log: Log,
+    pub(super) unsynced: Unsynced,
     pub(super) raw: Mutex<RawSpace>,
     pub(super) policy_bytes: AtomicUsize,
     pub(super) room: Room,
@@ -77,6 +79,24 @@ pub(super) fn store_error(page: PageId, operation: &'static str, source: io::Err
 /// Runs an operation of the store. One that panics has failed: others wait for its end, and it may not keep what it has in hand.
 pub(super) fn operate<R>(operation: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
     catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|_| Err(io::Error::other("the store panicked")))
+}
+
+/// So many zeros, or an error.
+pub(super) fn zeroed(bytes: usize) -> Result<Vec<u8>, PoolError> {
+    let mut zeros = Vec::new();
+    zeros
+        .try_reserve_exact(bytes)
+        .map_err(|_| PoolError::OutOfMemory { bytes })?;
+    zeros.resize(bytes, 0);
+    Ok(zeros)
+}
+
+/// A page that was read.
+enum Read<'c> {
+    /// Into a frame: its length, and the room in hand.
+    Pooled(Frame, usize, InHand<'c>),
+    /// Into memory of its own: the pool is full of pages that cannot be written.
+    Past(Vec<u8>),
 }
 
 pub(super) fn nanoseconds(since: Instant) -> u64 {
@@ -284,10 +304,14 @@ impl Core {
     /// Reads an entry's page from the store.
     fn load(&self, number: u32, page: PageId, hash: u64, shard: &Shard) -> Result<PageGuard<'_>, PoolError> {
         match self.read(page) {
-            Ok((frame, len, in_hand)) => {
+            Ok(Read::Pooled(frame, len, in_hand)) => {
                 self.publish(number, hash, frame, len, shard, in_hand);
                 // SAFETY: it is raw, and pinned since it was published.
                 Ok(unsafe { PageGuard::of_entry(self, number) })
+            }
+            Ok(Read::Past(bytes)) => {
+                self.end_loading(number, hash, shard);
+                Ok(PageGuard::of_copy(self, bytes))
             }
             Err(error) => {
                 self.end_loading(number, hash, shard);
@@ -296,21 +320,32 @@ impl Core {
         }
     }
 
-    /// Reads a page into a frame.
-    fn read(&self, page: PageId) -> Result<(Frame, usize, InHand<'_>), PoolError> {
+    /// Reads a page, into a frame if one is to be had.
+    fn read(&self, page: PageId) -> Result<Read<'_>, PoolError> {
         let len = self.page_bytes(page)?;
-        let frame = self.frame_for(page, len)?;
+        let Some(frame) = self.frame_to_read(page, len)? else {
+            let mut bytes = zeroed(len)?;
+            self.read_into(page, &mut bytes)?;
+            return Ok(Read::Past(bytes));
+        };
         let in_hand = self.room.take_in_hand();
-        let start = Instant::now();
         // SAFETY: the frame is this long and nobody else's; frames are zeroed or were written.
         let into = unsafe { std::slice::from_raw_parts_mut(frame.start.as_ptr(), len) };
-        if let Err(error) = operate(|| self.store.read(page, into)) {
-            self.frames.free(frame);
-            return Err(store_error(page, "read", error));
+        match self.read_into(page, into) {
+            Ok(()) => Ok(Read::Pooled(frame, len, in_hand)),
+            Err(error) => {
+                self.frames.free(frame);
+                Err(error)
+            }
         }
+    }
+
+    fn read_into(&self, page: PageId, into: &mut [u8]) -> Result<(), PoolError> {
+        let (len, start) = (into.len(), Instant::now());
+        operate(|| self.store.read(page, into)).map_err(|error| store_error(page, "read", error))?;
         self.costs.read(len as u32, nanoseconds(start));
         self.counts.add(Count::StoreReadBytes, len as u64);
-        Ok((frame, len, in_hand))
+        Ok(())
     }
 
     pub(super) fn page_bytes(&self, page: PageId) -> Result<usize, PoolError> {
@@ -390,24 +425,26 @@ impl Core {
             self.counts.add(Count::CompressedHits, 1);
             return Ok(guard);
         }
-        let mut copy = vec![0; len];
-        let decoded = self.decode(number, &mut copy);
+        let decoded = zeroed(len).and_then(|mut copy| {
+            self.decode(number, &mut copy)?;
+            Ok(copy)
+        });
         self.unpin(number);
         match decoded {
-            Ok(()) => {
+            Ok(copy) => {
                 self.counts.add(Count::CompressedHits, 1);
                 Ok(PageGuard::of_copy(self, copy))
             }
-            // Compressed pages are clean: the store has it.
-            Err(_) => {
-                self.discard(number, page, hash);
+            // The store has it, most likely.
+            Err(PoolError::Codec(_)) if self.drop_undecodable(number, page, hash) => {
                 self.get_slowly(page, hash, self.index.shard(hash))
             }
+            Err(error) => Err(error),
         }
     }
 
     /// Decodes a compressed page that the caller has pinned.
-    fn decode(&self, number: u32, into: &mut [u8]) -> Result<(), PoolError> {
+    pub(super) fn decode(&self, number: u32, into: &mut [u8]) -> Result<(), PoolError> {
         let entry = self.entries.at(number);
         let Some(engine) = &self.engine else {
             return Ok(());
@@ -441,15 +478,21 @@ impl Core {
         Some(unsafe { PageGuard::of_entry(self, number) })
     }
 
-    /// Drops a page whose compressed form does not decode.
+    /// Drops a page whose compressed form does not decode; returns whether it is worth a new look. It stays if the store has not got it.
     #[cold]
-    fn discard(&self, number: u32, page: PageId, hash: u64) {
+    fn drop_undecodable(&self, number: u32, page: PageId, hash: u64) -> bool {
         let mut locked = self.index.shard(hash).lock();
-        if locked.get(hash, page, &self.entries) == Some(number) && self.entries.at(number).state().kind() == COMPRESSED
-        {
-            self.detach(&mut locked, hash, number);
-            drop(locked);
-            self.forget(number);
+        let state = self.entries.at(number).state();
+        if locked.get(hash, page, &self.entries) != Some(number) || state.kind() != COMPRESSED {
+            return true;
         }
+        if state.has(DIRTY) {
+            return false;
+        }
+        self.detach(&mut locked, hash, number);
+        self.unsynced.leaves(page, state);
+        drop(locked);
+        self.forget(number);
+        true
     }
 }

@@ -24,6 +24,7 @@ pub(super) enum Count {
     CompressedEvictions,
     WriteBacks,
     WriteErrors,
+    SyncErrors,
     Sweeps,
     SweepNs,
     StoreReadBytes,

@@ -18,7 +18,12 @@
 //!          37  detached: not in the index any more; who takes the last pin away frees the entry
 //!          38  claimed: changing its place; nobody can pin it for that moment
 //!          39  listed: in the policy's order; changed under the policy's lock
+//!          40  unsynced: the store was given this version, and may not have made it lasting (`unsynced`)
+//!          41  in which round that was, an odd one or an even one
+//!          42  unwritable: dirty, and its last write failed
 //! ```
+//!
+//! Dirty and unsynced change under the lock of the page's shard of the index.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
@@ -40,6 +45,9 @@ pub(super) const DIRTY: u64 = 1 << 36;
 pub(super) const DETACHED: u64 = 1 << 37;
 pub(super) const CLAIMED: u64 = 1 << 38;
 pub(super) const LISTED: u64 = 1 << 39;
+const UNSYNCED: u64 = 1 << 40;
+const ODD_ROUND: u64 = 1 << 41;
+pub(super) const UNWRITABLE: u64 = 1 << 42;
 
 /// A state word, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +80,27 @@ impl State {
 
     pub(super) fn with_kind(self, kind: u64) -> Self {
         Self(self.0 & !KIND | kind)
+    }
+
+    /// The store has been given this version in this round.
+    pub(super) fn written_in(self, round: u64) -> Self {
+        let odd = if round % 2 == 1 { ODD_ROUND } else { 0 };
+        Self(self.0 & !(DIRTY | UNWRITABLE | ODD_ROUND) | UNSYNCED | odd)
+    }
+
+    /// Whether the store may not have made lasting what it was given: then in which of the rounds it was, by whether that is odd.
+    pub(super) fn unsynced_round_is_odd(self) -> Option<bool> {
+        self.has(UNSYNCED).then(|| self.has(ODD_ROUND))
+    }
+
+    /// What the store was given lasts.
+    pub(super) fn synced(self) -> Self {
+        Self(self.0 & !(UNSYNCED | ODD_ROUND))
+    }
+
+    /// What the store was given may be lost, so that it has to be written again.
+    pub(super) fn to_be_written_again(self) -> Self {
+        Self(self.synced().0 | DIRTY)
     }
 
     /// Whether a reader may pin it: it is here, in the index, and not changing.

@@ -8,7 +8,8 @@ use thiserror::Error;
 use super::PageId;
 use crate::codec::CodecError;
 
-/// An error of a [`PagePool`](super::PagePool). What the pool held it still holds: a page that could not be written stays, dirty.
+/// An error of a [`PagePool`](super::PagePool). What the pool held it still holds: a page that could not be written stays, dirty, until it is
+/// written, removed or [discarded](super::PagePool::discard).
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum PoolError {
@@ -48,10 +49,32 @@ pub enum PoolError {
         /// What the store said.
         source: Arc<io::Error>,
     },
-    /// The store could not make lasting what was written.
+    /// The store cannot take this page, and would not after a while either: it is read-only, or has no place for a page of this number
+    /// or length. The pool did not take it.
+    #[error("the store cannot take page {page}: {source}")]
+    Refused {
+        /// The page.
+        page: PageId,
+        /// What the store said.
+        source: Arc<io::Error>,
+    },
+    /// The store could not make lasting what was written. The pages that are still in the pool are dirty again.
     #[error("cannot sync the store: {source}")]
     Sync {
         /// What the store said.
+        source: Arc<io::Error>,
+    },
+    /// A sync failed at an earlier flush, and pages that had been written and had left the pool by then, or had been removed, may have
+    /// lost that. Writing, removing or [discarding](super::PagePool::discard) them, and a flush, end this error.
+    #[error("{} may be lost since a sync failed: {source}", name_lost(.page, .pages, .or_more))]
+    Lost {
+        /// The first of them, as far as they are known.
+        page: Option<PageId>,
+        /// How many are known.
+        pages: usize,
+        /// There were more than the pool could note: this error stays.
+        or_more: bool,
+        /// What the store said when it failed to sync.
         source: Arc<io::Error>,
     },
     /// A builder option is out of its bounds.
@@ -77,4 +100,12 @@ pub enum PoolError {
         /// What the system said.
         reason: String,
     },
+}
+
+fn name_lost(page: &Option<PageId>, pages: &usize, or_more: &bool) -> String {
+    match (page, pages, or_more) {
+        (Some(page), 1, false) => format!("page {page}"),
+        (Some(page), 2.., false) => format!("{pages} pages, the first of them {page},"),
+        _ => String::from("pages"),
+    }
 }

@@ -6,7 +6,7 @@ use super::PoolError;
 use super::builder::check_budget;
 use super::core::Core;
 use super::entry::{CLAIMED, Entry, RAW};
-use super::sweep::Swept;
+use super::sweep::{Sweeper, Swept};
 
 /// The raw space that there is at least, in the longest runs; and what an adaptive share leaves, where that is no large part of the memory.
 const LEAST_RUNS: usize = 4;
@@ -25,6 +25,7 @@ impl Core {
             + self.entries.bytes()
             + self.frames.table_bytes()
             + self.policy_bytes.load(Relaxed)
+            + self.unsynced.bytes()
     }
 
     pub(super) fn ghost_bytes(&self) -> usize {
@@ -75,7 +76,10 @@ impl Core {
             if over == 0 || self.frames.trim(self.frames.bytes().saturating_sub(over)) {
                 break;
             }
-            if matches!(self.sweep_one(true), Swept::Nothing | Swept::Failed(_)) {
+            if matches!(
+                self.sweep_one(Sweeper::Reader),
+                Swept::Nothing | Swept::Failed(_) | Swept::PassedOver
+            ) {
                 break;
             }
             self.close_up(self.frames.bytes().saturating_sub(over));
@@ -83,11 +87,11 @@ impl Core {
     }
 
     /// A step towards the shares, after they moved: one victim or one segment more than there is need for.
-    pub(super) fn approach_shares(&self) {
+    pub(super) fn approach_shares(&self, sweeper: Sweeper) {
         self.clear_limbo();
         let (raw, compressed) = self.shares();
         if !self.frames.trim(raw) {
-            self.sweep_one(true);
+            self.sweep_one(sweeper);
             self.close_up(raw);
         }
         if self.log.bytes() > compressed {

@@ -44,6 +44,7 @@ mod sweep;
 mod tenders;
 #[cfg(test)]
 mod tests;
+mod unsynced;
 mod write_back;
 
 use std::sync::Arc;
@@ -92,7 +93,8 @@ impl PagePool {
     ///
     /// # Errors
     /// [`PoolError::NotFound`] where the store has no such page, [`PoolError::PoolFull`] when everything is pinned, and what the store
-    /// says. When dirty pages would have to leave and cannot be written, that is the error.
+    /// says of this page. Where dirty pages would have to leave and cannot be written, the page is read past the pool: the guard has it
+    /// in memory of its own, which is counted in [`PoolStats::pinned_copy_bytes`].
     #[inline]
     pub fn get(&self, page: PageId) -> Result<PageGuard<'_>, PoolError> {
         self.core.get(page)
@@ -102,7 +104,9 @@ impl PagePool {
     /// the page is to be compressed or to leave.
     ///
     /// # Errors
-    /// As [`PagePool::get`], and [`PoolError::PageLength`]. The page is then as it was.
+    /// [`PoolError::PageLength`] and [`PoolError::Refused`] for what the store could never take, [`PoolError::PoolFull`] when everything
+    /// is pinned, and what the store says when dirty pages would have to leave for this one and cannot be written. The page is then as
+    /// it was.
     pub fn update(&self, page: PageId, bytes: &[u8]) -> Result<(), PoolError> {
         self.core.update(page, bytes)
     }
@@ -115,6 +119,12 @@ impl PagePool {
         self.core.remove(page)
     }
 
+    /// Forgets a version of the page that the store has not got, and returns whether there was one: the page is then what the store has.
+    /// For a page that cannot be written, and for one that [`PoolError::Lost`] names. Who holds the page keeps it.
+    pub fn discard(&self, page: PageId) -> bool {
+        self.core.discard(page)
+    }
+
     /// Reads those of the pages that are not here, many at once, and returns how many were read. It reads no more than there is room
     /// for, and passes over pages that do not exist.
     ///
@@ -124,10 +134,13 @@ impl PagePool {
         self.core.prefetch(pages)
     }
 
-    /// Writes all dirty pages to the store and syncs it.
+    /// Writes all dirty pages to the store and syncs it. When it returns without an error, all updates and removals that ended before it
+    /// began are lasting, those of pages that have left the pool since included. One flush runs at a time; others wait.
     ///
     /// # Errors
     /// The first write that failed; all others were tried. What could not be written stays in the pool, dirty.
+    /// [`PoolError::Sync`] when the store could not sync: what was written since the last sync that worked is dirty again, and the next
+    /// flush writes it again. [`PoolError::Lost`] as long as the pool knows of pages that it could not write again.
     pub fn flush(&self) -> Result<(), PoolError> {
         self.core.flush()
     }

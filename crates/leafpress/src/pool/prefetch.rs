@@ -19,8 +19,9 @@ impl Core {
             let mut outcome = ControlFlow::Continue(());
             for &page in batch {
                 match self.begin_prefetch(page) {
-                    Ok(Some(prepared)) => loading.push(prepared),
-                    Ok(None) => {}
+                    Ok(Begun::Loading(prepared)) => loading.push(prepared),
+                    Ok(Begun::Nothing) => {}
+                    Ok(Begun::NoRoom) => break,
                     // More than there is room for at once.
                     Err(PoolError::PoolFull { .. }) if !loading.is_empty() => break,
                     Err(error) => {
@@ -38,30 +39,34 @@ impl Core {
     }
 
     /// Makes room for a page that is not here. Pages that the store does not have are passed over.
-    fn begin_prefetch(&self, page: PageId) -> Result<Option<Loading>, PoolError> {
+    fn begin_prefetch(&self, page: PageId) -> Result<Begun, PoolError> {
         let (hash, shard) = self.shard(page);
         let number = {
             let mut locked = shard.lock();
             if locked.is_busy(page) || locked.get(hash, page, &self.entries).is_some() {
-                return Ok(None);
+                return Ok(Begun::Nothing);
             }
             self.begin_loading(&mut locked, page, hash)?
         };
         let room = self
             .page_bytes(page)
-            .and_then(|len| self.frame_for(page, len).map(|frame| (frame, len)));
+            .and_then(|len| Ok((self.frame_to_read(page, len)?, len)));
         match room {
-            Ok((frame, len)) => Ok(Some(Loading {
+            Ok((Some(frame), len)) => Ok(Begun::Loading(Loading {
                 number,
                 page,
                 hash,
                 frame,
                 len,
             })),
+            Ok((None, _)) => {
+                self.end_loading(number, hash, shard);
+                Ok(Begun::NoRoom)
+            }
             Err(error) => {
                 self.end_loading(number, hash, shard);
                 match error {
-                    PoolError::NotFound { .. } => Ok(None),
+                    PoolError::NotFound { .. } => Ok(Begun::Nothing),
                     error => Err(error),
                 }
             }
@@ -124,4 +129,13 @@ struct Loading {
     hash: u64,
     frame: Frame,
     len: usize,
+}
+
+/// How the prefetching of a page began.
+enum Begun {
+    Loading(Loading),
+    /// It is here, or the store does not have it.
+    Nothing,
+    /// Dirty pages that cannot be written are in its way.
+    NoRoom,
 }

@@ -36,6 +36,10 @@ pub struct PoolStats {
     pub write_backs: u64,
     /// Writes to the store that failed; their pages stayed.
     pub write_errors: u64,
+    /// Syncs of the store that failed; the pages that they should have made last are dirty again.
+    pub sync_errors: u64,
+    /// Pages now that were written or removed before a sync that failed, and that the pool cannot write again: they may be lost.
+    pub lost_pages: u64,
     /// Batches of victims that were chosen.
     pub sweeps: u64,
     /// Nanoseconds that threads spent choosing, compressing and evicting victims.
@@ -112,6 +116,8 @@ impl Core {
             compressed_evictions: count(Count::CompressedEvictions),
             write_backs: count(Count::WriteBacks),
             write_errors: count(Count::WriteErrors),
+            sync_errors: count(Count::SyncErrors),
+            lost_pages: self.unsynced.lost_pages() as u64,
             sweeps: count(Count::Sweeps),
             sweep_ns: count(Count::SweepNs),
             store_read_bytes: count(Count::StoreReadBytes),

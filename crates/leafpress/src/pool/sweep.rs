@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use super::core::{Core, nanoseconds};
 use super::counts::Count;
-use super::entry::{CLAIMED, DETACHED, DIRTY, Entries, Entry, LISTED, State};
+use super::entry::{CLAIMED, DETACHED, DIRTY, Entries, Entry, LISTED, State, UNWRITABLE};
 use super::frames::Frame;
 use super::index::hash;
 use super::log::{Appended, Reclaimed, Turn};
@@ -22,8 +22,9 @@ use super::{PageId, PoolError};
 
 /// Pages of a batch of victims, at most.
 const MAX_BATCH: usize = 1000;
-/// Writes that may fail before a thread that needs room gives up.
+/// Writes that may fail before a thread that needs room gives up, and pages that it passes over because their last write failed.
 const MAX_FAILED_WRITES: usize = 16;
+const MAX_PASSED_OVER: usize = 1024;
 /// Where nothing is compressed, one victim in so many is, to know what it would cost; fewer where that would be more than a hundredth of
 /// what reading pages costs. Several come in a row, of which the first only makes the codec's tables and code warm, as they are where
 /// every victim is compressed.
@@ -36,6 +37,14 @@ const STUCK_SEGMENTS: usize = 256;
 /// compress all victims themselves; more than that many bring nothing.
 const LEAST_AHEAD: usize = 8;
 const MOST_AHEAD: usize = 256;
+
+/// Pages that would have made room, had they been written.
+#[derive(Default)]
+struct Unwritten {
+    pages: usize,
+    /// What the last write said that was tried.
+    error: Option<PoolError>,
+}
 
 /// The order in which raw pages leave.
 pub(super) struct RawSpace {
@@ -103,6 +112,17 @@ impl Probe {
     }
 }
 
+/// Who makes room, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sweeper {
+    /// A thread that reads pages and needs room now. It has nothing to do with pages that cannot be written.
+    Reader,
+    /// A thread that changes pages and needs room now.
+    Writer,
+    /// A thread that makes room ahead of need.
+    Ahead,
+}
+
 /// What came of one victim.
 pub(super) enum Swept {
     /// There is more room.
@@ -111,6 +131,8 @@ pub(super) enum Swept {
     Kept,
     /// It stays: it could not be written.
     Failed(PoolError),
+    /// It stays: it could not be written before.
+    PassedOver,
     /// There was no victim, but other threads have some in hand, or frames that they read into.
     Others,
     /// There was no victim: everything is pinned.
@@ -123,29 +145,42 @@ thread_local! {
 }
 
 impl Core {
-    /// A frame for a page of `len` bytes, made room for if need be.
-    pub(super) fn frame_for(&self, page: PageId, len: usize) -> Result<Frame, PoolError> {
-        self.frame_or(len, |error| match self.frame_of_compressed(len) {
-            Some(frame) => Ok(frame),
-            None => Err(error.unwrap_or_else(|| PoolError::PoolFull {
-                page,
-                pinned_bytes: self.frames.bytes(),
-                budget_bytes: self.budget.load(Relaxed),
-            })),
+    /// A frame for a version of a page that is to be kept, made room for if need be. When dirty pages would have to leave and cannot be
+    /// written, that is the error.
+    pub(super) fn frame_to_update(&self, page: PageId, len: usize) -> Result<Frame, PoolError> {
+        self.frame(len, Sweeper::Writer).or_else(|unwritten| {
+            let frame = self.frame_of_compressed(len);
+            frame.ok_or_else(|| unwritten.error.unwrap_or_else(|| self.full(page)))
         })
+    }
+
+    /// A frame for a page that is read, made room for if need be; [`None`] where there would be room if all pages could be written.
+    pub(super) fn frame_to_read(&self, page: PageId, len: usize) -> Result<Option<Frame>, PoolError> {
+        match self.frame(len, Sweeper::Reader) {
+            Ok(frame) => Ok(Some(frame)),
+            Err(unwritten) => match self.frame_of_compressed(len) {
+                Some(frame) => Ok(Some(frame)),
+                None if unwritten.pages > 0 => Ok(None),
+                None => Err(self.full(page)),
+            },
+        }
     }
 
     /// A frame for a page that is in the pool as it is: where no raw page can leave, none has to leave for it.
     pub(super) fn frame_to_restore(&self, len: usize) -> Option<Frame> {
-        self.frame_or(len, Err).ok()
+        self.frame(len, Sweeper::Reader).ok()
     }
 
-    /// A free frame, or one of a raw page that leaves, or what `otherwise` has.
-    fn frame_or<E>(
-        &self,
-        len: usize,
-        otherwise: impl FnOnce(Option<PoolError>) -> Result<Frame, E>,
-    ) -> Result<Frame, E> {
+    fn full(&self, page: PageId) -> PoolError {
+        PoolError::PoolFull {
+            page,
+            pinned_bytes: self.frames.bytes(),
+            budget_bytes: self.budget.load(Relaxed),
+        }
+    }
+
+    /// A free frame, or one of a raw page that leaves.
+    fn frame(&self, len: usize, sweeper: Sweeper) -> Result<Frame, Unwritten> {
         if !self.is_to_shrink()
             && let Some(frame) = self.frames.allocate(len, self.raw_limit())
         {
@@ -153,7 +188,7 @@ impl Core {
             return Ok(frame);
         }
         let start = Instant::now();
-        let frame = self.sweep_for(len).or_else(otherwise);
+        let frame = self.sweep_for(len, sweeper);
         self.counts.add(Count::SweepNs, nanoseconds(start));
         self.keep_ahead();
         frame
@@ -165,26 +200,31 @@ impl Core {
         !self.has_threads && self.frames.bytes() > self.shares().0
     }
 
-    /// Sweeps until there is a frame. The error is that of a write that failed, if there was one.
+    /// Sweeps until there is a frame.
     #[cold]
-    fn sweep_for(&self, len: usize) -> Result<Frame, Option<PoolError>> {
-        self.approach_shares();
-        let (mut kept, mut failed) = (0, Vec::new());
+    fn sweep_for(&self, len: usize, sweeper: Sweeper) -> Result<Frame, Unwritten> {
+        self.approach_shares(sweeper);
+        let (mut kept, mut failed, mut unwritten) = (0, 0, Unwritten::default());
         let patience = 2 * self.entries.used() as usize + 64;
-        while kept < patience && failed.len() < MAX_FAILED_WRITES {
-            match self.sweep_one(true) {
+        while kept < patience && failed < MAX_FAILED_WRITES && unwritten.pages < MAX_PASSED_OVER {
+            match self.sweep_one(sweeper) {
                 Swept::Freed => kept = 0,
                 Swept::Kept => kept += 1,
-                Swept::Failed(error) => failed.push(error),
+                Swept::Failed(error) => {
+                    failed += 1;
+                    unwritten.pages += 1;
+                    unwritten.error = Some(error);
+                }
+                Swept::PassedOver => unwritten.pages += 1,
                 Swept::Others => self.room.wait_for_others(),
                 // There may be free frames all the same, where the space is to shrink.
-                Swept::Nothing => return self.frames.allocate(len, self.raw_limit()).ok_or_else(|| failed.pop()),
+                Swept::Nothing => return self.frames.allocate(len, self.raw_limit()).ok_or(unwritten),
             }
             if let Some(frame) = self.frames.allocate(len, self.raw_limit()) {
                 return Ok(frame);
             }
         }
-        Err(failed.pop())
+        Err(unwritten)
     }
 
     /// A frame of the memory that compressed pages have. Some of them may be held for a moment.
@@ -208,8 +248,8 @@ impl Core {
         None
     }
 
-    /// Takes one victim and deals with it. `in_line`: the caller needs the room now.
-    pub(super) fn sweep_one(&self, in_line: bool) -> Swept {
+    /// Takes one victim and deals with it.
+    pub(super) fn sweep_one(&self, sweeper: Sweeper) -> Swept {
         let (victim, probe, others) = {
             let mut raw = self.raw.lock();
             if raw.queue.is_empty() {
@@ -223,7 +263,7 @@ impl Core {
             (victim, probe, others)
         };
         match victim {
-            Some((number, _in_hand)) => self.victimise(number, probe, in_line),
+            Some((number, _in_hand)) => self.victimise(number, probe, sweeper),
             None if others > 0 => Swept::Others,
             None => Swept::Nothing,
         }
@@ -260,24 +300,27 @@ impl Core {
     }
 
     /// Compresses a victim, or lets it go. Its pin is taken away in any case.
-    fn victimise(&self, number: u32, probe: Probe, in_line: bool) -> Swept {
+    fn victimise(&self, number: u32, probe: Probe, sweeper: Sweeper) -> Swept {
         let entry = self.entries.at(number);
         let page_hash = hash(entry.page());
-        let swept = self.try_victimise(number, entry, page_hash, probe, in_line);
-        if matches!(swept, Swept::Kept | Swept::Failed(_)) {
+        let swept = self.try_victimise(number, entry, page_hash, probe, sweeper);
+        if matches!(swept, Swept::Kept | Swept::Failed(_) | Swept::PassedOver) {
             self.list(number, page_hash);
         }
         self.unpin(number);
         swept
     }
 
-    fn try_victimise(&self, number: u32, entry: &Entry, page_hash: u64, probe: Probe, in_line: bool) -> Swept {
+    fn try_victimise(&self, number: u32, entry: &Entry, page_hash: u64, probe: Probe, sweeper: Sweeper) -> Swept {
         let state = entry.state();
         if state.has(DETACHED) {
             return Swept::Freed;
         }
         if state.pins() > 1 || state.popularity() > 0 || self.counts.is_held(number) {
             return Swept::Kept;
+        }
+        if state.has(DIRTY | UNWRITABLE) && sweeper == Sweeper::Reader {
+            return Swept::PassedOver;
         }
         if state.has(DIRTY) {
             match self.write_back(number, false) {
@@ -292,7 +335,7 @@ impl Core {
             let kept = self.compress(entry, page_hash, true, |compressed| {
                 self.append(number, entry, compressed)
             });
-            self.costs.compressed(in_line);
+            self.costs.compressed(sweeper != Sweeper::Ahead);
             match kept {
                 Some(Appended::Done(frame, run)) => {
                     self.free_frame(frame, run);
@@ -417,14 +460,20 @@ impl Core {
         }
     }
 
-    /// Takes a page that is clean, not listed, and pinned by the caller alone out of the index.
+    /// Takes a page that is not listed and pinned by the caller alone out of the index, if it is clean.
     fn evict(&self, number: u32, page_hash: u64) -> bool {
         let mut locked = self.index.shard(page_hash).lock();
-        let alone = self.mark_if_alone(number, DETACHED).is_some();
-        if alone {
-            locked.remove(page_hash, number);
+        let entry = self.entries.at(number);
+        // It was written, but a sync may have failed since.
+        if entry.state().has(DIRTY) {
+            return false;
         }
-        alone
+        let Some(state) = self.mark_if_alone(number, DETACHED) else {
+            return false;
+        };
+        locked.remove(page_hash, number);
+        self.unsynced.leaves(entry.page(), state);
+        true
     }
 
     /// Tells the order of pages of a hit, late and not always: where somebody else has the lock, the hits are lost.
@@ -474,9 +523,9 @@ impl Core {
             if !over && !runs_short {
                 break;
             }
-            match self.sweep_one(false) {
+            match self.sweep_one(Sweeper::Ahead) {
                 Swept::Freed => kept = 0,
-                Swept::Kept | Swept::Failed(_) => kept += 1,
+                Swept::Kept | Swept::Failed(_) | Swept::PassedOver => kept += 1,
                 Swept::Others | Swept::Nothing => break,
             }
         }

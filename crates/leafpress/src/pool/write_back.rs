@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use super::core::{BATCH_PAGES, Core, operate, store_error};
+use super::core::{BATCH_PAGES, Core, operate, store_error, zeroed};
 use super::counts::Count;
-use super::entry::{DETACHED, DIRTY, Entry};
+use super::entry::{COMPRESSED, DETACHED, DIRTY, State, UNWRITABLE};
 use super::store::PageWrite;
 use super::{PageId, PoolError};
 use crate::sync::Patience;
@@ -17,7 +17,7 @@ pub(super) enum Written {
     Clean,
     /// It was replaced or removed: nobody wants it any more.
     Gone,
-    /// An operation of the store on this page is under way.
+    /// An operation of the store on this page is under way, or a sync failed during the write: the page is still dirty.
     Busy,
 }
 
@@ -57,8 +57,21 @@ impl Core {
         }
         locked.set_busy(page);
         drop(locked);
-        let written = operate(|| self.store.write(page, self.raw_bytes(number)));
-        self.written(number, written).map(|()| Written::Clean)
+        let failures = self.unsynced.failures();
+        let written = if entry.state().kind() == COMPRESSED {
+            self.decoded(number)
+                .and_then(|bytes| operate(|| self.store.write(page, &bytes)))
+        } else {
+            operate(|| self.store.write(page, self.raw_bytes(number)))
+        };
+        self.written(number, failures, written)
+    }
+
+    /// The bytes of a compressed page, which the caller has pinned. Such a page is only written after a sync failed.
+    fn decoded(&self, number: u32) -> io::Result<Vec<u8>> {
+        let mut bytes = zeroed(self.entries.at(number).len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.decode(number, &mut bytes).map_err(io::Error::other)?;
+        Ok(bytes)
     }
 
     /// The bytes of a raw page, which the caller has pinned.
@@ -68,22 +81,28 @@ impl Core {
         unsafe { std::slice::from_raw_parts(entry.place(), entry.len()) }
     }
 
-    /// Notes how the write of a page went that the caller has pinned and set busy.
-    fn written(&self, number: u32, written: io::Result<()>) -> Result<(), PoolError> {
+    /// Notes how the write of a page went that the caller has pinned and set busy. `failures` are the syncs that had failed before it.
+    fn written(&self, number: u32, failures: u64, written: io::Result<()>) -> Result<Written, PoolError> {
         let entry = self.entries.at(number);
         let page = entry.page();
         let (_, shard) = self.shard(page);
         let mut locked = shard.lock();
         locked.set_idle(page);
-        if written.is_ok() {
-            entry.clear(DIRTY);
+        // What a sync lost that failed meanwhile may be a part of this.
+        let may_be_lost = self.unsynced.failures() != failures;
+        if written.is_err() {
+            entry.set(UNWRITABLE);
+        } else if !may_be_lost {
+            let round = self.unsynced.round();
+            entry.change(|state| state.written_in(round));
+            self.unsynced.written(page);
         }
         drop(locked);
         match written {
             Ok(()) => {
                 self.counts.add(Count::WriteBacks, 1);
                 self.counts.add(Count::StoreWriteBytes, entry.len() as u64);
-                Ok(())
+                Ok(if may_be_lost { Written::Busy } else { Written::Clean })
             }
             Err(error) => {
                 self.counts.add(Count::WriteErrors, 1);
@@ -92,8 +111,43 @@ impl Core {
         }
     }
 
-    /// Writes all dirty pages and syncs the store; returns the first error.
+    /// Writes all dirty pages and syncs the store; returns the first error. See [`super::unsynced`].
     pub(super) fn flush(&self) -> Result<(), PoolError> {
+        let _alone = self.unsynced.begin_flush();
+        let written = self.write_dirty();
+        let round = self.unsynced.end_round();
+        let synced = match operate(|| self.store.sync()) {
+            Ok(()) => {
+                self.unsynced.succeeded(round);
+                self.unsynced.lost()
+            }
+            Err(error) => {
+                let source = Arc::new(error);
+                self.sync_failed(round, &source);
+                Err(PoolError::Sync { source })
+            }
+        };
+        written.and(synced)
+    }
+
+    /// Makes all pages dirty that were written and may not last.
+    fn sync_failed(&self, round: u64, error: &Arc<io::Error>) {
+        self.unsynced.failed();
+        for shard in self.index.shards() {
+            let locked = shard.lock();
+            for number in locked.entries() {
+                let entry = self.entries.at(number);
+                if entry.state().unsynced_round_is_odd().is_some() {
+                    entry.change(State::to_be_written_again);
+                }
+            }
+        }
+        self.unsynced.lose_gone(round, error.clone());
+        self.counts.add(Count::SyncErrors, 1);
+    }
+
+    /// Writes all dirty pages; returns the first error.
+    fn write_dirty(&self) -> Result<(), PoolError> {
         let mut failed = None;
         let (mut batch, mut late) = (Vec::with_capacity(BATCH_PAGES), Vec::new());
         for pages in self.dirty_pages().chunks(BATCH_PAGES) {
@@ -114,20 +168,27 @@ impl Core {
                 failed.get_or_insert(error);
             }
         }
-        let synced = self.store.sync().map_err(|error| PoolError::Sync {
-            source: Arc::new(error),
-        });
-        failed.map_or(synced, Err)
+        failed.map_or(Ok(()), Err)
     }
 
     /// All pages that are dirty, in order. They are found by the index, under its locks: a page that is updated meanwhile gets
-    /// another entry, which may be one that a walk through the entries has passed.
+    /// another entry, which may be one that a walk through the entries has passed. On the way, rounds that are over are forgotten, so that
+    /// two are enough to tell apart.
     fn dirty_pages(&self) -> Vec<PageId> {
         let mut dirty = Vec::new();
+        let is_odd = self.unsynced.round() % 2 == 1;
         for shard in self.index.shards() {
             let locked = shard.lock();
-            let entries = locked.entries().map(|number| self.entries.at(number));
-            dirty.extend(entries.filter(|entry| entry.state().has(DIRTY)).map(Entry::page));
+            for number in locked.entries() {
+                let entry = self.entries.at(number);
+                let state = entry.state();
+                if state.has(DIRTY) {
+                    dirty.push(entry.page());
+                }
+                if state.unsynced_round_is_odd() == Some(!is_odd) {
+                    entry.change(State::synced);
+                }
+            }
         }
         dirty.sort_unstable();
         dirty
@@ -145,6 +206,10 @@ impl Core {
             Begun::Clean
         } else if locked.is_busy(page) || entry.pin(0).is_none() {
             Begun::Later
+        } else if entry.state().kind() == COMPRESSED {
+            drop(locked);
+            self.unpin(number);
+            Begun::Later
         } else {
             locked.set_busy(page);
             Begun::Pinned(number)
@@ -152,7 +217,7 @@ impl Core {
     }
 
     /// Writes a page as it is now, if it is dirty, and waits for whoever is in the way.
-    fn write_newest(&self, page: PageId) -> Result<(), PoolError> {
+    pub(super) fn write_newest(&self, page: PageId) -> Result<(), PoolError> {
         let (hash, shard) = self.shard(page);
         let mut patience = Patience::default();
         loop {
@@ -174,7 +239,7 @@ impl Core {
             let written = self.write_back(number, true);
             self.unpin(number);
             // Where there is a newer one, that has to be written.
-            if written? != Written::Gone {
+            if written? == Written::Clean {
                 return Ok(());
             }
         }
@@ -190,6 +255,7 @@ impl Core {
                 result: Ok(()),
             })
             .collect();
+        let failures = self.unsynced.failures();
         let whole = operate(|| {
             if !writes.is_empty() {
                 self.store.write_batch(&mut writes);
@@ -203,8 +269,8 @@ impl Core {
         };
         let mut outcome = Ok(());
         for (number, result) in batch.drain(..).zip(results) {
-            let written = self.written(number, result);
-            outcome = outcome.and(written);
+            let written = self.written(number, failures, result);
+            outcome = outcome.and(written.map(|_| ()));
             self.unpin(number);
         }
         outcome

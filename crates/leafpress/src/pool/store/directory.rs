@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::RwLock;
 
 use super::at_path::at_path;
-use super::directory_options::{DirectoryOptions, Found};
+use super::directory_options::{DirectoryOptions, FileSystem, Found};
 use super::{MIN_PAGE_BYTES, PageId, PageStore, check_read_length, no_such_page};
 
 const SHARDS: usize = 16;
@@ -50,8 +50,8 @@ pub struct DirectoryStore {
     len: AtomicU64,
     /// Number of the next temporary file.
     temporary: AtomicU64,
-    /// A directory of each file system there is below the root.
-    file_systems: Vec<File>,
+    /// Those there are below the root.
+    file_systems: Vec<FileSystem>,
 }
 
 impl DirectoryStore {
@@ -83,7 +83,7 @@ impl DirectoryStore {
             shards: shards.into_iter().map(RwLock::new).collect(),
             len: AtomicU64::new(len),
             temporary: AtomicU64::new(0),
-            file_systems: found.file_systems.into_iter().map(|(_, directory)| directory).collect(),
+            file_systems: found.file_systems,
         }
     }
 
@@ -159,12 +159,12 @@ impl DirectoryStore {
         )
     }
 
-    fn check_write(&self, page: PageId, bytes: &[u8]) -> io::Result<u64> {
+    /// Checks a write; returns the page's number and one.
+    fn check(&self, page: PageId, len: usize) -> io::Result<u64> {
         self.check_writable()?;
-        if !(MIN_PAGE_BYTES..=self.max_page_bytes).contains(&bytes.len()) {
+        if !(MIN_PAGE_BYTES..=self.max_page_bytes).contains(&len) {
             let reason = format!(
-                "page {page} of {} bytes: {MIN_PAGE_BYTES} to {} can be",
-                bytes.len(),
+                "page {page} of {len} bytes: {MIN_PAGE_BYTES} to {} can be",
                 self.max_page_bytes
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
@@ -254,9 +254,14 @@ impl PageStore for DirectoryStore {
             .map_err(|e| at_path(&path, format_args!("read page {page}"), e))
     }
 
+    fn check_write(&self, page: PageId, len: usize) -> io::Result<()> {
+        let checked = self.check(page, len).map(|_| ());
+        checked.map_err(|e| at_path(&self.root, "write", e))
+    }
+
     fn write(&self, page: PageId, bytes: &[u8]) -> io::Result<()> {
         let len = self
-            .check_write(page, bytes)
+            .check(page, bytes.len())
             .map_err(|e| at_path(&self.root, "write", e))?;
         let writing = |path: &Path, e| at_path(path, format_args!("write page {page}"), e);
         if let Some((path, _)) = self.find(page) {
@@ -292,7 +297,8 @@ impl PageStore for DirectoryStore {
         use std::os::fd::AsRawFd;
 
         // One call instead of one for each file written and each directory; it waits for other programs' writes too.
-        for directory in &self.file_systems {
+        for file_system in &self.file_systems {
+            let Some(directory) = file_system.open()? else { continue };
             // SAFETY: no memory is involved, and the descriptor is open.
             if unsafe { libc::syncfs(directory.as_raw_fd()) } != 0 {
                 return Err(at_path(&self.root, "sync", io::Error::last_os_error()));
@@ -318,8 +324,10 @@ impl PageStore for DirectoryStore {
                 _ => {}
             }
         }
-        for directory in &self.file_systems {
-            directory.sync_all().map_err(|e| at_path(&self.root, "sync", e))?;
+        for file_system in &self.file_systems {
+            if let Some(directory) = file_system.open()? {
+                directory.sync_all().map_err(|e| at_path(&self.root, "sync", e))?;
+            }
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use walkdir::{DirEntry, WalkDir};
 
@@ -26,8 +27,7 @@ pub(super) struct Found {
     /// Paths below the directory, and bytes.
     pub(super) pages: Vec<(PathBuf, usize)>,
     pub(super) skipped: u64,
-    /// One directory of each file system, by its device number.
-    pub(super) file_systems: Vec<(u64, File)>,
+    pub(super) file_systems: Vec<FileSystem>,
     temporary: Vec<PathBuf>,
 }
 
@@ -87,6 +87,8 @@ impl DirectoryOptions {
 
     fn look(&self, root: &Path, longest: usize) -> Found {
         let mut found = Found::default();
+        // The root may be a link to a directory, which is none below.
+        found.note_file_system(root);
         let mut bytes = 0_u64;
         let mut full = self.max_pages == Some(0);
         // Links to directories are not followed, so that none is visited twice.
@@ -96,7 +98,7 @@ impl DirectoryOptions {
                 continue;
             };
             if entry.file_type().is_dir() {
-                found.note_file_system(&entry);
+                found.note_file_system(entry.path());
                 continue;
             }
             if is_temporary(entry.file_name()) {
@@ -127,15 +129,48 @@ impl DirectoryOptions {
 }
 
 impl Found {
-    fn note_file_system(&mut self, directory: &DirEntry) {
-        let Ok(device) = directory.metadata().map(|m| m.dev()) else {
-            return;
-        };
-        if self.file_systems.iter().all(|&(known, _)| known != device)
-            && let Ok(open) = File::open(directory.path())
-        {
-            self.file_systems.push((device, open));
+    /// One directory that can be opened is enough for a file system.
+    fn note_file_system(&mut self, directory: &Path) {
+        let device = fs::metadata(directory).ok().map(|about| about.dev());
+        let known = self.file_systems.iter_mut().find(|known| known.device == device);
+        match known {
+            Some(known) if device.is_some() => {
+                if known.open.get().is_none() {
+                    *known = FileSystem::of(device, directory);
+                }
+            }
+            _ => self.file_systems.push(FileSystem::of(device, directory)),
         }
+    }
+}
+
+/// A file system that pages are on, by one of its directories.
+pub(super) struct FileSystem {
+    /// Not known where the directory could not be looked at.
+    device: Option<u64>,
+    directory: PathBuf,
+    /// Opened now or, where that fails, when there is something to sync: errors are told to who had it open when they happened.
+    open: OnceLock<File>,
+}
+
+impl FileSystem {
+    fn of(device: Option<u64>, directory: &Path) -> Self {
+        Self {
+            device,
+            directory: directory.to_owned(),
+            open: File::open(directory).map(OnceLock::from).unwrap_or_default(),
+        }
+    }
+
+    /// The directory, open; [`None`] if it is gone, with all its pages.
+    pub(super) fn open(&self) -> io::Result<Option<&File>> {
+        if self.open.get().is_none() {
+            match File::open(&self.directory) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+                opened => drop(self.open.set(opened.map_err(|e| at_path(&self.directory, "sync", e))?)),
+            }
+        }
+        Ok(self.open.get())
     }
 }
 

@@ -94,6 +94,32 @@ impl Extent {
         }
         let mut absent = self.absent.write();
         let end = self.end.load(Ordering::Relaxed);
+        let change = self.change(page, offset, len, end)?;
+        match change {
+            Change::InPlace => return Ok(change),
+            Change::Shorter => truncate(new_end)?,
+            Change::Longer { .. } => {}
+            Change::Appended { .. } => {
+                absent.insert(end.div_ceil(self.page_bytes)..page + 1);
+                self.any_absent.store(true, Ordering::Release);
+            }
+        }
+        self.end.store(new_end, Ordering::Release);
+        Ok(change)
+    }
+
+    /// Whether [`Extent::prepare`] would make room now.
+    ///
+    /// # Errors
+    /// As [`Extent::prepare`], which changes nothing then.
+    pub(super) fn check(&self, page: PageId, offset: u64, len: usize) -> io::Result<()> {
+        let end = self.end.load(Ordering::Acquire);
+        self.change(page, offset, len, end).map(|_| ())
+    }
+
+    /// What writing a page of `len` bytes at `offset` changes of a file's length that is `end`.
+    fn change(&self, page: PageId, offset: u64, len: usize, end: u64) -> io::Result<Change> {
+        let new_end = offset + len as u64;
         let pages = end.div_ceil(self.page_bytes);
         if page < pages {
             return match self.slot_bytes(page, end) {
@@ -103,15 +129,8 @@ impl Extent {
                     pages - 1,
                     self.page_bytes
                 ))),
-                _ if new_end < end => {
-                    truncate(new_end)?;
-                    self.end.store(new_end, Ordering::Release);
-                    Ok(Change::Shorter)
-                }
-                _ => {
-                    self.end.store(new_end, Ordering::Release);
-                    Ok(Change::Longer { old_end: end, new_end })
-                }
+                _ if new_end < end => Ok(Change::Shorter),
+                _ => Ok(Change::Longer { old_end: end, new_end }),
             };
         }
         // Absent or not: an absent page's place is short only while it is being written.
@@ -123,9 +142,6 @@ impl Extent {
                 self.page_bytes
             )));
         }
-        absent.insert(pages..page + 1);
-        self.any_absent.store(true, Ordering::Release);
-        self.end.store(new_end, Ordering::Release);
         Ok(Change::Appended { new_end })
     }
 

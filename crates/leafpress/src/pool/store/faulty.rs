@@ -340,6 +340,10 @@ impl<S: PageStore> PageStore for FaultyStore<S> {
         }
     }
 
+    fn check_write(&self, page: PageId, len: usize) -> io::Result<()> {
+        self.inner.check_write(page, len)
+    }
+
     fn write(&self, page: PageId, bytes: &[u8]) -> io::Result<()> {
         add(&self.counts.writes, 1);
         self.delay(Operation::Write, Instant::now(), 1);

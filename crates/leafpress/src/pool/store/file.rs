@@ -33,6 +33,8 @@ pub struct FileStore {
     /// Through the page cache.
     pub(super) file: File,
     pub(super) read_only: bool,
+    /// A block device's length: it cannot grow.
+    pub(super) device_bytes: Option<u64>,
     pub(super) page_bytes: usize,
     pub(super) extent: Extent,
     pub(super) method: Method,
@@ -140,22 +142,27 @@ impl FileStore {
         }
     }
 
-    /// Checks a write before anything changes.
-    pub(super) fn check_write(&self, page: PageId, bytes: &[u8]) -> io::Result<u64> {
+    /// Checks a write before anything changes, and finds where it starts.
+    pub(super) fn place_to_write(&self, page: PageId, len: usize) -> io::Result<u64> {
         if self.read_only {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "opened read-only"));
         }
-        if bytes.is_empty() || bytes.len() > self.page_bytes {
-            let reason = format!("{} bytes where a page has 1 to {}", bytes.len(), self.page_bytes);
+        if !(1..=self.page_bytes).contains(&len) {
+            let reason = format!("{len} bytes where a page has 1 to {}", self.page_bytes);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
-        self.extent
-            .offset(page)
-            .ok_or_else(|| io::ErrorKind::FileTooLarge.into())
+        let offset = self.extent.offset(page).ok_or(io::ErrorKind::FileTooLarge)?;
+        match self.device_bytes {
+            Some(bytes) if offset + len as u64 > bytes => {
+                let reason = format!("the device ends at {bytes} bytes");
+                Err(io::Error::new(io::ErrorKind::StorageFull, reason))
+            }
+            _ => Ok(offset),
+        }
     }
 
     pub(super) fn write_one(&self, page: PageId, bytes: &[u8]) -> io::Result<()> {
-        let offset = self.check_write(page, bytes)?;
+        let offset = self.place_to_write(page, bytes.len())?;
         let truncate = |end| self.file.set_len(end);
         let change = self.extent.prepare(page, offset, bytes.len(), truncate)?;
         self.settle_write(page, change, self.write_at(offset, bytes))
@@ -285,6 +292,12 @@ impl PageStore for FileStore {
                 read.result = Err(self.reading(read.page, e));
             }
         }
+    }
+
+    fn check_write(&self, page: PageId, len: usize) -> io::Result<()> {
+        self.place_to_write(page, len)
+            .and_then(|offset| self.extent.check(page, offset, len))
+            .map_err(|e| self.writing(page, e))
     }
 
     fn write(&self, page: PageId, bytes: &[u8]) -> io::Result<()> {

@@ -92,7 +92,7 @@ impl FileStore {
                 alone.push(index);
                 continue;
             }
-            let prepared = self.check_write(write.page, write.bytes).and_then(|offset| {
+            let prepared = self.place_to_write(write.page, write.bytes.len()).and_then(|offset| {
                 let change = self.extent.prepare(write.page, offset, write.bytes.len(), truncate)?;
                 Ok((offset, change))
             });

@@ -63,7 +63,7 @@ impl FileOptions {
             .map_err(|e| at_path(path, "open", e))
     }
 
-    /// Makes an empty file.
+    /// Makes an empty file, whose name is on the disk when this returns: what is synced in it later can be found after a crash.
     ///
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`] where there is something of that name, which is left alone; as [`FileOptions::open`].
@@ -80,6 +80,10 @@ impl FileOptions {
         }
         File::create_new(path)?;
         self.opened(path, page_bytes, OpenOptions::new().read(true).write(true))
+            .and_then(|store| {
+                sync_directory_of(&store.path)?;
+                Ok(store)
+            })
             .inspect_err(|_| {
                 // It was made a moment ago, and is empty.
                 let _ = fs::remove_file(path);
@@ -122,6 +126,7 @@ impl FileOptions {
             path,
             file,
             read_only: self.read_only,
+            device_bytes: kind.is_block_device().then_some(end),
             page_bytes,
             extent: Extent::new(page_bytes, end),
             method: Method {
@@ -145,4 +150,14 @@ fn check_page_bytes(page_bytes: usize) -> io::Result<()> {
 
 fn unsupported(what: &str, reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, format!("{what} does not work: {reason}"))
+}
+
+/// Makes the name of a file that was just made last through a crash.
+fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(path);
+    match File::open(directory).and_then(|directory| directory.sync_all()) {
+        // Some file systems have nothing to sync there, and say so.
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        synced => synced.map_err(|e| at_path(directory, "sync", e)),
+    }
 }

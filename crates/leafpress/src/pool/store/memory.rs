@@ -68,18 +68,18 @@ impl MemoryStore {
         &self.shards[(page % SHARDS as u64) as usize]
     }
 
-    fn put(&self, page: PageId, bytes: Box<[u8]>) -> io::Result<()> {
-        if bytes.is_empty() || bytes.len() > self.max_page_bytes {
-            let reason = format!(
-                "cannot write page {page}: {} bytes of 1 to {}",
-                bytes.len(),
-                self.max_page_bytes
-            );
+    /// Checks a write; returns the page's number and one.
+    fn check(&self, page: PageId, len: usize) -> io::Result<u64> {
+        if !(1..=self.max_page_bytes).contains(&len) {
+            let reason = format!("cannot write page {page}: {len} bytes of 1 to {}", self.max_page_bytes);
             return Err(invalid(reason));
         }
-        let Some(len) = page.checked_add(1) else {
-            return Err(invalid(format!("cannot write page {page}: no number is above it")));
-        };
+        page.checked_add(1)
+            .ok_or_else(|| invalid(format!("cannot write page {page}: no number is above it")))
+    }
+
+    fn put(&self, page: PageId, bytes: Box<[u8]>) -> io::Result<()> {
+        let len = self.check(page, bytes.len())?;
         let _old = self.shard(page).write().insert(page, bytes);
         self.len.fetch_max(len, Ordering::AcqRel);
         Ok(())
@@ -113,6 +113,10 @@ impl PageStore for MemoryStore {
         check_read_length(bytes.len(), into)?;
         into.copy_from_slice(bytes);
         Ok(())
+    }
+
+    fn check_write(&self, page: PageId, len: usize) -> io::Result<()> {
+        self.check(page, len).map(|_| ())
     }
 
     fn write(&self, page: PageId, bytes: &[u8]) -> io::Result<()> {

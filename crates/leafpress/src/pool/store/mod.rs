@@ -126,6 +126,16 @@ pub trait PageStore: Send + Sync {
         }
     }
 
+    /// Whether a page of `len` bytes could be written, as far as that can be told without writing it. The pool takes no update that is
+    /// refused here, and takes one that is not for what a write will take in time.
+    ///
+    /// # Errors
+    /// Why the page cannot be written.
+    fn check_write(&self, page: PageId, len: usize) -> io::Result<()> {
+        let _ = (page, len);
+        Ok(())
+    }
+
     /// Writes a page, which may be new, or of another length where the store has pages of several lengths.
     ///
     /// # Errors
@@ -145,10 +155,11 @@ pub trait PageStore: Send + Sync {
     /// The page may still be there.
     fn remove(&self, page: PageId) -> io::Result<()>;
 
-    /// Makes what was written last through a crash of the machine.
+    /// Makes what was written and removed last through a crash of the machine.
     ///
     /// # Errors
-    /// What was written may be lost in a crash.
+    /// What was written and removed since the last sync that worked may be lost, and no later sync brings it back: it has to be written
+    /// again. The pool does that for pages that it still has.
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }
@@ -186,6 +197,9 @@ macro_rules! store_behind_a_pointer {
             }
             fn read_batch(&self, reads: &mut [PageRead<'_>]) {
                 (**self).read_batch(reads)
+            }
+            fn check_write(&self, page: PageId, len: usize) -> io::Result<()> {
+                (**self).check_write(page, len)
             }
             fn write(&self, page: PageId, bytes: &[u8]) -> io::Result<()> {
                 (**self).write(page, bytes)
