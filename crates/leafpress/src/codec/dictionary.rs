@@ -4,11 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(feature = "lz4")]
 use super::lz4::dictionary::Lz4Compression;
+#[cfg(feature = "lz4")]
 use super::lz4::ffi as lz4_ffi;
+#[cfg(feature = "lz4")]
 use super::lz4::short::History;
+#[cfg(feature = "zstd")]
+use super::output;
+#[cfg(feature = "zstd")]
 use super::zstd::dictionary::{ZstdCompression, ZstdDecompression};
-use super::{Codec, CodecError, output};
+use super::{Codec, CodecError};
 
 /// A dictionary, trained or given. Cloning shares it.
 ///
@@ -23,8 +29,11 @@ struct Inner {
     /// Unique in this process, so that a thread's buffer can tell whose bytes it holds. Never 0.
     serial: u64,
     // The prepared tables refer to `bytes`, and so stand before it: they are dropped first.
+    #[cfg(feature = "lz4")]
     lz4: Lz4Compression,
+    #[cfg(feature = "zstd")]
     zstd_compression: ZstdCompression,
+    #[cfg(feature = "zstd")]
     zstd_decompression: ZstdDecompression,
     bytes: Box<[u8]>,
 }
@@ -38,8 +47,11 @@ impl Dictionary {
             inner: Arc::new(Inner {
                 id,
                 serial: SERIALS.fetch_add(1, Ordering::Relaxed),
+                #[cfg(feature = "lz4")]
                 lz4: Lz4Compression::default(),
+                #[cfg(feature = "zstd")]
                 zstd_compression: ZstdCompression::default(),
+                #[cfg(feature = "zstd")]
                 zstd_decompression: ZstdDecompression::default(),
                 bytes: bytes.into(),
             }),
@@ -63,6 +75,7 @@ impl Dictionary {
     /// [`CodecError::Failed`] when the codec refuses the dictionary's bytes.
     pub fn prepare_to_read(&self, codec: Codec) -> Result<(), CodecError> {
         match codec {
+            #[cfg(feature = "zstd")]
             Codec::Zstd { .. } if !self.bytes().is_empty() => self.zstd_decompression().map(drop),
             _ => Ok(()),
         }
@@ -72,12 +85,12 @@ impl Dictionary {
     pub fn held_bytes(&self) -> usize {
         let inner = &self.inner;
         // An `Arc` keeps two counts before its value.
-        size_of::<Inner>()
-            + 2 * size_of::<usize>()
-            + inner.bytes.len()
-            + inner.lz4.held_bytes()
-            + inner.zstd_compression.held_bytes()
-            + inner.zstd_decompression.held_bytes()
+        let own = size_of::<Inner>() + 2 * size_of::<usize>() + inner.bytes.len();
+        #[cfg(feature = "lz4")]
+        let own = own + inner.lz4.held_bytes();
+        #[cfg(feature = "zstd")]
+        let own = own + inner.zstd_compression.held_bytes() + inner.zstd_decompression.held_bytes();
+        own
     }
 
     /// A number no other dictionary of this process has; never 0, and below 2^63.
@@ -86,30 +99,35 @@ impl Dictionary {
         self.inner.serial
     }
 
+    #[cfg(feature = "lz4")]
     /// The dictionary as our own encoder of short LZ4 blocks takes it, if it can.
     #[inline]
     pub(super) fn lz4_short(&self) -> Option<History<'_>> {
         self.inner.lz4.short(&self.inner.bytes)
     }
 
+    #[cfg(feature = "lz4")]
     /// The tables LZ4's fast encoder compresses with.
     #[inline]
     pub(super) fn lz4_fast(&self) -> Result<*const lz4_ffi::Stream, CodecError> {
         self.inner.lz4.fast(&self.inner.bytes)
     }
 
+    #[cfg(feature = "lz4")]
     /// The tables LZ4's slow encoders compress with at a level.
     #[inline]
     pub(super) fn lz4_high(&self, level: i32) -> Result<*const lz4_ffi::HighStream, CodecError> {
         self.inner.lz4.high(&self.inner.bytes, level)
     }
 
+    #[cfg(feature = "zstd")]
     /// The tables zstd compresses with at a level.
     #[inline]
     pub(super) fn zstd_compression(&self, level: i32) -> Result<*const zstd_sys::ZSTD_CDict, CodecError> {
         self.inner.zstd_compression.get(&self.inner.bytes, level)
     }
 
+    #[cfg(feature = "zstd")]
     /// The tables zstd decompresses with.
     #[inline]
     pub(super) fn zstd_decompression(&self) -> Result<*const zstd_sys::ZSTD_DDict, CodecError> {
@@ -126,6 +144,7 @@ impl fmt::Debug for Dictionary {
     }
 }
 
+#[cfg(feature = "zstd")]
 /// The error for dictionary bytes that a codec refuses.
 pub(super) fn refused(codec: &'static str) -> CodecError {
     output::failed(

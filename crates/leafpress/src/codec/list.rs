@@ -1,9 +1,5 @@
 //! Which codecs can run here.
 
-use std::ffi::CStr;
-
-use super::qpl::ffi::Qpl;
-use super::zlib::ffi::Zlib;
 use super::{Codec, CodecError, EngineOptions, QplMode, QplPath};
 
 /// Whether a codec can run here, and on what.
@@ -49,29 +45,20 @@ fn availability(codec: Codec) -> Availability {
     }
 }
 
+/// The library behind a codec and its version.
 fn library(codec: Codec) -> Option<String> {
     match codec {
-        Codec::None => None,
-        Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => {
-            // SAFETY: looks at a constant.
-            let number = unsafe { lz4_sys::LZ4_versionNumber() };
-            Some(format!(
-                "liblz4 {}.{}.{}",
-                number / 10_000,
-                number / 100 % 100,
-                number % 100
-            ))
-        }
-        Codec::Zstd { .. } => {
-            // SAFETY: the version is a static, terminated string.
-            let version = unsafe { CStr::from_ptr(zstd_sys::ZSTD_versionString()) };
-            Some(format!("libzstd {}", version.to_string_lossy()))
-        }
-        Codec::Deflate { .. } => Some("libdeflate, zlib-rs".to_owned()),
-        Codec::Zlib { .. } => Zlib::get().ok().map(|zlib| match &zlib.interposer {
-            Some(path) => format!("{} before zlib {}", path.display(), zlib.version()),
-            None => format!("zlib {}", zlib.version()),
-        }),
-        Codec::Qpl { .. } => Qpl::get().ok().map(|qpl| format!("libqpl {}", qpl.version)),
+        #[cfg(feature = "lz4")]
+        Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Some(super::lz4::library()),
+        #[cfg(feature = "zstd")]
+        Codec::Zstd { .. } => Some(super::zstd::library()),
+        #[cfg(feature = "deflate")]
+        Codec::Deflate { .. } => Some(super::deflate::LIBRARY.to_owned()),
+        #[cfg(feature = "deflate")]
+        Codec::Zlib { .. } => super::zlib::library(),
+        #[cfg(feature = "qpl")]
+        Codec::Qpl { .. } => super::qpl::library(),
+        // Without a library, or left out of this build.
+        _ => None,
     }
 }

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "deflate")]
 use super::deflate::Deflate;
-#[cfg(miri)]
+#[cfg(all(feature = "lz4", miri))]
 use super::lz4::run_lengths::RunLengths;
-#[cfg(not(miri))]
+#[cfg(all(feature = "lz4", not(miri)))]
 use super::lz4::{Lz4, Method};
 use super::none::None;
+#[cfg(feature = "qpl")]
 use super::qpl::QplEngine;
+#[cfg(feature = "deflate")]
 use super::zlib::ZlibEngine;
+#[cfg(feature = "zstd")]
 use super::zstd::Zstd;
 use super::{Codec, CodecError, Engine, EngineOptions};
 
@@ -17,35 +21,82 @@ impl Codec {
     /// Opens the codec's engine. Threads share it; its contexts are made when a thread first uses it.
     ///
     /// # Errors
-    /// [`CodecError::Unavailable`] when the codec cannot run here, with the reason and the fix;
+    /// [`CodecError::Unavailable`] when the codec cannot run here, or the crate is built without it, with the reason and the fix;
     /// [`CodecError::UnknownName`] when a setting is out of its bounds.
     pub fn open(&self, options: &EngineOptions) -> Result<Arc<dyn Engine>, CodecError> {
         self.validate()?;
-        match *self {
-            Codec::None => Ok(Arc::new(None::default())),
-            #[cfg(miri)]
-            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Ok(Arc::new(RunLengths::default())),
-            #[cfg(not(miri))]
-            Codec::Lz4 { acceleration } => Ok(Arc::new(Lz4::new(Method::Fast { acceleration }, options.lz4_blocks))),
-            #[cfg(not(miri))]
-            Codec::Lz4Hc { level } => Ok(Arc::new(Lz4::new(Method::High { level }, options.lz4_blocks))),
-            Codec::Deflate { level } => Ok(Arc::new(Deflate::new(level))),
-            Codec::Zlib { level } => match ZlibEngine::new(level, options.stream_cache) {
-                Ok(engine) => Ok(Arc::new(engine)),
-                Err(reason) => Err(self.unavailable(reason)),
-            },
-            Codec::Zstd { level } => Ok(Arc::new(Zstd::new(level))),
-            Codec::Qpl { path, mode } => match QplEngine::new(path, mode, options.job_cache) {
-                Ok(engine) => Ok(Arc::new(engine)),
-                Err(reason) => Err(self.unavailable(&reason)),
-            },
-        }
+        self.engine(options).map_err(|reason| CodecError::Unavailable {
+            codec: self.to_string(),
+            reason,
+        })
     }
 
-    fn unavailable(&self, reason: &str) -> CodecError {
-        CodecError::Unavailable {
-            codec: self.to_string(),
-            reason: reason.to_owned(),
+    /// The codec's engine, or why there is none.
+    #[cfg_attr(
+        not(any(feature = "deflate", feature = "lz4", feature = "qpl")),
+        allow(unused_variables)
+    )]
+    fn engine(&self, options: &EngineOptions) -> Result<Arc<dyn Engine>, String> {
+        Ok(match *self {
+            Codec::None => Arc::new(None::default()),
+            #[cfg(all(feature = "lz4", miri))]
+            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Arc::new(RunLengths::default()),
+            #[cfg(all(feature = "lz4", not(miri)))]
+            Codec::Lz4 { acceleration } => Arc::new(Lz4::new(Method::Fast { acceleration }, options.lz4_blocks)),
+            #[cfg(all(feature = "lz4", not(miri)))]
+            Codec::Lz4Hc { level } => Arc::new(Lz4::new(Method::High { level }, options.lz4_blocks)),
+            #[cfg(feature = "zstd")]
+            Codec::Zstd { level } => Arc::new(Zstd::new(level)),
+            #[cfg(feature = "deflate")]
+            Codec::Deflate { level } => Arc::new(Deflate::new(level)),
+            #[cfg(feature = "deflate")]
+            Codec::Zlib { level } => Arc::new(ZlibEngine::new(level, options.stream_cache)?),
+            #[cfg(feature = "qpl")]
+            Codec::Qpl { path, mode } => Arc::new(QplEngine::new(path, mode, options.job_cache)?),
+            #[cfg(not(feature = "lz4"))]
+            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => return Err(left_out("lz4")),
+            #[cfg(not(feature = "zstd"))]
+            Codec::Zstd { .. } => return Err(left_out("zstd")),
+            #[cfg(not(feature = "deflate"))]
+            Codec::Deflate { .. } | Codec::Zlib { .. } => return Err(left_out("deflate")),
+            #[cfg(not(feature = "qpl"))]
+            Codec::Qpl { .. } => return Err(left_out("qpl")),
+        })
+    }
+}
+
+/// Why a codec is not there whose feature is off.
+#[allow(dead_code, reason = "nothing is left out with every feature")]
+pub(super) fn left_out(feature: &str) -> String {
+    format!("this build of leafpress is without it; turn on the crate's feature `{feature}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of every codec, in this build: it opens exactly when its feature is on, and else says which feature to turn on.
+    #[test]
+    fn a_codec_left_out_says_so() {
+        for (name, feature, is_on) in [
+            ("none", "", true),
+            ("lz4", "lz4", cfg!(feature = "lz4")),
+            ("lz4:hc=9", "lz4", cfg!(feature = "lz4")),
+            ("zstd:1", "zstd", cfg!(feature = "zstd")),
+            ("deflate:1", "deflate", cfg!(feature = "deflate")),
+            ("zlib:1", "deflate", cfg!(feature = "deflate")),
+            ("qpl:auto:fixed", "qpl", cfg!(feature = "qpl")),
+        ] {
+            let codec: Codec = name.parse().unwrap();
+            match codec.open(&EngineOptions::default()) {
+                Ok(engine) => assert!(is_on && engine.codec().family() == codec.family(), "{name}"),
+                Err(CodecError::Unavailable { codec: named, reason }) => {
+                    assert_eq!(named, name);
+                    let is_left_out = reason.contains(&format!("feature `{feature}`"));
+                    assert_eq!(is_left_out, !is_on, "{name}: {reason}");
+                }
+                Err(error) => panic!("{name}: {error}"),
+            }
         }
     }
 }

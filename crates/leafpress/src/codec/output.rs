@@ -65,6 +65,7 @@ pub(super) fn failed(codec: &'static str, reason: impl Into<String>) -> CodecErr
     }
 }
 
+#[cfg(any(feature = "deflate", feature = "qpl"))]
 /// Why a library could not be loaded, in the loader's own words, which name the file at fault.
 pub(super) fn loader_reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)

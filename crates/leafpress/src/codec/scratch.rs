@@ -1,6 +1,7 @@
 //! A thread's decode buffer.
 
 use super::CodecError;
+#[cfg(feature = "zstd")]
 use super::zstd::dictionary::DecompressionTables;
 
 /// A thread's decode buffer. [`Engine::decode`](super::Engine::decode) puts the raw bytes here and hands out a slice of them.
@@ -17,6 +18,7 @@ pub struct Scratch {
     history_len: usize,
     /// zstd's tables for the history, which refer to the bytes here and not to the dictionary's own, so
     /// that zstd too finds its history directly before its output. `None` from when `bytes` moves or the history changes.
+    #[cfg(feature = "zstd")]
     zstd_tables: Option<DecompressionTables>,
     /// Which dictionary was asked for last and is not the history; 0 is none.
     wanted_id: u64,
@@ -51,7 +53,7 @@ impl Scratch {
 
     #[cold]
     fn grow(&mut self, len: usize) -> Result<(), CodecError> {
-        self.zstd_tables = None;
+        self.forget_tables();
         let more = len - self.bytes.len();
         self.bytes
             .try_reserve(more)
@@ -74,7 +76,7 @@ impl Scratch {
     /// Lets the next dictionary that is asked for become the history at once.
     pub(super) fn unprime(&mut self) {
         (self.history_id, self.history_len, self.wanted_id) = (0, 0, 0);
-        self.zstd_tables = None;
+        self.forget_tables();
     }
 
     #[cold]
@@ -84,7 +86,7 @@ impl Scratch {
             return Ok(false);
         }
         self.reserve(dictionary.len())?;
-        self.zstd_tables = None;
+        self.forget_tables();
         self.bytes[..dictionary.len()].copy_from_slice(dictionary);
         self.history_len = dictionary.len();
         self.history_id = id;
@@ -92,6 +94,7 @@ impl Scratch {
         Ok(true)
     }
 
+    #[cfg(feature = "zstd")]
     /// The history and the room behind it as [`Scratch::history_and_output`], and zstd's tables for the history.
     #[inline]
     pub(super) fn zstd_tables_and_output(
@@ -111,6 +114,24 @@ impl Scratch {
 
     /// Memory that this buffer holds, in bytes.
     pub fn held_bytes(&self) -> usize {
-        self.bytes.capacity() + self.zstd_tables.as_ref().map_or(0, DecompressionTables::held_bytes)
+        self.bytes.capacity() + self.tables_bytes()
+    }
+
+    #[cfg(feature = "zstd")]
+    fn tables_bytes(&self) -> usize {
+        self.zstd_tables.as_ref().map_or(0, DecompressionTables::held_bytes)
+    }
+
+    #[cfg(not(feature = "zstd"))]
+    fn tables_bytes(&self) -> usize {
+        0
+    }
+
+    /// Drops the tables before the bytes move that they refer to.
+    fn forget_tables(&mut self) {
+        #[cfg(feature = "zstd")]
+        {
+            self.zstd_tables = None;
+        }
     }
 }

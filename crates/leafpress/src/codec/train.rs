@@ -5,15 +5,15 @@
 //! content stands alone. FastCover's main parameter, the length of a segment, is chosen by compressing samples that were
 //! kept from the training with the codec itself.
 
-use std::ffi::CStr;
-
 use rapidhash::v3::rapidhash_v3;
-use zstd_sys as ffi;
 
-use crate::codec::{Codec, CodecError, Dictionary, EngineOptions, output};
-use crate::mem::transient::Transient;
+#[cfg(feature = "zstd")]
+use super::EngineOptions;
+#[cfg(feature = "zstd")]
+use super::zstd::train::Samples;
+use super::{Codec, CodecError, Dictionary, output};
 
-const NAME: &str = "dictionary training";
+pub(super) const NAME: &str = "dictionary training";
 
 /// Fewer samples than this say too little.
 pub const MIN_SAMPLES: usize = 8;
@@ -21,8 +21,9 @@ pub const MIN_SAMPLES: usize = 8;
 pub const MIN_SAMPLE_BYTES: usize = 2048;
 /// The smallest dictionary that can be asked for, in bytes: zstd's own bound.
 pub const MIN_DICTIONARY_BYTES: usize = 256;
-/// Room for zstd's header, which is cut off for LZ4.
-const HEADER_ROOM_BYTES: usize = 1024;
+
+/// Whether this build can train dictionaries.
+pub(crate) const IS_BUILT_IN: bool = cfg!(feature = "zstd");
 
 impl Dictionary {
     /// Trains a dictionary of at most `max_bytes` for `codec` from records or frames like those it will be used for.
@@ -31,7 +32,8 @@ impl Dictionary {
     ///
     /// # Errors
     /// [`CodecError::OutOfMemory`], or [`CodecError::Failed`] when `codec` uses no dictionaries, `max_bytes` is below
-    /// [`MIN_DICTIONARY_BYTES`], or the samples are too few or too small.
+    /// [`MIN_DICTIONARY_BYTES`], or the samples are too few or too small; [`CodecError::Unavailable`] when the crate is built
+    /// without its feature `zstd`, whose library has the trainer.
     pub fn train(codec: Codec, samples: &[&[u8]], max_bytes: usize) -> Result<Self, CodecError> {
         if max_bytes < MIN_DICTIONARY_BYTES {
             return Err(output::failed(
@@ -69,18 +71,22 @@ impl Dictionary {
 
 /// What becomes of zstd's header with the entropy tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Header {
+pub(super) enum Header {
     Kept,
     CutOff,
 }
 
+#[cfg(feature = "zstd")]
 /// FastCover's segment lengths that are tried: records that are alike want long segments, text short ones.
 const SEGMENT_BYTES: [u32; 5] = [64, 256, 512, 1024, 2048];
+#[cfg(feature = "zstd")]
 /// One sample in so many is kept from the training to judge the dictionaries by.
 const HELD_OUT: usize = 8;
+#[cfg(feature = "zstd")]
 /// Samples that are kept at most; more only cost time.
 const MOST_HELD_OUT: usize = 4000;
 
+#[cfg(feature = "zstd")]
 /// Of one dictionary for each segment length, the one that the codec itself compresses best with.
 fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Result<Vec<u8>, CodecError> {
     let every = HELD_OUT.max(samples.len() / MOST_HELD_OUT);
@@ -117,79 +123,11 @@ fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Re
     }
 }
 
-/// Samples, back to back.
-struct Samples {
-    bytes: Transient,
-    lengths: Vec<usize>,
-    count: u32,
-}
-
-impl Samples {
-    fn new(samples: &[&[u8]]) -> Result<Self, CodecError> {
-        let total = samples.iter().map(|sample| sample.len()).sum();
-        let mut bytes = Transient::with_capacity(total).ok_or(CodecError::OutOfMemory { bytes: total })?;
-        for sample in samples {
-            bytes.push(sample);
-        }
-        Ok(Self {
-            bytes,
-            lengths: samples.iter().map(|s| s.len()).collect(),
-            count: u32::try_from(samples.len()).map_err(|_| output::failed(NAME, "there are too many samples"))?,
-        })
-    }
-
-    /// A dictionary of at most `max_bytes`.
-    fn cover(&self, max_bytes: usize, header: Header, segment_bytes: u32, level: i32) -> Result<Vec<u8>, CodecError> {
-        let parameters = ffi::ZDICT_fastCover_params_t {
-            k: segment_bytes,
-            d: 8,
-            f: 20,
-            steps: 1,
-            nbThreads: 1,
-            splitPoint: 1.0,
-            accel: 1,
-            shrinkDict: 0,
-            shrinkDictMaxRegression: 0,
-            zParams: ffi::ZDICT_params_t {
-                compressionLevel: level,
-                notificationLevel: 0,
-                dictID: 0,
-            },
-        };
-        let header_room = if header == Header::CutOff { HEADER_ROOM_BYTES } else { 0 };
-        let mut dictionary = vec![0_u8; max_bytes + header_room];
-        // SAFETY: `dictionary` is writable for its length; `bytes` holds `count` samples of `lengths`.
-        let written = unsafe {
-            ffi::ZDICT_trainFromBuffer_fastCover(
-                dictionary.as_mut_ptr().cast(),
-                dictionary.len(),
-                self.bytes.bytes().as_ptr().cast(),
-                self.lengths.as_ptr(),
-                self.count,
-                parameters,
-            )
-        };
-        dictionary.truncate(check(written)?);
-        if header == Header::CutOff {
-            // SAFETY: the dictionary is readable.
-            let header = unsafe { ffi::ZDICT_getDictHeaderSize(dictionary.as_ptr().cast(), dictionary.len()) };
-            // The content that was chosen first, the best, stands at the end, where LZ4 reaches it longest.
-            let from = check(header)?.max(dictionary.len().saturating_sub(max_bytes));
-            dictionary.drain(..from);
-        }
-        Ok(dictionary)
-    }
-}
-
-fn check(result: usize) -> Result<usize, CodecError> {
-    // SAFETY: looks at the number only.
-    if unsafe { ffi::ZDICT_isError(result) } == 0 {
-        return Ok(result);
-    }
-    // SAFETY: the name is a static, terminated string.
-    let name = unsafe { CStr::from_ptr(ffi::ZDICT_getErrorName(result)) };
-    Err(output::failed(
-        NAME,
-        format!("{} (the samples may be too few or too small)", name.to_string_lossy()),
-    ))
+#[cfg(not(feature = "zstd"))]
+/// Nothing: the trainer is libzstd's.
+fn best(_: Codec, _: Header, _: &[&[u8]], _: usize) -> Result<Vec<u8>, CodecError> {
+    Err(CodecError::Unavailable {
+        codec: NAME.to_owned(),
+        reason: super::open::left_out("zstd"),
+    })
 }

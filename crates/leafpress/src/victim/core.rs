@@ -14,7 +14,7 @@ use super::limits::Limits;
 use super::read::Pinned;
 use super::shard::Shard;
 use super::stats::{Counts, VictimStats};
-use crate::codec::{Codec, Engine, Scratch};
+use crate::codec::{CAN_TRAIN, Codec, Engine, Scratch};
 use crate::share::Share;
 use crate::share::costs::Costs;
 
@@ -66,7 +66,7 @@ impl Core {
         };
         let keeps_raw = adaptive.is_some() || (fraction > 0.0 && fraction < 1.0);
         let shards = (0..shards).map(|n| Padded(Mutex::new(Shard::new(n as u64 + 1, keeps_raw))));
-        let dictionary_bytes = if engine.supports_dictionary() {
+        let dictionary_bytes = if CAN_TRAIN && engine.supports_dictionary() {
             dictionary_bytes
         } else {
             0

@@ -15,6 +15,9 @@ use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch, outp
 
 const NAME: &str = "deflate";
 
+/// What is behind it.
+pub(super) const LIBRARY: &str = "libdeflate, zlib-rs";
+
 /// The family's history window, in bits and in bytes: what Intel IAA has.
 pub(super) const WINDOW_BITS: u8 = 12;
 const WINDOW_BYTES: usize = 1 << WINDOW_BITS;

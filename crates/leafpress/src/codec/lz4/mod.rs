@@ -42,6 +42,14 @@ const TAIL: [u8; 12] = [0xF9, 0xC5, 0xE3, 0x9B, 0xF6, 0xA7, 0xED, 0x8F, 0xDB, 0x
 /// The longest input that is compressed with a tail. Copying longer ones costs more than it saves.
 const MAX_TAILED_BYTES: usize = 4096;
 
+/// What is behind it, with its version.
+pub(super) fn library() -> String {
+    // SAFETY: looks at a constant.
+    let number = unsafe { lz4_sys::LZ4_versionNumber() };
+    let (major, minor, patch) = (number / 10_000, number / 100 % 100, number % 100);
+    format!("liblz4 {major}.{minor}.{patch}")
+}
+
 /// The engine of `lz4`.
 #[derive(Debug)]
 pub(super) struct Lz4 {

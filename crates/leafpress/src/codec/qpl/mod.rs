@@ -9,7 +9,12 @@ use std::cell::RefCell;
 use self::ffi::{Qpl, Status};
 use self::job::{Job, NAME, Operation, Place, TIMED_OUT, explain};
 use super::counters::Counters;
-use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, JobCache, QplMode, QplPath, deflate, output};
+use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, JobCache, QplMode, QplPath, output};
+
+/// What is behind it, with its version, where it is loaded.
+pub(super) fn library() -> Option<String> {
+    Qpl::get().ok().map(|qpl| format!("libqpl {}", qpl.version))
+}
 
 /// The engine of `qpl`.
 pub(super) struct QplEngine {
@@ -219,31 +224,39 @@ impl QplEngine {
         length(block.len())?;
         let expected = raw.len();
         let room = length(expected)?;
-        let found = match run(raw, room) {
-            Ok(found) => found,
-            Err(Failure::Status(status @ (ffi::QUEUES_ARE_BUSY | ffi::NO_MEMORY | TIMED_OUT))) => {
-                return Err(output::failed(NAME, explain(status)));
+        output::exact(NAME, Self::found(run(raw, room))?, expected)
+    }
+
+    /// The raw bytes that a decompression wrote.
+    fn found(result: Result<usize, Failure>) -> Result<usize, CodecError> {
+        result.map_err(|failure| match failure {
+            Failure::Status(status @ (ffi::QUEUES_ARE_BUSY | ffi::NO_MEMORY | TIMED_OUT)) => {
+                output::failed(NAME, explain(status))
             }
-            Err(Failure::Status(status)) => return Err(output::corrupt(NAME, explain(status))),
-            Err(Failure::Codec(error)) => return Err(error),
-        };
-        if found == expected {
-            Ok(found)
-        } else {
-            Err(output::wrong_length(NAME, found, expected))
+            Failure::Status(status) => output::corrupt(NAME, explain(status)),
+            Failure::Codec(error) => error,
+        })
+    }
+
+    /// Decompresses from or to an empty buffer, of which QPL takes none.
+    fn decompress_nothing(&self, block: &[u8], expected: usize) -> Result<usize, CodecError> {
+        if block.is_empty() {
+            self.count_software();
+            return Err(output::corrupt(NAME, "it is empty"));
+        }
+        // A stream of no bytes leaves this one as it is; of a longer one it holds the first, or not all.
+        let mut one = [0];
+        // SAFETY: there is one writable byte.
+        let result = unsafe { self.run(Operation::Decompress, block, one.as_mut_ptr(), 1) };
+        match result {
+            Err(Failure::Status(ffi::MORE_OUTPUT_NEEDED)) => Err(output::wrong_length(NAME, 2, expected)),
+            result => output::exact(NAME, Self::found(result)?, expected),
         }
     }
 
     fn decompress_one(&self, block: &[u8], raw: &mut [u8]) -> Result<usize, CodecError> {
         if raw.is_empty() || block.is_empty() {
-            // QPL takes no empty buffers.
-            self.count_software();
-            let found = deflate::decode_into(NAME, block, raw)?;
-            return if found == raw.len() {
-                Ok(found)
-            } else {
-                Err(output::wrong_length(NAME, found, raw.len()))
-            };
+            return self.decompress_nothing(block, raw.len());
         }
         Self::fill(block, raw, |raw, room| {
             // SAFETY: `raw` is writable for its length, which `room` is.
@@ -373,7 +386,9 @@ mod tests {
             // SAFETY: there is room for the bound.
             let written = unsafe { store(&raw, out.as_mut_ptr()) };
             let mut back = vec![0; size];
-            assert_eq!(deflate::decode_into(NAME, &out[..written], &mut back).unwrap(), size);
+            let mut inflater = libdeflater::Decompressor::new();
+            let found = inflater.deflate_decompress(&out[..written], &mut back);
+            assert_eq!(found.unwrap(), size);
             assert_eq!(back, raw);
         }
     }

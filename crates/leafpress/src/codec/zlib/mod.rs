@@ -12,6 +12,15 @@ use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, StreamCache, 
 
 const NAME: &str = "zlib";
 
+/// What is behind it, with its version, where it is loaded.
+pub(super) fn library() -> Option<String> {
+    let zlib = Zlib::get().ok()?;
+    Some(match &zlib.interposer {
+        Some(path) => format!("{} before zlib {}", path.display(), zlib.version()),
+        None => format!("zlib {}", zlib.version()),
+    })
+}
+
 /// The engine of `zlib`.
 pub(super) struct ZlibEngine {
     level: i32,

@@ -6,6 +6,7 @@
 //! checksum or dictionary id. Which of the three a block is follows from the two lengths.
 
 pub(super) mod dictionary;
+pub(super) mod train;
 
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
@@ -34,6 +35,13 @@ const SLACK_BYTES: usize = 64;
 
 /// Marks a whole dictionary as a buffer's history: LZ4's name for it stands for the 64 KiB it can reach.
 const WHOLE_DICTIONARY: u64 = 1 << 63;
+
+/// What is behind it, with its version.
+pub(super) fn library() -> String {
+    // SAFETY: the version is a static, terminated string.
+    let version = unsafe { CStr::from_ptr(ffi::ZSTD_versionString()) };
+    format!("libzstd {}", version.to_string_lossy())
+}
 
 /// The engine of `zstd`.
 #[derive(Debug)]

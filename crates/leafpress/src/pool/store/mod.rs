@@ -14,6 +14,7 @@ mod memory;
 mod transfer;
 #[cfg_attr(
     not(all(
+        feature = "io-uring",
         target_os = "linux",
         any(
             target_arch = "x86_64",

@@ -1,4 +1,4 @@
-//! Stands in for io_uring where there is none.
+//! Stands in for io_uring where there is none, or where the crate is built without it.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,12 @@ pub(super) struct Rings;
 
 impl Rings {
     pub(super) fn open() -> io::Result<Self> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "not on this system"))
+        let reason = if cfg!(feature = "io-uring") {
+            "not on this system"
+        } else {
+            "this build is without the feature io-uring"
+        };
+        Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 
     pub(super) fn run(&self, _file: &File, _transfers: &mut [Transfer<'_>]) {}

@@ -8,7 +8,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::codec::{Codec, Dictionary, Scratch};
+use crate::codec::{CAN_TRAIN, Codec, Dictionary, Scratch};
 use crate::mem::transient::Transient;
 use crate::mem::trim;
 use crate::reclaim::memory::{MAX_WAITS, Memory};
@@ -69,7 +69,7 @@ impl Dictionaries {
             versions: Mutex::new(Vec::new()),
             outdated: Mutex::new(Vec::new()),
             training: Mutex::new(()),
-            auto: supported && matches!(choice, DictionaryChoice::Auto),
+            auto: supported && CAN_TRAIN && matches!(choice, DictionaryChoice::Auto),
             max_bytes,
             trained_for_bytes: AtomicUsize::new(0),
         };
