@@ -46,8 +46,9 @@ impl Store for Echo {
         0
     }
 
-    fn settle(&self) {
+    fn settle(&self) -> Result<(), Error> {
         self.loaded.store(true, std::sync::atomic::Ordering::Relaxed);
+        Ok(())
     }
 }
 

@@ -65,8 +65,8 @@ impl Index for Clocked {
         self.index.key_order()
     }
 
-    fn settle(&self) {
-        self.index.settle();
+    fn settle(&self) -> Result<(), IndexError> {
+        self.index.settle()
     }
 }
 

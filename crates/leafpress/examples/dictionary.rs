@@ -45,7 +45,7 @@ fn main() -> Result<(), leafpress::Error> {
         for i in 0..RECORDS {
             tree.put(&i.to_be_bytes(), record(i).as_bytes())?;
         }
-        tree.settle();
+        tree.settle().unwrap();
         tree.compact()?;
         assert_eq!(tree.get(&7_u64.to_be_bytes())?.as_deref(), Some(record(7).as_bytes()));
         let stats = tree.stats();

@@ -111,7 +111,7 @@ fn what_is_cleared_beside_readers_is_freed_by_the_last_to_leave() {
         // All of it, but for what the writer's thread may have in its own list.
         let retired = tree.stats().retired_bytes;
         assert!(retired <= 2048, "{retired} bytes are left over to nobody");
-        tree.settle();
+        tree.settle().unwrap();
         assert_eq!(tree.stats().retired_bytes, 0);
     });
 }

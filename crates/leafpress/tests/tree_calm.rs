@@ -53,7 +53,7 @@ fn a_tree_that_is_left_alone_has_next_to_no_landing_buffers_after_a_while() {
 #[test]
 fn settling_compacts_what_landed() {
     let tree = filled("lz4");
-    tree.settle();
+    tree.settle().unwrap();
     assert_eq!(tree.stats().landing_buffers, 0);
     assert_eq!(tree.stats().landing_bytes, 0);
     has_all(&tree);
@@ -62,9 +62,9 @@ fn settling_compacts_what_landed() {
 #[test]
 fn a_few_landing_buffers_are_no_reason_for_a_pass() {
     let tree = filled("lz4");
-    tree.settle();
+    tree.settle().unwrap();
     assert!(!put(&tree, 0));
-    tree.settle();
+    tree.settle().unwrap();
     assert_eq!(tree.stats().landing_buffers, 1);
     has_all(&tree);
 }

@@ -23,13 +23,13 @@ fn an_empty_shard_outlives_the_dictionary_of_its_time() {
         .build()
         .unwrap();
     fill(&tree, "first kind of content");
-    tree.settle();
+    tree.settle().unwrap();
     tree.compact().unwrap();
     let first = tree.stats().dictionary_id;
     assert_ne!(first, 0);
     tree.clear().unwrap();
     fill(&tree, "QUITE-ANOTHER/SORT.OF.DATA");
-    tree.settle();
+    tree.settle().unwrap();
     tree.compact().unwrap();
     assert_ne!(tree.stats().dictionary_id, first);
     tree.validate().unwrap();

@@ -44,7 +44,7 @@ const RETIRED_BYTES: u64 = 1 << 20;
 
 /// Bytes held but for the dictionary, which a tree keeps, and a bounded amount of garbage.
 fn held(tree: &Tree) -> u64 {
-    tree.settle();
+    tree.settle().unwrap();
     tree.validate().unwrap();
     let stats = tree.stats();
     assert!(stats.retired_bytes < RETIRED_BYTES, "{stats:?}");
@@ -106,12 +106,12 @@ fn clearing_returns_the_memory() {
 fn a_tenth_of_the_records_holds_about_a_tenth_of_the_memory() {
     for tree in trees() {
         fill(&tree);
-        tree.settle();
+        tree.settle().unwrap();
         let full = tree.stats();
         for n in (0..RECORDS).filter(|n| n % 10 != 0) {
             assert!(tree.remove(&mix(n).to_be_bytes()).unwrap());
         }
-        tree.settle();
+        tree.settle().unwrap();
         tree.validate().unwrap();
         let left = tree.stats();
         assert_eq!(left.records, RECORDS / 10);

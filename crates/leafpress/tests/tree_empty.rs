@@ -30,7 +30,7 @@ fn is_empty(tree: &Tree) {
     assert_eq!(tree.range(..).count(), 0);
     assert_eq!(tree.range(..).rev().count(), 0);
     tree.compact().unwrap();
-    tree.settle();
+    tree.settle().unwrap();
     tree.validate().unwrap();
     let stats = tree.stats();
     assert_eq!((stats.records, stats.user_bytes, stats.large_value_bytes), (0, 0, 0));

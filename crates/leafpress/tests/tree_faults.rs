@@ -174,7 +174,7 @@ fn background_failures_are_counted_and_lose_nothing() {
         .high_watermark_pct(10);
     let (engine, tree) = faulty(builder);
     fill(&tree, 500);
-    tree.settle();
+    tree.settle().unwrap();
     let mut expected: Vec<_> = (0..500u32).map(value).collect();
     engine.faults.fail_compress(0);
     // A background thread that comes while a writer has the leaf leaves it alone: it gets as many chances as it needs, buffers that are
@@ -188,7 +188,7 @@ fn background_failures_are_counted_and_lose_nothing() {
         if tree.put(&n.to_be_bytes(), &[9; 60]).is_ok() {
             expected[n as usize] = vec![9; 60];
         }
-        tree.settle();
+        tree.settle().unwrap();
         if tree.stats().bg_errors > 0 {
             break;
         }

@@ -17,7 +17,7 @@ fn short_records_fill_their_frames() {
         let value = format!("{n:08} and {:024x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         tree.put(&n.to_be_bytes(), &value.as_bytes()[..VALUE_BYTES]).unwrap();
     }
-    tree.settle();
+    tree.settle().unwrap();
     let stats = tree.stats();
     // These keys are packed, and not in the frames.
     let raw_bytes = stats.user_bytes - 8 * stats.records;

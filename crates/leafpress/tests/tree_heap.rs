@@ -128,7 +128,7 @@ fn moved_among_threads(builder: Builder) {
             for _ in 0..rounds(12) {
                 // Compacts what was written to, and moves the rest; then everything is moved, if holes are left.
                 tree.compact().unwrap();
-                tree.settle();
+                tree.settle().unwrap();
             }
         });
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
@@ -185,7 +185,7 @@ fn a_cleared_tree_holds_little() {
                     // What a thread has retired and keeps in its batch no other can reclaim, nor it while many are at work.
                     start.wait();
                     let _turn = turn.lock().unwrap();
-                    tree.settle();
+                    tree.settle().unwrap();
                 });
             }
         });
@@ -195,7 +195,7 @@ fn a_cleared_tree_holds_little() {
         }
         tree.validate().unwrap();
         tree.clear().unwrap();
-        tree.settle();
+        tree.settle().unwrap();
         let stats = tree.stats();
         assert!(stats.retired_bytes < 64 << 10, "{stats:?}");
         assert_eq!(stats.large_value_bytes, 0, "{stats:?}");
@@ -229,7 +229,7 @@ fn what_others_free_goes_back() {
             });
             tree.validate().unwrap();
         }
-        tree.settle();
+        tree.settle().unwrap();
         let stats = tree.stats();
         let more = stats.bytes_held - empty;
         assert!(
@@ -249,7 +249,7 @@ fn what_a_compaction_filled_goes_back() {
     }
     tree.compact().unwrap();
     tree.clear().unwrap();
-    tree.settle();
+    tree.settle().unwrap();
     let more = tree.stats().bytes_held - empty;
     assert!(more < 128 << 10, "{more} bytes more than when it was empty");
 }
@@ -262,7 +262,7 @@ fn a_small_tree_keeps_few_pages_that_nothing_uses() {
     for n in 0..20_000u32 {
         tree.put(&n.to_be_bytes(), &value(n)).unwrap();
     }
-    tree.settle();
+    tree.settle().unwrap();
     let stats = tree.stats();
     assert!(stats.large_value_bytes > 0 && stats.inner_nodes > 0, "{stats:?}");
     assert!(stats.free_bytes < 40 << 10, "{stats:?}");
@@ -279,7 +279,7 @@ fn holes_go_once_writers_calm_down() {
     let tree = Tree::builder().codec(Codec::None).build().unwrap();
     let put = |n: u32, round: u64| tree.put(&n.to_be_bytes(), &[round as u8; 200]).unwrap();
     (0..KEYS).for_each(|n| assert!(put(n, 0)));
-    tree.settle();
+    tree.settle().unwrap();
     thread::scope(|scope| {
         for seed in 0..2 {
             scope.spawn(move || {

@@ -124,7 +124,7 @@ fn a_value_of_the_limit_makes_the_round_trip() {
         tree.validate().unwrap();
         assert!(!tree.put(b"big", b"no more").unwrap());
         tree.compact().unwrap();
-        tree.settle();
+        tree.settle().unwrap();
         assert_eq!(tree.get(b"big").unwrap().as_deref(), Some(b"no more".as_slice()));
         assert_eq!(tree.get(b"small").unwrap().as_deref(), Some(b"beside it".as_slice()));
         assert_eq!(tree.stats().large_value_bytes, 0, "{codec}");

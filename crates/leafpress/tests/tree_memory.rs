@@ -42,7 +42,7 @@ fn load(codec: &str, records: u64) -> Tree {
         value.resize(128, b' ');
         tree.put(&key.to_be_bytes(), &value).unwrap();
     }
-    tree.settle();
+    tree.settle().unwrap();
     tree
 }
 

@@ -234,7 +234,7 @@ fn background_threads_start_work_and_stop() {
     for n in 0..20 {
         tree.put(&integer(n), &[n as u8; 40]).unwrap();
     }
-    tree.settle();
+    tree.settle().unwrap();
     for n in 0..20 {
         assert_eq!(tree.get(&integer(n)).unwrap(), Some(vec![n as u8; 40]));
     }

@@ -14,7 +14,7 @@ fn filled() -> Tree {
     for n in 0..10_000u32 {
         tree.put(&n.to_be_bytes(), &[n as u8; 100]).unwrap();
     }
-    tree.settle();
+    tree.settle().unwrap();
     tree
 }
 
@@ -65,7 +65,7 @@ fn what_was_replaced_by_several_under_a_reader_goes_when_the_reader_does() {
                 });
             }
         });
-        tree.settle();
+        tree.settle().unwrap();
         assert!(tree.stats().retired_bytes > 1_000_000);
     });
     assert_eq!(tree.stats().retired_bytes, 0);

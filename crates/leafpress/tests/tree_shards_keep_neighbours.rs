@@ -18,7 +18,7 @@ fn held(shards: usize, key: impl Fn(u64) -> Vec<u8>) -> u64 {
         let value: Vec<u8> = std::iter::repeat_with(|| rng.u8(..)).take(120).collect();
         tree.put(&key(n), &value).unwrap();
     }
-    tree.settle();
+    tree.settle().unwrap();
     tree.stats().bytes_held
 }
 

@@ -104,7 +104,7 @@ fn changes(shards: usize, key: fn(u64) -> Vec<u8>, seed: u64) {
     for n in order {
         put(&mut map, n, 0);
     }
-    tree.settle();
+    tree.settle().unwrap();
     assert_eq!(has_shortcuts(&tree), key(0) != text(0), "{:?}", tree.stats());
     same(&tree, &map, key, "filled");
     for round in 1..=4 {
@@ -138,7 +138,7 @@ fn changes(shards: usize, key: fn(u64) -> Vec<u8>, seed: u64) {
         same(&tree, &map, key, "after removals");
         match round {
             1 => tree.compact().unwrap(),
-            2 => tree.settle(),
+            2 => tree.settle().unwrap(),
             _ => {}
         }
         same(&tree, &map, key, "at the end of a round");
@@ -183,7 +183,7 @@ fn a_table_goes_with_what_it_led_to_and_comes_again() {
         for n in 0..RECORDS {
             tree.put(&dense(n), &value(n, round)).unwrap();
         }
-        tree.settle();
+        tree.settle().unwrap();
         assert!(has_shortcuts(&tree));
         if round == 1 {
             for n in 0..RECORDS {
@@ -195,7 +195,7 @@ fn a_table_goes_with_what_it_led_to_and_comes_again() {
         assert_eq!(tree.get(&dense(RECORDS / 2)).unwrap(), None);
         tree.put(&dense(7), &value(7, 9)).unwrap();
         tree.validate().unwrap();
-        tree.settle();
+        tree.settle().unwrap();
         assert!(!has_shortcuts(&tree), "one leaf needs none");
         assert_eq!(tree.get(&dense(7)).unwrap(), Some(value(7, 9)));
         tree.validate().unwrap();
@@ -232,7 +232,7 @@ fn no_read_goes_back_in_time() {
     for n in 0..RECORDS {
         tree.put(&dense(n), &value(n, 0)).unwrap();
     }
-    tree.settle();
+    tree.settle().unwrap();
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let writers: Vec<_> = (0..2)
@@ -262,7 +262,7 @@ fn no_read_goes_back_in_time() {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 tree.compact().unwrap();
-                tree.settle();
+                tree.settle().unwrap();
             }
         });
         scope.spawn(|| {

@@ -87,6 +87,6 @@ fn what_ended_threads_retired_is_freed() {
         .join()
         .unwrap();
     }
-    tree.settle();
+    tree.settle().unwrap();
     assert_eq!(tree.stats().retired_bytes, 0);
 }

@@ -182,7 +182,7 @@ fn stress(builder: Builder) {
             while running.load(Ordering::SeqCst) > 0 {
                 tree.compact().unwrap();
                 tree.stats();
-                tree.settle();
+                tree.settle().unwrap();
                 thread::yield_now();
             }
         });
@@ -193,7 +193,7 @@ fn stress(builder: Builder) {
             .map(|(key, value)| (key, u64::from_le_bytes(value[8..16].try_into().unwrap())))
             .collect()
     });
-    tree.settle();
+    tree.settle().unwrap();
     tree.validate().unwrap();
     assert_eq!(tree.len(), expected.len());
     let contents: BTreeMap<Vec<u8>, u64> = tree
@@ -349,7 +349,7 @@ fn clear_among_writers() {
         }
         stop.store(true, Ordering::SeqCst);
     });
-    tree.settle();
+    tree.settle().unwrap();
     tree.validate().unwrap();
     assert_eq!(tree.len(), tree.range(..).count());
     tree.clear().unwrap();

@@ -23,7 +23,7 @@ fn fill(tree: &Tree, records: u32, kind: &str) {
         );
         tree.put(&n.to_be_bytes(), value.as_bytes()).unwrap();
     }
-    tree.settle();
+    tree.settle().unwrap();
 }
 
 fn dictionary(tree: &Tree) -> u32 {
@@ -40,7 +40,7 @@ fn leaves_that_were_merged_away_do_not_count() {
         for n in 0..1200u32 {
             assert!(tree.remove(&n.to_be_bytes()).unwrap());
         }
-        tree.settle();
+        tree.settle().unwrap();
         assert_eq!(tree.stats().leaves, 1);
     }
     assert_eq!(dictionary(&tree), 0, "a tree of few leaves was trained");
@@ -93,16 +93,16 @@ fn tell(tree: &Tree, records: std::ops::Range<u64>) {
 fn a_tree_that_settles_has_a_dictionary_of_its_size() {
     let tree = Tree::builder().codec(Codec::Zstd { level: 1 }).build().unwrap();
     tell(&tree, 0..11_000);
-    tree.settle();
+    tree.settle().unwrap();
     let (small, bytes) = (dictionary(&tree), tree.stats().dictionary_bytes);
     tell(&tree, 11_000..24_000);
-    tree.settle();
+    tree.settle().unwrap();
     let (large, more_bytes) = (dictionary(&tree), tree.stats().dictionary_bytes);
     assert_ne!(small, large, "a tree of {} leaves was not trained", tree.stats().leaves);
     assert!(more_bytes > bytes, "{more_bytes} bytes after {bytes}");
     // What has not grown is not trained again.
     for _ in 0..3 {
-        tree.settle();
+        tree.settle().unwrap();
         assert_eq!(dictionary(&tree), large);
     }
     tree.validate().unwrap();

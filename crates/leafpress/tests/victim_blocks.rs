@@ -150,7 +150,7 @@ fn a_dictionary_is_trained_and_old_blocks_decode() {
                 sizes.push(cache.stats().stored_bytes as f64 / 31.0);
             }
             if key % 50 == 0 {
-                cache.settle();
+                cache.settle().unwrap();
             }
         }
         let stats = cache.stats();

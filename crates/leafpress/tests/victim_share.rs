@@ -97,7 +97,7 @@ fn the_share_finds_that_everything_fits_raw() {
         for _ in 0..2_000 {
             want(&cache, random.u64(0..2_000));
         }
-        cache.settle();
+        cache.settle().unwrap();
         if cache.stats().compressed_entries == 0 {
             break;
         }

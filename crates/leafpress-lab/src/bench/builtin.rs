@@ -187,8 +187,8 @@ impl<S: ConditionalStore> Index for Stored<S> {
         Some(self.store.stats().bytes_held).filter(|held| *held > 0)
     }
 
-    fn settle(&self) {
-        self.store.settle();
+    fn settle(&self) -> Result<(), IndexError> {
+        Ok(self.store.settle()?)
     }
 }
 

@@ -91,7 +91,12 @@ pub trait Index: Send + Sync {
     }
 
     /// Waits until background work that is due is done.
-    fn settle(&self) {}
+    ///
+    /// # Errors
+    /// What the index says, if it is not done.
+    fn settle(&self) -> Result<(), IndexError> {
+        Ok(())
+    }
 
     /// Called by each thread before its first operation.
     fn attach_thread(&self) {}
@@ -141,8 +146,8 @@ impl<I: Index + ?Sized> Index for Arc<I> {
         (**self).held_bytes()
     }
 
-    fn settle(&self) {
-        (**self).settle();
+    fn settle(&self) -> Result<(), IndexError> {
+        (**self).settle()
     }
 
     fn attach_thread(&self) {

@@ -61,7 +61,9 @@ impl Loader<'_> {
             }
         })?;
         let milliseconds = started.elapsed().as_secs_f64() * 1e3;
-        self.index.settle();
+        self.index
+            .settle()
+            .map_err(|e| self.error(format!("after the load: {e}")))?;
         let growth = resources::resident_bytes().zip(resident_before);
         Ok(Load {
             records: self.options.records,

@@ -49,7 +49,12 @@ pub trait Store: Send + Sync {
     }
 
     /// Waits until background work that was due is done.
-    fn settle(&self) {}
+    ///
+    /// # Errors
+    /// What the map says, if it is not done.
+    fn settle(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Memory and counters; all zero for maps that have none.
     fn stats(&self) -> Stats {
@@ -130,8 +135,8 @@ impl Store for Tree {
         Tree::len(self)
     }
 
-    fn settle(&self) {
-        Tree::settle(self);
+    fn settle(&self) -> Result<(), Error> {
+        Tree::settle(self)
     }
 
     fn stats(&self) -> Stats {

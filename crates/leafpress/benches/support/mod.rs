@@ -41,7 +41,7 @@ impl Loaded {
             loaded.tree.put(&key(2 * n), loaded.value(n)).expect("put");
         }
         loaded.tree.compact().expect("compact");
-        loaded.tree.settle();
+        loaded.tree.settle().unwrap();
         assert_eq!(loaded.tree.len() as u64, keys);
         loaded
     }

@@ -291,7 +291,7 @@ fn report() -> Result<bool, Box<dyn Error>> {
     let begin = Instant::now();
     load(&tree, &args, &values)?;
     let loaded = begin.elapsed();
-    tree.settle();
+    tree.settle().unwrap();
     let settled = begin.elapsed();
     let growth = resident_before
         .zip(resident_bytes())

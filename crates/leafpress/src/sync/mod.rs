@@ -9,6 +9,7 @@ mod latch;
 mod locks;
 /// Threads of the system's, whatever the model checker's are.
 pub(crate) mod per_thread;
+pub(crate) mod worker;
 
 #[cfg(not(shuttle))]
 mod imp {

@@ -158,8 +158,8 @@ impl Tree {
             core.shards.push(Shard::new(leaf, runs));
         }
         let core = Arc::new(core);
-        let threads = Background::start(&core, compactors)?;
-        Ok(Self { core, threads })
+        let workers = Background::start(&core, compactors)?;
+        Ok(Self { core, workers })
     }
 }
 
@@ -308,6 +308,8 @@ impl Core {
         stats.bg_enqueue_duplicates = sum(Count::BgEnqueueDuplicates);
         stats.bg_queue_full = sum(Count::BgQueueFull);
         stats.bg_queue_pops = sum(Count::BgQueuePops);
+        stats.bg_panics = self.background.health.panics();
+        stats.bg_threads_ended = self.background.health.ended();
         stats.engine = self.engine.counters();
         stats.engine_name = self.engine.engine_name();
         stats

@@ -49,6 +49,12 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
+    /// A background thread panicked again and again and has ended; what it did is not done any more.
+    #[error("background work is not done any more: {reason}")]
+    Background {
+        /// What happened.
+        reason: String,
+    },
     /// [`Tree::validate`](crate::tree::Tree::validate) found a broken invariant: a bug in this library, or memory that someone overwrote.
     #[error("broken invariant: {0}")]
     Invalid(String),

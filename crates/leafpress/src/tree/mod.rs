@@ -25,7 +25,6 @@ mod write;
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use crate::tree::upkeep::defragment::Sweep;
 pub use error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
@@ -33,6 +32,7 @@ pub use options::{Builder, DictionaryChoice, Layout, ShardBy};
 pub use scan::Range;
 pub use stats::Stats;
 
+use crate::sync::worker::Workers;
 use crate::tree::core::{Condition, Core};
 use crate::tree::scan::End;
 
@@ -42,7 +42,7 @@ use crate::tree::scan::End;
 /// called from any number of threads. Reads never wait for a lock. An operation on one record is atomic.
 pub struct Tree {
     core: Arc<Core>,
-    threads: Vec<JoinHandle<()>>,
+    workers: Workers,
 }
 
 impl std::fmt::Debug for Tree {
@@ -249,9 +249,13 @@ impl Tree {
     /// Puts the tree in the state in which it would be some time after the last write: background work that is due is done (dictionary
     /// training and pressing with it, queued compactions), what landed is compacted where it is worth a pass, and what was replaced is
     /// reclaimed, where no reader is in its way.
-    pub fn settle(&self) {
-        self.core.background.settle(&self.core, true);
+    ///
+    /// # Errors
+    /// [`Error::Background`] where a background thread has ended because all it did panicked; what can be done without it is done.
+    pub fn settle(&self) -> Result<(), Error> {
+        let settled = self.core.background.settle(&self.core, true);
         self.core.flush_retired();
+        settled
     }
 
     /// Moves every leaf and landing buffer, as the background thread does that tidies the heap: model checkers have neither.
@@ -268,8 +272,8 @@ impl Tree {
     /// # Errors
     /// [`Error::Invalid`] names the first one that is broken.
     pub fn validate(&self) -> Result<(), Error> {
-        // What landed stays there, to be checked.
-        self.core.background.settle(&self.core, false);
+        // What landed stays there, to be checked. A background thread that is no more leaves the tree right.
+        let _ = self.core.background.settle(&self.core, false);
         self.core.flush_retired();
         self.core.validate()
     }
@@ -278,9 +282,6 @@ impl Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         self.core.background.stop();
-        for thread in self.threads.drain(..) {
-            // A thread that panicked has been reported by the panic hook; the tree goes all the same.
-            let _ = thread.join();
-        }
+        self.workers.join();
     }
 }

@@ -91,6 +91,10 @@ pub struct Stats {
     pub bg_queue_full: u64,
     /// Leaves taken from the queue by background threads.
     pub bg_queue_pops: u64,
+    /// Pieces of background work that panicked, and were given up.
+    pub bg_panics: u64,
+    /// Background threads that ended because all they did panicked: [`Tree::settle`](super::Tree::settle) says so too.
+    pub bg_threads_ended: u64,
 
     /// What the codec engine did.
     pub engine: EngineCounters,

@@ -1,12 +1,14 @@
 //! The thread that trains dictionaries and decides on the share.
 
+use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
 
 use super::core::Core;
 use super::dictionaries::FAMILIES;
+use crate::sync::worker::{Health, Worker, Workers};
 
 /// What the thread is woken for.
 #[derive(Default)]
@@ -89,29 +91,48 @@ enum Work {
     Adapt,
 }
 
+/// What the thread runs.
+struct Background(Arc<Core>);
+
+impl Worker for Background {
+    fn work(&mut self) -> ControlFlow<()> {
+        loop {
+            let did_work = match self.0.wake.next() {
+                None => return ControlFlow::Break(()),
+                Some(Work::Train(family)) => self.0.train(family),
+                Some(Work::Adapt) => {
+                    self.0.adapt();
+                    true
+                }
+            };
+            if did_work {
+                return ControlFlow::Continue(());
+            }
+        }
+    }
+
+    fn health(&self) -> &Health {
+        &self.0.health
+    }
+
+    fn give_up(&mut self) {
+        self.0.wake.stop();
+    }
+}
+
 /// The thread, stopped when this is dropped.
 pub(super) struct Thread {
     core: Arc<Core>,
-    handle: Option<JoinHandle<()>>,
+    workers: Workers,
 }
 
 impl Thread {
-    pub(super) fn start(core: &Arc<Core>) -> std::io::Result<Self> {
-        let own = Arc::clone(core);
-        let work = move || {
-            while let Some(work) = own.wake.next() {
-                match work {
-                    Work::Train(family) => own.train(family),
-                    Work::Adapt => own.adapt(),
-                }
-            }
-        };
-        let handle = std::thread::Builder::new()
-            .name("leafpress-victim".to_owned())
-            .spawn(work)?;
+    pub(super) fn start(core: &Arc<Core>) -> io::Result<Self> {
+        let mut workers = Workers::default();
+        workers.start("leafpress-victim".to_owned(), Background(Arc::clone(core)))?;
         Ok(Self {
             core: Arc::clone(core),
-            handle: Some(handle),
+            workers,
         })
     }
 }
@@ -119,9 +140,6 @@ impl Thread {
 impl Drop for Thread {
     fn drop(&mut self) {
         self.core.wake.stop();
-        if let Some(handle) = self.handle.take() {
-            // A thread that panicked has nothing to tell.
-            let _ = handle.join();
-        }
+        self.workers.join();
     }
 }

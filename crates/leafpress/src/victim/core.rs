@@ -17,6 +17,7 @@ use super::stats::{Counts, VictimStats};
 use crate::codec::{CAN_TRAIN, Codec, Engine, Scratch};
 use crate::share::Share;
 use crate::share::costs::Costs;
+use crate::sync::worker::Health;
 
 /// A shard on cache lines of its own.
 #[repr(align(128))]
@@ -28,6 +29,7 @@ pub(super) struct Core {
     pub(super) shards: Box<[Padded]>,
     pub(super) dictionaries: Dictionaries,
     pub(super) wake: Wake,
+    pub(super) health: Health,
     pub(super) admission: AtomicBool,
     pub(super) limits: Limits,
     pub(super) costs: Arc<Costs>,
@@ -77,6 +79,7 @@ impl Core {
             shards: shards.collect(),
             dictionaries: Dictionaries::new(dictionary_bytes),
             wake: Wake::default(),
+            health: Health::default(),
             admission: AtomicBool::new(true),
             limits: Limits::default(),
             costs,
@@ -141,10 +144,10 @@ impl Core {
         }
     }
 
-    /// Trains a dictionary for a family from the blocks that are held.
-    pub(super) fn train(&self, family: usize) {
+    /// Trains a dictionary for a family from the blocks that are held; whether that was due.
+    pub(super) fn train(&self, family: usize) -> bool {
         if !self.dictionaries.begin(family) {
-            return;
+            return false;
         }
         let each = self.dictionaries.sample_bytes().div_ceil(self.shards.len());
         let (mut blocks, mut scratch) = (Vec::new(), Scratch::default());
@@ -158,6 +161,7 @@ impl Core {
             blocks.extend(raw);
         }
         self.dictionaries.train(family, self.codec, &*self.engine, &blocks);
+        true
     }
 
     pub(super) fn flip(&self, key: &[u8], bit: usize) -> bool {
@@ -212,6 +216,8 @@ impl Core {
         stats.compress_ns = self.costs.compress_ns() as u64;
         stats.miss_ns = self.costs.store_read_ns() as u64;
         stats.deciding_ns = self.adaptive.as_ref().map_or(0, Adaptive::deciding_ns);
+        stats.background_panics = self.health.panics();
+        stats.background_threads_ended = self.health.ended();
         stats.dictionary_versions = self.dictionaries.versions.load(Relaxed);
         stats
     }

@@ -94,6 +94,12 @@ pub enum VictimError {
         /// What the system said.
         reason: String,
     },
+    /// The cache's thread panicked again and again and has ended; what it did is not done any more.
+    #[error("background work is not done any more: {reason}")]
+    Background {
+        /// What happened.
+        reason: String,
+    },
     /// [`VictimCache::validate`] found the cache's books wrong.
     #[error("shard {shard}: {faults}")]
     Broken {
@@ -400,10 +406,17 @@ impl VictimCache {
     }
 
     /// Waits for trainings that are due, and until what was noted for the share is worked off.
-    pub fn settle(&self) {
+    ///
+    /// # Errors
+    /// [`VictimError::Background`] where the cache's thread has ended because all it did panicked.
+    pub fn settle(&self) -> Result<(), VictimError> {
         if self._thread.is_some() {
             self.core.wake.settle();
         }
+        self.core
+            .health
+            .failure()
+            .map_or(Ok(()), |reason| Err(VictimError::Background { reason }))
     }
 
     /// Checks the cache's books against what is in it.

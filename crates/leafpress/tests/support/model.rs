@@ -133,7 +133,7 @@ fn apply(tree: &Tree, map: &mut Map, shape: KeyShape, op: &Op, at: &str) {
             assert!(tree.is_empty(), "{at}");
         }
         Op::Compact => tree.compact().expect(at),
-        Op::Settle => tree.settle(),
+        Op::Settle => tree.settle().unwrap(),
         Op::Validate => tree.validate().expect(at),
     }
 }

@@ -137,7 +137,9 @@ pub fn run_store(
     let load_started = Instant::now();
     load::load(&shared, progress)?;
     let load_seconds = load_started.elapsed().as_secs_f64();
-    store.settle();
+    store
+        .settle()
+        .map_err(|e| LabError::System(format!("after the load: {e}")))?;
     let loaded = memory(&store.stats(), resident_before);
 
     if base.warmup_seconds > 0.0 {

@@ -115,7 +115,7 @@ mod tests {
         assert!(matches!(looks.look(core), Found::Writers));
         assert!(matches!(looks.look(core), Found::Left), "none since");
         drop(sweeping);
-        tree.settle();
+        tree.settle().unwrap();
         assert!(matches!(looks.look(core), Found::Few), "compacted");
     }
 }

@@ -4,3 +4,4 @@ pub(crate) mod defragment;
 pub(crate) mod idle;
 pub(crate) mod scheduler;
 pub(crate) mod training;
+mod workers;

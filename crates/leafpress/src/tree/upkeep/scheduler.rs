@@ -2,12 +2,12 @@
 //! shortcuts, and compaction of what landed before writers calmed down.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use crate::reclaim::memory::Memory;
+use crate::sync::worker::{Health, Workers};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::tree::core::Core;
 use crate::tree::error::Error;
@@ -16,30 +16,24 @@ use crate::tree::local::Count;
 use crate::tree::node::inner::MAX_CHILDREN;
 use crate::tree::node::landing::Landing;
 use crate::tree::node::leaf::Leaf;
-use crate::tree::upkeep::defragment::Sweep;
-use crate::tree::upkeep::idle::{Found, Looks};
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
+use crate::tree::upkeep::workers::{Compactor, Tender};
 use crate::tree::write::Work;
 
 /// Leaves the queue holds.
 const QUEUE_LEAVES: usize = 1024;
 /// Leaves at which tables of shortcuts are first made: with fewer, a shard has one level of inner nodes.
 const FIRST_SHORTCUTS_LEAVES: usize = MAX_CHILDREN;
-/// A pass that tidies the heap is followed by as many times its duration of rest, so that it takes 2% of a core at most.
-const REST: u32 = 50;
-/// At least so long is the rest.
-const MIN_REST: Duration = Duration::from_millis(10);
-
 /// The queue of leaves to compact, and what the background threads are told.
 #[derive(Default)]
 pub(crate) struct Background {
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// A leaf was queued, or the tree is going: for the threads that compact.
-    queued: Condvar,
+    pub(super) queued: Condvar,
     /// A training, a tidying or tables of shortcuts are due, or the tree is going: for the thread that does them.
-    due: Condvar,
+    pub(super) due: Condvar,
     /// Some work was done.
-    done: Condvar,
+    pub(super) done: Condvar,
     /// Fill of a landing buffer, in percent, at which its leaf is offered; `None` when no thread compacts.
     pub watermark_pct: Option<u8>,
     /// Leaves the tree has, but for the first of each shard.
@@ -55,32 +49,40 @@ pub(crate) struct Background {
     /// Set with the state's `stop`: a tree that is going does not wait for the end of a pass that tidies.
     pub stopped: AtomicBool,
     /// Whether there is a thread that tidies, and it has not been told to.
-    may_ask_to_tidy: AtomicBool,
+    pub(super) may_ask_to_tidy: AtomicBool,
     /// Whether there is a thread that looks for landing buffers that nobody fills, and it has not been told to.
-    may_ask_to_look: AtomicBool,
+    pub(super) may_ask_to_look: AtomicBool,
     /// Whether there is a thread that makes tables of shortcuts.
     tends: AtomicBool,
+    /// How the threads are.
+    pub health: Health,
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct State {
     /// Any key of the leaf, and its shard.
-    queue: VecDeque<(usize, Vec<u8>)>,
+    pub(super) queue: VecDeque<(usize, Vec<u8>)>,
     /// Threads that compact, train or tidy now.
     at_work: usize,
-    training_due: bool,
-    tidying_due: bool,
-    shortcuts_due: bool,
-    looks_due: bool,
+    pub(super) training_due: bool,
+    pub(super) tidying_due: bool,
+    pub(super) shortcuts_due: bool,
+    pub(super) looks_due: bool,
     /// Callers that wait for the work that is due, and not for a rest before it.
-    settling: usize,
-    stop: bool,
+    pub(super) settling: usize,
+    /// Threads that compact.
+    pub(super) compactors: usize,
+    /// Whether there is a thread that trains and tidies.
+    pub(super) has_tender: bool,
+    pub(super) stop: bool,
 }
 
 impl State {
+    /// Whether there is nothing to do, or nobody who would do it.
     fn idle(&self) -> bool {
-        let due = self.training_due || self.tidying_due || self.shortcuts_due;
-        self.stop || (self.queue.is_empty() && self.at_work == 0 && !due)
+        let queued = self.compactors > 0 && !self.queue.is_empty();
+        let due = self.has_tender && (self.training_due || self.tidying_due || self.shortcuts_due);
+        self.stop || (!queued && self.at_work == 0 && !due)
     }
 }
 
@@ -117,7 +119,7 @@ impl Background {
             .position(|shard| std::ptr::eq(shard, work.shard))
             .unwrap_or_default();
         let mut state = self.state.lock();
-        if state.queue.len() >= QUEUE_LEAVES {
+        if state.queue.len() >= QUEUE_LEAVES || state.compactors == 0 {
             drop(state);
             leaf.header().queued.store(false, Ordering::Relaxed);
             work.context.count(Count::BgQueueFull);
@@ -216,7 +218,10 @@ impl Background {
     }
 
     /// Waits until nothing is queued, due or at work; compacts what landed as well if asked to.
-    pub(crate) fn settle(&self, core: &Core, compacts_landed: bool) {
+    ///
+    /// # Errors
+    /// [`Error::Background`] where a thread has ended; what others do is done all the same.
+    pub(crate) fn settle(&self, core: &Core, compacts_landed: bool) -> Result<(), Error> {
         self.wait_until_idle();
         if core.outgrew_dictionary() {
             self.train();
@@ -232,6 +237,9 @@ impl Background {
             core.renew_shortcuts();
         }
         core.flush_retired();
+        self.health
+            .failure()
+            .map_or(Ok(()), |reason| Err(Error::Background { reason }))
     }
 
     fn wait_until_idle(&self) {
@@ -253,149 +261,53 @@ impl Background {
     }
 
     /// Starts the threads: `compactors` of them, and one that trains dictionaries and tidies the heap, if the tree has either.
-    pub(crate) fn start(core: &Arc<Core>, compactors: usize) -> Result<Vec<JoinHandle<()>>, Error> {
-        let mut threads = Vec::new();
+    pub(crate) fn start(core: &Arc<Core>, compactors: usize) -> Result<Workers, Error> {
         let tidies = Memory::CAN_BE_TIDIED && !cfg!(shuttle);
-        let tenders = usize::from(core.dictionaries.auto || tidies);
-        for index in 0..compactors + tenders {
-            let core_of_thread = Arc::clone(core);
-            let compacts = index < compactors;
-            let name = if compacts {
-                format!("leafpress-bg-{index}")
-            } else {
-                "leafpress-tend".to_owned()
-            };
-            let spawned = std::thread::Builder::new().name(name).spawn(move || {
-                if compacts {
-                    core_of_thread.background.compact_loop(&core_of_thread);
-                } else {
-                    core_of_thread.background.tend_loop(&core_of_thread);
-                }
-            });
-            match spawned {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    core.background.stop();
-                    for thread in threads {
-                        let _ = thread.join();
-                    }
-                    return Err(Error::Thread {
-                        reason: error.to_string(),
-                    });
-                }
-            }
+        let tends = core.dictionaries.auto || tidies;
+        let background = &core.background;
+        {
+            let mut state = background.state.lock();
+            (state.compactors, state.has_tender) = (compactors, tends);
         }
-        core.background.may_ask_to_tidy.store(tidies, Ordering::Relaxed);
-        core.background.tends.store(tenders > 0, Ordering::Relaxed);
+        let workers = Self::start_workers(core, compactors, tends).map_err(|error| Error::Thread {
+            reason: error.to_string(),
+        })?;
+        background.may_ask_to_tidy.store(tidies, Ordering::Relaxed);
+        background.tends.store(tends, Ordering::Relaxed);
         // Model checkers have no time to wait for.
-        let looks = tenders > 0 && !cfg!(any(shuttle, miri));
-        core.background.may_ask_to_look.store(looks, Ordering::Relaxed);
-        Ok(threads)
+        let looks = tends && !cfg!(any(shuttle, miri));
+        background.may_ask_to_look.store(looks, Ordering::Relaxed);
+        Ok(workers)
     }
 
-    fn compact_loop(&self, core: &Core) {
-        let mut state = self.state.lock();
-        while !state.stop {
-            let Some((shard, key)) = state.queue.pop_front() else {
-                self.queued.wait(&mut state);
-                core.contexts
-                    .get()
-                    .inspect(|context| context.count(Count::BgPasses))
-                    .ok();
-                continue;
-            };
-            state.at_work += 1;
-            drop(state);
-            let at_work = AtWork(self);
-            core.compact_one(shard, &key, self.watermark_pct.unwrap_or(100));
-            drop(at_work);
-            state = self.state.lock();
-        }
-    }
-
-    fn tend_loop(&self, core: &Core) {
-        let (mut rest_until, mut last_rest) = (Instant::now(), Duration::ZERO);
-        let mut looks = Looks::default();
-        let mut state = self.state.lock();
-        while !state.stop {
-            let rest = rest_until.saturating_duration_since(Instant::now());
-            if state.training_due {
-                state = self.tend(
-                    state,
-                    |state| state.training_due = false,
-                    || {
-                        // A tree does as well as it can without a dictionary.
-                        let _ = core.train_dictionary();
-                    },
-                );
-            } else if state.shortcuts_due {
-                state = self.tend(state, |state| state.shortcuts_due = false, || core.renew_shortcuts());
-            } else if state.tidying_due && rest.is_zero() && state.settling == 0 && core.memory.is_rewritten() {
-                // A pass would take a core from the writers, who would undo it while it rests. Once they write less it is worth its time:
-                // it stays due, and the next look comes when the pass after this one would have.
-                rest_until = Instant::now() + last_rest;
-            } else if state.tidying_due && (rest.is_zero() || state.settling > 0) {
-                (state, last_rest) = self.pass(state, core, Sweep::Tidy);
-                rest_until = Instant::now() + last_rest;
-            } else if state.looks_due && rest.is_zero() && looks.until_next(core).is_zero() {
-                // A buffer that is made behind the look or the pass is looked at again.
-                self.may_ask_to_look.store(true, Ordering::Relaxed);
-                match looks.look(core) {
-                    Found::Writers => {}
-                    Found::Few => state.looks_due = false,
-                    Found::Left => {
-                        (state, last_rest) = self.pass(state, core, Sweep::Landed);
-                        rest_until = Instant::now() + last_rest;
-                    }
-                }
-            } else {
-                let tidying = state.tidying_due.then_some(rest);
-                let look = state.looks_due.then(|| looks.until_next(core).max(rest));
-                match tidying.into_iter().chain(look).min() {
-                    Some(time) => drop(self.due.wait_for(&mut state, time)),
-                    None => self.due.wait(&mut state),
-                }
+    fn start_workers(core: &Arc<Core>, compactors: usize, tends: bool) -> io::Result<Workers> {
+        let mut workers = Workers::default();
+        let mut start = || -> io::Result<()> {
+            for index in 0..compactors {
+                workers.start(format!("leafpress-bg-{index}"), Compactor(Arc::clone(core)))?;
             }
-        }
-    }
-
-    /// A pass over all leaves. Returns how long to rest from it. What cannot be moved or compacted stays as it is.
-    fn pass<'s>(
-        &'s self,
-        state: MutexGuard<'s, State>,
-        core: &Core,
-        sweep: Sweep,
-    ) -> (MutexGuard<'s, State>, Duration) {
-        let mut start = Instant::now();
-        let begin = |state: &mut State| {
-            // Every pass moves all leaves.
-            state.tidying_due = false;
-            state.looks_due &= sweep != Sweep::Landed;
+            if tends {
+                workers.start("leafpress-tend".to_owned(), Tender::new(Arc::clone(core)))?;
+            }
+            Ok(())
         };
-        let state = self.tend(state, begin, || {
-            // Waiting for another pass is no work to rest from.
-            drop(self.sweeping.lock());
-            start = Instant::now();
-            let _ = core.sweep(sweep);
-            self.may_ask_to_tidy.store(true, Ordering::Relaxed);
-        });
-        (state, (start.elapsed() * REST).max(MIN_REST))
+        // Those that have started are joined when they are dropped.
+        start().inspect_err(|_| core.background.stop())?;
+        Ok(workers)
     }
 
     /// Does a piece of work without holding the lock.
-    fn tend<'s>(
-        &'s self,
-        mut state: MutexGuard<'s, State>,
+    pub(super) fn work_unlocked(
+        &self,
+        mut state: MutexGuard<'_, State>,
         begin: impl FnOnce(&mut State),
         work: impl FnOnce(),
-    ) -> MutexGuard<'s, State> {
+    ) {
         begin(&mut state);
         state.at_work += 1;
         drop(state);
-        let at_work = AtWork(self);
+        let _at_work = AtWork(self);
         work();
-        drop(at_work);
-        self.state.lock()
     }
 }
 
@@ -406,8 +318,6 @@ impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.at_work -= 1;
-        // A caller's engine that panics ends the background's work, so that nobody waits for it for ever.
-        state.stop |= std::thread::panicking();
         if state.idle() {
             self.0.done.notify_all();
         }
@@ -434,7 +344,7 @@ impl Core {
     }
 
     /// Compacts the leaf that holds `key` if it is free and past the watermark.
-    fn compact_one(&self, shard: usize, key: &[u8], watermark_pct: u8) {
+    pub(super) fn compact_one(&self, shard: usize, key: &[u8], watermark_pct: u8) {
         // Without memory the leaf stays as it is.
         let (Ok(context), Ok(guard)) = (self.contexts.get(), self.memory.enter()) else {
             return;

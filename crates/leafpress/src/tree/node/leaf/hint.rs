@@ -148,7 +148,7 @@ mod tests {
         for key in 0..KEYS {
             tree.put(&key.to_be_bytes(), &value(&mut rng)).unwrap();
         }
-        tree.settle();
+        tree.settle().unwrap();
         let guard = tree.core.memory.enter().unwrap();
         let (mut reads, mut directory, mut block, mut asked) = (0, 0, 0, 0);
         for key in (0..KEYS).step_by(7).map(u64::to_be_bytes) {

@@ -1,0 +1,192 @@
+//! The background threads of a tree, a pool or a cache.
+//!
+//! A worker does one piece of work after another until its owner goes. Work that panics (a caller's engine or store may) is counted and
+//! lost, and the thread goes on with the next. One that panics again and again without any work done in between ends: then its owner's
+//! statistics and calls say so. No background thread ends silently.
+
+use std::any::Any;
+use std::io;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// A worker ends after so many panics in a row.
+const MAX_PANICS_IN_A_ROW: u32 = 16;
+
+/// What a background thread does.
+pub(crate) trait Worker: Send + 'static {
+    /// Waits for a piece of work and does it; [`ControlFlow::Break`] when the owner is going. After a panic it is called again, so no lock
+    /// may stay held, and nothing may count as being worked on that is not.
+    fn work(&mut self) -> ControlFlow<()>;
+
+    /// Where the owner looks how its workers are.
+    fn health(&self) -> &Health;
+
+    /// The thread is about to end, though its owner stays: nobody may wait for its work from now on.
+    fn give_up(&mut self);
+}
+
+/// How an owner's workers are.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    panics: AtomicU64,
+    ended: AtomicU64,
+    /// What the last panic said.
+    said: Mutex<String>,
+}
+
+impl Health {
+    /// Pieces of work that panicked.
+    pub(crate) fn panics(&self) -> u64 {
+        self.panics.load(Relaxed)
+    }
+
+    /// Threads that ended though their owner did not.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended.load(Relaxed)
+    }
+
+    /// Why background work is not done any more, where a thread has ended.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.ended() > 0)
+            .then(|| format!("a background thread ended after {MAX_PANICS_IN_A_ROW} panics in a row, the last: {said}"))
+    }
+
+    fn note(&self, panic: Box<dyn Any + Send>) {
+        self.panics.fetch_add(1, Relaxed);
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = panic.downcast_ref::<&str>() {
+            (*text).clone_into(&mut said);
+        } else if let Some(text) = panic.downcast_ref::<String>() {
+            said.clone_from(text);
+        } else {
+            "no message".clone_into(&mut said);
+            // Its destructor might panic.
+            std::mem::forget(panic);
+        }
+    }
+}
+
+/// An owner's threads, joined when this is dropped. The owner tells them to stop before that.
+#[derive(Debug, Default)]
+pub(crate) struct Workers(Vec<JoinHandle<()>>);
+
+impl Workers {
+    /// Starts one more.
+    pub(crate) fn start(&mut self, name: String, worker: impl Worker) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name(name).spawn(move || run(worker))?;
+        self.0.push(thread);
+        Ok(())
+    }
+
+    /// Waits until all have ended, which they were told to.
+    pub(crate) fn join(&mut self) {
+        for thread in self.0.drain(..) {
+            // Panics are caught and counted in it.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn run(mut worker: impl Worker) {
+    let mut panics_in_a_row = 0;
+    while panics_in_a_row < MAX_PANICS_IN_A_ROW {
+        match catch_unwind(AssertUnwindSafe(|| worker.work())) {
+            Ok(ControlFlow::Continue(())) => panics_in_a_row = 0,
+            Ok(ControlFlow::Break(())) => return,
+            Err(panic) => {
+                panics_in_a_row += 1;
+                worker.health().note(panic);
+            }
+        }
+    }
+    // Before anybody who waits is told: they ask why.
+    worker.health().ended.fetch_add(1, Relaxed);
+    worker.give_up();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    /// Panics in `panics` of its first calls, works in the next `works`, and so on until there was `until` work.
+    struct Script {
+        health: Arc<Health>,
+        gave_up: Arc<AtomicBool>,
+        panics: u64,
+        works: u64,
+        until: u64,
+        calls: u64,
+        worked: Arc<AtomicU64>,
+    }
+
+    impl Worker for Script {
+        fn work(&mut self) -> ControlFlow<()> {
+            if self.worked.load(Relaxed) == self.until {
+                return ControlFlow::Break(());
+            }
+            let call = self.calls;
+            self.calls += 1;
+            assert!(call % (self.panics + self.works) >= self.panics, "call {call} panics");
+            self.worked.fetch_add(1, Relaxed);
+            ControlFlow::Continue(())
+        }
+
+        fn health(&self) -> &Health {
+            &self.health
+        }
+
+        fn give_up(&mut self) {
+            assert!(self.health.failure().is_some(), "who waits can ask why");
+            self.gave_up.store(true, Relaxed);
+        }
+    }
+
+    /// Panics, work done, and why it ended.
+    fn run_script(panics: u64, works: u64, until: u64) -> (u64, u64, Option<String>) {
+        let (health, gave_up, worked) = (Arc::<Health>::default(), Arc::default(), Arc::default());
+        let script = Script {
+            health: Arc::clone(&health),
+            gave_up: Arc::clone(&gave_up),
+            panics,
+            works,
+            until,
+            calls: 0,
+            worked: Arc::clone(&worked),
+        };
+        let mut workers = Workers::default();
+        workers.start("leafpress-test".to_owned(), script).unwrap();
+        workers.join();
+        assert_eq!(gave_up.load(Relaxed), health.failure().is_some());
+        assert_eq!(health.ended(), u64::from(health.failure().is_some()));
+        (health.panics(), worked.load(Relaxed), health.failure())
+    }
+
+    #[test]
+    fn work_that_panics_now_and_then_ends_nothing() {
+        assert_eq!(run_script(0, 1, 5), (0, 5, None));
+        assert_eq!(run_script(3, 2, 6), (9, 6, None));
+        let one_less = u64::from(MAX_PANICS_IN_A_ROW) - 1;
+        assert_eq!(run_script(one_less, 1, 10), (one_less * 10, 10, None));
+    }
+
+    #[test]
+    fn a_worker_that_only_panics_ends_and_says_why() {
+        let (panics, worked, failure) = run_script(u64::MAX - 1, 1, 1);
+        assert_eq!((panics, worked), (u64::from(MAX_PANICS_IN_A_ROW), 0));
+        let failure = failure.unwrap();
+        assert!(failure.ends_with("the last: call 15 panics"), "{failure}");
+    }
+}

@@ -1,0 +1,170 @@
+//! What each of the background threads does.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::sync::MutexGuard;
+use crate::sync::worker::{Health, Worker};
+use crate::tree::core::Core;
+use crate::tree::local::Count;
+use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::idle::{Found, Looks};
+use crate::tree::upkeep::scheduler::State;
+
+/// A pass that tidies the heap is followed by as many times its duration of rest, so that it takes 2% of a core at most.
+const REST: u32 = 50;
+/// At least so long is the rest.
+const MIN_REST: Duration = Duration::from_millis(10);
+
+/// A thread that compacts leaves of the queue.
+pub(super) struct Compactor(pub(super) Arc<Core>);
+
+impl Worker for Compactor {
+    fn work(&mut self) -> ControlFlow<()> {
+        let (core, background) = (&self.0, &self.0.background);
+        let mut state = background.state.lock();
+        let (shard, key) = loop {
+            if state.stop {
+                return ControlFlow::Break(());
+            }
+            if let Some(leaf) = state.queue.pop_front() {
+                break leaf;
+            }
+            background.queued.wait(&mut state);
+            core.contexts
+                .get()
+                .inspect(|context| context.count(Count::BgPasses))
+                .ok();
+        };
+        background.work_unlocked(
+            state,
+            |_| {},
+            || core.compact_one(shard, &key, background.watermark_pct.unwrap_or(100)),
+        );
+        ControlFlow::Continue(())
+    }
+
+    fn health(&self) -> &Health {
+        &self.0.background.health
+    }
+
+    fn give_up(&mut self) {
+        let mut state = self.0.background.state.lock();
+        state.compactors -= 1;
+        if state.compactors == 0 {
+            // Writers compact what is full.
+            state.queue.clear();
+        }
+        self.0.background.done.notify_all();
+    }
+}
+
+/// The thread that does everything else.
+pub(super) struct Tender {
+    core: Arc<Core>,
+    rest_until: Instant,
+    last_rest: Duration,
+    looks: Looks,
+}
+
+impl Worker for Tender {
+    fn work(&mut self) -> ControlFlow<()> {
+        let core = Arc::clone(&self.core);
+        let background = &core.background;
+        let mut state = background.state.lock();
+        while !state.stop {
+            let rest = self.rest_until.saturating_duration_since(Instant::now());
+            if state.training_due {
+                background.work_unlocked(
+                    state,
+                    |state| state.training_due = false,
+                    || {
+                        // A tree does as well as it can without a dictionary.
+                        let _ = core.train_dictionary();
+                    },
+                );
+                return ControlFlow::Continue(());
+            } else if state.shortcuts_due {
+                background.work_unlocked(state, |state| state.shortcuts_due = false, || core.renew_shortcuts());
+                return ControlFlow::Continue(());
+            } else if state.tidying_due && rest.is_zero() && state.settling == 0 && core.memory.is_rewritten() {
+                // A pass would take a core from the writers, who would undo it while it rests. Once they write less it is worth its time:
+                // it stays due, and the next look comes when the pass after this one would have.
+                self.rest_until = Instant::now() + self.last_rest;
+            } else if state.tidying_due && (rest.is_zero() || state.settling > 0) {
+                self.pass(&core, state, Sweep::Tidy);
+                return ControlFlow::Continue(());
+            } else if state.looks_due && rest.is_zero() && self.looks.until_next(&core).is_zero() {
+                // A buffer that is made behind the look or the pass is looked at again.
+                background.may_ask_to_look.store(true, Ordering::Relaxed);
+                match self.looks.look(&core) {
+                    Found::Writers => {}
+                    Found::Few => state.looks_due = false,
+                    Found::Left => {
+                        self.pass(&core, state, Sweep::Landed);
+                        return ControlFlow::Continue(());
+                    }
+                }
+            } else {
+                let tidying = state.tidying_due.then_some(rest);
+                let look = state.looks_due.then(|| self.looks.until_next(&core).max(rest));
+                match tidying.into_iter().chain(look).min() {
+                    Some(time) => drop(background.due.wait_for(&mut state, time)),
+                    None => background.due.wait(&mut state),
+                }
+            }
+        }
+        ControlFlow::Break(())
+    }
+
+    fn health(&self) -> &Health {
+        &self.core.background.health
+    }
+
+    fn give_up(&mut self) {
+        self.core.background.state.lock().has_tender = false;
+        self.core.background.done.notify_all();
+    }
+}
+
+impl Tender {
+    pub(super) fn new(core: Arc<Core>) -> Self {
+        Self {
+            core,
+            rest_until: Instant::now(),
+            last_rest: Duration::ZERO,
+            looks: Looks::default(),
+        }
+    }
+
+    /// A pass over all leaves, after which it rests. What cannot be moved or compacted stays as it is.
+    fn pass(&mut self, core: &Core, state: MutexGuard<'_, State>, sweep: Sweep) {
+        let background = &core.background;
+        let mut start = Instant::now();
+        let begin = |state: &mut State| {
+            // Every pass moves all leaves.
+            state.tidying_due = false;
+            state.looks_due &= sweep != Sweep::Landed;
+        };
+        background.work_unlocked(state, begin, || {
+            // Waiting for another pass is no work to rest from.
+            drop(background.sweeping.lock());
+            start = Instant::now();
+            let _asked_again = SetWhenDropped(&background.may_ask_to_tidy);
+            let _ = core.sweep(sweep);
+        });
+        self.last_rest = (start.elapsed() * REST).max(MIN_REST);
+        self.rest_until = Instant::now() + self.last_rest;
+    }
+}
+
+/// Becomes true when this is dropped, by a panic as well.
+struct SetWhenDropped<'b>(&'b AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
