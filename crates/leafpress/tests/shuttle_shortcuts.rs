@@ -13,7 +13,7 @@ use leafpress::Tree;
 fn with_table(landing_bytes: usize) -> Arc<Tree> {
     let tree = filled(small().landing_bytes(landing_bytes), 60);
     tree.compact().unwrap();
-    assert!(tree.stats().shortcut_bytes > 0);
+    assert!(tree.stats().interpolation_bytes > 0);
     tree
 }
 

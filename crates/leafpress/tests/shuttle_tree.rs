@@ -310,8 +310,8 @@ fn a_put_to_a_leaf_that_is_moved_stays() {
                 tree.put(&key(30), &[1; 20]).unwrap();
             }
             let sweep = spawn(&tree, |tree| {
-                tree.tidy().unwrap();
-                tree.tidy().unwrap();
+                tree.defragment().unwrap();
+                tree.defragment().unwrap();
             });
             let puts = [1u8, 2].map(|n| {
                 spawn(&tree, move |tree| {
@@ -347,7 +347,7 @@ fn a_reader_never_goes_back_while_leaves_are_moved() {
                 if compacts {
                     tree.compact().unwrap();
                 } else {
-                    tree.tidy().unwrap();
+                    tree.defragment().unwrap();
                 }
             });
             let put = spawn(&tree, |tree| {
@@ -386,7 +386,7 @@ fn splits_merges_and_a_clear_beside_a_move_leave_a_whole_tree() {
     for clears in [false, true] {
         explore(move || {
             let tree = filled(small(), 20);
-            let sweep = spawn(&tree, |tree| tree.tidy().unwrap());
+            let sweep = spawn(&tree, |tree| tree.defragment().unwrap());
             let write = spawn(&tree, |tree| {
                 for n in [51, 52, 53] {
                     tree.put(&key(n), &[1; 96]).unwrap();

@@ -59,7 +59,7 @@ fn exercise(tree: &Tree, key: impl Fn(u64) -> Vec<u8>) {
     same(tree, &map);
     // Natively a background thread does it.
     #[cfg(miri)]
-    tree.tidy().unwrap();
+    tree.defragment().unwrap();
     same(tree, &map);
     tree.compact().unwrap();
     same(tree, &map);
@@ -189,7 +189,7 @@ fn writers_readers_and_a_scan() {
                 assert_eq!(tree.get(&integer(n * 2)).unwrap(), Some(vec![n as u8; 40]));
                 #[cfg(miri)]
                 if n % 5 == 0 {
-                    tree.tidy().unwrap();
+                    tree.defragment().unwrap();
                 }
             }
             tree.compact().unwrap();

@@ -25,7 +25,7 @@ fn version(value: &[u8]) -> u64 {
 }
 
 fn has_shortcuts(tree: &Tree) -> bool {
-    tree.stats().shortcut_bytes > 0
+    tree.stats().interpolation_bytes > 0
 }
 
 /// Ids, four apart, so that there is room between them.

@@ -236,7 +236,7 @@ fn print_memory(stats: &Stats, resident_growth: Option<u64>) {
     for (name, bytes) in [
         ("leaves", stats.leaf_bytes),
         ("inner nodes", stats.inner_bytes),
-        ("shortcuts", stats.shortcut_bytes),
+        ("interpolation", stats.interpolation_bytes),
         ("landing", stats.landing_bytes),
         ("large values", stats.large_value_bytes),
         ("free room", stats.free_bytes),

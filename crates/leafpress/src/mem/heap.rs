@@ -8,7 +8,7 @@
 //! these cost no memory, since a read of a large tree otherwise misses the TLB at every step.
 //!
 //! Leaves are replaced by others of another size all the time, which leaves holes, a tenth or more of the heap. When they have
-//! become too many, leaves are moved together (see `tidy.rs`), and the whole pages among the free blocks go back to the system.
+//! become too many, leaves are moved together (see `defragment.rs`), and the whole pages among the free blocks go back to the system.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -21,11 +21,11 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::mem::prefetch::LINE_BYTES;
 use crate::mem::region::Region;
-use crate::mem::remote_free::LeftBehind;
+use crate::mem::remote_free::RemoteFrees;
 
 /// Parts of a heap that threads share out among them.
 const PARTS: usize = 8;
-/// Two more, that leaves are moved to in turn when the heap is tidied.
+/// Two more, that leaves are moved to in turn when the heap is defragmented.
 const ALL_PARTS: usize = PARTS + 2;
 /// Nodes from this size on, which only large values have, come from the system and go back to it.
 const SYSTEM_BYTES: usize = 128 << 10;
@@ -55,7 +55,7 @@ const PEAK_FOR_USED: usize = 8;
 /// Or when it stayed below half of its peak while so many times the peak was allocated: what writers replace comes and goes by the
 /// hundred leaves, and a page that they are about to use again would be zeroed for them, after an interrupt of every thread.
 const PEAKS_ALLOCATED: u64 = 2;
-/// A heap with less room that has become free than this is tidy.
+/// A heap with less room that has become free than this is in good order.
 const TIDY_FREE_BYTES: usize = 32 << 10;
 /// The same for a caller who has the time: a page or two of a few regions' ends.
 const SETTLED_FREE_BYTES: usize = 16 << 10;
@@ -102,7 +102,7 @@ fn layout(bytes: usize) -> Option<Layout> {
 #[derive(Default)]
 pub(crate) struct Heap {
     parts: [OnceLock<Vec<Part>>; ALL_PARTS],
-    /// Resident bytes that no block used, and bytes that blocks used, when pages were last returned, if all was tidy then; else nothing.
+    /// Resident bytes that no block used, and bytes that blocks used, when pages were last returned, if all was in good order then; else nothing.
     left: Mutex<(usize, usize)>,
     moved: Mutex<Option<Moved>>,
 }
@@ -123,7 +123,7 @@ struct Moved {
 struct Part {
     room: Mutex<Room>,
     /// Blocks that threads freed which allocate from other parts.
-    left_behind: LeftBehind,
+    remote_frees: RemoteFrees,
 }
 
 #[derive(Default)]
@@ -181,7 +181,7 @@ impl Heap {
         let is_own = PART.try_with(Cell::get) == Ok(part);
         let Some(made) = self.part(part) else { return };
         // SAFETY: as the caller promises.
-        if !is_own && !unsafe { made.left_behind.add(block, asked) } {
+        if !is_own && !unsafe { made.remote_frees.add(block, asked) } {
             return;
         }
         let mut room = made.lock();
@@ -201,14 +201,16 @@ impl Heap {
     }
 
     /// The part to move leaves to: of two, the one that holds less.
-    pub(crate) fn tidy_part(&self) -> u8 {
-        let tidied = PARTS as u8..ALL_PARTS as u8;
-        tidied.min_by_key(|&part| self.used_of(part)).unwrap_or(PARTS as u8)
+    pub(crate) fn defragmentation_part(&self) -> u8 {
+        let defragmented = PARTS as u8..ALL_PARTS as u8;
+        defragmented
+            .min_by_key(|&part| self.used_of(part))
+            .unwrap_or(PARTS as u8)
     }
 
     /// Whether the holes between nodes have become worth the work of moving leaves together: a sixteenth of what is used, by what
     /// has been freed since that was last done.
-    pub(crate) fn is_untidy(&self) -> bool {
+    pub(crate) fn is_fragmented(&self) -> bool {
         let (mut used, mut freed) = (0, 0);
         for part in self.made_parts() {
             let room = part.lock();
@@ -220,7 +222,7 @@ impl Heap {
 
     /// The same for a caller who has the time: a sixty-fourth, by what is resident, which the system knows, and more than the last
     /// time left.
-    pub(crate) fn can_be_tidied(&self) -> bool {
+    pub(crate) fn can_be_defragmented(&self) -> bool {
         let (mut used, mut free) = (0, 0);
         for part in self.made_parts() {
             used += part.lock().used;
@@ -277,9 +279,9 @@ impl Heap {
 
     /// Gives the whole pages among all free blocks back to the system. If all nodes have just been moved, what stays cannot be helped,
     /// and is remembered.
-    pub(crate) fn return_pages(&self, tidied: bool) {
+    pub(crate) fn return_pages(&self, defragmented: bool) {
         self.made_parts().for_each(Part::return_pages);
-        *self.left.lock() = if tidied {
+        *self.left.lock() = if defragmented {
             let left = self.made_parts().map(Part::free_bytes).sum();
             let used = self.made_parts().map(|part| part.lock().used).sum();
             (left, used)
@@ -315,7 +317,7 @@ impl Part {
     /// The part's room, with what others have left behind freed.
     fn lock(&self) -> MutexGuard<'_, Room> {
         let mut room = self.room.lock();
-        for (block, asked) in self.left_behind.take() {
+        for (block, asked) in self.remote_frees.take() {
             // SAFETY: whoever left the block behind had it to free.
             unsafe { room.free(block, asked) };
         }

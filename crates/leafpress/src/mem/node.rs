@@ -14,7 +14,7 @@ pub(crate) enum Kind {
     Inner,
     Landing,
     Large,
-    Shortcuts,
+    InterpolationIndex,
 }
 
 pub(crate) const KINDS: usize = 5;

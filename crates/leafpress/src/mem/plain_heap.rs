@@ -12,7 +12,7 @@ use crate::mem::prefetch::LINE_BYTES;
 /// Parts are names here, for the tools to see what is moved from one to another.
 #[derive(Default)]
 pub(crate) struct Heap {
-    tidied: AtomicU8,
+    defragmented: AtomicU8,
     /// What was freed: kept, and overwritten, for whoever still reads it to be found out.
     #[cfg(shuttle)]
     freed: Mutex<Vec<(usize, Layout)>>,
@@ -91,11 +91,11 @@ impl Heap {
 
     pub(crate) fn make_huge_pages(&self) {}
 
-    pub(crate) fn tidy_part(&self) -> u8 {
-        1 + self.tidied.fetch_add(1, Ordering::Relaxed) % 2
+    pub(crate) fn defragmentation_part(&self) -> u8 {
+        1 + self.defragmented.fetch_add(1, Ordering::Relaxed) % 2
     }
 
-    pub(crate) fn is_untidy(&self) -> bool {
+    pub(crate) fn is_fragmented(&self) -> bool {
         false
     }
 
@@ -105,7 +105,7 @@ impl Heap {
 
     pub(crate) fn moved_to(&self, _part: u8) {}
 
-    pub(crate) fn can_be_tidied(&self) -> bool {
+    pub(crate) fn can_be_defragmented(&self) -> bool {
         false
     }
 

@@ -17,13 +17,13 @@ struct Link {
 
 /// The list. Blocks are added one by one, and all are taken at once: no link is read that another thread may have taken.
 #[derive(Default)]
-pub(crate) struct LeftBehind {
+pub(crate) struct RemoteFrees {
     newest: AtomicPtr<Link>,
     /// About what the blocks hold.
     bytes: AtomicUsize,
 }
 
-impl LeftBehind {
+impl RemoteFrees {
     /// Adds a block of `asked` bytes; true when there are many.
     ///
     /// # Safety

@@ -4,25 +4,25 @@ use std::ptr::NonNull;
 
 use crate::mem::node::NodeHeader;
 
-/// Retired nodes of one thread that are handed on, whatever they hold. Tools that try orders of steps have few.
-const HANDED_ON_NODES: usize = if cfg!(any(shuttle, miri)) { 2 } else { 256 };
+/// Retired nodes of one thread that are flushed, whatever they hold. Tools that try orders of steps have few.
+const FLUSH_NODES: usize = if cfg!(any(shuttle, miri)) { 2 } else { 256 };
 
-/// What the retired nodes of one thread hold when they are handed on. With less the lines that all threads look at go to and fro between their cores:
+/// What the retired nodes of one thread hold when they are flushed. With less the lines that all threads look at go to and fro between their cores:
 /// half of it took two writers 3% longer. With more what is freed has left the nearer caches, and more is held.
-const HANDED_ON_BYTES: i64 = 256 << 10;
+const FLUSH_BYTES: i64 = 256 << 10;
 
 /// A list of retired nodes, linked through their headers: taking one in needs no memory.
 #[derive(Default)]
-pub(crate) struct Retired {
+pub(crate) struct GarbageBag {
     ends: Option<(NonNull<NodeHeader>, NonNull<NodeHeader>)>,
     nodes: usize,
     bytes: i64,
 }
 
 // SAFETY: the nodes are unlinked and owned by this list alone; any thread may hand them on.
-unsafe impl Send for Retired {}
+unsafe impl Send for GarbageBag {}
 
-impl Retired {
+impl GarbageBag {
     /// Adds a node that holds so many bytes.
     ///
     /// # Safety
@@ -41,7 +41,7 @@ impl Retired {
         self.bytes += held;
     }
 
-    pub(crate) fn append(&mut self, other: Retired) {
+    pub(crate) fn append(&mut self, other: GarbageBag) {
         let Some((other_first, other_last)) = other.ends else {
             return;
         };
@@ -60,7 +60,7 @@ impl Retired {
 
     /// Whether it is time to hand them on.
     pub(crate) fn is_much(&self) -> bool {
-        self.bytes >= HANDED_ON_BYTES || self.nodes >= HANDED_ON_NODES
+        self.bytes >= FLUSH_BYTES || self.nodes >= FLUSH_NODES
     }
 
     /// The nodes, each of which may be freed before the next one is asked for.
@@ -75,17 +75,17 @@ impl Retired {
     }
 }
 
-/// What threads have handed on: nodes that wait for readers to leave, and nodes whose turn to wait has yet to come.
+/// What threads have flushed: nodes that wait for readers to leave, and nodes whose turn to wait has yet to come.
 #[derive(Default)]
-pub(crate) struct HandedOn {
-    waiting: Retired,
+pub(crate) struct FlushedGarbage {
+    waiting: GarbageBag,
     /// The epoch that began after all that waits was unlinked.
     since: u64,
-    fresh: Retired,
+    fresh: GarbageBag,
 }
 
-impl HandedOn {
-    pub(crate) fn add(&mut self, retired: Retired) {
+impl FlushedGarbage {
+    pub(crate) fn add(&mut self, retired: GarbageBag) {
         self.fresh.append(retired);
     }
 
@@ -99,8 +99,8 @@ impl HandedOn {
     }
 
     /// Takes out what nobody reads any more. `begin` begins an epoch, and `is_over` says whether no thread is in the way of what was unlinked before it.
-    pub(crate) fn take_free(&mut self, begin: impl Fn() -> u64, is_over: impl Fn(u64) -> bool) -> Retired {
-        let mut free = Retired::default();
+    pub(crate) fn take_free(&mut self, begin: impl Fn() -> u64, is_over: impl Fn(u64) -> bool) -> GarbageBag {
+        let mut free = GarbageBag::default();
         while !self.is_empty() {
             if self.waiting.is_empty() {
                 self.waiting = std::mem::take(&mut self.fresh);

@@ -4,13 +4,13 @@ use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
 use crate::mem::OutOfMemory;
-use crate::reclaim::memory::{Cells, Memory};
+use crate::reclaim::memory::{LocalHandle, Memory};
 use crate::sync::AtomicPtr;
 
 /// While it is there, the nodes that this thread finds in the tree stay, unlinked or not. It stays with its thread.
 pub(crate) struct Guard<'m> {
     memory: &'m Memory,
-    cells: &'m Cells,
+    local: &'m LocalHandle,
     of_this_thread: PhantomData<*const ()>,
 }
 
@@ -21,11 +21,11 @@ impl Memory {
     /// [`OutOfMemory`], only where the thread never began one before.
     #[inline]
     pub(crate) fn enter(&self) -> Result<Guard<'_>, OutOfMemory> {
-        let cells = self.cells()?;
-        cells.slot.enter(&self.epochs);
+        let local = self.local()?;
+        local.slot.enter(&self.epochs);
         Ok(Guard {
             memory: self,
-            cells,
+            local,
             of_this_thread: PhantomData,
         })
     }
@@ -33,8 +33,8 @@ impl Memory {
 
 impl<'m> Guard<'m> {
     /// What this thread keeps for the memory.
-    pub(crate) fn cells(&self) -> &'m Cells {
-        self.cells
+    pub(crate) fn local(&self) -> &'m LocalHandle {
+        self.local
     }
 }
 
@@ -42,9 +42,9 @@ impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
         // Outside: else this thread itself would be in the way.
-        match self.cells.slot.leave(&self.memory.epochs) {
+        match self.local.slot.leave(&self.memory.epochs) {
             (false, false) => {}
-            (true, _) => self.memory.hand_on(self.cells),
+            (true, _) => self.memory.flush(self.local),
             // Without what this thread has retired: it would be left over in its turn, as long as threads retire.
             (false, true) => self.memory.free_left_over(),
         }

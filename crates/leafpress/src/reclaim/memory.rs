@@ -1,6 +1,6 @@
 //! Node memory: allocation with its slack known, and what is held of each kind.
 //!
-//! Every node (leaf, inner node, landing buffer, large value, table of shortcuts) is one allocation that begins with its [`NodeHeader`], so that a
+//! Every node (leaf, inner node, landing buffer, large value, interpolation index) is one allocation that begins with its [`NodeHeader`], so that a
 //! node can be freed and accounted for by whichever thread reclaims it.
 
 use std::ptr::NonNull;
@@ -13,7 +13,7 @@ use crate::mem::heap::{self, Heap};
 use crate::mem::node::{KINDS, Kind, NodeHeader};
 use crate::mem::tagged_ptr;
 use crate::reclaim::epoch::{Epochs, Slot};
-use crate::reclaim::garbage::{HandedOn, Retired};
+use crate::reclaim::garbage::{FlushedGarbage, GarbageBag};
 use crate::reclaim::guard::Guard;
 use crate::sync;
 use crate::sync::{Patience, PerThread};
@@ -28,16 +28,16 @@ pub(crate) const MAX_WAITS: u32 = if cfg!(shuttle) { 2 } else { 100 };
 /// cost them more than all else they do. Only that thread writes, so a load and a store are an addition.
 #[derive(Default)]
 #[repr(align(128))]
-pub(crate) struct Cells {
+pub(crate) struct LocalHandle {
     live: [AtomicI64; KINDS],
     nodes: [AtomicI64; KINDS],
     retired: AtomicI64,
-    /// What the thread has retired and not handed on.
-    waiting: Mutex<Retired>,
+    /// What the thread has retired and not flushed.
+    waiting: Mutex<GarbageBag>,
     pub slot: Slot,
 }
 
-impl Cells {
+impl LocalHandle {
     /// Counts nodes of a kind, which hold so many bytes more or less.
     fn count(&self, kind: usize, nodes: i64, live: i64, retired: i64) {
         add(&self.live[kind], live);
@@ -52,11 +52,11 @@ fn add(cell: &AtomicI64, amount: i64) {
 
 /// A tree's nodes: where they come from and go to, and what they hold, by kind, summed over threads.
 pub(crate) struct Memory {
-    cells: PerThread<Cells>,
+    local: PerThread<LocalHandle>,
     /// The sums of threads that there was no memory for cells of their own for. Nobody enters with it.
-    common: Cells,
+    common: LocalHandle,
     pub epochs: Epochs,
-    handed_on: sync::Mutex<HandedOn>,
+    flushed: sync::Mutex<FlushedGarbage>,
     heap: Heap,
 }
 
@@ -81,30 +81,30 @@ impl Held {
 }
 
 impl Memory {
-    /// Whether there are holes to be tidied away.
-    pub(crate) const CAN_BE_TIDIED: bool = cfg!(all(feature = "node-heap", unix, not(miri)));
+    /// Whether there are holes to be closed.
+    pub(crate) const CAN_BE_DEFRAGMENTED: bool = cfg!(all(feature = "node-heap", unix, not(miri)));
 
     pub(crate) fn new() -> Self {
         Self {
-            cells: PerThread::default(),
-            common: Cells::default(),
+            local: PerThread::default(),
+            common: LocalHandle::default(),
             epochs: Epochs::new(),
-            handed_on: sync::Mutex::default(),
+            flushed: sync::Mutex::default(),
             heap: Heap::default(),
         }
     }
 
     /// The calling thread's.
     #[inline]
-    pub(crate) fn cells(&self) -> Result<&Cells, OutOfMemory> {
-        let bytes = size_of::<Cells>();
-        self.cells.get_or_make().ok_or(OutOfMemory { bytes })
+    pub(crate) fn local(&self) -> Result<&LocalHandle, OutOfMemory> {
+        let bytes = size_of::<LocalHandle>();
+        self.local.get_or_make().ok_or(OutOfMemory { bytes })
     }
 
     /// Counts nodes of a kind, which hold so many bytes more or less. Where there is no memory for a thread's own cells those of all serve.
     fn count(&self, kind: usize, nodes: i64, live: i64, retired: i64) {
-        match self.cells() {
-            Ok(cells) => cells.count(kind, nodes, live, retired),
+        match self.local() {
+            Ok(local) => local.count(kind, nodes, live, retired),
             Err(_) => {
                 self.common.live[kind].fetch_add(live, Ordering::Relaxed);
                 self.common.nodes[kind].fetch_add(nodes, Ordering::Relaxed);
@@ -113,8 +113,8 @@ impl Memory {
         }
     }
 
-    fn all_cells(&self) -> impl Iterator<Item = &Cells> {
-        self.cells.iter().chain([&self.common])
+    fn all_locals(&self) -> impl Iterator<Item = &LocalHandle> {
+        self.local.iter().chain([&self.common])
     }
 
     /// Allocates a node of `bytes` (its header included), 16-byte aligned, uninitialised behind the header.
@@ -162,36 +162,36 @@ impl Memory {
     /// # Safety
     /// `node` came from [`Memory::allocate`], of the guard's memory, threads that enter from now on cannot reach it, and it is retired once.
     pub(crate) unsafe fn retire(node: NonNull<u8>, guard: &Guard<'_>) {
-        let cells = guard.cells();
+        let local = guard.local();
         // SAFETY: a node begins with its header.
         let header = unsafe { node.cast::<NodeHeader>().as_ref() };
         let held = header.held();
-        cells.count(header.kind(), -1, -held, held);
-        let mut waiting = cells.waiting.lock();
+        local.count(header.kind(), -1, -held, held);
+        let mut waiting = local.waiting.lock();
         // SAFETY: as the caller promises.
         unsafe { waiting.push(node, held) };
         if waiting.is_much() {
-            cells.slot.at_leave();
+            local.slot.at_leave();
         }
     }
 
-    /// Frees what this thread has retired, as soon as no reader is in its way: what is in one's way now, with what is handed on next.
+    /// Frees what this thread has retired, as soon as no reader is in its way: what is in one's way now, with what is flushed next.
     #[cold]
-    pub(crate) fn hand_on(&self, cells: &Cells) {
-        let retired = std::mem::take(&mut *cells.waiting.lock());
+    pub(crate) fn flush(&self, local: &LocalHandle) {
+        let retired = std::mem::take(&mut *local.waiting.lock());
         self.free_what_is_over(retired);
     }
 
     /// Frees what all threads have retired. What a reader stays in the way of is freed when it leaves, or, if it leaves in the very
-    /// moment in which it is left to it, with what is handed on next.
+    /// moment in which it is left to it, with what is flushed next.
     pub(crate) fn reclaim_all(&self) {
-        let mut retired = Retired::default();
-        for cells in self.all_cells() {
-            retired.append(std::mem::take(&mut *cells.waiting.lock()));
+        let mut retired = GarbageBag::default();
+        for local in self.all_locals() {
+            retired.append(std::mem::take(&mut *local.waiting.lock()));
         }
         let mut waits_for = self.free_what_is_over(retired);
         let mut patience = Patience::default();
-        // What was handed on before, and then what was taken above.
+        // What was flushed before, and then what was taken above.
         let mut turns = 2;
         for wait in 0..MAX_WAITS {
             let Some(epoch) = waits_for else { return };
@@ -200,7 +200,7 @@ impl Memory {
                 self.epochs.leave_over(epoch);
             }
             patience.wait();
-            waits_for = self.free_what_is_over(Retired::default());
+            waits_for = self.free_what_is_over(GarbageBag::default());
             turns -= i32::from(waits_for != Some(epoch));
             if turns == 0 || self.is_inside() {
                 return;
@@ -211,22 +211,22 @@ impl Memory {
     /// Frees what was left over to this thread.
     #[cold]
     pub(crate) fn free_left_over(&self) {
-        self.free_what_is_over(Retired::default());
+        self.free_what_is_over(GarbageBag::default());
     }
 
-    /// Frees what nobody reads of what was handed on, `retired` included. Returns the epoch that the rest waits for.
-    fn free_what_is_over(&self, retired: Retired) -> Option<u64> {
+    /// Frees what nobody reads of what was flushed, `retired` included. Returns the epoch that the rest waits for.
+    fn free_what_is_over(&self, retired: GarbageBag) -> Option<u64> {
         let (free, waits_for) = {
-            let mut handed_on = self.handed_on.lock();
-            handed_on.add(retired);
+            let mut flushed = self.flushed.lock();
+            flushed.add(retired);
             let begin = || {
                 let epoch = self.epochs.begin();
                 // Before the look at who is in the way, so that of those who are not seen to leave hardly one does not see this.
                 self.epochs.left_over_waits_for(Some(epoch));
                 epoch
             };
-            let free = handed_on.take_free(begin, |epoch| self.is_over(epoch));
-            let waits_for = handed_on.waits_for();
+            let free = flushed.take_free(begin, |epoch| self.is_over(epoch));
+            let waits_for = flushed.waits_for();
             self.epochs.left_over_waits_for(waits_for);
             (free, waits_for)
         };
@@ -244,12 +244,12 @@ impl Memory {
 
     /// Whether the calling thread is at an operation.
     fn is_inside(&self) -> bool {
-        self.cells.get().is_some_and(|cells| cells.slot.is_inside())
+        self.local.get().is_some_and(|local| local.slot.is_inside())
     }
 
     /// Whether no thread reads what was unlinked before `epoch` began.
     pub(crate) fn is_over(&self, epoch: u64) -> bool {
-        !self.cells.iter().any(|cells| cells.slot.is_in_the_way(epoch))
+        !self.local.iter().any(|local| local.slot.is_in_the_way(epoch))
     }
 
     /// Whether a node of so many bytes is from a part of the heap, and not from the system.
@@ -259,8 +259,8 @@ impl Memory {
 
     /// Until the result is dropped, the calling thread's nodes come from a part of the heap that leaves are moved to. For a thread
     /// that replaces all leaves, from the first to the last: what is left of the old ones' room is then in one piece.
-    pub(crate) fn tidy_part(&self) -> OwnPart {
-        let used = self.heap.tidy_part();
+    pub(crate) fn defragmentation_part(&self) -> OwnPart {
+        let used = self.heap.defragmentation_part();
         OwnPart {
             used,
             allocated_elsewhere: self.heap.allocated_but_from(used),
@@ -269,13 +269,13 @@ impl Memory {
     }
 
     /// Whether the holes between nodes have become worth the work of moving leaves together, by a quick estimate.
-    pub(crate) fn is_untidy(&self) -> bool {
-        self.heap.is_untidy()
+    pub(crate) fn is_fragmented(&self) -> bool {
+        self.heap.is_fragmented()
     }
 
     /// The same, slow and exact.
-    pub(crate) fn can_be_tidied(&self) -> bool {
-        self.heap.can_be_tidied()
+    pub(crate) fn can_be_defragmented(&self) -> bool {
+        self.heap.can_be_defragmented()
     }
 
     /// Whether nodes are replaced faster than it pays to move them together.
@@ -303,7 +303,7 @@ impl Memory {
 
     /// Bytes of the nodes that are in use.
     pub(crate) fn live_bytes(&self) -> i64 {
-        let live = self.all_cells().flat_map(|cells| &cells.live);
+        let live = self.all_locals().flat_map(|local| &local.live);
         live.fold(0, |sum, cell| sum.wrapping_add(cell.load(Ordering::Relaxed)))
     }
 
@@ -311,8 +311,8 @@ impl Memory {
     pub(crate) fn live_of(&self, kind: Kind) -> (i64, i64) {
         let of_kind = |cell: &[AtomicI64; KINDS]| cell[kind as usize].load(Ordering::Relaxed);
         let both = self
-            .all_cells()
-            .map(|cells| (of_kind(&cells.nodes), of_kind(&cells.live)));
+            .all_locals()
+            .map(|local| (of_kind(&local.nodes), of_kind(&local.live)));
         both.fold((0, 0), |(nodes, bytes), (more_nodes, more_bytes)| {
             (nodes + more_nodes, bytes + more_bytes)
         })
@@ -322,12 +322,12 @@ impl Memory {
         let mut live = [0i64; KINDS];
         let mut nodes = [0i64; KINDS];
         let mut retired = 0i64;
-        for cells in self.all_cells() {
+        for local in self.all_locals() {
             for kind in 0..KINDS {
-                live[kind] += cells.live[kind].load(Ordering::Relaxed);
-                nodes[kind] += cells.nodes[kind].load(Ordering::Relaxed);
+                live[kind] += local.live[kind].load(Ordering::Relaxed);
+                nodes[kind] += local.nodes[kind].load(Ordering::Relaxed);
             }
-            retired += cells.retired.load(Ordering::Relaxed);
+            retired += local.retired.load(Ordering::Relaxed);
         }
         let sum = |value: i64| value.max(0) as u64;
         Held {

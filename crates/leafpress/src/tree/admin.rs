@@ -9,15 +9,15 @@ use bumpalo::Bump;
 use crate::codec::{Codec, CodecError, Dictionary, Engine};
 use crate::mem::node::Kind;
 use crate::reclaim::memory::Memory;
-use crate::tree::compact::compress::{Buffers, Press, Settings};
-use crate::tree::compact::split::Growth;
+use crate::tree::compact::compress::{Buffers, Compression, Settings};
+use crate::tree::compact::split::SplitHint;
 use crate::tree::core::Core;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
 use crate::tree::index::shard::Shard;
 use crate::tree::local::{Contexts, Count};
 use crate::tree::node::landing::MAX_LANDING_BYTES;
 use crate::tree::node::leaf::Leaf;
-use crate::tree::node::partition::Runs;
+use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::write::{Locked, owned_large};
@@ -137,14 +137,14 @@ impl Tree {
             engine.supports_dictionary(),
             builder.dictionary_bytes,
         );
-        let runs = Runs::new(match builder.shard_by {
+        let partitioner = ShardPartitioner::new(match builder.shard_by {
             ShardBy::Hash => builder.shards,
             ShardBy::Range(_) => 1,
         });
         let mut core = Core {
             shards: Vec::new(),
             shard_by: builder.shard_by,
-            runs,
+            partitioner,
             settings,
             landing_bytes: builder.landing_bytes,
             engine,
@@ -155,7 +155,7 @@ impl Tree {
         };
         for _ in 0..builder.shards {
             let leaf = core.empty_leaf()?;
-            core.shards.push(Shard::new(leaf, runs));
+            core.shards.push(Shard::new(leaf, partitioner));
         }
         let core = Arc::new(core);
         let workers = Background::start(&core, compactors)?;
@@ -166,10 +166,10 @@ impl Tree {
 impl Core {
     fn empty_leaf(&self) -> Result<Leaf, Error> {
         let (mut buffers, arena) = (Buffers::default(), Bump::new());
-        let mut press = self.press(&mut buffers, &arena);
+        let mut compression = self.compression(&mut buffers, &arena);
         // The leaf is not in the tree yet, so that a sweep would miss it and a dictionary it points to could be retired.
-        press.dictionary = None;
-        first_leaf(&mut press)
+        compression.dictionary = None;
+        first_leaf(&mut compression)
     }
 
     /// Frees what threads have retired, instead of waiting until it is more.
@@ -247,7 +247,7 @@ impl Core {
             }
         }
         self.flush_retired();
-        self.background.tidy_if_due(self);
+        self.background.defragment_if_due(self);
         Ok(())
     }
 
@@ -267,7 +267,7 @@ impl Core {
         let held = self.memory.held();
         stats.leaf_bytes = held.bytes(Kind::Leaf);
         stats.inner_bytes = held.bytes(Kind::Inner);
-        stats.shortcut_bytes = held.bytes(Kind::Shortcuts);
+        stats.interpolation_bytes = held.bytes(Kind::InterpolationIndex);
         stats.landing_bytes = held.bytes(Kind::Landing);
         stats.large_value_bytes = held.bytes(Kind::Large);
         stats.retired_bytes = held.retired;
@@ -278,7 +278,7 @@ impl Core {
         stats.fixed_bytes = (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>()) as u64;
         stats.bytes_held = stats.leaf_bytes
             + stats.inner_bytes
-            + stats.shortcut_bytes
+            + stats.interpolation_bytes
             + stats.landing_bytes
             + stats.large_value_bytes
             + stats.dictionary_bytes
@@ -333,10 +333,10 @@ fn check_dictionary(engine: &dyn Engine, dictionary: &Dictionary) -> Result<(), 
 }
 
 /// A leaf without records.
-fn first_leaf(press: &mut Press<'_, '_>) -> Result<Leaf, Error> {
-    press.begin();
-    let mut pressed = press.press_all(Vec::new(), Growth::Within)?;
-    match pressed.leaves.pop() {
+fn first_leaf(compression: &mut Compression<'_, '_>) -> Result<Leaf, Error> {
+    compression.begin();
+    let mut built = compression.compress_all(Vec::new(), SplitHint::Within)?;
+    match built.leaves.pop() {
         Some(leaf) => Ok(leaf),
         None => Err(Error::Invalid("an empty tree was pressed into no leaf".to_owned())),
     }

@@ -9,7 +9,7 @@ use crate::codec::Engine;
 use crate::mem::prefetch::{prefetch_directory, prefetch_for_write};
 use crate::reclaim::memory::Memory;
 use crate::tree::ShardBy;
-use crate::tree::compact::compress::{Press, Settings, press_block};
+use crate::tree::compact::compress::{Compression, Settings, compress_block};
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::tree::hash::hash;
 use crate::tree::index::shard::Shard;
@@ -17,18 +17,18 @@ use crate::tree::local::{Context, Contexts, Count, Tools};
 use crate::tree::node::landing::{Change, Landing};
 use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::leaf::{Decoder, Leaf};
-use crate::tree::node::partition::Runs;
-use crate::tree::node::step::Share;
+use crate::tree::node::partition::ShardPartitioner;
+use crate::tree::node::step::Fraction;
 use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::training::Dictionaries;
-use crate::tree::write::{Locked, Outcome, Work, owned_large};
+use crate::tree::write::{Locked, Outcome, WritePath, owned_large};
 
 /// Everything the tree's handle and its background threads share.
 pub(crate) struct Core {
     pub shards: Vec<Shard>,
     pub shard_by: ShardBy,
     /// What of the keys goes to which shard, by hash.
-    pub runs: Runs,
+    pub partitioner: ShardPartitioner,
     pub settings: Settings,
     pub landing_bytes: usize,
     pub engine: Arc<dyn Engine>,
@@ -43,7 +43,7 @@ pub(crate) struct Core {
 pub(crate) struct Sought<'k> {
     pub key: &'k [u8],
     pub hash: u64,
-    pub share: Option<Share>,
+    pub share: Option<Fraction>,
 }
 
 /// What a reader of a leaf sees of a key.
@@ -69,7 +69,7 @@ impl Core {
             return &self.shards[0];
         }
         match &self.shard_by {
-            ShardBy::Hash => &self.shards[self.runs.shard(key)],
+            ShardBy::Hash => &self.shards[self.partitioner.shard(key)],
             ShardBy::Range(boundaries) => {
                 &self.shards[boundaries.partition_point(|boundary| boundary.as_slice() <= key)]
             }
@@ -183,12 +183,12 @@ impl Core {
             prefetch_directory(leaf.as_ptr());
             // Null or out of date does no harm.
             prefetch_for_write(leaf.header().landing.load(Ordering::Relaxed));
-            // Pressed before the lock is taken; with a dictionary that is most likely the leaf's.
-            let pressed = match change {
-                Change::Put(value) if self.settings.single() => self.press_value(leaf, value, &mut block),
+            // Compressed before the latch is taken; with a dictionary that is most likely the leaf's.
+            let built = match change {
+                Change::Put(value) if self.settings.single() => self.compress_value(leaf, value, &mut block),
                 change => Ok(change),
             };
-            let change = match pressed {
+            let change = match built {
                 Ok(change) => change,
                 Err(error) => break Err(error),
             };
@@ -197,7 +197,7 @@ impl Core {
             if leaf.header().obsolete.load(Ordering::Relaxed) {
                 continue;
             }
-            let work = Work {
+            let work = WritePath {
                 core: self,
                 shard,
                 context,
@@ -224,31 +224,31 @@ impl Core {
     }
 
     /// A value as a one-record frame of `leaf`.
-    fn press_value<'v>(&self, leaf: Leaf, value: &[u8], block: &'v mut Vec<u8>) -> Result<Change<'v>, Error> {
+    fn compress_value<'v>(&self, leaf: Leaf, value: &[u8], block: &'v mut Vec<u8>) -> Result<Change<'v>, Error> {
         let likely = self.dictionaries.current();
         block.clear();
-        press_block(value, &*self.engine, likely, block)?;
+        compress_block(value, &*self.engine, likely, block)?;
         let dictionary = leaf.dictionary();
         if !std::ptr::eq(
             dictionary.map_or(std::ptr::null(), std::ptr::from_ref),
             likely.map_or(std::ptr::null(), std::ptr::from_ref),
         ) {
             block.clear();
-            press_block(value, &*self.engine, dictionary, block)?;
+            compress_block(value, &*self.engine, dictionary, block)?;
         }
-        Ok(Change::Pressed {
+        Ok(Change::Compressed {
             block,
             raw_len: value.len(),
         })
     }
 
-    /// A presser of drafts into this tree's leaves.
-    pub(crate) fn press<'p, 'b>(
+    /// What compresses builders into this tree's leaves.
+    pub(crate) fn compression<'p, 'b>(
         &'p self,
         buffers: &'p mut crate::tree::compact::compress::Buffers,
         arena: &'b bumpalo::Bump,
-    ) -> Press<'p, 'b> {
-        Press {
+    ) -> Compression<'p, 'b> {
+        Compression {
             settings: &self.settings,
             engine: &*self.engine,
             dictionary: self.dictionaries.current(),

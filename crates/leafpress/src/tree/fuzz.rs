@@ -1,4 +1,4 @@
-//! Leaves without a tree above them, for the fuzz target `leaf`: pressed from any records, read by every accessor.
+//! Leaves without a tree above them, for the fuzz target `leaf`: compressed from any records, read by every accessor.
 //!
 //! Compiled for the crate's own tests and with the feature `fuzz`, and no part of the public interface. The accessors behind this
 //! trust their callers with slots and frames; here those that a leaf does not have are answered with `None`.
@@ -12,9 +12,9 @@ use crate::codec::Scratch;
 use crate::reclaim::memory::Memory;
 use crate::tree::Tree;
 use crate::tree::compact::builder::{Record, RecordValue, keep};
-use crate::tree::compact::compress::{Buffers, Pressed, press_block};
+use crate::tree::compact::compress::{Buffers, BuiltLeaves, compress_block};
 use crate::tree::compact::merge::Compaction;
-use crate::tree::compact::split::Growth;
+use crate::tree::compact::split::SplitHint;
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
@@ -61,7 +61,7 @@ impl Unowned {
     }
 }
 
-/// Checks what presses rely on: that keys ascend, and that keys and values are no longer than a tree takes.
+/// Checks what compaction relies on: that keys ascend, and that keys and values are no longer than a tree takes.
 fn check<'r>(records: impl Iterator<Item = (&'r [u8], usize)>) -> Result<(), Error> {
     let mut last: Option<&[u8]> = None;
     for (key, value_len) in records {
@@ -80,25 +80,25 @@ fn check<'r>(records: impl Iterator<Item = (&'r [u8], usize)>) -> Result<(), Err
 }
 
 impl Leaves {
-    /// Presses `records`, whose keys ascend, into as many leaves as they need, with the options of `tree`.
+    /// Compresses `records`, whose keys ascend, into as many leaves as they need, with the options of `tree`.
     ///
     /// # Errors
     /// As [`Tree::put`], and [`Error::Invalid`] when the keys do not ascend.
-    pub fn press(tree: Tree, records: &[(&[u8], &[u8])]) -> Result<Self, Error> {
+    pub fn build(tree: Tree, records: &[(&[u8], &[u8])]) -> Result<Self, Error> {
         check(records.iter().map(|(key, value)| (*key, value.len())))?;
         let (mut buffers, arena, mut unowned) = (Buffers::default(), Bump::new(), Unowned::default());
-        let mut drafted = Vec::with_capacity(records.len());
+        let mut owned = Vec::with_capacity(records.len());
         for (key, value) in records {
             let value = if value.len() > MAX_INLINE_VALUE_BYTES {
                 RecordValue::Large(unowned.add(value, &tree)?)
             } else {
                 RecordValue::Inline(value)
             };
-            drafted.push(Record { key, value });
+            owned.push(Record { key, value });
         }
-        let mut press = tree.core.press(&mut buffers, &arena);
-        press.begin();
-        let Pressed { leaves, separators } = press.press_all(drafted, Growth::Within)?;
+        let mut compression = tree.core.compression(&mut buffers, &arena);
+        compression.begin();
+        let BuiltLeaves { leaves, separators } = compression.compress_all(owned, SplitHint::Within)?;
         unowned.hand_over();
         Ok(Self {
             tree,
@@ -108,7 +108,7 @@ impl Leaves {
     }
 
     /// Puts the leaf at `index`, with `changes`, in its own place, as one leaf or as several. A change is a value or, without one, a
-    /// removal; its keys ascend and belong to the leaf, and all are no more than a landing buffer holds and one more. With `anew` every frame is pressed again, without it only those that
+    /// removal; its keys ascend and belong to the leaf, and all are no more than a landing buffer holds and one more. With `anew` every frame is compressed again, without it only those that
     /// a change falls into. On an error everything is as it was.
     ///
     /// # Errors
@@ -131,8 +131,8 @@ impl Leaves {
                 }
                 Some(value) if core.settings.single() => {
                     block.clear();
-                    press_block(value, &*core.engine, leaf.dictionary(), &mut block)?;
-                    Change::Pressed {
+                    compress_block(value, &*core.engine, leaf.dictionary(), &mut block)?;
+                    Change::Compressed {
                         block: keep(&arena, &block)?,
                         raw_len: value.len(),
                     }
@@ -142,12 +142,12 @@ impl Leaves {
             entries.push(Entry::new(key, change, None));
         }
         let mut compaction = Compaction {
-            press: core.press(&mut buffers, &arena),
+            compression: core.compression(&mut buffers, &arena),
             scratch: &mut scratch,
             dead: Vec::new(),
             leads_to: &|key, _| self.leaf_for(key) == index,
         };
-        let Pressed { leaves, separators } = compaction.run(&leaf, &entries, anew)?;
+        let BuiltLeaves { leaves, separators } = compaction.run(&leaf, &entries, anew)?;
         let dead = std::mem::take(&mut compaction.dead);
         unowned.hand_over();
         self.leaves.splice(index..=index, leaves);

@@ -2,7 +2,7 @@
 //!
 //! [`Tree`] is what users see. Inside, from the outside in: `core` holds the parts, `read` does the point reads and `work` writes
 //! under a leaf's lock, `shard` is one B+tree of `inner` nodes and leaves, `leaf` reads a leaf's records, `landing` is its buffer of
-//! recent writes. `compact` makes a `draft` of a leaf and its landed writes, `press` compresses it, `share_out` makes new leaves of it. `docs/design.md` draws the pages and gives the reasons.
+//! recent writes. `compact` makes a `builder` of a leaf and its landed writes, `compress` compresses it, `share_out` makes new leaves of it. `docs/design.md` draws the pages and gives the reasons.
 
 mod admin;
 mod compact;
@@ -236,7 +236,7 @@ impl Tree {
         self.core.stats()
     }
 
-    /// Compacts every leaf: landing buffers are emptied, and all frames are pressed with the newest dictionary, which is trained anew
+    /// Compacts every leaf: landing buffers are emptied, and all frames are compressed with the newest dictionary, which is trained anew
     /// first.
     ///
     /// # Errors
@@ -247,7 +247,7 @@ impl Tree {
     }
 
     /// Puts the tree in the state in which it would be some time after the last write: background work that is due is done (dictionary
-    /// training and pressing with it, queued compactions), what landed is compacted where it is worth a pass, and what was replaced is
+    /// training and compressing with it, queued compactions), what landed is compacted where it is worth a pass, and what was replaced is
     /// reclaimed, where no reader is in its way.
     ///
     /// # Errors
@@ -258,13 +258,13 @@ impl Tree {
         settled
     }
 
-    /// Moves every leaf and landing buffer, as the background thread does that tidies the heap: model checkers have neither.
+    /// Moves every leaf and landing buffer, as the background thread does that defragments the heap: model checkers have neither.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; leaves moved so far stay so.
     #[cfg(any(shuttle, miri))]
-    pub fn tidy(&self) -> Result<(), Error> {
-        self.core.sweep(Sweep::Tidy)
+    pub fn defragment(&self) -> Result<(), Error> {
+        self.core.sweep(Sweep::Defragment)
     }
 
     /// Checks every structural invariant. No other thread may be writing meanwhile.

@@ -9,7 +9,7 @@ use crate::tree::error::Error;
 /// How a leaf's records are put into frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// Runs of adjacent records.
+    /// ShardPartitioner of adjacent records.
     Ordered,
     /// `sub_pages` frames a leaf, each with the records whose key hash falls to it: the layout of the ZipCache paper, where a
     /// read decodes one sub-page and stops early. 1 to 64.
@@ -81,7 +81,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The codec leaves are pressed with. Default `lz4`.
+    /// The codec leaves are compressed with. Default `lz4`.
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
         self

@@ -12,7 +12,7 @@ use crate::mem::prefetch::prefetch;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
-use crate::tree::index::shard::Way;
+use crate::tree::index::shard::Descent;
 use crate::tree::local::{Context, Count};
 use crate::tree::node::landing::{Change, Landing};
 use crate::tree::node::large::Large;
@@ -80,7 +80,7 @@ impl Looked {
 struct Lane<'k> {
     key: &'k [u8],
     hash: u64,
-    way: Way,
+    descent: Descent,
 }
 
 impl Core {
@@ -124,7 +124,7 @@ impl Core {
             let lanes = self.lanes(chunk, &guard);
             let mut looked = [const { None::<Looked> }; LANES];
             for (looked, lane) in looked.iter_mut().zip(&lanes).take(chunk.len()) {
-                *looked = Some(look(&lane.way.step, lane.key, lane.hash, context, &guard));
+                *looked = Some(look(&lane.descent.step, lane.key, lane.hash, context, &guard));
             }
             for ((index, lane), looked) in (first..).zip(&lanes).zip(looked.iter().flatten()) {
                 let mut answer = |value: Option<Read<'_>>| read(index, value);
@@ -155,26 +155,26 @@ impl Core {
         let mut lanes = [Lane {
             key: &[],
             hash: 0,
-            way: Way::END,
+            descent: Descent::END,
         }; LANES];
         for (lane, key) in lanes.iter_mut().zip(keys) {
             let key = key.as_ref();
             let hash = hash(key);
-            self.shard(key).prefetch_shortcut(key, guard);
+            self.shard(key).prefetch_interpolation(key, guard);
             *lane = Lane {
                 key,
                 hash,
-                way: Way::END,
+                descent: Descent::END,
             };
         }
         for lane in &mut lanes[..keys.len()] {
-            lane.way = self.shard(lane.key).way_to_read(lane.key, guard);
+            lane.descent = self.shard(lane.key).descent_to_read(lane.key, guard);
         }
         let mut on_the_way = true;
         while on_the_way {
             on_the_way = false;
             for lane in &mut lanes[..keys.len()] {
-                on_the_way |= lane.way.go_on(lane.key, self.runs, guard);
+                on_the_way |= lane.descent.advance(lane.key, self.partitioner, guard);
             }
         }
         lanes
@@ -198,7 +198,7 @@ impl Core {
             return match entry.change {
                 Change::Put(value) => read(Read::Bytes(value)).map(Some),
                 Change::PutLarge(large) => read(Read::Large(large, &*self.engine)).map(Some),
-                Change::Pressed { block, raw_len } => leaf
+                Change::Compressed { block, raw_len } => leaf
                     .decode_block(block, raw_len, raw_len, decoder)
                     .and_then(|value| read(Read::Bytes(value)))
                     .map(Some),

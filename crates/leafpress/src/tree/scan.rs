@@ -435,7 +435,7 @@ impl<'c> Reader<'c> {
         Ok(gathered)
     }
 
-    /// `landed` with pressed values decoded.
+    /// `landed` with compressed values decoded.
     fn unpress<'e>(
         &self,
         leaf: Leaf,
@@ -446,7 +446,9 @@ impl<'c> Reader<'c> {
             .iter()
             .map(|entry| {
                 let value = match entry.change {
-                    Change::Pressed { block, raw_len } => leaf.decode_block(block, raw_len, raw_len, decoder)?.to_vec(),
+                    Change::Compressed { block, raw_len } => {
+                        leaf.decode_block(block, raw_len, raw_len, decoder)?.to_vec()
+                    }
                     _ => Vec::new(),
                 };
                 Ok((*entry, value))

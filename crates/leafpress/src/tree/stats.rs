@@ -19,8 +19,8 @@ pub struct Stats {
     pub leaf_bytes: u64,
     /// Inner nodes.
     pub inner_bytes: u64,
-    /// Tables of shortcuts past the inner nodes.
-    pub shortcut_bytes: u64,
+    /// Interpolation indexes past the inner nodes.
+    pub interpolation_bytes: u64,
     /// Landing buffers.
     pub landing_bytes: u64,
     /// Values past 2 KiB, kept as their own blocks.
@@ -43,7 +43,7 @@ pub struct Stats {
     pub inner_nodes: u64,
     /// Levels from root to leaf, 1 for a single leaf (the deepest shard).
     pub depth: u32,
-    /// The id of the dictionary new frames are pressed with, 0 for none.
+    /// The id of the dictionary new frames are compressed with, 0 for none.
     pub dictionary_id: u32,
 
     /// Point reads.

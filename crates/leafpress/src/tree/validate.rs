@@ -59,7 +59,7 @@ impl Core {
             return invalid("the way down to a key does not lead to its leaf");
         }
         if shard
-            .shortcut(key, guard)
+            .interpolate(key, guard)
             .is_some_and(|step| step.child != leaf.as_ptr())
         {
             return invalid("the shortcut to a key does not lead to its leaf");

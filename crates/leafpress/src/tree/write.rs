@@ -6,7 +6,7 @@ use crate::reclaim::guard::Guard;
 
 use crate::mem::prefetch::prefetch_for_write;
 use crate::reclaim::memory::Memory;
-use crate::tree::compact::compress::Pressed;
+use crate::tree::compact::compress::BuiltLeaves;
 use crate::tree::compact::merge::Compaction;
 use crate::tree::core::{Condition, Core, Seen, Sought};
 use crate::tree::error::Error;
@@ -37,14 +37,14 @@ impl Drop for Locked {
 
 /// A write or a compaction at work on one shard, under a guard.
 #[derive(Clone, Copy)]
-pub(crate) struct Work<'w> {
+pub(crate) struct WritePath<'w> {
     pub core: &'w Core,
     pub shard: &'w Shard,
     pub context: &'w Context,
     pub guard: &'w Guard<'w>,
 }
 
-impl Work<'_> {
+impl WritePath<'_> {
     pub(crate) fn write_locked(
         &self,
         locked: &Locked,
@@ -222,10 +222,10 @@ impl Work<'_> {
         let removes = changes.iter().any(|entry| matches!(entry.change, Change::Remove));
         let result = self.press_leaf(leaf, key, &changes, &mut dead, tools);
         tools.reset_arena();
-        let mut pressed = result?;
-        if let [new] = *pressed.leaves.as_slice() {
+        let mut built = result?;
+        if let [new] = *built.leaves.as_slice() {
             if !self.shard.replace(leaf, new, key, parent, self.guard) {
-                pressed.free();
+                built.free();
                 return Ok(false);
             }
             self.retire_leaf(leaf);
@@ -239,22 +239,22 @@ impl Work<'_> {
         let structure = self.shard.lock_structure();
         let (path, here) = self.shard.path(key, self.guard);
         if here != leaf {
-            pressed.free();
+            built.free();
             return Ok(false);
         }
         let at = path.last().map_or(0, |(_, index)| *index);
         let splice = Splice {
             from: at,
             to: at + 1,
-            children: pressed.leaves.iter().map(|leaf| leaf.as_ptr()).collect(),
-            separators: std::mem::take(&mut pressed.separators),
+            children: built.leaves.iter().map(|leaf| leaf.as_ptr()).collect(),
+            separators: std::mem::take(&mut built.separators),
         };
-        let pieces = pressed.leaves.len();
+        let pieces = built.leaves.len();
         if let Err(error) = self
             .shard
             .splice(&path, splice, &self.core.memory, self.guard, &structure)
         {
-            pressed.free();
+            built.free();
             return Err(error);
         }
         drop(structure);
@@ -266,11 +266,11 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Looks at every 64th leaf replaced whether the holes that leaves have left are to be tidied away.
+    /// IdleDetector at every 64th leaf replaced whether the holes that leaves have left are to be defragmented away.
     fn tidy_now_and_then(&self) {
         self.context.count(Count::Replaced);
         if self.context.so_far(Count::Replaced).is_multiple_of(64) {
-            self.core.background.tidy_if_due(self.core);
+            self.core.background.defragment_if_due(self.core);
         }
     }
 
@@ -281,16 +281,16 @@ impl Work<'_> {
         changes: &[Entry<'_>],
         dead: &mut Vec<Large>,
         tools: &mut Tools,
-    ) -> Result<Pressed, Error> {
+    ) -> Result<BuiltLeaves, Error> {
         let Tools {
             scratch,
             buffers,
             arena,
             ..
         } = tools;
-        let press = self.core.press(buffers, arena);
+        let compression = self.core.compression(buffers, arena);
         let mut compaction = Compaction {
-            press,
+            compression,
             scratch,
             dead: Vec::new(),
             // Where no key leads to the leaf the tree was cleared, which the caller will see.
@@ -298,9 +298,9 @@ impl Work<'_> {
                 self.shard.descend(other, self.guard).0 == *leaf || self.shard.descend(key, self.guard).0 != *leaf
             },
         };
-        let pressed = compaction.run(&leaf, changes, false)?;
+        let built = compaction.run(&leaf, changes, false)?;
         dead.append(&mut compaction.dead);
-        Ok(pressed)
+        Ok(built)
     }
 
     /// The leaf and its landing buffer are no longer in the tree.
@@ -412,7 +412,7 @@ impl Work<'_> {
         second: Leaf,
         dead: &mut Vec<Large>,
         tools: &mut Tools,
-    ) -> Result<Pressed, Error> {
+    ) -> Result<BuiltLeaves, Error> {
         let changes = [landed_changes(first, None, dead), landed_changes(second, None, dead)];
         let Tools {
             scratch,
@@ -421,19 +421,19 @@ impl Work<'_> {
             ..
         } = tools;
         let mut compaction = Compaction {
-            press: self.core.press(buffers, arena),
+            compression: self.core.compression(buffers, arena),
             scratch,
             dead: Vec::new(),
             leads_to: &|key, leaf| self.shard.descend(key, self.guard).0 == *leaf,
         };
-        compaction.press.begin();
+        compaction.compression.begin();
         let mut records = compaction.merge_all(&first, &first.sections(), &changes[0])?;
         records.extend(compaction.merge_all(&second, &second.sections(), &changes[1])?);
-        let pressed = compaction
-            .press
-            .press_all(records, crate::tree::compact::split::Growth::Within)?;
+        let built = compaction
+            .compression
+            .compress_all(records, crate::tree::compact::split::SplitHint::Within)?;
         dead.append(&mut compaction.dead);
-        Ok(pressed)
+        Ok(built)
     }
 
     /// Locks a leaf that is free and in the tree.

@@ -126,7 +126,7 @@ pub fn check(case: &Case) {
     };
     let engine = Arc::new(Damaging::new(engine));
     let records: Vec<(&[u8], &[u8])> = model.iter().map(|(key, value)| (&**key, &**value)).collect();
-    let mut leaves = Leaves::press(tree(case, engine.clone()), &records).expect("records that are within bounds");
+    let mut leaves = Leaves::build(tree(case, engine.clone()), &records).expect("records that are within bounds");
     let packed = case.layout == Layout::Ordered && alike(&records);
     assert!(leaves.iter().all(|leaf| leaf.is_packed() == packed), "the form");
     let mut reader = Reader::new(&case.probes);

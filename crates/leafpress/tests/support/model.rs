@@ -241,7 +241,7 @@ pub fn same_statistics(tree: &Tree, map: &Map) {
     assert_eq!(stats.user_bytes, user_bytes as u64);
     let parts = stats.leaf_bytes
         + stats.inner_bytes
-        + stats.shortcut_bytes
+        + stats.interpolation_bytes
         + stats.landing_bytes
         + stats.large_value_bytes
         + stats.dictionary_bytes

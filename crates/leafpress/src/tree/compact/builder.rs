@@ -1,7 +1,7 @@
-//! What is to be pressed: records, and the frames that are kept as they are.
+//! What is to be compressed: records, and the frames that are kept as they are.
 //!
-//! A [`Draft`] is the content of one leaf-to-be (or of several, when it has grown past a leaf): frames kept from a leaf as they
-//! are, and frames pressed anew. Nothing of it is published; dropping it undoes it.
+//! A [`LeafBuilder`] is the content of one leaf-to-be (or of several, when it has grown past a leaf): frames kept from a leaf as they
+//! are, and frames compressed anew. Nothing of it is published; dropping it undoes it.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::tree::node::large::Large;
 use crate::tree::node::layout::SINGLE;
 use crate::tree::node::leaf::Leaf;
 
-/// A record to be pressed.
+/// A record to be compressed.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'b> {
     pub key: &'b [u8],
@@ -24,8 +24,8 @@ pub(crate) struct Record<'b> {
 #[derive(Clone, Copy)]
 pub(crate) enum RecordValue<'b> {
     Inline(&'b [u8]),
-    /// A block that is the record's frame already; only in drafts of one-record frames.
-    Pressed {
+    /// A block that is the record's frame already; only in builders of one-record frames.
+    Compressed {
         block: &'b [u8],
         raw_len: usize,
     },
@@ -36,7 +36,7 @@ impl Record<'_> {
     pub(crate) fn value_len(&self) -> usize {
         match self.value {
             RecordValue::Inline(value) => value.len(),
-            RecordValue::Pressed { raw_len, .. } => raw_len,
+            RecordValue::Compressed { raw_len, .. } => raw_len,
             RecordValue::Large(_) => 0,
         }
     }
@@ -47,13 +47,13 @@ impl Record<'_> {
     }
 }
 
-/// A part of a draft: one frame, or a run of them.
+/// A part of a leaf builder: one frame, or a run of them.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
     /// Frames `from..to` of a leaf, as they are.
     Kept { leaf: Leaf, from: usize, to: usize },
-    /// One frame, pressed from the draft's records `from..to` into its blocks at `start..end`.
-    Pressed {
+    /// One frame, compressed from the builder's records `from..to` into its blocks at `start..end`.
+    Compressed {
         from: usize,
         to: usize,
         start: usize,
@@ -63,7 +63,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The part's records, numbered within its leaf or its draft.
+    /// The part's records, numbered within its leaf or its builder.
     pub(crate) fn slots(&self) -> Range<usize> {
         match self {
             Part::Kept { leaf, from, to } if leaf.has(SINGLE) => *from..*to,
@@ -71,7 +71,7 @@ impl Part {
                 let sections = leaf.sections();
                 leaf.slots(&sections, *from).start..leaf.slots(&sections, to - 1).end
             }
-            Part::Pressed { from, to, .. } => *from..*to,
+            Part::Compressed { from, to, .. } => *from..*to,
         }
     }
 
@@ -79,7 +79,7 @@ impl Part {
     pub(crate) fn single_frames(self) -> impl Iterator<Item = Part> {
         let frames = match self {
             Part::Kept { from, to, .. } => from..to,
-            Part::Pressed { .. } => 0..1,
+            Part::Compressed { .. } => 0..1,
         };
         frames.map(move |frame| match self {
             Part::Kept { leaf, .. } => Part::Kept {
@@ -87,12 +87,12 @@ impl Part {
                 from: frame,
                 to: frame + 1,
             },
-            pressed => pressed,
+            built => built,
         })
     }
 }
 
-/// How a draft's keys are kept.
+/// How a leaf builder's keys are kept.
 #[derive(Clone)]
 pub(crate) enum Form<'b> {
     Packed { key_len: usize, prefix: &'b [u8] },
@@ -100,7 +100,7 @@ pub(crate) enum Form<'b> {
 }
 
 /// The content of leaves to be.
-pub(crate) struct Draft<'b> {
+pub(crate) struct LeafBuilder<'b> {
     pub form: Form<'b>,
     pub parts: Vec<Part>,
     pub records: Vec<Record<'b>>,
@@ -175,7 +175,7 @@ impl Form<'_> {
     }
 }
 
-impl<'b> Draft<'b> {
+impl<'b> LeafBuilder<'b> {
     pub(crate) fn new(form: Form<'b>) -> Self {
         Self {
             form,
@@ -186,7 +186,7 @@ impl<'b> Draft<'b> {
         }
     }
 
-    /// A draft with room for this many changes.
+    /// A builder with room for this many changes.
     pub(crate) fn with_room(form: Form<'b>, changes: usize) -> Self {
         Self {
             parts: Vec::with_capacity(changes * 2 + 1),

@@ -4,8 +4,8 @@ use bumpalo::Bump;
 
 use crate::codec::{Codec, Dictionary, Engine};
 use crate::reclaim::memory::Memory;
-use crate::tree::compact::builder::{Draft, Form, Part, Record, RecordValue, form_for};
-use crate::tree::compact::split::Growth;
+use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record, RecordValue, form_for};
+use crate::tree::compact::split::SplitHint;
 use crate::tree::error::Error;
 use crate::tree::node::frame_keys::write_length;
 use crate::tree::node::inner::{common_prefix, separator};
@@ -13,7 +13,7 @@ use crate::tree::node::large::Large;
 use crate::tree::node::layout::MAX_RECORDS;
 use crate::tree::node::leaf::{Leaf, corrupt, sub_page};
 
-/// The settings that records are pressed with.
+/// The settings that records are compressed with.
 pub(crate) struct Settings {
     pub leaf_bytes: usize,
     pub frame_bytes: usize,
@@ -33,7 +33,7 @@ impl Settings {
 const MAX_FRAME_RECORDS: usize = MAX_RECORDS / 4;
 
 /// Compresses `raw` behind `out`, or copies it when it does not shrink by an eighth. Returns the block's length.
-pub(crate) fn press_block(
+pub(crate) fn compress_block(
     raw: &[u8],
     engine: &dyn Engine,
     dictionary: Option<&Dictionary>,
@@ -44,9 +44,9 @@ pub(crate) fn press_block(
     let start = out.len();
     if !raw.is_empty() && engine.codec() != Codec::None {
         engine.compress(raw, dictionary, out)?;
-        let pressed = out.len() - start;
-        if pressed <= raw.len() - raw.len() / 8 && pressed < raw.len() {
-            return Ok(pressed);
+        let built = out.len() - start;
+        if built <= raw.len() - raw.len() / 8 && built < raw.len() {
+            return Ok(built);
         }
         out.truncate(start);
     }
@@ -71,8 +71,8 @@ pub(crate) struct Buffers {
 // buffers are empty.
 unsafe impl Send for Buffers {}
 
-/// Presses drafts into leaves.
-pub(crate) struct Press<'p, 'b> {
+/// Compresses builders into leaves.
+pub(crate) struct Compression<'p, 'b> {
     pub settings: &'p Settings,
     pub engine: &'p dyn Engine,
     pub dictionary: Option<&'p Dictionary>,
@@ -83,34 +83,39 @@ pub(crate) struct Press<'p, 'b> {
 
 /// New leaves and the separators between them.
 #[derive(Default)]
-pub(crate) struct Pressed {
+pub(crate) struct BuiltLeaves {
     pub leaves: Vec<Leaf>,
     pub separators: Vec<Vec<u8>>,
 }
 
-impl<'b> Press<'_, 'b> {
-    /// Cuts the draft's records from `from` on into frames and presses them. A run up to half a frame too long stays whole; a longer
+impl<'b> Compression<'_, 'b> {
+    /// Cuts the builder's records from `from` on into frames and compresses them. A run up to half a frame too long stays whole; a longer
     /// one is cut into equal frames, but where more is to come behind it into full ones, of which the last will be cut again.
-    pub(crate) fn press_tail(&mut self, draft: &mut Draft<'b>, from: usize, growth: Growth) -> Result<(), Error> {
+    pub(crate) fn compress_tail(
+        &mut self,
+        builder: &mut LeafBuilder<'b>,
+        from: usize,
+        split_hint: SplitHint,
+    ) -> Result<(), Error> {
         let limit = self.settings.frame_bytes;
-        let mut left: usize = draft.records[from..]
+        let mut left: usize = builder.records[from..]
             .iter()
-            .map(|record| draft.form.raw_bytes(record))
+            .map(|record| builder.form.raw_bytes(record))
             .sum();
         let pieces = if limit <= 1 {
             usize::MAX
         } else {
             ((left + limit / 2) / limit).max(1)
         };
-        let fills = growth == Growth::AtEnd && pieces > 1;
+        let fills = split_hint == SplitHint::AtEnd && pieces > 1;
         let target = if fills { limit } else { left.div_ceil(pieces) }.max(1);
         let mut start = from;
         let mut filled = 0;
-        for index in from..draft.records.len() {
-            filled += draft.form.raw_bytes(&draft.records[index]);
+        for index in from..builder.records.len() {
+            filled += builder.form.raw_bytes(&builder.records[index]);
             let is_full = filled >= target && !(fills && left - filled < limit / 2 && left <= limit + limit / 2);
-            if is_full || index + 1 - start >= MAX_FRAME_RECORDS || index + 1 == draft.records.len() {
-                self.press_frame(draft, start, index + 1)?;
+            if is_full || index + 1 - start >= MAX_FRAME_RECORDS || index + 1 == builder.records.len() {
+                self.compress_frame(builder, start, index + 1)?;
                 start = index + 1;
                 left -= filled;
                 filled = 0;
@@ -119,13 +124,18 @@ impl<'b> Press<'_, 'b> {
         Ok(())
     }
 
-    /// Presses the draft's records `from..to` as one frame.
-    pub(crate) fn press_frame(&mut self, draft: &mut Draft<'b>, from: usize, to: usize) -> Result<(), Error> {
-        let records = &draft.records[from..to];
-        draft.inline_bytes += records.iter().map(Record::inline_bytes).sum::<usize>();
+    /// Compresses the builder's records `from..to` as one frame.
+    pub(crate) fn compress_frame(
+        &mut self,
+        builder: &mut LeafBuilder<'b>,
+        from: usize,
+        to: usize,
+    ) -> Result<(), Error> {
+        let records = &builder.records[from..to];
+        builder.inline_bytes += records.iter().map(Record::inline_bytes).sum::<usize>();
         if let [
             Record {
-                value: RecordValue::Pressed { block, raw_len },
+                value: RecordValue::Compressed { block, raw_len },
                 ..
             },
         ] = *records
@@ -133,7 +143,7 @@ impl<'b> Press<'_, 'b> {
             let start = self.buffers.blocks.len();
             self.buffers.blocks.extend_from_slice(block);
             let end = self.buffers.blocks.len();
-            draft.parts.push(Part::Pressed {
+            builder.parts.push(Part::Compressed {
                 from,
                 to,
                 start,
@@ -142,7 +152,7 @@ impl<'b> Press<'_, 'b> {
             });
             return Ok(());
         }
-        let raw: &[u8] = match (records, &draft.form) {
+        let raw: &[u8] = match (records, &builder.form) {
             (
                 [
                     Record {
@@ -154,7 +164,7 @@ impl<'b> Press<'_, 'b> {
             ) if !matches!(form, Form::Fingerprints { hashed: true, .. }) => value,
             _ => {
                 self.buffers.raw.clear();
-                if let Form::Fingerprints { prefix, hashed } = draft.form {
+                if let Form::Fingerprints { prefix, hashed } = builder.form {
                     let base = if hashed { &[] } else { &records[0].key[prefix.len()..] };
                     for record in &records[usize::from(!hashed)..] {
                         let suffix = &record.key[prefix.len()..];
@@ -178,8 +188,8 @@ impl<'b> Press<'_, 'b> {
         if raw_len > usize::from(u16::MAX) {
             return Err(corrupt("more bytes than a frame can hold"));
         }
-        let end = start + press_block(raw, self.engine, self.dictionary, &mut self.buffers.blocks)?;
-        draft.parts.push(Part::Pressed {
+        let end = start + compress_block(raw, self.engine, self.dictionary, &mut self.buffers.blocks)?;
+        builder.parts.push(Part::Compressed {
             from,
             to,
             start,
@@ -189,14 +199,18 @@ impl<'b> Press<'_, 'b> {
         Ok(())
     }
 
-    /// Presses all of `records` (in key order) anew, in the form that suits them.
-    pub(crate) fn press_all(&mut self, records: Vec<Record<'b>>, growth: Growth) -> Result<Pressed, Error> {
+    /// Compresses all of `records` (in key order) anew, in the form that suits them.
+    pub(crate) fn compress_all(
+        &mut self,
+        records: Vec<Record<'b>>,
+        split_hint: SplitHint,
+    ) -> Result<BuiltLeaves, Error> {
         let sub_pages = self.settings.sub_pages;
         if sub_pages == 0 {
-            let mut draft = Draft::new(form_for(&records, 0));
-            draft.records = records;
-            self.press_tail(&mut draft, 0, growth)?;
-            return self.finish(&mut draft, growth);
+            let mut builder = LeafBuilder::new(form_for(&records, 0));
+            builder.records = records;
+            self.compress_tail(&mut builder, 0, split_hint)?;
+            return self.finish(&mut builder, split_hint);
         }
         let total: usize = records.iter().map(Record::inline_bytes).sum();
         let leaves = total
@@ -204,7 +218,7 @@ impl<'b> Press<'_, 'b> {
             .max(records.len().div_ceil(MAX_RECORDS))
             .max(1);
         let target = total.div_ceil(leaves).max(1);
-        let mut pressed = Pressed::default();
+        let mut built = BuiltLeaves::default();
         let mut start = 0;
         let mut filled = 0;
         for index in 0..=records.len() {
@@ -218,15 +232,13 @@ impl<'b> Press<'_, 'b> {
             let full = last || filled >= target || index + 1 - start >= MAX_RECORDS;
             if full {
                 let end = if last { index } else { index + 1 };
-                let leaf = self
-                    .press_hashed(&records[start..end])
-                    .inspect_err(|_| pressed.free())?;
+                let leaf = self.press_hashed(&records[start..end]).inspect_err(|_| built.free())?;
                 if start > 0 {
-                    pressed
+                    built
                         .separators
                         .push(separator(records[start - 1].key, records[start].key));
                 }
-                pressed.leaves.push(leaf);
+                built.leaves.push(leaf);
                 start = end;
                 filled = 0;
             }
@@ -234,43 +246,43 @@ impl<'b> Press<'_, 'b> {
                 break;
             }
         }
-        Ok(pressed)
+        Ok(built)
     }
 
-    /// Presses `records` (in key order) into one hashed leaf.
+    /// Compresses `records` (in key order) into one hashed leaf.
     fn press_hashed(&mut self, records: &[Record<'b>]) -> Result<Leaf, Error> {
         let sub_pages = self.settings.sub_pages;
-        let mut draft = Draft::new(form_for(records, sub_pages));
+        let mut builder = LeafBuilder::new(form_for(records, sub_pages));
         for page in 0..sub_pages {
-            self.press_sub_page(
-                &mut draft,
+            self.compress_sub_page(
+                &mut builder,
                 records
                     .iter()
                     .copied()
                     .filter(|record| sub_page(crate::tree::hash::hash(record.key), sub_pages) == page),
             )?;
         }
-        self.write(&draft, &draft.parts, draft.inline_bytes)
+        self.write(&builder, &builder.parts, builder.inline_bytes)
     }
 
-    /// Presses the records of one sub-page, which may be none, behind the draft's frames.
-    pub(crate) fn press_sub_page(
+    /// Compresses the records of one sub-page, which may be none, behind the builder's frames.
+    pub(crate) fn compress_sub_page(
         &mut self,
-        draft: &mut Draft<'b>,
+        builder: &mut LeafBuilder<'b>,
         records: impl Iterator<Item = Record<'b>>,
     ) -> Result<(), Error> {
-        let from = draft.records.len();
-        draft.records.extend(records);
-        self.press_frame(draft, from, draft.records.len())
+        let from = builder.records.len();
+        builder.records.extend(records);
+        self.compress_frame(builder, from, builder.records.len())
     }
 
-    /// Clears the buffers for a new draft.
+    /// Clears the buffers for a new builder.
     pub(crate) fn begin(&mut self) {
         self.buffers.blocks.clear();
     }
 }
 
-impl Pressed {
+impl BuiltLeaves {
     /// Frees leaves that were not published.
     pub(crate) fn free(&mut self) {
         for leaf in self.leaves.drain(..) {

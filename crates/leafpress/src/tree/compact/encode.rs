@@ -1,9 +1,9 @@
-//! A draft's parts, written as a leaf.
+//! A builder's parts, written as a leaf.
 
 use crate::mem::node::Kind;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
-use crate::tree::compact::builder::{Draft, Form, Part, RecordValue};
-use crate::tree::compact::compress::{Buffers, Press};
+use crate::tree::compact::builder::{Form, LeafBuilder, Part, RecordValue};
+use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::error::Error;
 use crate::tree::node::key_array;
 use crate::tree::node::key_array::Widths;
@@ -53,16 +53,21 @@ struct Totals {
     lens: Span,
 }
 
-impl<'b> Press<'_, 'b> {
-    /// Writes `parts` of the draft, of `inline_bytes` user bytes, as one leaf. When `draft.same_keys` is set they are all of its parts.
-    pub(crate) fn write(&mut self, draft: &Draft<'b>, parts: &[Part], inline_bytes: usize) -> Result<Leaf, Error> {
-        let prefix = draft.form.prefix();
-        let (mut flags, key_len) = match draft.form {
+impl<'b> Compression<'_, 'b> {
+    /// Writes `parts` of the builder, of `inline_bytes` user bytes, as one leaf. When `builder.same_keys` is set they are all of its parts.
+    pub(crate) fn write(
+        &mut self,
+        builder: &LeafBuilder<'b>,
+        parts: &[Part],
+        inline_bytes: usize,
+    ) -> Result<Leaf, Error> {
+        let prefix = builder.form.prefix();
+        let (mut flags, key_len) = match builder.form {
             Form::Packed { key_len, .. } => (0, key_len),
             Form::Fingerprints { hashed: true, .. } => (FINGERPRINTS | HASHED, 0),
             Form::Fingerprints { hashed: false, .. } => (FINGERPRINTS, 0),
         };
-        let totals = gather(self.buffers, draft, parts, flags);
+        let totals = gather(self.buffers, builder, parts, flags);
         // A hashed leaf's sub-pages keep their own directory even when each happens to hold one record.
         if totals.single && flags & HASHED == 0 {
             flags |= SINGLE;
@@ -76,12 +81,12 @@ impl<'b> Press<'_, 'b> {
         } = &*self.buffers;
         let count = lens.len();
         let len_span = totals.lens.or_zero();
-        let (key_base, keys) = match draft.same_keys {
+        let (key_base, keys) = match builder.same_keys {
             Some(leaf) => (leaf.header().key_base, leaf.header().shape.keys),
             // Packed keys ascend; in a leaf of fingerprints there are no numbers.
             None => (numbers.first().copied().unwrap_or(0), Widths::of(numbers)),
         };
-        // SAFETY: large values in the draft are live, owned by the old leaf, its landing buffer or the caller.
+        // SAFETY: large values in the builder are live, owned by the old leaf, its landing buffer or the caller.
         let large_bytes: u64 = larges.iter().map(|(_, large)| unsafe { large.raw_len() as u64 }).sum();
         let shape = Shape {
             count: count as u16,
@@ -125,7 +130,7 @@ impl<'b> Press<'_, 'b> {
                 start: node.as_ptr(),
                 sections,
                 shape,
-                draft,
+                builder,
                 buffers: self.buffers,
             };
             // Packed arrays write whole words past their end: into what is written after them.
@@ -146,7 +151,7 @@ fn sections_of(leaf: &Leaf, known: &mut Option<(Leaf, Sections)>) -> Sections {
 }
 
 /// Reads what the parts' records are into the buffers.
-fn gather(buffers: &mut Buffers, draft: &Draft<'_>, parts: &[Part], flags: u8) -> Totals {
+fn gather(buffers: &mut Buffers, builder: &LeafBuilder<'_>, parts: &[Part], flags: u8) -> Totals {
     let Buffers {
         numbers,
         lens,
@@ -158,7 +163,7 @@ fn gather(buffers: &mut Buffers, draft: &Draft<'_>, parts: &[Part], flags: u8) -
     lens.clear();
     larges.clear();
     prints.clear();
-    let prefix_len = draft.form.prefix().len();
+    let prefix_len = builder.form.prefix().len();
     let mut totals = Totals {
         frames: 0,
         data_bytes: 0,
@@ -167,8 +172,8 @@ fn gather(buffers: &mut Buffers, draft: &Draft<'_>, parts: &[Part], flags: u8) -
         lens: Span::NONE,
     };
     let fingerprints = flags & FINGERPRINTS != 0;
-    let new_keys = draft.same_keys.is_none();
-    if let Some(leaf) = draft.same_keys
+    let new_keys = builder.same_keys.is_none();
+    if let Some(leaf) = builder.same_keys
         && fingerprints
         && flags & HASHED == 0
     {
@@ -211,10 +216,10 @@ fn gather(buffers: &mut Buffers, draft: &Draft<'_>, parts: &[Part], flags: u8) -
                 }
                 totals.data_bytes += leaf.blocks(sections, *from, *to).len();
             }
-            Part::Pressed { start, end, .. } => {
+            Part::Compressed { start, end, .. } => {
                 totals.frames += 1;
                 totals.single &= slots.len() == 1;
-                let records = &draft.records[slots];
+                let records = &builder.records[slots];
                 if flags == FINGERPRINTS && new_keys {
                     totals.separator_bytes += records[0].key.len() - prefix_len;
                 }
@@ -242,7 +247,7 @@ struct Writer<'w, 'b> {
     start: *mut u8,
     sections: Sections,
     shape: Shape,
-    draft: &'w Draft<'b>,
+    builder: &'w LeafBuilder<'b>,
     buffers: &'w Buffers,
 }
 
@@ -292,7 +297,7 @@ impl Writer<'_, '_> {
         let Buffers {
             numbers, lens, prints, ..
         } = self.buffers;
-        if let Some(leaf) = self.draft.same_keys {
+        if let Some(leaf) = self.builder.same_keys {
             self.put(self.sections.keys, leaf.key_bytes(&leaf.sections()));
         } else if self.has(FINGERPRINTS) {
             self.put(self.sections.keys, prints);
@@ -309,7 +314,7 @@ impl Writer<'_, '_> {
     }
 
     fn prefix_and_frames(&mut self, parts: &[Part], data_at: usize) {
-        let prefix = self.draft.form.prefix();
+        let prefix = self.builder.form.prefix();
         self.put(self.sections.prefix, prefix);
         let separated = self.has(FINGERPRINTS) && !self.has(HASHED);
         let (mut frame, mut first, mut data, mut separators) = (0, 0, 0, 0);
@@ -351,7 +356,7 @@ impl Writer<'_, '_> {
                     frame += frames;
                     data += blocks.len();
                 }
-                Part::Pressed {
+                Part::Compressed {
                     from,
                     start,
                     end,
@@ -368,7 +373,7 @@ impl Writer<'_, '_> {
                         self.put_u16(self.sections.raws, frame, *raw_len);
                     }
                     if separated {
-                        let separator = &self.draft.records[*from].key[prefix.len()..];
+                        let separator = &self.builder.records[*from].key[prefix.len()..];
                         self.put(self.sections.separators + separators, separator);
                         separators += separator.len();
                         self.put_u16(self.sections.ends, frame, separators);

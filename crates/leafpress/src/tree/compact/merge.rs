@@ -1,12 +1,12 @@
 //! Compaction: a leaf and the changes that landed on it become a new leaf, or several.
 //!
-//! Only frames that a change falls into are decoded and pressed again; the others are carried over as they are. All frames are
-//! pressed again when the leaf's dictionary is not the tree's newest, or when a key does not fit the leaf's form.
+//! Only frames that a change falls into are decoded and compressed again; the others are carried over as they are. All frames are
+//! compressed again when the leaf's dictionary is not the tree's newest, or when a key does not fit the leaf's form.
 
 use crate::codec::Scratch;
-use crate::tree::compact::builder::{Draft, Form, Record, RecordValue, keep};
-use crate::tree::compact::compress::{Press, Pressed};
-use crate::tree::compact::split::Growth;
+use crate::tree::compact::builder::{Form, LeafBuilder, Record, RecordValue, keep};
+use crate::tree::compact::compress::{BuiltLeaves, Compression};
+use crate::tree::compact::split::SplitHint;
 use crate::tree::error::Error;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::Large;
@@ -33,7 +33,7 @@ fn changed<'b>(change: Change<'b>) -> Option<RecordValue<'b>> {
     match change {
         Change::Put(value) => Some(RecordValue::Inline(value)),
         Change::PutLarge(large) => Some(RecordValue::Large(large)),
-        Change::Pressed { block, raw_len } => Some(RecordValue::Pressed { block, raw_len }),
+        Change::Compressed { block, raw_len } => Some(RecordValue::Compressed { block, raw_len }),
         Change::Remove => None,
     }
 }
@@ -45,38 +45,38 @@ fn less(inline_bytes: usize, records: &[Record<'_>]) -> usize {
 
 /// One compaction.
 pub(crate) struct Compaction<'c, 'p, 'b> {
-    pub press: Press<'p, 'b>,
+    pub compression: Compression<'p, 'b>,
     pub scratch: &'c mut Scratch,
     /// Large values that the new leaves no longer hold: to be retired once those are published.
     pub dead: Vec<Large>,
-    /// Whether the way down to a key leads to a leaf.
+    /// Whether the descent to a key leads to a leaf.
     pub leads_to: &'c dyn Fn(&[u8], &Leaf) -> bool,
 }
 
 impl<'b> Compaction<'_, '_, 'b> {
-    /// Presses `leaf` with `changes` (sorted, one a key). With `anew`, every frame is pressed again.
-    pub(crate) fn run(&mut self, leaf: &'b Leaf, changes: &[Entry<'b>], anew: bool) -> Result<Pressed, Error> {
-        self.press.begin();
+    /// Compresses `leaf` with `changes` (sorted, one a key). With `anew`, every frame is compressed again.
+    pub(crate) fn run(&mut self, leaf: &'b Leaf, changes: &[Entry<'b>], anew: bool) -> Result<BuiltLeaves, Error> {
+        self.compression.begin();
         let sections = leaf.sections();
         let form = form_of(leaf, &sections);
-        let dictionary = self.press.dictionary.map_or(std::ptr::null(), std::ptr::from_ref);
+        let dictionary = self.compression.dictionary.map_or(std::ptr::null(), std::ptr::from_ref);
         let refit = anew
             || leaf.count() == 0
             || !std::ptr::eq(dictionary, leaf.header().dictionary)
             || !changes.iter().all(|entry| form.fits(entry.key));
         if refit {
-            let growth = self.growth(leaf, &sections, changes);
+            let split_hint = self.split_hint(leaf, &sections, changes);
             let records = self.merge_all(leaf, &sections, changes)?;
-            return self.press.press_all(records, growth);
+            return self.compression.compress_all(records, split_hint);
         }
-        let single = leaf.has(SINGLE) && self.press.settings.single();
+        let single = leaf.has(SINGLE) && self.compression.settings.single();
         if single && let Some(leaf) = self.overwrite(leaf, &sections, changes)? {
-            return Ok(Pressed {
+            return Ok(BuiltLeaves {
                 leaves: vec![leaf],
                 separators: Vec::new(),
             });
         }
-        let growth = self.growth(leaf, &sections, changes);
+        let split_hint = self.split_hint(leaf, &sections, changes);
         let unpressed;
         let changes = if single {
             changes
@@ -87,50 +87,50 @@ impl<'b> Compaction<'_, '_, 'b> {
         if leaf.has(HASHED) {
             return self.run_hashed(leaf, &sections, form, changes);
         }
-        let mut draft = if single {
+        let mut builder = if single {
             self.draft_single(leaf, &sections, form, changes)?
         } else {
-            self.draft_ordered(leaf, &sections, form, changes, growth)?
+            self.draft_ordered(leaf, &sections, form, changes, split_hint)?
         };
-        self.press.finish(&mut draft, growth)
+        self.compression.finish(&mut builder, split_hint)
     }
 
-    fn growth(&self, leaf: &Leaf, sections: &Sections, changes: &[Entry<'b>]) -> Growth {
+    fn split_hint(&self, leaf: &Leaf, sections: &Sections, changes: &[Entry<'b>]) -> SplitHint {
         let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
-            return Growth::Within;
+            return SplitHint::Within;
         };
         if leaf.count() == 0 {
-            return Growth::AtEnd;
+            return SplitHint::AtEnd;
         }
         if leaf.has(HASHED) {
-            return Growth::Within;
+            return SplitHint::Within;
         }
         if !leaf.has(FINGERPRINTS) && form_of(leaf, sections).fits(first.key) && form_of(leaf, sections).fits(last.key)
         {
             let number = |slot| leaf.key_number(sections, slot);
             return match (key_number(first.key), key_number(last.key)) {
-                (_, last) if last < number(0) => Growth::AtStart,
-                (first, _) if first > number(leaf.count() - 1) => Growth::AtEnd,
-                _ => Growth::Within,
+                (_, last) if last < number(0) => SplitHint::AtStart,
+                (first, _) if first > number(leaf.count() - 1) => SplitHint::AtEnd,
+                _ => SplitHint::Within,
             };
         }
         if last.key < leaf.first_key(sections, 0).as_slice() {
-            return Growth::AtStart;
+            return SplitHint::AtStart;
         }
         // The last frame's keys may not be at hand: its first key stands for them.
         let after_end = first.key > leaf.first_key(sections, leaf.frames() - 1).as_slice()
             && changes.iter().all(|entry| !matches!(entry.change, Change::Remove));
-        if after_end { Growth::AtEnd } else { Growth::Within }
+        if after_end { SplitHint::AtEnd } else { SplitHint::Within }
     }
 
-    /// `changes` with pressed values decoded, for frames that hold more than one.
+    /// `changes` with compressed values decoded, for frames that hold more than one.
     fn unpress(&mut self, leaf: &'b Leaf, changes: &[Entry<'b>]) -> Result<Vec<Entry<'b>>, Error> {
         let mut unpressed = changes.to_vec();
         for entry in &mut unpressed {
-            if let Change::Pressed { block, raw_len } = entry.change {
-                let mut decoder = Decoder::new(self.press.engine, self.scratch);
+            if let Change::Compressed { block, raw_len } = entry.change {
+                let mut decoder = Decoder::new(self.compression.engine, self.scratch);
                 let value = leaf.decode_block(block, raw_len, raw_len, &mut decoder)?;
-                entry.change = Change::Put(keep(self.press.arena, value)?);
+                entry.change = Change::Put(keep(self.compression.arena, value)?);
             }
         }
         Ok(unpressed)
@@ -161,8 +161,8 @@ impl<'b> Compaction<'_, '_, 'b> {
         frame: usize,
         records: &mut Vec<Record<'b>>,
     ) -> Result<(), Error> {
-        let arena = self.press.arena;
-        let mut decoder = Decoder::new(self.press.engine, self.scratch);
+        let arena = self.compression.arena;
+        let mut decoder = Decoder::new(self.compression.engine, self.scratch);
         let mut key = Vec::new();
         let from = records.len();
         leaf.visit_frame(sections, frame, &mut decoder, &mut key, |_, key, value| {
@@ -225,14 +225,14 @@ impl<'b> Compaction<'_, '_, 'b> {
         sections: &Sections,
         form: Form<'b>,
         changes: &[Entry<'b>],
-    ) -> Result<Draft<'b>, Error> {
-        let mut draft = Draft::with_room(form, changes.len());
+    ) -> Result<LeafBuilder<'b>, Error> {
+        let mut builder = LeafBuilder::with_room(form, changes.len());
         let mut kept = 0;
         let mut gone_bytes = 0;
         let mut same_keys = true;
         for entry in changes {
             let (at, found) = self.slot_of(leaf, sections, entry);
-            draft.keep(*leaf, kept, at);
+            builder.keep(*leaf, kept, at);
             kept = at;
             same_keys &= found && !matches!(entry.change, Change::Remove);
             if found {
@@ -243,15 +243,15 @@ impl<'b> Compaction<'_, '_, 'b> {
                 kept += 1;
             }
             if let Some(value) = changed(entry.change) {
-                let from = draft.records.len();
-                draft.records.push(Record { key: entry.key, value });
-                self.press.press_frame(&mut draft, from, from + 1)?;
+                let from = builder.records.len();
+                builder.records.push(Record { key: entry.key, value });
+                self.compression.compress_frame(&mut builder, from, from + 1)?;
             }
         }
-        draft.keep(*leaf, kept, leaf.count());
-        draft.same_keys = same_keys.then_some(*leaf);
-        draft.inline_bytes += leaf.header().inline_bytes as usize - gone_bytes;
-        Ok(draft)
+        builder.keep(*leaf, kept, leaf.count());
+        builder.same_keys = same_keys.then_some(*leaf);
+        builder.inline_bytes += leaf.header().inline_bytes as usize - gone_bytes;
+        Ok(builder)
     }
 
     /// The slot of the entry's key in a leaf of one-record frames and true, or the slot before which it belongs and false.
@@ -282,11 +282,11 @@ impl<'b> Compaction<'_, '_, 'b> {
         sections: &Sections,
         form: Form<'b>,
         changes: &[Entry<'b>],
-        growth: Growth,
-    ) -> Result<Draft<'b>, Error> {
-        let mut draft = Draft::with_room(form, changes.len());
+        split_hint: SplitHint,
+    ) -> Result<LeafBuilder<'b>, Error> {
+        let mut builder = LeafBuilder::with_room(form, changes.len());
         let mut inline_bytes = leaf.header().inline_bytes as usize;
-        let small = self.press.settings.frame_bytes / 2;
+        let small = self.compression.settings.frame_bytes / 2;
         // Separators follow from where frames are cut; packed keys do not.
         let mut same_keys = !leaf.has(FINGERPRINTS);
         let frame_of = |entry: &Entry<'_>| match entry.slot {
@@ -297,9 +297,9 @@ impl<'b> Compaction<'_, '_, 'b> {
         let frames: Vec<usize> = changes.iter().map(frame_of).collect();
         let (mut at, mut next) = (0, 0);
         while let Some(&frame) = frames.get(next) {
-            draft.keep(*leaf, at, frame);
+            builder.keep(*leaf, at, frame);
             at = frame;
-            let from = draft.records.len();
+            let from = builder.records.len();
             // A frame that shrank takes its neighbour in, so that frames do not wither away.
             loop {
                 let first = next;
@@ -311,34 +311,34 @@ impl<'b> Compaction<'_, '_, 'b> {
                 let before = records.len();
                 let merged = self.merge(records, here);
                 same_keys &= merged.len() == before && here.iter().all(|entry| !matches!(entry.change, Change::Remove));
-                draft.records.extend(merged);
+                builder.records.extend(merged);
                 at += 1;
-                let run: usize = draft.records[from..]
+                let run: usize = builder.records[from..]
                     .iter()
-                    .map(|record| draft.form.raw_bytes(record))
+                    .map(|record| builder.form.raw_bytes(record))
                     .sum();
                 if at >= leaf.frames() || run >= small || leaf.raw_len(sections, at) + run > small * 2 {
                     break;
                 }
             }
-            self.press.press_tail(&mut draft, from, growth)?;
+            self.compression.compress_tail(&mut builder, from, split_hint)?;
         }
-        draft.keep(*leaf, at, leaf.frames());
-        draft.same_keys = same_keys.then_some(*leaf);
-        draft.inline_bytes += inline_bytes;
-        Ok(draft)
+        builder.keep(*leaf, at, leaf.frames());
+        builder.same_keys = same_keys.then_some(*leaf);
+        builder.inline_bytes += inline_bytes;
+        Ok(builder)
     }
 
-    /// Sub-pages: those that changes hash to are decoded, merged and pressed again.
+    /// Sub-pages: those that changes hash to are decoded, merged and compressed again.
     fn run_hashed(
         &mut self,
         leaf: &'b Leaf,
         sections: &Sections,
         form: Form<'b>,
         changes: &[Entry<'b>],
-    ) -> Result<Pressed, Error> {
+    ) -> Result<BuiltLeaves, Error> {
         let pages = leaf.frames();
-        let mut draft = Draft::with_room(form, changes.len());
+        let mut builder = LeafBuilder::with_room(form, changes.len());
         let mut inline_bytes = leaf.header().inline_bytes as usize;
         for page in 0..pages {
             let here: Vec<Entry<'b>> = changes
@@ -347,20 +347,20 @@ impl<'b> Compaction<'_, '_, 'b> {
                 .filter(|entry| sub_page(crate::tree::hash::hash(entry.key), pages) == page)
                 .collect();
             if here.is_empty() {
-                draft.keep(*leaf, page, page + 1);
+                builder.keep(*leaf, page, page + 1);
                 continue;
             }
             let mut records = Vec::new();
             self.read_frame(leaf, sections, page, &mut records)?;
             inline_bytes = less(inline_bytes, &records);
             let merged = self.merge(records, &here);
-            self.press.press_sub_page(&mut draft, merged.into_iter())?;
+            self.compression.compress_sub_page(&mut builder, merged.into_iter())?;
         }
-        draft.inline_bytes += inline_bytes;
-        let records: usize = draft.parts.iter().map(|part| part.slots().len()).sum();
-        if draft.inline_bytes <= self.press.settings.leaf_bytes && records <= MAX_RECORDS {
-            let leaf = self.press.write(&draft, &draft.parts, draft.inline_bytes)?;
-            return Ok(Pressed {
+        builder.inline_bytes += inline_bytes;
+        let records: usize = builder.parts.iter().map(|part| part.slots().len()).sum();
+        if builder.inline_bytes <= self.compression.settings.leaf_bytes && records <= MAX_RECORDS {
+            let leaf = self.compression.write(&builder, &builder.parts, builder.inline_bytes)?;
+            return Ok(BuiltLeaves {
                 leaves: vec![leaf],
                 separators: Vec::new(),
             });
@@ -368,7 +368,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         // Sub-pages are not in key order: a split takes every record out.
         self.dead.clear();
         let records = self.merge_all(leaf, sections, changes)?;
-        self.press.begin();
-        self.press.press_all(records, Growth::Within)
+        self.compression.begin();
+        self.compression.compress_all(records, SplitHint::Within)
     }
 }

@@ -15,10 +15,10 @@ impl<'b> Compaction<'_, '_, 'b> {
         sections: &Sections,
         changes: &[Entry<'b>],
     ) -> Result<Option<Leaf>, Error> {
-        let mut blocks = std::mem::take(&mut self.press.buffers.overwritten);
+        let mut blocks = std::mem::take(&mut self.compression.buffers.overwritten);
         blocks.clear();
         for entry in changes {
-            let Change::Pressed { block, raw_len } = entry.change else {
+            let Change::Compressed { block, raw_len } = entry.change else {
                 break;
             };
             let (slot, found) = self.slot_of(leaf, sections, entry);
@@ -36,7 +36,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         } else {
             Ok(None)
         };
-        self.press.buffers.overwritten = blocks;
+        self.compression.buffers.overwritten = blocks;
         copied
     }
 
@@ -57,9 +57,9 @@ impl<'b> Compaction<'_, '_, 'b> {
         // SAFETY: the tree keeps its memory until its last node is gone. Nobody else sees the copy yet, and its blocks are where the
         // leaf's are.
         unsafe {
-            let copy = leaf.copy_frames(live_user_bytes, leaf.count() as u32, self.press.memory)?;
+            let copy = leaf.copy_frames(live_user_bytes, leaf.count() as u32, self.compression.memory)?;
             for (slot, entry) in slots.iter().zip(changes) {
-                if let Change::Pressed { block, .. } = entry.change {
+                if let Change::Compressed { block, .. } = entry.change {
                     copy.overwrite_block(sections, usize::from(*slot), block);
                 }
             }

@@ -1,10 +1,10 @@
-//! A draft shared out to leaves, where it is too much for one.
+//! A builder's records split over leaves, where they are too much for one.
 
 use std::ops::Range;
 
 use crate::codec::Scratch;
-use crate::tree::compact::builder::{Draft, Form, Part, Record};
-use crate::tree::compact::compress::{Press, Pressed};
+use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record};
+use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::error::Error;
 use crate::tree::node::inner::separator;
 use crate::tree::node::layout::{FINGERPRINTS, MAX_RECORDS};
@@ -12,49 +12,55 @@ use crate::tree::node::leaf::Decoder;
 
 /// Which side of a split is filled, because the records came at the other end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Growth {
+pub(crate) enum SplitHint {
     AtEnd,
     AtStart,
     Within,
 }
 
-impl<'b> Press<'_, 'b> {
-    /// Writes an ordered draft as one leaf, or as several when it holds more than a leaf.
-    pub(crate) fn finish(&mut self, draft: &mut Draft<'b>, growth: Growth) -> Result<Pressed, Error> {
-        let records: usize = draft.parts.iter().map(|part| part.slots().len()).sum();
-        let mut pressed = Pressed::default();
-        if draft.inline_bytes <= self.settings.leaf_bytes && records <= MAX_RECORDS {
-            pressed
+impl<'b> Compression<'_, 'b> {
+    /// Writes an ordered builder as one leaf, or as several when it holds more than a leaf.
+    pub(crate) fn finish(
+        &mut self,
+        builder: &mut LeafBuilder<'b>,
+        split_hint: SplitHint,
+    ) -> Result<BuiltLeaves, Error> {
+        let records: usize = builder.parts.iter().map(|part| part.slots().len()).sum();
+        let mut built = BuiltLeaves::default();
+        if builder.inline_bytes <= self.settings.leaf_bytes && records <= MAX_RECORDS {
+            built
                 .leaves
-                .push(self.write(draft, &draft.parts, draft.inline_bytes)?);
-            return Ok(pressed);
+                .push(self.write(builder, &builder.parts, builder.inline_bytes)?);
+            return Ok(built);
         }
-        draft.same_keys = None;
-        let frames: Vec<Part> = draft.parts.iter().flat_map(|part| part.single_frames()).collect();
-        let sizes = self.frame_sizes(draft, &frames)?;
-        for range in groups(&sizes, &frames, self.settings.leaf_bytes, growth) {
+        builder.same_keys = None;
+        let frames: Vec<Part> = builder.parts.iter().flat_map(|part| part.single_frames()).collect();
+        let sizes = self.frame_sizes(builder, &frames)?;
+        for range in groups(&sizes, &frames, self.settings.leaf_bytes, split_hint) {
             let bytes = sizes[range.clone()].iter().sum();
             if range.start > 0 {
-                pressed
+                built
                     .separators
-                    .push(boundary(draft, &frames[range.start - 1], &frames[range.start]));
+                    .push(boundary(builder, &frames[range.start - 1], &frames[range.start]));
             }
             let leaf = self
-                .write(draft, &frames[range], bytes)
-                .inspect_err(|_| pressed.free())?;
-            pressed.leaves.push(leaf);
+                .write(builder, &frames[range], bytes)
+                .inspect_err(|_| built.free())?;
+            built.leaves.push(leaf);
         }
-        Ok(pressed)
+        Ok(built)
     }
 
     /// User bytes of each frame.
-    fn frame_sizes(&mut self, draft: &Draft<'b>, frames: &[Part]) -> Result<Vec<usize>, Error> {
+    fn frame_sizes(&mut self, builder: &LeafBuilder<'b>, frames: &[Part]) -> Result<Vec<usize>, Error> {
         let mut scratch = Scratch::default();
         let mut key = Vec::new();
         let mut sizes = Vec::with_capacity(frames.len());
         for frame in frames {
-            sizes.push(match (frame, &draft.form) {
-                (Part::Pressed { from, to, .. }, _) => draft.records[*from..*to].iter().map(Record::inline_bytes).sum(),
+            sizes.push(match (frame, &builder.form) {
+                (Part::Compressed { from, to, .. }, _) => {
+                    builder.records[*from..*to].iter().map(Record::inline_bytes).sum()
+                }
                 (Part::Kept { leaf, from, .. }, Form::Packed { key_len, .. }) => {
                     leaf.raw_len(&leaf.sections(), *from) + frame.slots().len() * key_len
                 }
@@ -74,14 +80,14 @@ impl<'b> Press<'_, 'b> {
     }
 }
 
-/// A separator between two neighbouring frames of a draft.
-fn boundary(draft: &Draft<'_>, left: &Part, right: &Part) -> Vec<u8> {
+/// A separator between two neighbouring frames of a leaf builder.
+fn boundary(builder: &LeafBuilder<'_>, left: &Part, right: &Part) -> Vec<u8> {
     let first = match right {
-        Part::Pressed { from, .. } => draft.records[*from].key.to_vec(),
+        Part::Compressed { from, .. } => builder.records[*from].key.to_vec(),
         Part::Kept { leaf, from, .. } => leaf.first_key(&leaf.sections(), *from),
     };
     match left {
-        Part::Pressed { to, .. } => separator(draft.records[to - 1].key, &first),
+        Part::Compressed { to, .. } => separator(builder.records[to - 1].key, &first),
         Part::Kept { leaf, .. } if !leaf.has(FINGERPRINTS) => {
             let mut last = Vec::new();
             leaf.packed_key(&leaf.sections(), left.slots().end - 1, &mut last);
@@ -93,13 +99,13 @@ fn boundary(draft: &Draft<'_>, left: &Part, right: &Part) -> Vec<u8> {
 }
 
 /// Shares frames of these sizes out to leaves of at most `leaf_bytes`, unless a single frame is more.
-fn groups(sizes: &[usize], frames: &[Part], leaf_bytes: usize, growth: Growth) -> Vec<Range<usize>> {
+fn groups(sizes: &[usize], frames: &[Part], leaf_bytes: usize, split_hint: SplitHint) -> Vec<Range<usize>> {
     let total: usize = sizes.iter().sum();
-    let target = match growth {
-        Growth::Within => total.div_ceil(total.div_ceil(leaf_bytes).max(2)),
-        Growth::AtEnd | Growth::AtStart => leaf_bytes,
+    let target = match split_hint {
+        SplitHint::Within => total.div_ceil(total.div_ceil(leaf_bytes).max(2)),
+        SplitHint::AtEnd | SplitHint::AtStart => leaf_bytes,
     };
-    let backwards = growth == Growth::AtStart;
+    let backwards = split_hint == SplitHint::AtStart;
     let mut groups = Vec::new();
     let (mut bytes, mut records, mut held) = (0, 0, 0);
     for step in 0..sizes.len() {

@@ -18,7 +18,7 @@
 //! shard's when it was loaded finds what was in the tree at that time or later.
 //!
 //! ```text
-//! header | entries, one a bucket and three without a leaf | the common prefix | foresight, in large tables
+//! header | entries, one a bucket and three without a leaf | the common prefix | the prefetch summary, in large tables
 //! ```
 
 mod entry;
@@ -46,15 +46,15 @@ use crate::tree::index::interpolation::plan::Plan;
 use crate::tree::index::interpolation::prefetch_summary::{Group, Seen};
 use crate::tree::node::inner::{begins_with, head, head_behind};
 use crate::tree::node::leaf::Leaf;
-use crate::tree::node::partition::Runs;
+use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Step;
 
-/// Most buckets: a table of 16 MiB, and foresight of 6, for a shard of a hundred million records.
+/// Most buckets: a table of 16 MiB, and the prefetch summary of 6, for a shard of a hundred million records.
 const MAX_BUCKETS: usize = 2 << 20;
 /// Buckets for four leaves. Leaves are of different widths: those that cover no bucket's start and are not the next behind it are found
-/// by the way down. With so many buckets they are 3% of the keys where widths differ by a third, and far fewer where they do not.
+/// by the descent. With so many buckets they are 3% of the keys where widths differ by a third, and far fewer where they do not.
 const BUCKETS_FOR_4_LEAVES: usize = 5;
-/// Buckets of all shards' tables from which on they have foresight: smaller ones, of 256 KiB together, stay in the caches themselves. Builds with checks have
+/// Buckets of all shards' tables from which on they have the prefetch summary: smaller ones, of 256 KiB together, stay in the caches themselves. Builds with checks have
 /// it always, for tests to run into; without a way to ask for lines it is of no use.
 const BUCKETS_TO_FORESEE: usize = if cfg!(any(test, debug_assertions)) {
     1
@@ -67,7 +67,7 @@ const BUCKETS_TO_FORESEE: usize = if cfg!(any(test, debug_assertions)) {
 const PLACE_SHIFT: u32 = u32::BITS - PLACE_BITS;
 /// Entries behind the last bucket's, in which a search for the end of a leaf's range ends.
 const ENTRIES_BEHIND: usize = 3;
-/// Most of the memory that a table takes, foresight apart: one part in so many of what the leaves take.
+/// Most of the memory that a table takes, the prefetch summary apart: one part in so many of what the leaves take.
 const LEAF_BYTES_A_TABLE_BYTE: usize = if cfg!(any(shuttle, miri)) { 1 } else { 128 };
 
 #[repr(C)]
@@ -89,11 +89,11 @@ struct Header {
     buckets: u32,
     /// A position is a number behind the base without its lowest bits, so many.
     shift: u32,
-    /// Where the foresight begins; 0 without.
+    /// Where the the prefetch summary begins; 0 without.
     foresight_at: u32,
-    /// Units of the foresight are of two to the power of so many bytes.
+    /// Units of the the prefetch summary are of two to the power of so many bytes.
     unit_bits: u32,
-    /// The hint of one of the leaves, of which the foresight takes all to be.
+    /// The hint of one of the leaves, of which the the prefetch summary takes all to be.
     typical: Hint,
     /// Its records, of which all leaves are taken to have as many.
     records: u16,
@@ -113,9 +113,9 @@ pub(crate) struct Leaves {
 
 /// A table, borrowed for as long as a guard protects it.
 #[derive(Clone, Copy)]
-pub(crate) struct Shortcuts(NonNull<u8>);
+pub(crate) struct InterpolationIndex(NonNull<u8>);
 
-impl Shortcuts {
+impl InterpolationIndex {
     /// # Safety
     /// `pointer` is a live table's.
     pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Option<Self> {
@@ -155,7 +155,7 @@ impl Shortcuts {
         let places = (plan.buckets as u64) << PLACE_BITS;
         // SAFETY: every section is written into the room counted for it. Nodes are aligned to 16 bytes, and the header is a multiple of an entry's 8.
         unsafe {
-            let node = memory.allocate(bytes, Kind::Shortcuts)?;
+            let node = memory.allocate(bytes, Kind::InterpolationIndex)?;
             let header = node.cast::<Header>().as_ptr();
             (&raw mut (*header).prefix_head).write(head(&bounds.prefix));
             (&raw mut (*header).base).write(plan.base);
@@ -265,7 +265,7 @@ impl Shortcuts {
         }
     }
 
-    /// What the foresight has of a bucket. Buckets up to those behind the last are in it.
+    /// What the the prefetch summary has of a bucket. Buckets up to those behind the last are in it.
     #[inline(always)]
     fn foreseen(&self, bucket: usize) -> Option<Seen> {
         self.group(bucket).seen(bucket % prefetch_summary::BUCKETS, bucket)
@@ -274,7 +274,7 @@ impl Shortcuts {
     #[inline(always)]
     fn group(&self, bucket: usize) -> &Group {
         debug_assert!(bucket < self.header().buckets as usize + ENTRIES_BEHIND && self.header().foresight_at > 0);
-        // SAFETY: callers have looked that there is foresight, which has a group for every bucket and those behind.
+        // SAFETY: callers have looked that there is the prefetch summary, which has a group for every bucket and those behind.
         unsafe {
             let groups = self.0.add(self.header().foresight_at as usize).cast::<Group>();
             groups.add(bucket / prefetch_summary::BUCKETS).as_ref()
@@ -288,9 +288,9 @@ impl Shortcuts {
         header.origin >> header.unit_bits << header.unit_bits
     }
 
-    /// About the step that [`Shortcuts::find`] will find: for lines to be asked for, and for nothing else.
+    /// About the step that [`InterpolationIndex::find`] will find: for lines to be asked for, and for nothing else.
     #[inline(always)]
-    fn foresee(&self, place: u64, number: u64, suffix_len: usize, runs: Runs) -> Option<Step> {
+    fn foresee(&self, place: u64, number: u64, suffix_len: usize, partitioner: ShardPartitioner) -> Option<Step> {
         let header = self.header();
         if header.foresight_at == 0 {
             return None;
@@ -304,7 +304,7 @@ impl Shortcuts {
         let behind = behind.or_else(|| self.foreseen(bucket + 2))?;
         let units = behind.unit.wrapping_sub(leaf.unit);
         let lines = (units as usize) << (header.unit_bits - prefetch_summary::LINE_BITS);
-        let share = runs.share(
+        let share = partitioner.share(
             suffix_len,
             self.number_at(leaf.start),
             number,
@@ -330,7 +330,12 @@ impl Shortcuts {
     /// The step to the leaf whose range holds `key`, if the table has it. `ASK` has what a read will need of the leaf asked for, before the leaf is known
     /// if that can be.
     #[inline(always)]
-    pub(crate) fn find<const ASK: bool>(&self, key: &[u8], runs: Runs, guard: &Guard<'_>) -> Option<Step> {
+    pub(crate) fn find<const ASK: bool>(
+        &self,
+        key: &[u8],
+        partitioner: ShardPartitioner,
+        guard: &Guard<'_>,
+    ) -> Option<Step> {
         let header = self.header();
         let number = self.number(key)?;
         let place = self.place(number)?;
@@ -338,7 +343,7 @@ impl Shortcuts {
         if ASK && header.foresight_at > 0 {
             // On its way meanwhile.
             prefetch(self.word_at((place >> PLACE_BITS) as usize).cast());
-            foreseen = self.foresee(place, number, key.len() - header.prefix_len as usize, runs);
+            foreseen = self.foresee(place, number, key.len() - header.prefix_len as usize, partitioner);
             if let Some(step) = &foreseen {
                 Leaf::prefetch_step(step);
             }
@@ -360,7 +365,7 @@ impl Shortcuts {
         let end = select_unpredictable(third > start, third, fourth);
         let end = select_unpredictable(second > start, second, end);
         let suffix_len = key.len() - header.prefix_len as usize;
-        let share = runs.share(suffix_len, self.number_at(start), number, self.number_at(end));
+        let share = partitioner.share(suffix_len, self.number_at(start), number, self.number_at(end));
         let step = Step {
             child: word.map_addr(|_| leaf),
             hint: entry.hint(),

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 
 use crate::reclaim::guard::Guard;
 
-pub(crate) use self::descent::Way;
+pub(crate) use self::descent::Descent;
 use crate::mem::tagged_ptr;
 use crate::reclaim::load;
 use crate::reclaim::memory::Memory;
@@ -25,7 +25,7 @@ use crate::sync::{AtomicPtr, Mutex, MutexGuard};
 use crate::tree::error::Error;
 use crate::tree::node::inner::{Inner, MAX_CHILDREN};
 use crate::tree::node::leaf::Leaf;
-use crate::tree::node::partition::Runs;
+use crate::tree::node::partition::ShardPartitioner;
 
 /// Fewer children than this and a node looks for a neighbour to join.
 const MIN_CHILDREN: usize = MAX_CHILDREN / 4;
@@ -44,11 +44,11 @@ fn untag(root: *mut u8) -> (*mut u8, bool) {
 /// One B+tree.
 pub(crate) struct Shard {
     root: AtomicPtr<u8>,
-    /// The table of shortcuts, null when there is none.
-    shortcuts: AtomicPtr<u8>,
+    /// The interpolation index, null when there is none.
+    interpolation: AtomicPtr<u8>,
     structure: Mutex<()>,
     /// How the keys of the tree are divided, of which this shard has its part.
-    runs: Runs,
+    partitioner: ShardPartitioner,
 }
 
 /// The nodes from the root to a leaf's parent, each with the index of the child taken.
@@ -66,12 +66,12 @@ pub(crate) struct Splice {
 
 impl Shard {
     /// A tree of one leaf, for its part of the keys.
-    pub(crate) fn new(leaf: Leaf, runs: Runs) -> Self {
+    pub(crate) fn new(leaf: Leaf, partitioner: ShardPartitioner) -> Self {
         Self {
             root: AtomicPtr::new(tag_leaf(leaf.as_ptr())),
-            shortcuts: AtomicPtr::new(std::ptr::null_mut()),
+            interpolation: AtomicPtr::new(std::ptr::null_mut()),
             structure: Mutex::new(()),
-            runs,
+            partitioner,
         }
     }
 
@@ -152,23 +152,24 @@ impl Shard {
                     }
                 }
                 Some(inner) => {
-                    let gate = inner.gate();
-                    gate.lock.lock();
+                    let latch_word = inner.latch_word();
+                    latch_word.lock.lock();
                     let index = inner.search(key);
-                    let current = !gate.obsolete.load(Ordering::Relaxed) && inner.child_locked(index) == leaf.as_ptr();
+                    let current =
+                        !latch_word.obsolete.load(Ordering::Relaxed) && inner.child_locked(index) == leaf.as_ptr();
                     // SAFETY: locked above; the leaf is live and its parent's level is that above leaves.
                     unsafe {
                         if current {
                             self.exchange(leaf, key, guard, || inner.store_child(index, new.as_ptr()));
                         }
-                        gate.lock.unlock();
+                        latch_word.lock.unlock();
                     }
                     if current {
                         return true;
                     }
                 }
             }
-            // The caller did not know the parent, it was replaced since the way down, or the tree was cleared.
+            // The caller did not know the parent, it was replaced since the descent, or the tree was cleared.
             let (here, above) = self.descend(key, guard);
             if here != leaf {
                 return false;
@@ -293,18 +294,18 @@ impl Shard {
     /// Makes the tree the one leaf `empty`, retires the old tree's inner nodes and returns its leaves, still unlocked.
     pub(crate) fn reset(&self, empty: Leaf, guard: &Guard<'_>) -> Vec<Leaf> {
         let structure = self.structure.lock();
-        self.put_shortcuts(None, guard, &structure);
+        self.put_interpolation(None, guard, &structure);
         let (node, is_leaf) = untag(self.root.swap(tag_leaf(empty.as_ptr()), Ordering::AcqRel));
         let mut leaves = Vec::new();
         walk(node, is_leaf, &mut |visit| match visit {
             Visit::Inner(inner, children) => {
                 // No leaf is replaced in this node once it is obsolete: the children read now are its last.
-                inner.gate().lock.lock();
-                inner.gate().obsolete.store(true, Ordering::Relaxed);
+                inner.latch_word().lock.lock();
+                inner.latch_word().obsolete.store(true, Ordering::Relaxed);
                 children.extend(inner.contents().0);
                 // SAFETY: locked above; the root no longer leads to the node.
                 unsafe {
-                    inner.gate().lock.unlock();
+                    inner.latch_word().lock.unlock();
                     Memory::retire(inner.node(), guard);
                 }
             }
@@ -328,7 +329,7 @@ impl Shard {
     pub(crate) fn take_nodes(&mut self) -> (Vec<NonNull<u8>>, Vec<Leaf>) {
         let (node, is_leaf) = untag(self.root.load(Ordering::Acquire));
         let (mut inners, mut leaves) = (Vec::new(), Vec::new());
-        inners.extend(NonNull::new(self.shortcuts.load(Ordering::Acquire)));
+        inners.extend(NonNull::new(self.interpolation.load(Ordering::Acquire)));
         walk(node, is_leaf, &mut |step| match step {
             Visit::Inner(inner, children) => {
                 children.extend(inner.contents().0);
@@ -389,7 +390,7 @@ struct Rebuild<'m> {
 
 impl Rebuild<'_> {
     fn lock(&mut self, node: Inner) {
-        node.gate().lock.lock();
+        node.latch_word().lock.lock();
         self.locked.push(node);
     }
 
@@ -428,9 +429,9 @@ impl Rebuild<'_> {
     /// The new nodes are in the tree: those they replace go.
     fn publish(self, guard: &Guard<'_>) {
         for node in &self.locked {
-            node.gate().obsolete.store(true, Ordering::Relaxed);
+            node.latch_word().obsolete.store(true, Ordering::Relaxed);
             // SAFETY: locked by `lock`.
-            unsafe { node.gate().lock.unlock() };
+            unsafe { node.latch_word().lock.unlock() };
         }
         for node in self.replaced {
             // SAFETY: the tree no longer leads to the node.
@@ -442,7 +443,7 @@ impl Rebuild<'_> {
     fn abandon(self) {
         for node in &self.locked {
             // SAFETY: locked by `lock`.
-            unsafe { node.gate().lock.unlock() };
+            unsafe { node.latch_word().lock.unlock() };
         }
         for node in self.made {
             // SAFETY: the node was never published.

@@ -33,9 +33,9 @@ use crate::reclaim::memory::Memory;
 use crate::sync::{AtomicBool, AtomicPtr, Latch};
 use crate::tree::error::Error;
 use crate::tree::node::leaf::{Leaf, key_number};
-use crate::tree::node::partition::Runs;
+use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::rank::count_below;
-use crate::tree::node::step::{Share, Step};
+use crate::tree::node::step::{Fraction, Step};
 
 /// Most children of an inner node.
 pub(crate) const MAX_CHILDREN: usize = 128;
@@ -51,10 +51,10 @@ pub(crate) struct Header {
     pub level: u8,
 }
 
-/// What changes in a node beside its child pointers. It stands behind the groups, away from the lines that every way down reads: those
+/// What changes in a node beside its child pointers. It stands behind the groups, away from the lines that every descent reads: those
 /// would have to be fetched again from the core of whoever replaced a leaf last.
 #[repr(C)]
-pub(crate) struct Gate {
+pub(crate) struct LatchWord {
     pub lock: Latch,
     /// Set under the lock when a newer node has taken this one's place.
     pub obsolete: AtomicBool,
@@ -68,7 +68,7 @@ const PIVOTS_BYTES: usize = GROUPS * size_of::<u64>();
 const CHILD_BYTES: usize = size_of::<AtomicPtr<u8>>();
 const GROUP_BYTES: usize = LINE_BYTES + GROUP * CHILD_BYTES;
 /// Ends are aligned behind it.
-const GATE_BYTES: usize = size_of::<Gate>().next_multiple_of(size_of::<u32>());
+const LATCH_WORD_BYTES: usize = size_of::<LatchWord>().next_multiple_of(size_of::<u32>());
 /// Most bytes between the header and the line that the pivots start on.
 const MAX_PADDING_BYTES: usize = LINE_BYTES - 1;
 /// Stands where there is no separator.
@@ -161,7 +161,7 @@ impl Inner {
         };
         let suffix_bytes: usize = separators.iter().map(|separator| separator.len() - prefix_len).sum();
         let groups = children.len().div_ceil(GROUP);
-        let sections = PIVOTS_BYTES + groups * GROUP_BYTES + GATE_BYTES + separators.len() * size_of::<u32>();
+        let sections = PIVOTS_BYTES + groups * GROUP_BYTES + LATCH_WORD_BYTES + separators.len() * size_of::<u32>();
         let bytes = size_of::<Header>() + MAX_PADDING_BYTES + sections + prefix_len + suffix_bytes;
         // SAFETY: every section is written into the room it was counted for, behind the padding; pivots and groups are aligned to lines.
         unsafe {
@@ -173,7 +173,7 @@ impl Inner {
             (&raw mut (*header).prefix_len).write(prefix_len as u16);
             (&raw mut (*header).level).write(level);
             let inner = Self(node);
-            inner.gate_at().write(Gate {
+            inner.latch_word_at().write(LatchWord {
                 lock: Latch::new(),
                 obsolete: AtomicBool::new(false),
             });
@@ -267,18 +267,18 @@ impl Inner {
         unsafe { self.children_of(index / GROUP).add(index % GROUP) }
     }
 
-    fn gate_at(&self) -> *mut Gate {
+    fn latch_word_at(&self) -> *mut LatchWord {
         self.group_at(self.children().div_ceil(GROUP)).cast()
     }
 
-    pub(crate) fn gate(&self) -> &Gate {
+    pub(crate) fn latch_word(&self) -> &LatchWord {
         // SAFETY: a live node has its gate behind its groups.
-        unsafe { &*self.gate_at() }
+        unsafe { &*self.latch_word_at() }
     }
 
     fn ends(&self) -> *mut u32 {
         // SAFETY: the ends follow the gate.
-        unsafe { self.gate_at().cast::<u8>().add(GATE_BYTES).cast() }
+        unsafe { self.latch_word_at().cast::<u8>().add(LATCH_WORD_BYTES).cast() }
     }
 
     fn bytes(&self) -> *mut u8 {
@@ -346,12 +346,12 @@ impl Inner {
 
     /// The way to the child whose range holds `key`, and about where in it the key is.
     #[inline]
-    pub(crate) fn step(&self, key: &[u8], runs: Runs, guard: &Guard<'_>) -> Step {
+    pub(crate) fn step(&self, key: &[u8], partitioner: ShardPartitioner, guard: &Guard<'_>) -> Step {
         let Found { index, wanted } = self.partition(key, false);
         let (child, hint) = tagged_ptr::split(load(self.child(index), guard));
         let share = wanted.and_then(|wanted| {
             let suffix_len = key.len() - self.header().prefix_len as usize;
-            self.share(index, wanted, suffix_len, runs)
+            self.share(index, wanted, suffix_len, partitioner)
         });
         Step {
             child,
@@ -363,7 +363,7 @@ impl Inner {
 
     /// Where `wanted` is between the separators around the child at `index`.
     #[inline(always)]
-    fn share(&self, index: usize, wanted: u64, suffix_len: usize, runs: Runs) -> Option<Share> {
+    fn share(&self, index: usize, wanted: u64, suffix_len: usize, partitioner: ShardPartitioner) -> Option<Fraction> {
         if index == 0 || index + 1 >= self.children() {
             return None;
         }
@@ -377,7 +377,7 @@ impl Inner {
             };
             (low, self.head_at(index).read())
         };
-        Some(runs.share(suffix_len, low, wanted, high))
+        Some(partitioner.share(suffix_len, low, wanted, high))
     }
 
     /// Asks for the lines of a node that a search in it most likely reads, of which only the address, the number of children, and where

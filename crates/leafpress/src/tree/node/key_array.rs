@@ -12,7 +12,7 @@ use std::hint::select_unpredictable;
 
 use crate::tree::node::packed;
 use crate::tree::node::packed::Packed;
-use crate::tree::node::step::Share;
+use crate::tree::node::step::Fraction;
 
 /// Keys of a block.
 const BLOCK: usize = 16;
@@ -119,7 +119,7 @@ impl KeyArray {
 
     /// The same where the value is likely to be so far into the array.
     #[inline(always)]
-    pub(crate) fn search_about(&self, value: u64, share: Share) -> Result<usize, usize> {
+    pub(crate) fn search_about(&self, value: u64, share: Fraction) -> Result<usize, usize> {
         if self.count == 0 || value < self.least {
             return Err(0);
         }
@@ -283,8 +283,8 @@ mod tests {
             for probe in probes {
                 let expected = keys.binary_search(&probe);
                 assert_eq!(array.search(probe), expected, "{probe} in {widths:?}");
-                let exact = Share::of(expected.unwrap_or_else(|at| at) as f32, keys.len().max(1) as f32);
-                let shares = shares.iter().map(|&part| Share::of(f32::from(part), 65_536.0));
+                let exact = Fraction::of(expected.unwrap_or_else(|at| at) as f32, keys.len().max(1) as f32);
+                let shares = shares.iter().map(|&part| Fraction::of(f32::from(part), 65_536.0));
                 for share in shares.chain([exact]) {
                     assert_eq!(
                         array.search_about(probe, share),

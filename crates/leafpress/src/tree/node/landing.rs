@@ -7,7 +7,7 @@
 //! ```text
 //! header | index: a word an entry              | entries, oldest first
 //!          16 bits of the key's hash,            kind, key length, stored length and slot in 40 bits, key, what is stored:
-//!          16 bits of the entry's offset         the value, its pressed block behind its raw length, or its address
+//!          16 bits of the entry's offset         the value, its compressed block behind its raw length, or its address
 //! ```
 //! An entry's slot is where its key is in the leaf's frames, which stay as they are while they have this buffer: whoever landed it had
 //! looked for it there, and compaction need not do so again.
@@ -15,7 +15,7 @@
 //! The index stands in the header's cache line, so that a key that did not land is refused with one line read. It has room for
 //! as many entries of the first one's size as the buffer holds, and a few more; entries that turn out smaller may fill it early.
 //!
-//! Where every record is a frame of its own, values are pressed before they land: the buffer holds more of them, and compaction
+//! Where every record is a frame of its own, values are compressed before they land: the buffer holds more of them, and compaction
 //! has only to copy the blocks.
 
 use std::ptr::NonNull;
@@ -120,8 +120,8 @@ struct Header {
 pub(crate) enum Change<'a> {
     Put(&'a [u8]),
     PutLarge(Large),
-    /// A value pressed with its leaf's dictionary; raw when the block is as long as the value.
-    Pressed {
+    /// A value compressed with its leaf's dictionary; raw when the block is as long as the value.
+    Compressed {
         block: &'a [u8],
         raw_len: usize,
     },
@@ -133,7 +133,7 @@ impl Change<'_> {
         match self {
             Change::Put(value) => value.len(),
             Change::PutLarge(_) => POINTER_BYTES,
-            Change::Pressed { block, .. } => RAW_LEN_BYTES + block.len(),
+            Change::Compressed { block, .. } => RAW_LEN_BYTES + block.len(),
             Change::Remove => 0,
         }
     }
@@ -147,7 +147,7 @@ impl Change<'_> {
             Change::Put(value) => Some(value.len()),
             // SAFETY: as the caller promises.
             Change::PutLarge(large) => Some(unsafe { large.raw_len() }),
-            Change::Pressed { raw_len, .. } => Some(*raw_len),
+            Change::Compressed { raw_len, .. } => Some(*raw_len),
             Change::Remove => None,
         }
     }
@@ -301,7 +301,7 @@ impl Landing {
             Change::Put(_) => 0u8,
             Change::PutLarge(_) => 1,
             Change::Remove => 2,
-            Change::Pressed { .. } => 3,
+            Change::Compressed { .. } => 3,
         };
         // SAFETY: there is room behind the published part, which only the lock's holder writes and no reader looks at.
         unsafe {
@@ -313,7 +313,7 @@ impl Landing {
             match change {
                 Change::Put(value) => at.copy_from_nonoverlapping(value.as_ptr(), value.len()),
                 Change::PutLarge(large) => at.cast::<*mut u8>().write_unaligned(large.as_ptr()),
-                Change::Pressed { block, raw_len } => {
+                Change::Compressed { block, raw_len } => {
                     at.cast::<u16>().write_unaligned(raw_len as u16);
                     at.add(RAW_LEN_BYTES)
                         .copy_from_nonoverlapping(block.as_ptr(), block.len());
@@ -367,7 +367,7 @@ impl Landing {
                     Some(large) => Change::PutLarge(large),
                     None => Change::Remove,
                 },
-                3 => Change::Pressed {
+                3 => Change::Compressed {
                     block: std::slice::from_raw_parts(at.add(RAW_LEN_BYTES), stored - RAW_LEN_BYTES),
                     raw_len: at.cast::<u16>().read_unaligned() as usize,
                 },

@@ -36,8 +36,8 @@ impl Large {
         if engine.codec() != Codec::None {
             engine.compress(value, None, buffer)?;
         }
-        let pressed = engine.codec() != Codec::None && buffer.len() <= value.len() - value.len() / 8;
-        let block = if pressed { buffer.as_slice() } else { value };
+        let built = engine.codec() != Codec::None && buffer.len() <= value.len() - value.len() / 8;
+        let block = if built { buffer.as_slice() } else { value };
         // SAFETY: the caller keeps `memory` alive; the block is copied into the room asked for.
         unsafe {
             let node = memory.allocate(size_of::<Header>() + block.len(), Kind::Large)?;

@@ -6,7 +6,7 @@
 
 use crate::tree::hash::hash;
 use crate::tree::node::leaf::key_number;
-use crate::tree::node::step::Share;
+use crate::tree::node::step::Fraction;
 
 /// Keys that differ only in so many low bits of their last byte are a run.
 const RUN_BITS: u32 = 4;
@@ -16,15 +16,15 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The runs of a tree of so many shards.
 #[derive(Clone, Copy)]
-pub(crate) struct Runs {
+pub(crate) struct ShardPartitioner {
     shards: u32,
-    /// Runs of a group, as a power of two: the least not below the number of shards.
+    /// ShardPartitioner of a group, as a power of two: the least not below the number of shards.
     group_bits: u8,
     /// The same where every shard has one run of each group, else 0: then runs of other shards cannot be told from gaps.
     left_out_bits: u8,
 }
 
-impl Runs {
+impl ShardPartitioner {
     /// Where `shards` divide the keys.
     pub(crate) fn new(shards: usize) -> Self {
         let group_bits = shards.next_power_of_two().trailing_zeros() as u8;
@@ -54,7 +54,7 @@ impl Runs {
     /// Where between the heads `low` and `high` the head `wanted` is, in keys of a shard, were they numbered: heads are the first eight bytes
     /// of what follows a common prefix, which leaves `suffix_len` bytes of the key.
     #[inline(always)]
-    pub(crate) fn share(self, suffix_len: usize, low: u64, wanted: u64, high: u64) -> Share {
+    pub(crate) fn share(self, suffix_len: usize, low: u64, wanted: u64, high: u64) -> Fraction {
         let (unit, left_out_bits) = match suffix_len {
             1..=8 => (u64::BITS - 8 * suffix_len as u32, u32::from(self.left_out_bits)),
             _ => (0, 0),
@@ -66,19 +66,19 @@ impl Runs {
         let low = in_shard(low);
         // Signed numbers are faster to convert; where the span is that of half of all numbers, the guess is a bad one.
         let from_low = |head: u64| in_shard(head).wrapping_sub(low) as i64 as f32;
-        Share::of(from_low(wanted), from_low(high))
+        Fraction::of(from_low(wanted), from_low(high))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Runs;
+    use super::ShardPartitioner;
 
     const KEYS: u64 = 20_000;
 
     /// The most that one of so many shards gets, of what all get on average.
     fn most(shards: usize, key: impl Fn(u64) -> Vec<u8>) -> f64 {
-        let runs = Runs::new(shards);
+        let runs = ShardPartitioner::new(shards);
         let mut counts = vec![0u64; shards];
         for n in 0..KEYS {
             counts[runs.shard(&key(n))] += 1;
@@ -113,7 +113,7 @@ mod tests {
     fn where_a_numbered_key_is_in_a_leaf_is_exact() {
         const LEAF: usize = 117;
         for shards in [1, 2, 4, 8, 64] {
-            let runs = Runs::new(shards);
+            let runs = ShardPartitioner::new(shards);
             let mut own: Vec<Vec<u64>> = vec![Vec::new(); shards];
             for n in 1_000_000..1_200_000u64 {
                 own[runs.shard(&n.to_be_bytes())].push(n);

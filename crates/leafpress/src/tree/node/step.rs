@@ -1,23 +1,23 @@
-//! A step on the way down to a leaf, and where in what it leads to a key is.
+//! A step on the descent to a leaf, and where in what it leads to a key is.
 
 use crate::mem::tagged_ptr::Hint;
 
-/// A step on the way down.
+/// A step on the descent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Step {
     pub child: *mut u8,
     pub hint: Hint,
     /// Where in the child's range the key is, if both ends are known.
-    pub share: Option<Share>,
+    pub share: Option<Fraction>,
     /// About how many records a leaf has, 0 if that is not known.
     pub records: u16,
 }
 
 /// A part of a whole, less than all of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Share(u16);
+pub(crate) struct Fraction(u16);
 
-impl Share {
+impl Fraction {
     /// `part` of `whole`.
     #[inline(always)]
     pub(crate) fn of(part: f32, whole: f32) -> Self {

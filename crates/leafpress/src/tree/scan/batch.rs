@@ -111,7 +111,7 @@ impl Gathered {
         match entry.change {
             Change::Put(value) => self.push(entry.key, Value::Inline(value)),
             Change::PutLarge(large) => self.push(entry.key, Value::Large(large)),
-            Change::Pressed { .. } => self.push(entry.key, Value::Inline(value)),
+            Change::Compressed { .. } => self.push(entry.key, Value::Inline(value)),
             Change::Remove => Ok(()),
         }
     }

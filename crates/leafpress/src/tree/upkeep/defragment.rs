@@ -1,4 +1,4 @@
-//! Passes over all leaves: to press them anew, and to move them together.
+//! Passes over all leaves: to compress them anew, and to move them together.
 //!
 //! A pass takes its nodes from a part of the heap that nothing else uses, so that it leaves them side by side in key order; what
 //! they leave behind is whole pages, most of which go back to the system as the pass goes on.
@@ -13,7 +13,7 @@ use crate::tree::index::shard::Shard;
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::HEADER_BYTES;
 use crate::tree::node::leaf::Leaf;
-use crate::tree::write::{Locked, Work};
+use crate::tree::write::{Locked, WritePath};
 
 /// Which leaves are compacted in a pass; the others are only moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Sweep {
     /// Those with an older dictionary.
     Dictionary,
     /// None.
-    Tidy,
+    Defragment,
 }
 
 /// Moved bytes after which the pages left behind are returned: a sixteenth of what is held, but at least these.
@@ -34,17 +34,17 @@ impl Core {
     /// for.
     pub(crate) fn sweep(&self, sweep: Sweep) -> Result<(), Error> {
         let _sweeping = self.background.sweeping.lock();
-        let part = self.memory.tidy_part();
+        let part = self.memory.defragmentation_part();
         let held = self.memory.held();
         let stride = ((held.bytes(Kind::Leaf) + held.bytes(Kind::Large)) / 16).max(MIN_STRIDE_BYTES);
         let mut moved = 0;
         let mut first_error = None;
-        self.background.shortcuts_renewed();
+        self.background.interpolation_renewed();
         for shard in &self.shards {
             let mut key = Vec::new();
             loop {
                 let guard = self.memory.enter()?;
-                let work = Work {
+                let work = WritePath {
                     core: self,
                     shard,
                     context: self.contexts.get()?,
@@ -63,7 +63,7 @@ impl Core {
                     Ok(Some(bytes)) => moved += bytes,
                     Ok(None) => continue,
                     // Without memory for the next leaf's copy nothing is gained by going on.
-                    Err(error) if sweep == Sweep::Tidy => return Err(error),
+                    Err(error) if sweep == Sweep::Defragment => return Err(error),
                     // The leaf stays as it is; others may be compacted.
                     Err(error) => _ = first_error.get_or_insert(error),
                 }
@@ -79,14 +79,14 @@ impl Core {
                     None => break,
                 }
             }
-            if Memory::CAN_BE_TIDIED || cfg!(any(shuttle, miri)) {
+            if Memory::CAN_BE_DEFRAGMENTED || cfg!(any(shuttle, miri)) {
                 self.move_inner(shard, &part);
             }
             // The table was where the nodes were. Where there is no memory for another, the way goes down from the root.
-            self.renew_shortcuts_of(shard);
+            self.renew_interpolation_of(shard);
         }
         self.flush_retired();
-        self.memory.return_free(&part, sweep == Sweep::Tidy);
+        self.memory.return_free(&part, sweep == Sweep::Defragment);
         self.memory.make_huge_pages();
         first_error.map_or(Ok(()), Err)
     }
@@ -104,7 +104,7 @@ impl Core {
     }
 }
 
-impl Work<'_> {
+impl WritePath<'_> {
     /// Bytes that were moved; nothing when the leaf is no longer in the tree. `key` is any key of its range.
     fn sweep_locked(&self, locked: &Locked, key: &[u8], sweep: Sweep) -> Result<Option<u64>, Error> {
         let leaf = locked.0;
@@ -116,12 +116,12 @@ impl Work<'_> {
         let compacts = match sweep {
             Sweep::Landed => leaf.landing_locked().is_some() || !std::ptr::eq(current, leaf.header().dictionary),
             Sweep::Dictionary => !std::ptr::eq(current, leaf.header().dictionary),
-            Sweep::Tidy => false,
+            Sweep::Defragment => false,
         };
         if !compacts {
             return match self.move_locked(locked, key) {
                 // A leaf that cannot be moved stays where it is; those to be compacted may still be.
-                Err(Error::OutOfMemory { .. }) if sweep != Sweep::Tidy => Ok(Some(0)),
+                Err(Error::OutOfMemory { .. }) if sweep != Sweep::Defragment => Ok(Some(0)),
                 moved => moved,
             };
         }

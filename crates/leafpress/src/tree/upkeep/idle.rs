@@ -31,12 +31,12 @@ pub(crate) enum Found {
 
 /// The next look, and what the last one saw.
 #[derive(Default)]
-pub(crate) struct Looks {
+pub(crate) struct IdleDetector {
     next: Option<Instant>,
     writes: u64,
 }
 
-impl Looks {
+impl IdleDetector {
     /// Time until the next look, which is planned if it was not.
     pub(crate) fn until_next(&mut self, core: &Core) -> Duration {
         let next = match self.next {
@@ -102,20 +102,20 @@ mod tests {
         let sweeping = core.background.sweeping.lock();
         let key = |n: u64| (n * 7919 % 2000).to_be_bytes();
         let put = |n: u64| tree.put(&key(n), &[7; 40]).unwrap();
-        let mut looks = Looks::default();
-        assert!(matches!(looks.look(core), Found::Few), "an empty tree");
+        let mut idle = IdleDetector::default();
+        assert!(matches!(idle.look(core), Found::Few), "an empty tree");
         (0..2000).for_each(|n| assert!(put(n)));
-        looks.plan(core);
+        idle.plan(core);
         let landings = core.landings_worth_a_pass();
         assert!(landings >= 16, "{landings} landing buffers");
-        assert!(matches!(looks.look(core), Found::Left));
+        assert!(matches!(idle.look(core), Found::Left));
         (0..landings / LANDINGS_FOR_WRITE / 2).for_each(|n| assert!(!put(n)));
-        assert!(matches!(looks.look(core), Found::Left), "a few writes");
+        assert!(matches!(idle.look(core), Found::Left), "a few writes");
         (0..landings).for_each(|n| assert!(!put(n)));
-        assert!(matches!(looks.look(core), Found::Writers));
-        assert!(matches!(looks.look(core), Found::Left), "none since");
+        assert!(matches!(idle.look(core), Found::Writers));
+        assert!(matches!(idle.look(core), Found::Left), "none since");
         drop(sweeping);
         tree.settle().unwrap();
-        assert!(matches!(looks.look(core), Found::Few), "compacted");
+        assert!(matches!(idle.look(core), Found::Few), "compacted");
     }
 }

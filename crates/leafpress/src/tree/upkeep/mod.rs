@@ -1,4 +1,4 @@
-//! Work beside the writers: compaction ahead of them, dictionary training, defragmentation.
+//! WritePath beside the writers: compaction ahead of them, dictionary training, defragmentation.
 
 pub(crate) mod defragment;
 pub(crate) mod idle;

@@ -1,5 +1,5 @@
-//! Work that is done beside the writers: compaction of leaves past the watermark, dictionary training, tidying the heap, tables of
-//! shortcuts, and compaction of what landed before writers calmed down.
+//! WritePath that is done beside the writers: compaction of leaves past the watermark, dictionary training, defragmentation the heap, tables of
+//! the interpolation index, and compaction of what landed before writers calmed down.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,11 +18,11 @@ use crate::tree::node::landing::Landing;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
 use crate::tree::upkeep::workers::{Compactor, Tender};
-use crate::tree::write::Work;
+use crate::tree::write::WritePath;
 
 /// Leaves the queue holds.
 const QUEUE_LEAVES: usize = 1024;
-/// Leaves at which tables of shortcuts are first made: with fewer, a shard has one level of inner nodes.
+/// Leaves at which interpolation indexes are first made: with fewer, a shard has one level of inner nodes.
 const FIRST_SHORTCUTS_LEAVES: usize = MAX_CHILDREN;
 /// The queue of leaves to compact, and what the background threads are told.
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub(crate) struct Background {
     pub(super) state: Mutex<State>,
     /// A leaf was queued, or the tree is going: for the threads that compact.
     pub(super) queued: Condvar,
-    /// A training, a tidying or tables of shortcuts are due, or the tree is going: for the thread that does them.
+    /// A training, a defragmentation or interpolation indexes are due, or the tree is going: for the thread that does them.
     pub(super) due: Condvar,
     /// Some work was done.
     pub(super) done: Condvar,
@@ -40,19 +40,19 @@ pub(crate) struct Background {
     leaves: AtomicUsize,
     /// Leaves at which a dictionary is trained next.
     train_at: AtomicUsize,
-    /// Leaves at which tables of shortcuts are made next.
-    shortcuts_at: AtomicUsize,
+    /// Leaves at which interpolation indexes are made next.
+    interpolation_at: AtomicUsize,
     /// Leaves when they were last made.
-    shortcuts_for: AtomicUsize,
+    interpolation_for: AtomicUsize,
     /// Taken for a pass over all leaves.
     pub sweeping: Mutex<()>,
-    /// Set with the state's `stop`: a tree that is going does not wait for the end of a pass that tidies.
+    /// Set with the state's `stop`: a tree that is going does not wait for the end of a pass that defragments.
     pub stopped: AtomicBool,
-    /// Whether there is a thread that tidies, and it has not been told to.
-    pub(super) may_ask_to_tidy: AtomicBool,
+    /// Whether there is a thread that defragments, and it has not been told to.
+    pub(super) may_ask_to_defragment: AtomicBool,
     /// Whether there is a thread that looks for landing buffers that nobody fills, and it has not been told to.
     pub(super) may_ask_to_look: AtomicBool,
-    /// Whether there is a thread that makes tables of shortcuts.
+    /// Whether there is a thread that makes interpolation indexes.
     tends: AtomicBool,
     /// How the threads are.
     pub health: Health,
@@ -62,17 +62,17 @@ pub(crate) struct Background {
 pub(super) struct State {
     /// Any key of the leaf, and its shard.
     pub(super) queue: VecDeque<(usize, Vec<u8>)>,
-    /// Threads that compact, train or tidy now.
+    /// Threads that compact, train or defragment now.
     at_work: usize,
     pub(super) training_due: bool,
-    pub(super) tidying_due: bool,
-    pub(super) shortcuts_due: bool,
+    pub(super) defragmentation_due: bool,
+    pub(super) interpolation_due: bool,
     pub(super) looks_due: bool,
     /// Callers that wait for the work that is due, and not for a rest before it.
     pub(super) settling: usize,
     /// Threads that compact.
     pub(super) compactors: usize,
-    /// Whether there is a thread that trains and tidies.
+    /// Whether there is a thread that trains and defragments.
     pub(super) has_tender: bool,
     pub(super) stop: bool,
 }
@@ -81,7 +81,7 @@ impl State {
     /// Whether there is nothing to do, or nobody who would do it.
     fn idle(&self) -> bool {
         let queued = self.compactors > 0 && !self.queue.is_empty();
-        let due = self.has_tender && (self.training_due || self.tidying_due || self.shortcuts_due);
+        let due = self.has_tender && (self.training_due || self.defragmentation_due || self.interpolation_due);
         self.stop || (!queued && self.at_work == 0 && !due)
     }
 }
@@ -91,14 +91,14 @@ impl Background {
         Self {
             watermark_pct,
             train_at: AtomicUsize::new(FIRST_TRAINING_LEAVES),
-            shortcuts_at: AtomicUsize::new(FIRST_SHORTCUTS_LEAVES),
+            interpolation_at: AtomicUsize::new(FIRST_SHORTCUTS_LEAVES),
             ..Self::default()
         }
     }
 
     /// Offers a leaf whose landing buffer has grown, to be compacted if it is past the watermark.
     #[inline]
-    pub(crate) fn offer(&self, work: &Work<'_>, leaf: Leaf, key: &[u8]) {
+    pub(crate) fn offer(&self, work: &WritePath<'_>, leaf: Leaf, key: &[u8]) {
         if let Some(watermark_pct) = self.watermark_pct
             && past_watermark(leaf.landing(work.guard), watermark_pct)
         {
@@ -106,7 +106,7 @@ impl Background {
         }
     }
 
-    fn enqueue(&self, work: &Work<'_>, leaf: Leaf, key: &[u8]) {
+    fn enqueue(&self, work: &WritePath<'_>, leaf: Leaf, key: &[u8]) {
         work.context.count(Count::BgEnqueueAttempts);
         if leaf.header().queued.swap(true, Ordering::Relaxed) {
             work.context.count(Count::BgEnqueueDuplicates);
@@ -153,29 +153,29 @@ impl Background {
         }
     }
 
-    /// Has tables of shortcuts made when the tree has grown by a quarter: what was split since is not in them.
+    /// Has interpolation indexes made when the tree has grown by a quarter: what was split since is not in them.
     fn renew_shortcuts_if_due(&self, leaves: usize) {
-        let due = self.shortcuts_at.load(Ordering::Relaxed);
+        let due = self.interpolation_at.load(Ordering::Relaxed);
         if leaves.cast_signed() < due.cast_signed() || !self.tends.load(Ordering::Relaxed) {
             return;
         }
         let next = leaves + leaves / 4;
         let exchanged = self
-            .shortcuts_at
+            .interpolation_at
             .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);
         if exchanged.is_ok() {
-            self.state.lock().shortcuts_due = true;
+            self.state.lock().interpolation_due = true;
             self.due.notify_one();
         }
     }
 
-    /// Notes that tables of shortcuts are made now.
-    pub(crate) fn shortcuts_renewed(&self) {
+    /// Notes that interpolation indexes are made now.
+    pub(crate) fn interpolation_renewed(&self) {
         let leaves = self.leaves.load(Ordering::Relaxed);
-        self.shortcuts_for.store(leaves, Ordering::Relaxed);
+        self.interpolation_for.store(leaves, Ordering::Relaxed);
         // For a moment there may be less than none: see `leaves_grew`.
         let next = leaves.cast_signed().max(0).cast_unsigned() * 5 / 4;
-        self.shortcuts_at
+        self.interpolation_at
             .store(next.max(FIRST_SHORTCUTS_LEAVES), Ordering::Relaxed);
     }
 
@@ -195,9 +195,9 @@ impl Background {
         self.train_at.store(FIRST_TRAINING_LEAVES, Ordering::Relaxed);
     }
 
-    /// Has the heap tidied if it has become untidy.
-    pub(crate) fn tidy_if_due(&self, core: &Core) {
-        self.tidy_if(|| core.memory.is_untidy());
+    /// Has the heap defragmented if it has become fragmented.
+    pub(crate) fn defragment_if_due(&self, core: &Core) {
+        self.tidy_if(|| core.memory.is_fragmented());
     }
 
     /// A landing buffer was made.
@@ -210,9 +210,11 @@ impl Background {
     }
 
     fn tidy_if(&self, due: impl FnOnce() -> bool) {
-        if self.may_ask_to_tidy.load(Ordering::Relaxed) && due() && self.may_ask_to_tidy.swap(false, Ordering::Relaxed)
+        if self.may_ask_to_defragment.load(Ordering::Relaxed)
+            && due()
+            && self.may_ask_to_defragment.swap(false, Ordering::Relaxed)
         {
-            self.state.lock().tidying_due = true;
+            self.state.lock().defragmentation_due = true;
             self.due.notify_one();
         }
     }
@@ -231,10 +233,10 @@ impl Background {
             core.compact_landed();
         }
         core.flush_retired();
-        self.tidy_if(|| core.memory.can_be_tidied());
+        self.tidy_if(|| core.memory.can_be_defragmented());
         self.wait_until_idle();
-        if self.shortcuts_for.load(Ordering::Relaxed) != self.leaves.load(Ordering::Relaxed) {
-            core.renew_shortcuts();
+        if self.interpolation_for.load(Ordering::Relaxed) != self.leaves.load(Ordering::Relaxed) {
+            core.renew_interpolation();
         }
         core.flush_retired();
         self.health
@@ -260,9 +262,9 @@ impl Background {
         self.done.notify_all();
     }
 
-    /// Starts the threads: `compactors` of them, and one that trains dictionaries and tidies the heap, if the tree has either.
+    /// Starts the threads: `compactors` of them, and one that trains dictionaries and defragments the heap, if the tree has either.
     pub(crate) fn start(core: &Arc<Core>, compactors: usize) -> Result<Workers, Error> {
-        let tidies = Memory::CAN_BE_TIDIED && !cfg!(shuttle);
+        let tidies = Memory::CAN_BE_DEFRAGMENTED && !cfg!(shuttle);
         let tends = core.dictionaries.auto || tidies;
         let background = &core.background;
         {
@@ -272,11 +274,11 @@ impl Background {
         let workers = Self::start_workers(core, compactors, tends).map_err(|error| Error::Thread {
             reason: error.to_string(),
         })?;
-        background.may_ask_to_tidy.store(tidies, Ordering::Relaxed);
+        background.may_ask_to_defragment.store(tidies, Ordering::Relaxed);
         background.tends.store(tends, Ordering::Relaxed);
         // Model checkers have no time to wait for.
-        let looks = tends && !cfg!(any(shuttle, miri));
-        background.may_ask_to_look.store(looks, Ordering::Relaxed);
+        let idle = tends && !cfg!(any(shuttle, miri));
+        background.may_ask_to_look.store(idle, Ordering::Relaxed);
         Ok(workers)
     }
 
@@ -329,17 +331,17 @@ fn past_watermark(landing: Option<Landing>, watermark_pct: u8) -> bool {
 }
 
 impl Core {
-    /// Makes every shard's table of shortcuts anew. Where there is no memory for one, the old one stays.
-    pub(crate) fn renew_shortcuts(&self) {
-        self.background.shortcuts_renewed();
+    /// Makes every shard's interpolation index anew. Where there is no memory for one, the old one stays.
+    pub(crate) fn renew_interpolation(&self) {
+        self.background.interpolation_renewed();
         for shard in &self.shards {
-            self.renew_shortcuts_of(shard);
+            self.renew_interpolation_of(shard);
         }
     }
 
-    pub(crate) fn renew_shortcuts_of(&self, shard: &Shard) {
+    pub(crate) fn renew_interpolation_of(&self, shard: &Shard) {
         if let Ok(guard) = self.memory.enter() {
-            let _ = shard.renew_shortcuts(self.shards.len(), &self.memory, &guard);
+            let _ = shard.renew_interpolation(self.shards.len(), &self.memory, &guard);
         }
     }
 
@@ -350,7 +352,7 @@ impl Core {
             return;
         };
         context.count(Count::BgQueuePops);
-        let work = Work {
+        let work = WritePath {
             core: self,
             shard: &self.shards[shard],
             context,

@@ -1,8 +1,8 @@
 //! The tree's dictionary: which one is current, and how it is trained from the tree's own leaves.
 //!
-//! A leaf points to the dictionary its frames were pressed with. A new dictionary is made current first; every press that begins
-//! after that uses it. The sweep that follows takes each leaf's lock in turn, so that it waits for presses that began earlier, and
-//! presses again what is still of an older dictionary. When it has passed without an error no leaf in the tree points to one, and
+//! A leaf points to the dictionary its frames were compressed with. A new dictionary is made current first; every compress that begins
+//! after that uses it. The sweep that follows takes each leaf's lock in turn, so that it waits for compresses that began earlier, and
+//! compresses again what is still of an older dictionary. When it has passed without an error no leaf in the tree points to one, and
 //! the older ones are retired.
 
 use std::ptr::NonNull;
@@ -35,7 +35,7 @@ const FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
 const MANY_SAMPLE_BYTES: usize = FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE * LARGEST_BYTES as usize;
 /// A dictionary of half the size may be the better one in a small tree, or one of half that.
 const SIZES_TRIED: usize = 3;
-/// A new dictionary saves one byte in so many at least: every leaf is pressed again with it.
+/// A new dictionary saves one byte in so many at least: every leaf is compressed again with it.
 const LEAST_SAVED_IN: u64 = 100;
 /// A frame is no longer than this.
 const MAX_SAMPLE_BYTES: usize = 64 << 10;
@@ -79,7 +79,7 @@ impl Dictionaries {
         this
     }
 
-    /// The dictionary to press with. The caller's guard, the lock `training`, or its being the only one at the tree, keeps it.
+    /// The dictionary to compress with. The caller's guard, the lock `training`, or its being the only one at the tree, keeps it.
     pub(crate) fn current(&self) -> Option<&Dictionary> {
         // SAFETY: the current dictionary is owned by `versions`, and retired only after another has become current.
         unsafe { self.current.load(Ordering::Acquire).as_ref() }
@@ -172,7 +172,7 @@ impl Judged {
 }
 
 impl Core {
-    /// Trains a dictionary from the tree's leaves and, if it saves more than it costs, makes it current and presses every leaf
+    /// Trains a dictionary from the tree's leaves and, if it saves more than it costs, makes it current and compresses every leaf
     /// with it. Returns whether it did.
     pub(crate) fn train_dictionary(&self) -> Result<bool, Error> {
         if !self.dictionaries.auto {
@@ -295,25 +295,25 @@ impl Core {
 
     /// What a tree with so many raw bytes in its frames would hold with `dictionary`, by frames that it was not trained from.
     fn judge(&self, frames: &[&[u8]], raw_bytes: u64, dictionary: Option<&Dictionary>) -> Result<Judged, Error> {
-        let (mut raw, mut pressed) = (0u64, 0u64);
+        let (mut raw, mut built) = (0u64, 0u64);
         let mut block = Vec::new();
         for frame in frames {
             raw += frame.len() as u64;
-            pressed += self.pressed_len(frame, dictionary, &mut block)?;
+            built += self.pressed_len(frame, dictionary, &mut block)?;
         }
         Ok(Judged {
-            pressed_bytes: (u128::from(pressed) * u128::from(raw_bytes) / u128::from(raw.max(1))) as u64,
+            pressed_bytes: (u128::from(built) * u128::from(raw_bytes) / u128::from(raw.max(1))) as u64,
             dictionary_bytes: dictionary.map_or(0, |dictionary| dictionary.held_bytes() as u64),
         })
     }
 
     fn pressed_len(&self, raw: &[u8], dictionary: Option<&Dictionary>, block: &mut Vec<u8>) -> Result<u64, Error> {
         block.clear();
-        let pressed = self.engine.compress(raw, dictionary, block)?;
-        Ok(if pressed > raw.len() - raw.len() / 8 {
+        let built = self.engine.compress(raw, dictionary, block)?;
+        Ok(if built > raw.len() - raw.len() / 8 {
             raw.len()
         } else {
-            pressed
+            built
         } as u64)
     }
 

@@ -10,10 +10,10 @@ use crate::sync::worker::{Health, Worker};
 use crate::tree::core::Core;
 use crate::tree::local::Count;
 use crate::tree::upkeep::defragment::Sweep;
-use crate::tree::upkeep::idle::{Found, Looks};
+use crate::tree::upkeep::idle::{Found, IdleDetector};
 use crate::tree::upkeep::scheduler::State;
 
-/// A pass that tidies the heap is followed by as many times its duration of rest, so that it takes 2% of a core at most.
+/// A pass that defragments the heap is followed by as many times its duration of rest, so that it takes 2% of a core at most.
 const REST: u32 = 50;
 /// At least so long is the rest.
 const MIN_REST: Duration = Duration::from_millis(10);
@@ -66,7 +66,7 @@ pub(super) struct Tender {
     core: Arc<Core>,
     rest_until: Instant,
     last_rest: Duration,
-    looks: Looks,
+    idle: IdleDetector,
 }
 
 impl Worker for Tender {
@@ -86,20 +86,24 @@ impl Worker for Tender {
                     },
                 );
                 return ControlFlow::Continue(());
-            } else if state.shortcuts_due {
-                background.work_unlocked(state, |state| state.shortcuts_due = false, || core.renew_shortcuts());
+            } else if state.interpolation_due {
+                background.work_unlocked(
+                    state,
+                    |state| state.interpolation_due = false,
+                    || core.renew_interpolation(),
+                );
                 return ControlFlow::Continue(());
-            } else if state.tidying_due && rest.is_zero() && state.settling == 0 && core.memory.is_rewritten() {
+            } else if state.defragmentation_due && rest.is_zero() && state.settling == 0 && core.memory.is_rewritten() {
                 // A pass would take a core from the writers, who would undo it while it rests. Once they write less it is worth its time:
                 // it stays due, and the next look comes when the pass after this one would have.
                 self.rest_until = Instant::now() + self.last_rest;
-            } else if state.tidying_due && (rest.is_zero() || state.settling > 0) {
-                self.pass(&core, state, Sweep::Tidy);
+            } else if state.defragmentation_due && (rest.is_zero() || state.settling > 0) {
+                self.pass(&core, state, Sweep::Defragment);
                 return ControlFlow::Continue(());
-            } else if state.looks_due && rest.is_zero() && self.looks.until_next(&core).is_zero() {
+            } else if state.looks_due && rest.is_zero() && self.idle.until_next(&core).is_zero() {
                 // A buffer that is made behind the look or the pass is looked at again.
                 background.may_ask_to_look.store(true, Ordering::Relaxed);
-                match self.looks.look(&core) {
+                match self.idle.look(&core) {
                     Found::Writers => {}
                     Found::Few => state.looks_due = false,
                     Found::Left => {
@@ -108,8 +112,8 @@ impl Worker for Tender {
                     }
                 }
             } else {
-                let tidying = state.tidying_due.then_some(rest);
-                let look = state.looks_due.then(|| self.looks.until_next(&core).max(rest));
+                let tidying = state.defragmentation_due.then_some(rest);
+                let look = state.looks_due.then(|| self.idle.until_next(&core).max(rest));
                 match tidying.into_iter().chain(look).min() {
                     Some(time) => drop(background.due.wait_for(&mut state, time)),
                     None => background.due.wait(&mut state),
@@ -135,7 +139,7 @@ impl Tender {
             core,
             rest_until: Instant::now(),
             last_rest: Duration::ZERO,
-            looks: Looks::default(),
+            idle: IdleDetector::default(),
         }
     }
 
@@ -145,14 +149,14 @@ impl Tender {
         let mut start = Instant::now();
         let begin = |state: &mut State| {
             // Every pass moves all leaves.
-            state.tidying_due = false;
+            state.defragmentation_due = false;
             state.looks_due &= sweep != Sweep::Landed;
         };
         background.work_unlocked(state, begin, || {
             // Waiting for another pass is no work to rest from.
             drop(background.sweeping.lock());
             start = Instant::now();
-            let _asked_again = SetWhenDropped(&background.may_ask_to_tidy);
+            let _asked_again = SetWhenDropped(&background.may_ask_to_defragment);
             let _ = core.sweep(sweep);
         });
         self.last_rest = (start.elapsed() * REST).max(MIN_REST);

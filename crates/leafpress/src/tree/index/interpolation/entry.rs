@@ -1,4 +1,4 @@
-//! A bucket of a table of shortcuts: its leaf, and where the leaf's range begins.
+//! A bucket of an interpolation index: its leaf, and where the leaf's range begins.
 //!
 //! ```text
 //! 30 bits   the leaf's address less the origin's, in cache lines: all leaves are as far behind the start of one

@@ -1,4 +1,4 @@
-//! What a table of shortcuts is made from: the bounds between leaves, as places.
+//! What an interpolation index is made from: the bounds between leaves, as places.
 
 use crate::sync::AtomicPtr;
 use crate::tree::index::interpolation::entry::{Entry, PLACE_BITS};

@@ -1,8 +1,8 @@
-//! What a table of shortcuts that has left the caches says, about, in less than half the room.
+//! What an interpolation index that has left the caches says, about, in less than half the room.
 //!
-//! The line of a bucket of a large table comes from memory, and a read waits for it before it knows which lines of which leaf it will wait for. Foresight
+//! The line of a bucket of a large table comes from memory, and a read waits for it before it knows which lines of which leaf it will wait for. the prefetch summary
 //! is small enough to stay nearer: for each bucket about where its leaf is and where the leaf's range begins. The lines that this leads to are asked for beside the
-//! bucket's. It is right for leaves that lie together in the order of keys, as in a tree that was tidied; where it is wrong, or has nothing, that costs time
+//! bucket's. It is right for leaves that lie together in the order of keys, as in a tree that was defragmented; where it is wrong, or has nothing, that costs time
 //! and nothing else, since nobody follows it.
 //!
 //! ```text
@@ -41,7 +41,7 @@ pub(crate) fn unit_bits(bytes_a_bucket: usize) -> u32 {
     (u64::BITS - units.leading_zeros()).max(LINE_BITS)
 }
 
-/// The foresight of so many neighbouring buckets.
+/// The the prefetch summary of so many neighbouring buckets.
 #[repr(C, align(64))]
 pub(crate) struct Group {
     at: AtomicI32,

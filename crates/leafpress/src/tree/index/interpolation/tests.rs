@@ -4,10 +4,10 @@ use crate::mem::tagged_ptr;
 use crate::mem::tagged_ptr::Hint;
 use crate::reclaim::memory::Memory;
 use crate::tree::index::interpolation::entry::Entry;
-use crate::tree::index::interpolation::{Bounds, Leaves, Shortcuts};
+use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
 use crate::tree::node::leaf::Leaf;
-use crate::tree::node::partition::Runs;
-use crate::tree::node::step::{Share, Step};
+use crate::tree::node::partition::ShardPartitioner;
+use crate::tree::node::step::{Fraction, Step};
 
 /// Keys of all kinds: few numbers, so that many keys share one, and lengths around that of a number.
 fn key(rng: &mut fastrand::Rng, prefix: &[u8], wide: bool) -> Vec<u8> {
@@ -42,7 +42,7 @@ fn there_is_no_table_without_buckets() {
         [first, last].into_iter().for_each(|bound| bounds.push(bound));
         // SAFETY: no table is made that could outlive the memory.
         assert!(
-            unsafe { Shortcuts::new(&bounds, taking(0), 1, &memory) }
+            unsafe { InterpolationIndex::new(&bounds, taking(0), 1, &memory) }
                 .unwrap()
                 .is_none()
         );
@@ -63,7 +63,9 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
         let mut of_bounds = Bounds::new(&bounds[0], &bounds[bounds.len() - 1]);
         bounds.iter().for_each(|bound| of_bounds.push(bound));
         // SAFETY: the memory outlives the table.
-        let Some((table, leaves)) = unsafe { Shortcuts::new(&of_bounds, taking(1 << 20), 1, &memory) }.unwrap() else {
+        let Some((table, leaves)) =
+            unsafe { InterpolationIndex::new(&of_bounds, taking(1 << 20), 1, &memory) }.unwrap()
+        else {
             continue;
         };
         for (bucket, &leaf) in leaves.iter().enumerate() {
@@ -79,7 +81,7 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
                 _ => bound[..bound.len() - 1].to_vec(),
             };
             let leaf = bounds.partition_point(|bound| *bound <= key).checked_sub(1);
-            let step = table.find::<true>(&key, Runs::new(8), &guard);
+            let step = table.find::<true>(&key, ShardPartitioner::new(8), &guard);
             let Some(leaf) = leaf.filter(|leaf| leaf + 1 < bounds.len()) else {
                 assert!(step.is_none(), "{key:?} is outside the span {bounds:?}");
                 continue;
@@ -106,9 +108,9 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
 
 /// Numbered keys of one of eight shards, in leaves between half full and full, and the bounds between those, as the tree separates them: by
 /// the shortest prefix that does.
-fn numbered(rng: &mut fastrand::Rng, runs: Runs) -> (Vec<Vec<u64>>, Bounds) {
+fn numbered(rng: &mut fastrand::Rng, partitioner: ShardPartitioner) -> (Vec<Vec<u64>>, Bounds) {
     let numbers = 1_000_000..1_400_000u64;
-    let own: Vec<_> = numbers.filter(|n| runs.shard(&n.to_be_bytes()) == 3).collect();
+    let own: Vec<_> = numbers.filter(|n| partitioner.shard(&n.to_be_bytes()) == 3).collect();
     let mut leaves = Vec::new();
     let mut rest = own.as_slice();
     while !rest.is_empty() {
@@ -138,10 +140,10 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
     const SHARDS: usize = 8;
     let memory = Memory::new();
     let mut rng = fastrand::Rng::with_seed(2);
-    let runs = Runs::new(SHARDS);
-    let (leaves, of_bounds) = numbered(&mut rng, runs);
+    let partitioner = ShardPartitioner::new(SHARDS);
+    let (leaves, of_bounds) = numbered(&mut rng, partitioner);
     // SAFETY: the memory outlives the table.
-    let (table, of_buckets) = unsafe { Shortcuts::new(&of_bounds, taking(1 << 20), 1, &memory) }
+    let (table, of_buckets) = unsafe { InterpolationIndex::new(&of_bounds, taking(1 << 20), 1, &memory) }
         .unwrap()
         .unwrap();
     for (bucket, &leaf) in of_buckets.iter().enumerate() {
@@ -153,7 +155,7 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
     for (index, leaf) in leaves[1..leaves.len() - 1].iter().enumerate() {
         for (slot, key) in leaf.iter().enumerate() {
             all += 1;
-            if let Some(step) = table.find::<true>(&key.to_be_bytes(), runs, &guard) {
+            if let Some(step) = table.find::<true>(&key.to_be_bytes(), partitioner, &guard) {
                 assert_eq!(step.child, address(index), "{key}");
                 found += 1;
                 near += usize::from(step.share.unwrap().times(leaf.len()).abs_diff(slot) <= 1);
@@ -166,22 +168,22 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
     unsafe { Memory::free(table.node()) };
 }
 
-/// What foresight says of a key: the line that its leaf begins in, and where in the leaf it is.
-fn foreseen(table: &Shortcuts, key: u64, runs: Runs) -> Option<Step> {
+/// What the prefetch summary says of a key: the line that its leaf begins in, and where in the leaf it is.
+fn foreseen(table: &InterpolationIndex, key: u64, partitioner: ShardPartitioner) -> Option<Step> {
     let key = key.to_be_bytes();
     let number = table.number(&key)?;
     let place = table.place(number)?;
-    table.foresee(place, number, key.len() - table.prefix().len(), runs)
+    table.foresee(place, number, key.len() - table.prefix().len(), partitioner)
 }
 
-// Elsewhere pointers have no room for hints, and nothing is foreseen.
+// Elsewhere pointers have no room for hints, and nothing is told by the summary.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_taken_for_them() {
     let memory = Memory::new();
     let mut rng = fastrand::Rng::with_seed(3);
-    let runs = Runs::new(8);
-    let (leaves, of_bounds) = numbered(&mut rng, runs);
+    let partitioner = ShardPartitioner::new(8);
+    let (leaves, of_bounds) = numbered(&mut rng, partitioner);
     // One behind the other, 40 bytes a key, as blocks of the heap are.
     let mut end = 1 << 30;
     let places: Vec<usize> = leaves
@@ -202,7 +204,7 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
         ..taking(bytes)
     };
     // SAFETY: the memory outlives the table.
-    let (table, of_buckets) = unsafe { Shortcuts::new(&of_bounds, known, 8, &memory) }
+    let (table, of_buckets) = unsafe { InterpolationIndex::new(&of_bounds, known, 8, &memory) }
         .unwrap()
         .unwrap();
     let node = |at: usize, lines| tagged_ptr::with_hint(std::ptr::without_provenance_mut(at), hint(lines));
@@ -216,10 +218,10 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
     for (leaf, place) in leaves.iter().zip(&places).take(leaves.len() - 3).skip(1) {
         for &key in leaf {
             all += 1;
-            let seen = foreseen(&table, key, runs);
+            let seen = foreseen(&table, key, partitioner);
             right += usize::from(seen.is_some_and(|step| step.child.addr() == *place));
-            // What was foreseen rightly need not be asked for again.
-            if let Some(step) = table.find::<false>(&key.to_be_bytes(), runs, &guard) {
+            // What was told by the summary rightly need not be asked for again.
+            if let Some(step) = table.find::<false>(&key.to_be_bytes(), partitioner, &guard) {
                 found += 1;
                 same += usize::from(seen == Some(step));
             }
@@ -228,7 +230,7 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
     assert!(right * 100 >= all * 90, "{right} of {all}");
     assert!(same * 100 >= found * 90, "{same} of {found}");
 
-    // A leaf that is now elsewhere: not foreseen, and its neighbours as before.
+    // A leaf that is now elsewhere: not told by the summary, and its neighbours as before.
     let moved = leaves.len() / 2;
     let middle = leaves[moved][leaves[moved].len() / 2];
     let buckets = table.buckets_of(std::ptr::without_provenance_mut(places[moved]), &middle.to_be_bytes());
@@ -236,7 +238,7 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
     table.store(buckets, node((1 << 29) + 48, 60));
     for (leaf, place) in leaves.iter().zip(&places).take(moved + 20).skip(moved - 20) {
         let middle = leaf[leaf.len() / 2];
-        let step = foreseen(&table, middle, runs);
+        let step = foreseen(&table, middle, partitioner);
         if *place == places[moved] {
             assert!(
                 step.is_none_or(|step| step.child.addr() != *place),
@@ -255,7 +257,7 @@ fn a_leaf_foreseen_shorter_than_the_directory_of_another_is_asked_for() {
     let step = Step {
         child: address(0),
         hint: Leaf::hint_of_length(like, 10),
-        share: Some(Share::of(1.0, 2.0)),
+        share: Some(Fraction::of(1.0, 2.0)),
         records: 0,
     };
     assert_eq!(step.hint, like - 10);

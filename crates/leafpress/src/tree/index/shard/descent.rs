@@ -6,17 +6,17 @@ use crate::reclaim::load;
 use crate::tree::index::shard::{Shard, untag};
 use crate::tree::node::inner::Inner;
 use crate::tree::node::leaf::Leaf;
-use crate::tree::node::partition::Runs;
+use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Step;
 
 /// Where a search has got to.
 #[derive(Clone, Copy)]
-pub(crate) struct Way {
+pub(crate) struct Descent {
     pub step: Step,
     at_leaf: bool,
 }
 
-impl Way {
+impl Descent {
     /// A way that leads nowhere.
     pub(crate) const END: Self = Self {
         step: Step {
@@ -31,13 +31,13 @@ impl Way {
     /// Goes one step towards `key` and asks for the lines that the next one, or a read of the leaf, needs. False if at the leaf before.
     /// The guard is the one that the way was begun under.
     #[inline(always)]
-    pub(crate) fn go_on(&mut self, key: &[u8], runs: Runs, guard: &Guard<'_>) -> bool {
+    pub(crate) fn advance(&mut self, key: &[u8], partitioner: ShardPartitioner, guard: &Guard<'_>) -> bool {
         if self.at_leaf {
             return false;
         }
         // SAFETY: the guard protects every node on the way, and the levels say what each is.
         let inner = unsafe { Inner::from_ptr(self.step.child) };
-        self.step = inner.step(key, runs, guard);
+        self.step = inner.step(key, partitioner, guard);
         self.at_leaf = inner.header().level == 1;
         if self.at_leaf {
             Leaf::prefetch_step(&self.step);
@@ -60,7 +60,7 @@ impl Shard {
     /// The step to the leaf whose range holds `key`, with what a read of it will need on its way from memory.
     #[inline]
     pub(crate) fn descend_to_read(&self, key: &[u8], guard: &Guard<'_>) -> Step {
-        if let Some(step) = self.shortcut_foreseen(key, guard) {
+        if let Some(step) = self.interpolate_with_summary(key, guard) {
             return step;
         }
         let step = self.way_down(key, guard).0;
@@ -71,7 +71,7 @@ impl Shard {
     /// The step to the leaf whose range holds `key`, and the leaf's parent if the way led past it.
     #[inline]
     pub(crate) fn descend_to_write(&self, key: &[u8], guard: &Guard<'_>) -> (Step, Option<Inner>) {
-        match self.shortcut(key, guard) {
+        match self.interpolate(key, guard) {
             Some(step) => (step, None),
             None => self.way_down(key, guard),
         }
@@ -80,14 +80,14 @@ impl Shard {
     /// The step to the leaf whose range holds `key`, and the leaf's parent.
     #[inline]
     fn way_down(&self, key: &[u8], guard: &Guard<'_>) -> (Step, Option<Inner>) {
-        let Way { mut step, at_leaf } = self.way(guard);
+        let Descent { mut step, at_leaf } = self.descent(guard);
         if at_leaf {
             return (step, None);
         }
         loop {
             // SAFETY: the guard protects every node on the way, and the levels say what each is.
             let inner = unsafe { Inner::from_ptr(step.child) };
-            step = inner.step(key, self.runs, guard);
+            step = inner.step(key, self.partitioner, guard);
             if inner.header().level == 1 {
                 return (step, Some(inner));
             }
@@ -95,21 +95,21 @@ impl Shard {
         }
     }
 
-    /// A way down for a read: at the leaf, if a shortcut leads there, with what the read will need on its way from memory, else at the root.
+    /// A descent for a read: at the leaf, if a interpolated entry leads there, with what the read will need on its way from memory, else at the root.
     #[inline(always)]
-    pub(crate) fn way_to_read(&self, key: &[u8], guard: &Guard<'_>) -> Way {
-        match self.shortcut(key, guard) {
+    pub(crate) fn descent_to_read(&self, key: &[u8], guard: &Guard<'_>) -> Descent {
+        match self.interpolate(key, guard) {
             Some(step) => {
                 Leaf::prefetch_step(&step);
-                Way { step, at_leaf: true }
+                Descent { step, at_leaf: true }
             }
-            None => self.way(guard),
+            None => self.descent(guard),
         }
     }
 
-    /// A way down, still at the root.
+    /// A descent, still at the root.
     #[inline(always)]
-    fn way(&self, guard: &Guard<'_>) -> Way {
+    fn descent(&self, guard: &Guard<'_>) -> Descent {
         let (child, at_leaf) = untag(load(&self.root, guard));
         let step = Step {
             child,
@@ -117,6 +117,6 @@ impl Shard {
             share: None,
             records: 0,
         };
-        Way { step, at_leaf }
+        Descent { step, at_leaf }
     }
 }

@@ -1,4 +1,4 @@
-//! A shard's table of shortcuts: kept true, and made anew.
+//! A shard's interpolation index: kept true, and made anew.
 
 use std::sync::atomic::Ordering;
 
@@ -7,7 +7,7 @@ use crate::reclaim::guard::Guard;
 use crate::reclaim::load;
 use crate::sync::MutexGuard;
 use crate::tree::error::Error;
-use crate::tree::index::interpolation::{Bounds, Leaves, Shortcuts};
+use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
 use crate::tree::index::shard::{Memory, Shard, Splice, untag};
 use crate::tree::node::inner::Inner;
 use crate::tree::node::leaf::Leaf;
@@ -19,27 +19,27 @@ const MIN_PARENTS: usize = if cfg!(any(shuttle, miri)) { 1 } else { 2 };
 
 impl Shard {
     #[inline(always)]
-    fn shortcuts(&self, guard: &Guard<'_>) -> Option<Shortcuts> {
+    fn interpolation(&self, guard: &Guard<'_>) -> Option<InterpolationIndex> {
         // SAFETY: the guard protects the table.
-        unsafe { Shortcuts::from_ptr(load(&self.shortcuts, guard)) }
+        unsafe { InterpolationIndex::from_ptr(load(&self.interpolation, guard)) }
     }
 
     /// The step to the leaf whose range holds `key`, if the table has it.
     #[inline(always)]
-    pub(crate) fn shortcut(&self, key: &[u8], guard: &Guard<'_>) -> Option<Step> {
-        self.shortcuts(guard)?.find::<false>(key, self.runs, guard)
+    pub(crate) fn interpolate(&self, key: &[u8], guard: &Guard<'_>) -> Option<Step> {
+        self.interpolation(guard)?.find::<false>(key, self.partitioner, guard)
     }
 
     /// The same for a read that goes on at once: what it will need of the leaf is asked for, before the table's line is there if that can be.
     #[inline(always)]
-    pub(crate) fn shortcut_foreseen(&self, key: &[u8], guard: &Guard<'_>) -> Option<Step> {
-        self.shortcuts(guard)?.find::<true>(key, self.runs, guard)
+    pub(crate) fn interpolate_with_summary(&self, key: &[u8], guard: &Guard<'_>) -> Option<Step> {
+        self.interpolation(guard)?.find::<true>(key, self.partitioner, guard)
     }
 
-    /// Asks for the line that [`Shard::shortcut`] will read.
+    /// Asks for the line that [`Shard::interpolated entry`] will read.
     #[inline(always)]
-    pub(crate) fn prefetch_shortcut(&self, key: &[u8], guard: &Guard<'_>) {
-        if let Some(table) = self.shortcuts(guard) {
+    pub(crate) fn prefetch_interpolation(&self, key: &[u8], guard: &Guard<'_>) {
+        if let Some(table) = self.interpolation(guard) {
             table.prefetch(key);
         }
     }
@@ -48,7 +48,7 @@ impl Shard {
     /// leaf's range.
     pub(crate) fn exchange(&self, leaf: Leaf, key: &[u8], guard: &Guard<'_>, store: impl FnOnce() -> *mut u8) {
         // Under the lock: a table that comes later will take the child from the parent.
-        let Some(table) = self.shortcuts(guard) else {
+        let Some(table) = self.interpolation(guard) else {
             store();
             return;
         };
@@ -59,7 +59,7 @@ impl Shard {
 
     /// The table no longer leads to the leaves whose ranges the change will change. The caller holds the lock of the path's last node.
     pub(crate) fn forget_replaced(&self, path: &[(Inner, usize)], change: &Splice, guard: &Guard<'_>) {
-        let (Some((&(parent, _), above)), Some(table)) = (path.split_last(), self.shortcuts(guard)) else {
+        let (Some((&(parent, _), above)), Some(table)) = (path.split_last(), self.interpolation(guard)) else {
             return;
         };
         let mut gone = change.from..change.to;
@@ -89,17 +89,23 @@ impl Shard {
     }
 
     /// Whether every leaf in the table is as it should be.
-    pub(crate) fn shortcuts_lead_to(&self, guard: &Guard<'_>, is_right: impl Fn(*mut u8) -> bool) -> bool {
-        self.shortcuts(guard).is_none_or(|table| table.leaves().all(is_right))
+    pub(crate) fn interpolation_leads_to(&self, guard: &Guard<'_>, is_right: impl Fn(*mut u8) -> bool) -> bool {
+        self.interpolation(guard)
+            .is_none_or(|table| table.leaves().all(is_right))
     }
 
     /// Puts another table, or none, in the place of the one there is.
-    pub(crate) fn put_shortcuts(&self, table: Option<Shortcuts>, guard: &Guard<'_>, _structure: &MutexGuard<'_, ()>) {
+    pub(crate) fn put_interpolation(
+        &self,
+        table: Option<InterpolationIndex>,
+        guard: &Guard<'_>,
+        _structure: &MutexGuard<'_, ()>,
+    ) {
         let new = table.map_or(std::ptr::null_mut(), |table| table.node().as_ptr());
-        let old = self.shortcuts.swap(new, Ordering::AcqRel);
+        let old = self.interpolation.swap(new, Ordering::AcqRel);
         // SAFETY: the shard no longer leads to the old table.
         unsafe {
-            if let Some(old) = Shortcuts::from_ptr(old) {
+            if let Some(old) = InterpolationIndex::from_ptr(old) {
                 Memory::retire(old.node(), guard);
             }
         }
@@ -109,7 +115,7 @@ impl Shard {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; the old table stays.
-    pub(crate) fn renew_shortcuts(&self, shards: usize, memory: &Memory, guard: &Guard<'_>) -> Result<(), Error> {
+    pub(crate) fn renew_interpolation(&self, shards: usize, memory: &Memory, guard: &Guard<'_>) -> Result<(), Error> {
         let structure = self.lock_structure();
         let mut parents = Vec::new();
         let (node, is_leaf) = untag(load(&self.root, guard));
@@ -120,9 +126,9 @@ impl Shard {
         let made = match parents.as_slice() {
             few if few.len() < MIN_PARENTS => None,
             // SAFETY: the tree keeps its memory until its last node is gone.
-            parents => unsafe { Shortcuts::new(&bounds(parents), sample(parents, guard), shards, memory)? },
+            parents => unsafe { InterpolationIndex::new(&bounds(parents), sample(parents, guard), shards, memory)? },
         };
-        self.put_shortcuts(made.as_ref().map(|(table, _)| *table), guard, &structure);
+        self.put_interpolation(made.as_ref().map(|(table, _)| *table), guard, &structure);
         if let Some((table, leaves)) = made {
             fill(table, &leaves, &parents);
         }
@@ -185,11 +191,11 @@ fn sample(parents: &[Parent], guard: &Guard<'_>) -> Leaves {
 
 /// Gives each bucket its leaf, of which the first is the second child of all. The table is the shard's already: a leaf that is replaced
 /// from now on, under its parent's lock, is replaced in it.
-fn fill(table: Shortcuts, leaves: &[u32], parents: &[Parent]) {
+fn fill(table: InterpolationIndex, leaves: &[u32], parents: &[Parent]) {
     let (mut bucket, mut first) = (0, 0);
     for Parent { inner, .. } in parents {
         let behind = first + inner.children();
-        inner.gate().lock.lock();
+        inner.latch_word().lock.lock();
         while let Some(&leaf) = leaves.get(bucket)
             && (leaf as usize) + 1 < behind
         {
@@ -197,7 +203,7 @@ fn fill(table: Shortcuts, leaves: &[u32], parents: &[Parent]) {
             bucket += 1;
         }
         // SAFETY: locked above.
-        unsafe { inner.gate().lock.unlock() };
+        unsafe { inner.latch_word().lock.unlock() };
         first = behind;
     }
 }

@@ -31,7 +31,7 @@ impl Shard {
             // SAFETY: the guard protects the node.
             validate_inner(unsafe { Inner::from_ptr(node) }, None, None, guard, &mut visit)?;
         }
-        if self.shortcuts_lead_to(guard, |leaf| leaves.contains(&leaf)) {
+        if self.interpolation_leads_to(guard, |leaf| leaves.contains(&leaf)) {
             Ok(())
         } else {
             Err(Error::Invalid(
@@ -50,7 +50,7 @@ fn validate_inner(
 ) -> Result<(), Error> {
     let invalid = |what: &str| Err(Error::Invalid(format!("inner node: {what}")));
     let header = inner.header();
-    if inner.gate().obsolete.load(Ordering::Relaxed) {
+    if inner.latch_word().obsolete.load(Ordering::Relaxed) {
         return invalid("an obsolete node is in the tree");
     }
     let (children, separators) = inner.contents();

@@ -34,7 +34,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The error for decoded bytes that are not what was pressed.
+/// The error for decoded bytes that are not what was compressed.
 #[cold]
 pub(crate) fn corrupt(reason: &str) -> Error {
     Error::Codec(CodecError::Corrupt {
@@ -61,7 +61,7 @@ impl Leaf {
         )
     }
 
-    /// At least the first `needed` raw bytes of a block pressed with this leaf's dictionary.
+    /// At least the first `needed` raw bytes of a block compressed with this leaf's dictionary.
     #[inline]
     pub(crate) fn decode_block<'s>(
         &self,

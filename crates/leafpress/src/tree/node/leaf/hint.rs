@@ -166,8 +166,8 @@ mod tests {
             };
             let bits = usize::from(shape.keys.key_bits);
             let bases = shape.keys.bytes(leaf.count()) - packed::bytes_for(leaf.count(), shape.keys.key_bits);
-            let pressed = leaf.block(&sections, place.frame);
-            let start = pressed.as_ptr().addr() - step.child.addr();
+            let built = leaf.block(&sections, place.frame);
+            let start = built.as_ptr().addr() - step.child.addr();
             let are_asked = |offsets: &[usize]| {
                 let line = |offset: &usize| (step.child.addr() + offset) / LINE_BYTES;
                 offsets.iter().map(line).all(|line| lines.contains(&line))
@@ -179,7 +179,7 @@ mod tests {
                 sections.offsets + size_of::<u16>() * place.frame,
                 sections.keys + bases + place.slot * bits / 8,
             ]));
-            block += usize::from(are_asked(&[start, start + pressed.len() - 1]));
+            block += usize::from(are_asked(&[start, start + built.len() - 1]));
         }
         assert!(reads * 7 >= KEYS as usize * 9 / 10, "{reads} of {KEYS} / 7");
         assert!(directory * 100 >= reads * 95, "{directory} of {reads}");

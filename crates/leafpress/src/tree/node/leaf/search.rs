@@ -4,7 +4,7 @@ use crate::tree::error::Error;
 use crate::tree::node::frame_keys::FrameKeys;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
 use crate::tree::node::leaf::{Decoder, Leaf, Place, fingerprint, key_number, sub_page};
-use crate::tree::node::step::Share;
+use crate::tree::node::step::Fraction;
 
 impl Leaf {
     /// The frame that `slot` is in.
@@ -34,7 +34,7 @@ impl Leaf {
         sections: &Sections,
         key: &[u8],
         hash: u64,
-        share: Option<Share>,
+        share: Option<Fraction>,
         decoder: &mut Decoder<'_>,
     ) -> Result<Option<Place>, Error> {
         if self.count() == 0 {
@@ -48,7 +48,12 @@ impl Leaf {
 
     /// Finds `key` without decoding; `None` when the leaf's form does not allow it.
     #[inline]
-    pub(crate) fn search_exact(&self, sections: &Sections, key: &[u8], share: Option<Share>) -> Option<Option<Place>> {
+    pub(crate) fn search_exact(
+        &self,
+        sections: &Sections,
+        key: &[u8],
+        share: Option<Fraction>,
+    ) -> Option<Option<Place>> {
         if self.has(FINGERPRINTS) {
             return None;
         }
