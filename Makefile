@@ -51,7 +51,7 @@ check: ## formatting, clippy and the documentation, warnings are errors
 # For memory to run out in a test, nodes must come from the program's allocator.
 unit: ## unit, integration and documentation tests
 	cargo test --workspace
-	cargo test -p leafpress --no-default-features --features codecs,io-uring --test tree_alloc_faults
+	cargo test -p leafpress --no-default-features --features codecs,io-uring --test alloc_faults
 
 # The other examples measure something and take files to measure on; `check` and `unit` compile them.
 EXAMPLES = quickstart concurrent scan dictionary pool

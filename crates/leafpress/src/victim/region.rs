@@ -38,7 +38,7 @@ const SIZES: usize = 32;
 
 /// Bytes that an entry of `bytes` takes in a region. They are rounded up to a size that the heap tells from the next smaller one: it
 /// looks for room only among blocks that are large enough whatever their size, and would not find a block again that an entry of the
-/// same length has left. Without this a third of the memory was never used (`victim_memory.rs`).
+/// same length has left. Without this a third of the memory was never used (`tests/victim/fill.rs`).
 pub(crate) fn block_bytes(bytes: usize) -> usize {
     let block = bytes + BLOCK_HEADER_BYTES;
     let step = (1_usize << block.ilog2()) / SIZES;

@@ -1,0 +1,336 @@
+//! `leafpress advise` as a user runs it.
+
+use std::path::PathBuf;
+
+use crate::common::{assert_bad_input, run, stderr, stdout};
+use tempfile::TempDir;
+
+/// A directory with data that compresses, data that does not, and a trace.
+struct Data {
+    directory: TempDir,
+}
+
+impl Data {
+    fn new() -> Self {
+        let directory = TempDir::new().expect("a temporary directory");
+        let words = ["alpha ", "beta ", "gamma ", "delta ", "epsilon ", "zeta "];
+        let mut state = 88_172_645_463_325_252_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let text: Vec<u8> = (0..)
+            .flat_map(|_| words[(next() % 6) as usize].bytes())
+            .take(4 << 20)
+            .collect();
+        std::fs::write(directory.path().join("text"), text).expect("written");
+        let noise: Vec<u8> = (0..(1 << 17)).flat_map(|_| next().to_le_bytes()).collect();
+        std::fs::write(directory.path().join("noise"), noise).expect("written");
+        let trace: String = (0..20_000)
+            .map(|_| format!("{}\n", (next() % 100) * (next() % 100)))
+            .collect();
+        std::fs::write(directory.path().join("trace"), trace).expect("written");
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().expect("UTF-8").to_owned()
+    }
+}
+
+/// A run that must end well.
+#[track_caller]
+fn advise(arguments: &[&str]) -> String {
+    let output = run(&[&["advise", "--quick", "-c", "lz4"], arguments].concat());
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}{}",
+        stderr(&output),
+        stdout(&output)
+    );
+    assert_eq!(stderr(&output), "", "no bar in a pipe");
+    stdout(&output)
+}
+
+/// The text without line breaks within paragraphs.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_bundled_sample_is_advised_on() {
+    let text = flat(&advise(&[
+        "packages",
+        "--device-us",
+        "110",
+        "--memory",
+        "15GB",
+        "--data",
+        "200GB",
+    ]));
+    for part in [
+        "Compress: give",
+        "compressed by lz4 in blocks of 8K",
+        "200 GB of data, 15 GB of memory (7.50%)",
+        "Break-even: lz4",
+        "It would change:",
+        "How pages are asked for was not said: hotset:20:80 was assumed.",
+        "The device's latency, 110 us, was given and not measured",
+        "* recommended",
+        "none 8K",
+    ] {
+        assert!(text.contains(part), "no `{part}` in {text}");
+    }
+    assert!(!text.contains("Taken for want of better"), "{text}");
+}
+
+#[test]
+fn sizes_that_were_not_given_are_said() {
+    let data = Data::new();
+    let text = flat(&advise(&[&data.text("text"), "--device-us", "110"]));
+    assert!(
+        text.contains(
+            "Taken for want of better: the data to be the sample, 4 MiB, and the memory an eighth of the data, 512 KiB."
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_does_not_pay_is_not_recommended() {
+    let data = Data::new();
+    for (sample, device_us) in [("text", "0.5"), ("noise", "400")] {
+        let arguments = [
+            &data.text(sample),
+            "--device-us",
+            device_us,
+            "--data",
+            "20G",
+            "--memory",
+            "1G",
+        ];
+        let text = advise(&arguments.map(|word| word as &str));
+        assert!(text.starts_with("Do not compress"), "{sample}: {text}");
+    }
+    let text = advise(&[&data.text("text"), "--device-us", "400", "--memory", "8M"]);
+    assert!(text.starts_with("Do not compress: all the data fits"), "{text}");
+}
+
+#[test]
+fn the_device_is_measured() {
+    let data = Data::new();
+    let directory = data.text("");
+    let text = advise(&[
+        &data.text("text"),
+        "--device",
+        &directory,
+        "--block-bytes",
+        "8K,16K",
+        "--access",
+        "uniform",
+    ]);
+    assert!(text.contains("us a read of"), "{text}");
+    assert!(
+        flat(&text).contains("Blocks longer than 8K are charged with what an access does not want"),
+        "{text}"
+    );
+    let left: Vec<_> = std::fs::read_dir(data.path("")).expect("read").flatten().collect();
+    assert_eq!(left.len(), 3, "the probe's file is gone: {left:?}");
+}
+
+#[test]
+fn a_result_of_fio_does_instead() {
+    let data = Data::new();
+    let job = r#"{"fio version": "fio-3.36", "global options": {"ioengine": "libaio", "rw": "randread", "iodepth": "1", "bs": "8k"},
+        "jobs": [{"jobname": "one", "job options": {}, "read": {"total_ios": 10000, "iops": 5000.0, "bw_bytes": 40960000, "runtime": 2000,
+        "slat_ns": {"mean": 1000.0}, "clat_ns": {"min": 1, "max": 900000, "mean": 199000.0, "percentile": {"50.000000": 190000}}},
+        "write": {"total_ios": 0}}]}"#;
+    std::fs::write(data.path("fio.json"), job).expect("written");
+    let text = advise(&[
+        &data.text("text"),
+        "--fio-json",
+        &data.text("fio.json"),
+        "--page-bytes",
+        "8K",
+        "--data",
+        "1G",
+    ]);
+    assert!(text.contains("Device 200 us a read of 8K"), "{text}");
+    assert!(
+        flat(&text).contains("fio does not tell reads at random places"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_trace_ends_the_guessing() {
+    let data = Data::new();
+    let trace = format!("trace:{}", data.text("trace"));
+    let text = flat(&advise(&[
+        &data.text("text"),
+        "--device-us",
+        "110",
+        "--access",
+        &trace,
+        "--memory",
+        "4M",
+    ]));
+    assert!(text.contains("those of one LRU list, exactly"), "{text}");
+    assert!(!text.contains("was assumed"), "{text}");
+}
+
+#[test]
+fn money_is_worked_out() {
+    let arguments =
+        "packages --device-us 110 --data 200GB --memory 15GB --tco --total-cost 1000000 --memory-gib-cost 40";
+    let text = advise(&arguments.split(' ').collect::<Vec<_>>());
+    assert!(
+        text.contains("total cost of ownership over 4 years") && text.contains("lz4"),
+        "{text}"
+    );
+}
+
+#[test]
+fn files_are_written() {
+    let data = Data::new();
+    let out = data.text("out");
+    let text = advise(&[&data.text("text"), "--device-us", "110", "--data", "1G", "--out", &out]);
+    assert!(text.contains("summary ") && text.contains("report "), "{text}");
+    let summary = std::fs::read_to_string(data.path("out/summary.tsv")).expect("summary.tsv");
+    let mut lines = summary.lines();
+    assert_eq!(
+        lines.next(),
+        Some(
+            "codec\tblock_bytes\tdata_bytes\tmemory_bytes\taccess_bytes\taccess\tworkers\tratio\tcompress_us\tdecompress_us\tdevice_us\t\
+             compressed_share_pct\tfits_pct\thit_pct\thit_is_compressed_pct\tcompressions_per_page\tus_per_page\tpages_per_second\trecommended"
+        )
+    );
+    let recommended = lines.filter(|line| line.ends_with("\t1")).count();
+    assert_eq!(recommended, 1);
+    let json = std::fs::read_to_string(data.path("out/results.json")).expect("results.json");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["format"], 1);
+    assert_eq!(json["data_bytes"], 1 << 30);
+    assert!(
+        json["recommendation"]["candidates"]
+            .as_array()
+            .is_some_and(|all| all.len() == 2)
+    );
+    assert!(
+        json["cold"][0]["cold"]["compress_us"]
+            .as_f64()
+            .is_some_and(|us| us > 0.0)
+    );
+    let page = std::fs::read_to_string(data.path("out/report.html")).expect("report.html");
+    assert!(
+        page.contains("Compress: give") || page.contains("Do not compress"),
+        "the recommendation is in the page"
+    );
+}
+
+#[test]
+fn predicted_and_measured_stand_side_by_side() {
+    let data = Data::new();
+    let out = data.text("out");
+    let arguments = "--device-us 110 --memory 32M --data 256M --access uniform --verify --verify-shares 0,60 --verify-seconds 0.3 --page-bytes 8K";
+    let mut words = vec![data.text("text")];
+    words.extend(arguments.split(' ').map(str::to_owned));
+    words.extend(["--out".to_owned(), out]);
+    let text = advise(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(
+        text.contains("Predicted and measured\n512 pages of 8K from the sample, 512 KiB of memory"),
+        "{text}"
+    );
+    let table = std::fs::read_to_string(data.path("out/verify.tsv")).expect("verify.tsv");
+    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(lines[0][..3], ["codec", "compressed_share_pct", "held_share_pct"]);
+    let shares: Vec<_> = lines[1..].iter().map(|line| (line[0], line[1])).collect();
+    assert_eq!(shares, [("lz4", "0"), ("lz4", "60"), ("lz4", "adaptive")]);
+    let hits: Vec<f64> = lines[1..]
+        .iter()
+        .map(|line| line[7].parse().expect("a number"))
+        .collect();
+    assert!(hits[1] > hits[0], "compressed pages hit more: {hits:?}");
+}
+
+#[test]
+fn bad_input_is_told_in_a_line() {
+    let data = Data::new();
+    let text = data.text("text");
+    let bad = |arguments: &[&str], words: &[&str]| {
+        assert_bad_input(&run(&[&["advise", "--quick", "-c", "lz4"], arguments].concat()), words);
+    };
+    bad(&[&text], &["--device"]);
+    bad(
+        &["/no/such/file", "--device-us", "110"],
+        &["/no/such/file", "no such file"],
+    );
+    bad(&[&text, "--device-us", "-5"], &["--device-us", "-5"]);
+    bad(
+        &[&text, "--device-us", "110", "--memory", "15QB"],
+        &["15QB", "--memory"],
+    );
+    bad(
+        &[&text, "--device-us", "110", "--page-bytes", "16M"],
+        &["less than one block"],
+    );
+    bad(
+        &[&text, "--device", "/no/such/directory"],
+        &["--device", "/no/such/directory"],
+    );
+    bad(&[&text, "--device-us", "110", "--codecs", "lz9"], &["--codecs", "lz9"]);
+    bad(&[&text, "--fio-json", &text], &["--fio-json", "text"]);
+    std::fs::write(data.path("tiny"), "a few bytes").expect("written");
+    bad(
+        &[&data.text("tiny"), "--device-us", "110"],
+        &["--access-bytes", "11 bytes"],
+    );
+    std::fs::write(data.path("junk"), "1\n2\n-3\nfour\n").expect("written");
+    let junk = format!("trace:{}", data.text("junk"));
+    bad(
+        &[&text, "--device-us", "110", "--access", &junk],
+        &["--access trace:", "line 3"],
+    );
+    bad(
+        &[&text, "--device-us", "110", "--access", "trace:/no/trace"],
+        &["/no/trace"],
+    );
+    // What cannot be verified is told after the advice, or before if that is known.
+    bad(
+        &[&text, "--device-us", "110", "--access", &junk, "--verify"],
+        &["--verify", "law"],
+    );
+}
+
+#[test]
+fn what_cannot_be_verified_leaves_the_advice() {
+    let data = Data::new();
+    let arguments = [
+        &data.text("text"),
+        "--device-us",
+        "110",
+        "--data",
+        "1T",
+        "--memory",
+        "1G",
+        "--verify",
+    ];
+    let output = run(&[
+        &["advise", "--quick", "-c", "lz4"],
+        &arguments.map(|word| word as &str)[..],
+    ]
+    .concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stdout(&output).contains("Candidates"), "{}", stdout(&output));
+    assert!(
+        stderr(&output).contains("--verify") && stderr(&output).lines().count() == 1,
+        "{}",
+        stderr(&output)
+    );
+}

@@ -1,0 +1,503 @@
+//! `leafpress bench` as a user runs it.
+
+use crate::common::{assert_bad_input, leafpress, run, stderr, stdout};
+use tempfile::TempDir;
+
+/// A small run that must end well.
+#[track_caller]
+fn bench(arguments: &[&str]) -> String {
+    let output = leafpress()
+        .args(["bench", "-n", "1001", "-p", "3001"])
+        .args(arguments)
+        .output()
+        .expect("leafpress starts");
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+/// The number behind a label.
+#[track_caller]
+fn figure(text: &str, label: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(label));
+    let word = line.and_then(|rest| rest.split_whitespace().next());
+    word.and_then(|word| word.parse().ok())
+        .unwrap_or_else(|| panic!("no figure behind `{label}` in\n{text}"))
+}
+
+#[test]
+fn the_report_has_pibenchs_parts_in_pibenchs_order() {
+    let text = bench(&[
+        "leafpress:lz4",
+        "-t",
+        "2",
+        "-r",
+        "0.6",
+        "-i",
+        "0.2",
+        "-u",
+        "0.1",
+        "-d",
+        "0.05",
+        "-s",
+        "0.05",
+        "--latency_sampling",
+        "1",
+    ]);
+    let mut at = 0;
+    for part in [
+        "Environment:\n\tTime: ",
+        "\tCPU: ",
+        "\tCPU Cache: ",
+        "\tKernel: ",
+        "Benchmark Options:\n\tTarget: leafpress:lz4\n\t# Records: 1001\n",
+        "\t# Threads: 2\n\t# Operations: 3001\n",
+        "\tOperations ratio:\n\t\tRead: 0.6\n\t\tInsert: 0.2\n",
+        "Loading started.\n",
+        "Loading finished in ",
+        "Load verified; benchmark started.\n",
+        "\tRun time: ",
+        "Results:\n\tOperations: 3001\n\tThroughput:\n",
+        "\t- Completed: ",
+        "\t- Succeeded: ",
+        "\tBreakdown:\n\t- Insert completed: ",
+        "\t- Scan succeeded: ",
+        "PCM Metrics:\n\tL3 misses: ",
+        "\tNVM Writes (bytes): ",
+        "Samples:\n\t",
+        "Latencies (3001 operations observed):\n\tmin: ",
+        "\t50%: ",
+        "\t99.999%: ",
+        "\tmax: ",
+        "Operation latencies (ns):\n\tRead: ",
+    ] {
+        let found = text[at..]
+            .find(part)
+            .unwrap_or_else(|| panic!("no `{part}` after byte {at} of\n{text}"));
+        at += found + part.len();
+    }
+    assert!(figure(&text, "- Insert completed:") > 0.0);
+    assert_eq!(
+        figure(&text, "- Insert completed:"),
+        figure(&text, "- Insert succeeded:")
+    );
+}
+
+#[test]
+fn each_builtin_runs() {
+    for input in [
+        "leafpress",
+        "leafpress:none",
+        "leafpress:zstd:1",
+        "btreemap",
+        "skiplist",
+        "treeindex",
+        "masstree",
+        "hashmap",
+        "dummy",
+    ] {
+        let text = bench(&[input, "--pcm=false", "-f", "p/", "-k", "9", "-v", "33"]);
+        assert_eq!(
+            figure(&text, "- Read completed:"),
+            figure(&text, "- Read succeeded:"),
+            "{input}"
+        );
+        assert!(!text.contains("PCM Metrics"), "{input}");
+    }
+}
+
+#[test]
+fn time_mode_and_open_loop() {
+    let text = bench(&[
+        "btreemap",
+        "-m",
+        "time",
+        "--seconds",
+        "0.3",
+        "--rate",
+        "2000",
+        "--latency_sampling",
+        "1",
+        "--warmup",
+        "0.05",
+    ]);
+    assert!(text.contains("\tDuration (s): 0.3\n"), "{text}");
+    // No more than intended; a busy machine may manage less.
+    assert!(figure(&text, "Operations:") <= 700.0, "{text}");
+    assert!(
+        text.contains("Intended: 2000 ops/s") && text.contains("Service times"),
+        "{text}"
+    );
+}
+
+/// However short the run: starting and ending its threads takes CPU time too, and time.
+///
+/// In a process of its own, since the system counts what runs beside it only at its ticks: a test on another thread would add up to
+/// 10 ms of CPU time to a run of one.
+#[test]
+fn no_more_cores_are_busy_than_there_are() {
+    let cores = std::thread::available_parallelism().unwrap().get() as f64;
+    for _ in 0..20 {
+        let text = bench(&["btreemap", "-t", "2", "-n", "100", "-p", "2"]);
+        let busy = figure(&text, "Cores busy:");
+        assert!(busy <= cores * 1.1, "{busy} of {cores}");
+    }
+}
+
+#[test]
+fn a_skipped_load_finds_nothing() {
+    for flag in ["--skip_load", "--skip-load=true"] {
+        let text = bench(&["skiplist", flag]);
+        assert!(text.contains("Load skipped.\n") && !text.contains("Loading"), "{text}");
+        assert_eq!(figure(&text, "- Read succeeded:"), 0.0);
+    }
+}
+
+#[test]
+fn files_hold_what_was_measured() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (json, html) = (path("out.json"), path("out.html"));
+    let text = bench(&[
+        "masstree",
+        "--repeat",
+        "3",
+        "--latency_sampling",
+        "0.5",
+        "--json",
+        &json,
+        "--html",
+        &html,
+    ]);
+    assert!(text.contains("Repetitions (completed ops/s"), "{text}");
+    let document: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).expect("written")).expect("JSON");
+    assert_eq!(document["format"], 1);
+    let outcomes = document["lines"][0]["report"]["outcomes"]
+        .as_array()
+        .expect("repetitions");
+    assert_eq!(outcomes.len(), 3);
+    assert_eq!(outcomes[0]["counts"][0]["completed"], 3001);
+    assert!(
+        document["command_line"]
+            .as_str()
+            .expect("words")
+            .starts_with("leafpress bench -n 1001")
+    );
+    let page = std::fs::read_to_string(&html).expect("written");
+    assert!(page.starts_with("<!doctype html>") && page.contains("<svg") && page.contains("masstree"));
+    assert_eq!(
+        std::fs::read_dir(directory.path()).expect("a directory").count(),
+        2,
+        "nothing else is left"
+    );
+}
+
+/// The files were asked for, whoever reads the report (`| head`).
+#[test]
+fn files_are_written_though_the_reader_has_gone() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let mut child = leafpress()
+        .args(["bench", "dummy", "-n", "10", "-p", "10", "--json", "out.json"])
+        .current_dir(&directory)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("leafpress starts");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert!(directory.path().join("out.json").exists());
+}
+
+#[test]
+fn a_comparison_is_one_table() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let html = directory.path().join("compare.html");
+    let text = bench(&[
+        "--compare",
+        "leafpress:none",
+        "leafpress:lz4",
+        "leafpress:zstd:1",
+        "btreemap",
+        "skiplist",
+        "masstree",
+        "--ycsb",
+        "A,C,E",
+        "-t",
+        "2",
+        "--latency_sampling",
+        "1",
+        "--html",
+        html.to_str().expect("UTF-8"),
+    ]);
+    for workload in ["YCSB A", "YCSB C", "YCSB E"] {
+        assert_eq!(
+            text.matches(workload).count() - text.matches(&format!("in {workload}")).count(),
+            6,
+            "{text}"
+        );
+    }
+    assert!(
+        text.contains("p99.9") && !text.contains("failed:") && !text.contains("WRONG"),
+        "{text}"
+    );
+    let page = std::fs::read_to_string(html).expect("written");
+    assert!(page.contains("YCSB E") && page.contains("leafpress:zstd:1"));
+}
+
+#[test]
+fn values_of_a_corpus_are_read() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let corpus = directory.path().join("corpus.txt");
+    std::fs::write(&corpus, "all work and no play makes a dull tree\n".repeat(100)).expect("written");
+    let source = format!("corpus:{}", corpus.display());
+    bench(&["leafpress:zstd:1", "-v", "40", "--value_source", &source]);
+    bench(&["leafpress:zstd:1", "-v", "40", "--value_source", "compressible:0.5"]);
+    let output = run(&["bench", "leafpress", "-v", "5000", "--value_source", &source]);
+    assert_bad_input(&output, &["--value_source", "corpus.txt", "5000"]);
+    assert_bad_input(
+        &run(&["bench", "leafpress", "--value_source", "corpus:/no/such/file"]),
+        &["--value_source", "/no/such/file"],
+    );
+}
+
+/// A wrapper compiled here: find, insert and scan reach it, options too, and what it throws is told.
+#[test]
+fn a_wrapper_is_driven() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let Some(wrapper) = compile(&directory, WRAPPER) else {
+        eprintln!("skipped: no C++ compiler");
+        return;
+    };
+    let text = bench(&[
+        &wrapper,
+        "-t",
+        "2",
+        "-r",
+        "0.4",
+        "-i",
+        "0.2",
+        "-u",
+        "0.2",
+        "-d",
+        "0.1",
+        "-s",
+        "0.1",
+        "--pool_path",
+        "here",
+        "--pool_size",
+        "77",
+    ]);
+    assert_eq!(
+        figure(&text, "- Insert completed:"),
+        figure(&text, "- Insert succeeded:")
+    );
+    assert!(
+        figure(&text, "- Scan succeeded:") > 0.0 && text.contains("Wrong scans: 0 of"),
+        "{text}"
+    );
+    for (pool_path, words) in [
+        ("throw", ["threw", "a wrapper that throws"]),
+        ("null", ["create_tree", "null"]),
+        ("lose", ["missing after the load", "id "]),
+    ] {
+        let output = leafpress()
+            .args([
+                "bench",
+                "-n",
+                "100",
+                "-p",
+                "100",
+                &wrapper,
+                "--pool_path",
+                pool_path,
+                "--pool_size",
+                "77",
+            ])
+            .output()
+            .expect("leafpress starts");
+        assert_eq!(output.status.code(), Some(1), "{pool_path}");
+        let message = stderr(&output);
+        assert!(
+            words.iter().all(|word| message.contains(word)),
+            "{pool_path}: {message}"
+        );
+    }
+    let output = leafpress()
+        .args([
+            "bench",
+            "-n",
+            "100",
+            "-p",
+            "100",
+            &wrapper,
+            "-r",
+            "0",
+            "-s",
+            "1",
+            "--pool_path",
+            "backwards",
+            "--pool_size",
+            "77",
+        ])
+        .output()
+        .expect("leafpress starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stdout(&output).contains("Wrong scans: "),
+        "the report is printed all the same"
+    );
+    assert!(
+        stderr(&output).contains("returned what they must not"),
+        "{}",
+        stderr(&output)
+    );
+    // What was measured is told before the tree is deleted, which some wrappers do not survive.
+    let output = leafpress()
+        .args([
+            "bench",
+            "-n",
+            "100",
+            "-p",
+            "100",
+            &wrapper,
+            "--pool_path",
+            "die",
+            "--pool_size",
+            "77",
+        ])
+        .output()
+        .expect("leafpress starts");
+    assert!(!output.status.success());
+    let report = stdout(&output);
+    assert!(
+        figure(&report, "Operations:") == 100.0 && report.contains("Processor:"),
+        "{report}"
+    );
+    // In a comparison a wrapper that crashes takes only its own row with it.
+    let output = leafpress()
+        .args([
+            "bench",
+            "-n",
+            "100",
+            "-p",
+            "100",
+            "--pool_path",
+            "crash",
+            "--pool_size",
+            "77",
+            "--compare",
+            &wrapper,
+            "btreemap",
+        ])
+        .output()
+        .expect("leafpress starts");
+    assert_eq!(output.status.code(), Some(1));
+    let table = stdout(&output);
+    assert!(
+        table.contains("btreemap") && table.contains("failed: ") && table.contains("signal"),
+        "{table}"
+    );
+}
+
+fn compile(directory: &TempDir, source: &str) -> Option<String> {
+    let (cpp, so) = (
+        directory.path().join("wrapper.cpp"),
+        directory.path().join("wrapper.so"),
+    );
+    std::fs::write(&cpp, source).expect("written");
+    let built = std::process::Command::new("c++")
+        .args(["-std=c++17", "-shared", "-fPIC", "-o"])
+        .args([&so, &cpp])
+        .output()
+        .ok()?;
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    Some(so.to_str().expect("UTF-8").to_owned())
+}
+
+/// A `std::map` of integers with a mutex; its pool's path tells it to misbehave.
+const WRAPPER: &str = r#"
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+struct tree_options_t {
+    size_t key_size = 8;
+    size_t value_size = 8;
+    std::string pool_path;
+    size_t pool_size = 0;
+    size_t num_threads = 1;
+};
+
+struct tree_api {
+    virtual ~tree_api() {}
+    virtual bool find(const char*, size_t, char*) = 0;
+    virtual bool insert(const char*, size_t, const char*, size_t) = 0;
+    virtual bool update(const char*, size_t, const char*, size_t) = 0;
+    virtual bool remove(const char*, size_t) = 0;
+    virtual int scan(const char*, size_t, int, char*&) = 0;
+};
+
+struct map_tree : tree_api {
+    std::map<uint64_t, uint64_t> map;
+    std::mutex mutex;
+    std::string fault;
+    uint64_t inserts = 0;
+
+    ~map_tree() {
+        if (fault == "die") abort();
+    }
+    static uint64_t load(const char* bytes) {
+        uint64_t number;
+        memcpy(&number, bytes, 8);
+        return number;
+    }
+    bool find(const char* key, size_t, char* value) override {
+        if (fault == "throw") throw std::runtime_error("a wrapper that throws");
+        if (fault == "crash") *(volatile int*)nullptr = 1;
+        std::lock_guard<std::mutex> lock(mutex);
+        auto found = map.find(load(key));
+        if (found == map.end()) return false;
+        memcpy(value, &found->second, 8);
+        return true;
+    }
+    bool insert(const char* key, size_t, const char* value, size_t) override {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (fault == "lose" && ++inserts == 50) return true;
+        return map.emplace(load(key), load(value)).second;
+    }
+    bool update(const char* key, size_t, const char* value, size_t) override {
+        std::lock_guard<std::mutex> lock(mutex);
+        auto found = map.find(load(key));
+        if (found == map.end()) return false;
+        found->second = load(value);
+        return true;
+    }
+    bool remove(const char* key, size_t) override {
+        std::lock_guard<std::mutex> lock(mutex);
+        return map.erase(load(key)) == 1;
+    }
+    int scan(const char* key, size_t, int n, char*& out) override {
+        static thread_local std::vector<uint64_t> records;
+        records.clear();
+        std::lock_guard<std::mutex> lock(mutex);
+        int count = 0;
+        for (auto at = map.lower_bound(load(key)); at != map.end() && count < n; ++at, ++count) {
+            if (fault == "backwards") records.insert(records.begin(), {at->first, at->second});
+            else records.insert(records.end(), {at->first, at->second});
+        }
+        out = reinterpret_cast<char*>(records.data());
+        return count;
+    }
+};
+
+extern "C" tree_api* create_tree(const tree_options_t& options) {
+    if (options.pool_path == "null" || options.key_size != 8 || options.value_size != 8) return nullptr;
+    if (options.pool_size != 77) return nullptr;
+    auto tree = new map_tree;
+    tree->fault = options.pool_path;
+    return tree;
+}
+"#;

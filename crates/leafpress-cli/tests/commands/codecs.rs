@@ -1,0 +1,106 @@
+//! `leafpress codecs`: the list, the self-test, the sample, bad input.
+
+use crate::common::{assert_bad_input, leafpress, run, stderr, stdout};
+use serde_json::Value;
+
+fn lines(arguments: &[&str]) -> Vec<Value> {
+    let output = run(&[&["codecs", "--json"], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn every_codec_is_available_and_measured_or_says_why_not() {
+    let lines = lines(&[]);
+    for family in [
+        "none",
+        "lz4",
+        "zstd",
+        "deflate",
+        "zlib",
+        "qpl:software",
+        "qpl:hardware",
+        "qpl:auto",
+    ] {
+        let of_family = |line: &&Value| line["codec"].as_str().is_some_and(|codec| codec.starts_with(family));
+        assert!(lines.iter().filter(of_family).count() > 0, "no line for {family}");
+    }
+    for line in &lines {
+        if line["available"] == true {
+            assert_eq!(line["self_test"], "ok", "{line}");
+            for figure in ["compress_mb_per_s", "decompress_mb_per_s", "ratio"] {
+                assert!(
+                    line["speed"][figure].as_f64().is_some_and(|value| value > 0.0),
+                    "{line}"
+                );
+            }
+        } else {
+            assert!(
+                line["reason"].as_str().is_some_and(|reason| !reason.is_empty()),
+                "{line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_bundled_samples_compress_and_their_packed_bytes_do_not() {
+    for sample in ["packages", "unicode", "licences"] {
+        let ratio = |raw: &[&str]| {
+            let line = &lines(&[&["--codecs", "zstd:1", "--frame-bytes", "4096", "--data", sample], raw].concat())[0];
+            line["speed"]["ratio"].as_f64().expect("a number")
+        };
+        assert!(ratio(&[]) > 1.5, "{sample}");
+        assert!(ratio(&["--raw"]) < 1.05, "{sample}");
+    }
+}
+
+#[test]
+fn a_dictionary_helps_small_frames() {
+    for codec in ["lz4", "zstd:1"] {
+        let line = &lines(&["--codecs", codec, "--frame-bytes", "256"])[0];
+        let (plain, with) = (line["speed"]["ratio"].as_f64(), line["dictionary_ratio"].as_f64());
+        assert!(with > plain, "{line}");
+    }
+}
+
+#[test]
+fn the_table_has_a_line_per_codec_and_says_what_was_measured() {
+    let text = stdout(&run(&["codecs", "--codecs", "none,lz4 zstd:1"]));
+    for word in ["none", "lz4", "zstd:1", "packages", "1024 bytes", "MB/s"] {
+        assert!(text.contains(word), "no {word} in {text}");
+    }
+}
+
+#[test]
+fn absent_qpl_is_reported_with_the_reason() {
+    let output = leafpress()
+        .env("LEAFPRESS_QPL", "/no/such/libqpl.so")
+        .args(["codecs", "--json", "--codecs", "qpl:software:fixed"])
+        .output()
+        .expect("leafpress starts");
+    let lines: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(lines[0]["available"], false);
+    assert!(
+        lines[0]["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("/no/such/libqpl.so")),
+        "{lines:?}"
+    );
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "an absent library is no failure of the list"
+    );
+}
+
+#[test]
+fn bad_input_is_one_line() {
+    assert_bad_input(&run(&["codecs", "--codecs", "lz5"]), &["lz5", "zstd"]);
+    assert_bad_input(&run(&["codecs", "--codecs", ","]), &["--codecs", "empty"]);
+    assert_bad_input(
+        &run(&["codecs", "--data", "/no/such/file"]),
+        &["--data", "/no/such/file"],
+    );
+    assert_bad_input(&run(&["codecs", "--frame-bytes", "0"]), &["--frame-bytes", "64"]);
+}

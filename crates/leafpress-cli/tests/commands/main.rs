@@ -1,0 +1,16 @@
+//! The command as a user runs it, one subject a module.
+
+mod advise;
+mod bad_input;
+mod bench;
+mod bench_bad_input;
+mod codecs;
+mod command;
+mod common;
+mod device;
+mod doctor;
+mod eval;
+mod interrupt;
+mod model;
+mod pool;
+mod suite;

@@ -1,0 +1,322 @@
+//! `leafpress suite` as a user runs it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::common::{assert_bad_input, leafpress, run, stderr, stdout};
+use tempfile::TempDir;
+
+/// A directory with a file that compresses well and one that compresses less.
+struct Data {
+    directory: TempDir,
+}
+
+impl Data {
+    fn new() -> Self {
+        let directory = TempDir::new().expect("a temporary directory");
+        let text = |step: usize| {
+            let words = ["alpha ", "beta ", "gamma ", "delta ", "epsilon "];
+            let bytes = (0..).flat_map(move |i: usize| words[(i * 7 + i / step) % 5].bytes());
+            bytes.take(40_000).collect::<Vec<u8>>()
+        };
+        std::fs::create_dir(directory.path().join("deep")).expect("made");
+        std::fs::write(directory.path().join("even"), text(1000)).expect("written");
+        std::fs::write(directory.path().join("deep/odd"), text(3)).expect("written");
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().expect("UTF-8").to_owned()
+    }
+}
+
+/// A short run that must end well.
+#[track_caller]
+fn suite(arguments: &[&str]) -> String {
+    let output = run(&[&["suite", "-n", "1"], arguments].concat());
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}{}",
+        stderr(&output),
+        stdout(&output)
+    );
+    assert_eq!(stderr(&output), "", "no bar in a pipe");
+    stdout(&output)
+}
+
+#[test]
+fn the_report_has_all_files_and_each_file() {
+    let data = Data::new();
+    let text = suite(&[&data.text(""), "-c", "lz4,zstd:1", "-b", "4K,8K", "-t", "1,2"]);
+    for part in [
+        "2 files, 80,000 bytes\n",
+        "1 pass, every block compared",
+        "All files, 1 thread\n",
+        "All files, 2 threads\n",
+        "Per file, blocks of 8K, 1 thread: ratio",
+        "Per file, blocks of 8K, 1 thread: compress, us per block",
+        "Per file, blocks of 8K, 1 thread: decompress, us per block",
+        "deep/odd ",
+        "even ",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    for start in [["4K", "memcpy", "1.000", "-"], ["8K", "memcpy", "1.000", "-"]] {
+        assert_eq!(
+            rows.iter().filter(|row| row.starts_with(&start)).count(),
+            2,
+            "{start:?} in\n{text}"
+        );
+    }
+    assert_eq!(
+        rows.iter().filter(|row| row.first() == Some(&"lz4")).count(),
+        4,
+        "{text}"
+    );
+}
+
+#[test]
+fn by_default_every_codec_runs_or_says_why_not() {
+    let data = Data::new();
+    let text = suite(&[&data.text("even"), "--quick"]);
+    for codec in ["memcpy", "lz4", "zstd:1", "zstd:3", "deflate:1"] {
+        assert!(text.contains(&format!(" {codec} ")), "no {codec} in\n{text}");
+    }
+    assert!(
+        text.contains(" 32K ") && !text.contains(" 64K "),
+        "lengths that the data has:\n{text}"
+    );
+    let absent = leafpress()
+        .env("LEAFPRESS_QPL", "/no/such/libqpl.so")
+        .args(["suite", "-b", "4K", "-t", "1", "--quick", &data.text("even")])
+        .output()
+        .expect("leafpress starts");
+    let text = stdout(&absent);
+    assert!(
+        text.contains("Not available: qpl:software:fixed") && text.contains("/no/such/libqpl.so"),
+        "{text}"
+    );
+    let named = leafpress()
+        .env("LEAFPRESS_QPL", "/no/such/libqpl.so")
+        .args(["suite", "-c", "qpl:software:fixed", &data.text("even")])
+        .output()
+        .expect("leafpress starts");
+    assert_bad_input(&named, &["--codecs", "qpl:software:fixed", "/no/such/libqpl.so"]);
+}
+
+#[test]
+fn files_are_left_where_they_are_asked_for() {
+    let data = Data::new();
+    let out = data.path("out/deep");
+    let text = suite(&[
+        &data.text("even"),
+        &data.text("deep"),
+        "-c",
+        "lz4",
+        "-b",
+        "4K",
+        "-t",
+        "1,3",
+        "--out",
+        out.to_str().expect("UTF-8"),
+    ]);
+    for name in [
+        "summary.tsv",
+        "overall.tsv",
+        "suite_wide_1t.tsv",
+        "suite_wide_3t.tsv",
+        "results.json",
+        "report.html",
+    ] {
+        let path = out.join(name);
+        assert!(path.metadata().is_ok_and(|found| found.len() > 0), "{name}");
+        assert!(text.contains(path.to_str().expect("UTF-8")), "{text}");
+    }
+    let wide = std::fs::read_to_string(out.join("suite_wide_1t.tsv")).expect("read");
+    assert!(wide.starts_with("file\tsize_bytes\tblock_bytes\tblocks\tmemcpy_compressed_bytes\tlz4_compressed_bytes\t"));
+    let json = std::fs::read_to_string(out.join("results.json")).expect("read");
+    assert!(json.contains("--out") && json.contains("\"format\": 1"));
+}
+
+#[test]
+fn what_cannot_be_read_is_listed_and_skipped() {
+    let data = Data::new();
+    std::fs::write(data.path("nothing"), b"").expect("written");
+    std::fs::write(data.path("bad.zip"), b"PK\x03\x04 no zip").expect("written");
+    let secret = data.path("secret");
+    std::fs::write(&secret, vec![b'x'; 9000]).expect("written");
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o000)).expect("changed");
+    // Who may read everything can read this too.
+    let skipped = if std::fs::read(&secret).is_ok() { 2 } else { 3 };
+    let text = suite(&[&data.text(""), "-c", "lz4", "-b", "4K", "-t", "1"]);
+    for part in [
+        &format!("Skipped {skipped} files:\n"),
+        "bad.zip: unreadable zip",
+        "nothing: empty",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    assert_bad_input(
+        &run(&["suite", &data.text("nothing")]),
+        &["nothing", "no file can be used"],
+    );
+}
+
+#[test]
+fn a_sample_says_that_it_is_one() {
+    let data = Data::new();
+    let text = suite(&[&data.text(""), "-c", "lz4", "-b", "4K", "-t", "1", "--max-bytes", "20K"]);
+    assert!(
+        text.contains("a sample of the 80,000 bytes of 2 files (--max-bytes 20K)")
+            && text.contains("pieces of 4K, evenly spread"),
+        "{text}"
+    );
+}
+
+#[test]
+fn bundled_samples_have_names() {
+    let text = suite(&["licences", "-c", "lz4", "-b", "8K", "-t", "1", "--max-bytes", "100K"]);
+    assert!(text.starts_with("1 file, "), "{text}");
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_anything_is_written() {
+    let data = Data::new();
+    let even = data.text("even");
+    let out = data.path("never");
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let output = leafpress()
+            .args(["suite", "--out"])
+            .arg(&out)
+            .args(arguments)
+            .output()
+            .expect("leafpress starts");
+        assert_bad_input(&output, words);
+        assert!(!out.exists(), "nothing is left behind by {arguments:?}");
+    };
+    refused(&[], &["PATH"]);
+    refused(&["/no/such/file"], &["/no/such/file", "no such file"]);
+    refused(&[&even, "/no/such/file"], &["/no/such/file", "no such file"]);
+    refused(&["nonesuch"], &["nonesuch", "packages"]);
+    refused(&[&even, "-c", "brotli"], &["--codecs", "brotli", "zstd"]);
+    refused(&[&even, "-b", "64K"], &["--block-bytes", "40000 bytes", "65536"]);
+    refused(&[&even, "-b", "4Q"], &["--block-bytes", "4Q"]);
+    refused(&[&even, "-t", "0"], &["--threads", "1024"]);
+    refused(&[&even, "-n", "0"], &["--passes"]);
+    refused(&[&even, "-n", "-3"], &["-3"]);
+    refused(&[&even, "-b", "4K", "--max-bytes", "1K"], &["--max-bytes", "4K"]);
+    refused(&[&even, "--max-bytes", "-1"], &["-1"]);
+    std::fs::write(data.path("tiny"), b"tiny").expect("written");
+    refused(&[&data.text("tiny")], &["tiny", "4 bytes", "one block of 4096"]);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_told() {
+    let data = Data::new();
+    let even = data.text("even");
+    assert_bad_input(&run(&["suite", &even, "--out", &even]), &["--out", "even"]);
+}
+
+/// What is preloaded over zlib and whose `inflate` changes a byte of what it gives back.
+fn lying_zlib(directory: &Path) -> PathBuf {
+    let (source, library) = (directory.join("lying.c"), directory.join("liblying.so"));
+    let code = r#"
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        struct stream { const unsigned char *next_in; unsigned in; unsigned long total_in; unsigned char *out; };
+        int deflate(struct stream *stream, int flush) {
+            return ((int (*)(struct stream *, int))dlsym(RTLD_NEXT, "deflate"))(stream, flush);
+        }
+        int inflate(struct stream *stream, int flush) {
+            static int (*real)(struct stream *, int);
+            if (!real) real = (int (*)(struct stream *, int))dlsym(RTLD_NEXT, "inflate");
+            unsigned char *out = stream->out;
+            int status = real(stream, flush);
+            out[5] ^= 1;
+            return status;
+        }
+    "#;
+    std::fs::write(&source, code).expect("written");
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([&library, &source])
+        .arg("-ldl")
+        .status()
+        .expect("a C compiler");
+    assert!(compiled.success());
+    library
+}
+
+#[test]
+fn a_wrong_byte_is_exit_1_with_codec_file_and_block() {
+    let data = Data::new();
+    let out = data.path("out");
+    let library = lying_zlib(data.directory.path());
+    let output = leafpress()
+        .env("LD_PRELOAD", format!("{} libz.so.1", library.display()))
+        .args([
+            "suite",
+            "-c",
+            "lz4,zlib:1",
+            "-b",
+            "4K",
+            "-t",
+            "1",
+            &data.text("even"),
+            "--out",
+        ])
+        .arg(&out)
+        .output()
+        .expect("leafpress starts");
+    let told = stderr(&output);
+    // Without a zlib on this machine there is none to lie.
+    if told.contains("not available") {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    for word in [
+        "error: zlib:1 failed on ",
+        "even, block 0 of 4096 bytes",
+        "WRONG BYTES",
+        "byte 5",
+    ] {
+        assert!(told.contains(word), "no `{word}` in {told}");
+    }
+    assert_eq!(stdout(&output), "");
+}
+
+#[test]
+fn an_interrupt_ends_it() {
+    let data = Data::new();
+    let (even, out) = (data.text("even"), data.path("out"));
+    let mut child = leafpress()
+        .args([
+            "suite", "-n", "1000", "-t", "1", "-c", "zlib:9", "-b", "4K", &even, "--out",
+        ])
+        .arg(&out)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("leafpress starts");
+    // The directory is made when measuring begins.
+    while !out.exists() {
+        assert!(
+            child.try_wait().expect("it can be asked").is_none(),
+            "it ended by itself"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(status.expect("kill runs").success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("interrupted: "), "{}", stderr(&output));
+}

@@ -1,0 +1,14 @@
+//! The codecs, one behaviour a module.
+
+mod compress_into;
+mod deflate_family;
+mod hostile_input;
+mod lz4_family;
+mod lz4_short;
+mod names;
+mod none;
+mod qpl;
+mod qpl_busy;
+mod round_trip;
+mod support;
+mod zlib_preload;

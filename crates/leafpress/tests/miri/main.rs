@@ -1,0 +1,4 @@
+//! What runs under Miri as well as by itself: `scripts/sanitize miri`.
+
+mod pool;
+mod tree;

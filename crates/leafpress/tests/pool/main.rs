@@ -1,0 +1,22 @@
+//! The page pool and its stores, one behaviour a module.
+
+#[path = "../support/alone.rs"]
+mod alone;
+mod flush;
+mod limits;
+mod model;
+mod races;
+mod store_directory;
+mod store_errors;
+mod store_faulty;
+mod store_full_disk;
+mod store_model;
+mod store_round_trip;
+mod store_short_page;
+mod store_support;
+mod store_sync;
+mod store_without_uring;
+mod support;
+mod system_calls;
+mod threads;
+mod unwritable;

@@ -1,0 +1,25 @@
+//! What is held is what the process grows by: each test measures resident memory in a process of its own.
+#![cfg(target_os = "linux")]
+
+#[path = "../support/alone.rs"]
+mod alone;
+mod pool;
+mod tree;
+mod victim;
+
+/// What the process has of memory that is no file's: pages of its program come in as they are first run, and are not what is measured.
+fn resident_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
+}
+
+/// Runs the work in a process that does nothing else: `test` is the calling test's path in this program.
+fn alone(test: &str, work: impl FnOnce()) {
+    const VARIABLE: &str = "LEAFPRESS_TEST_ALONE";
+    if std::env::var_os(VARIABLE).is_some_and(|alone| alone == test) {
+        work();
+    } else {
+        alone::run_alone(test, VARIABLE, test, || Ok(())).expect("a process");
+    }
+}

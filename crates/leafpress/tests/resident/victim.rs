@@ -1,0 +1,28 @@
+//! What the victim cache says it holds is what the system gave it.
+
+use crate::resident_bytes;
+use leafpress::victim::VictimCache;
+
+#[test]
+fn what_it_says_it_holds_is_what_the_system_gave() {
+    crate::alone("victim::what_it_says_it_holds_is_what_the_system_gave", measured);
+}
+
+fn measured() {
+    let before = resident_bytes();
+    let cache = VictimCache::builder(96 << 20)
+        .codec("lz4".parse().unwrap())
+        .build()
+        .unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    for key in 0..80_000_u64 {
+        let text = format!("{:x}", random.u128(..)).repeat(random.usize(60..160));
+        cache.insert(&key.to_be_bytes(), text.as_bytes());
+        cache.insert(
+            &(key + 1_000_000).to_be_bytes(),
+            &(0..1500).map(|_| random.u8(..)).collect::<Vec<_>>(),
+        );
+    }
+    let (held, grown) = (cache.stats().bytes_held as f64, (resident_bytes() - before) as f64);
+    assert!(grown < held * 1.15, "{grown} bytes for {held}");
+}

@@ -1,0 +1,38 @@
+//! Small trees for threads to change.
+
+use std::sync::Arc;
+
+use leafpress::tree::DictionaryChoice;
+use leafpress::{Builder, Codec, Tree};
+use shuttle::thread;
+
+pub use crate::explore::explore;
+
+pub fn small() -> Builder {
+    Tree::builder()
+        .codec(Codec::None)
+        .dictionary(DictionaryChoice::Off)
+        .leaf_bytes(1024)
+        .landing_bytes(64)
+}
+
+pub fn key(n: u32) -> [u8; 4] {
+    n.to_be_bytes()
+}
+
+/// A tree of `records` records of 100 bytes, keys 10, 20, ...; 10 of them are about one leaf.
+pub fn filled(builder: Builder, records: u32) -> Arc<Tree> {
+    let tree = builder.build().unwrap();
+    for n in 1..=records {
+        tree.put(&key(n * 10), &[n as u8; 96]).unwrap();
+    }
+    Arc::new(tree)
+}
+
+pub fn spawn<T: Send + 'static>(
+    tree: &Arc<Tree>,
+    work: impl FnOnce(&Tree) -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    let tree = tree.clone();
+    thread::spawn(move || work(&tree))
+}

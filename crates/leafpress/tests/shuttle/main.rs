@@ -1,0 +1,9 @@
+//! Interleavings of a few threads, chosen by a model checker: `scripts/sanitize shuttle`.
+#![cfg(shuttle)]
+
+mod explore;
+mod interleavings;
+mod pool;
+mod reclaim;
+mod shortcuts;
+mod tree;

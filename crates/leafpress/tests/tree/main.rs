@@ -1,0 +1,31 @@
+//! The tree, one behaviour a module.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod calm;
+mod dictionary_of_empty_leaf;
+mod drains;
+mod empty;
+mod faults;
+mod full_frames;
+mod get_many;
+mod heap;
+mod hostile_frames;
+mod large_overwrites;
+mod len_under_writes;
+mod limits;
+mod linearizable;
+mod many_tiny_records;
+mod model;
+mod model_shapes;
+mod overwrites;
+mod reclaim;
+mod scan_back_over_big_frames;
+mod scan_bounds_large_values;
+mod separators;
+mod shards_keep_neighbours;
+mod shortcuts;
+mod thread_exit;
+mod threads;
+mod trains_by_its_size;
