@@ -191,7 +191,7 @@ impl Core {
             if entry.page() != page {
                 return None;
             }
-            let Some(slot) = mine.hold(number) else {
+            let Some(slot) = mine.and_then(|mine| mine.hold(number)) else {
                 return Some((number, None));
             };
             if entry.is_held_raw(page) {
@@ -200,7 +200,7 @@ impl Core {
             slot.release();
             Some((number, None))
         });
-        if let Some((number, Some(slot))) = found {
+        if let (Some((number, Some(slot))), Some(mine)) = (found, mine) {
             mine.add(Count::RawHits, 1);
             if self.wants_hits {
                 self.note_hit(number);

@@ -1,11 +1,12 @@
 //! What a pool did, counted without sharing cache lines between threads.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence};
-
-use thread_local::ThreadLocal;
+use std::sync::atomic::{
+    AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence,
+};
 
 /// Part of how threads keep out of each other's way, unlike the counts.
 use crate::sync::AtomicU32 as HoldCell;
+use crate::sync::per_thread::PerThread;
 
 /// The counts, one name each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,29 +93,46 @@ impl ThreadCounts {
 
 /// All threads' counts.
 #[derive(Default)]
-pub(super) struct Counts(ThreadLocal<ThreadCounts>);
+pub(super) struct Counts {
+    threads: PerThread<ThreadCounts>,
+    /// Of threads for which there was no memory.
+    common: [AtomicU64; COUNTS],
+    bytes: AtomicUsize,
+}
 
 impl Counts {
+    /// The calling thread's; [`None`] when there is no memory for them.
     #[inline]
-    pub(super) fn mine(&self) -> &ThreadCounts {
-        match self.0.get() {
-            Some(mine) => mine,
+    pub(super) fn mine(&self) -> Option<&ThreadCounts> {
+        match self.threads.get() {
+            Some(mine) => Some(mine),
             None => self.begin(),
         }
     }
 
     /// A thread's first step here.
     #[cold]
-    fn begin(&self) -> &ThreadCounts {
-        let mine = self.0.get_or_default();
+    fn begin(&self) -> Option<&ThreadCounts> {
+        let mine = self.threads.get_or_make()?;
+        self.bytes.store(self.threads.held_bytes(), Relaxed);
         // Who marked an entry and does not find this thread's slots yet has marked it before the thread looks at it.
         fence(SeqCst);
-        mine
+        Some(mine)
     }
 
     #[inline]
     pub(super) fn add(&self, count: Count, n: u64) {
-        self.mine().add(count, n);
+        match self.mine() {
+            Some(mine) => mine.add(count, n),
+            None => {
+                self.common[count as usize].fetch_add(n, Relaxed);
+            }
+        }
+    }
+
+    /// Memory held, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
     }
 
     /// Whether any thread holds the entry's page. To be asked after the entry was marked.
@@ -122,19 +140,17 @@ impl Counts {
         // With the one in `begin`.
         fence(SeqCst);
         let holds = |thread: &ThreadCounts| thread.holds.iter().any(|slot| slot.0.load(SeqCst) == number + 1);
-        self.0.iter().any(holds)
+        self.threads.iter().any(holds)
     }
 
     /// Pages that threads hold.
     pub(super) fn held_pages(&self) -> usize {
         let held = |thread: &ThreadCounts| thread.holds.iter().filter(|slot| slot.0.load(Relaxed) != 0).count();
-        self.0.iter().map(held).sum()
+        self.threads.iter().map(held).sum()
     }
 
     pub(super) fn sum(&self, count: Count) -> u64 {
-        self.0
-            .iter()
-            .map(|counts| counts.counts[count as usize].load(Relaxed))
-            .sum()
+        let of = |counts: &[AtomicU64; COUNTS]| counts[count as usize].load(Relaxed);
+        self.threads.iter().map(|thread| of(&thread.counts)).sum::<u64>() + of(&self.common)
     }
 }

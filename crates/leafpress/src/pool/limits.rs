@@ -26,6 +26,7 @@ impl Core {
             + self.frames.table_bytes()
             + self.policy_bytes.load(Relaxed)
             + self.unsynced.bytes()
+            + self.counts.bytes()
     }
 
     pub(super) fn ghost_bytes(&self) -> usize {

@@ -16,9 +16,9 @@ use super::entry::{CLAIMED, DETACHED, DIRTY, Entries, Entry, LISTED, State, UNWR
 use super::frames::Frame;
 use super::index::hash;
 use super::log::{Appended, Reclaimed, Turn};
-use super::policy::{Policy, another_round};
 use super::write_back::Written;
 use super::{PageId, PoolError};
+use super::policy::{Policy, another_round};
 
 /// Pages of a batch of victims, at most.
 const MAX_BATCH: usize = 1000;
@@ -478,7 +478,10 @@ impl Core {
 
     /// Tells the order of pages of a hit, late and not always: where somebody else has the lock, the hits are lost.
     pub(super) fn note_hit(&self, number: u32) {
-        self.counts.mine().note_hit(number, |hits| {
+        let Some(mine) = self.counts.mine() else {
+            return;
+        };
+        mine.note_hit(number, |hits| {
             if let Some(mut raw) = self.raw.try_lock() {
                 for number in hits {
                     if self.entries.at(number).state().has(LISTED) {
