@@ -23,6 +23,8 @@
 extern crate self as leafpress;
 
 pub mod codec;
+mod eviction;
+mod io;
 mod mem;
 pub mod pool;
 mod reclaim;

@@ -28,7 +28,7 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use super::PageId;
-use super::policy::{MAX_POPULARITY, Pages};
+use crate::eviction::{MAX_POPULARITY, Pages};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Mutex};
 
 pub(super) const PIN: u64 = 1;

@@ -35,7 +35,6 @@ mod guard;
 mod index;
 mod limits;
 mod log;
-mod policy;
 mod prefetch;
 mod room;
 mod stats;
@@ -50,16 +49,15 @@ mod write_back;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+pub use crate::eviction::{ParsePolicyError, PolicyKind};
 pub use crate::share::{ParseShareError, Share};
 pub use builder::Builder;
 pub use error::PoolError;
 pub use guard::PageGuard;
-pub use policy::{ParsePolicyError, PolicyKind};
 pub use stats::PoolStats;
-pub use store::{
-    DirectoryOptions, DirectoryStore, FaultyStore, FileOptions, FileStore, MemoryStore, Operation, StoreCounters,
-    Switch,
-};
+pub use store::{DirectoryOptions, DirectoryStore, FileOptions, FileStore, MemoryStore, Switch};
+#[cfg(feature = "testing")]
+pub use store::{FaultyStore, Operation, StoreCounters};
 pub use store::{MAX_PAGE_BYTES, MIN_PAGE_BYTES, PageRead, PageStore, PageWrite};
 
 /// A page's number.

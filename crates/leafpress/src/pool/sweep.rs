@@ -18,7 +18,7 @@ use super::index::hash;
 use super::log::{Appended, Reclaimed, Turn};
 use super::write_back::Written;
 use super::{PageId, PoolError};
-use super::policy::{Policy, another_round};
+use crate::eviction::{Policy, another_round};
 
 /// Pages of a batch of victims, at most.
 const MAX_BATCH: usize = 1000;

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
+use crate::eviction::{MAX_POPULARITY, Pages, Policy, another_round};
 use crate::pool::PolicyKind;
-use crate::pool::policy::{MAX_POPULARITY, Pages, Policy, another_round};
 use crate::share::costs::{CLASSES, Prices};
 use crate::share::followed::Followed;
 

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use super::at_path::at_path;
 use super::directory_options::{DirectoryOptions, FileSystem, Found};
 use super::{MIN_PAGE_BYTES, PageId, PageStore, check_read_length, no_such_page};
+use crate::io::at_path::at_path;
 
 const SHARDS: usize = 16;
 const TEMPORARY_PREFIX: &str = ".leafpress-";

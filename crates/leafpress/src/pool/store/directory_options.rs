@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 
 use walkdir::{DirEntry, WalkDir};
 
-use super::at_path::at_path;
 use super::directory::{DirectoryStore, is_temporary};
 use super::{MAX_PAGE_BYTES, MIN_PAGE_BYTES};
+use crate::io::at_path::at_path;
 
 /// Settings of a [`DirectoryStore`].
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{PageId, PageRead, PageStore, PageWrite, wait};
+use super::{PageId, PageRead, PageStore, PageWrite};
+use crate::io::wait;
 
 /// What a store does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::RwLock;
 
-use super::aligned::AlignedBuffer;
-use super::at_path::at_path;
-use super::direct::Direct;
 use super::extent::{Change, Extent};
 use super::file_options::FileOptions;
-use super::transfer::Transfer;
-use super::uring::Rings;
 use super::{PageId, PageRead, PageStore, PageWrite, check_read_length, no_such_page};
+use crate::io::aligned::AlignedBuffer;
+use crate::io::at_path::at_path;
+use crate::io::direct::Direct;
+use crate::io::transfer::Transfer;
+use crate::io::uring::Rings;
 
 /// One file, cut into pages of one length; its last page may be shorter.
 ///

@@ -2,11 +2,11 @@
 
 use std::os::unix::fs::FileExt;
 
-use super::aligned::AlignedBuffer;
 use super::extent::Change;
 use super::file::FileStore;
-use super::transfer::Transfer;
 use super::{PageRead, PageWrite};
+use crate::io::aligned::AlignedBuffer;
+use crate::io::transfer::Transfer;
 
 /// Bytes of buffers that are copied through, at once in a batch.
 const MAX_COPIED_BYTES: usize = 4 << 20;

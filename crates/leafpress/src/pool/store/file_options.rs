@@ -5,12 +5,12 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use super::at_path::at_path;
-use super::direct::Direct;
 use super::extent::Extent;
 use super::file::{FileStore, Method};
-use super::uring::Rings;
 use super::{MAX_PAGE_BYTES, MIN_PAGE_BYTES};
+use crate::io::at_path::at_path;
+use crate::io::direct::Direct;
+use crate::io::uring::Rings;
 
 /// Whether to use something that not every system has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

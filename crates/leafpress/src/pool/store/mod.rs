@@ -1,39 +1,21 @@
 //! Where a pool's pages come from and go to.
 
-mod aligned;
-mod at_path;
-mod direct;
 mod directory;
 mod directory_options;
 mod extent;
+#[cfg(feature = "testing")]
 mod faulty;
 mod file;
 mod file_batch;
 mod file_options;
 mod memory;
-mod transfer;
-#[cfg_attr(
-    not(all(
-        feature = "io-uring",
-        target_os = "linux",
-        any(
-            target_arch = "x86_64",
-            target_arch = "aarch64",
-            target_arch = "riscv64",
-            target_arch = "loongarch64",
-            target_arch = "powerpc64"
-        )
-    )),
-    path = "no_uring.rs"
-)]
-mod uring;
-mod wait;
 
 use std::io;
 use std::sync::Arc;
 
 pub use directory::DirectoryStore;
 pub use directory_options::DirectoryOptions;
+#[cfg(feature = "testing")]
 pub use faulty::{FaultyStore, Operation, StoreCounters};
 pub use file::FileStore;
 pub use file_options::{FileOptions, Switch};

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::super::{Adaptive, Costs};
+use crate::eviction::{MAX_POPULARITY, Pages, Policy, another_round};
 use crate::pool::PolicyKind;
-use crate::pool::policy::{MAX_POPULARITY, Pages, Policy, another_round};
 
 pub(super) const TABLE_BYTES: usize = 56;
 pub(super) const PAGE_BYTES: usize = 4096;

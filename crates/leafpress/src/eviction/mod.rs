@@ -29,7 +29,7 @@ impl PolicyKind {
     pub const ALL: [Self; 3] = [Self::Clock, Self::Lru, Self::S3Fifo];
 
     /// An order of this kind, without pages.
-    pub(super) fn build(self) -> Box<dyn Policy> {
+    pub(crate) fn build(self) -> Box<dyn Policy> {
         match self {
             Self::Clock => Box::new(clock::Clock::default()),
             Self::Lru => Box::new(lru::Lru::default()),
@@ -63,7 +63,7 @@ impl FromStr for PolicyKind {
 }
 
 /// What a policy may know and change of the pages in slots: the number of hits, up to [`MAX_POPULARITY`].
-pub(super) trait Pages {
+pub(crate) trait Pages {
     /// Hits since the page came, halved now and then.
     fn popularity(&self, slot: u32) -> u8;
     /// Takes `popularity` for the page's hits so far; hits that come meanwhile may be lost.
@@ -73,11 +73,11 @@ pub(super) trait Pages {
 }
 
 /// Hits are counted up to this.
-pub(super) const MAX_POPULARITY: u8 = 63;
+pub(crate) const MAX_POPULARITY: u8 = 63;
 
 /// An order in which the pages of a space leave. Pages are known by small numbers, slots, which index tables; `hash` is that of
 /// the page's id. A slot is inserted once, and again only after it was removed or a victim.
-pub(super) trait Policy: Send {
+pub(crate) trait Policy: Send {
     /// A page came into the space: of those there it is the one whose turn comes last.
     fn insert(&mut self, slot: u32, hash: u64);
 
@@ -103,7 +103,7 @@ pub(super) trait Policy: Send {
 }
 
 /// Whether a compressed page whose turn to leave has come stays for another round, and with which popularity.
-pub(super) fn another_round(kind: PolicyKind, popularity: u8) -> Option<u8> {
+pub(crate) fn another_round(kind: PolicyKind, popularity: u8) -> Option<u8> {
     match (kind, popularity) {
         (_, 0) => None,
         (PolicyKind::Clock, hits) => Some(hits / 2),

@@ -3,7 +3,7 @@
 use std::io;
 
 /// Zeroed bytes whose address is a multiple of some power of two.
-pub(super) struct AlignedBuffer {
+pub(crate) struct AlignedBuffer {
     bytes: Vec<u8>,
     start: usize,
     len: usize,
@@ -11,7 +11,7 @@ pub(super) struct AlignedBuffer {
 
 impl AlignedBuffer {
     /// `len` bytes at a multiple of `alignment`, which is a power of two.
-    pub(super) fn new(len: usize, alignment: usize) -> io::Result<Self> {
+    pub(crate) fn new(len: usize, alignment: usize) -> io::Result<Self> {
         let slack = alignment.max(1) - 1;
         let mut bytes = Vec::new();
         bytes
@@ -24,11 +24,11 @@ impl AlignedBuffer {
         Ok(Self { bytes, start, len })
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.len]
     }
 
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + self.len]
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-pub(super) enum Buffer<'a> {
+pub(crate) enum Buffer<'a> {
     Read(&'a mut [u8]),
     Write(&'a [u8]),
 }
@@ -19,7 +19,7 @@ impl Buffer<'_> {
 }
 
 /// A read or a write and how far it is.
-pub(super) struct Transfer<'a> {
+pub(crate) struct Transfer<'a> {
     buffer: Buffer<'a>,
     offset: u64,
     needed: usize,
@@ -32,12 +32,12 @@ pub(super) struct Transfer<'a> {
 impl<'a> Transfer<'a> {
     /// Reads at least `needed` bytes into `into`, which may be longer: a direct read of a file's last bytes has to ask for whole
     /// blocks. What came short is carried on at a multiple of `granule`.
-    pub(super) fn read(into: &'a mut [u8], offset: u64, needed: usize, granule: usize) -> Self {
+    pub(crate) fn read(into: &'a mut [u8], offset: u64, needed: usize, granule: usize) -> Self {
         Self::new(Buffer::Read(into), offset, needed, granule)
     }
 
     /// Writes all of `bytes`.
-    pub(super) fn write(bytes: &'a [u8], offset: u64, granule: usize) -> Self {
+    pub(crate) fn write(bytes: &'a [u8], offset: u64, granule: usize) -> Self {
         Self::new(Buffer::Write(bytes), offset, bytes.len(), granule)
     }
 
@@ -53,17 +53,17 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    pub(super) fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.outcome.is_some()
     }
 
     /// Where the next piece is in the file.
-    pub(super) fn next_offset(&self) -> u64 {
+    pub(crate) fn next_offset(&self) -> u64 {
         self.offset + self.done as u64
     }
 
     /// The buffer's part that is still to go.
-    pub(super) fn rest(&mut self) -> Buffer<'_> {
+    pub(crate) fn rest(&mut self) -> Buffer<'_> {
         match &mut self.buffer {
             Buffer::Read(into) => Buffer::Read(&mut into[self.done..]),
             Buffer::Write(bytes) => Buffer::Write(&bytes[self.done..]),
@@ -71,7 +71,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// Takes the answer of the system to the last piece: bytes that went, or an error.
-    pub(super) fn advance(&mut self, answer: io::Result<usize>) {
+    pub(crate) fn advance(&mut self, answer: io::Result<usize>) {
         match answer {
             Ok(bytes) => {
                 let reached = (self.done + bytes).min(self.buffer.len());
@@ -94,7 +94,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// Does what is still to do with `pread` or `pwrite`.
-    pub(super) fn run(&mut self, file: &File) {
+    pub(crate) fn run(&mut self, file: &File) {
         while !self.is_finished() {
             let offset = self.next_offset();
             let answer = match self.rest() {
@@ -106,7 +106,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// How it went.
-    pub(super) fn into_outcome(self) -> io::Result<()> {
+    pub(crate) fn into_outcome(self) -> io::Result<()> {
         self.outcome
             .unwrap_or_else(|| Err(io::Error::other("the transfer was never run")))
     }

@@ -15,7 +15,7 @@ struct AtPath {
 }
 
 /// `error`, of the same kind, with the path and what was tried in its text; the system's own error is its source.
-pub(super) fn at_path(path: &Path, action: impl Display, source: io::Error) -> io::Error {
+pub(crate) fn at_path(path: &Path, action: impl Display, source: io::Error) -> io::Error {
     io::Error::new(
         source.kind(),
         AtPath {

@@ -19,7 +19,7 @@ struct Entry {
 
 /// The fingerprints of the pages that left last.
 #[derive(Debug, Default)]
-pub(super) struct Ghost {
+pub(crate) struct Ghost {
     /// Buckets of [`WAYS`], a power of two of them; a fingerprint's low bits say which is its.
     entries: Vec<Entry>,
     /// Pages that have left so far, never 0 once there is one.
@@ -28,7 +28,7 @@ pub(super) struct Ghost {
 
 impl Ghost {
     /// Remembers a page, with the `capacity` - 1 pages that left before it.
-    pub(super) fn insert(&mut self, hash: u64, capacity: usize) {
+    pub(crate) fn insert(&mut self, hash: u64, capacity: usize) {
         self.fit(capacity);
         self.now = self.now.wrapping_add(1).max(1);
         let new = Entry {
@@ -47,7 +47,7 @@ impl Ghost {
     }
 
     /// Forgets a page; whether it was among the last `capacity` that left.
-    pub(super) fn take(&mut self, hash: u64, capacity: usize) -> bool {
+    pub(crate) fn take(&mut self, hash: u64, capacity: usize) -> bool {
         if self.entries.is_empty() {
             return false;
         }
@@ -62,7 +62,7 @@ impl Ghost {
     }
 
     /// Memory held, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
     }
 

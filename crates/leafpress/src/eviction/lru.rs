@@ -5,7 +5,7 @@ use super::{Pages, Policy};
 
 /// From the front, the page hit longest ago, to the back.
 #[derive(Debug, Default)]
-pub(super) struct Lru {
+pub(crate) struct Lru {
     links: Links,
     ring: Ring,
 }

@@ -12,11 +12,11 @@ struct Pair {
 
 /// The links of all slots. A slot is in one ring at most.
 #[derive(Debug, Default)]
-pub(super) struct Links(Vec<Pair>);
+pub(crate) struct Links(Vec<Pair>);
 
 /// A ring: slots in order from its front, behind which comes its back again.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(crate) struct Ring {
     front: u32,
     len: usize,
 }
@@ -29,24 +29,24 @@ impl Default for Ring {
 
 impl Ring {
     /// Slots in the ring.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// The slot at the front.
-    pub(super) fn front(&self) -> Option<u32> {
+    pub(crate) fn front(&self) -> Option<u32> {
         (self.len > 0).then_some(self.front)
     }
 
     /// Makes the front the back, and the slot after it the front.
-    pub(super) fn turn(&mut self, links: &Links) {
+    pub(crate) fn turn(&mut self, links: &Links) {
         if self.len > 0 {
             self.front = links.0[self.front as usize].after;
         }
     }
 
     /// Puts a slot that is in no ring at the back. Does nothing for one that is in a ring.
-    pub(super) fn push_back(&mut self, links: &mut Links, slot: u32) {
+    pub(crate) fn push_back(&mut self, links: &mut Links, slot: u32) {
         let index = slot as usize;
         if index >= links.0.len() {
             links.0.resize(
@@ -81,7 +81,7 @@ impl Ring {
     }
 
     /// Takes a slot out, which must be in this ring or in none; whether it was in.
-    pub(super) fn remove(&mut self, links: &mut Links, slot: u32) -> bool {
+    pub(crate) fn remove(&mut self, links: &mut Links, slot: u32) -> bool {
         if !links.contains(slot) {
             return false;
         }
@@ -104,12 +104,12 @@ impl Ring {
 
 impl Links {
     /// Whether the slot is in a ring.
-    pub(super) fn contains(&self, slot: u32) -> bool {
+    pub(crate) fn contains(&self, slot: u32) -> bool {
         self.0.get(slot as usize).is_some_and(|pair| pair.after != NONE)
     }
 
     /// Memory held, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<Pair>()
     }
 }

@@ -5,7 +5,7 @@ use super::{MAX_POPULARITY, Pages, Policy};
 
 /// The front of the ring is where the hand is; the back is what it passed last, and where new pages enter.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     links: Links,
     ring: Ring,
 }
@@ -36,7 +36,7 @@ impl Policy for Clock {
 ///
 /// Each turn but those over pinned pages uses up hits, so that turns are few in the long run. After `rounds` times round, which
 /// takes hits that come as fast as the ring turns, the first page that is not pinned goes.
-pub(super) fn sweep(
+pub(crate) fn sweep(
     ring: &mut Ring,
     links: &mut Links,
     pages: &dyn Pages,

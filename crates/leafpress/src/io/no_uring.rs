@@ -5,10 +5,10 @@ use std::io;
 
 use super::transfer::Transfer;
 
-pub(super) struct Rings;
+pub(crate) struct Rings;
 
 impl Rings {
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         let reason = if cfg!(feature = "io-uring") {
             "not on this system"
         } else {
@@ -17,5 +17,5 @@ impl Rings {
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 
-    pub(super) fn run(&self, _file: &File, _transfers: &mut [Transfer<'_>]) {}
+    pub(crate) fn run(&self, _file: &File, _transfers: &mut [Transfer<'_>]) {}
 }

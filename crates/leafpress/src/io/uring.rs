@@ -18,7 +18,7 @@ const ENTRIES: usize = 64;
 const MAX_IDLE: usize = 16;
 
 /// Rings of a store: a batch takes one and puts it back.
-pub(super) struct Rings {
+pub(crate) struct Rings {
     idle: Mutex<Vec<Ring>>,
 }
 
@@ -28,14 +28,14 @@ impl Rings {
     /// # Errors
     /// What the kernel said: `ENOSYS` without io_uring, `EPERM` under a seccomp filter or `kernel.io_uring_disabled`, `ENOMEM` where
     /// too little memory may be locked.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         Ok(Self {
             idle: Mutex::new(vec![Ring::open()?]),
         })
     }
 
     /// Runs the transfers; those that the kernel would not take stay unfinished.
-    pub(super) fn run(&self, file: &File, transfers: &mut [Transfer<'_>]) {
+    pub(crate) fn run(&self, file: &File, transfers: &mut [Transfer<'_>]) {
         let idle = self.idle.lock().pop();
         let Some(mut ring) = idle.or_else(|| Ring::open().ok()) else {
             return;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const SPIN: Duration = Duration::from_micros(if cfg!(target_os = "linux") { 15 } else { 60 });
 
 /// Returns when `wait` has passed since `start`.
-pub(super) fn until(start: Instant, wait: Duration) {
+pub(crate) fn until(start: Instant, wait: Duration) {
     let Some(end) = start.checked_add(wait) else {
         return;
     };

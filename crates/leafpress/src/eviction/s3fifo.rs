@@ -17,7 +17,7 @@ const SMALL_ONE_IN: usize = 10;
 
 /// The two queues that hold pages, and the memory of those that left the small one.
 #[derive(Debug, Default)]
-pub(super) struct S3Fifo {
+pub(crate) struct S3Fifo {
     links: Links,
     small: Ring,
     main: Ring,

@@ -5,27 +5,27 @@ use std::io;
 use std::path::Path;
 
 /// A descriptor that goes past the page cache, and what it wants of buffers.
-pub(super) struct Direct {
-    pub(super) file: File,
+pub(crate) struct Direct {
+    pub(crate) file: File,
     /// Offsets and lengths are multiples of this many bytes, a power of two.
-    pub(super) granule: usize,
+    pub(crate) granule: usize,
     /// Buffers are at a multiple of this, a power of two.
-    pub(super) memory: usize,
+    pub(crate) memory: usize,
 }
 
 /// Why there is no direct I/O: a few words.
-pub(super) type Reason = String;
+pub(crate) type Reason = String;
 
 impl Direct {
     /// Opens `path`, which is `file` already open, for direct I/O in pages of `page_bytes`.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn open(_path: &Path, _file: &File, _page_bytes: usize, _writable: bool) -> Result<Self, Reason> {
+    pub(crate) fn open(_path: &Path, _file: &File, _page_bytes: usize, _writable: bool) -> Result<Self, Reason> {
         Err(String::from("not on this system"))
     }
 
     /// Opens `path`, which is `file` already open, for direct I/O in pages of `page_bytes`.
     #[cfg(target_os = "linux")]
-    pub(super) fn open(path: &Path, file: &File, page_bytes: usize, writable: bool) -> Result<Self, Reason> {
+    pub(crate) fn open(path: &Path, file: &File, page_bytes: usize, writable: bool) -> Result<Self, Reason> {
         use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
         if in_memory(file) {
@@ -64,7 +64,7 @@ impl Direct {
     }
 
     /// Whether direct I/O takes this buffer as it is.
-    pub(super) fn takes(&self, buffer: &[u8]) -> bool {
+    pub(crate) fn takes(&self, buffer: &[u8]) -> bool {
         buffer.as_ptr().addr().is_multiple_of(self.memory) && buffer.len().is_multiple_of(self.granule)
     }
 }

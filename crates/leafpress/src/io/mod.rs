@@ -1,0 +1,23 @@
+//! Reading and writing files past the system's page cache, many pieces at once; and waiting as a device does.
+
+pub(crate) mod aligned;
+pub(crate) mod at_path;
+pub(crate) mod direct;
+pub(crate) mod transfer;
+#[cfg_attr(
+    not(all(
+        feature = "io-uring",
+        target_os = "linux",
+        any(
+            target_arch = "x86_64",
+            target_arch = "aarch64",
+            target_arch = "riscv64",
+            target_arch = "loongarch64",
+            target_arch = "powerpc64"
+        )
+    )),
+    path = "no_uring.rs"
+)]
+pub(crate) mod uring;
+#[cfg(feature = "testing")]
+pub(crate) mod wait;
