@@ -38,8 +38,8 @@ fn counted(loaded: &mut Loaded, operation: &str, value: &mut Vec<u8>) {
             "get_many" => {
                 black_box(loaded.read_many());
             }
-            "put_overwrite" => assert!(!tree.put(&key(2 * n), loaded.value(n + 1)).expect("put")),
-            "put_new" => drop(black_box(tree.put(&key(2 * n + 1), loaded.value(n)).expect("put"))),
+            "put_overwrite" => assert!(!tree.insert(&key(2 * n), loaded.value(n + 1)).expect("put")),
+            "put_new" => drop(black_box(tree.insert(&key(2 * n + 1), loaded.value(n)).expect("put"))),
             "remove" => drop(black_box(tree.remove(&key(2 * n)).expect("remove"))),
             "scan100" => {
                 let mut bytes = 0;

@@ -85,16 +85,16 @@ fn point_operations(criterion: &mut Criterion, loaded: &mut Loaded, codec: Codec
     group.bench_function(overwrite, |b| {
         b.iter(|| {
             let (n, from) = (loaded.random(), loaded.random());
-            assert!(!loaded.tree.put(&key(2 * n), loaded.value(from)).expect("put"));
+            assert!(!loaded.tree.insert(&key(2 * n), loaded.value(from)).expect("put"));
         });
     });
-    let put_new = |loaded: &Loaded, n| assert!(loaded.tree.put(&key(2 * n + 1), loaded.value(n)).expect("put"));
+    let put_new = |loaded: &Loaded, n| assert!(loaded.tree.insert(&key(2 * n + 1), loaded.value(n)).expect("put"));
     let remove_new = |loaded: &Loaded, n| assert!(loaded.tree.remove(&key(2 * n + 1)).expect("remove"));
     group.bench_function(new, |b| {
         b.iter_custom(|iterations| timed_and_undone(loaded, iterations, put_new, remove_new));
     });
     let remove_old = |loaded: &Loaded, n| assert!(loaded.tree.remove(&key(2 * n)).expect("remove"));
-    let put_old = |loaded: &Loaded, n| assert!(loaded.tree.put(&key(2 * n), loaded.value(n)).expect("put"));
+    let put_old = |loaded: &Loaded, n| assert!(loaded.tree.insert(&key(2 * n), loaded.value(n)).expect("put"));
     group.bench_function(remove, |b| {
         b.iter_custom(|iterations| timed_and_undone(loaded, iterations, remove_old, put_old));
     });

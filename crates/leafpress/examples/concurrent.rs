@@ -26,7 +26,7 @@ fn main() -> Result<(), leafpress::Error> {
                 scope.spawn(move || -> Result<(), leafpress::Error> {
                     for i in 0..KEYS_PER_WRITER {
                         let id = i * WRITERS + writer;
-                        tree.put(&id.to_be_bytes(), format!("record {id} of writer {writer}").as_bytes())?;
+                        tree.insert(&id.to_be_bytes(), format!("record {id} of writer {writer}").as_bytes())?;
                     }
                     Ok(())
                 })

@@ -43,7 +43,7 @@ fn main() -> Result<(), leafpress::Error> {
     ] {
         let tree = Tree::builder().codec(codec).dictionary(choice).build()?;
         for i in 0..RECORDS {
-            tree.put(&i.to_be_bytes(), record(i).as_bytes())?;
+            tree.insert(&i.to_be_bytes(), record(i).as_bytes())?;
         }
         tree.settle().unwrap();
         tree.compact()?;

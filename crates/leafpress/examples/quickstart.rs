@@ -10,7 +10,7 @@ fn main() -> Result<(), leafpress::Error> {
             "{{\"id\":{id},\"name\":\"user {id}\",\"plan\":\"{}\"}}",
             ["free", "team", "pro"][id as usize % 3]
         );
-        tree.put(format!("user:{id:08}").as_bytes(), value.as_bytes())?;
+        tree.insert(format!("user:{id:08}").as_bytes(), value.as_bytes())?;
     }
 
     let value = tree.get(b"user:00000042")?.expect("it was put");

@@ -10,7 +10,7 @@ fn main() -> Result<(), leafpress::Error> {
     for sensor in 0..20 {
         for minute in 0..1_440 {
             let key = format!("sensor-{sensor:02}/{:02}:{:02}", minute / 60, minute % 60);
-            tree.put(
+            tree.insert(
                 key.as_bytes(),
                 format!("{:.1} C", 15.0 + f64::from(minute % 97) / 10.0).as_bytes(),
             )?;

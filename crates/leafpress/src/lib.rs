@@ -5,10 +5,10 @@
 //! ```
 //! # fn main() -> Result<(), leafpress::Error> {
 //! let tree = leafpress::Tree::builder().codec("lz4".parse()?).build()?;
-//! tree.put(b"apple", b"red")?;
-//! tree.put(b"banana", b"yellow")?;
+//! tree.insert(b"apple", b"red")?;
+//! tree.insert(b"banana", b"yellow")?;
 //! assert_eq!(tree.get(b"apple")?.as_deref(), Some(b"red".as_slice()));
-//! for record in tree.range(b"a".as_slice()..) {
+//! for record in tree.range("a"..) {
 //!     let (key, value) = record?;
 //!     assert!(!key.is_empty() && !value.is_empty());
 //! }
@@ -35,4 +35,4 @@ pub mod victim;
 
 pub use codec::{Codec, CodecError, Dictionary};
 pub use pool::PagePool;
-pub use tree::{Builder, DictionaryChoice, Error, Layout, Range, ShardBy, Stats, Tree};
+pub use tree::{Builder, DictionaryChoice, Error, KeyRange, Layout, Range, ShardBy, Stats, Tree};

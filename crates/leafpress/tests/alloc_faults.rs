@@ -73,11 +73,11 @@ fn tree(landing_bytes: usize) -> Tree {
 fn a_put_without_memory_leaves_the_old_record() {
     let tree = tree(0);
     for n in 0..200u16 {
-        tree.put(&n.to_be_bytes(), &[1; 60]).unwrap();
+        tree.insert(&n.to_be_bytes(), &[1; 60]).unwrap();
     }
     let before = REFUSED.get();
     for n in 0..200u16 {
-        match starved(0, || tree.put(&n.to_be_bytes(), &[2; 90])) {
+        match starved(0, || tree.insert(&n.to_be_bytes(), &[2; 90])) {
             Err(Error::OutOfMemory { bytes }) => assert!(bytes > 0),
             other => panic!("{n}: {other:?}"),
         }
@@ -85,17 +85,17 @@ fn a_put_without_memory_leaves_the_old_record() {
     }
     assert!(REFUSED.get() >= before + 200);
     tree.validate().unwrap();
-    assert!(!tree.put(&7u16.to_be_bytes(), &[2; 90]).unwrap());
+    assert!(!tree.insert(&7u16.to_be_bytes(), &[2; 90]).unwrap());
     assert_eq!(tree.get(&7u16.to_be_bytes()).unwrap(), Some(vec![2; 90]));
 }
 
 #[test]
 fn a_large_value_without_memory_leaves_the_old_record() {
     let tree = tree(512);
-    tree.put(b"k", b"old").unwrap();
+    tree.insert(b"k", b"old").unwrap();
     for after in 0..2 {
         // Refused at the value's block, or where the leaf takes it in: done, or not at all.
-        match starved(after, || tree.put(b"k", &[3; 50_000])) {
+        match starved(after, || tree.insert(b"k", &[3; 50_000])) {
             Ok(new) => assert!(!new),
             Err(error) => {
                 assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
@@ -103,7 +103,7 @@ fn a_large_value_without_memory_leaves_the_old_record() {
             }
         }
     }
-    tree.put(b"k", b"new").unwrap();
+    tree.insert(b"k", b"new").unwrap();
     tree.compact().unwrap();
     assert_eq!(
         tree.stats().large_value_bytes,
@@ -117,7 +117,7 @@ fn a_large_value_without_memory_leaves_the_old_record() {
 fn a_compaction_of_a_compact_tree_needs_no_node_memory() {
     let tree = tree(256);
     for n in 0..300u16 {
-        tree.put(&n.to_be_bytes(), &[1; 60]).unwrap();
+        tree.insert(&n.to_be_bytes(), &[1; 60]).unwrap();
     }
     tree.compact().unwrap();
     // Leaves would be moved: those that cannot stay where they are, which is no error.
@@ -131,7 +131,7 @@ fn a_compaction_of_a_compact_tree_needs_no_node_memory() {
 fn reads_need_no_node_memory() {
     let tree = tree(256);
     for n in 0..300u16 {
-        tree.put(&n.to_be_bytes(), &n.to_be_bytes().repeat(30)).unwrap();
+        tree.insert(&n.to_be_bytes(), &n.to_be_bytes().repeat(30)).unwrap();
     }
     starved(0, || {
         for n in 0..300u16 {
@@ -171,14 +171,14 @@ proptest! {
         let tree = tree(landing_bytes);
         let mut map = BTreeMap::new();
         for n in 0..100u16 {
-            tree.put(&n.to_be_bytes(), &[n as u8; 60]).unwrap();
+            tree.insert(&n.to_be_bytes(), &[n as u8; 60]).unwrap();
             map.insert(n.to_be_bytes().to_vec(), vec![n as u8; 60]);
         }
         for (i, &(step, after)) in steps.iter().enumerate() {
             match step {
                 Step::Put(n, v, len) => {
                     let value = vec![v; len.into()];
-                    if let Ok(new) = starved(after, || tree.put(&n.to_be_bytes(), &value)) {
+                    if let Ok(new) = starved(after, || tree.insert(&n.to_be_bytes(), &value)) {
                         assert_eq!(new, map.insert(n.to_be_bytes().to_vec(), value).is_none());
                     }
                 }

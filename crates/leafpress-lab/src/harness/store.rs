@@ -108,7 +108,7 @@ impl ConditionalStore for Tree {
 
 impl Store for Tree {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        Tree::put(self, key, value)
+        Tree::insert(self, key, value)
     }
 
     fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {

@@ -38,7 +38,7 @@ impl Loaded {
         for i in 0..keys {
             // A stride that shares no factor with the key count visits every key, out of order.
             let n = i * 7_368_787 % keys;
-            loaded.tree.put(&key(2 * n), loaded.value(n)).expect("put");
+            loaded.tree.insert(&key(2 * n), loaded.value(n)).expect("put");
         }
         loaded.tree.compact().expect("compact");
         loaded.tree.settle().unwrap();

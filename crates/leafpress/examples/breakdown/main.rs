@@ -104,7 +104,7 @@ fn load(tree: &Tree, args: &Args, values: &Values) -> Result<(), Box<dyn Error>>
             .map(|part| {
                 scope.spawn(move || {
                     part.iter()
-                        .try_for_each(|&key| tree.put(&key.to_be_bytes(), values.of(key, 0)).map(drop))
+                        .try_for_each(|&key| tree.insert(&key.to_be_bytes(), values.of(key, 0)).map(drop))
                 })
             })
             .collect();
@@ -148,7 +148,7 @@ fn work(
                 }
                 tally.mismatches += u64::from(right == absent);
             } else {
-                let new = tree.put(&key.to_be_bytes(), values.of(key, rng.u64(..VERSIONS)))?;
+                let new = tree.insert(&key.to_be_bytes(), values.of(key, rng.u64(..VERSIONS)))?;
                 if let Some(timed) = timed {
                     tally.writes_ns.saturating_record(timed.elapsed().as_nanos() as u64);
                 }

@@ -1,5 +1,6 @@
 //! The tree's parts, and how a write reaches them.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -19,6 +20,7 @@ use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::leaf::{Decoder, Leaf};
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Fraction;
+use crate::tree::read::Read;
 use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::write::{Locked, Outcome, WritePath, owned_large};
@@ -55,11 +57,14 @@ pub(crate) struct Seen {
 }
 
 /// When a write applies.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Condition {
+#[derive(Clone, Copy)]
+pub(crate) enum Condition<'c> {
     Always,
     IfAbsent,
     IfPresent,
+    /// If the key is there and this is so of its value. It is asked under the leaf's lock, again where the leaf changed before the write
+    /// was done, and the last time just before the write.
+    IfValue(&'c dyn Fn(Read<'_>) -> Result<bool, Error>),
 }
 
 impl Core {
@@ -122,8 +127,32 @@ impl Core {
         })
     }
 
+    /// Removes `key` and returns its value.
+    pub(crate) fn take(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let taken = RefCell::new(Vec::new());
+        let copy = |value: Read<'_>| {
+            let mut taken = taken.borrow_mut();
+            taken.clear();
+            value.append_to(&mut taken).map(|()| true)
+        };
+        let (_, applied) = self.write(key, None, Condition::IfValue(&copy))?;
+        Ok(applied.then(|| taken.into_inner()))
+    }
+
+    /// Removes `key` if its value is `value`; returns whether it did.
+    pub(crate) fn remove_if_value(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        let is_it = |found: Read<'_>| found.with(|found| found == value);
+        self.write(key, None, Condition::IfValue(&is_it))
+            .map(|(_, applied)| applied)
+    }
+
     /// Puts `value`, or removes for `None`. Returns whether the key was there before, and whether the write applied.
-    pub(crate) fn write(&self, key: &[u8], value: Option<&[u8]>, condition: Condition) -> Result<(bool, bool), Error> {
+    pub(crate) fn write(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        condition: Condition<'_>,
+    ) -> Result<(bool, bool), Error> {
         if key.len() > MAX_KEY_BYTES {
             return if value.is_some() {
                 Err(Error::KeyTooLong { len: key.len() })
@@ -167,7 +196,7 @@ impl Core {
         &self,
         key: &[u8],
         change: Change<'_>,
-        condition: Condition,
+        condition: Condition<'_>,
         context: &Context,
         tools: &mut Tools,
         guard: &Guard<'_>,

@@ -43,6 +43,12 @@ pub enum Error {
         /// Bytes asked for.
         bytes: usize,
     },
+    /// Records that were to be in the order of their keys are not.
+    #[error("record {index} is out of order: its key is not above the one before it")]
+    Unsorted {
+        /// Which record, counted from 0.
+        index: usize,
+    },
     /// A thread could not be started.
     #[error("cannot start a background thread: {reason}")]
     Thread {

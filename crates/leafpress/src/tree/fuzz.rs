@@ -83,7 +83,7 @@ impl Leaves {
     /// Compresses `records`, whose keys ascend, into as many leaves as they need, with the options of `tree`.
     ///
     /// # Errors
-    /// As [`Tree::put`], and [`Error::Invalid`] when the keys do not ascend.
+    /// As [`Tree::insert`], and [`Error::Invalid`] when the keys do not ascend.
     pub fn build(tree: Tree, records: &[(&[u8], &[u8])]) -> Result<Self, Error> {
         check(records.iter().map(|(key, value)| (*key, value.len())))?;
         let (mut buffers, arena, mut unowned) = (Buffers::default(), Bump::new(), Unowned::default());
@@ -112,7 +112,7 @@ impl Leaves {
     /// a change falls into. On an error everything is as it was.
     ///
     /// # Errors
-    /// As [`Tree::put`], and [`Error::Invalid`] for changes that do not ascend or that belong elsewhere.
+    /// As [`Tree::insert`], and [`Error::Invalid`] for changes that do not ascend or that belong elsewhere.
     pub fn compact(&mut self, index: usize, changes: &[(&[u8], Option<&[u8]>)], anew: bool) -> Result<(), Error> {
         check(changes.iter().map(|(key, value)| (*key, value.map_or(0, <[u8]>::len))))?;
         let elsewhere = changes.iter().any(|(key, _)| self.leaf_for(key) != index);

@@ -13,6 +13,7 @@ mod error;
 pub mod fuzz;
 mod hash;
 mod index;
+mod key_range;
 mod local;
 mod node;
 mod options;
@@ -23,23 +24,32 @@ mod upkeep;
 mod validate;
 mod write;
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::tree::upkeep::defragment::Sweep;
 pub use error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+pub use key_range::KeyRange;
 pub use options::{Builder, DictionaryChoice, Layout, ShardBy};
 pub use scan::Range;
 pub use stats::Stats;
 
 use crate::sync::worker::Workers;
 use crate::tree::core::{Condition, Core};
+use crate::tree::key_range::prefixed;
 use crate::tree::scan::End;
 
 /// A concurrent, ordered map from byte strings to byte strings whose leaves are kept compressed.
 ///
 /// Keys are at most [`MAX_KEY_BYTES`] long, values at most [`MAX_VALUE_BYTES`]; both may be empty. All methods take `&self` and may be
-/// called from any number of threads. Reads never wait for a lock. An operation on one record is atomic.
+/// called from any number of threads. Reads never wait for a lock.
+///
+/// An operation on one record is atomic: [`Tree::get`], [`Tree::insert`], [`Tree::insert_if_absent`], [`Tree::update_if_present`],
+/// [`Tree::remove`] and [`Tree::take`] of one key happen one after the other, in an order that all threads agree on. What is made of
+/// several of these says itself what is atomic: [`Tree::pop_first`], [`Tree::pop_last`], [`Tree::get_or_insert_with`], [`Tree::retain`].
+/// [`Tree::extend`], [`Tree::get_many`], [`Tree::clear`] and scans are not of one moment.
+///
+/// Keys are taken by reference, as whatever has bytes: `tree.get("a")`, `tree.get(&42_u64.to_be_bytes())`, `tree.range("a".."b")`.
 pub struct Tree {
     core: Arc<Core>,
     workers: Workers,
@@ -66,29 +76,41 @@ impl Tree {
     /// # Errors
     /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::OutOfMemory`], or [`Error::Codec`] when compressing or decompressing
     /// a frame fails. The key's old record is then still there.
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    pub fn insert(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        value: &(impl AsRef<[u8]> + ?Sized),
+    ) -> Result<bool, Error> {
         self.core
-            .write(key, Some(value), Condition::Always)
+            .write(key.as_ref(), Some(value.as_ref()), Condition::Always)
             .map(|(present, _)| !present)
     }
 
     /// Inserts unless the key is there; returns whether it inserted.
     ///
     /// # Errors
-    /// As [`Tree::put`].
-    pub fn insert_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    /// As [`Tree::insert`].
+    pub fn insert_if_absent(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        value: &(impl AsRef<[u8]> + ?Sized),
+    ) -> Result<bool, Error> {
         self.core
-            .write(key, Some(value), Condition::IfAbsent)
+            .write(key.as_ref(), Some(value.as_ref()), Condition::IfAbsent)
             .map(|(_, applied)| applied)
     }
 
     /// Replaces the value if the key is there; returns whether it did.
     ///
     /// # Errors
-    /// As [`Tree::put`].
-    pub fn update_if_present(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    /// As [`Tree::insert`].
+    pub fn update_if_present(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        value: &(impl AsRef<[u8]> + ?Sized),
+    ) -> Result<bool, Error> {
         self.core
-            .write(key, Some(value), Condition::IfPresent)
+            .write(key.as_ref(), Some(value.as_ref()), Condition::IfPresent)
             .map(|(_, applied)| applied)
     }
 
@@ -96,31 +118,34 @@ impl Tree {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or [`Error::Codec`]; the record is then still there.
-    pub fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+    pub fn remove(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, Error> {
         self.core
-            .write(key, None, Condition::Always)
+            .write(key.as_ref(), None, Condition::Always)
             .map(|(present, _)| present)
+    }
+
+    /// Removes the key and returns the value that it had; `None` when it was not there. [`Tree::remove`] does not read the value.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or [`Error::Codec`]; the record is then still there.
+    pub fn take(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, Error> {
+        self.core.take(key.as_ref())
     }
 
     /// The key's value, copied; `None` when absent.
     ///
     /// # Errors
     /// [`Error::Codec`] when its frame cannot be decoded, [`Error::OutOfMemory`].
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.core.get(key, |read| {
-            let mut value = Vec::new();
-            read.append_to(&mut value)?;
-            Ok(value)
-        })
+    pub fn get(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, Error> {
+        self.core.get_copied(key.as_ref())
     }
 
     /// Replaces the content of `value` by the key's value and returns true; leaves `value` empty and returns false when absent.
     ///
     /// # Errors
     /// As [`Tree::get`]; `value` is then empty.
-    pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
-        value.clear();
-        Ok(self.core.get(key, |read| read.append_to(value))?.is_some())
+    pub fn get_into(&self, key: &(impl AsRef<[u8]> + ?Sized), value: &mut Vec<u8>) -> Result<bool, Error> {
+        self.core.get_into(key.as_ref(), value)
     }
 
     /// Calls `read` with the key's value and returns what it returns; `None` when absent. The bytes are the tree's own (raw records) or
@@ -129,8 +154,12 @@ impl Tree {
     /// # Errors
     /// As [`Tree::get`].
     #[inline]
-    pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Error> {
-        self.core.get(key, |found| found.with(read))
+    pub fn get_with<R>(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, Error> {
+        self.core.get(key.as_ref(), |found| found.with(read))
     }
 
     /// The keys' values, copied, in the order of the keys; [`None`] for those that are absent.
@@ -180,17 +209,132 @@ impl Tree {
     ///
     /// # Errors
     /// [`Error::Codec`] when that frame cannot be decoded.
-    pub fn contains_key(&self, key: &[u8]) -> Result<bool, Error> {
-        self.core.contains_key(key)
+    pub fn contains_key(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, Error> {
+        self.core.contains_key(key.as_ref())
+    }
+
+    /// The key's value, or else the one that `make` gives, which is inserted.
+    ///
+    /// Atomic for the key: while it is not removed, all threads that call this get the one value that was stored first. Several of them
+    /// may call `make` at the same time, once each; no lock is held meanwhile, so that it may use the tree.
+    ///
+    /// # Errors
+    /// As [`Tree::get`] and [`Tree::insert`].
+    pub fn get_or_insert_with<V: AsRef<[u8]>>(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        make: impl FnOnce() -> V,
+    ) -> Result<Vec<u8>, Error> {
+        let key = key.as_ref();
+        if let Some(found) = self.get(key)? {
+            return Ok(found);
+        }
+        let made = make();
+        let made = made.as_ref();
+        loop {
+            if self.insert_if_absent(key, made)? {
+                return copied(made);
+            }
+            // Nothing again where it has been removed since.
+            if let Some(found) = self.get(key)? {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The record with the least key, copied; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Codec`] when a frame cannot be decoded, [`Error::OutOfMemory`].
+    pub fn first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+        self.at_end(End::Front)
+    }
+
+    /// The record with the greatest key, copied; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`Tree::first`].
+    pub fn last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+        self.at_end(End::Back)
+    }
+
+    /// Removes the record with the least key and returns it; `None` when there is none.
+    ///
+    /// Atomic for the key: no other call gets the same record, and the value is the one that was removed. The key was the least when it
+    /// was looked for; a lesser one that is inserted before this returns stays.
+    ///
+    /// # Errors
+    /// As [`Tree::first`] and [`Tree::take`]; the record is then still there.
+    pub fn pop_first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+        self.pop(End::Front)
+    }
+
+    /// Removes the record with the greatest key and returns it; `None` when there is none. What is said of [`Tree::pop_first`] holds.
+    ///
+    /// # Errors
+    /// As [`Tree::pop_first`].
+    pub fn pop_last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+        self.pop(End::Back)
+    }
+
+    /// Removes the records of which `keep` says false, and returns how many it removed. `keep` is called in key order.
+    ///
+    /// Atomic for each key: a record goes only with the value that `keep` was shown; of one that is written meanwhile it is asked again.
+    /// What is said of scans holds for which records it is asked of. No lock is held while it runs, so that it may use the tree.
+    ///
+    /// # Errors
+    /// As [`Tree::range`] and [`Tree::remove`]; the records so far are gone or kept.
+    pub fn retain(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64, Error> {
+        let mut removed = 0;
+        for record in self.iter() {
+            let (key, mut value) = record?;
+            while !keep(&key, &value) {
+                if self.core.remove_if_value(&key, &value)? {
+                    removed += 1;
+                    break;
+                }
+                // It was written or removed meanwhile.
+                if !self.get_into(&key, &mut value)? {
+                    break;
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Inserts or replaces each of `records`, and returns how many keys were new. Each is atomic for itself.
+    ///
+    /// # Errors
+    /// As [`Tree::insert`], for the first record that cannot be inserted; those before it are.
+    pub fn extend<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        records: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<u64, Error> {
+        let mut new = 0;
+        for (key, value) in records {
+            new += u64::from(self.insert(&key, &value)?);
+        }
+        Ok(new)
     }
 
     /// The records whose keys are in `range`, in key order, from either end (`.rev()`).
     ///
     /// A key that is there from the scan's start to its end is seen exactly once; one that comes or goes meanwhile may or may not be. Each
     /// record is as some write left it.
-    pub fn range<'k, R: RangeBounds<&'k [u8]>>(&self, range: R) -> Range<'_> {
-        let own = |bound: Bound<&&[u8]>| bound.map(|key| key.to_vec());
-        Range::new(&self.core, own(range.start_bound()), own(range.end_bound()), None)
+    pub fn range(&self, range: impl KeyRange) -> Range<'_> {
+        let (start, end) = range.into_bounds();
+        Range::new(&self.core, start, end, None)
+    }
+
+    /// All records, in key order, from either end. What is said of [`Tree::range`] holds.
+    pub fn iter(&self) -> Range<'_> {
+        self.range(..)
+    }
+
+    /// The records whose keys begin with `prefix`, in key order, from either end. What is said of [`Tree::range`] holds.
+    pub fn prefix(&self, prefix: &(impl AsRef<[u8]> + ?Sized)) -> Range<'_> {
+        let (start, end) = prefixed(prefix.as_ref());
+        Range::new(&self.core, start, end, None)
     }
 
     /// Calls `visit` with up to `limit` records from `start` on, in key order; returns how many there were. What is said of
@@ -198,10 +342,15 @@ impl Tree {
     ///
     /// # Errors
     /// [`Error::Codec`] when a frame cannot be decoded, [`Error::OutOfMemory`]; records before it have been visited.
-    pub fn scan(&self, start: &[u8], limit: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<usize, Error> {
+    pub fn scan(
+        &self,
+        start: &(impl AsRef<[u8]> + ?Sized),
+        limit: usize,
+        mut visit: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize, Error> {
         let mut range = Range::new(
             &self.core,
-            Bound::Included(start.to_vec()),
+            Bound::Included(start.as_ref().to_vec()),
             Bound::Unbounded,
             Some(limit),
         );
@@ -213,12 +362,32 @@ impl Tree {
         Ok(visited)
     }
 
+    fn at_end(&self, end: End) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+        let mut range = Range::new(&self.core, Bound::Unbounded, Bound::Unbounded, Some(1));
+        match range.step(end, |key, value| Ok((copied(key)?, copied(value)?))) {
+            None => Ok(None),
+            Some(record) => record?.map(Some),
+        }
+    }
+
+    fn pop(&self, end: End) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+        while let Some((key, _)) = self.at_end(end)? {
+            // Nothing where another thread was faster.
+            if let Some(value) = self.take(&key)? {
+                return Ok(Some((key, value)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Number of records. Under concurrent writes, a number that was right a moment ago.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.core.len()
     }
 
     /// Whether there are no records.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -232,6 +401,7 @@ impl Tree {
     }
 
     /// What the tree holds and what it did. Visits every leaf.
+    #[must_use]
     pub fn stats(&self) -> Stats {
         self.core.stats()
     }
@@ -278,6 +448,31 @@ impl Tree {
         self.core.validate()
     }
 }
+
+impl<'t> IntoIterator for &'t Tree {
+    type Item = Result<(Vec<u8>, Vec<u8>), Error>;
+    type IntoIter = Range<'t>;
+
+    fn into_iter(self) -> Range<'t> {
+        self.iter()
+    }
+}
+
+/// `bytes` in a vector of their own.
+fn copied(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut copy = Vec::new();
+    read::Read::Bytes(bytes).append_to(&mut copy)?;
+    Ok(copy)
+}
+
+const _: () = {
+    const fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<Tree>();
+    shared_between_threads::<Builder>();
+    shared_between_threads::<Range<'_>>();
+    shared_between_threads::<Stats>();
+    shared_between_threads::<Error>();
+};
 
 impl Drop for Tree {
     fn drop(&mut self) {

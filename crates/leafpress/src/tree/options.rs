@@ -8,6 +8,7 @@ use crate::tree::error::Error;
 
 /// How a leaf's records are put into frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// ShardPartitioner of adjacent records.
     Ordered,
@@ -21,6 +22,7 @@ pub enum Layout {
 
 /// How keys are shared out to shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ShardBy {
     /// By a hash of the key but for the low four bits of its last byte: up to 16 neighbouring keys stay together, so that they are
     /// compressed together.
@@ -31,6 +33,7 @@ pub enum ShardBy {
 
 /// Where a tree's dictionary comes from.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum DictionaryChoice {
     /// No dictionary.
     Off,
@@ -42,6 +45,7 @@ pub enum DictionaryChoice {
 
 /// Builds a [`Tree`]. Every option has a default; see each method for its bounds, which [`Builder::build`] checks.
 #[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until it builds"]
 pub struct Builder {
     pub(crate) codec: Codec,
     pub(crate) engine: Option<Arc<dyn Engine>>,
@@ -180,5 +184,25 @@ impl Builder {
     /// a background thread cannot be started.
     pub fn build(self) -> Result<Tree, Error> {
         Tree::from_builder(self)
+    }
+
+    /// Builds the tree and inserts `records`, whose keys ascend.
+    ///
+    /// # Errors
+    /// As [`Builder::build`] and [`Tree::insert`], and [`Error::Unsorted`] for the first key that is not above the one before it.
+    pub fn from_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        self,
+        records: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Tree, Error> {
+        let tree = self.build()?;
+        let mut before: Option<K> = None;
+        for (index, (key, value)) in records.into_iter().enumerate() {
+            if before.is_some_and(|before| before.as_ref() >= key.as_ref()) {
+                return Err(Error::Unsorted { index });
+            }
+            tree.insert(&key, &value)?;
+            before = Some(key);
+        }
+        Ok(tree)
     }
 }

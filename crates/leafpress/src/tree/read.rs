@@ -9,11 +9,11 @@ use crate::reclaim::guard::Guard;
 use crate::codec::Engine;
 use crate::mem::node::NodeHeader;
 use crate::mem::prefetch::prefetch;
-use crate::tree::core::Core;
+use crate::tree::core::{Core, Sought};
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
 use crate::tree::index::shard::Descent;
-use crate::tree::local::{Context, Count};
+use crate::tree::local::{Context, Count, Tools};
 use crate::tree::node::landing::{Change, Landing};
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::Sections;
@@ -107,6 +107,42 @@ impl Core {
         result
     }
 
+    /// The value of `key`, copied.
+    pub(crate) fn get_copied(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.get(key, |read| {
+            let mut value = Vec::new();
+            read.append_to(&mut value)?;
+            Ok(value)
+        })
+    }
+
+    /// Replaces the content of `value` by the value of `key`; returns whether there is one.
+    pub(crate) fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+        value.clear();
+        Ok(self.get(key, |read| read.append_to(value))?.is_some())
+    }
+
+    /// Calls `read` with the value that `leaf` has of a key, as its writer finds it, who holds its lock.
+    pub(crate) fn value_in<R>(
+        &self,
+        leaf: Leaf,
+        sought: &Sought<'_>,
+        guard: &Guard<'_>,
+        tools: &mut Tools,
+        read: impl FnOnce(Read<'_>) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        let Sought { key, hash, share } = *sought;
+        let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
+        let landing = leaf.landing_for(hash, guard);
+        // SAFETY: the guard protects the buffer and the large values it points to.
+        if let Some(entry) = landing.and_then(|landing| unsafe { landing.find(key, hash) }) {
+            return self.landed(leaf, entry.change, &mut decoder, read);
+        }
+        let sections = leaf.sections();
+        let place = leaf.locate(&sections, key, hash, share, &mut decoder)?;
+        self.placed(leaf, &sections, place, &mut decoder, read)
+    }
+
     /// Calls `read` with each key's index and value, in order. A key whose value cannot be read is passed over; the first such error
     /// is returned when all keys have had their turn.
     pub(crate) fn get_many<K: AsRef<[u8]>>(
@@ -195,20 +231,45 @@ impl Core {
         // SAFETY: the caller's guard protects the buffer and the large values it points to.
         if let Some(entry) = looked.landing.and_then(|landing| unsafe { landing.find(key, hash) }) {
             context.count(Count::GetLandingHits);
-            return match entry.change {
-                Change::Put(value) => read(Read::Bytes(value)).map(Some),
-                Change::PutLarge(large) => read(Read::Large(large, &*self.engine)).map(Some),
-                Change::Compressed { block, raw_len } => leaf
-                    .decode_block(block, raw_len, raw_len, decoder)
-                    .and_then(|value| read(Read::Bytes(value)))
-                    .map(Some),
-                Change::Remove => Ok(None),
-            };
+            return self.landed(*leaf, entry.change, decoder, read);
         }
         let place = match looked.found {
             Some(place) => place,
             None => leaf.locate(sections, key, hash, None, decoder)?,
         };
+        self.placed(*leaf, sections, place, decoder, read)
+    }
+
+    /// The value that a landed change gives a key.
+    #[inline(always)]
+    fn landed<R>(
+        &self,
+        leaf: Leaf,
+        change: Change<'_>,
+        decoder: &mut Decoder<'_>,
+        read: impl FnOnce(Read<'_>) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        match change {
+            Change::Put(value) => read(Read::Bytes(value)).map(Some),
+            Change::PutLarge(large) => read(Read::Large(large, &*self.engine)).map(Some),
+            Change::Compressed { block, raw_len } => leaf
+                .decode_block(block, raw_len, raw_len, decoder)
+                .and_then(|value| read(Read::Bytes(value)))
+                .map(Some),
+            Change::Remove => Ok(None),
+        }
+    }
+
+    /// The value at a place of the leaf's frames.
+    #[inline(always)]
+    fn placed<R>(
+        &self,
+        leaf: Leaf,
+        sections: &Sections,
+        place: Option<Place>,
+        decoder: &mut Decoder<'_>,
+        read: impl FnOnce(Read<'_>) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
         match place {
             None => Ok(None),
             Some(place) => match leaf.value(sections, place, decoder)? {

@@ -51,7 +51,7 @@ impl WritePath<'_> {
         parent: Option<Inner>,
         sought: &Sought<'_>,
         change: Change<'_>,
-        condition: Condition,
+        condition: Condition<'_>,
         tools: &mut Tools,
     ) -> Result<Outcome, Error> {
         let leaf = locked.0;
@@ -70,6 +70,9 @@ impl WritePath<'_> {
             Condition::Always => matches!(change, Change::Remove) && !present,
             Condition::IfAbsent => present,
             Condition::IfPresent => !present,
+            Condition::IfValue(holds) => {
+                !present || self.core.value_in(leaf, sought, self.guard, tools, holds)? != Some(true)
+            }
         };
         if skip {
             return Ok(Outcome::Done {

@@ -44,7 +44,10 @@ fn exercise(tree: &Tree, key: impl Fn(u64) -> Vec<u8>) {
     let mut map = BTreeMap::new();
     let mut put = |n: u64, len: usize| {
         let value = vec![n as u8; len];
-        assert_eq!(tree.put(&key(n), &value).unwrap(), map.insert(key(n), value).is_none());
+        assert_eq!(
+            tree.insert(&key(n), &value).unwrap(),
+            map.insert(key(n), value).is_none()
+        );
     };
     for n in 0..50 {
         put(n * 7 % 50, (n % 5) as usize * 20);
@@ -74,7 +77,7 @@ fn exercise(tree: &Tree, key: impl Fn(u64) -> Vec<u8>) {
         assert!(tree.remove(&key(n)).unwrap());
     }
     same(tree, &BTreeMap::new());
-    tree.put(&key(1), b"once more").unwrap();
+    tree.insert(&key(1), b"once more").unwrap();
     tree.clear().unwrap();
     same(tree, &BTreeMap::new());
 }
@@ -126,7 +129,7 @@ fn values_replaced_by_values_as_long() {
             // One value is a block of its own.
             let (key, len) = (key(n % 9), if n % 9 == 4 { 2100 } else { 20 });
             let value = vec![n as u8; len];
-            assert_eq!(tree.put(&key, &value).unwrap(), map.insert(key, value).is_none());
+            assert_eq!(tree.insert(&key, &value).unwrap(), map.insert(key, value).is_none());
         }
         same(&tree, &map);
     }
@@ -153,7 +156,7 @@ fn long_keys() {
 fn a_scan_from_both_ends_outlives_changes() {
     let tree = small().build().unwrap();
     for n in 0..40 {
-        tree.put(&integer(n), &[n as u8; 50]).unwrap();
+        tree.insert(&integer(n), &[n as u8; 50]).unwrap();
     }
     let mut scan = tree.range(integer(5).as_slice()..integer(35).as_slice());
     assert_eq!(scan.next().unwrap().unwrap().0, integer(5));
@@ -175,12 +178,12 @@ fn a_scan_from_both_ends_outlives_changes() {
 fn writers_readers_and_a_scan() {
     let tree = small().landing_bytes(64).build().unwrap();
     for n in 0..20 {
-        tree.put(&integer(n * 2), &[n as u8; 40]).unwrap();
+        tree.insert(&integer(n * 2), &[n as u8; 40]).unwrap();
     }
     thread::scope(|scope| {
         scope.spawn(|| {
             for n in 0..20 {
-                tree.put(&integer(n * 2 + 1), &[n as u8; 40]).unwrap();
+                tree.insert(&integer(n * 2 + 1), &[n as u8; 40]).unwrap();
                 tree.remove(&integer((n * 7 % 20) * 2 + 1)).unwrap();
             }
         });
@@ -210,7 +213,7 @@ fn two_writers_and_a_clear() {
             let tree = &tree;
             scope.spawn(move || {
                 for n in 0..15 {
-                    tree.put(&integer(n * 2 + id), &[id as u8; 60]).unwrap();
+                    tree.insert(&integer(n * 2 + id), &[id as u8; 60]).unwrap();
                     if n % 3 == 0 {
                         tree.remove(&integer(n * 2 + id)).unwrap();
                     }
@@ -232,7 +235,7 @@ fn background_threads_start_work_and_stop() {
         .build()
         .unwrap();
     for n in 0..20 {
-        tree.put(&integer(n), &[n as u8; 40]).unwrap();
+        tree.insert(&integer(n), &[n as u8; 40]).unwrap();
     }
     tree.settle().unwrap();
     for n in 0..20 {

@@ -32,7 +32,7 @@ fn load(codec: &str, records: u64) -> Tree {
         )
         .unwrap();
         value.resize(128, b' ');
-        tree.put(&key.to_be_bytes(), &value).unwrap();
+        tree.insert(&key.to_be_bytes(), &value).unwrap();
     }
     tree.settle().unwrap();
     tree

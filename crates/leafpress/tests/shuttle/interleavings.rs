@@ -24,7 +24,7 @@ pub fn key(n: u32) -> [u8; 4] {
 pub fn filled(builder: Builder, records: u32) -> Arc<Tree> {
     let tree = builder.build().unwrap();
     for n in 1..=records {
-        tree.put(&key(n * 10), &[n as u8; 96]).unwrap();
+        tree.insert(&key(n * 10), &[n as u8; 96]).unwrap();
     }
     Arc::new(tree)
 }

@@ -15,7 +15,7 @@ fn what_a_reader_finds_stays_while_others_replace_it() {
         let writers = [5, 15].map(|n| {
             spawn(&tree, move |tree| {
                 for byte in 1..4 {
-                    tree.put(&key(n), &[byte; 40]).unwrap();
+                    tree.insert(&key(n), &[byte; 40]).unwrap();
                 }
             })
         });
@@ -37,13 +37,13 @@ fn a_value_in_hand_stays_while_its_reader_writes_as_well() {
         let tree = filled(replacing(), 2);
         let writer = spawn(&tree, |tree| {
             for byte in 3..6 {
-                tree.put(&key(20), &[byte; 96]).unwrap();
+                tree.insert(&key(20), &[byte; 96]).unwrap();
             }
         });
         let reader = spawn(&tree, |tree| {
             tree.get_with(&key(10), |value| {
                 for byte in 3..5 {
-                    tree.put(&key(10), &[byte; 96]).unwrap();
+                    tree.insert(&key(10), &[byte; 96]).unwrap();
                 }
                 // An operation within this one is over, and what it retired waits for this one.
                 assert_eq!(value, [1; 96]);
@@ -98,7 +98,7 @@ fn what_is_cleared_beside_readers_is_freed_by_the_last_to_leave() {
                 .unwrap()
             })
         });
-        let writer = spawn(&tree, |tree| tree.put(&key(15), &[9; 40]).unwrap());
+        let writer = spawn(&tree, |tree| tree.insert(&key(15), &[9; 40]).unwrap());
         tree.clear().unwrap();
         for reader in readers {
             assert_ne!(reader.join().unwrap(), Some(false));

@@ -21,7 +21,7 @@ fn version(tree: &Tree, n: u32) -> u8 {
 }
 
 fn put(tree: &Tree, n: u32, version: u8) {
-    tree.put(&key(n), &[version; 96]).unwrap();
+    tree.insert(&key(n), &[version; 96]).unwrap();
 }
 
 /// Reads versions that may be 100 and more of a key, which must not go back.

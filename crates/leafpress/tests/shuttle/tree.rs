@@ -14,7 +14,7 @@ fn two_puts_of_one_key_leave_one_of_them() {
     for landing_bytes in [0, 64] {
         explore(move || {
             let tree = filled(small().landing_bytes(landing_bytes), 2);
-            let puts = [b'a', b'b'].map(|byte| spawn(&tree, move |tree| tree.put(&key(5), &[byte; 20]).unwrap()));
+            let puts = [b'a', b'b'].map(|byte| spawn(&tree, move |tree| tree.insert(&key(5), &[byte; 20]).unwrap()));
             let new = puts.map(|put| put.join().unwrap());
             assert!(new[0] != new[1], "exactly one of two puts of an absent key made it");
             let value = tree.get(&key(5)).unwrap().unwrap();
@@ -30,7 +30,11 @@ fn two_puts_to_one_leaf_both_stay() {
     for landing_bytes in [0, 64] {
         explore(move || {
             let tree = filled(small().landing_bytes(landing_bytes), 3);
-            let puts = [5, 15].map(|n| spawn(&tree, move |tree| assert!(tree.put(&key(n), &[n as u8; 40]).unwrap())));
+            let puts = [5, 15].map(|n| {
+                spawn(&tree, move |tree| {
+                    assert!(tree.insert(&key(n), &[n as u8; 40]).unwrap())
+                })
+            });
             puts.into_iter().for_each(|put| put.join().unwrap());
             for n in [5u32, 15] {
                 assert_eq!(tree.get(&key(n)).unwrap(), Some(vec![n as u8; 40]));
@@ -61,12 +65,12 @@ fn a_put_beside_a_split_stays() {
             let tree = filled(small().landing_bytes(landing_bytes), 10);
             let split = spawn(&tree, |tree| {
                 for n in [41, 42, 43] {
-                    tree.put(&key(n), &[1; 96]).unwrap();
+                    tree.insert(&key(n), &[1; 96]).unwrap();
                 }
             });
             let put = spawn(&tree, |tree| {
-                tree.put(&key(95), &[2; 96]).unwrap();
-                tree.put(&key(15), &[3; 96]).unwrap();
+                tree.insert(&key(95), &[2; 96]).unwrap();
+                tree.insert(&key(15), &[3; 96]).unwrap();
             });
             split.join().unwrap();
             put.join().unwrap();
@@ -86,7 +90,7 @@ fn many_gets_in_a_call_beside_a_split_and_a_compaction_find_their_records() {
         let compaction = spawn(&tree, |tree| tree.compact().unwrap());
         let split = spawn(&tree, |tree| {
             for n in [41, 42, 30] {
-                tree.put(&key(n), &[9; 96]).unwrap();
+                tree.insert(&key(n), &[9; 96]).unwrap();
             }
         });
         let get = spawn(&tree, |tree| {
@@ -112,7 +116,7 @@ fn a_get_beside_a_compaction_finds_its_record() {
         let tree = filled(small().landing_bytes(256), 6);
         let compaction = spawn(&tree, |tree| tree.compact().unwrap());
         let put = spawn(&tree, |tree| {
-            tree.put(&key(30), &[9; 50]).unwrap();
+            tree.insert(&key(30), &[9; 50]).unwrap();
         });
         let get = spawn(&tree, |tree| {
             for _ in 0..2 {
@@ -137,7 +141,7 @@ fn a_get_beside_a_split_finds_its_record() {
         let tree = filled(small(), 10);
         let split = spawn(&tree, |tree| {
             for n in [51, 52, 53] {
-                tree.put(&key(n), &[1; 96]).unwrap();
+                tree.insert(&key(n), &[1; 96]).unwrap();
             }
         });
         let get = spawn(&tree, |tree| {
@@ -188,7 +192,7 @@ fn a_put_beside_a_merge_stays() {
         });
         let put = spawn(&tree, |tree| {
             for n in [55, 105, 155] {
-                assert!(tree.put(&key(n), &[n as u8; 96]).unwrap());
+                assert!(tree.insert(&key(n), &[n as u8; 96]).unwrap());
             }
         });
         remove.join().unwrap();
@@ -206,7 +210,7 @@ fn a_scan_beside_a_split_sees_each_record_once_and_in_order() {
             let tree = filled(small().landing_bytes(0), 18);
             let split = spawn(&tree, |tree| {
                 for n in [81, 82, 83, 31, 32] {
-                    tree.put(&key(n), &[1; 96]).unwrap();
+                    tree.insert(&key(n), &[1; 96]).unwrap();
                 }
             });
             let scan = spawn(&tree, move |tree| {
@@ -259,7 +263,7 @@ fn a_clear_beside_puts_leaves_a_whole_tree() {
         let clear = spawn(&tree, |tree| tree.clear().unwrap());
         let put = spawn(&tree, |tree| {
             for n in [5, 65, 66, 67] {
-                tree.put(&key(n), &[n as u8; 96]).unwrap();
+                tree.insert(&key(n), &[n as u8; 96]).unwrap();
             }
         });
         clear.join().unwrap();
@@ -270,7 +274,7 @@ fn a_clear_beside_puts_leaves_a_whole_tree() {
         for old in (1..=12).map(|n| key(n * 10).to_vec()) {
             assert!(!left.contains(&old), "a record put before the clear began outlived it");
         }
-        tree.put(&key(1), b"after").unwrap();
+        tree.insert(&key(1), b"after").unwrap();
         assert_eq!(tree.get(&key(1)).unwrap().as_deref(), Some(b"after".as_slice()));
     });
 }
@@ -279,9 +283,9 @@ fn a_clear_beside_puts_leaves_a_whole_tree() {
 fn a_large_value_replaced_under_a_reader_is_whole() {
     explore(|| {
         let tree = filled(small(), 2);
-        tree.put(b"large", &[1; 3000]).unwrap();
+        tree.insert(b"large", &[1; 3000]).unwrap();
         let put = spawn(&tree, |tree| {
-            tree.put(b"large", &[2; 4000]).unwrap();
+            tree.insert(b"large", &[2; 4000]).unwrap();
             tree.compact().unwrap();
             tree.remove(b"large").unwrap();
         });
@@ -303,7 +307,7 @@ fn a_put_to_a_leaf_that_is_moved_stays() {
             let tree = filled(small().landing_bytes(256), 12);
             tree.compact().unwrap();
             if landed_before {
-                tree.put(&key(30), &[1; 20]).unwrap();
+                tree.insert(&key(30), &[1; 20]).unwrap();
             }
             let sweep = spawn(&tree, |tree| {
                 tree.defragment().unwrap();
@@ -311,8 +315,8 @@ fn a_put_to_a_leaf_that_is_moved_stays() {
             });
             let puts = [1u8, 2].map(|n| {
                 spawn(&tree, move |tree| {
-                    assert!(tree.put(&key(u32::from(n)), &[n; 20]).unwrap());
-                    assert!(tree.put(&key(60 + u32::from(n)), &[n; 20]).unwrap());
+                    assert!(tree.insert(&key(u32::from(n)), &[n; 20]).unwrap());
+                    assert!(tree.insert(&key(60 + u32::from(n)), &[n; 20]).unwrap());
                     assert!(tree.remove(&key(u32::from(n) * 40)).unwrap());
                 })
             });
@@ -338,7 +342,7 @@ fn a_reader_never_goes_back_while_leaves_are_moved() {
             let tree = filled(small().landing_bytes(256), 12);
             tree.compact().unwrap();
             // The buffer that the puts land in is there before.
-            tree.put(&key(40), &[4; 30]).unwrap();
+            tree.insert(&key(40), &[4; 30]).unwrap();
             let sweep = spawn(&tree, move |tree| {
                 if compacts {
                     tree.compact().unwrap();
@@ -348,7 +352,7 @@ fn a_reader_never_goes_back_while_leaves_are_moved() {
             });
             let put = spawn(&tree, |tree| {
                 for version in 100..103 {
-                    assert!(!tree.put(&key(50), &[version; 30]).unwrap());
+                    assert!(!tree.insert(&key(50), &[version; 30]).unwrap());
                 }
             });
             // A get after a scan, and a scan after a get, see no older version; the keys beside it stay.
@@ -385,13 +389,13 @@ fn splits_merges_and_a_clear_beside_a_move_leave_a_whole_tree() {
             let sweep = spawn(&tree, |tree| tree.defragment().unwrap());
             let write = spawn(&tree, |tree| {
                 for n in [51, 52, 53] {
-                    tree.put(&key(n), &[1; 96]).unwrap();
+                    tree.insert(&key(n), &[1; 96]).unwrap();
                 }
                 for n in 9..20 {
                     tree.remove(&key(n * 10)).unwrap();
                 }
                 // Large values are moved with the leaf that points to them.
-                tree.put(&key(7), &[7; 3000]).unwrap();
+                tree.insert(&key(7), &[7; 3000]).unwrap();
             });
             let clear = clears.then(|| spawn(&tree, |tree| tree.clear().unwrap()));
             write.join().unwrap();

@@ -321,7 +321,7 @@ impl Run {
             Step::Put { first, count, len } => {
                 for i in 0..u16::from(count) {
                     self.write(first.wrapping_add(i), len, |tree, key, value| {
-                        tree.put(key, value).map(|_| true)
+                        tree.insert(key, value).map(|_| true)
                     });
                 }
             }

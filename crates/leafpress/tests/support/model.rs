@@ -140,7 +140,7 @@ fn apply(tree: &Tree, map: &mut Map, shape: KeyShape, op: &Op, at: &str) {
 
 fn put(tree: &Tree, map: &mut Map, key: &[u8], value: &[u8], at: &str) {
     let new = map.insert(key.to_vec(), value.to_vec()).is_none();
-    assert_eq!(tree.put(key, value).expect(at), new, "{at}");
+    assert_eq!(tree.insert(key, value).expect(at), new, "{at}");
 }
 
 fn remove(tree: &Tree, map: &mut Map, key: &[u8], at: &str) {

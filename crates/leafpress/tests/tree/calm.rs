@@ -20,7 +20,7 @@ fn value(n: u64) -> Vec<u8> {
 }
 
 fn put(tree: &Tree, n: u64) -> bool {
-    tree.put(&mix(n).to_be_bytes(), &value(n)).unwrap()
+    tree.insert(&mix(n).to_be_bytes(), &value(n)).unwrap()
 }
 
 fn has_all(tree: &Tree) {
@@ -73,7 +73,8 @@ fn a_tree_that_is_being_compacted_by_itself_is_not_taken_for_a_broken_one() {
     let tree = Tree::builder().codec("lz4".parse().unwrap()).build().unwrap();
     let mut rng = fastrand::Rng::with_seed(5);
     for _ in 0..60_000 {
-        tree.put(&rng.u32(..100_000).to_be_bytes(), &[rng.u8(..); 100]).unwrap();
+        tree.insert(&rng.u32(..100_000).to_be_bytes(), &[rng.u8(..); 100])
+            .unwrap();
     }
     let began = Instant::now();
     while began.elapsed() < Duration::from_millis(1500) {

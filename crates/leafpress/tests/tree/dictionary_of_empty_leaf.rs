@@ -10,7 +10,7 @@ fn fill(tree: &Tree, kind: &str) {
             "{kind}-{n:08x} the {kind} record {kind}{kind} numbered {}",
             n.wrapping_mul(0x9E37_79B1)
         );
-        tree.put(format!("a{n:08}").as_bytes(), value.as_bytes()).unwrap();
+        tree.insert(format!("a{n:08}").as_bytes(), value.as_bytes()).unwrap();
     }
 }
 
@@ -33,7 +33,7 @@ fn an_empty_shard_outlives_the_dictionary_of_its_time() {
     tree.compact().unwrap();
     assert_ne!(tree.stats().dictionary_id, first);
     tree.validate().unwrap();
-    tree.put(b"z", b"first kind of content-00000001").unwrap();
+    tree.insert(b"z", b"first kind of content-00000001").unwrap();
     assert_eq!(tree.get(b"z").unwrap().unwrap(), b"first kind of content-00000001");
     tree.validate().unwrap();
 }

@@ -33,7 +33,7 @@ fn fill(tree: &Tree) {
             fill: Fill::Text,
             seed: n as u16,
         };
-        assert!(tree.put(&mix(n).to_be_bytes(), &value.bytes()).unwrap());
+        assert!(tree.insert(&mix(n).to_be_bytes(), &value.bytes()).unwrap());
     }
 }
 

@@ -50,13 +50,13 @@ fn clear_empties_and_the_tree_works_on() {
         tree.clear().unwrap();
         for round in 0..3u32 {
             for n in 0..2000u32 {
-                assert!(tree.put(&n.to_be_bytes(), &[round as u8; 100]).unwrap());
+                assert!(tree.insert(&n.to_be_bytes(), &[round as u8; 100]).unwrap());
             }
-            tree.put(b"large", &vec![round as u8; 50_000]).unwrap();
+            tree.insert(b"large", &vec![round as u8; 50_000]).unwrap();
             tree.clear().unwrap();
             is_empty(&tree);
         }
-        assert!(tree.put(b"", b"").unwrap());
+        assert!(tree.insert(b"", b"").unwrap());
         assert_eq!(tree.get(b"").unwrap().as_deref(), Some(b"".as_slice()));
         assert_eq!(tree.len(), 1);
     }

@@ -41,7 +41,7 @@ fn value(n: u32) -> Vec<u8> {
 
 fn fill(tree: &Tree, keys: u32) {
     for n in 0..keys {
-        tree.put(&n.to_be_bytes(), &value(n)).unwrap();
+        tree.insert(&n.to_be_bytes(), &value(n)).unwrap();
     }
     tree.compact().unwrap();
 }
@@ -68,7 +68,7 @@ fn a_put_that_cannot_press_leaves_the_old_record() {
     fill(&tree, 1000);
     for n in 0..1000u32 {
         engine.faults.fail_compress(0);
-        is_the_fault(tree.put(&n.to_be_bytes(), b"new"));
+        is_the_fault(tree.insert(&n.to_be_bytes(), b"new"));
         is_the_fault(tree.update_if_present(&n.to_be_bytes(), b"new"));
         is_the_fault(tree.insert_if_absent(&(n + 5000).to_be_bytes(), &value(n)));
         engine.faults.clear();
@@ -77,7 +77,7 @@ fn a_put_that_cannot_press_leaves_the_old_record() {
     }
     assert_eq!(tree.len(), 1000);
     tree.validate().unwrap();
-    assert!(!tree.put(&7u32.to_be_bytes(), b"new").unwrap());
+    assert!(!tree.insert(&7u32.to_be_bytes(), b"new").unwrap());
     assert_eq!(
         tree.get(&7u32.to_be_bytes()).unwrap().as_deref(),
         Some(b"new".as_slice())
@@ -92,11 +92,11 @@ fn one_record_frames_are_pressed_before_they_land() {
         fill(&tree, 300);
         for n in 0..300u32 {
             engine.faults.fail_compress(0);
-            is_the_fault(tree.put(&n.to_be_bytes(), &value(n + 1)));
+            is_the_fault(tree.insert(&n.to_be_bytes(), &value(n + 1)));
             engine.faults.clear();
             assert_eq!(tree.get(&n.to_be_bytes()).unwrap(), Some(value(n)), "{n}");
         }
-        assert!(!tree.put(&7u32.to_be_bytes(), b"new").unwrap());
+        assert!(!tree.insert(&7u32.to_be_bytes(), b"new").unwrap());
         tree.validate().unwrap();
     }
 }
@@ -105,12 +105,12 @@ fn one_record_frames_are_pressed_before_they_land() {
 fn a_large_value_that_cannot_be_pressed_leaves_the_old_one() {
     let (engine, tree) = faulty(frames());
     let old = vec![1; 10_000];
-    tree.put(b"large", &old).unwrap();
-    tree.put(b"small", b"old").unwrap();
+    tree.insert(b"large", &old).unwrap();
+    tree.insert(b"small", b"old").unwrap();
     engine.faults.fail_compress(0);
-    is_the_fault(tree.put(b"large", &vec![2; 20_000]));
-    is_the_fault(tree.put(b"small", &vec![2; 20_000]));
-    is_the_fault(tree.put(b"fresh", &vec![2; 20_000]));
+    is_the_fault(tree.insert(b"large", &vec![2; 20_000]));
+    is_the_fault(tree.insert(b"small", &vec![2; 20_000]));
+    is_the_fault(tree.insert(b"fresh", &vec![2; 20_000]));
     engine.faults.clear();
     assert!(tree.get(b"large").unwrap().unwrap() == old);
     assert_eq!(tree.get(b"small").unwrap().as_deref(), Some(b"old".as_slice()));
@@ -118,7 +118,7 @@ fn a_large_value_that_cannot_be_pressed_leaves_the_old_one() {
     engine.faults.fail_decompress(0);
     is_the_fault(tree.get(b"large"));
     engine.faults.clear();
-    assert!(tree.put(b"fresh", &vec![2; 20_000]).unwrap());
+    assert!(tree.insert(b"fresh", &vec![2; 20_000]).unwrap());
     tree.validate().unwrap();
 }
 
@@ -127,7 +127,7 @@ fn a_failed_compaction_keeps_what_was_in_the_landing_buffers() {
     let (engine, tree) = faulty(frames().landing_bytes(4096));
     fill(&tree, 500);
     for n in 0..20u32 {
-        tree.put(&(n * 25).to_be_bytes(), b"landed").unwrap();
+        tree.insert(&(n * 25).to_be_bytes(), b"landed").unwrap();
     }
     engine.faults.fail_compress(0);
     is_the_fault(tree.compact());
@@ -147,7 +147,7 @@ fn a_leaf_that_cannot_be_compacted_does_not_keep_others_from_it() {
     let (engine, tree) = faulty(frames().landing_bytes(4096));
     fill(&tree, 2000);
     for n in 0..40u32 {
-        tree.put(&(n * 50).to_be_bytes(), b"landed").unwrap();
+        tree.insert(&(n * 50).to_be_bytes(), b"landed").unwrap();
     }
     let before = tree.stats().landing_buffers;
     assert!(before > 4, "{before} buffers");
@@ -183,7 +183,7 @@ fn background_failures_are_counted_and_lose_nothing() {
             tree.compact().unwrap();
             engine.faults.fail_compress(0);
         }
-        if tree.put(&n.to_be_bytes(), &[9; 60]).is_ok() {
+        if tree.insert(&n.to_be_bytes(), &[9; 60]).is_ok() {
             expected[n as usize] = vec![9; 60];
         }
         tree.settle().unwrap();
@@ -251,7 +251,7 @@ proptest! {
         let (engine, tree) = faulty(builder);
         let mut map = BTreeMap::new();
         for n in 0..100u16 {
-            tree.put(&n.to_be_bytes(), &[n as u8; 60]).unwrap();
+            tree.insert(&n.to_be_bytes(), &[n as u8; 60]).unwrap();
             map.insert(n.to_be_bytes().to_vec(), vec![n as u8; 60]);
         }
         for (i, &(step, fault)) in steps.iter().enumerate() {
@@ -299,7 +299,7 @@ fn apply(tree: &Tree, map: &mut BTreeMap<Vec<u8>, Vec<u8>>, step: Step) {
 }
 
 fn put(tree: &Tree, map: &mut BTreeMap<Vec<u8>, Vec<u8>>, n: u16, value: Vec<u8>) {
-    if let Ok(new) = tree.put(&n.to_be_bytes(), &value) {
+    if let Ok(new) = tree.insert(&n.to_be_bytes(), &value) {
         assert_eq!(new, map.insert(n.to_be_bytes().to_vec(), value).is_none());
     }
 }

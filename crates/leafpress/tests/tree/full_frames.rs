@@ -15,7 +15,7 @@ fn short_records_fill_their_frames() {
         .unwrap();
     for n in 0..20_000u64 {
         let value = format!("{n:08} and {:024x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        tree.put(&n.to_be_bytes(), &value.as_bytes()[..VALUE_BYTES]).unwrap();
+        tree.insert(&n.to_be_bytes(), &value.as_bytes()[..VALUE_BYTES]).unwrap();
     }
     tree.settle().unwrap();
     let stats = tree.stats();
@@ -32,7 +32,7 @@ fn short_records_fill_their_frames() {
 fn frames_of_empty_values_hold_many_but_not_all() {
     let tree = Tree::builder().codec(Codec::Zstd { level: 1 }).build().unwrap();
     for n in 0..4000u64 {
-        tree.put(&n.to_be_bytes(), b"").unwrap();
+        tree.insert(&n.to_be_bytes(), b"").unwrap();
     }
     tree.compact().unwrap();
     tree.validate().unwrap();

@@ -19,7 +19,7 @@ fn value(n: u32) -> Vec<u8> {
 fn filled(shards: usize, records: u32) -> Tree {
     let tree = Tree::builder().shards(shards).leaf_bytes(4096).build().unwrap();
     for n in 0..records {
-        tree.put(&key(2 * n), &value(2 * n)).unwrap();
+        tree.insert(&key(2 * n), &value(2 * n)).unwrap();
     }
     tree
 }
@@ -70,7 +70,7 @@ fn keys_of_any_kind_and_large_values_are_read() {
         ("large", &large),
         (&"k".repeat(1024), b"long"),
     ] {
-        tree.put(key.as_bytes(), value).unwrap();
+        tree.insert(key.as_bytes(), value).unwrap();
     }
     let keys = [
         String::new(),
@@ -94,7 +94,7 @@ fn a_call_may_be_made_within_a_call() {
         let n = 200 * index as u32;
         let others = tree.get_many(&[key(n + 2), key(n + 1)]).unwrap();
         assert_eq!(others, [Some(value(n + 2)), None]);
-        tree.put(&key(n + 1), b"odd").unwrap();
+        tree.insert(&key(n + 1), b"odd").unwrap();
         tree.remove(&key(n + 1)).unwrap();
         assert_eq!(tree.get(&key(n + 4)).unwrap(), Some(value(n + 4)));
         assert!(
@@ -116,13 +116,13 @@ fn a_value_that_cannot_be_decoded_takes_no_other_with_it() {
         .build()
         .unwrap();
     for n in 0..1000 {
-        tree.put(&key(n), &[n as u8; 100]).unwrap();
+        tree.insert(&key(n), &[n as u8; 100]).unwrap();
     }
     tree.compact().unwrap();
     let keys: Vec<_> = (0..20).map(|n| key(n * 50)).collect();
     // Every second one is read as it landed, without decoding.
     for index in (1..20).step_by(2) {
-        tree.put(&key(index * 50), &[(index * 50) as u8; 100]).unwrap();
+        tree.insert(&key(index * 50), &[(index * 50) as u8; 100]).unwrap();
     }
     for failing in 0..10 {
         engine.faults.fail_decompress(failing);

@@ -43,7 +43,7 @@ fn writer(tree: &Tree, id: u64, done: &AtomicBool, written: &[AtomicU64]) -> BTr
     for step in 1.. {
         let n = rng.u64(..KEYS / WRITERS) * WRITERS + id;
         if permanent(n) || rng.bool() {
-            let new = tree.put(&key(n), &value(n, step)).unwrap();
+            let new = tree.insert(&key(n), &value(n, step)).unwrap();
             assert_eq!(new, present.insert(n, step).is_none(), "put {n}");
             written[n as usize].store(step, Ordering::SeqCst);
         } else {
@@ -101,7 +101,7 @@ fn reader(tree: &Tree, seed: u64, done: &AtomicBool, written: &[AtomicU64]) {
 fn moved_among_threads(builder: Builder) {
     let tree = builder.leaf_bytes(1024).landing_bytes(256).build().unwrap();
     for n in 0..KEYS {
-        tree.put(&key(n), &value(n, 0)).unwrap();
+        tree.insert(&key(n), &value(n, 0)).unwrap();
     }
     let done = AtomicBool::new(false);
     let written: Vec<_> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
@@ -178,7 +178,7 @@ fn a_cleared_tree_holds_little() {
                     start.wait();
                     for n in (id..3000).step_by(THREADS as usize) {
                         let len = if n % 100 == 0 { 200_000 } else { 200 };
-                        tree.put(&(n as u32).to_be_bytes(), &vec![n as u8; len]).unwrap();
+                        tree.insert(&(n as u32).to_be_bytes(), &vec![n as u8; len]).unwrap();
                     }
                     // What a thread has retired and keeps in its batch no other can reclaim, nor it while many are at work.
                     start.wait();
@@ -218,7 +218,7 @@ fn what_others_free_goes_back() {
                 scope.spawn(|| {
                     for (key, value) in records() {
                         if turn < 2 {
-                            tree.put(&key, &value).unwrap();
+                            tree.insert(&key, &value).unwrap();
                         } else {
                             assert!(tree.remove(&key).unwrap());
                         }
@@ -243,7 +243,7 @@ fn what_a_compaction_filled_goes_back() {
     let empty = tree.stats().bytes_held;
     // Too little for a part of the heap to return pages by itself.
     for n in 0..3000u32 {
-        tree.put(&n.to_be_bytes(), &[n as u8; 200]).unwrap();
+        tree.insert(&n.to_be_bytes(), &[n as u8; 200]).unwrap();
     }
     tree.compact().unwrap();
     tree.clear().unwrap();
@@ -258,7 +258,7 @@ fn a_small_tree_keeps_few_pages_that_nothing_uses() {
     // Some values are blocks of their own, among the leaves, as inner nodes are.
     let value = |n: u32| vec![n as u8; if n.is_multiple_of(2500) { 3000 + n as usize } else { 48 }];
     for n in 0..20_000u32 {
-        tree.put(&n.to_be_bytes(), &value(n)).unwrap();
+        tree.insert(&n.to_be_bytes(), &value(n)).unwrap();
     }
     tree.settle().unwrap();
     let stats = tree.stats();
@@ -275,7 +275,7 @@ fn a_small_tree_keeps_few_pages_that_nothing_uses() {
 fn holes_go_once_writers_calm_down() {
     const KEYS: u32 = 20_000;
     let tree = Tree::builder().codec(Codec::None).build().unwrap();
-    let put = |n: u32, round: u64| tree.put(&n.to_be_bytes(), &[round as u8; 200]).unwrap();
+    let put = |n: u32, round: u64| tree.insert(&n.to_be_bytes(), &[round as u8; 200]).unwrap();
     (0..KEYS).for_each(|n| assert!(put(n, 0)));
     tree.settle().unwrap();
     thread::scope(|scope| {

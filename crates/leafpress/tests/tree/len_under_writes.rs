@@ -12,7 +12,7 @@ fn len_of_a_tree_of_one_record_that_comes_and_goes() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                tree.put(b"k", b"v").unwrap();
+                tree.insert(b"k", b"v").unwrap();
                 tree.remove(b"k").unwrap();
             }
         });

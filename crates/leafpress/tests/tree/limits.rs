@@ -16,7 +16,7 @@ fn a_key_past_the_limit_is_refused() {
     let tree = tree();
     let key = vec![b'k'; MAX_KEY_BYTES + 1];
     for result in [
-        tree.put(&key, b"v"),
+        tree.insert(&key, b"v"),
         tree.insert_if_absent(&key, b"v"),
         tree.update_if_present(&key, b"v"),
     ] {
@@ -33,7 +33,7 @@ fn a_key_past_the_limit_is_refused() {
 fn a_key_past_the_limit_is_never_found() {
     let tree = tree();
     let key = vec![b'k'; MAX_KEY_BYTES + 1];
-    tree.put(&key[1..], b"v").unwrap();
+    tree.insert(&key[1..], b"v").unwrap();
     // Such a key cannot be in the tree: absent and refused are both right, found or a panic is not.
     assert!(matches!(tree.get(&key), Ok(None) | Err(Error::KeyTooLong { .. })));
     assert!(matches!(
@@ -51,7 +51,7 @@ fn a_key_of_the_limit_works() {
         .map(|last| [vec![b'k'; MAX_KEY_BYTES - 1], vec![last]].concat())
         .collect();
     for key in &keys {
-        assert!(tree.put(key, &key[..100]).unwrap());
+        assert!(tree.insert(key, &key[..100]).unwrap());
     }
     tree.validate().unwrap();
     for key in &keys {
@@ -64,7 +64,7 @@ fn a_key_of_the_limit_works() {
 fn range_bounds_may_be_longer_than_keys() {
     let tree = tree();
     let key = vec![0x80; MAX_KEY_BYTES];
-    tree.put(&key, b"v").unwrap();
+    tree.insert(&key, b"v").unwrap();
     let longer = vec![0x80; MAX_KEY_BYTES + 1];
     let lower = (Bound::Included(longer.as_slice()), Bound::Unbounded);
     let upper = (Bound::Unbounded, Bound::Excluded(longer.as_slice()));
@@ -78,7 +78,7 @@ fn range_bounds_may_be_longer_than_keys() {
 fn an_inverted_range_is_empty() {
     let tree = tree();
     for key in [b"a", b"b", b"c"] {
-        tree.put(key, b"v").unwrap();
+        tree.insert(key, b"v").unwrap();
     }
     let (a, b, c) = (b"a".as_slice(), b"b".as_slice(), b"c".as_slice());
     assert_eq!(tree.range((Bound::Included(c), Bound::Included(a))).count(), 0);
@@ -90,10 +90,10 @@ fn an_inverted_range_is_empty() {
 #[test]
 fn a_value_past_the_limit_is_refused_and_the_old_one_kept() {
     let tree = tree();
-    tree.put(b"k", b"old").unwrap();
+    tree.insert(b"k", b"old").unwrap();
     let value = vec![0; MAX_VALUE_BYTES + 1];
     for result in [
-        tree.put(b"k", &value),
+        tree.insert(b"k", &value),
         tree.update_if_present(b"k", &value),
         tree.insert_if_absent(b"other", &value),
     ] {
@@ -114,15 +114,15 @@ fn a_value_of_the_limit_makes_the_round_trip() {
         let mut value: Vec<u8> = (0..MAX_VALUE_BYTES / 4)
             .flat_map(|i| (i as u32 / 3).to_le_bytes())
             .collect();
-        tree.put(b"big", &value).unwrap();
-        tree.put(b"small", b"beside it").unwrap();
+        tree.insert(b"big", &value).unwrap();
+        tree.insert(b"small", b"beside it").unwrap();
         assert!(tree.get_with(b"big", |read| read == value).unwrap().unwrap(), "{codec}");
         // Replaced by one of the same length, then by a small one: the big block goes.
         value[MAX_VALUE_BYTES / 2] ^= 1;
-        assert!(!tree.put(b"big", &value).unwrap());
+        assert!(!tree.insert(b"big", &value).unwrap());
         assert!(tree.get(b"big").unwrap().unwrap() == value, "{codec}");
         tree.validate().unwrap();
-        assert!(!tree.put(b"big", b"no more").unwrap());
+        assert!(!tree.insert(b"big", b"no more").unwrap());
         tree.compact().unwrap();
         tree.settle().unwrap();
         assert_eq!(tree.get(b"big").unwrap().as_deref(), Some(b"no more".as_slice()));
@@ -280,7 +280,7 @@ fn background_options_are_bounded() {
 fn an_empty_given_dictionary_is_no_reason_to_fail() {
     let empty = DictionaryChoice::Given(Dictionary::from_bytes(1, Vec::new()));
     let tree = Tree::builder().dictionary(empty).build().unwrap();
-    tree.put(b"k", b"v").unwrap();
+    tree.insert(b"k", b"v").unwrap();
     tree.compact().unwrap();
     assert_eq!(tree.get(b"k").unwrap().as_deref(), Some(b"v".as_slice()));
 }

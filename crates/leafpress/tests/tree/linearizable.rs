@@ -40,7 +40,7 @@ fn number(value: &[u8]) -> u64 {
 
 fn call(tree: &Tree, key: &[u8], kind: u8, fresh: u64) -> Call {
     match kind {
-        0..3 => Call::Put(fresh, tree.put(key, &value(fresh)).unwrap()),
+        0..3 => Call::Put(fresh, tree.insert(key, &value(fresh)).unwrap()),
         3 => Call::Insert(fresh, tree.insert_if_absent(key, &value(fresh)).unwrap()),
         4 => Call::Update(fresh, tree.update_if_present(key, &value(fresh)).unwrap()),
         5..7 => Call::Remove(tree.remove(key).unwrap()),
@@ -98,7 +98,7 @@ fn linearizable(builder: Builder) {
             while !stop.load(Ordering::SeqCst) {
                 let base = rng.u64(..KEYS) * 1000 + 1;
                 for n in base..base + 40 {
-                    tree.put(&n.to_be_bytes(), &[7; 60]).unwrap();
+                    tree.insert(&n.to_be_bytes(), &[7; 60]).unwrap();
                 }
                 if rng.bool() {
                     tree.compact().unwrap();

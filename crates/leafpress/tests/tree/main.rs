@@ -17,6 +17,7 @@ mod len_under_writes;
 mod limits;
 mod linearizable;
 mod many_tiny_records;
+mod map_interface;
 mod model;
 mod model_shapes;
 mod overwrites;

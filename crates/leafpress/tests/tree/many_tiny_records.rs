@@ -28,7 +28,7 @@ fn check(layout: Layout, frame_bytes: usize) {
         .unwrap();
     let keys = keys();
     for key in &keys {
-        tree.put(key, &[]).unwrap();
+        tree.insert(key, &[]).unwrap();
     }
     tree.compact().unwrap();
     tree.validate().unwrap();

@@ -51,7 +51,7 @@ fn overwritten(codec: &str, packed: bool, landing_bytes: usize) {
             assert_eq!(tree.remove(&key).unwrap(), map.remove(&key).is_some());
         } else {
             let value = value(n, &mut rng);
-            let new = tree.put(&key, &value).unwrap();
+            let new = tree.insert(&key, &value).unwrap();
             assert_eq!(new, map.insert(key, value).is_none(), "key {n}");
         }
     }

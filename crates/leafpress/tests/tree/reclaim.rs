@@ -12,7 +12,7 @@ fn filled() -> Tree {
         .dictionary(DictionaryChoice::Off);
     let tree = builder.build().unwrap();
     for n in 0..10_000u32 {
-        tree.put(&n.to_be_bytes(), &[n as u8; 100]).unwrap();
+        tree.insert(&n.to_be_bytes(), &[n as u8; 100]).unwrap();
     }
     tree.settle().unwrap();
     tree
@@ -60,7 +60,7 @@ fn what_was_replaced_by_several_under_a_reader_goes_when_the_reader_does() {
                 let tree = &tree;
                 scope.spawn(move || {
                     for n in (writer..10_000).step_by(3) {
-                        tree.put(&n.to_be_bytes(), &[!n as u8; 100]).unwrap();
+                        tree.insert(&n.to_be_bytes(), &[!n as u8; 100]).unwrap();
                     }
                 });
             }
@@ -79,7 +79,7 @@ fn what_waits_while_writes_go_on_is_bounded() {
     let tree = filled();
     for round in 0..20u32 {
         for n in 0..10_000u32 {
-            tree.put(&n.to_be_bytes(), &[(n + round) as u8; 100]).unwrap();
+            tree.insert(&n.to_be_bytes(), &[(n + round) as u8; 100]).unwrap();
         }
         let retired = tree.stats().retired_bytes;
         // A round replaces some 30 MB. A background thread may stop in the way for a while.

@@ -25,7 +25,7 @@ fn frames_of_one_value_as_large_as_a_batch() {
     let tree = tree(1);
     let value = vec![7; 4 << 20];
     for key in [b"a", b"b", b"c"] {
-        tree.put(key, &value).unwrap();
+        tree.insert(key, &value).unwrap();
     }
     tree.compact().unwrap();
     assert_eq!(backwards(&tree), [b"c", b"b", b"a"]);
@@ -36,7 +36,7 @@ fn frames_of_as_many_records_as_a_batch() {
     let tree = tree(8 << 10);
     let keys: Vec<Vec<u8>> = (0..4000u32).map(|n| n.to_be_bytes().to_vec()).collect();
     for key in &keys {
-        tree.put(key, &[]).unwrap();
+        tree.insert(key, &[]).unwrap();
     }
     tree.compact().unwrap();
     tree.validate().unwrap();

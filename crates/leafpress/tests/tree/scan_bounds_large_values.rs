@@ -45,7 +45,7 @@ fn check(layout: Layout, compacted: bool) {
         .build()
         .unwrap();
     for n in 0..VALUES {
-        tree.put(&[n], &vec![n; VALUE_BYTES]).unwrap();
+        tree.insert(&[n], &vec![n; VALUE_BYTES]).unwrap();
     }
     if compacted {
         tree.compact().unwrap();

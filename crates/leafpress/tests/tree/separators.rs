@@ -14,7 +14,7 @@ fn tree_of(keys: &[Vec<u8>]) -> Tree {
         .build()
         .unwrap();
     for key in keys {
-        tree.put(key, &[7; 200]).unwrap();
+        tree.insert(key, &[7; 200]).unwrap();
     }
     tree.validate().unwrap();
     tree

@@ -16,7 +16,7 @@ fn held(shards: usize, key: impl Fn(u64) -> Vec<u8>) -> u64 {
     for n in 0..RECORDS {
         let mut rng = fastrand::Rng::with_seed(n / 16);
         let value: Vec<u8> = std::iter::repeat_with(|| rng.u8(..)).take(120).collect();
-        tree.put(&key(n), &value).unwrap();
+        tree.insert(&key(n), &value).unwrap();
     }
     tree.settle().unwrap();
     tree.stats().bytes_held

@@ -99,7 +99,7 @@ fn changes(shards: usize, key: fn(u64) -> Vec<u8>, seed: u64) {
     rng.shuffle(&mut order);
     let put = |map: &mut BTreeMap<_, _>, n: u64, version: u64| {
         let new = map.insert(key(n), value(n, version)).is_none();
-        assert_eq!(tree.put(&key(n), &value(n, version)).unwrap(), new);
+        assert_eq!(tree.insert(&key(n), &value(n, version)).unwrap(), new);
     };
     for n in order {
         put(&mut map, n, 0);
@@ -181,7 +181,7 @@ fn a_table_goes_with_what_it_led_to_and_comes_again() {
     let tree = builder().build().unwrap();
     for round in 0..3 {
         for n in 0..RECORDS {
-            tree.put(&dense(n), &value(n, round)).unwrap();
+            tree.insert(&dense(n), &value(n, round)).unwrap();
         }
         tree.settle().unwrap();
         assert!(has_shortcuts(&tree));
@@ -193,7 +193,7 @@ fn a_table_goes_with_what_it_led_to_and_comes_again() {
             tree.clear().unwrap();
         }
         assert_eq!(tree.get(&dense(RECORDS / 2)).unwrap(), None);
-        tree.put(&dense(7), &value(7, 9)).unwrap();
+        tree.insert(&dense(7), &value(7, 9)).unwrap();
         tree.validate().unwrap();
         tree.settle().unwrap();
         assert!(!has_shortcuts(&tree), "one leaf needs none");
@@ -212,7 +212,7 @@ fn a_growing_tree_has_a_table_without_being_asked() {
     while !has_shortcuts(&tree) {
         assert!(start.elapsed().as_secs() < 60, "{:?}", tree.stats());
         for _ in 0..500 {
-            tree.put(&dense(n), &value(n, 0)).unwrap();
+            tree.insert(&dense(n), &value(n, 0)).unwrap();
             n += 1;
         }
     }
@@ -230,7 +230,7 @@ fn no_read_goes_back_in_time() {
     let steps = (60_000.0 * factor) as u64 + 2000;
     let tree = builder().build().unwrap();
     for n in 0..RECORDS {
-        tree.put(&dense(n), &value(n, 0)).unwrap();
+        tree.insert(&dense(n), &value(n, 0)).unwrap();
     }
     tree.settle().unwrap();
     let done = AtomicBool::new(false);
@@ -243,13 +243,13 @@ fn no_read_goes_back_in_time() {
                     for step in 1..=steps {
                         // Some keys often, so that their leaves are replaced; others between them, so that leaves split and merge.
                         let n = rng.u64(..if step % 2 == 0 { 200 } else { RECORDS }) / 2 * 2 + own;
-                        tree.put(&dense(n), &value(n, step)).unwrap();
+                        tree.insert(&dense(n), &value(n, step)).unwrap();
                         let read = tree.get(&dense(n)).unwrap();
                         assert!(read == Some(value(n, step)), "a put that was done is not seen");
                         let mut between = dense(n);
                         between.push(own as u8);
                         if step % 3 == 0 {
-                            tree.put(&between, &value(n, step)).unwrap();
+                            tree.insert(&between, &value(n, step)).unwrap();
                             assert!(tree.contains_key(&between).unwrap());
                         } else {
                             tree.remove(&between).unwrap();

@@ -16,7 +16,7 @@ impl Drop for WriteBehind {
         let Some((tree, n)) = self.0.take() else { return };
         for of_thread in 0..40u64 {
             let key = (n * 40 + of_thread).to_be_bytes();
-            let put = tree.put(&key, &key.repeat(12));
+            let put = tree.insert(&key, &key.repeat(12));
             let read = tree.get(&key);
             match (put, read) {
                 (Ok(new), Ok(value)) => {
@@ -48,7 +48,7 @@ fn a_thread_may_write_as_it_ends() {
         thread::spawn(move || {
             // What is made first is destroyed last: when what the tree keeps for the thread has been destroyed.
             FIRST.with_borrow_mut(|first| first.0 = Some((Arc::clone(&tree), n * 2)));
-            tree.put(b"", b"value").unwrap();
+            tree.insert(b"", b"value").unwrap();
             LAST.with_borrow_mut(|last| last.0 = Some((Arc::clone(&tree), n * 2 + 1)));
         })
         .join()
@@ -66,7 +66,7 @@ fn a_codec_may_refuse_a_thread_that_ends_and_the_tree_stays_whole() {
             let tree = Arc::clone(&tree);
             thread::spawn(move || {
                 FIRST.with_borrow_mut(|first| first.0 = Some((Arc::clone(&tree), n)));
-                tree.put(b"", b"value").unwrap();
+                tree.insert(b"", b"value").unwrap();
             })
             .join()
             .unwrap();

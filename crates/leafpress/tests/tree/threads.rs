@@ -49,7 +49,7 @@ fn writer(tree: &Tree, id: u64, steps: usize) -> BTreeMap<u64, u64> {
         let here = present.contains_key(&n);
         match rng.u8(..10) {
             0..5 => {
-                assert_eq!(tree.put(&key(n), &value(n, step)).unwrap(), !here, "put {n}");
+                assert_eq!(tree.insert(&key(n), &value(n, step)).unwrap(), !here, "put {n}");
                 present.insert(n, step);
             }
             5 => {
@@ -160,7 +160,7 @@ fn scanner(tree: &Tree, seed: u64, running: &AtomicUsize) {
 fn stress(builder: Builder) {
     let tree = builder.build().unwrap();
     for n in (0..KEYS).filter(|&n| permanent(n)) {
-        tree.put(&key(n), &value(n, 0)).unwrap();
+        tree.insert(&key(n), &value(n, 0)).unwrap();
     }
     let running = AtomicUsize::new(WRITERS as usize);
     let expected: BTreeMap<Vec<u8>, u64> = thread::scope(|scope| {
@@ -179,7 +179,7 @@ fn stress(builder: Builder) {
         scope.spawn(move || {
             while running.load(Ordering::SeqCst) > 0 {
                 tree.compact().unwrap();
-                tree.stats();
+                let _ = tree.stats();
                 tree.settle().unwrap();
                 thread::yield_now();
             }
@@ -277,7 +277,7 @@ fn successes_balance() {
                 for step in 0..steps(4000) as u64 {
                     let n = rng.u64(..keys);
                     let change = match rng.u8(..4) {
-                        0 => i64::from(tree.put(&key(n), &value(n, step)).unwrap()),
+                        0 => i64::from(tree.insert(&key(n), &value(n, step)).unwrap()),
                         1 => i64::from(tree.insert_if_absent(&key(n), &value(n, step)).unwrap()),
                         2 => -i64::from(tree.remove(&key(n)).unwrap()),
                         _ => {
@@ -314,7 +314,7 @@ fn clear_among_writers() {
                         if rng.u8(..4) == 0 {
                             tree.remove(&key(n)).unwrap();
                         } else {
-                            tree.put(&key(n), &value(n, step)).unwrap();
+                            tree.insert(&key(n), &value(n, step)).unwrap();
                         }
                     }
                 })
@@ -354,7 +354,7 @@ fn clear_among_writers() {
     tree.validate().unwrap();
     assert!(tree.is_empty());
     for n in 0..KEYS {
-        assert!(tree.put(&key(n), &value(n, 1)).unwrap());
+        assert!(tree.insert(&key(n), &value(n, 1)).unwrap());
     }
     assert_eq!(tree.len(), KEYS as usize);
     tree.validate().unwrap();

@@ -21,7 +21,7 @@ fn fill(tree: &Tree, records: u32, kind: &str) {
             n.wrapping_mul(0x9e37_79b9),
             n % 977
         );
-        tree.put(&n.to_be_bytes(), value.as_bytes()).unwrap();
+        tree.insert(&n.to_be_bytes(), value.as_bytes()).unwrap();
     }
     tree.settle().unwrap();
 }
@@ -85,7 +85,7 @@ fn tell(tree: &Tree, records: std::ops::Range<u64>) {
     for n in records {
         let mut rng = fastrand::Rng::with_seed(n);
         let value: String = (0..3).flat_map(|_| sentence(rng.u64(..))).collect();
-        tree.put(&n.to_be_bytes(), value.as_bytes()).unwrap();
+        tree.insert(&n.to_be_bytes(), value.as_bytes()).unwrap();
     }
 }
 

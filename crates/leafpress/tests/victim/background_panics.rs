@@ -162,7 +162,7 @@ fn tree(thread: &'static str, panics: u64) -> Tree {
 
 fn fill_tree(tree: &Tree, records: std::ops::Range<u32>) {
     for n in records {
-        tree.put(&n.to_be_bytes(), &block(n)[..100]).unwrap();
+        tree.insert(&n.to_be_bytes(), &block(n)[..100]).unwrap();
     }
 }
 

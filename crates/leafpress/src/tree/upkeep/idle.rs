@@ -101,7 +101,7 @@ mod tests {
         // The tree's own thread must not compact what is looked at.
         let sweeping = core.background.sweeping.lock();
         let key = |n: u64| (n * 7919 % 2000).to_be_bytes();
-        let put = |n: u64| tree.put(&key(n), &[7; 40]).unwrap();
+        let put = |n: u64| tree.insert(&key(n), &[7; 40]).unwrap();
         let mut idle = IdleDetector::default();
         assert!(matches!(idle.look(core), Found::Few), "an empty tree");
         (0..2000).for_each(|n| assert!(put(n)));

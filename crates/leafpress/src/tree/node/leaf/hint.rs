@@ -146,7 +146,7 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(1);
         let tree = Tree::builder().codec("lz4".parse().unwrap()).shards(1).build().unwrap();
         for key in 0..KEYS {
-            tree.put(&key.to_be_bytes(), &value(&mut rng)).unwrap();
+            tree.insert(&key.to_be_bytes(), &value(&mut rng)).unwrap();
         }
         tree.settle().unwrap();
         let guard = tree.core.memory.enter().unwrap();

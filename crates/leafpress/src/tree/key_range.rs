@@ -1,0 +1,91 @@
+//! Ranges of keys, as callers write them.
+
+use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+/// The bounds of a range, each with its key.
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// A range of keys for [`Tree::range`](crate::Tree::range): any of the standard library's ranges over what has bytes, or a pair of
+/// [`Bound`]s.
+///
+/// It is a trait of its own because [`RangeBounds`](std::ops::RangeBounds) leaves open what the keys of `"a".."b"` and of `..` are.
+pub trait KeyRange: sealed::Sealed {
+    /// The range's bounds.
+    #[doc(hidden)]
+    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>);
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+fn owned(key: impl AsRef<[u8]>) -> Vec<u8> {
+    key.as_ref().to_vec()
+}
+
+macro_rules! key_ranges {
+    ($($range:ident, $self:ident => $start:expr, $end:expr;)*) => {$(
+        impl<K: AsRef<[u8]>> sealed::Sealed for $range<K> {}
+        impl<K: AsRef<[u8]>> KeyRange for $range<K> {
+            fn into_bounds($self) -> Bounds {
+                ($start, $end)
+            }
+        }
+    )*};
+}
+
+key_ranges! {
+    Range, self => Bound::Included(owned(self.start)), Bound::Excluded(owned(self.end));
+    RangeFrom, self => Bound::Included(owned(self.start)), Bound::Unbounded;
+    RangeInclusive, self => Bound::Included(owned(self.start())), Bound::Included(owned(self.end()));
+    RangeTo, self => Bound::Unbounded, Bound::Excluded(owned(self.end));
+    RangeToInclusive, self => Bound::Unbounded, Bound::Included(owned(self.end));
+}
+
+impl sealed::Sealed for RangeFull {}
+impl KeyRange for RangeFull {
+    fn into_bounds(self) -> Bounds {
+        (Bound::Unbounded, Bound::Unbounded)
+    }
+}
+
+impl<K: AsRef<[u8]>> sealed::Sealed for (Bound<K>, Bound<K>) {}
+impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
+    fn into_bounds(self) -> Bounds {
+        (self.0.map(owned), self.1.map(owned))
+    }
+}
+
+/// The bounds of all keys that begin with `prefix`.
+pub(crate) fn prefixed(prefix: &[u8]) -> Bounds {
+    // The least key above them all: the prefix without the 255s at its end, the last byte one more.
+    let mut above = prefix.to_vec();
+    while above.last() == Some(&u8::MAX) {
+        above.pop();
+    }
+    let end = match above.last_mut() {
+        Some(last) => {
+            *last += 1;
+            Bound::Excluded(above)
+        }
+        None => Bound::Unbounded,
+    };
+    (Bound::Included(prefix.to_vec()), end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_before_the_next() {
+        for (prefix, end) in [
+            (&b""[..], Bound::Unbounded),
+            (b"ab", Bound::Excluded(b"ac".to_vec())),
+            (b"a\xff", Bound::Excluded(b"b".to_vec())),
+            (b"\xff\xff", Bound::Unbounded),
+        ] {
+            assert_eq!(prefixed(prefix), (Bound::Included(prefix.to_vec()), end));
+        }
+    }
+}
