@@ -20,6 +20,9 @@ use mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
+/// The name under which the user ran this.
+const COMMAND: &str = "leafpress";
+
 /// A compressed key-value cache, and what it gains on your data and machine.
 #[derive(Debug, Parser)]
 #[command(name = "leafpress", version, about, max_term_width = 120)]
@@ -55,6 +58,11 @@ enum Command {
     EvalRun,
 }
 
+/// The command line as a shell takes it.
+fn command_line() -> String {
+    output::command_line(COMMAND, std::env::args_os())
+}
+
 /// What to ask for help: the command that was mistyped, if there is one of that name.
 fn program(command: Option<String>) -> String {
     match command {
@@ -79,7 +87,7 @@ fn main() -> ExitCode {
         Command::Peers(args) => peers::run(args),
         Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),
-        Command::EvalRun => return eval::child(),
+        Command::EvalRun => return leafpress_lab::child_main_with(bench::open_library),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -104,7 +104,7 @@ fn advise(
 
 /// Writes the files and says where they are.
 fn write(advice: &Advice, verification: Option<&Verification>, out: &Path) -> Result<String, Failure> {
-    let command_line = crate::eval::command_line(std::env::args_os());
+    let command_line = crate::command_line();
     let files = advise::write_files(advice, verification, &command_line, out);
     let files = files.map_err(|e| Failure::failed(e.to_string()))?;
     let verify = files

@@ -87,7 +87,7 @@ struct Document<'d> {
 
 impl Files {
     fn write(self, comparison: &Comparison) -> Result<(), Failure> {
-        let command_line = command_line();
+        let command_line = crate::command_line();
         if let Some(html) = self.html {
             let page = bench::page(comparison, &command_line).map_err(|e| Failure::failed(e.to_string()))?;
             html.write(&page)?;
@@ -104,10 +104,6 @@ impl Files {
         }
         Ok(())
     }
-}
-
-fn command_line() -> String {
-    crate::eval::command_line(std::env::args_os())
 }
 
 /// One index: PiBench's report, as it comes.

@@ -58,7 +58,7 @@ fn make(out: Option<&Path>) -> Result<(), Failure> {
 
 /// Writes the files and says where they are.
 fn write(report: &Report, out: &Path) -> Result<String, Failure> {
-    let command_line = crate::eval::command_line(std::env::args_os());
+    let command_line = crate::command_line();
     let files = device::write_files(report, &command_line, out).map_err(|e| Failure::failed(e.to_string()))?;
     Ok(format!(
         "\nsummary {}\njson    {}\nreport  {}\n",

@@ -9,14 +9,12 @@ mod tests;
 pub mod words;
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use leafpress_lab::{EvalOutcome, LabError, Progress, run_eval};
 
 pub use self::args::EvalArgs;
 use self::progress::Reporter;
 use self::settings::Settings;
-pub use self::settings::command_line;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
@@ -81,9 +79,4 @@ fn report(outcome: &EvalOutcome, out_dir: &Path, total: usize) -> Result<(), Fai
         )));
     }
     printed
-}
-
-/// The hidden subcommand that runs one configuration in its own process.
-pub fn child() -> ExitCode {
-    leafpress_lab::child_main_with(crate::bench::open_library)
 }

@@ -8,6 +8,7 @@ use leafpress_lab::{EvalConfig, LabError};
 use super::args::EvalArgs;
 use super::environment::{Environment, VARIABLES};
 use crate::failure::Failure;
+use crate::COMMAND;
 use crate::output::{self, quoted};
 
 /// A resolved configuration, and who set what.
@@ -80,11 +81,6 @@ fn reproduction(lookup: &dyn Fn(&str) -> Option<OsString>, command_line: impl It
         .iter()
         .filter_map(|name| lookup(name).map(|value| format!("{name}={}", quoted(&value.to_string_lossy()))));
     let mut words: Vec<String> = variables.collect();
-    words.push(self::command_line(command_line));
+    words.push(output::command_line(COMMAND, command_line));
     words.join(" ")
-}
-
-/// The command line as a shell takes it.
-pub fn command_line(words: impl Iterator<Item = OsString>) -> String {
-    output::command_line("leafpress", words)
 }

@@ -27,7 +27,7 @@ pub fn run(args: &ModelArgs) -> Result<(), Failure> {
     let outcome = model::evaluate(&options).map_err(|e| failure(&e))?;
     let savings = prices.map(|prices| tco::savings(&outcome, &prices)).transpose();
     let savings = savings.map_err(|e| failure(&e))?;
-    let command_line = crate::eval::command_line(std::env::args_os());
+    let command_line = crate::command_line();
     // Files first: they are there even when whoever reads the table goes.
     let written = match &args.out {
         Some(out) => write(&outcome, savings.as_deref(), &command_line, out)?,

@@ -80,7 +80,7 @@ fn in_turn(runs: &[Options], cancel: &AtomicBool, reporter: &mut Reporter) -> Re
 
 /// Writes the files and says where they are.
 fn write(sweep: &Sweep, out: &Path) -> Result<String, Failure> {
-    let command_line = crate::eval::command_line(std::env::args_os());
+    let command_line = crate::command_line();
     let files = pool::write_files(sweep, &command_line, out).map_err(|e| Failure::failed(e.to_string()))?;
     Ok(format!(
         "\nsummary   {}\nover time {}\njson      {}\nreport    {}\n",

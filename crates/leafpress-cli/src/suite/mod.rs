@@ -65,7 +65,7 @@ fn show(bar: &Bar, progress: &Progress) {
 
 /// Writes the files and says where they are.
 fn write(report: &Report, out: &Path) -> Result<String, Failure> {
-    let command_line = crate::eval::command_line(std::env::args_os());
+    let command_line = crate::command_line();
     let files = suite::write_files(report, &command_line, out).map_err(|e| Failure::failed(e.to_string()))?;
     let mut text = format!(
         "\nsummary {}\noverall {}\n",

@@ -3,9 +3,8 @@
 use super::figures::nearest;
 use super::narrative::{like, percent, us};
 use super::options::{DeviceSource, Options};
-use super::question::{Question, at_load_us, lengths};
+use super::question::{Assumed, Question, at_load_us, lengths};
 use super::recommend::Recommendation;
-use super::run::Assumed;
 use crate::core::Bytes;
 use crate::model::Access;
 use crate::report::numbers::thousands;

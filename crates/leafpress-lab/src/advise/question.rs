@@ -3,10 +3,23 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::core::LabError;
 use crate::device::{Measurement, Operation, Report};
 use crate::model::tco::Prices;
 use crate::model::{Access, CodecCosts, Method, Model, Options, Replacement};
+
+/// What was not given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Assumed {
+    /// The size of the data is the sample's.
+    pub data: bool,
+    /// The memory is an eighth of the data.
+    pub memory: bool,
+    /// The access is the default.
+    pub access: bool,
+}
 
 /// How long a read of a block waits.
 #[derive(Debug, Clone, PartialEq)]

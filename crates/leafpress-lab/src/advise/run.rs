@@ -11,7 +11,7 @@ use super::cautions;
 use super::cold::{self, Cold, SWEEP_US};
 use super::figures::{self, Device};
 use super::options::{DeviceSource, Options, USUAL_MEMORY};
-use super::question::Question;
+use super::question::{Assumed, Question};
 use super::recommend::{Recommendation, recommend};
 use crate::core::{Bytes, LabError};
 use crate::model::Access;
@@ -50,17 +50,6 @@ pub struct Advice {
 
 fn shared<S: Serializer>(report: &Option<Arc<device::Report>>, serializer: S) -> Result<S::Ok, S::Error> {
     report.as_deref().serialize(serializer)
-}
-
-/// What was not given.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Assumed {
-    /// The size of the data is the sample's.
-    pub data: bool,
-    /// The memory is an eighth of the data.
-    pub memory: bool,
-    /// The access is the default.
-    pub access: bool,
 }
 
 /// How long the parts take, in seconds, to tell how much of all is done.

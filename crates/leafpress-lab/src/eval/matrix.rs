@@ -124,6 +124,20 @@ pub fn expand(config: &EvalConfig) -> Result<Vec<Configuration>, LabError> {
     Ok(runs)
 }
 
+impl EvalConfig {
+    /// Checks every bound, that the codecs can run here, and that the shim of a zlib-accel run exists. Does not read the data.
+    ///
+    /// # Errors
+    /// The first option at fault, as one line.
+    pub fn validate(&self) -> Result<(), LabError> {
+        self.validate_bounds()?;
+        for configuration in expand(self)? {
+            configuration.spec.check_available()?;
+        }
+        Ok(())
+    }
+}
+
 impl RunSpec {
     /// The parsed codec.
     ///

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::core::LabError;
 use crate::core::corpus::{Cut, Source};
 use crate::core::keys::{Distribution, LoadOrder, MAX_KEYS, MIN_KEY_BYTES};
-use crate::eval::matrix;
 use crate::eval::workload::Workload;
 use crate::harness::MAX_THREADS;
 
@@ -165,19 +164,7 @@ impl EvalConfig {
         self.cut.unwrap_or(Cut::Fixed(self.value_bytes))
     }
 
-    /// Checks every bound, that the codecs can run here, and that the shim of a zlib-accel run exists. Does not read the data.
-    ///
-    /// # Errors
-    /// The first option at fault, as one line.
-    pub fn validate(&self) -> Result<(), LabError> {
-        self.validate_bounds()?;
-        for configuration in matrix::expand(self)? {
-            configuration.spec.check_available()?;
-        }
-        Ok(())
-    }
-
-    fn validate_bounds(&self) -> Result<(), LabError> {
+    pub(super) fn validate_bounds(&self) -> Result<(), LabError> {
         let between = |option, value: u64, low: u64, high: u64| {
             if (low..=high).contains(&value) {
                 Ok(())

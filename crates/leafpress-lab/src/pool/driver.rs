@@ -10,7 +10,6 @@ use quanta::Clock;
 use super::gate::{Finished, Gate, Stage, Working};
 use super::ledger::Ledger;
 use super::outcome::{Cpu, Held};
-use super::run::Event;
 use super::worker::{Shared, Shown, Worker};
 use super::{Checks, Counters, Options, Outcome, Sample, Warmup};
 use crate::core::LabError;
@@ -29,6 +28,15 @@ const SAMPLES: u32 = 250;
 const STILL_FOR: Duration = Duration::from_secs(3);
 /// It ends after so long in any case.
 const LONGEST_WARMUP: Duration = Duration::from_secs(600);
+
+/// What a run tells while it goes on.
+#[derive(Debug)]
+pub enum Event<'e> {
+    /// How much of a phase is done, 0 to 1.
+    Progress(Phase, f64),
+    /// A window ended; so many seconds are left.
+    Sample(&'e Sample, f64),
+}
 
 /// The thread that starts and ends the workers, and samples what they do.
 pub(super) struct Driver<'c> {

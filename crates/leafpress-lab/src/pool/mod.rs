@@ -29,7 +29,8 @@ pub use options::{
     Verify, Warmup, bias, round_pages,
 };
 pub use outcome::{Checks, Counters, Cpu, Held, Outcome, Report, Sample, Set, Work};
-pub use run::{Event, check, run};
+pub use driver::Event;
+pub use run::{check, run};
 pub use sweep::{Line, Step, Sweep, shares, sweep, sweep_with};
 pub use tables::{over_time, summary};
 pub use theory::{hit_ratio, share_that_fits};

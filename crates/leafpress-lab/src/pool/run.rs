@@ -6,22 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use leafpress::pool::{PagePool, PageStore};
 
 use super::data::Data;
-use super::driver::Driver;
+use super::driver::{Driver, Event};
 use super::ledger::Ledger;
-use super::{Options, Report, Sample};
+use super::{Options, Report};
 use crate::core::LabError;
 use crate::core::latency::Histograms;
 use crate::core::resources::{refuse_huge_pages, release_free_memory, resident_anonymous_bytes};
 use crate::harness::Phase;
-
-/// What a run tells while it goes on.
-#[derive(Debug)]
-pub enum Event<'e> {
-    /// How much of a phase is done, 0 to 1.
-    Progress(Phase, f64),
-    /// A window ended; so many seconds are left.
-    Sample(&'e Sample, f64),
-}
 
 /// Runs the workload on a pool, in this process, which gets no transparent huge pages from then on. A cancelled run ends early and says so, once its measured time has begun.
 ///
