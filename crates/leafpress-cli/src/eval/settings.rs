@@ -7,8 +7,8 @@ use leafpress_lab::{EvalConfig, LabError};
 
 use super::args::EvalArgs;
 use super::environment::{Environment, VARIABLES};
-use crate::failure::Failure;
 use crate::COMMAND;
+use crate::failure::Failure;
 use crate::output::{self, quoted};
 
 /// A resolved configuration, and who set what.

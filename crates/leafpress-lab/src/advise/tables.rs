@@ -6,8 +6,8 @@ use super::candidates::Candidate;
 use super::narrative::{percent, us};
 use super::run::Advice;
 use crate::core::Bytes;
-use crate::report::NOT_APPLICABLE;
-use crate::report::TABLE_STYLE;
+use crate::report::tsv::{self, word};
+use crate::report::{NOT_APPLICABLE, TABLE_STYLE};
 
 /// Candidates in the table for people.
 const MOST_ROWS: usize = 12;
@@ -94,9 +94,7 @@ const COLUMNS: [Column; 19] = [
     ("data_bytes", |a, _| a.question.data_bytes.to_string()),
     ("memory_bytes", |a, _| a.question.memory_bytes.to_string()),
     ("access_bytes", |a, _| a.question.access_bytes.to_string()),
-    ("access", |a, _| {
-        a.question.access.name().replace(['\t', '\n', '\r'], " ")
-    }),
+    ("access", |a, _| a.question.access.name()),
     ("workers", |a, _| a.question.workers.to_string()),
     ("ratio", |_, c| of_codec(c, |codec| codec.ratio)),
     ("compress_us", |_, c| of_codec(c, |codec| codec.compress_us)),
@@ -121,9 +119,9 @@ fn of_codec(one: &Candidate, figure: fn(&crate::model::CodecCosts) -> f64) -> St
 
 /// `summary.tsv`: a line for each codec and length of blocks, the fewest microseconds a page first.
 pub fn summary(advice: &Advice) -> String {
-    let mut text = COLUMNS.map(|(name, _)| name).join("\t") + "\n";
-    for one in &advice.recommendation.candidates {
-        text += &(COLUMNS.map(|(_, cell)| cell(advice, one)).join("\t") + "\n");
-    }
-    text
+    let rows = advice.recommendation.candidates.iter();
+    tsv::table(
+        COLUMNS.map(|(name, _)| name),
+        rows.map(|one| COLUMNS.iter().map(|(_, cell)| word(cell(advice, one))).collect()),
+    )
 }

@@ -1,5 +1,6 @@
 //! The benchmark's page: one file, readable without a network.
 
+use maud::{Markup, html};
 use plotters::style::RGBColor;
 
 use super::compare::per_record;
@@ -7,9 +8,9 @@ use super::{Builtin, Comparison, Input, Line, Operation, Options, Outcome, Repor
 use crate::core::LabError;
 use crate::core::resources;
 use crate::report::draw::{Bars, OverTime, bars, microseconds, over_time, quantile_lines};
-use crate::report::html::{document, escape, figure};
+use crate::report::html::{self, document, figure, legend, lines, pair, swatch};
 use crate::report::numbers::thousands;
-use crate::report::palette::{colours, css};
+use crate::report::palette::colours;
 
 const NOTES: [&str; 5] = [
     "Keys, values and the choice of operations are made before an operation's clock starts; they are in the throughput, not in the latency.",
@@ -36,12 +37,15 @@ pub fn page(comparison: &Comparison, command_line: &str) -> Result<String, LabEr
         [one] => format!("Leafpress bench: {one}"),
         _ => "Leafpress bench".into(),
     };
-    let mut body = head(&title, comparison);
-    body += &overview(comparison, &style)?;
-    for workload in comparison.workloads() {
-        body += &section(comparison, &workload, &style)?;
-    }
-    body += &configuration(comparison, command_line);
+    let workloads = comparison.workloads();
+    let sections = workloads.iter().map(|workload| section(comparison, workload, &style));
+    let sections = sections.collect::<Result<Vec<_>, _>>()?;
+    let body = html! {
+        (head(&title, comparison))
+        (overview(comparison, &style)?)
+        (html::all(&sections))
+        (configuration(comparison, command_line))
+    };
     Ok(document(&title, &body))
 }
 
@@ -58,19 +62,8 @@ impl Styles {
         self.hues[at.unwrap_or(0)]
     }
 
-    fn swatch(hue: RGBColor) -> String {
-        format!("<span class=\"swatch\" style=\"background:{}\"></span>", css(hue))
-    }
-
-    fn legend<'n>(entries: impl Iterator<Item = (RGBColor, &'n str)>) -> String {
-        let entries: String = entries
-            .map(|(hue, name)| format!("<span>{}{}</span>", Self::swatch(hue), escape(name)))
-            .collect();
-        format!("<div class=\"legend\">{entries}</div>\n")
-    }
-
-    fn indexes(&self) -> String {
-        Self::legend(self.hues.iter().copied().zip(self.names.iter().map(String::as_str)))
+    fn indexes(&self) -> Markup {
+        legend(self.hues.iter().copied().zip(self.names.iter().map(String::as_str)))
     }
 }
 
@@ -96,65 +89,66 @@ fn codec(input: &Input) -> Option<&'static str> {
         .find(|family| name.split(':').next() == Some(family))
 }
 
-fn head(title: &str, comparison: &Comparison) -> String {
-    let mut html = format!("<h1>{}</h1>\n", escape(title));
-    if let Some(options) = comparison.lines.first().map(|line| &line.options) {
-        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-        html += &format!(
-            "<p>{} records of {} + {} bytes · {} · {}</p>\n",
-            thousands(options.records),
-            options.key_bytes(),
-            options.value_size,
-            count(options.threads, "thread"),
-            escape(&resources::host()),
-        );
+fn head(title: &str, comparison: &Comparison) -> Markup {
+    let is_bad =
+        |note: &str| ["failed", "cancelled"].iter().any(|word| note.starts_with(word)) || note.contains("WRONG");
+    let notes = comparison.notes();
+    html! {
+        h1 { (title) }
+        @if let Some(options) = comparison.lines.first().map(|line| &line.options) {
+            p {
+                (thousands(options.records)) " records of " (options.key_bytes()) " + " (options.value_size) " bytes · "
+                (options.threads) " thread" @if options.threads != 1 { "s" } " · " (resources::host())
+            }
+        }
+        @for note in notes.iter().skip(1) {
+            p class=(if is_bad(note) { "bad" } else { "faint" }) { (note) }
+        }
     }
-    for note in comparison.notes().iter().skip(1) {
-        let class = if note.contains("WRONG") || note.starts_with("failed") || note.starts_with("cancelled") {
-            "bad"
-        } else {
-            "faint"
-        };
-        html += &format!("<p class=\"{class}\">{}</p>\n", escape(note));
+}
+
+/// The table of everything.
+fn table(comparison: &Comparison, style: &Styles) -> Markup {
+    const LEFT: &str = "text-align:left";
+    let columns = comparison.columns();
+    html! {
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        @for column in &columns {
+                            th style=[(!column.is_figure).then_some(LEFT)] { (lines(&column.heading)) }
+                        }
+                    }
+                }
+                tbody {
+                    @for workload in comparison.workloads() {
+                        @for (at, line) in comparison.of(&workload).enumerate() {
+                            tr {
+                                @for column in &columns {
+                                    @let text = comparison.cell(column, line);
+                                    @match column.heading.as_str() {
+                                        "index" => th style=(LEFT) { (swatch(style.hue(line))) (text) },
+                                        // Once for all its indexes.
+                                        "workload" => th style=(LEFT) { @if at == 0 { (text) } },
+                                        _ => td { (text) },
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
-    html
 }
 
 /// The table, and throughput and memory of everything.
-fn overview(comparison: &Comparison, style: &Styles) -> Result<String, LabError> {
-    let columns = comparison.columns();
-    const LEFT: &str = "style=\"text-align:left\"";
-    let heading: String = columns
-        .iter()
-        .map(|column| {
-            let align = if column.is_figure { "" } else { LEFT };
-            format!("<th {align}>{}</th>", escape(&column.heading).replace('\n', "<br>"))
-        })
-        .collect();
-    let mut rows = String::new();
-    for workload in comparison.workloads() {
-        for (at, line) in comparison.of(&workload).enumerate() {
-            rows += "<tr>";
-            for column in &columns {
-                let text = escape(&comparison.cell(column, line));
-                rows += &match column.heading.as_str() {
-                    "index" => format!("<th {LEFT}>{}{text}</th>", Styles::swatch(style.hue(line))),
-                    // Once for all its indexes.
-                    "workload" if at > 0 => format!("<th {LEFT}></th>"),
-                    "workload" => format!("<th {LEFT}>{text}</th>"),
-                    _ => format!("<td>{text}</td>"),
-                };
-            }
-            rows += "</tr>\n";
-        }
-    }
-    let mut html = format!(
-        "<div class=\"scroll\"><table><thead><tr>{heading}</tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
-    );
+fn overview(comparison: &Comparison, style: &Styles) -> Result<Markup, LabError> {
+    let table = table(comparison, style);
     if comparison.lines.len() < 2 {
-        return Ok(html);
+        return Ok(table);
     }
-    html += &style.indexes();
     let workloads = comparison.workloads();
     let names: Vec<_> = workloads.iter().map(String::as_str).collect();
     let of = |group: usize, bar: usize| {
@@ -186,7 +180,6 @@ fn overview(comparison: &Comparison, style: &Styles) -> Result<String, LabError>
             }
         },
     })?;
-    html += &chart.map_or_else(String::new, |svg| figure("Throughput", &svg));
     let memory = bars(&Bars {
         name: "memory",
         size: (1080, 300),
@@ -205,26 +198,28 @@ fn overview(comparison: &Comparison, style: &Styles) -> Result<String, LabError>
             })
         },
     })?;
-    html += &memory.map_or_else(String::new, |svg| figure("Memory after the load", &svg));
-    Ok(html)
+    Ok(html! {
+        (table)
+        (style.indexes())
+        @if let Some(svg) = chart { (figure("Throughput", &svg)) }
+        @if let Some(svg) = memory { (figure("Memory after the load", &svg)) }
+    })
 }
 
 /// Latency, and everything over time, of one workload.
-fn section(comparison: &Comparison, workload: &str, style: &Styles) -> Result<String, LabError> {
+fn section(comparison: &Comparison, workload: &str, style: &Styles) -> Result<Markup, LabError> {
     let lines: Vec<(RGBColor, &Line, &Outcome)> = comparison
         .of(workload)
         .filter_map(|line| Some((style.hue(line), line, line.median()?)))
         .collect();
-    let mut charts = String::new();
-    let mut add = |title: &str, svg: Option<String>| {
-        charts += &svg.map_or_else(String::new, |svg| figure(title, &svg));
-    };
+    let mut charts = Vec::new();
+    let mut add = |title: &str, svg: Option<String>| charts.extend(svg.map(|svg| figure(title, &svg)));
     let all: Vec<_> = lines
         .iter()
         .filter_map(|(hue, _, outcome)| Some((*hue, microseconds(outcome.latencies.as_ref()?.all.as_ref()?))))
         .collect();
     add("Latency, all operations", quantile_lines("latency", "latency", &all)?);
-    let mut single = String::new();
+    let mut single = None;
     if let [(_, _, outcome)] = lines.as_slice() {
         let (legend, svg) = by_operation(outcome)?;
         add("Latency by operation", svg);
@@ -267,24 +262,20 @@ fn section(comparison: &Comparison, workload: &str, style: &Styles) -> Result<St
             .collect()
     })?;
     add("p99 over time", p99);
-    if charts.is_empty() {
-        return Ok(String::new());
-    }
-    let legend = if comparison.lines.len() > 1 {
-        style.indexes()
-    } else {
-        String::new()
-    };
-    Ok(format!(
-        "<h2>{}</h2>\n{legend}{single}<div class=\"pair\">{charts}</div>\n",
-        escape(workload)
-    ))
+    Ok(html! {
+        @if !charts.is_empty() {
+            h2 { (workload) }
+            @if comparison.lines.len() > 1 { (style.indexes()) }
+            @if let Some(legend) = single { (legend) }
+            (pair(&charts))
+        }
+    })
 }
 
 /// A line for each kind of operation, and in an open loop one of service times.
-fn by_operation(outcome: &Outcome) -> Result<(String, Option<String>), LabError> {
+fn by_operation(outcome: &Outcome) -> Result<(Option<Markup>, Option<String>), LabError> {
     let Some(latencies) = &outcome.latencies else {
-        return Ok((String::new(), None));
+        return Ok((None, None));
     };
     let mut named: Vec<_> = latencies
         .by_operation
@@ -298,7 +289,7 @@ fn by_operation(outcome: &Outcome) -> Result<(String, Option<String>), LabError>
         ));
     }
     if named.len() < 2 {
-        return Ok((String::new(), None));
+        return Ok((None, None));
     }
     let hues = colours(named.iter().map(|_| None));
     let lines: Vec<_> = hues
@@ -306,57 +297,58 @@ fn by_operation(outcome: &Outcome) -> Result<(String, Option<String>), LabError>
         .copied()
         .zip(named.iter().map(|(_, figures)| *figures))
         .collect();
-    let legend = Styles::legend(hues.iter().copied().zip(named.iter().map(|(name, _)| *name)));
-    Ok((legend, quantile_lines("operations", "latency by operation", &lines)?))
+    let legend = legend(hues.iter().copied().zip(named.iter().map(|(name, _)| *name)));
+    Ok((
+        Some(legend),
+        quantile_lines("operations", "latency by operation", &lines)?,
+    ))
 }
 
-fn configuration(comparison: &Comparison, command_line: &str) -> String {
-    let mut html = format!("<h2>How it was measured</h2>\n<pre>{}</pre>\n", escape(command_line));
+fn configuration(comparison: &Comparison, command_line: &str) -> Markup {
     let first = comparison.lines.iter().find_map(|line| line.report.as_ref());
-    if let Some(Report {
+    html! {
+        h2 { "How it was measured" }
+        pre { (command_line) }
+        @if let Some(report) = first {
+            (html::terms(&settings(report)))
+            @if let [line] = comparison.lines.as_slice() {
+                h3 { "Report of " (line.options.input) }
+                pre { (text::whole(report)) }
+            }
+        }
+        (html::notes(&NOTES))
+    }
+}
+
+fn settings(report: &Report) -> [(&'static str, String); 12] {
+    let Report {
         environment, options, ..
-    }) = first
-    {
-        let entries = [
-            ("time", environment.time.clone()),
-            (
-                "machine",
-                format!(
-                    "{} x {}, cache {}",
-                    environment.cpus, environment.cpu_model, environment.cpu_cache
-                ),
+    } = report;
+    [
+        ("time", environment.time.clone()),
+        (
+            "machine",
+            format!(
+                "{} x {}, cache {}",
+                environment.cpus, environment.cpu_model, environment.cpu_cache
             ),
-            ("kernel", environment.kernel.clone()),
-            ("leafpress", env!("CARGO_PKG_VERSION").to_owned()),
-            ("length", length(options)),
-            (
-                "loop",
-                options
-                    .rate
-                    .map_or_else(|| "closed".into(), |rate| format!("open, {rate} operations per second")),
-            ),
-            ("key choice", text::distribution(options)),
-            ("values", options.value_source.to_string()),
-            ("latency sampling", options.latency_sampling.to_string()),
-            ("threads are pinned", options.pin.to_string()),
-            ("repetitions", options.repeat.to_string()),
-            ("seed", options.seed.to_string()),
-        ];
-        let entries: String = entries
-            .iter()
-            .map(|(term, value)| format!("<dt>{term}</dt><dd>{}</dd>", escape(value)))
-            .collect();
-        html += &format!("<dl>{entries}</dl>\n");
-    }
-    if let ([line], Some(report)) = (comparison.lines.as_slice(), first) {
-        html += &format!(
-            "<h3>Report of {}</h3>\n<pre>{}</pre>\n",
-            escape(&line.options.input.to_string()),
-            escape(&text::whole(report))
-        );
-    }
-    let notes: String = NOTES.iter().map(|note| format!("<li>{note}</li>\n")).collect();
-    html + &format!("<ul>{notes}</ul>\n")
+        ),
+        ("kernel", environment.kernel.clone()),
+        ("leafpress", env!("CARGO_PKG_VERSION").to_owned()),
+        ("length", length(options)),
+        (
+            "loop",
+            options
+                .rate
+                .map_or_else(|| "closed".into(), |rate| format!("open, {rate} operations per second")),
+        ),
+        ("key choice", text::distribution(options)),
+        ("values", options.value_source.to_string()),
+        ("latency sampling", options.latency_sampling.to_string()),
+        ("threads are pinned", options.pin.to_string()),
+        ("repetitions", options.repeat.to_string()),
+        ("seed", options.seed.to_string()),
+    ]
 }
 
 fn length(options: &Options) -> String {

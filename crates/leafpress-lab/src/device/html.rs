@@ -1,12 +1,12 @@
 //! The page of a probe: one file, readable without a network.
 
-use plotters::style::RGBColor;
+use maud::{Markup, html};
 
 use super::{Measurement, Operation, Report, tables, text};
 use crate::core::{Bytes, LabError};
 use crate::report::draw::{Bars, bars, quantile_lines};
-use crate::report::html::{document, escape, figure};
-use crate::report::palette::{colours, css};
+use crate::report::html::{self, cell, document, figure, legend, lines, pair};
+use crate::report::palette::colours;
 
 const NOTES: [&str; 4] = [
     "<b>IOPS</b> are requests per second, MB are 10<sup>6</sup> bytes.",
@@ -29,61 +29,31 @@ type Series = (Operation, u32);
 /// [`LabError::Chart`] when a chart cannot be drawn.
 pub fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
     let title = "Leafpress device";
-    let lines: Vec<_> = text::head(report).lines().map(escape).collect();
-    let mut body = format!("<h1>{title}</h1>\n<p>{}</p>\n", lines.join("<br>"));
-    if report.interrupted {
-        body += "<p class=\"bad\">Interrupted: these are the measurements that had ended.</p>\n";
-    }
-    if !report.notes.is_empty() {
-        let notes = report
-            .notes
-            .iter()
-            .map(|note| format!("<li>{}</li>\n", escape(&note.text)));
-        body += &format!(
-            "<h2>Before you believe it</h2>\n<ul class=\"bad\">\n{}</ul>\n",
-            notes.collect::<String>()
-        );
-    }
-    body += &table(report);
-    body += &against_block_size(report)?;
-    body += &distributions(report)?;
-    body += &format!("<h2>How it was measured</h2>\n<pre>{}</pre>\n", escape(command_line));
-    let notes: String = NOTES.iter().map(|note| format!("<li>{note}</li>\n")).collect();
-    body += &format!("<ul>\n{notes}</ul>\n");
+    let body = html! {
+        h1 { (title) }
+        p { (lines(&text::head(report))) }
+        @if report.interrupted { p.bad { "Interrupted: these are the measurements that had ended." } }
+        @if !report.notes.is_empty() {
+            h2 { "Before you believe it" }
+            ul.bad { @for note in &report.notes { li { (note.text) } } }
+        }
+        (table(report))
+        (against_block_size(report)?)
+        (distributions(report)?)
+        h2 { "How it was measured" }
+        pre { (command_line) }
+        (html::notes(&NOTES))
+    };
     Ok(document(title, &body))
 }
 
-fn table(report: &Report) -> String {
+fn table(report: &Report) -> Markup {
     let (headings, rows) = tables::for_people(report);
-    let header: String = headings
-        .iter()
-        .map(|heading| format!("<th>{}</th>", escape(heading).replace('\n', "<br>")))
-        .collect();
-    let body: String = rows
-        .iter()
-        .map(|row| {
-            let cells: String = row.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
-            format!("<tr>{cells}</tr>\n")
-        })
-        .collect();
-    format!(
-        "<div class=\"scroll\"><table><thead><tr>{header}</tr></thead><tbody>\n{body}</tbody></table></div>\n<p class=\"faint\">{}</p>\n",
-        escape(&text::legend(report)).replace('\n', "<br>")
-    )
-}
-
-fn legend(entries: &[(RGBColor, String)]) -> String {
-    let entries: String = entries
-        .iter()
-        .map(|(hue, name)| {
-            let hue = css(*hue);
-            format!(
-                "<span><span class=\"swatch\" style=\"background:{hue}\"></span>{}</span>",
-                escape(name)
-            )
-        })
-        .collect();
-    format!("<div class=\"legend\">{entries}</div>\n")
+    let rows = rows.iter().map(|row| row.iter().map(|text| cell(text, false)));
+    html! {
+        (html::table(headings, rows))
+        p.faint { (lines(&text::legend(report))) }
+    }
 }
 
 /// The operations and depths, each once.
@@ -107,7 +77,7 @@ fn sizes(report: &Report) -> Vec<u64> {
 }
 
 /// Rate, bandwidth and latency against the block size.
-fn against_block_size(report: &Report) -> Result<String, LabError> {
+fn against_block_size(report: &Report) -> Result<Markup, LabError> {
     let (series, sizes) = (series(report), sizes(report));
     let names: Vec<String> = sizes.iter().map(|size| Bytes(*size).to_string()).collect();
     let groups: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -123,10 +93,8 @@ fn against_block_size(report: &Report) -> Result<String, LabError> {
             figure: &|size, at| of(find(size, *series.get(at)?)?),
         })
     };
-    let mut charts = String::new();
-    let mut add = |title: &str, svg: Option<String>| {
-        charts += &svg.map_or_else(String::new, |svg| figure(title, &svg));
-    };
+    let mut charts = Vec::new();
+    let mut add = |title: &str, svg: Option<String>| charts.extend(svg.map(|svg| figure(title, &svg)));
     add(
         "IOPS",
         chart("IOPS", "thousand requests per second", &|m| Some(m.iops / 1e3))?,
@@ -137,21 +105,19 @@ fn against_block_size(report: &Report) -> Result<String, LabError> {
         "Latency, 99th percentile",
         chart("latency", "us (p99)", &|m| m.latency.p99_us)?,
     );
-    let entries: Vec<_> = series
+    let names = series
         .iter()
-        .zip(&hues)
-        .map(|((operation, depth), hue)| (*hue, format!("{operation}, {depth} in flight")))
-        .collect();
-    let mut html = format!(
-        "<h2>Against the block size</h2>\n{}<div class=\"pair\">{charts}</div>\n",
-        legend(&entries)
-    );
+        .map(|(operation, depth)| format!("{operation}, {depth} in flight"));
+    let names: Vec<String> = names.collect();
     // With one request in flight the two are the same.
     let deep = series.iter().filter(|(_, depth)| *depth > 1);
-    if let Some(&of) = deep.min_by_key(|(operation, depth)| (*operation, std::cmp::Reverse(*depth))) {
-        html += &latency_vs_throughput(of, &groups, &|size| find(size, of))?;
-    }
-    Ok(html)
+    let deepest = deep.min_by_key(|(operation, depth)| (*operation, std::cmp::Reverse(*depth)));
+    Ok(html! {
+        h2 { "Against the block size" }
+        (legend(hues.iter().copied().zip(names.iter().map(String::as_str))))
+        (pair(&charts))
+        @if let Some(&of) = deepest { (latency_vs_throughput(of, &groups, &|size| find(size, of))?) }
+    })
 }
 
 /// 1 / IOPS beside the latency.
@@ -159,7 +125,7 @@ fn latency_vs_throughput<'m>(
     (operation, depth): Series,
     groups: &[&str],
     of: &dyn Fn(usize) -> Option<&'m Measurement>,
-) -> Result<String, LabError> {
+) -> Result<Markup, LabError> {
     let hues = colours([None, None]);
     let svg = bars(&Bars {
         name: "latency and 1 / IOPS",
@@ -172,28 +138,23 @@ fn latency_vs_throughput<'m>(
             Some(if bar == 0 { m.us_per_block } else { m.latency.mean_us })
         },
     })?;
-    let entries: Vec<_> = hues
-        .into_iter()
-        .zip(["us per block, 1 / IOPS".to_owned(), "mean latency".to_owned()])
-        .collect();
     let title = format!("{operation}, {depth} in flight");
-    Ok(svg.map_or_else(String::new, |svg| {
-        format!(
-            "<h3>Latency is not 1 / IOPS</h3>\n{}<div class=\"pair\">{}</div>\n",
-            legend(&entries),
-            figure(&title, &svg)
-        )
-    }))
+    Ok(html! {
+        @if let Some(svg) = svg {
+            h3 { "Latency is not 1 / IOPS" }
+            (legend(hues.into_iter().zip(["us per block, 1 / IOPS", "mean latency"])))
+            (pair(&[figure(&title, &svg)]))
+        }
+    })
 }
 
 /// Quantiles of the latency, a chart for each operation and depth.
-fn distributions(report: &Report) -> Result<String, LabError> {
+fn distributions(report: &Report) -> Result<Markup, LabError> {
     let series = series(report);
-    let mut charts = String::new();
+    let mut charts = Vec::new();
     let sizes = sizes(report);
     let hues = colours(sizes.iter().map(|_| None));
-    let names = sizes.iter().map(|size| Bytes(*size).to_string());
-    let named: Vec<(RGBColor, String)> = hues.iter().copied().zip(names).collect();
+    let names: Vec<String> = sizes.iter().map(|size| Bytes(*size).to_string()).collect();
     for of in series {
         let row: Vec<_> = report
             .measurements
@@ -211,15 +172,15 @@ fn distributions(report: &Report) -> Result<String, LabError> {
             .filter_map(|(m, figures)| Some((hue(m)?, *figures)))
             .collect();
         let title = format!("{}, {} in flight", of.0, of.1);
-        charts += &quantile_lines("latency", "latency", &lines)?.map_or_else(String::new, |svg| figure(&title, &svg));
+        charts.extend(quantile_lines("latency", "latency", &lines)?.map(|svg| figure(&title, &svg)));
     }
-    if charts.is_empty() {
-        return Ok(charts);
-    }
-    Ok(format!(
-        "<h2>Latency, from half of the requests to all</h2>\n{}<div class=\"pair\">{charts}</div>\n",
-        legend(&named)
-    ))
+    Ok(html! {
+        @if !charts.is_empty() {
+            h2 { "Latency, from half of the requests to all" }
+            (legend(hues.iter().copied().zip(names.iter().map(String::as_str))))
+            (pair(&charts))
+        }
+    })
 }
 
 #[cfg(test)]

@@ -4,12 +4,9 @@ use comfy_table::{CellAlignment, Table};
 
 use super::{Latency, Measurement, Report};
 use crate::core::Bytes;
-use crate::report::TABLE_STYLE;
+use crate::report::tsv::{self, Cell, number, word};
+use crate::report::{NOT_APPLICABLE, TABLE_STYLE};
 
-/// What stands where there is no figure.
-const NOT_APPLICABLE: &str = "NA";
-
-type Cell = Option<String>;
 type Column = (&'static str, fn(&Measurement) -> Cell);
 
 /// The columns of `summary.tsv`.
@@ -45,29 +42,13 @@ const COLUMNS: [Column; 29] = [
     ("cores", |m| number(m.cores?, 3)),
 ];
 
-fn word(value: impl ToString) -> Cell {
-    // A job may be called anything.
-    Some(value.to_string().replace(['\t', '\n', '\r'], " "))
-}
-
-fn number(value: f64, decimals: usize) -> Cell {
-    value.is_finite().then(|| format!("{value:.decimals$}"))
-}
-
 /// `summary.tsv`: a line for each measurement.
 pub fn summary(report: &Report) -> String {
-    let line = |cells: Vec<Cell>| {
-        let cells: Vec<_> = cells
-            .into_iter()
-            .map(|cell| cell.unwrap_or_else(|| NOT_APPLICABLE.into()))
-            .collect();
-        cells.join("\t") + "\n"
-    };
-    let head = line(COLUMNS.iter().map(|(name, _)| word(name)).collect());
     let rows = report.measurements.iter();
-    head + &rows
-        .map(|m| line(COLUMNS.iter().map(|(_, cell)| cell(m)).collect()))
-        .collect::<String>()
+    tsv::table(
+        COLUMNS.map(|(name, _)| name),
+        rows.map(|m| COLUMNS.iter().map(|(_, cell)| cell(m)).collect()),
+    )
 }
 
 /// The columns for people behind the job.

@@ -12,7 +12,7 @@ use crate::core::latency::Latency;
 use crate::eval::Row;
 use crate::eval::Workload;
 use crate::eval::result::{Counters, Resources};
-use crate::report::NOT_APPLICABLE;
+use crate::report::tsv::{self, Cell, number, word};
 
 /// A row with what its cells need more than once.
 struct Context<'r> {
@@ -21,36 +21,35 @@ struct Context<'r> {
     host: &'r str,
 }
 
-type Cell = Option<String>;
 type Column = (&'static str, fn(&Context<'_>) -> Cell);
 
 /// The columns, in order: the evaluation document's up to `cpu_log`, then ours. A cell that has no meaning is `None`.
 const COLUMNS: [Column; 70] = [
-    ("run", |c| text(&c.row.spec.run)),
-    ("workload", |c| text(c.row.spec.workload)),
-    ("threads", |c| text(c.row.spec.threads)),
-    ("landing_bytes", |c| text(c.row.spec.landing_bytes)),
-    ("bg_compaction", |c| text(u8::from(c.row.spec.background))),
+    ("run", |c| word(&c.row.spec.run)),
+    ("workload", |c| word(c.row.spec.workload)),
+    ("threads", |c| word(c.row.spec.threads)),
+    ("landing_bytes", |c| word(c.row.spec.landing_bytes)),
+    ("bg_compaction", |c| word(u8::from(c.row.spec.background))),
     ("bg_threads", |c| {
-        c.background(|c| text(c.row.spec.base.background_threads))
+        c.background(|c| word(c.row.spec.base.background_threads))
     }),
     ("bg_watermark", |c| {
-        c.background(|c| text(c.row.spec.base.watermark_pct))
+        c.background(|c| word(c.row.spec.base.watermark_pct))
     }),
     ("bg_codec", |c| {
-        c.background(|c| text(c.row.spec.base.background_codec.as_deref().unwrap_or("all")))
+        c.background(|c| word(c.row.spec.base.background_codec.as_deref().unwrap_or("all")))
     }),
-    ("codec", |c| text(c.codec)),
-    ("engine", |c| text(&c.row.result.engine)),
+    ("codec", |c| word(c.codec)),
+    ("engine", |c| word(&c.row.result.engine)),
     ("qpl_mode", |c| c.qpl_mode()),
     ("qpl_job_cache", |c| {
-        c.qpl_mode().and(text(job_cache(c.row.spec.base.job_cache)))
+        c.qpl_mode().and(word(job_cache(c.row.spec.base.job_cache)))
     }),
     ("zlib_stream_cache", |c| {
-        c.zlib(|_| 0).and(text(stream_cache(c.row.spec.base.stream_cache)))
+        c.zlib(|_| 0).and(word(stream_cache(c.row.spec.base.stream_cache)))
     }),
     ("qps", |c| number(c.row.result.qps(), 1)),
-    ("mismatches", |c| text(c.row.result.mismatches)),
+    ("mismatches", |c| word(c.row.result.mismatches)),
     ("ratio", |c| {
         c.per(c.row.result.ended.user_bytes, c.row.result.ended.bytes_held)
     }),
@@ -61,28 +60,28 @@ const COLUMNS: [Column; 70] = [
     ("write_p50_us", |c| us(c.write(), |l| l.p50_ns)),
     ("write_p99_us", |c| us(c.write(), |l| l.p99_ns)),
     ("write_p999_us", |c| us(c.write(), |l| l.p999_ns)),
-    ("compressed_bytes", |c| text(c.row.result.ended.bytes_held)),
-    ("total_bytes", |c| text(c.row.result.ended.user_bytes)),
+    ("compressed_bytes", |c| word(c.row.result.ended.bytes_held)),
+    ("total_bytes", |c| word(c.row.result.ended.user_bytes)),
     ("wall_sec", |c| number(c.row.result.wall_seconds, 3)),
     ("user_sec", |c| number(c.resources()?.user_seconds, 3)),
     ("sys_sec", |c| number(c.resources()?.system_seconds, 3)),
     ("cpu_pct", |c| number(c.cores()? * 100.0, 1)),
     ("cpu_cores", |c| number(c.cores()?, 3)),
     ("qps_per_cpu_core", |c| number(c.row.result.qps_per_core()?, 1)),
-    ("max_rss_kb", |c| text(c.resources()?.max_rss_kib?)),
-    ("voluntary_cs", |c| text(c.resources()?.voluntary_switches)),
-    ("involuntary_cs", |c| text(c.resources()?.involuntary_switches)),
+    ("max_rss_kb", |c| word(c.resources()?.max_rss_kib?)),
+    ("voluntary_cs", |c| word(c.resources()?.voluntary_switches)),
+    ("involuntary_cs", |c| word(c.resources()?.involuntary_switches)),
     ("bg_passes", |c| c.background_count(|n| n.bg_passes)),
     ("bg_compactions", |c| c.background_count(|n| n.bg_compactions)),
     ("bg_trylock_misses", |c| c.background_count(|n| n.bg_trylock_misses)),
     ("bg_skipped", |c| c.background_count(|n| n.bg_skipped)),
     ("bg_errors", |c| c.background_count(|n| n.bg_errors)),
-    ("fg_landing_full", |c| text(c.counters().fg_landing_full)),
-    ("fg_sync_compactions", |c| text(c.counters().fg_sync_compactions)),
+    ("fg_landing_full", |c| word(c.counters().fg_landing_full)),
+    ("fg_sync_compactions", |c| word(c.counters().fg_sync_compactions)),
     ("fg_sync_compaction_errors", |c| {
-        text(c.counters().fg_sync_compaction_errors)
+        word(c.counters().fg_sync_compaction_errors)
     }),
-    ("fg_split_fallbacks", |c| text(c.counters().fg_split_fallbacks)),
+    ("fg_split_fallbacks", |c| word(c.counters().fg_split_fallbacks)),
     ("bg_enqueue_attempts", |c| c.background_count(|n| n.bg_enqueue_attempts)),
     ("bg_enqueued", |c| c.background_count(|n| n.bg_enqueued)),
     ("bg_enqueue_duplicates", |c| {
@@ -100,22 +99,22 @@ const COLUMNS: [Column; 70] = [
     ("zlib_stream_reuses", |c| c.zlib(|n| n.stream_reuses)),
     ("zlib_stream_inits", |c| c.zlib(|n| n.stream_inits)),
     ("zlib_errors", |c| c.zlib(|n| n.engine_errors)),
-    ("log", |c| text(c.row.log.display())),
-    ("cpu_log", |c| text(c.row.cpu_log.as_ref()?.display())),
-    ("user_bytes", |c| text(c.row.result.ended.user_bytes)),
-    ("bytes_held", |c| text(c.row.result.ended.bytes_held)),
-    ("rss_growth_bytes", |c| text(c.row.result.ended.rss_growth_bytes?)),
+    ("log", |c| word(c.row.log.display())),
+    ("cpu_log", |c| word(c.row.cpu_log.as_ref()?.display())),
+    ("user_bytes", |c| word(c.row.result.ended.user_bytes)),
+    ("bytes_held", |c| word(c.row.result.ended.bytes_held)),
+    ("rss_growth_bytes", |c| word(c.row.result.ended.rss_growth_bytes?)),
     ("frames_decoded_per_read", |c| {
         c.per(c.counters().get_frames_decoded, c.counters().gets)
     }),
     ("bytes_decoded_per_read", |c| {
         c.per(c.counters().get_bytes_decoded, c.counters().gets)
     }),
-    ("dictionary_bytes", |c| text(c.row.result.ended.dictionary_bytes)),
+    ("dictionary_bytes", |c| word(c.row.result.ended.dictionary_bytes)),
     ("read_max_us", |c| us(c.read(), |l| l.max_ns)),
     ("write_max_us", |c| us(c.write(), |l| l.max_ns)),
-    ("host", |c| text(c.host)),
-    ("reads_per_call", |c| text(c.row.spec.base.reads_per_call)),
+    ("host", |c| word(c.host)),
+    ("reads_per_call", |c| word(c.row.spec.base.reads_per_call)),
 ];
 
 impl Context<'_> {
@@ -151,17 +150,17 @@ impl Context<'_> {
     }
 
     fn background_count(&self, count: impl Fn(&Counters) -> u64) -> Cell {
-        self.background(|c| text(count(c.counters())))
+        self.background(|c| word(count(c.counters())))
     }
 
     fn qpl_mode(&self) -> Cell {
         match self.codec {
             Codec::Qpl {
                 mode: QplMode::Fixed, ..
-            } => text("fixed"),
+            } => word("fixed"),
             Codec::Qpl {
                 mode: QplMode::Dynamic, ..
-            } => text("dynamic"),
+            } => word("dynamic"),
             _ => None,
         }
     }
@@ -181,15 +180,6 @@ impl Context<'_> {
             number(amount as f64 / of as f64, 4)
         }
     }
-}
-
-fn text(value: impl ToString) -> Cell {
-    // A tab or a newline, which only a path could have, would break the table.
-    Some(value.to_string().replace(['\t', '\n', '\r'], " "))
-}
-
-fn number(value: f64, decimals: usize) -> Cell {
-    value.is_finite().then(|| format!("{value:.decimals$}"))
 }
 
 fn us(latency: Option<&Latency>, nanoseconds: impl Fn(&Latency) -> u64) -> Cell {
@@ -218,12 +208,12 @@ fn stream_cache(cache: StreamCache) -> &'static str {
     }
 }
 
-/// The header line, without its newline.
+/// The header line.
 pub fn header() -> String {
-    COLUMNS.map(|(name, _)| name).join("\t")
+    tsv::line(COLUMNS.map(|(name, _)| word(name)))
 }
 
-/// A row's line, without its newline.
+/// A row's line.
 ///
 /// # Errors
 /// [`LabError::Option`] when the row's codec is not one.
@@ -233,9 +223,7 @@ pub fn line(row: &Row, host: &str) -> Result<String, LabError> {
         codec: row.spec.codec()?,
         host,
     };
-    Ok(COLUMNS
-        .map(|(_, cell)| cell(&context).unwrap_or_else(|| NOT_APPLICABLE.into()))
-        .join("\t"))
+    Ok(tsv::line(COLUMNS.map(|(_, cell)| cell(&context))))
 }
 
 /// `summary.tsv`, written line by line so that what is finished stays.
@@ -274,7 +262,7 @@ impl Summary {
     /// One write call for each line, so that a kill leaves whole lines only.
     fn write(&mut self, line: &str) -> Result<(), LabError> {
         self.file
-            .write_all(format!("{line}\n").as_bytes())
+            .write_all(line.as_bytes())
             .map_err(|e| LabError::io(&self.path, e))
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::eval::EvalConfig;
 use crate::eval::matrix::RunSpec;
 use crate::eval::result::{Memory, RunResult};
+use crate::report::NOT_APPLICABLE;
 
 const GOLDEN_HEADER: &str = "run workload threads landing_bytes bg_compaction bg_threads bg_watermark bg_codec codec engine \
     qpl_mode qpl_job_cache zlib_stream_cache qps mismatches ratio saved_pct read_p50_us read_p99_us read_p999_us write_p50_us \
@@ -68,7 +69,7 @@ fn row(codec: &str, workload: Workload) -> Row {
 
 fn cells(row: &Row) -> HashMap<&'static str, String> {
     let line = line(row, "A CPU, 2 cores").unwrap();
-    let values: Vec<_> = line.split('\t').map(String::from).collect();
+    let values: Vec<_> = line.trim_end().split('\t').map(String::from).collect();
     assert_eq!(values.len(), COLUMNS.len());
     COLUMNS.iter().map(|(name, _)| *name).zip(values).collect()
 }
@@ -77,7 +78,7 @@ fn cells(row: &Row) -> HashMap<&'static str, String> {
 fn the_header_is_the_documents_and_then_ours() {
     assert_eq!(
         header(),
-        GOLDEN_HEADER.split_whitespace().collect::<Vec<_>>().join("\t")
+        GOLDEN_HEADER.split_whitespace().collect::<Vec<_>>().join("\t") + "\n"
     );
 }
 

@@ -1,13 +1,14 @@
 //! The model's page: one file, readable without a network, with charts like the thesis's figures 10, 12 and 13.
 
+use maud::{Markup, html};
 use plotters::style::RGBColor;
 
 use super::tco::Savings;
 use super::{CodecOutcome, Outcome, Point, tables, text};
 use crate::core::LabError;
 use crate::report::draw::{Curve, Curves, curves};
-use crate::report::html::{document, escape, figure};
-use crate::report::palette::{colours, css};
+use crate::report::html::{self, cell, document, figure, legend, lines, pair, swatch};
+use crate::report::palette::colours;
 
 const NOTES: [&str; 5] = [
     "These are <b>computed</b>, not measured: <code>leafpress pool</code> measures. docs/model.md has the formulas and what they assume.",
@@ -26,32 +27,23 @@ const NOTES: [&str; 5] = [
 pub fn page(outcome: &Outcome, savings: Option<&[Savings]>, command_line: &str) -> Result<String, LabError> {
     let names: Vec<_> = outcome.codecs.iter().map(|codec| codec.codec.name.as_str()).collect();
     let hues = colours(std::iter::once(Some("none")).chain(names.iter().map(|name| Some(*name))));
-    let head: Vec<_> = text::head(&outcome.options).lines().map(escape).collect();
-    let mut body = format!("<h1>Leafpress model</h1>\n<p>{}</p>\n", head.join("<br>"));
-    body += &format!("<p><b>{}</b></p>\n", escape(&text::conclusion(outcome)));
-    body += &charts(outcome, &hues)?;
-    for line in text::crossings(outcome) {
-        body += &format!("<p>{}</p>\n", escape(&line));
-    }
-    for (codec, hue) in outcome.codecs.iter().zip(&hues[1..]) {
-        body += &table(outcome, codec, *hue);
-    }
-    if let Some(savings) = savings {
-        body += &costs(savings);
-    }
-    let notes: String = NOTES.iter().map(|note| format!("<li>{note}</li>\n")).collect();
-    body += &format!(
-        "<h2>How it was computed</h2>\n<pre>{}</pre>\n<ul>{notes}</ul>\n",
-        escape(command_line)
-    );
+    let charts = charts(outcome, &hues)?;
+    let body = html! {
+        h1 { "Leafpress model" }
+        p { (lines(&text::head(&outcome.options))) }
+        p { b { (text::conclusion(outcome)) } }
+        (charts)
+        @for line in text::crossings(outcome) { p { (line) } }
+        @for (codec, hue) in outcome.codecs.iter().zip(&hues[1..]) { (table(outcome, codec, *hue)) }
+        @if let Some(savings) = savings { (costs(savings)) }
+        h2 { "How it was computed" }
+        pre { (command_line) }
+        (html::notes(&NOTES))
+    };
     Ok(document("Leafpress model", &body))
 }
 
-fn swatch(hue: RGBColor) -> String {
-    format!("<span class=\"swatch\" style=\"background:{}\"></span>", css(hue))
-}
-
-fn charts(outcome: &Outcome, hues: &[RGBColor]) -> Result<String, LabError> {
+fn charts(outcome: &Outcome, hues: &[RGBColor]) -> Result<Markup, LabError> {
     let chart = |name, description: &str, most, of: &dyn Fn(&Point) -> f64| {
         let curve = |(codec, colour): (&CodecOutcome, &RGBColor)| Curve {
             colour: *colour,
@@ -87,64 +79,50 @@ fn charts(outcome: &Outcome, hues: &[RGBColor]) -> Result<String, LabError> {
     let pages = chart("pages", "thousand pages per second", None, &|point| {
         point.pages_per_second / 1e3
     })?;
-    let mut html = String::new();
+    let mut charts = Vec::new();
     for (title, svg) in [
         ("Microseconds per page", time),
         ("Hit ratio", hits),
         ("Hits on compressed pages", compressed),
         ("Pages per second", pages),
     ] {
-        html += &svg.map_or_else(String::new, |svg| figure(title, &svg));
+        charts.extend(svg.map(|svg| figure(title, &svg)));
     }
     let named = std::iter::once("no compression").chain(outcome.codecs.iter().map(|codec| codec.codec.name.as_str()));
-    let legend: String = hues
-        .iter()
-        .zip(named)
-        .map(|(hue, name)| format!("<span>{}{}</span>", swatch(*hue), escape(name)))
-        .collect();
-    Ok(format!(
-        "<h2>Against the share</h2>\n<div class=\"legend\">{legend}</div>\n<div class=\"pair\">{html}</div>\n"
-    ))
+    Ok(html! {
+        h2 { "Against the share" }
+        (legend(hues.iter().copied().zip(named)))
+        (pair(&charts))
+    })
 }
 
-fn table(outcome: &Outcome, codec: &CodecOutcome, hue: RGBColor) -> String {
-    let heading = |text: &&str| format!("<th>{}</th>", escape(text).replace('\n', "<br>"));
-    let header: String = tables::HEADINGS.iter().map(heading).collect();
-    let mut body = String::new();
-    for (cells, best) in tables::rows(outcome, codec) {
-        let class = if best { " class=\"best\"" } else { "" };
-        let mut cells = cells.into_iter();
-        let share = cells.next().unwrap_or_default();
-        let cells: String = cells.map(|cell| format!("<td{class}>{cell}</td>")).collect();
-        body += &format!("<tr><th scope=\"row\">{share}</th>{cells}</tr>\n");
+fn table(outcome: &Outcome, codec: &CodecOutcome, hue: RGBColor) -> Markup {
+    let rows = tables::rows(outcome, codec).into_iter().map(|(cells, best)| {
+        let cells = cells.into_iter().enumerate();
+        cells.map(move |(at, text)| if at == 0 { html::head(&text) } else { cell(&text, best) })
+    });
+    html! {
+        h3 { (swatch(hue)) (text::codec_line(codec)) }
+        (html::table(tables::HEADINGS, rows))
+        p { (text::verdict(outcome, codec)) }
     }
-    format!(
-        "<h3>{}{}</h3>\n<div class=\"scroll\"><table><thead><tr>{header}</tr></thead><tbody>\n{body}</tbody></table></div>\n<p>{}</p>\n",
-        swatch(hue),
-        escape(&text::codec_line(codec)),
-        escape(&text::verdict(outcome, codec))
-    )
 }
 
-fn costs(savings: &[Savings]) -> String {
-    let lines: String = savings
-        .iter()
-        .map(|saved| {
-            let money = |what: &str, cost: Option<f64>| {
-                cost.map_or_else(String::new, |cost| format!(", {cost:.2} of {what}"))
-            };
-            format!(
-                "<li><b>{}</b> at {}%: {}% of the cores and of the cost of compute, {}% of the total cost of ownership{}{}</li>\n",
-                escape(&saved.codec),
-                tables::percent(saved.share, 0),
-                tables::percent(saved.cores_saved, 1),
-                tables::percent(saved.total_saved, 1),
-                money("the cost of compute", saved.compute_cost),
-                money("the total cost", saved.total_cost),
-            )
-        })
-        .collect();
-    format!("<h2>Cost saved at equal throughput</h2>\n<ul>{lines}</ul>\n")
+fn costs(savings: &[Savings]) -> Markup {
+    let money = |what: &str, cost: Option<f64>| cost.map_or_else(String::new, |cost| format!(", {cost:.2} of {what}"));
+    html! {
+        h2 { "Cost saved at equal throughput" }
+        ul {
+            @for saved in savings {
+                li {
+                    b { (saved.codec) } " at " (tables::percent(saved.share, 0)) "%: " (tables::percent(saved.cores_saved, 1))
+                    "% of the cores and of the cost of compute, " (tables::percent(saved.total_saved, 1))
+                    "% of the total cost of ownership" (money("the cost of compute", saved.compute_cost))
+                    (money("the total cost", saved.total_cost))
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use comfy_table::{CellAlignment, Table};
 
 use super::thesis::Figure;
 use super::{CodecOutcome, Outcome, Point};
-use crate::report::NOT_APPLICABLE;
-use crate::report::TABLE_STYLE;
+use crate::report::tsv::{self, word};
+use crate::report::{NOT_APPLICABLE, TABLE_STYLE};
 
 type Column = (&'static str, fn(&Row<'_>) -> String);
 
@@ -20,14 +20,14 @@ struct Row<'o> {
 const COLUMNS: [Column; 21] = [
     ("method", |r| name(&r.outcome.options.method)),
     ("replacement", |r| name(&r.outcome.options.replacement)),
-    ("access", |r| one_cell(&r.outcome.options.access.name())),
+    ("access", |r| r.outcome.options.access.name()),
     ("data_bytes", |r| format!("{:.0}", r.outcome.options.data_bytes())),
     ("memory_bytes", |r| r.outcome.options.memory_bytes.to_string()),
     ("page_bytes", |r| r.outcome.options.page_bytes.to_string()),
     ("device_us", |r| r.outcome.options.device_us.to_string()),
     ("hit_us", |r| r.outcome.options.hit_us.to_string()),
     ("workers", |r| r.outcome.options.workers.to_string()),
-    ("codec", |r| one_cell(&r.codec.codec.name)),
+    ("codec", |r| r.codec.codec.name.clone()),
     ("ratio", |r| r.codec.codec.ratio.to_string()),
     ("compress_us", |r| r.codec.codec.compress_us.to_string()),
     ("decompress_us", |r| r.codec.codec.decompress_us.to_string()),
@@ -50,10 +50,6 @@ pub(super) fn pages(per_second: f64, decimals: usize) -> String {
     }
 }
 
-fn one_cell(text: &str) -> String {
-    text.replace(['\t', '\n', '\r'], " ")
-}
-
 /// The name of a variant, as JSON has it.
 fn name(variant: &impl serde::Serialize) -> String {
     match serde_json::to_value(variant) {
@@ -68,14 +64,14 @@ pub(super) fn percent(share: f64, decimals: usize) -> String {
 
 /// `summary.tsv`: a line for each codec and share.
 pub fn summary(outcome: &Outcome) -> String {
-    let mut text = COLUMNS.map(|(name, _)| name).join("\t") + "\n";
-    for codec in &outcome.codecs {
-        for point in &codec.points {
-            let row = Row { outcome, codec, point };
-            text += &(COLUMNS.map(|(_, cell)| cell(&row)).join("\t") + "\n");
-        }
-    }
-    text
+    let rows = outcome.codecs.iter().flat_map(|codec| {
+        let points = codec.points.iter();
+        points.map(move |point| Row { outcome, codec, point })
+    });
+    tsv::table(
+        COLUMNS.map(|(name, _)| name),
+        rows.map(|row| COLUMNS.iter().map(|(_, cell)| word(cell(&row))).collect()),
+    )
 }
 
 pub(super) const HEADINGS: [&str; 6] = [

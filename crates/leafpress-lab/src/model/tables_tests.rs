@@ -10,11 +10,6 @@ fn the_summary_has_a_line_for_each_codec_and_share() {
 }
 
 #[test]
-fn a_name_cannot_break_a_line() {
-    assert_eq!(one_cell("a\tb\nc"), "a b c");
-}
-
-#[test]
 fn the_best_share_of_a_codec_is_marked_once() {
     let outcome = published();
     for codec in &outcome.codecs {

@@ -1,14 +1,16 @@
 //! The page of a run, or of several beside each other: one file, readable without a network.
 
 use leafpress::Codec;
+use maud::{Markup, html};
 use plotters::style::RGBColor;
 
 use super::sweep::{Line, Sweep};
-use super::{Outcome, Sample, tables, text};
+use super::{Options, Outcome, Sample, tables, text};
 use crate::core::LabError;
 use crate::report::draw::{Bars, Curve, Curves, OverTime, bars, curves, microseconds, over_time, quantile_lines};
-use crate::report::html::{document, escape, figure};
-use crate::report::palette::{colours, css};
+use crate::report::html::{self, cell, document, figure, legend, legend_and, lines, pair, swatch};
+use crate::report::numbers::thousands;
+use crate::report::palette::colours;
 
 const NOTES: [&str; 6] = [
     "A <b>hit</b> is a page that was in the pool, raw or compressed. <b>Microseconds per page</b> is the mean time of getting one, hits and \
@@ -46,11 +48,13 @@ pub fn page(sweep: &Sweep, command_line: &str) -> Result<String, LabError> {
         [one] => format!("Leafpress pool: {one}"),
         _ => "Leafpress pool".into(),
     };
-    let mut body = head(&title, sweep);
-    body += &tables_of(sweep, &styles);
-    body += &against_share(sweep, &styles)?;
-    body += &through_time(sweep, &styles)?;
-    body += &how(sweep, command_line);
+    let body = html! {
+        (head(&title, sweep))
+        (tables_of(sweep, &styles))
+        (against_share(sweep, &styles)?)
+        (through_time(sweep, &styles)?)
+        (how(sweep, command_line))
+    };
     Ok(document(&title, &body))
 }
 
@@ -67,82 +71,48 @@ impl Styles {
         self.hues[at.unwrap_or(0)]
     }
 
-    fn legend(&self, more: &str) -> String {
-        legend(
-            self.hues.iter().copied().zip(self.names.iter().map(String::as_str)),
-            more,
-        )
+    fn named(&self) -> impl Iterator<Item = (RGBColor, &str)> {
+        self.hues.iter().copied().zip(self.names.iter().map(String::as_str))
     }
 }
 
-fn swatch(hue: RGBColor) -> String {
-    format!("<span class=\"swatch\" style=\"background:{}\"></span>", css(hue))
-}
-
-fn legend<'n>(entries: impl Iterator<Item = (RGBColor, &'n str)>, more: &str) -> String {
-    let entries: String = entries
-        .map(|(hue, name)| format!("<span>{}{}</span>", swatch(hue), escape(name)))
-        .collect();
-    format!("<div class=\"legend\">{entries}<span class=\"faint\">{more}</span></div>\n")
-}
-
-fn head(title: &str, sweep: &Sweep) -> String {
-    let mut html = format!("<h1>{}</h1>\n", escape(title));
-    if let Some(report) = sweep.lines.iter().find_map(|line| line.report.as_ref()) {
-        let common = text::common_head(&report.options, &report.outcome, &report.host);
-        let lines: Vec<_> = common.lines().map(escape).collect();
-        html += &format!("<p>{}</p>\n", lines.join("<br>"));
-    }
-    for trouble in sweep.troubles() {
-        html += &format!("<p class=\"bad\">{}</p>\n", escape(&trouble));
-    }
-    let reports = sweep.lines.iter().filter_map(|line| line.report.as_ref());
-    let checked: u64 = reports.map(|report| report.outcome.checks.checked).sum();
-    let wrong = sweep.lines.iter().filter_map(|line| line.report.as_ref());
-    if checked > 0 && wrong.map(|report| report.outcome.checks.wrong).sum::<u64>() == 0 {
-        let checked = crate::report::numbers::thousands(checked);
-        html += &format!("<p class=\"faint\">{checked} pages compared with what they must hold, none wrong.</p>\n");
-    }
-    html
-}
-
-fn tables_of(sweep: &Sweep, styles: &Styles) -> String {
-    let heading = |text: &&str| format!("<th>{}</th>", escape(text).replace('\n', "<br>"));
-    let header: String = tables::headings().iter().map(heading).collect();
-    let mut html = String::new();
-    for (codec, name) in styles.codecs.iter().zip(&styles.names) {
-        let rows = tables::rows(sweep.of_codec(*codec));
-        if rows.is_empty() {
-            continue;
+fn head(title: &str, sweep: &Sweep) -> Markup {
+    let reports = || sweep.lines.iter().filter_map(|line| line.report.as_ref());
+    let checked: u64 = reports().map(|report| report.outcome.checks.checked).sum();
+    let wrong: u64 = reports().map(|report| report.outcome.checks.wrong).sum();
+    html! {
+        h1 { (title) }
+        @if let Some(report) = reports().next() {
+            p { (lines(&text::common_head(&report.options, &report.outcome, &report.host))) }
         }
-        let mut body = String::new();
-        for row in rows {
-            let mut cells = row.iter();
-            let first = cells.next().map_or("", |cell| cell.text.as_str());
-            body += &format!("<tr><th scope=\"row\">{}</th>", escape(first));
-            for cell in cells {
-                let class = if cell.best { " class=\"best\"" } else { "" };
-                body += &format!("<td{class}>{}</td>", escape(&cell.text));
+        @for trouble in sweep.troubles() { p.bad { (trouble) } }
+        @if checked > 0 && wrong == 0 {
+            p.faint { (thousands(checked)) " pages compared with what they must hold, none wrong." }
+        }
+    }
+}
+
+fn tables_of(sweep: &Sweep, styles: &Styles) -> Markup {
+    html! {
+        @for (codec, name) in styles.codecs.iter().zip(&styles.names) {
+            @let rows = tables::rows(sweep.of_codec(*codec));
+            @if !rows.is_empty() {
+                h3 { (swatch(styles.hue(*codec))) (name) }
+                (html::table(tables::headings(), rows.iter().map(|row| {
+                    let cells = row.iter().enumerate();
+                    cells.map(|(at, one)| if at == 0 { html::head(&one.text) } else { cell(&one.text, one.best) })
+                })))
+                @if let Some(verdict) = tables::verdict(sweep, *codec) { p { (verdict) } }
             }
-            body += "</tr>\n";
-        }
-        html += &format!(
-            "<h3>{}{}</h3>\n<div class=\"scroll\"><table><thead><tr>{header}</tr></thead><tbody>\n{body}</tbody></table></div>\n",
-            swatch(styles.hue(*codec)),
-            escape(name)
-        );
-        if let Some(verdict) = tables::verdict(sweep, *codec) {
-            html += &format!("<p>{}</p>\n", escape(&verdict));
         }
     }
-    html
 }
 
 /// Hit ratio and time against the share.
-fn against_share(sweep: &Sweep, styles: &Styles) -> Result<String, LabError> {
+fn against_share(sweep: &Sweep, styles: &Styles) -> Result<Markup, LabError> {
     let fixed = sweep.lines.iter().filter_map(Line::compressed_percent);
     if fixed.clone().min() == fixed.max() {
-        return Ok(String::new());
+        return Ok(Markup::default());
     }
     let chart = |name, description: &str, most, theory: bool, of: &dyn Fn(&Line) -> Option<f64>| {
         let (mut lines, mut levels) = (Vec::new(), Vec::new());
@@ -190,12 +160,15 @@ fn against_share(sweep: &Sweep, styles: &Styles) -> Result<String, LabError> {
         Some(line.report.as_ref()?.outcome.hit_ratio() * 100.0)
     })?;
     let time = chart("time", "us per page", None, false, &Line::us_per_page)?;
-    let hits = hits.map_or_else(String::new, |svg| figure("Hit ratio", &svg));
-    let time = time.map_or_else(String::new, |svg| figure("Microseconds per page", &svg));
-    let legend = styles.legend("dashes across: the adaptive share, at its mean share a triangle; dots: theory");
-    Ok(format!(
-        "<h2>Against the share</h2>\n{legend}<div class=\"pair\">{hits}{time}</div>\n"
-    ))
+    let hits = hits.map(|svg| figure("Hit ratio", &svg));
+    let time = time.map(|svg| figure("Microseconds per page", &svg));
+    let charts: Vec<Markup> = hits.into_iter().chain(time).collect();
+    let dashes = "dashes across: the adaptive share, at its mean share a triangle; dots: theory";
+    Ok(html! {
+        h2 { "Against the share" }
+        (legend_and(styles.named(), dashes))
+        (pair(&charts))
+    })
 }
 
 fn theory_of(line: &Line) -> Option<f64> {
@@ -203,7 +176,7 @@ fn theory_of(line: &Line) -> Option<f64> {
 }
 
 /// Everything over time, of the adaptive runs; of the only run where there is no other.
-fn through_time(sweep: &Sweep, styles: &Styles) -> Result<String, LabError> {
+fn through_time(sweep: &Sweep, styles: &Styles) -> Result<Markup, LabError> {
     let adaptive = sweep.codecs().into_iter().filter_map(|codec| sweep.adaptive(codec));
     let mut lines: Vec<&Line> = adaptive.collect();
     if lines.is_empty() {
@@ -214,7 +187,7 @@ fn through_time(sweep: &Sweep, styles: &Styles) -> Result<String, LabError> {
         .filter_map(|line| Some((styles.hue(line.options.codec), line, &line.report.as_ref()?.outcome)))
         .collect();
     let Some((_, first, outcome)) = runs.first() else {
-        return Ok(String::new());
+        return Ok(Markup::default());
     };
     let over = |description: &'static str, of: &dyn Fn(&Sample) -> Option<f64>| {
         let line = |outcome: &Outcome| {
@@ -231,10 +204,8 @@ fn through_time(sweep: &Sweep, styles: &Styles) -> Result<String, LabError> {
             lines: &lines,
         })
     };
-    let mut charts = String::new();
-    let mut add = |title: &str, svg: Option<String>| {
-        charts += &svg.map_or_else(String::new, |svg| figure(title, &svg));
-    };
+    let mut charts = Vec::new();
+    let mut add = |title: &str, svg: Option<String>| charts.extend(svg.map(|svg| figure(title, &svg)));
     add(
         "Share for compressed pages over time",
         over("% of the memory", &|sample| Some(100.0 - sample.held.raw_percent))?,
@@ -260,10 +231,10 @@ fn through_time(sweep: &Sweep, styles: &Styles) -> Result<String, LabError> {
         .filter_map(|(hue, _, outcome)| Some((*hue, microseconds(outcome.acquire.as_ref()?))))
         .collect();
     add("Getting a page", quantile_lines("latency", "latency", &quantiles)?);
-    let mut memory = String::new();
+    let mut memory = Vec::new();
     for (_, line, outcome) in &runs {
         let chart = memory_over_time(line, outcome)?;
-        memory += &chart.map_or_else(String::new, |svg| figure(&text::name(&line.options), &svg));
+        memory.extend(chart.map(|svg| figure(&text::name(&line.options), &svg)));
     }
     if let [(hue, _, outcome)] = runs.as_slice() {
         let space = bars(&Bars {
@@ -283,7 +254,7 @@ fn through_time(sweep: &Sweep, styles: &Styles) -> Result<String, LabError> {
                 (held.bytes_held > 0).then(|| spaces[group] as f64 / MIB)
             },
         })?;
-        memory += &space.map_or_else(String::new, |svg| figure("What holds it", &svg));
+        memory.extend(space.map(|svg| figure("What holds it", &svg)));
     }
     let what = match (runs.len(), first.compressed_percent()) {
         (1, _) => text::name(&first.options),
@@ -293,15 +264,15 @@ fn through_time(sweep: &Sweep, styles: &Styles) -> Result<String, LabError> {
     let drawn = drawn
         .filter(|(codec, _)| runs.iter().any(|(_, line, _)| line.options.codec == **codec))
         .map(|(_, (hue, name))| (*hue, name.as_str()));
-    let marks = legend(memory_hues().into_iter().zip(MEMORY), "");
-    Ok(format!(
-        "<h2>Over time: {}</h2>\n{}<div class=\"pair\">{charts}</div>\n<h3>Memory against the budget</h3>\n{marks}<div class=\"pair\">{memory}</div>\n",
-        escape(&what),
-        legend(
-            drawn,
-            &format!("the first {:.1} s are the warm-up", outcome.warmup_seconds)
-        )
-    ))
+    let warmup = format!("the first {:.1} s are the warm-up", outcome.warmup_seconds);
+    Ok(html! {
+        h2 { "Over time: " (what) }
+        (legend_and(drawn, &warmup))
+        (pair(&charts))
+        h3 { "Memory against the budget" }
+        (legend(memory_hues().into_iter().zip(MEMORY)))
+        (pair(&memory))
+    })
 }
 
 /// The windows that are long enough to tell something.
@@ -340,38 +311,35 @@ fn memory_over_time(line: &Line, outcome: &Outcome) -> Result<Option<String>, La
     })
 }
 
-fn how(sweep: &Sweep, command_line: &str) -> String {
-    let mut html = format!("<h2>How it was measured</h2>\n<pre>{}</pre>\n", escape(command_line));
-    if let [line] = sweep.lines.as_slice()
-        && let Some(report) = &line.report
-    {
-        html += &format!("<h3>Report</h3>\n<pre>{}</pre>\n", escape(&text::report(report)));
+fn how(sweep: &Sweep, command_line: &str) -> Markup {
+    html! {
+        h2 { "How it was measured" }
+        pre { (command_line) }
+        @if let [Line { report: Some(report), .. }] = sweep.lines.as_slice() {
+            h3 { "Report" }
+            pre { (text::report(report)) }
+        }
+        @if let Some(line) = sweep.lines.first() { (html::terms(&settings(&line.options))) }
+        (html::notes(&NOTES))
     }
-    if let Some(line) = sweep.lines.first() {
-        let o = &line.options;
-        let default = |value: Option<usize>| value.map_or_else(|| "the pool's default".to_owned(), |n| n.to_string());
-        let entries = [
-            ("leafpress", env!("CARGO_PKG_VERSION").to_owned()),
-            ("policy", o.policy.to_string()),
-            ("workers", o.workers.to_string()),
-            ("background threads", default(o.background_threads)),
-            (
-                "restore after",
-                format!("{} hits", default(o.restore_after.map(usize::from))),
-            ),
-            ("measured time", format!("{} s", o.seconds)),
-            ("warm-up", o.warmup.to_string()),
-            ("compared", o.verify.to_string()),
-            ("seed", o.seed.to_string()),
-        ];
-        let entries: String = entries
-            .iter()
-            .map(|(term, value)| format!("<dt>{term}</dt><dd>{}</dd>", escape(value)))
-            .collect();
-        html += &format!("<dl>{entries}</dl>\n");
-    }
-    let notes: String = NOTES.iter().map(|note| format!("<li>{note}</li>\n")).collect();
-    html + &format!("<ul>{notes}</ul>\n")
+}
+
+fn settings(o: &Options) -> [(&'static str, String); 9] {
+    let default = |value: Option<usize>| value.map_or_else(|| "the pool's default".to_owned(), |n| n.to_string());
+    [
+        ("leafpress", env!("CARGO_PKG_VERSION").to_owned()),
+        ("policy", o.policy.to_string()),
+        ("workers", o.workers.to_string()),
+        ("background threads", default(o.background_threads)),
+        (
+            "restore after",
+            format!("{} hits", default(o.restore_after.map(usize::from))),
+        ),
+        ("measured time", format!("{} s", o.seconds)),
+        ("warm-up", o.warmup.to_string()),
+        ("compared", o.verify.to_string()),
+        ("seed", o.seed.to_string()),
+    ]
 }
 
 #[cfg(test)]

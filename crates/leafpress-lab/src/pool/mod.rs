@@ -22,6 +22,7 @@ mod theory;
 mod view;
 mod worker;
 
+pub use driver::Event;
 pub use files::{Files, write_files};
 pub use html::page;
 pub use options::{
@@ -29,7 +30,6 @@ pub use options::{
     Verify, Warmup, bias, round_pages,
 };
 pub use outcome::{Checks, Counters, Cpu, Held, Outcome, Report, Sample, Set, Work};
-pub use driver::Event;
 pub use run::{check, run};
 pub use sweep::{Line, Step, Sweep, shares, sweep, sweep_with};
 pub use tables::{over_time, summary};

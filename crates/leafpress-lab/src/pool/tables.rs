@@ -5,8 +5,8 @@ use comfy_table::{CellAlignment, Table};
 use super::sweep::{Line, Sweep};
 use super::{Options, Outcome, Sample};
 use crate::core::latency::Latency;
-use crate::report::NOT_APPLICABLE;
-use crate::report::TABLE_STYLE;
+use crate::report::tsv::{self, Cell, number, word};
+use crate::report::{NOT_APPLICABLE, TABLE_STYLE};
 
 /// A run that ended well.
 struct Run<'r> {
@@ -25,42 +25,41 @@ impl<'r> Run<'r> {
     }
 }
 
-type Cell = Option<String>;
 type Column = (&'static str, fn(&Run<'_>) -> Cell);
 
 /// The columns of `summary.tsv`, in order. A cell that has no meaning is `None`.
 const COLUMNS: [Column; 75] = [
-    ("data", |r| text(&r.options.data)),
-    ("store", |r| text(&r.outcome.set.place)),
-    ("pages", |r| text(r.outcome.set.pages)),
-    ("data_bytes", |r| text(r.outcome.set.bytes)),
-    ("budget_bytes", |r| text(r.options.budget_bytes)),
-    ("codec", |r| text(r.options.codec)),
-    ("share", |r| text(r.options.share)),
-    ("policy", |r| text(r.options.policy)),
-    ("distribution", |r| text(r.options.distribution)),
-    ("device_latency_us", |r| text(r.options.device_latency_us)),
-    ("workers", |r| text(r.options.workers)),
-    ("round_least_pages", |r| text(r.options.round_pages.0)),
-    ("round_most_pages", |r| text(r.options.round_pages.1)),
-    ("update_pct", |r| text(r.options.update_pct)),
-    ("delete_pct", |r| text(r.options.delete_pct)),
-    ("seed", |r| text(r.options.seed)),
+    ("data", |r| word(&r.options.data)),
+    ("store", |r| word(&r.outcome.set.place)),
+    ("pages", |r| word(r.outcome.set.pages)),
+    ("data_bytes", |r| word(r.outcome.set.bytes)),
+    ("budget_bytes", |r| word(r.options.budget_bytes)),
+    ("codec", |r| word(r.options.codec)),
+    ("share", |r| word(r.options.share)),
+    ("policy", |r| word(r.options.policy)),
+    ("distribution", |r| word(r.options.distribution)),
+    ("device_latency_us", |r| word(r.options.device_latency_us)),
+    ("workers", |r| word(r.options.workers)),
+    ("round_least_pages", |r| word(r.options.round_pages.0)),
+    ("round_most_pages", |r| word(r.options.round_pages.1)),
+    ("update_pct", |r| word(r.options.update_pct)),
+    ("delete_pct", |r| word(r.options.delete_pct)),
+    ("seed", |r| word(r.options.seed)),
     ("warmup_seconds", |r| number(r.outcome.warmup_seconds, 3)),
-    ("full", |r| text(u8::from(r.outcome.full))),
+    ("full", |r| word(u8::from(r.outcome.full))),
     ("seconds", |r| number(r.outcome.seconds, 3)),
-    ("acquisitions", |r| text(r.outcome.work.acquisitions)),
+    ("acquisitions", |r| word(r.outcome.work.acquisitions)),
     ("acquisitions_per_second", |r| number(r.outcome.throughput(), 1)),
     ("us_per_page", |r| number(r.outcome.us_per_page()?, 4)),
-    ("hits", |r| text(r.outcome.hits())),
-    ("misses", |r| text(r.outcome.misses())),
+    ("hits", |r| word(r.outcome.hits())),
+    ("misses", |r| word(r.outcome.misses())),
     ("hit_pct", |r| percent(r.outcome.hit_ratio())),
     ("theory_hit_pct", |r| percent(r.outcome.theory(r.options)?)),
     ("theory_of_held_hit_pct", |r| {
         percent(r.outcome.theory_of_held(r.options)?)
     }),
-    ("raw_hits", |r| text(r.outcome.counters.raw_hits)),
-    ("compressed_hits", |r| text(r.outcome.counters.compressed_hits)),
+    ("raw_hits", |r| word(r.outcome.counters.raw_hits)),
+    ("compressed_hits", |r| word(r.outcome.counters.compressed_hits)),
     ("acquire_p50_us", |r| us(&r.outcome.acquire, |l| l.p50_ns)),
     ("acquire_p90_us", |r| us(&r.outcome.acquire, |l| l.p90_ns)),
     ("acquire_p99_us", |r| us(&r.outcome.acquire, |l| l.p99_ns)),
@@ -71,60 +70,51 @@ const COLUMNS: [Column; 75] = [
     ("update_max_us", |r| us(&r.outcome.update, |l| l.max_ns)),
     ("delete_p99_us", |r| us(&r.outcome.delete, |l| l.p99_ns)),
     ("delete_max_us", |r| us(&r.outcome.delete, |l| l.max_ns)),
-    ("rounds", |r| text(r.outcome.work.rounds)),
-    ("rounds_cut", |r| text(r.outcome.work.rounds_cut)),
-    ("updates", |r| text(r.outcome.work.updates)),
-    ("deletes", |r| text(r.outcome.work.deletes)),
-    ("creates", |r| text(r.outcome.work.creates)),
-    ("compressions", |r| text(r.outcome.counters.compressions)),
-    ("incompressible", |r| text(r.outcome.counters.incompressible)),
-    ("restorations", |r| text(r.outcome.counters.restorations)),
-    ("raw_evictions", |r| text(r.outcome.counters.raw_evictions)),
+    ("rounds", |r| word(r.outcome.work.rounds)),
+    ("rounds_cut", |r| word(r.outcome.work.rounds_cut)),
+    ("updates", |r| word(r.outcome.work.updates)),
+    ("deletes", |r| word(r.outcome.work.deletes)),
+    ("creates", |r| word(r.outcome.work.creates)),
+    ("compressions", |r| word(r.outcome.counters.compressions)),
+    ("incompressible", |r| word(r.outcome.counters.incompressible)),
+    ("restorations", |r| word(r.outcome.counters.restorations)),
+    ("raw_evictions", |r| word(r.outcome.counters.raw_evictions)),
     ("compressed_evictions", |r| {
-        text(r.outcome.counters.compressed_evictions)
+        word(r.outcome.counters.compressed_evictions)
     }),
-    ("sweeps", |r| text(r.outcome.counters.sweeps)),
+    ("sweeps", |r| word(r.outcome.counters.sweeps)),
     ("sweep_seconds", |r| number(r.outcome.counters.sweep_ns as f64 / 1e9, 4)),
     ("compressed_share_pct", |r| percent(r.outcome.compressed_share())),
     ("compressed_share_end_pct", |r| {
         number(100.0 - r.outcome.held.raw_percent, 3)
     }),
-    ("raw_pages", |r| text(r.outcome.held.raw_pages)),
-    ("compressed_pages", |r| text(r.outcome.held.compressed_pages)),
+    ("raw_pages", |r| word(r.outcome.held.raw_pages)),
+    ("compressed_pages", |r| word(r.outcome.held.compressed_pages)),
     ("ratio", |r| number(r.outcome.ratio_held()?, 4)),
-    ("bytes_held", |r| text(r.outcome.held.bytes_held)),
-    ("raw_space_bytes", |r| text(r.outcome.held.raw_space_bytes)),
+    ("bytes_held", |r| word(r.outcome.held.bytes_held)),
+    ("raw_space_bytes", |r| word(r.outcome.held.raw_space_bytes)),
     ("compressed_space_bytes", |r| {
-        text(r.outcome.held.compressed_space_bytes)
+        word(r.outcome.held.compressed_space_bytes)
     }),
-    ("table_bytes", |r| text(r.outcome.held.table_bytes)),
-    ("ghost_bytes", |r| text(r.outcome.held.ghost_bytes)),
-    ("pinned_copy_bytes", |r| text(r.outcome.held.pinned_copy_bytes)),
+    ("table_bytes", |r| word(r.outcome.held.table_bytes)),
+    ("ghost_bytes", |r| word(r.outcome.held.ghost_bytes)),
+    ("pinned_copy_bytes", |r| word(r.outcome.held.pinned_copy_bytes)),
     ("most_over_budget_bytes", |r| {
-        text(r.outcome.most_over_budget(r.options))
+        word(r.outcome.most_over_budget(r.options))
     }),
-    ("most_resident_bytes", |r| text(r.outcome.most_resident_bytes()?)),
-    ("store_read_bytes", |r| text(r.outcome.counters.store_read_bytes)),
-    ("store_write_bytes", |r| text(r.outcome.counters.store_write_bytes)),
-    ("write_errors", |r| text(r.outcome.counters.write_errors)),
+    ("most_resident_bytes", |r| word(r.outcome.most_resident_bytes()?)),
+    ("store_read_bytes", |r| word(r.outcome.counters.store_read_bytes)),
+    ("store_write_bytes", |r| word(r.outcome.counters.store_write_bytes)),
+    ("write_errors", |r| word(r.outcome.counters.write_errors)),
     ("store_read_us", |r| number(r.outcome.held.store_read_ns / 1e3, 3)),
     ("compress_us", |r| number(r.outcome.held.compress_ns / 1e3, 3)),
     ("decompress_us", |r| number(r.outcome.held.decompress_ns / 1e3, 3)),
     ("user_seconds", |r| number(r.outcome.cpu.user_seconds, 3)),
     ("system_seconds", |r| number(r.outcome.cpu.system_seconds, 3)),
     ("deciding_pct", |r| number(r.outcome.deciding_pct(), 4)),
-    ("checked", |r| text(r.outcome.checks.checked)),
-    ("wrong", |r| text(r.outcome.checks.wrong)),
+    ("checked", |r| word(r.outcome.checks.checked)),
+    ("wrong", |r| word(r.outcome.checks.wrong)),
 ];
-
-fn text(value: impl ToString) -> Cell {
-    // A path may have anything in it.
-    Some(value.to_string().replace(['\t', '\n', '\r'], " "))
-}
-
-fn number(value: f64, decimals: usize) -> Cell {
-    value.is_finite().then(|| format!("{value:.decimals$}"))
-}
 
 fn percent(share: f64) -> Cell {
     number(share * 100.0, 3)
@@ -134,19 +124,12 @@ fn us(latency: &Option<Latency>, ns: impl Fn(&Latency) -> u64) -> Cell {
     number(ns(latency.as_ref()?) as f64 / 1e3, 3)
 }
 
-fn tsv_line(cells: impl Iterator<Item = Cell>) -> String {
-    let cells: Vec<_> = cells
-        .map(|cell| cell.unwrap_or_else(|| NOT_APPLICABLE.into()))
-        .collect();
-    cells.join("\t") + "\n"
-}
-
 /// `summary.tsv`: a line for each run that ended well.
 pub fn summary(sweep: &Sweep) -> String {
-    let head = tsv_line(COLUMNS.iter().map(|(name, _)| text(name)));
+    let head = tsv::line(COLUMNS.iter().map(|(name, _)| word(name)));
     let runs = sweep.lines.iter().filter_map(Run::of);
     head + &runs
-        .map(|run| tsv_line(COLUMNS.iter().map(|(_, cell)| cell(&run))))
+        .map(|run| tsv::line(COLUMNS.iter().map(|(_, cell)| cell(&run))))
         .collect::<String>()
 }
 
@@ -155,22 +138,22 @@ type SampleColumn = (&'static str, fn(&Sample) -> Cell);
 /// The columns of `over_time.tsv` behind the codec and the share.
 const SAMPLE_COLUMNS: [SampleColumn; 17] = [
     ("seconds", |s| number(s.at_seconds, 3)),
-    ("measured", |s| text(u8::from(s.measured))),
+    ("measured", |s| word(u8::from(s.measured))),
     ("acquisitions_per_second", |s| {
         number(s.acquisitions as f64 / s.length_seconds, 1)
     }),
     ("hit_pct", |s| percent(s.hit_ratio()?)),
     ("compressed_share_pct", |s| number(100.0 - s.held.raw_percent, 3)),
-    ("raw_pages", |s| text(s.held.raw_pages)),
-    ("compressed_pages", |s| text(s.held.compressed_pages)),
-    ("bytes_held", |s| text(s.held.bytes_held)),
-    ("raw_space_bytes", |s| text(s.held.raw_space_bytes)),
-    ("compressed_space_bytes", |s| text(s.held.compressed_space_bytes)),
-    ("table_bytes", |s| text(s.held.table_bytes)),
-    ("ghost_bytes", |s| text(s.held.ghost_bytes)),
-    ("pinned_copy_bytes", |s| text(s.held.pinned_copy_bytes)),
-    ("resident_bytes", |s| text(s.resident_bytes?)),
-    ("store_read_bytes", |s| text(s.store_read_bytes)),
+    ("raw_pages", |s| word(s.held.raw_pages)),
+    ("compressed_pages", |s| word(s.held.compressed_pages)),
+    ("bytes_held", |s| word(s.held.bytes_held)),
+    ("raw_space_bytes", |s| word(s.held.raw_space_bytes)),
+    ("compressed_space_bytes", |s| word(s.held.compressed_space_bytes)),
+    ("table_bytes", |s| word(s.held.table_bytes)),
+    ("ghost_bytes", |s| word(s.held.ghost_bytes)),
+    ("pinned_copy_bytes", |s| word(s.held.pinned_copy_bytes)),
+    ("resident_bytes", |s| word(s.resident_bytes?)),
+    ("store_read_bytes", |s| word(s.store_read_bytes)),
     ("store_read_us", |s| number(s.held.store_read_ns / 1e3, 3)),
     ("decompress_us", |s| number(s.held.decompress_ns / 1e3, 3)),
 ];
@@ -178,12 +161,12 @@ const SAMPLE_COLUMNS: [SampleColumn; 17] = [
 /// `over_time.tsv`: a line for each window of each run.
 pub fn over_time(sweep: &Sweep) -> String {
     let names = SAMPLE_COLUMNS.iter().map(|(name, _)| *name);
-    let mut table = tsv_line(["codec", "share"].into_iter().chain(names).map(text));
+    let mut table = tsv::line(["codec", "share"].into_iter().chain(names).map(word));
     for run in sweep.lines.iter().filter_map(Run::of) {
         for sample in &run.outcome.samples {
             let cells = SAMPLE_COLUMNS.iter().map(|(_, cell)| cell(sample));
-            table += &tsv_line(
-                [text(run.options.codec), text(run.options.share)]
+            table += &tsv::line(
+                [word(run.options.codec), word(run.options.share)]
                     .into_iter()
                     .chain(cells),
             );
@@ -194,7 +177,7 @@ pub fn over_time(sweep: &Sweep) -> String {
 
 /// What the columns of the table for people are, in order, with whether the least figure is the best one.
 const PEOPLE: [(Column, Option<Best>); 11] = [
-    (("compressed", |r| text(r.line.share_name())), None),
+    (("compressed", |r| word(r.line.share_name())), None),
     (
         ("hit\n%", |r| number(r.outcome.hit_ratio() * 100.0, 2)),
         Some(Best::Most),
@@ -213,8 +196,8 @@ const PEOPLE: [(Column, Option<Best>); 11] = [
         ("p99\nus", |r| us_short(&r.outcome.acquire, |l| l.p99_ns)),
         Some(Best::Least),
     ),
-    (("raw\npages", |r| text(r.outcome.held.raw_pages)), None),
-    (("compr.\npages", |r| text(r.outcome.held.compressed_pages)), None),
+    (("raw\npages", |r| word(r.outcome.held.raw_pages)), None),
+    (("compr.\npages", |r| word(r.outcome.held.compressed_pages)), None),
     (("ratio", |r| number(r.outcome.ratio_held()?, 2)), None),
     (
         ("read\nMB/s", |r| {

@@ -28,12 +28,6 @@ fn over_time_has_a_line_for_each_window() {
 }
 
 #[test]
-fn a_cell_cannot_break_a_line() {
-    assert_eq!(super::text("a\tb\nc"), Some("a b c".into()));
-    assert_eq!(number(f64::NAN, 2), None);
-}
-
-#[test]
 fn the_best_of_each_codec_is_marked() {
     let sweep = fixtures::sweep();
     for codec in sweep.codecs() {

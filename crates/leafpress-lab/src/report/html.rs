@@ -1,26 +1,148 @@
-//! A page: one file, readable without a network.
+//! The parts of a page: one file, readable without a network. Text is escaped by the template; what is HTML already is a
+//! [`Markup`] and says so.
+
+use maud::{Markup, PreEscaped, html};
+use plotters::style::RGBColor;
+
+use super::palette::css;
 
 pub(crate) const STYLE: &str = include_str!("page.css");
 
 /// A text as HTML has it.
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    html!((text)).into_string()
 }
 
 /// A whole page around its body.
-pub fn document(title: &str, body: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>{}</title><style>\n{STYLE}</style></head>\n<body>\n{body}</body></html>\n",
-        escape(title)
-    )
+pub fn document(title: &str, body: &Markup) -> String {
+    page(title, html!(style { (PreEscaped(STYLE)) }), body)
+}
+
+/// A whole page around its body, with what its head holds beside the title.
+pub(crate) fn page(title: &str, head: Markup, body: &Markup) -> String {
+    let page = html! {
+        (PreEscaped("<!doctype html>\n"))
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                (head)
+            }
+            (PreEscaped("\n"))
+            body { (body) }
+        }
+        (PreEscaped("\n"))
+    };
+    page.into_string()
 }
 
 /// A chart under its title.
-pub fn figure(title: &str, svg: &str) -> String {
-    format!("<figure><figcaption>{}</figcaption>{svg}</figure>\n", escape(title))
+pub fn figure(title: &str, svg: &str) -> Markup {
+    html! { figure { figcaption { (title) } (PreEscaped(svg)) } }
+}
+
+/// Charts, as many beside each other as there is room for.
+pub fn pair(charts: &[Markup]) -> Markup {
+    html! { div.pair { (all(charts)) } }
+}
+
+/// One behind the other.
+pub fn all(parts: &[Markup]) -> Markup {
+    html! { @for part in parts { (part) } }
+}
+
+/// A square of a colour.
+pub fn swatch(hue: RGBColor) -> Markup {
+    html! { span.swatch style=(format!("background:{}", css(hue))) {} }
+}
+
+/// Names beside their colours.
+pub fn legend<'n>(entries: impl IntoIterator<Item = (RGBColor, &'n str)>) -> Markup {
+    legend_and(entries, "")
+}
+
+/// Names beside their colours, and a word on the rest.
+pub(crate) fn legend_and<'n>(entries: impl IntoIterator<Item = (RGBColor, &'n str)>, more: &str) -> Markup {
+    html! {
+        div.legend {
+            @for (hue, name) in entries { span { (swatch(hue)) (name) } }
+            @if !more.is_empty() { span.faint { (more) } }
+        }
+    }
+}
+
+/// A text whose lines end where they end.
+pub fn lines(text: &str) -> Markup {
+    html! {
+        @for (at, line) in text.lines().enumerate() {
+            @if at > 0 { br; }
+            (line)
+        }
+    }
+}
+
+/// A table of cells: see [`head`] and [`cell`].
+pub(crate) fn table<H: AsRef<str>, R: IntoIterator<Item = Markup>>(
+    headings: impl IntoIterator<Item = H>,
+    rows: impl IntoIterator<Item = R>,
+) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                thead { tr { @for heading in headings { th { (lines(heading.as_ref())) } } } }
+                tbody { @for row in rows { tr { @for cell in row { (cell) } } (PreEscaped("\n")) } }
+            }
+        }
+    }
+}
+
+/// The cell that says what its row is about.
+pub(crate) fn head(text: &str) -> Markup {
+    html! { th scope="row" { (text) } }
+}
+
+/// A cell; the best of its column can be seen.
+pub(crate) fn cell(text: &str, best: bool) -> Markup {
+    html! { td class=[best.then_some("best")] { (text) } }
+}
+
+/// A row whose first cell is its head.
+pub(crate) fn row(cells: &[impl AsRef<str>]) -> Vec<Markup> {
+    let cells = cells.iter().map(AsRef::as_ref).enumerate();
+    cells
+        .map(|(at, text)| if at == 0 { head(text) } else { cell(text, false) })
+        .collect()
+}
+
+/// What things are, by name.
+pub fn terms<T: AsRef<str>>(entries: &[(T, String)]) -> Markup {
+    html! { dl { @for (term, value) in entries { dt { (term.as_ref()) } dd { (value) } } } }
+}
+
+/// What figures mean, as the program has it: with its own markup.
+pub fn notes(notes: &[&str]) -> Markup {
+    html! { ul { @for note in notes { li { (PreEscaped(note)) } (PreEscaped("\n")) } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_no_markup() {
+        let hostile = "</title><script>&\"";
+        let page = document(
+            hostile,
+            &html! { (figure(hostile, "<svg></svg>")) (table([hostile], [row(&[hostile])])) },
+        );
+        assert!(!page.contains("<script") && page.contains("<svg></svg>"), "{page}");
+        assert_eq!(page.matches(&escape(hostile)).count(), 4);
+        assert_eq!(escape(hostile), "&lt;/title&gt;&lt;script&gt;&amp;&quot;");
+    }
+
+    #[test]
+    fn lines_are_broken_between_and_not_behind() {
+        assert_eq!(lines("a\nb<\n").into_string(), "a<br>b&lt;");
+    }
 }

@@ -12,3 +12,14 @@ pub fn thousands(number: u64) -> String {
     }
     text
 }
+
+/// A figure with three digits or more.
+pub(crate) fn brief(figure: f64) -> String {
+    match figure.abs() {
+        f64::INFINITY => "∞".to_owned(),
+        size if size >= 100.0 => thousands(figure.round().max(0.0) as u64),
+        size if size >= 10.0 => format!("{figure:.1}"),
+        size if size >= 1.0 || size == 0.0 => format!("{figure:.2}"),
+        _ => format!("{figure:.3}"),
+    }
+}

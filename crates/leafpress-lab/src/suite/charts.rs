@@ -1,5 +1,6 @@
 //! The charts of the page: the thesis' figures 6 to 9 in kind, on this data and machine.
 
+use maud::Markup;
 use plotters::style::RGBColor;
 
 use super::text::{codecs_of, common_setting, in_words};
@@ -36,7 +37,7 @@ fn over_lengths(
     threads: usize,
     (title, unit, with_memcpy, durations): (&str, &str, bool, bool),
     of: Of,
-) -> Result<String, LabError> {
+) -> Result<Option<Markup>, LabError> {
     let (lengths, names) = steps(report);
     let lines: Vec<LadderLine> = hues(report)
         .into_iter()
@@ -54,36 +55,36 @@ fn over_lengths(
         durations,
         lines: &lines,
     })?;
-    Ok(svg.map_or_else(String::new, |svg| figure(title, &svg)))
+    Ok(svg.map(|svg| figure(title, &svg)))
 }
 
 /// Ratio over the lengths of blocks: figure 7d.
-pub(super) fn ratio(report: &Report) -> Result<String, LabError> {
+pub(super) fn ratio(report: &Report) -> Result<Vec<Markup>, LabError> {
     let Some((_, threads)) = common_setting(report) else {
-        return Ok(String::new());
+        return Ok(Vec::new());
     };
-    over_lengths(report, threads, ("Ratio, all files", "ratio", false, false), |row| {
+    let chart = over_lengths(report, threads, ("Ratio, all files", "ratio", false, false), |row| {
         row.ratio
-    })
+    })?;
+    Ok(chart.into_iter().collect())
 }
 
 /// Microseconds per block over the lengths of blocks, for a number of threads: figures 8 and 9.
-pub(super) fn times(report: &Report, threads: usize) -> Result<String, LabError> {
+pub(super) fn times(report: &Report, threads: usize) -> Result<Vec<Markup>, LabError> {
     let words = in_words(threads);
-    let mut html = String::new();
     let title = format!("Compression, {words}");
-    html += &over_lengths(report, threads, (&title, "wall time per block", true, true), |row| {
+    let compression = over_lengths(report, threads, (&title, "wall time per block", true, true), |row| {
         row.compress.us
     })?;
     let title = format!("Decompression, {words}");
-    html += &over_lengths(report, threads, (&title, "wall time per block", true, true), |row| {
+    let decompression = over_lengths(report, threads, (&title, "wall time per block", true, true), |row| {
         row.decompress.us
     })?;
-    Ok(html)
+    Ok(compression.into_iter().chain(decompression).collect())
 }
 
 /// Ratio of each file over the lengths of blocks, a chart for each codec: figures 7a to 7c.
-pub(super) fn ratio_by_file(report: &Report) -> Result<(Vec<(String, RGBColor)>, String), LabError> {
+pub(super) fn ratio_by_file(report: &Report) -> Result<(Vec<(String, RGBColor)>, Vec<Markup>), LabError> {
     let Some((_, threads)) = common_setting(report) else {
         return Ok(Default::default());
     };
@@ -92,7 +93,7 @@ pub(super) fn ratio_by_file(report: &Report) -> Result<(Vec<(String, RGBColor)>,
         return Ok(Default::default());
     }
     let file_hues = colours(report.files.iter().map(|_| None));
-    let mut html = String::new();
+    let mut charts = Vec::new();
     for codec in codecs_of(report, false) {
         let lines = report
             .files
@@ -116,19 +117,19 @@ pub(super) fn ratio_by_file(report: &Report) -> Result<(Vec<(String, RGBColor)>,
             durations: false,
             lines: &lines.collect::<Vec<_>>(),
         })?;
-        html += &svg.map_or_else(String::new, |svg| figure(&format!("Ratio by file, {codec}"), &svg));
+        charts.extend(svg.map(|svg| figure(&format!("Ratio by file, {codec}"), &svg)));
     }
     let names = report.files.iter().map(|file| last_part(&file.file).to_owned());
-    Ok((names.zip(file_hues).collect(), html))
+    Ok((names.zip(file_hues).collect(), charts))
 }
 
 /// Ratio and times of the files beside each other, with blocks of one length: figures 6b and 9.
-pub(super) fn by_file(report: &Report) -> Result<String, LabError> {
+pub(super) fn by_file(report: &Report) -> Result<Vec<Markup>, LabError> {
     let Some((block_bytes, threads)) = common_setting(report) else {
-        return Ok(String::new());
+        return Ok(Vec::new());
     };
     if report.files.len() < 2 || report.files.len() > MOST_FILES {
-        return Ok(String::new());
+        return Ok(Vec::new());
     }
     let names: Vec<&str> = report.files.iter().map(|file| last_part(&file.file)).collect();
     let figures: [(&str, &str, bool, Of); 3] = [
@@ -136,7 +137,7 @@ pub(super) fn by_file(report: &Report) -> Result<String, LabError> {
         ("Compression", "us per block", true, |row| row.compress.us),
         ("Decompression", "us per block", true, |row| row.decompress.us),
     ];
-    let mut html = String::new();
+    let mut charts = Vec::new();
     for (title, unit, with_memcpy, of) in figures {
         let shown: Vec<_> = hues(report)
             .into_iter()
@@ -161,9 +162,9 @@ pub(super) fn by_file(report: &Report) -> Result<String, LabError> {
             Bytes(block_bytes as u64),
             in_words(threads)
         );
-        html += &svg.map_or_else(String::new, |svg| figure(&title, &svg));
+        charts.extend(svg.map(|svg| figure(&title, &svg)));
     }
-    Ok(html)
+    Ok(charts)
 }
 
 /// A file's name without the directories above it.

@@ -2,6 +2,7 @@
 
 use super::{Report, Row};
 use crate::report::NOT_APPLICABLE;
+use crate::report::tsv::{self, word};
 
 type Column = (&'static str, fn(&Row) -> String);
 
@@ -31,13 +32,8 @@ fn number(figure: f64) -> String {
     format!("{figure:.4}")
 }
 
-/// A path may have anything in it.
-fn text(value: &str) -> String {
-    value.replace(['\t', '\n', '\r'], " ")
-}
-
 fn line(cells: impl IntoIterator<Item = String>) -> String {
-    cells.into_iter().collect::<Vec<_>>().join("\t") + "\n"
+    tsv::line(cells.into_iter().map(word))
 }
 
 fn names() -> impl Iterator<Item = String> {
@@ -59,7 +55,7 @@ pub fn summary(report: &Report) -> String {
     let mut table = line(head.into_iter().chain(names()));
     for file in &report.files {
         for row in &file.rows {
-            let head = [text(&file.file), file.file_bytes.to_string()];
+            let head = [file.file.clone(), file.file_bytes.to_string()];
             table += &line(head.into_iter().chain(cells(row)));
         }
     }
@@ -95,7 +91,7 @@ pub fn wide(report: &Report, threads: usize) -> String {
                 continue;
             };
             let head = [
-                text(&file.file),
+                file.file.clone(),
                 any.raw_bytes.to_string(),
                 block_bytes.to_string(),
                 any.blocks.to_string(),

@@ -1,12 +1,13 @@
 //! The page as text: the template filled in, the script and the input embedded.
 
+use maud::{PreEscaped, html};
 use serde::Serialize;
 
 use super::{PageInput, tables};
 use crate::core::{Bytes, LabError};
 use crate::model::{Access, Method, Outcome, Point, evaluate, raw_memory_for};
-use crate::report::html::{STYLE, escape};
-use crate::report::numbers::thousands;
+use crate::report::html::{self, STYLE, escape};
+use crate::report::numbers::brief;
 use crate::report::palette::{colours, css};
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -55,16 +56,17 @@ pub fn page(input: &PageInput) -> Result<String, LabError> {
         hues: colours(names).into_iter().map(css).collect(),
     };
     let json = serde_json::to_string(&embedded).map_err(|e| LabError::System(format!("the page's input: {e}")))?;
-    Ok(format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\
-         <title>{}</title><style>\n{STYLE}{OWN_STYLE}</style></head>\n<body>\n{body}\
-         <script type=\"application/json\" id=\"input\">{}</script>\n<script>\n\"use strict\";\n{}</script>\n</body></html>\n",
-        escape(&input.title),
-        inert(&json),
-        SCRIPTS.join("\n"),
-    ))
+    let head = html! {
+        meta http-equiv="Content-Security-Policy" content=(POLICY);
+        style { (PreEscaped(STYLE)) (PreEscaped(OWN_STYLE)) }
+    };
+    let body = html! {
+        (PreEscaped(body))
+        script type="application/json" id="input" { (PreEscaped(inert(&json))) }
+        (PreEscaped("\n"))
+        script { (PreEscaped("\n\"use strict\";\n")) (PreEscaped(SCRIPTS.join("\n"))) }
+    };
+    Ok(html::page(&input.title, head, &body))
 }
 
 /// JSON that ends no script and begins no comment, wherever it stands in HTML.
@@ -128,9 +130,9 @@ fn slot(name: &str, input: &PageInput, outcome: &Outcome, here: &Point, worth: O
         "worth" => worth.map_or_else(|| "none".to_owned(), in_units),
         "conclusion" => conclusion(input, here, raw),
         "values" => escape(&values(input)),
-        "verify" => tables::verify(&input.verify),
-        "files" => tables::files(input),
-        "tables" => tables::all(input, outcome),
+        "verify" => tables::verify(&input.verify).into_string(),
+        "files" => tables::files(input).into_string(),
+        "tables" => tables::all(input, outcome).into_string(),
         "command_line" => escape(&input.command_line),
         // A name that is none is a slip in the template, which a test would show.
         _ => format!("{{{{{name}}}}}"),
@@ -138,14 +140,8 @@ fn slot(name: &str, input: &PageInput, outcome: &Outcome, here: &Point, worth: O
 }
 
 fn list(reasons: &[String]) -> String {
-    if reasons.is_empty() {
-        return String::new();
-    }
-    let items: String = reasons
-        .iter()
-        .map(|reason| format!("<li>{}</li>", escape(reason)))
-        .collect();
-    format!("<ul>{items}</ul>")
+    let list = html! { @if !reasons.is_empty() { ul { @for reason in reasons { li { (reason) } } } } };
+    list.into_string()
 }
 
 fn conclusion(input: &PageInput, here: &Point, raw: &Point) -> String {
@@ -181,17 +177,6 @@ fn values(input: &PageInput) -> String {
         input.workers,
         if input.workers == 1 { "" } else { "s" }
     )
-}
-
-/// A figure with three digits or more, as `brief` in chart.js.
-pub(super) fn brief(figure: f64) -> String {
-    match figure.abs() {
-        f64::INFINITY => "∞".to_owned(),
-        size if size >= 100.0 => thousands(figure.round().max(0.0) as u64),
-        size if size >= 10.0 => format!("{figure:.1}"),
-        size if size >= 1.0 || size == 0.0 => format!("{figure:.2}"),
-        _ => format!("{figure:.3}"),
-    }
 }
 
 /// Bytes with three digits, in units of 1024.

@@ -1,73 +1,65 @@
 //! The page's tables, which need no script.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::html::brief;
+use maud::{Markup, html};
+
 use super::{PageInput, VerifyRow};
 use crate::core::Bytes;
 use crate::model::{BreakEven, Outcome};
-use crate::report::html::escape;
-use crate::report::numbers::thousands;
+use crate::report::html::{cell, lines, row};
+use crate::report::numbers::{brief, thousands};
 use crate::report::palette::{colours, css};
 
 /// Files in a table; more are no reading.
 const MOST_FILES: usize = 50;
 
-/// A table of cells that are HTML already; the first column heads its row.
-fn table(caption: &str, head: &[String], rows: &[Vec<String>]) -> String {
-    let heads: String = head
-        .iter()
-        .map(|cell| format!("<th scope=\"col\">{cell}</th>"))
-        .collect();
-    let mut html =
-        format!("<div class=\"scroll\"><table><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>\n");
-    for row in rows {
-        let cells = row.iter().enumerate().map(|(at, cell)| match at {
-            0 => format!("<th scope=\"row\">{cell}</th>"),
-            _ if cell.starts_with("<td") => cell.clone(),
-            _ => format!("<td>{cell}</td>"),
-        });
-        let _ = writeln!(html, "<tr>{}</tr>", cells.collect::<String>());
+/// A table under its caption.
+fn table(caption: &str, head: &[impl AsRef<str>], rows: &[Vec<Markup>]) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                caption { (caption) }
+                thead { tr { @for heading in head { th scope="col" { (lines(heading.as_ref())) } } } }
+                tbody { @for row in rows { tr { @for cell in row { (cell) } } } }
+            }
+        }
     }
-    html + "</tbody></table></div>\n"
 }
 
-fn heads<const N: usize>(names: [&str; N]) -> Vec<String> {
-    names.map(str::to_owned).to_vec()
+fn details(is_open: bool, summary: &str, content: &Markup) -> Markup {
+    html! { details open[is_open] { summary { (summary) } (content) } }
 }
 
 /// The tables that stand at the end, folded away.
-pub(super) fn all(input: &PageInput, outcome: &Outcome) -> String {
-    format!(
-        "<section>\n<h2>Tables</h2>\n<details open><summary>Predicted, as the command computed it</summary>\n{}</details>\n\
-         <details><summary>Measured: codecs</summary>\n{}</details>\n{}</section>\n",
-        predicted(outcome),
-        codecs(input),
-        device(input)
-    )
+pub(super) fn all(input: &PageInput, outcome: &Outcome) -> Markup {
+    html! {
+        section {
+            h2 { "Tables" }
+            (details(true, "Predicted, as the command computed it", &predicted(outcome)))
+            (details(false, "Measured: codecs", &codecs(input)))
+            @if !input.device.is_empty() { (details(false, "Measured: device", &device(input))) }
+        }
+    }
 }
 
-fn predicted(outcome: &Outcome) -> String {
-    let mut head = heads(["% of memory compressed"]);
+fn predicted(outcome: &Outcome) -> Markup {
+    let mut head = vec!["% of memory compressed".to_owned()];
     for codec in &outcome.codecs {
-        let name = escape(&codec.codec.name);
-        head.push(format!("{name}<br>hit %"));
-        head.push(format!("{name}<br>us per page"));
+        let name = &codec.codec.name;
+        head.extend([format!("{name}\nhit %"), format!("{name}\nus per page")]);
     }
     let shares = outcome.options.shares.iter().enumerate();
     let rows: Vec<_> = shares
         .map(|(at, share)| {
-            let mut row = vec![share.to_string()];
+            let mut cells = vec![share.to_string()];
             for point in outcome.codecs.iter().filter_map(|codec| codec.points.get(at)) {
-                row.push(format!("{:.2}", point.hit_ratio * 100.0));
-                row.push(brief(point.us_per_page));
+                cells.extend([format!("{:.2}", point.hit_ratio * 100.0), brief(point.us_per_page)]);
             }
-            row
+            row(&cells)
         })
         .collect();
-    let mut html = table("Hit ratio and microseconds per page", &head, &rows);
-    let rows: Vec<_> = outcome
+    let pays: Vec<_> = outcome
         .codecs
         .iter()
         .map(|codec| {
@@ -76,12 +68,12 @@ fn predicted(outcome: &Outcome) -> String {
                 BreakEven::Share(share) => format!("{:.2}%", share * 100.0),
                 BreakEven::Never => "never".to_owned(),
             };
-            vec![
-                escape(&codec.codec.name),
-                pays,
+            let best = [
                 format!("{:.0}%", codec.best.share * 100.0),
                 brief(codec.best.us_per_page),
-            ]
+            ];
+            let [share, us] = best;
+            row(&[codec.codec.name.clone(), pays, share, us])
         })
         .collect();
     let caption = format!(
@@ -89,149 +81,128 @@ fn predicted(outcome: &Outcome) -> String {
         brief(outcome.raw.us_per_page),
         outcome.raw.hit_ratio * 100.0
     );
-    html += &table(
-        &caption,
-        &heads(["codec", "pays from", "best share", "us per page there"]),
-        &rows,
-    );
-    html
+    html! {
+        (table("Hit ratio and microseconds per page", &head, &rows))
+        (table(&caption, &["codec", "pays from", "best share", "us per page there"], &pays))
+    }
 }
 
-fn codecs(input: &PageInput) -> String {
-    let mut rows = Vec::new();
-    for codec in &input.codecs {
-        for block in &codec.blocks {
-            rows.push(vec![
-                escape(&codec.name),
+fn codecs(input: &PageInput) -> Markup {
+    let measured = input.codecs.iter().flat_map(|codec| {
+        let blocks = codec.blocks.iter();
+        blocks.map(|block| {
+            row(&[
+                codec.name.clone(),
                 Bytes(block.block_bytes).to_string(),
                 block.threads.to_string(),
                 format!("{:.3}", block.ratio),
                 brief(block.compress_us),
                 brief(block.decompress_us),
-            ]);
-        }
-    }
-    for copy in &input.memcpy {
-        let nothing = String::new;
-        rows.push(vec![
-            "memcpy".to_owned(),
-            Bytes(copy.block_bytes).to_string(),
-            nothing(),
-            nothing(),
-            brief(copy.us),
-            brief(copy.us),
-        ]);
-    }
-    let head = heads(["codec", "block", "threads", "ratio", "compress us", "decompress us"]);
-    table("Ratio and microseconds a block", &head, &rows)
-}
-
-fn device(input: &PageInput) -> String {
-    if input.device.is_empty() {
-        return String::new();
-    }
-    let quantile = |us: Option<f64>| us.map_or_else(String::new, brief);
-    let rows: Vec<_> = input
-        .device
-        .iter()
-        .map(|row| {
-            vec![
-                Bytes(row.block_bytes).to_string(),
-                brief(row.iops),
-                brief(row.mb_per_s),
-                brief(row.mean_us),
-                quantile(row.p50_us),
-                quantile(row.p99_us),
-            ]
+            ])
         })
-        .collect();
-    let head = heads(["block", "reads/s", "MB/s", "mean us", "p50 us", "p99 us"]);
-    let table = table("The device by length of blocks", &head, &rows);
-    format!("<details><summary>Measured: device</summary>\n{table}</details>\n")
-}
-
-/// What was predicted beside what was measured.
-pub(super) fn verify(rows: &[VerifyRow]) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let rows: Vec<_> = rows
-        .iter()
-        .map(|row| {
-            vec![
-                escape(&row.setting),
-                escape(&row.codec),
-                escape(&row.share),
-                format!("{:.2}", row.predicted_hit_pct),
-                format!("{:.2}", row.measured_hit_pct),
-                brief(row.predicted_us),
-                brief(row.measured_us),
-                format!("{:+.1}", (row.predicted_us / row.measured_us - 1.0) * 100.0),
-            ]
-        })
-        .collect();
-    let head = heads([
-        "run",
-        "codec",
-        "% of memory<br>compressed",
-        "hit %,<br>predicted",
-        "<br>measured",
-        "us per page,<br>predicted",
-        "<br>measured",
-        "off by %",
-    ]);
-    format!(
-        "<h2>Checked against a running pool</h2>\n{}",
-        table("Predicted and measured", &head, &rows)
+    });
+    let copies = input.memcpy.iter().map(|copy| {
+        let length = Bytes(copy.block_bytes).to_string();
+        row(&["memcpy", &length, "", "", &brief(copy.us), &brief(copy.us)])
+    });
+    let head = ["codec", "block", "threads", "ratio", "compress us", "decompress us"];
+    table(
+        "Ratio and microseconds a block",
+        &head,
+        &measured.chain(copies).collect::<Vec<_>>(),
     )
 }
 
-/// Each file's ratios with blocks of a page, the same blocks that the model takes.
-pub(super) fn files(input: &PageInput) -> String {
-    if input.files.is_empty() {
-        return String::new();
+fn device(input: &PageInput) -> Markup {
+    let quantile = |us: Option<f64>| us.map_or_else(String::new, brief);
+    let rows = input.device.iter().map(|of| {
+        row(&[
+            Bytes(of.block_bytes).to_string(),
+            brief(of.iops),
+            brief(of.mb_per_s),
+            brief(of.mean_us),
+            quantile(of.p50_us),
+            quantile(of.p99_us),
+        ])
+    });
+    let head = ["block", "reads/s", "MB/s", "mean us", "p50 us", "p99 us"];
+    table("The device by length of blocks", &head, &rows.collect::<Vec<_>>())
+}
+
+/// What was predicted beside what was measured.
+pub(super) fn verify(rows: &[VerifyRow]) -> Markup {
+    let cells = rows.iter().map(|one| {
+        row(&[
+            one.setting.clone(),
+            one.codec.clone(),
+            one.share.clone(),
+            format!("{:.2}", one.predicted_hit_pct),
+            format!("{:.2}", one.measured_hit_pct),
+            brief(one.predicted_us),
+            brief(one.measured_us),
+            format!("{:+.1}", (one.predicted_us / one.measured_us - 1.0) * 100.0),
+        ])
+    });
+    let head = [
+        "run",
+        "codec",
+        "% of memory\ncompressed",
+        "hit %,\npredicted",
+        "\nmeasured",
+        "us per page,\npredicted",
+        "\nmeasured",
+        "off by %",
+    ];
+    html! {
+        @if !rows.is_empty() {
+            h2 { "Checked against a running pool" }
+            (table("Predicted and measured", &head, &cells.collect::<Vec<_>>()))
+        }
     }
+}
+
+/// Each file's ratios, a table for each length of blocks.
+pub(super) fn files(input: &PageInput) -> Markup {
     let hues = colours(input.codecs.iter().map(|codec| Some(codec.name.as_str())));
     let all = input.files.iter().flat_map(|file| &file.ratios);
     let most = all.map(|ratio| ratio.ratio).fold(1.0, f64::max);
-    let mut lengths: BTreeMap<u64, Vec<Vec<String>>> = BTreeMap::new();
+    let mut lengths: BTreeMap<u64, Vec<Vec<Markup>>> = BTreeMap::new();
     for file in input.files.iter().take(MOST_FILES) {
-        let measured: std::collections::BTreeSet<u64> = file.ratios.iter().map(|ratio| ratio.block_bytes).collect();
+        let measured: BTreeSet<u64> = file.ratios.iter().map(|ratio| ratio.block_bytes).collect();
         for length in measured {
-            let mut row = vec![escape(&file.name), Bytes(file.bytes).to_string()];
+            let mut cells = row(&[file.name.clone(), Bytes(file.bytes).to_string()]);
             for (codec, hue) in input.codecs.iter().zip(&hues) {
                 let mut ratios = file.ratios.iter();
                 let found = ratios.find(|ratio| ratio.codec == codec.name && ratio.block_bytes == length);
-                row.push(found.map_or_else(String::new, |found| {
-                    let part = (found.ratio / most * 100.0).clamp(0.0, 100.0);
-                    let hue = css(*hue);
-                    format!(
-                        "<td class=\"bar\" style=\"--hue:{hue};--part:{part:.1}%\">{:.2}</td>",
-                        found.ratio
-                    )
-                }));
+                cells.push(found.map_or_else(
+                    || cell("", false),
+                    |found| {
+                        let part = (found.ratio / most * 100.0).clamp(0.0, 100.0);
+                        let style = format!("--hue:{};--part:{part:.1}%", css(*hue));
+                        html! { td.bar style=(style) { (format!("{:.2}", found.ratio)) } }
+                    },
+                ));
             }
-            lengths.entry(length).or_default().push(row);
+            lengths.entry(length).or_default().push(cells);
         }
     }
-    let mut head = heads(["file", "bytes"]);
-    head.extend(input.codecs.iter().map(|codec| escape(&codec.name)));
-    let mut html = String::from("<h2>Ratio of each file</h2>\n<div class=\"files\">\n");
-    if input.files.len() > MOST_FILES {
-        let _ = writeln!(
-            html,
-            "<p class=\"faint\">The first {MOST_FILES} of {} files.</p>",
-            thousands(input.files.len() as u64)
-        );
+    let mut head = vec!["file", "bytes"];
+    head.extend(input.codecs.iter().map(|codec| codec.name.as_str()));
+    html! {
+        @if !input.files.is_empty() {
+            h2 { "Ratio of each file" }
+            div.files {
+                @if input.files.len() > MOST_FILES {
+                    p.faint { "The first " (MOST_FILES) " of " (thousands(input.files.len() as u64)) " files." }
+                }
+                @for (length, rows) in &lengths {
+                    (details(
+                        *length == input.page_bytes,
+                        &format!("Blocks of {}", Bytes(*length)),
+                        &table("Raw bytes over stored ones", &head, rows),
+                    ))
+                }
+            }
+        }
     }
-    for (length, rows) in lengths {
-        let open = if length == input.page_bytes { " open" } else { "" };
-        let _ = writeln!(
-            html,
-            "<details{open}><summary>Blocks of {}</summary>\n{}</details>",
-            Bytes(length),
-            table("Raw bytes over stored ones", &head, &rows)
-        );
-    }
-    html + "</div>\n"
 }

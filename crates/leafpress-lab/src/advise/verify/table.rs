@@ -5,9 +5,9 @@ use comfy_table::{CellAlignment, Table};
 use super::{Comparison, HIT_OFF, US_OFF, Verification};
 use crate::advise::narrative::{bytes, percent, us};
 use crate::core::Bytes;
-use crate::report::NOT_APPLICABLE;
 use crate::report::TABLE_STYLE;
 use crate::report::numbers::thousands;
+use crate::report::tsv::{self, word};
 
 /// The table, and what it is.
 pub(in crate::advise) fn text(verification: &Verification) -> String {
@@ -95,18 +95,12 @@ const COLUMNS: [Column; 13] = [
 
 /// `verify.tsv`: a line for each run.
 pub(in crate::advise) fn summary(verification: &Verification) -> String {
-    let mut text = COLUMNS.map(|(name, _)| name).join("\t") + "\n";
-    for one in &verification.comparisons {
-        text += &(COLUMNS.map(|(_, cell)| cell(one)).join("\t") + "\n");
-    }
-    for failure in &verification.failures {
-        let name = failure.split(':').next().unwrap_or(failure).replace('\t', " ");
-        text += &([name]
-            .into_iter()
-            .chain(vec![NOT_APPLICABLE.to_owned(); COLUMNS.len() - 1]))
-        .collect::<Vec<_>>()
-        .join("\t");
-        text += "\n";
-    }
-    text
+    let rows = verification.comparisons.iter();
+    let rows = rows.map(|one| COLUMNS.iter().map(|(_, cell)| word(cell(one))).collect());
+    let failed = verification.failures.iter().map(|failure| {
+        let mut row = vec![word(failure.split(':').next().unwrap_or(failure))];
+        row.resize(COLUMNS.len(), None);
+        row
+    });
+    tsv::table(COLUMNS.map(|(name, _)| name), rows.chain(failed))
 }

@@ -1,13 +1,15 @@
 //! `report.html`: one file, readable without a network.
 
+use maud::{Markup, html};
+
 use super::charts::{self, Side};
 use super::pivot::{Pivot, Setting};
 use super::table;
 use crate::core::LabError;
 use crate::eval::{EvalConfig, EvalOutcome, Workload};
-use crate::report::html::{document, escape, figure};
+use crate::report::html::{self, document, figure, pair, swatch};
 use crate::report::numbers::thousands;
-use crate::report::palette::{colour, css};
+use crate::report::palette::colour;
 
 /// What the figures mean, and what they do not.
 const NOTES: [&str; 7] = [
@@ -34,78 +36,69 @@ pub(super) fn page(
     outcome: &EvalOutcome,
     pivot: &Pivot<'_>,
 ) -> Result<String, LabError> {
-    let mut body = head(config, host, outcome);
-    for setting in &pivot.settings {
-        body += &section(pivot, setting)?;
-    }
-    body += &failures(outcome);
-    body += &configuration(config, host);
+    let settings = pivot.settings.iter().map(|setting| section(pivot, setting));
+    let settings = settings.collect::<Result<Vec<_>, _>>()?;
+    let body = html! {
+        (head(config, host, outcome))
+        (html::all(&settings))
+        @if !outcome.failures.is_empty() {
+            h2 { "Runs that failed" }
+            ul.bad {
+                @for failure in &outcome.failures { li { code { (failure.spec.label()) } ": " (failure.reason) } }
+            }
+        }
+        h2 { "How it was measured" }
+        @if let Some(command) = &config.command_line {
+            h3 { "Command" }
+            pre { (command) }
+        }
+        (html::terms(&configuration(config, host)))
+        (html::notes(&NOTES))
+    };
     Ok(document("Leafpress evaluation", &body))
 }
 
-fn head(config: &EvalConfig, host: &str, outcome: &EvalOutcome) -> String {
-    let runs = outcome.rows.len();
-    let verdict = if outcome.mismatches > 0 {
-        format!(
-            "<p class=\"bad\">{} mismatches: answers that no order of the writes allows.</p>",
-            outcome.mismatches
-        )
-    } else {
-        format!("<p class=\"faint\">{runs} runs, every answer checked, 0 mismatches.</p>")
-    };
-    let cancelled = if outcome.cancelled {
-        "<p class=\"bad\">Cancelled: these are the rows finished until then.</p>"
-    } else {
-        ""
-    };
-    format!(
-        "<h1>Leafpress evaluation</h1>\n<p>{} · {} keys of {} bytes · values cut as {} · {}</p>\n{verdict}{cancelled}\n",
-        escape(&config.data.to_string()),
-        thousands(config.keys),
-        config.key_bytes,
-        config.effective_cut(),
-        escape(host),
-    )
+fn head(config: &EvalConfig, host: &str, outcome: &EvalOutcome) -> Markup {
+    html! {
+        h1 { "Leafpress evaluation" }
+        p {
+            (config.data) " · " (thousands(config.keys)) " keys of " (config.key_bytes) " bytes · values cut as "
+            (config.effective_cut()) " · " (host)
+        }
+        @if outcome.mismatches > 0 {
+            p.bad { (outcome.mismatches) " mismatches: answers that no order of the writes allows." }
+        } @else {
+            p.faint { (outcome.rows.len()) " runs, every answer checked, 0 mismatches." }
+        }
+        @if outcome.cancelled {
+            p.bad { "Cancelled: these are the rows finished until then." }
+        }
+    }
 }
 
-fn section(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<String, LabError> {
-    let swatch = |codec: &str| {
+fn section(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Markup, LabError> {
+    let hue = |codec: &str| {
         let index = pivot.codecs.iter().position(|known| known == codec).unwrap_or(0);
-        format!(
-            "<span class=\"swatch\" style=\"background:{}\"></span>",
-            css(colour(&pivot.codecs, index))
-        )
+        colour(&pivot.codecs, index)
     };
-    let legend: String = setting
-        .lines
-        .iter()
-        .map(|line| format!("<span>{}{}</span>", swatch(&line.codec), escape(&line.codec)))
-        .collect();
-    let mut html = format!(
-        "<h2>{}</h2>\n{}",
-        escape(&setting.title()),
-        table::html(setting, swatch)
-    );
-    html += &format!(
-        "<p class=\"faint\">{}</p>\n<div class=\"legend\">{legend}</div>\n",
-        escape(&table::caption(setting))
-    );
-    if let Some(svg) = charts::throughput(pivot, setting)? {
-        html += &figure("Throughput by workload", &svg);
-    }
-    let mut pair = String::new();
+    let throughput = charts::throughput(pivot, setting)?;
+    let mut beside = Vec::new();
     for workload in trade_off_workloads(setting) {
-        if let Some(svg) = charts::trade_off(pivot, setting, workload)? {
-            pair += &figure(&format!("Throughput against memory saved: {workload}"), &svg);
-        }
+        let title = format!("Throughput against memory saved: {workload}");
+        beside.extend(charts::trade_off(pivot, setting, workload)?.map(|svg| figure(&title, &svg)));
     }
     for (side, title) in [(Side::Read, "Read latency"), (Side::Write, "Write latency")] {
-        if let Some(svg) = charts::latency(pivot, setting, side)? {
-            pair += &figure(title, &svg);
-        }
+        beside.extend(charts::latency(pivot, setting, side)?.map(|svg| figure(title, &svg)));
     }
-    html += &format!("<div class=\"pair\">{pair}</div>\n");
-    Ok(html)
+    let named = setting.lines.iter().map(|line| (hue(&line.codec), line.codec.as_str()));
+    Ok(html! {
+        h2 { (setting.title()) }
+        (table::html(setting, |codec| swatch(hue(codec))))
+        p.faint { (table::caption(setting)) }
+        (html::legend(named))
+        @if let Some(svg) = throughput { (figure("Throughput by workload", &svg)) }
+        (pair(&beside))
+    })
 }
 
 /// The two ends of the mix: the workload that reads most and the one that writes most.
@@ -119,24 +112,7 @@ fn trade_off_workloads(setting: &Setting<'_>) -> Vec<Workload> {
     workloads
 }
 
-fn failures(outcome: &EvalOutcome) -> String {
-    if outcome.failures.is_empty() {
-        return String::new();
-    }
-    let items = outcome.failures.iter().map(|failure| {
-        format!(
-            "<li><code>{}</code>: {}</li>",
-            escape(&failure.spec.label()),
-            escape(&failure.reason)
-        )
-    });
-    format!(
-        "<h2>Runs that failed</h2>\n<ul class=\"bad\">{}</ul>\n",
-        items.collect::<String>()
-    )
-}
-
-fn configuration(config: &EvalConfig, host: &str) -> String {
+fn configuration(config: &EvalConfig, host: &str) -> Vec<(&'static str, String)> {
     let on_off = |on: bool| if on { "on" } else { "off" };
     let samples = match config.latency_samples_per_thread {
         _ if !config.measure_latency => "not measured".to_owned(),
@@ -203,13 +179,5 @@ fn configuration(config: &EvalConfig, host: &str) -> String {
             format!("IAA {}, zlib-accel {}", on_off(config.iaa), on_off(config.zlib_accel)),
         ));
     }
-    let entries: String = entries
-        .iter()
-        .map(|(term, value)| format!("<dt>{term}</dt><dd>{}</dd>", escape(value)))
-        .collect();
-    let command = config.command_line.as_deref().map_or_else(String::new, |command| {
-        format!("<h3>Command</h3>\n<pre>{}</pre>\n", escape(command))
-    });
-    let notes: String = NOTES.iter().map(|note| format!("<li>{note}</li>\n")).collect();
-    format!("<h2>How it was measured</h2>\n{command}<dl>{entries}</dl>\n<ul>{notes}</ul>\n")
+    entries
 }

@@ -1,12 +1,13 @@
 //! The table for people, as text and as HTML.
 
 use comfy_table::{CellAlignment, Table};
+use maud::{Markup, html};
 
 use super::pivot::{Pivot, Setting};
 use crate::eval::EvalOutcome;
 use crate::eval::Workload;
 use crate::report::TABLE_STYLE;
-use crate::report::html::escape;
+use crate::report::html::{cell, table};
 
 /// Best cells carry this behind their number.
 const BEST: &str = "*";
@@ -223,20 +224,14 @@ fn wrap(text: &str, width: usize) -> String {
 }
 
 /// A setting's table as HTML, with a swatch in each codec's colour.
-pub(super) fn html(setting: &Setting<'_>, swatch: impl Fn(&str) -> String) -> String {
+pub(super) fn html(setting: &Setting<'_>, swatch: impl Fn(&str) -> Markup) -> Markup {
     let grid = grid(setting);
-    let heading = |text: &String| format!("<th>{}</th>", escape(text).replace('\n', "<br>"));
-    let header: String = grid.header.iter().map(heading).collect();
-    let mut body = String::new();
-    for line in &grid.lines {
-        let mut cells = line.iter();
-        let codec = cells.next().map_or("", |cell| cell.text.as_str());
-        body += &format!("<tr><th scope=\"row\">{} {}</th>", swatch(codec), escape(codec));
-        for cell in cells {
-            let class = if cell.best { " class=\"best\"" } else { "" };
-            body += &format!("<td{class}>{}</td>", escape(&cell.text));
-        }
-        body += "</tr>\n";
-    }
-    format!("<div class=\"scroll\"><table><thead><tr>{header}</tr></thead><tbody>\n{body}</tbody></table></div>\n")
+    let rows = grid.lines.iter().map(|line| {
+        let cells = line.iter().enumerate();
+        cells.map(|(at, one)| match at {
+            0 => html! { th scope="row" { (swatch(&one.text)) " " (one.text) } },
+            _ => cell(&one.text, one.best),
+        })
+    });
+    table(&grid.header, rows)
 }

@@ -2,13 +2,14 @@
 
 use leafpress_lab::LabError;
 use leafpress_lab::report::draw::{Bars, bars, microseconds, quantile_lines};
-use leafpress_lab::report::html::{document, escape, figure};
+use leafpress_lab::report::html::{document, figure, pair};
 use leafpress_lab::report::palette::colours;
+use maud::{Markup, html};
 use plotters::style::RGBColor;
 
 use super::Comparison;
 use super::text::{CAPTION, figures, grid, head, name};
-use crate::report::html::{how_measured, swatch};
+use crate::report::html::{self, swatch};
 
 const NOTES: [&str; 4] = [
     "All caches have the same memory in total; a secondary cache's is taken from the block cache.",
@@ -23,14 +24,10 @@ const NOTES: [&str; 4] = [
 /// [`LabError::Chart`] when a chart cannot be drawn.
 pub fn page(comparison: &Comparison, command_line: &str) -> Result<String, LabError> {
     let title = "Leafpress in RocksDB: caches";
-    let lines: Vec<_> = head(comparison).iter().map(|line| escape(line)).collect();
-    let mut body = format!("<h1>{title}</h1>\n<p>{}</p>\n", lines.join("<br>"));
     let hues = colours(comparison.plan.caches.iter().map(|_| None));
     let measured: Vec<usize> = (0..comparison.plan.caches.len())
         .filter(|number| !comparison.rounds[*number].is_empty())
         .collect();
-    body += &grid(comparison).html(|row| swatch(measured.get(row).and_then(|number| hues.get(*number)).copied()));
-    body += &format!("<p class=\"faint\">{}</p>\n", escape(CAPTION));
     let rounds: Vec<String> = (0..comparison.plan.rounds)
         .map(|round| format!("round {}", round + 1))
         .collect();
@@ -49,25 +46,30 @@ pub fn page(comparison: &Comparison, command_line: &str) -> Result<String, LabEr
                 .map(|outcome| outcome.throughput() / 1e3),
         },
     })?;
-    if let Some(svg) = throughput {
-        body += &figure("Throughput", &svg);
-    }
-    body += &pair(comparison, &measured, &hues)?;
+    let charts = charts(comparison, &measured, &hues)?;
     let names: Vec<String> = comparison.plan.caches.iter().map(name).collect();
-    let options = comparison.runs.last().map_or_else(String::new, |row| {
-        format!(
-            "<h3>Caches</h3>\n<pre>{}</pre>\n<h3>RocksDB's options of the last run</h3>\n<pre>{}</pre>\n",
-            escape(&names.join("\n")),
-            escape(&row.options.replace(';', "; "))
-        )
-    });
-    body += &how_measured(command_line, &options, &NOTES);
+    let last = comparison.runs.last();
+    let more = html! {
+        @if last.is_some() {
+            h3 { "Caches" }
+            pre { (names.join("\n")) }
+        }
+        (html::rocksdb_options("RocksDB's options of the last run", last.map(|row| row.options.as_str())))
+    };
+    let hue = |row: usize| measured.get(row).and_then(|number| hues.get(*number)).copied();
+    let body = html! {
+        (html::head(title, &head(comparison), &[""; 0]))
+        (grid(comparison).html(|row| swatch(hue(row))))
+        p.faint { (CAPTION) }
+        @if let Some(svg) = throughput { (figure("Throughput", &svg)) }
+        (pair(&charts))
+        (html::how_measured(command_line, &more, &NOTES))
+    };
     Ok(document(title, &body))
 }
 
 /// Hits, and latency of the last round.
-fn pair(comparison: &Comparison, measured: &[usize], hues: &[RGBColor]) -> Result<String, LabError> {
-    let mut pair = String::new();
+fn charts(comparison: &Comparison, measured: &[usize], hues: &[RGBColor]) -> Result<Vec<Markup>, LabError> {
     let hits = bars(&Bars {
         name: "hits",
         size: (530, 340),
@@ -79,7 +81,6 @@ fn pair(comparison: &Comparison, measured: &[usize], hues: &[RGBColor]) -> Resul
             if group == 0 { of.hit_pct } else { of.secondary_pct }
         },
     })?;
-    pair += &hits.map_or_else(String::new, |svg| figure("Hits", &svg));
     let lines: Vec<_> = measured
         .iter()
         .filter_map(|number| {
@@ -88,6 +89,7 @@ fn pair(comparison: &Comparison, measured: &[usize], hues: &[RGBColor]) -> Resul
         })
         .collect();
     let latency = quantile_lines("latency", "latency", &lines)?;
-    pair += &latency.map_or_else(String::new, |svg| figure("Latency of the last round", &svg));
-    Ok(format!("<div class=\"pair\">{pair}</div>\n"))
+    let hits = hits.map(|svg| figure("Hits", &svg));
+    let latency = latency.map(|svg| figure("Latency of the last round", &svg));
+    Ok(hits.into_iter().chain(latency).collect())
 }

@@ -1,17 +1,16 @@
 //! The page of a matrix, with the white paper's figures 4, 5 and 7 in kind.
 
-use std::fmt::Write;
-
 use leafpress_lab::LabError;
 use leafpress_lab::report::draw::{Bars, bars};
-use leafpress_lab::report::html::{document, escape, figure};
+use leafpress_lab::report::html::{all, document, figure, legend as legend_of, lines, pair};
 use leafpress_lab::report::scatter::{Point, Scatter, scatter};
+use maud::{Markup, html};
 use plotters::style::RGBColor;
 
 use super::summary::{CAPTION, costs, grid, head};
 use super::{Matrix, summary};
 use crate::Compression;
-use crate::report::html::{how_measured, swatch};
+use crate::report::html::{self, rocksdb_options, swatch};
 use crate::study::{Access, Cell, Study, hues, shape_name};
 
 /// Notes under every page of studies.
@@ -33,63 +32,41 @@ pub(crate) const NOTES: [&str; 6] = [
 /// [`LabError::Chart`] when a chart cannot be drawn.
 pub fn page(matrix: &Matrix, command_line: &str) -> Result<String, LabError> {
     let title = "Leafpress in RocksDB: the white paper's matrix";
-    let lines: Vec<_> = head(matrix).iter().map(|line| escape(line)).collect();
-    let mut body = format!("<h1>{title}</h1>\n<p>{}</p>\n", lines.join("<br>"));
-    let troubles: Vec<_> = matrix
-        .studies
-        .iter()
-        .flat_map(Study::troubles)
-        .map(|line| escape(&line))
-        .collect();
-    if !troubles.is_empty() {
-        let _ = writeln!(body, "<p class=\"bad\">{}</p>", troubles.join("<br>"));
-    }
+    let troubles: Vec<String> = matrix.studies.iter().flat_map(Study::troubles).collect();
     let compressions = matrix.compressions();
     let hues = hues(&compressions);
     let legend = legend(&compressions, &hues);
-    let _ = writeln!(
-        body,
-        "<h2>Against {}, over all scenarios</h2>",
-        escape(&summary::baseline(matrix))
-    );
     let summary = grid(matrix);
     let hue_of = |name: &str| {
-        compressions
+        let at = compressions
             .iter()
-            .position(|compression| compression.to_string() == name)
+            .position(|compression| compression.to_string() == name)?;
+        hues.get(at).copied()
     };
-    body += &summary.html(|row| {
-        swatch(
-            summary.rows[row]
-                .first()
-                .and_then(|name| hues.get(hue_of(name)?))
-                .copied(),
-        )
-    });
-    body += &format!("<p class=\"faint\">{}</p>\n", escape(CAPTION));
-    body += &legend;
-    body += &charts(matrix, &compressions, &hues)?;
-    let costs: Vec<String> = costs(matrix).iter().map(|line| escape(line)).collect();
-    let _ = writeln!(body, "<h3>Total cost of ownership</h3>\n<p>{}</p>", costs.join("<br>"));
-    for study in &matrix.studies {
-        body += &scenario(study, &legend)?;
-    }
-    let options = matrix
-        .studies
-        .first()
-        .and_then(|study| study.runs.first())
-        .map_or_else(String::new, |row| {
-            format!(
-                "<h3>RocksDB's options of the first run</h3>\n<pre>{}</pre>\n",
-                escape(&row.options.replace(';', "; "))
-            )
-        });
-    body += &how_measured(command_line, &options, &NOTES);
+    let scenarios = matrix.studies.iter().map(|study| scenario(study, &legend));
+    let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
+    let first = matrix.studies.first().and_then(|study| study.runs.first());
+    let options = rocksdb_options(
+        "RocksDB's options of the first run",
+        first.map(|row| row.options.as_str()),
+    );
+    let body = html! {
+        (html::head(title, &head(matrix), &troubles))
+        h2 { "Against " (summary::baseline(matrix)) ", over all scenarios" }
+        (summary.html(|row| swatch(summary.rows[row].first().and_then(|name| hue_of(name)))))
+        p.faint { (CAPTION) }
+        (legend)
+        (all(&charts(matrix, &compressions, &hues)?))
+        h3 { "Total cost of ownership" }
+        p { (lines(&costs(matrix).join("\n"))) }
+        (all(&scenarios))
+        (html::how_measured(command_line, &options, &NOTES))
+    };
     Ok(document(title, &body))
 }
 
 /// Figures 5 and 7.
-fn charts(matrix: &Matrix, compressions: &[&Compression], hues: &[RGBColor]) -> Result<String, LabError> {
+fn charts(matrix: &Matrix, compressions: &[&Compression], hues: &[RGBColor]) -> Result<Vec<Markup>, LabError> {
     type Of = fn(&Cell) -> Option<f64>;
     let charts: [(&str, Of); 3] = [
         (
@@ -102,23 +79,17 @@ fn charts(matrix: &Matrix, compressions: &[&Compression], hues: &[RGBColor]) -> 
         ),
         ("CPU saved at the baseline's throughput (figure 7)", Cell::cpu_saved_pct),
     ];
-    let mut html = String::new();
+    let mut drawn = Vec::new();
     for (title, of) in charts {
-        html += &over_scenarios(matrix, compressions, hues, title, of)?;
+        drawn.extend(over_scenarios(matrix, compressions, hues, title, of)?);
     }
-    Ok(html)
+    Ok(drawn)
 }
 
 /// Names beside their colours.
-pub(crate) fn legend(compressions: &[&Compression], hues: &[RGBColor]) -> String {
-    let entries = compressions.iter().zip(hues).map(|(compression, hue)| {
-        format!(
-            "<span>{}{}</span>",
-            swatch(Some(*hue)),
-            escape(&compression.to_string())
-        )
-    });
-    format!("<div class=\"legend\">{}</div>\n", entries.collect::<String>())
+pub(crate) fn legend(compressions: &[&Compression], hues: &[RGBColor]) -> Markup {
+    let names: Vec<String> = compressions.iter().map(ToString::to_string).collect();
+    legend_of(hues.iter().copied().zip(names.iter().map(String::as_str)))
 }
 
 /// A group of bars for each scenario, a bar for each compression.
@@ -128,7 +99,7 @@ fn over_scenarios(
     hues: &[RGBColor],
     title: &str,
     of: fn(&Cell) -> Option<f64>,
-) -> Result<String, LabError> {
+) -> Result<Option<Markup>, LabError> {
     let mut scenarios: Vec<(&Study, Access, String)> = Vec::new();
     for access in Access::ALL {
         for study in &matrix.studies {
@@ -154,15 +125,12 @@ fn over_scenarios(
             cells.find(|cell| cell.compression == *compressions[bar]).and_then(of)
         },
     })?;
-    Ok(svg.map_or_else(String::new, |svg| figure(title, &svg)))
+    Ok(svg.map(|svg| figure(title, &svg)))
 }
 
 /// A shape's tables, and throughput against size.
-fn scenario(study: &Study, legend: &str) -> Result<String, LabError> {
-    let name = shape_name(&study.plan.shape);
-    let mut html = format!("<h2>{}</h2>\n{legend}", escape(&name));
-    let mut pair = String::new();
-    let mut tables = String::new();
+fn scenario(study: &Study, legend: &Markup) -> Result<Markup, LabError> {
+    let (mut charts, mut tables) = (Vec::new(), Vec::new());
     for access in &study.plan.accesses {
         let grid = study.grid(*access);
         if grid.rows.is_empty() {
@@ -171,17 +139,20 @@ fn scenario(study: &Study, legend: &str) -> Result<String, LabError> {
         let cells: Vec<&Cell> = study.cells(*access).collect();
         let compressions: Vec<&Compression> = cells.iter().map(|cell| &cell.compression).collect();
         let hues = hues(&compressions);
-        tables += &format!(
-            "<h3>{access}</h3>\n{}",
-            grid.html(|row| swatch(row.checked_sub(1).and_then(|row| hues.get(row).copied())))
-        );
+        tables.push(html! {
+            h3 { (access) }
+            (grid.html(|row| swatch(row.checked_sub(1).and_then(|row| hues.get(row).copied()))))
+        });
         let title = format!("Throughput against data size, {access} (figure 4)");
-        if let Some(svg) = trade_off(&cells, &hues, &study.plan.baseline, false)? {
-            pair += &figure(&title, &svg);
-        }
+        let svg = trade_off(&cells, &hues, &study.plan.baseline, false)?;
+        charts.extend(svg.map(|svg| figure(&title, &svg)));
     }
-    let _ = writeln!(html, "<div class=\"pair\">{pair}</div>\n{tables}");
-    Ok(html)
+    Ok(html! {
+        h2 { (shape_name(&study.plan.shape)) }
+        (legend)
+        (pair(&charts))
+        (all(&tables))
+    })
 }
 
 /// A compression beside its point, in few letters.

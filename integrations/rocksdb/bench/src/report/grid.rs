@@ -1,10 +1,9 @@
 //! Tables of text, for a terminal and for a page.
 
-use std::fmt::Write;
-
 use comfy_table::{CellAlignment, Table};
 use leafpress_lab::report::TABLE_STYLE;
-use leafpress_lab::report::html::escape;
+use leafpress_lab::report::html::lines;
+use maud::{Markup, html};
 
 /// A table whose first columns are words and whose others are figures.
 #[derive(Debug, Clone, Default)]
@@ -40,33 +39,35 @@ impl Grid {
         format!("{table}\n")
     }
 
-    /// For a page. `mark` gives what is put in front of a row's first cell, as HTML.
-    pub fn html(&self, mark: impl Fn(usize) -> String) -> String {
-        let mut html = String::from("<div class=\"scroll\"><table><thead><tr>");
-        let side = |column: usize| match column < self.words {
-            true => " style=\"text-align:left\"",
-            false => "",
-        };
-        for (column, heading) in self.headings.iter().enumerate() {
-            let _ = write!(
-                html,
-                "<th{}>{}</th>",
-                side(column),
-                escape(heading).replace('\n', "<br>")
-            );
-        }
-        html += "</tr></thead><tbody>\n";
-        for (number, row) in self.rows.iter().enumerate() {
-            html += "<tr>";
-            for (column, cell) in row.iter().enumerate() {
-                let _ = match column {
-                    0 => write!(html, "<th scope=\"row\">{}{}</th>", mark(number), escape(cell)),
-                    _ => write!(html, "<td{}>{}</td>", side(column), escape(cell)),
-                };
+    /// For a page. `mark` gives what is put in front of a row's first cell.
+    pub fn html(&self, mark: impl Fn(usize) -> Markup) -> Markup {
+        let side = |column: usize| (column < self.words).then_some("text-align:left");
+        html! {
+            div.scroll {
+                table {
+                    thead {
+                        tr {
+                            @for (column, heading) in self.headings.iter().enumerate() {
+                                th style=[side(column)] { (lines(heading)) }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for (number, row) in self.rows.iter().enumerate() {
+                            tr {
+                                @for (column, cell) in row.iter().enumerate() {
+                                    @if column == 0 {
+                                        th scope="row" { (mark(number)) (cell) }
+                                    } @else {
+                                        td style=[side(column)] { (cell) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
             }
-            html += "</tr>\n";
         }
-        html + "</tbody></table></div>\n"
     }
 }
 

@@ -1,12 +1,11 @@
 //! The page of benchmarks: one file, readable without a network.
 
-use std::fmt::Write;
-
 use leafpress_lab::LabError;
 use leafpress_lab::report::draw::{Bars, bars, microseconds, quantile_lines};
-use leafpress_lab::report::html::{document, escape, figure};
+use leafpress_lab::report::html::{self, document, figure, lines, pair};
 use leafpress_lab::report::numbers::thousands;
-use leafpress_lab::report::palette::{colours, css};
+use leafpress_lab::report::palette::colours;
+use maud::{Markup, html};
 use plotters::style::RGBColor;
 
 use super::{Report, text};
@@ -24,15 +23,7 @@ const NOTES: [&str; 5] = [
 /// The page.
 pub(super) fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
     let title = "Leafpress in RocksDB: benchmarks";
-    let lines: Vec<_> = text::head(report).iter().map(|line| escape(line)).collect();
-    let mut body = format!("<h1>{title}</h1>\n<p>{}</p>\n", lines.join("<br>"));
-    let troubles: Vec<_> = text::troubles(report).iter().map(|line| escape(line)).collect();
-    if !troubles.is_empty() {
-        let _ = writeln!(body, "<p class=\"bad\">{}</p>", troubles.join("<br>"));
-    }
-    let grid = text::grid(report);
     let hues = colours(report.rows.iter().map(|_| None));
-    body += &grid.html(|row| swatch(hues.get(row).copied()));
     let names: Vec<&str> = report.rows.iter().map(|row| row.run.workload.name()).collect();
     let throughput = bars(&Bars {
         name: "throughput",
@@ -42,69 +33,80 @@ pub(super) fn page(report: &Report, command_line: &str) -> Result<String, LabErr
         colours: &[RGBColor(0x1f, 0x83, 0xd6)],
         figure: &|group, _| Some(report.rows[group].outcome.throughput() / 1e3),
     })?;
-    if let Some(svg) = throughput {
-        body += &figure("Throughput", &svg);
+    let latencies = latencies(report, &hues)?;
+    let body = html! {
+        (head(title, &text::head(report), &text::troubles(report)))
+        (text::grid(report).html(|row| swatch(hues.get(row).copied())))
+        @if let Some(svg) = throughput { (figure("Throughput", &svg)) }
+        @if let Some(svg) = latencies {
+            (pair(&[figure("Latency: point reads where there are any, else scans or puts", &svg)]))
+        }
+        (tickers(report))
+        (how(command_line, report))
+    };
+    Ok(document(title, &body))
+}
+
+/// The heading, what was measured in lines, and what went wrong.
+pub(crate) fn head(title: &str, what: &[impl AsRef<str>], troubles: &[impl AsRef<str>]) -> Markup {
+    let joined = |lines: &[&str]| lines.join("\n");
+    let what: Vec<&str> = what.iter().map(AsRef::as_ref).collect();
+    let troubles: Vec<&str> = troubles.iter().map(AsRef::as_ref).collect();
+    html! {
+        h1 { (title) }
+        p { (lines(&joined(&what))) }
+        @if !troubles.is_empty() { p.bad { (lines(&joined(&troubles))) } }
     }
-    body += &latencies(report, &hues)?;
-    body += &tickers(report);
-    Ok(document(title, &(body + &how(command_line, report))))
 }
 
 /// A square of a colour.
-pub(crate) fn swatch(hue: Option<RGBColor>) -> String {
-    hue.map_or_else(String::new, |hue| {
-        format!("<span class=\"swatch\" style=\"background:{}\"></span>", css(hue))
-    })
+pub(crate) fn swatch(hue: Option<RGBColor>) -> Markup {
+    hue.map(html::swatch).unwrap_or_default()
 }
 
-fn latencies(report: &Report, hues: &[RGBColor]) -> Result<String, LabError> {
+fn latencies(report: &Report, hues: &[RGBColor]) -> Result<Option<String>, LabError> {
     let lines: Vec<_> = report
         .rows
         .iter()
         .zip(hues)
         .filter_map(|(row, hue)| Some((*hue, microseconds(row.outcome.latency()?))))
         .collect();
-    let svg = quantile_lines("latency", "latency", &lines)?;
-    Ok(svg.map_or_else(String::new, |svg| {
-        format!(
-            "<div class=\"pair\">{}</div>\n",
-            figure("Latency: point reads where there are any, else scans or puts", &svg)
-        )
-    }))
+    quantile_lines("latency", "latency", &lines)
 }
 
-fn tickers(report: &Report) -> String {
-    let mut html = String::new();
-    for row in report.rows.iter().filter(|row| !row.outcome.tickers.is_empty()) {
-        let _ = writeln!(
-            html,
-            "<details><summary>Tickers of {} {}</summary><dl>",
-            row.run.workload,
-            escape(&row.run.shape.compression.to_string())
-        );
-        for (name, count) in &row.outcome.tickers {
-            let _ = writeln!(html, "<dt>{}</dt><dd>{}</dd>", escape(name), thousands(*count));
+fn tickers(report: &Report) -> Markup {
+    html! {
+        @for row in report.rows.iter().filter(|row| !row.outcome.tickers.is_empty()) {
+            details {
+                summary { "Tickers of " (row.run.workload) " " (row.run.shape.compression) }
+                dl { @for (name, count) in &row.outcome.tickers { dt { (name) } dd { (thousands(*count)) } } }
+            }
         }
-        html += "</dl></details>\n";
     }
-    html
 }
 
-fn how(command_line: &str, report: &Report) -> String {
-    let options = report.rows.first().map_or_else(String::new, |row| {
-        format!(
-            "<h3>RocksDB's options</h3>\n<pre>{}</pre>\n",
-            escape(&row.options.replace(';', "; "))
-        )
-    });
-    how_measured(command_line, &options, &NOTES)
+fn how(command_line: &str, report: &Report) -> Markup {
+    let options = report.rows.first().map(|row| row.options.as_str());
+    how_measured(command_line, &rocksdb_options("RocksDB's options", options), &NOTES)
+}
+
+/// The options as RocksDB writes them, where there are some.
+pub(crate) fn rocksdb_options(title: &str, options: Option<&str>) -> Markup {
+    html! {
+        @if let Some(options) = options {
+            h3 { (title) }
+            pre { (options.replace(';', "; ")) }
+        }
+    }
 }
 
 /// The section on how things were measured.
-pub(crate) fn how_measured(command_line: &str, more: &str, notes: &[&str]) -> String {
-    let notes: String = notes.iter().map(|note| format!("<li>{note}</li>\n")).collect();
-    format!(
-        "<h2>How it was measured</h2>\n<h3>Command</h3>\n<pre>{}</pre>\n{more}<ul>{notes}</ul>\n",
-        escape(command_line)
-    )
+pub(crate) fn how_measured(command_line: &str, more: &Markup, notes: &[&str]) -> Markup {
+    html! {
+        h2 { "How it was measured" }
+        h3 { "Command" }
+        pre { (command_line) }
+        (more)
+        (html::notes(notes))
+    }
 }
