@@ -12,9 +12,10 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 // Not the tree's swapped primitives: no step that the model checker orders lies inside.
 use parking_lot::{Mutex, MutexGuard};
@@ -46,6 +47,10 @@ const _: () =
 /// The first regions; from then on each is as large as all before it.
 const MIN_REGION_BYTES: usize = 256 << 10;
 const MAX_REGION_BYTES: usize = 64 << 20;
+/// A part grows by this much before its allocators look for room elsewhere again.
+const GROW_BYTES: usize = 64 << 10;
+/// Room that a part has touched and does not use is worth going there from this much on.
+const MIN_ROOM_BYTES: usize = 64 << 10;
 /// A part does not return pages by itself before it has used this much.
 const MIN_RETURN_BYTES: usize = 1 << 20;
 /// The same for a part that leaves are moved to: what they leave is not filled by others before the next time.
@@ -102,19 +107,14 @@ fn layout(bytes: usize) -> Option<Layout> {
 #[derive(Default)]
 pub(crate) struct Heap {
     parts: [OnceLock<Vec<Part>>; ALL_PARTS],
+    /// Where the threads of each part allocate now: one more than the part's number, or 0 for their own.
+    moved_out: [AtomicU8; PARTS],
+    /// The part that leaves are moved to next, or now, which nobody else is to allocate from: one more than its number, or 0 for the first.
+    reserved: AtomicU8,
     /// Resident bytes that no block used, and bytes that blocks used, when pages were last returned, if all was in good order then; else nothing.
     left: Mutex<(usize, usize)>,
-    moved: Mutex<Option<Moved>>,
-}
-
-/// What is known of the last time that nodes were moved together.
-struct Moved {
-    /// The part they were moved to.
-    to: u8,
-    /// Bytes that part used then.
-    used: usize,
-    /// Bytes of all blocks there had ever been when this was last looked at.
-    allocated: u64,
+    /// Once nodes were moved together: bytes of all blocks there had ever been then, or when this was last looked at.
+    moved: Mutex<Option<u64>>,
 }
 
 /// A part of a heap, on cache lines of its own.
@@ -124,6 +124,8 @@ struct Part {
     room: Mutex<Room>,
     /// Blocks that threads freed which allocate from other parts.
     remote_frees: RemoteFrees,
+    /// Bytes that blocks used before and do not now. Stored under the lock.
+    room_bytes: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -138,6 +140,8 @@ struct Room {
     used: usize,
     /// The most that was in use since pages were last returned.
     peak: usize,
+    /// Before more than this is used, room is looked for in other parts.
+    limit: usize,
     /// Bytes of all blocks there ever were.
     allocated: u64,
     /// The same, when half of the peak was last in use.
@@ -165,9 +169,64 @@ impl Heap {
             // SAFETY: a node is never empty.
             return NonNull::new(unsafe { System.alloc(layout(bytes)?) }).map(|block| (block, SYSTEM));
         }
+        let part = self.own_part();
+        let made = self.part(part)?;
+        let mut room = made.lock();
+        if room.used + held_bytes(bytes) > room.limit {
+            drop(room);
+            if let Some(other) = self.move_out(part) {
+                let block = self.part(other)?.lock().allocate(bytes)?;
+                return Some((block, other));
+            }
+            room = made.lock();
+            room.limit = room.peak.max(room.used + held_bytes(bytes)) + GROW_BYTES;
+        }
+        Some((room.allocate(bytes)?, part))
+    }
+
+    /// The part that the calling thread allocates from.
+    fn own_part(&self) -> u8 {
         let part = PART.try_with(Cell::get).unwrap_or_default();
-        let block = self.part(part)?.lock().allocate(bytes)?;
-        Some((block, part))
+        match self.moved_out.get(usize::from(part)) {
+            Some(moved_out) => moved_out.load(Ordering::Relaxed).checked_sub(1).unwrap_or(part),
+            None => part,
+        }
+    }
+
+    /// Has the calling thread allocate from the part with the most room from now on, in place of `part`, which would have to grow; returns
+    /// that part. Else each part would hold what it used at most, while blocks wander from part to part with those who replace them.
+    #[cold]
+    fn move_out(&self, part: u8) -> Option<u8> {
+        let home = PART.try_with(Cell::get).unwrap_or_default();
+        // Whoever moves leaves together stays where they are to be.
+        let moved_out = self.moved_out.get(usize::from(home))?;
+        let reserved = self.reserved();
+        let rooms = (0..).zip(&self.parts).filter_map(|(other, cell)| {
+            let made = cell.get()?.first()?;
+            Some((
+                made.room_bytes.load(Ordering::Relaxed) + made.remote_frees.bytes(),
+                other,
+            ))
+        });
+        let (room, other) = rooms.filter(|&(_, other)| other != part && other != reserved).max()?;
+        if room < MIN_ROOM_BYTES {
+            return None;
+        }
+        moved_out.store(other + 1, Ordering::Relaxed);
+        Some(other)
+    }
+
+    fn reserved(&self) -> u8 {
+        let first = PARTS as u8;
+        self.reserved.load(Ordering::Relaxed).checked_sub(1).unwrap_or(first)
+    }
+
+    /// Keeps a part for leaves that are moved together.
+    fn reserve(&self, part: u8) {
+        self.reserved.store(part + 1, Ordering::Relaxed);
+        for moved_out in &self.moved_out {
+            let _ = moved_out.compare_exchange(part + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     /// # Safety
@@ -178,7 +237,7 @@ impl Heap {
             // SAFETY: as the caller promises; the layout is the one it was allocated with.
             return unsafe { System.dealloc(block.as_ptr(), layout) };
         }
-        let is_own = PART.try_with(Cell::get) == Ok(part);
+        let is_own = self.own_part() == part;
         let Some(made) = self.part(part) else { return };
         // SAFETY: as the caller promises.
         if !is_own && !unsafe { made.remote_frees.add(block, asked) } {
@@ -203,9 +262,11 @@ impl Heap {
     /// The part to move leaves to: of two, the one that holds less.
     pub(crate) fn defragmentation_part(&self) -> u8 {
         let defragmented = PARTS as u8..ALL_PARTS as u8;
-        defragmented
+        let part = defragmented
             .min_by_key(|&part| self.used_of(part))
-            .unwrap_or(PARTS as u8)
+            .unwrap_or(PARTS as u8);
+        self.reserve(part);
+        part
     }
 
     /// Whether the holes between nodes have become worth the work of moving leaves together: a sixteenth of what is used, by what
@@ -234,26 +295,23 @@ impl Heap {
         free.saturating_sub(left) > SETTLED_FREE_BYTES.max(used / 64)
     }
 
-    /// Nodes have just been moved to `part`.
+    /// Nodes have just been moved to `part`. What others leave there is theirs to fill.
     pub(crate) fn moved_to(&self, part: u8) {
-        *self.moved.lock() = Some(Moved {
-            to: part,
-            used: self.used_of(part),
-            allocated: self.allocated(),
-        });
+        let others = (PARTS as u8..ALL_PARTS as u8).filter(|&other| other != part);
+        others.for_each(|other| self.reserve(other));
+        *self.moved.lock() = Some(self.allocated());
     }
 
-    /// Whether nodes are replaced so fast that to move them together would soon be undone: of what was moved last, no more than half is
-    /// still in its place, and since this was last asked as much was allocated as is used.
+    /// Whether nodes are replaced so fast that to move them together would soon be undone: since this was last asked, or they were last
+    /// moved, as much was allocated as is used.
     pub(crate) fn is_rewritten(&self) -> bool {
         let mut moved = self.moved.lock();
-        let Some(moved) = &mut *moved else {
+        let Some(allocated_before) = &mut *moved else {
             return false;
         };
         let used: usize = self.made_parts().map(|part| part.lock().used).sum();
         let allocated = self.allocated();
-        let since = allocated - std::mem::replace(&mut moved.allocated, allocated);
-        since >= used as u64 && self.used_of(moved.to) <= moved.used / 2
+        allocated - std::mem::replace(allocated_before, allocated) >= used as u64
     }
 
     /// Bytes that blocks of the part use.
@@ -315,13 +373,13 @@ impl Heap {
 
 impl Part {
     /// The part's room, with what others have left behind freed.
-    fn lock(&self) -> MutexGuard<'_, Room> {
+    fn lock(&self) -> Locked<'_> {
         let mut room = self.room.lock();
         for (block, asked) in self.remote_frees.take() {
             // SAFETY: whoever left the block behind had it to free.
             unsafe { room.free(block, asked) };
         }
-        room
+        Locked { part: self, room }
     }
 
     /// One region at a time, for others to get at the lock in between.
@@ -331,6 +389,8 @@ impl Part {
             let mut room = self.lock();
             if next == 0 {
                 room.peak = room.used;
+                // What has gone back is not taken again while others have room.
+                room.limit = room.used;
                 room.allocated_at_half = room.allocated;
             }
             if room.used == 0 {
@@ -383,6 +443,33 @@ impl Part {
             resident += region.resident_bytes();
             next += 1;
         }
+    }
+}
+
+/// A part's room under its lock.
+struct Locked<'p> {
+    part: &'p Part,
+    room: MutexGuard<'p, Room>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = Room;
+
+    fn deref(&self) -> &Room {
+        &self.room
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Room {
+        &mut self.room
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let room_bytes = self.room.peak - self.room.used;
+        self.part.room_bytes.store(room_bytes, Ordering::Relaxed);
     }
 }
 

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Bytes on the list at which whoever adds to it is to take the lock: those who allocate from the part may be idle.
-const MUCH_BYTES: usize = 256 << 10;
+const MUCH_BYTES: usize = 64 << 10;
 
 /// Stands at the start of a block on the list.
 struct Link {
@@ -43,6 +43,11 @@ impl RemoteFrees {
                 Err(newest) => next = newest,
             }
         }
+    }
+
+    /// About what the blocks on the list hold.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Takes all blocks, each with the bytes that were asked for.

@@ -85,6 +85,11 @@ pub(crate) struct FlushedGarbage {
 }
 
 impl FlushedGarbage {
+    /// What all that waits holds.
+    pub(crate) fn bytes(&self) -> i64 {
+        self.waiting.bytes + self.fresh.bytes
+    }
+
     pub(crate) fn add(&mut self, retired: GarbageBag) {
         self.fresh.append(retired);
     }

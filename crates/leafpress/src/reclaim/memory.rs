@@ -5,6 +5,7 @@
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -23,6 +24,15 @@ const MAX_NODE_BYTES: usize = (64 << 20) + 4096;
 
 /// How often whoever wants something to be freed at once waits for readers. The model checker is to see them outlast that.
 pub(crate) const MAX_WAITS: u32 = if cfg!(shuttle) { 2 } else { 100 };
+
+/// What waits to be freed is at most one part in so many of what nodes hold, within bounds, before writers wait for it.
+const LIVE_FOR_GARBAGE: i64 = 64;
+const MIN_GARBAGE_BYTES: i64 = 512 << 10;
+const MAX_GARBAGE_BYTES: i64 = 4 << 20;
+
+/// How long a writer waits for what it has replaced to be freed. Every time it has retired as much as is flushed: behind a reader that stays
+/// for long, writers so retire little more than 10 MB a second.
+const MAX_WAIT: Duration = Duration::from_millis(20);
 
 /// One thread's share of the sums, on cache lines of its own: threads' shares lie side by side, and fetching each other's lines would
 /// cost them more than all else they do. Only that thread writes, so a load and a store are an addition.
@@ -179,7 +189,41 @@ impl Memory {
     #[cold]
     pub(crate) fn flush(&self, local: &LocalHandle) {
         let retired = std::mem::take(&mut *local.waiting.lock());
-        self.free_what_is_over(retired);
+        let waits = self.free_what_is_over(retired).is_some();
+        if waits && !self.is_inside() && self.garbage_bytes() > self.garbage_limit() {
+            self.wait_for_garbage();
+        }
+    }
+
+    /// What waits to be freed of what was flushed.
+    fn garbage_bytes(&self) -> i64 {
+        self.flushed.lock().bytes()
+    }
+
+    /// What may wait to be freed before those who retire more wait as well.
+    fn garbage_limit(&self) -> i64 {
+        (self.live_bytes() / LIVE_FOR_GARBAGE).clamp(MIN_GARBAGE_BYTES, MAX_GARBAGE_BYTES)
+    }
+
+    /// Waits for those who are in the way of what was flushed: most of the time other writers that lost their processor, which they get
+    /// the sooner. Not for ever, since one may be a reader that itself waits for this thread.
+    #[cold]
+    fn wait_for_garbage(&self) {
+        let end = Instant::now() + MAX_WAIT;
+        let mut patience = Patience::default();
+        let mut pause = Duration::from_micros(10);
+        for wait in 0.. {
+            if wait < MAX_WAITS {
+                patience.wait();
+            } else {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(1));
+            }
+            let waits = self.free_what_is_over(GarbageBag::default()).is_some();
+            if !waits || self.garbage_bytes() <= self.garbage_limit() || Instant::now() >= end {
+                return;
+            }
+        }
     }
 
     /// Frees what all threads have retired. What a reader stays in the way of is freed when it leaves, or, if it leaves in the very

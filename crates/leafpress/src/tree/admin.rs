@@ -253,14 +253,16 @@ impl Core {
 
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
+        // A visit without memory for a guard has counted nothing.
+        let _ = self.for_each_leaf_in_turn(|leaf| {
+            let header = leaf.header();
+            stats.leaves += 1;
+            stats.frames += leaf.frames() as u64;
+            stats.records += u64::from(header.live.load(Ordering::Relaxed));
+            stats.user_bytes += header.live_user_bytes.load(Ordering::Relaxed);
+            Ok(())
+        });
         if let Ok(guard) = self.memory.enter() {
-            self.for_each_leaf(&guard, |leaf| {
-                let header = leaf.header();
-                stats.leaves += 1;
-                stats.frames += leaf.frames() as u64;
-                stats.records += u64::from(header.live.load(Ordering::Relaxed));
-                stats.user_bytes += header.live_user_bytes.load(Ordering::Relaxed);
-            });
             stats.dictionary_id = self.dictionaries.current().map_or(0, |dictionary| dictionary.id());
             stats.depth = self.shards.iter().map(|shard| shard.depth(&guard)).max().unwrap_or(0);
         }

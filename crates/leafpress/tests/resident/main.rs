@@ -5,6 +5,8 @@
 mod alone;
 mod pool;
 mod tree;
+#[cfg(feature = "node-heap")]
+mod tree_under_writes;
 mod victim;
 
 /// What the process has of memory that is no file's: pages of its program come in as they are first run, and are not what is measured.
