@@ -1,5 +1,7 @@
 //! What can go wrong in a codec.
 
+use std::borrow::Cow;
+
 use thiserror::Error;
 
 /// An error of a codec or its engine.
@@ -22,8 +24,8 @@ pub enum CodecError {
     Corrupt {
         /// The codec that was decoding.
         codec: &'static str,
-        /// What was wrong.
-        reason: String,
+        /// What was wrong. Most reasons need no memory, for it may be asked what a block is when there is none.
+        reason: Cow<'static, str>,
     },
     /// The engine itself failed.
     #[error("{codec} failed: {reason}")]

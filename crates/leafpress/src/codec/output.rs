@@ -43,13 +43,13 @@ pub(super) fn exact(codec: &'static str, found: usize, expected: usize) -> Resul
 pub(super) fn wrong_length(codec: &'static str, found: usize, expected: usize) -> CodecError {
     CodecError::Corrupt {
         codec,
-        reason: format!("it holds {found} raw bytes, {expected} were expected"),
+        reason: format!("it holds {found} raw bytes, {expected} were expected").into(),
     }
 }
 
 /// The error for bytes that are not a block of this codec.
 #[cold]
-pub(super) fn corrupt(codec: &'static str, reason: impl Into<String>) -> CodecError {
+pub(super) fn corrupt(codec: &'static str, reason: impl Into<std::borrow::Cow<'static, str>>) -> CodecError {
     CodecError::Corrupt {
         codec,
         reason: reason.into(),

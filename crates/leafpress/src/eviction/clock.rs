@@ -11,6 +11,10 @@ pub(crate) struct Clock {
 }
 
 impl Policy for Clock {
+    fn reserve(&mut self, slots: usize) -> bool {
+        self.links.reserve(slots)
+    }
+
     fn insert(&mut self, slot: u32, _hash: u64) {
         self.ring.push_back(&mut self.links, slot);
     }

@@ -36,6 +36,10 @@ impl Ghost {
             entered: self.now,
         };
         let now = self.now;
+        if self.entries.is_empty() {
+            // There was no memory.
+            return;
+        }
         let bucket = self.bucket(new.fingerprint);
         let same = bucket
             .iter()
@@ -78,7 +82,13 @@ impl Ghost {
         if self.entries.len() >= wanted && self.entries.len() / 4 < wanted {
             return;
         }
-        let mut old = std::mem::replace(&mut self.entries, vec![Entry::default(); wanted]);
+        let mut new = Vec::new();
+        if new.try_reserve_exact(wanted).is_err() {
+            // The old one serves, if not as well.
+            return;
+        }
+        new.resize(wanted, Entry::default());
+        let mut old = std::mem::replace(&mut self.entries, new);
         let now = self.now;
         // Oldest first, so that a bucket that overflows keeps its youngest.
         old.retain(|entry| entry.entered != 0);

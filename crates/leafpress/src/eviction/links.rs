@@ -10,6 +10,13 @@ struct Pair {
     after: u32,
 }
 
+impl Pair {
+    const NONE: Self = Self {
+        before: NONE,
+        after: NONE,
+    };
+}
+
 /// The links of all slots. A slot is in one ring at most.
 #[derive(Debug, Default)]
 pub(crate) struct Links(Vec<Pair>);
@@ -49,13 +56,7 @@ impl Ring {
     pub(crate) fn push_back(&mut self, links: &mut Links, slot: u32) {
         let index = slot as usize;
         if index >= links.0.len() {
-            links.0.resize(
-                index + 1,
-                Pair {
-                    before: NONE,
-                    after: NONE,
-                },
-            );
+            links.0.resize(index + 1, Pair::NONE);
         }
         if links.contains(slot) {
             debug_assert!(false, "slot {slot} is in a ring already");
@@ -88,10 +89,7 @@ impl Ring {
         let Pair { before, after } = links.0[slot as usize];
         links.0[before as usize].after = after;
         links.0[after as usize].before = before;
-        links.0[slot as usize] = Pair {
-            before: NONE,
-            after: NONE,
-        };
+        links.0[slot as usize] = Pair::NONE;
         self.len -= 1;
         if self.len == 0 {
             self.front = NONE;
@@ -103,6 +101,16 @@ impl Ring {
 }
 
 impl Links {
+    /// Makes room for slots below `slots`; returns whether there was memory for it.
+    pub(crate) fn reserve(&mut self, slots: usize) -> bool {
+        let more = slots.saturating_sub(self.0.len());
+        let has_room = self.0.try_reserve(more).is_ok();
+        if has_room {
+            self.0.resize(slots.max(self.0.len()), Pair::NONE);
+        }
+        has_room
+    }
+
     /// Whether the slot is in a ring.
     pub(crate) fn contains(&self, slot: u32) -> bool {
         self.0.get(slot as usize).is_some_and(|pair| pair.after != NONE)

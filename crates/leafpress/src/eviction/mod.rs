@@ -78,7 +78,11 @@ pub(crate) const MAX_POPULARITY: u8 = 63;
 /// An order in which the pages of a space leave. Pages are known by small numbers, slots, which index tables; `hash` is that of
 /// the page's id. A slot is inserted once, and again only after it was removed or a victim.
 pub(crate) trait Policy: Send {
-    /// A page came into the space: of those there it is the one whose turn comes last.
+    /// Makes sure that slots below `slots` need no more memory; returns whether there was enough.
+    fn reserve(&mut self, slots: usize) -> bool;
+
+    /// A page came into the space: of those there it is the one whose turn comes last. Slots that were not reserved are, if
+    /// need be by force.
     fn insert(&mut self, slot: u32, hash: u64);
 
     /// The page was hit. Only called where [`Policy::wants_hits`] says so, late and not for every hit.

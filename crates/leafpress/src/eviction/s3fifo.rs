@@ -67,6 +67,15 @@ impl S3Fifo {
 }
 
 impl Policy for S3Fifo {
+    fn reserve(&mut self, slots: usize) -> bool {
+        let more = slots.saturating_sub(self.is_main.len());
+        if self.is_main.try_reserve(more).is_err() || !self.links.reserve(slots) {
+            return false;
+        }
+        self.is_main.resize(slots.max(self.is_main.len()), false);
+        true
+    }
+
     fn insert(&mut self, slot: u32, hash: u64) {
         if slot as usize >= self.is_main.len() {
             self.is_main.resize(slot as usize + 1, false);

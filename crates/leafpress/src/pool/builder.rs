@@ -1,7 +1,7 @@
 //! Settings of a pool.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 use super::adaptive::{Adaptive, Costs, DEFAULT_RAW_FRACTION};
 use super::core::Core;
@@ -10,11 +10,11 @@ use super::entry::Entries;
 use super::frames::Frames;
 use super::index::Index;
 use super::log::Log;
-use super::room::Room;
 use super::store::{MAX_PAGE_BYTES, PageStore};
 use super::sweep::RawSpace;
-use super::tenders::{Tenders, Threads};
 use super::unsynced::Unsynced;
+use super::waiters::Waiters;
+use super::workers::{Threads, Workers};
 use super::{PagePool, PolicyKind, PoolError, Share};
 use crate::codec::{Codec, EngineOptions};
 use crate::sync::Mutex;
@@ -200,7 +200,6 @@ impl Builder {
             costs,
             raw_percent,
             entries: Entries::new(),
-            limbo: Mutex::default(),
             index_bytes: AtomicUsize::new(index.first_bytes()),
             index,
             frames,
@@ -208,9 +207,9 @@ impl Builder {
             unsynced: Unsynced::new(self.budget_bytes),
             policy_bytes: AtomicUsize::new(policy.bytes()),
             raw: Mutex::new(RawSpace::new(policy)),
-            room: Room::default(),
-            tenders: Tenders::default(),
-            has_threads: self.background_threads > 0,
+            places: AtomicU32::new(0),
+            waiters: Waiters::default(),
+            workers: Workers::default(),
             copy_bytes: AtomicUsize::new(0),
             counts: Counts::default(),
             store: self.store,

@@ -34,12 +34,7 @@ impl Core {
         let frame = self.frame_to_update(page, len)?;
         // SAFETY: the frame is this long and nobody else's, and not a part of the caller's bytes.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), frame.start.as_ptr(), len) };
-        let Some(number) = self.entries.allocate(page, LOADING) else {
-            self.frames.free(frame);
-            return Err(PoolError::OutOfMemory {
-                bytes: size_of::<super::entry::Entry>(),
-            });
-        };
+        let number = self.new_entry(page).inspect_err(|_| self.frames.free(frame))?;
         let entry = self.entries.at(number);
         entry.put(frame.start.as_ptr(), len, frame.run);
         let mut locked = shard.lock();
@@ -49,12 +44,21 @@ impl Core {
                 old => break old,
             }
         };
+        match locked.reserve() {
+            Ok(grown) => self.index_bytes.fetch_add(grown, Relaxed),
+            Err(error) => {
+                drop(locked);
+                self.entries.free(number);
+                self.frames.free(frame);
+                return Err(error);
+            }
+        };
         let popularity = old.map_or(0, |old| self.entries.at(old).state().popularity());
         entry.change(|_| State(RAW | DIRTY | PIN).with_popularity(popularity));
         if let Some(old) = old {
             self.detach(&mut locked, hash, old);
         }
-        self.index_bytes.fetch_add(locked.insert(hash, number), Relaxed);
+        locked.insert(hash, number);
         drop(locked);
         if let Some(old) = old {
             self.forget(old);
@@ -128,7 +132,13 @@ impl Core {
                 }
             }
         };
-        locked.set_busy(page);
+        if let Err(error) = locked.set_busy(page) {
+            drop(locked);
+            if let Some(old) = old {
+                self.unpin(old);
+            }
+            return Err(error);
+        }
         drop(locked);
         let failures = self.unsynced.failures();
         let removed = match operate(|| self.store.remove(page)) {

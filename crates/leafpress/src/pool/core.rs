@@ -6,21 +6,21 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use super::adaptive::{Adaptive, Costs};
 use super::counts::{Count, Counts};
-use super::entry::{CLAIMED, COMPRESSED, DETACHED, DIRTY, Entries, LISTED, LOADING, PIN, RAW, State};
+use super::entry::{CLAIMED, COMPRESSED, DETACHED, DIRTY, Entries, Entry, LISTED, LOADING, PIN, RAW, State};
 use super::frames::{Frame, Frames};
 use super::guard::PageGuard;
 use super::index::{Index, Locked, Shard, hash};
 use super::log::Log;
-use super::room::{InHand, Room};
 use super::store::PageStore;
 use super::sweep::RawSpace;
-use super::tenders::Tenders;
 use super::unsynced::Unsynced;
+use super::waiters::{InHand, Waiters};
+use super::workers::Workers;
 use super::{PageId, PolicyKind, PoolError};
 use crate::codec::Engine;
 use crate::sync::{Mutex, Patience};
@@ -47,18 +47,17 @@ pub(super) struct Core {
     pub(super) raw_percent: f64,
 
     pub(super) entries: Entries,
-    /// Entries that are to be freed when nobody holds their pages any more.
-    pub(super) limbo: Mutex<Vec<u32>>,
     pub(super) index: Index,
     pub(super) index_bytes: AtomicUsize,
     pub(super) frames: Frames,
     pub(super) log: Log,
     pub(super) unsynced: Unsynced,
     pub(super) raw: Mutex<RawSpace>,
+    /// Entries below this number have a place in the order.
+    pub(super) places: AtomicU32,
     pub(super) policy_bytes: AtomicUsize,
-    pub(super) room: Room,
-    pub(super) tenders: Tenders,
-    pub(super) has_threads: bool,
+    pub(super) waiters: Waiters,
+    pub(super) workers: Workers,
     /// Bytes of decoded copies in callers' hands.
     pub(super) copy_bytes: AtomicUsize,
     pub(super) counts: Counts,
@@ -66,27 +65,39 @@ pub(super) struct Core {
 
 /// A page's store operation that failed.
 pub(super) fn store_error(page: PageId, operation: &'static str, source: io::Error) -> PoolError {
-    if source.kind() == io::ErrorKind::NotFound {
-        return PoolError::NotFound { page };
-    }
-    PoolError::Store {
-        page,
-        operation,
-        source: Arc::new(source),
+    match source.kind() {
+        io::ErrorKind::NotFound => PoolError::NotFound { page },
+        // There may be none for the error either.
+        io::ErrorKind::OutOfMemory => PoolError::OutOfMemory { bytes: 0 },
+        _ => PoolError::Store {
+            page,
+            operation,
+            source: Arc::new(source),
+        },
     }
 }
 
 /// Runs an operation of the store. One that panics has failed: others wait for its end, and it may not keep what it has in hand.
 pub(super) fn operate<R>(operation: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
-    catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|_| Err(io::Error::other("the store panicked")))
+    catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|panic| {
+        // Its destructor might panic, too.
+        std::mem::forget(panic);
+        Err(io::Error::other("the store panicked"))
+    })
 }
 
-/// So many zeros, or an error.
-pub(super) fn zeroed(bytes: usize) -> Result<Vec<u8>, PoolError> {
-    let mut zeros = Vec::new();
-    zeros
-        .try_reserve_exact(bytes)
+/// Room for so many.
+pub(super) fn room_for<T>(count: usize) -> Result<Vec<T>, PoolError> {
+    let mut room = Vec::new();
+    let bytes = count * size_of::<T>();
+    room.try_reserve_exact(count)
         .map_err(|_| PoolError::OutOfMemory { bytes })?;
+    Ok(room)
+}
+
+/// So many zeros.
+pub(super) fn zeroed(bytes: usize) -> Result<Vec<u8>, PoolError> {
+    let mut zeros = room_for(bytes)?;
     zeros.resize(bytes, 0);
     Ok(zeros)
 }
@@ -131,16 +142,23 @@ impl Core {
     /// Frees an entry that is out of the index, out of the lists, and not pinned; later, if some thread still holds its page.
     #[cold]
     fn free(&self, number: u32) {
-        if self.counts.is_held(number) {
-            self.limbo.lock().push(number);
-        } else {
+        if !self.counts.is_held(number) {
             self.free_now(number);
+        } else if let Err(mut limbo) = self.counts.put_in_limbo(number) {
+            // It is full: some of those in it are held no more, because threads can hold no more than it has room for.
+            while limbo.len() == limbo.capacity() {
+                self.free_from(&mut limbo);
+            }
+            limbo.push(number);
         }
     }
 
     /// Frees the entries in limbo that nobody holds any more.
     pub(super) fn clear_limbo(&self) {
-        let mut limbo = self.limbo.lock();
+        self.free_from(&mut self.counts.limbo());
+    }
+
+    fn free_from(&self, limbo: &mut Vec<u32>) {
         limbo.retain(|&number| {
             let is_held = self.counts.is_held(number);
             if !is_held {
@@ -173,8 +191,8 @@ impl Core {
             && adaptive.follows(hash)
         {
             let is_pressing = adaptive.accessed(hash, len as u32);
-            if is_pressing && self.has_threads {
-                self.tenders.wake();
+            if is_pressing && self.workers.are_there() {
+                self.workers.wake();
             } else if is_pressing {
                 self.decide();
             }
@@ -286,10 +304,35 @@ impl Core {
 
     /// Puts an entry in the index that is loading.
     pub(super) fn begin_loading(&self, locked: &mut Locked<'_>, page: PageId, hash: u64) -> Result<u32, PoolError> {
-        let number = self.entries.allocate(page, LOADING).ok_or(PoolError::OutOfMemory {
-            bytes: size_of::<super::entry::Entry>(),
-        })?;
-        self.index_bytes.fetch_add(locked.insert(hash, number), Relaxed);
+        let number = self.new_entry(page)?;
+        match locked.reserve() {
+            Ok(grown) => self.index_bytes.fetch_add(grown, Relaxed),
+            Err(error) => {
+                self.entries.free(number);
+                return Err(error);
+            }
+        };
+        locked.insert(hash, number);
+        Ok(number)
+    }
+
+    /// An entry that is loading, with a place in the order in which pages leave.
+    pub(super) fn new_entry(&self, page: PageId) -> Result<u32, PoolError> {
+        let bytes = size_of::<Entry>();
+        let out_of_memory = PoolError::OutOfMemory { bytes };
+        let Some(number) = self.entries.allocate(page, LOADING) else {
+            return Err(out_of_memory);
+        };
+        // Numbers are used again: there is a place for most.
+        if number >= self.places.load(Relaxed) {
+            let mut raw = self.raw.lock();
+            if !raw.policy.reserve(number as usize + 1) {
+                drop(raw);
+                self.entries.free(number);
+                return Err(out_of_memory);
+            }
+            self.places.fetch_max(number + 1, Relaxed);
+        }
         Ok(number)
     }
 
@@ -328,7 +371,7 @@ impl Core {
             self.read_into(page, &mut bytes)?;
             return Ok(Read::Past(bytes));
         };
-        let in_hand = self.room.take_in_hand();
+        let in_hand = self.waiters.take_in_hand();
         // SAFETY: the frame is this long and nobody else's; frames are zeroed or were written.
         let into = unsafe { std::slice::from_raw_parts_mut(frame.start.as_ptr(), len) };
         match self.read_into(page, into) {

@@ -7,6 +7,7 @@ use std::sync::atomic::{
 /// Part of how threads keep out of each other's way, unlike the counts.
 use crate::sync::AtomicU32 as HoldCell;
 use crate::sync::per_thread::PerThread;
+use crate::sync::{Mutex, MutexGuard};
 
 /// The counts, one name each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +99,8 @@ pub(super) struct Counts {
     /// Of threads for which there was no memory.
     common: [AtomicU64; COUNTS],
     bytes: AtomicUsize,
+    /// Entries that are to be freed when nobody holds their pages any more, with room for as many as threads can hold.
+    limbo: Mutex<Vec<u32>>,
 }
 
 impl Counts {
@@ -113,7 +116,14 @@ impl Counts {
     /// A thread's first step here.
     #[cold]
     fn begin(&self) -> Option<&ThreadCounts> {
-        let mine = self.threads.get_or_make()?;
+        let mine = {
+            let mut limbo = self.limbo.lock();
+            // Threads that begin at the same time wait here.
+            let most = (self.threads.iter().count() + 1) * HOLDS;
+            let more = most.saturating_sub(limbo.len());
+            limbo.try_reserve_exact(more).ok()?;
+            self.threads.get_or_make()?
+        };
         self.bytes.store(self.threads.held_bytes(), Relaxed);
         // Who marked an entry and does not find this thread's slots yet has marked it before the thread looks at it.
         fence(SeqCst);
@@ -128,6 +138,21 @@ impl Counts {
                 self.common[count as usize].fetch_add(n, Relaxed);
             }
         }
+    }
+
+    /// Entries whose pages threads hold, or held a moment ago.
+    pub(super) fn limbo(&self) -> MutexGuard<'_, Vec<u32>> {
+        self.limbo.lock()
+    }
+
+    /// Puts an entry into limbo whose page a thread holds. The error is limbo, full.
+    pub(super) fn put_in_limbo(&self, number: u32) -> Result<(), MutexGuard<'_, Vec<u32>>> {
+        let mut limbo = self.limbo.lock();
+        if limbo.len() == limbo.capacity() {
+            return Err(limbo);
+        }
+        limbo.push(number);
+        Ok(())
     }
 
     /// Memory held, in bytes.

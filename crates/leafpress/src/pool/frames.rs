@@ -74,6 +74,8 @@ struct Run {
 #[derive(Default)]
 struct Class {
     geometry: Option<Geometry>,
+    /// Runs cut so far: each of the lists below has room for all.
+    runs: usize,
     /// Runs with some frames used and some free.
     partial: Vec<u32>,
     /// Runs that take memory and hold nothing.
@@ -170,6 +172,8 @@ impl Frames {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         if inner.classes.len() <= number {
+            let more = number + 1 - inner.classes.len();
+            inner.classes.try_reserve(more).ok()?;
             inner.classes.resize_with(number + 1, Class::default);
         }
         let geometry = *inner.classes[number]
@@ -257,6 +261,9 @@ impl Frames {
                 moving <= room
             };
             let count = class.partial.iter().take_while(fits).count();
+            if leaving.try_reserve(count).is_err() {
+                continue;
+            }
             leaving.extend(class.partial.drain(..count));
             for (at, &run) in class.partial.iter().enumerate() {
                 runs[run as usize].at = at as u32;
@@ -313,16 +320,23 @@ impl Frames {
     /// Cuts a run that was never used.
     fn new_run(&self, inner: &mut Inner, number: usize, geometry: Geometry) -> Option<u32> {
         let class = &mut inner.classes[number];
+        let runs = class.runs + 1;
+        for list in [&mut class.partial, &mut class.empty, &mut class.cold] {
+            list.try_reserve(runs - list.len()).ok()?;
+        }
+        inner.runs.try_reserve(1).ok()?;
         let (part, cut) = match class.part {
             Some((part, cut)) if cut + geometry.run_bytes <= inner.parts[part].len() => (part, cut),
             _ => {
                 let bytes = geometry.run_bytes * (PART_BYTES / geometry.run_bytes).max(1);
+                inner.parts.try_reserve(1).ok()?;
                 inner.parts.push(Mapping::new(bytes)?);
                 (inner.parts.len() - 1, 0)
             }
         };
-        class.part = Some((part, cut + geometry.run_bytes));
         let run = u32::try_from(inner.runs.len()).ok()?;
+        class.part = Some((part, cut + geometry.run_bytes));
+        class.runs = runs;
         inner.runs.push(Run {
             // SAFETY: the run lies in the part.
             start: unsafe { inner.parts[part].start().add(cut) },
@@ -331,8 +345,8 @@ impl Frames {
             leaving: false,
             at: 0,
         });
-        // Every run is in one of its class's lists at most; the lists' rooms are bounded by twice that.
-        let tables = inner.runs.capacity() * (size_of::<Run>() + 2 * size_of::<u32>());
+        // Three lists have a place for every run.
+        let tables = inner.runs.capacity() * (size_of::<Run>() + 3 * size_of::<u32>());
         self.tables.store(tables, Relaxed);
         Some(run)
     }

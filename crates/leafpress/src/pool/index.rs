@@ -3,14 +3,19 @@
 //! A reader without the lock may miss a page that is being moved by a removal beside it or by growth, and may find an entry that is
 //! another page's by now: it checks what it finds, and asks again under the lock before it believes that something is not here.
 
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::PageId;
 use super::entry::Entries;
-use crate::sync::{AtomicPtr, AtomicU64, Condvar, Mutex, MutexGuard};
+use super::{PageId, PoolError};
+use crate::sync::{AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard};
 
 /// Slots of a shard's first table.
 const FIRST_SLOTS: usize = 16;
+/// Tables of a shard, each twice as long as the one before.
+const TABLES: usize = 24;
+/// Pages of a shard that the store may be busy with before there has to be memory to note more.
+const BUSY_AT_ONCE: usize = 4;
 
 /// A page's hash: its upper half chooses the shard, its lower half the slot.
 #[inline]
@@ -24,10 +29,14 @@ struct Table {
 }
 
 impl Table {
-    fn new(slots: usize) -> Self {
-        Self {
-            slots: (0..slots).map(|_| AtomicU64::new(0)).collect(),
-        }
+    /// [`None`] when there is no memory.
+    fn new(slots: usize) -> Option<Self> {
+        let mut empty = Vec::new();
+        empty.try_reserve_exact(slots).ok()?;
+        empty.resize_with(slots, || AtomicU64::new(0));
+        Some(Self {
+            slots: empty.into_boxed_slice(),
+        })
     }
 
     #[inline]
@@ -90,7 +99,10 @@ impl Table {
 /// A part of the pages.
 #[repr(align(128))]
 pub(super) struct Shard {
-    table: AtomicPtr<Table>,
+    /// Every table there was: readers may still be in those before the present one. Together they are no longer than it.
+    tables: [OnceLock<Table>; TABLES],
+    /// The present one.
+    table: AtomicU32,
     inner: Mutex<Inner>,
     /// A page was loaded, or is not busy any more.
     changed: Condvar,
@@ -98,15 +110,10 @@ pub(super) struct Shard {
 
 pub(super) struct Inner {
     len: usize,
-    /// Every table there was, the present one last: readers may still be in the others. Together they are no longer than it.
-    tables: Vec<*mut Table>,
     /// Pages whose store operation is under way: there is one at a time for each.
     busy: Vec<PageId>,
     waiting: u32,
 }
-
-// SAFETY: the tables are owned by the shard, and shared as atomics.
-unsafe impl Send for Inner {}
 
 /// A shard that is locked.
 pub(super) struct Locked<'s> {
@@ -116,13 +123,16 @@ pub(super) struct Locked<'s> {
 
 impl Shard {
     fn new() -> Self {
-        let table = Box::into_raw(Box::new(Table::new(FIRST_SLOTS)));
+        let tables = [const { OnceLock::new() }; TABLES];
+        tables[0].get_or_init(|| Table {
+            slots: (0..FIRST_SLOTS).map(|_| AtomicU64::new(0)).collect(),
+        });
         Self {
-            table: AtomicPtr::new(table),
+            tables,
+            table: AtomicU32::new(0),
             inner: Mutex::new(Inner {
                 len: 0,
-                tables: vec![table],
-                busy: Vec::new(),
+                busy: Vec::with_capacity(BUSY_AT_ONCE),
                 waiting: 0,
             }),
             changed: Condvar::default(),
@@ -131,8 +141,8 @@ impl Shard {
 
     #[inline]
     fn table(&self) -> &Table {
-        // SAFETY: tables live as long as the shard.
-        unsafe { &*self.table.load(Acquire) }
+        let table = self.tables[self.table.load(Acquire) as usize].get();
+        table.expect("the present table is made before it becomes that")
     }
 
     /// Without the lock: the first entry that may be the page's and that `accept` takes.
@@ -145,15 +155,6 @@ impl Shard {
         Locked {
             shard: self,
             inner: self.inner.lock(),
-        }
-    }
-}
-
-impl Drop for Shard {
-    fn drop(&mut self) {
-        for table in self.inner.lock().tables.drain(..) {
-            // SAFETY: it came out of a box, once, and nobody reads any more.
-            drop(unsafe { Box::from_raw(table) });
         }
     }
 }
@@ -176,27 +177,34 @@ impl Locked<'_> {
         slots.filter(|&slot| slot != 0).map(|slot| slot as u32 - 1)
     }
 
-    /// Adds an entry for a page that has none, and returns the memory that the index grew by, in bytes.
-    pub(super) fn insert(&mut self, hash: u64, entry: u32) -> usize {
-        let mut grown = 0;
-        let slot = hash << 32 | u64::from(entry + 1);
+    /// Makes sure that there is a place for one entry more, and returns the memory that the index grew by, in bytes.
+    pub(super) fn reserve(&mut self) -> Result<usize, PoolError> {
         let table = self.shard.table();
-        if (self.inner.len + 1) * 4 > table.slots.len() * 3 {
-            let larger = Table::new(table.slots.len() * 2);
-            for old in &table.slots {
-                let old = old.load(Relaxed);
-                if old != 0 {
-                    larger.insert(old);
-                }
-            }
-            let larger = Box::into_raw(Box::new(larger));
-            self.inner.tables.push(larger);
-            grown = table.slots.len() * 2 * size_of::<u64>();
-            self.shard.table.store(larger, Release);
+        if (self.inner.len + 1) * 4 <= table.slots.len() * 3 {
+            return Ok(0);
         }
-        self.shard.table().insert(slot);
+        let slots = table.slots.len() * 2;
+        let bytes = slots * size_of::<u64>();
+        let next = self.shard.table.load(Relaxed) + 1;
+        let (place, larger) = match (self.shard.tables.get(next as usize), Table::new(slots)) {
+            (Some(place), Some(larger)) => (place, larger),
+            _ => return Err(PoolError::OutOfMemory { bytes }),
+        };
+        for old in &table.slots {
+            let old = old.load(Relaxed);
+            if old != 0 {
+                larger.insert(old);
+            }
+        }
+        place.get_or_init(|| larger);
+        self.shard.table.store(next, Release);
+        Ok(bytes)
+    }
+
+    /// Adds an entry for a page that has none, after [`Locked::reserve`].
+    pub(super) fn insert(&mut self, hash: u64, entry: u32) {
+        self.shard.table().insert(hash << 32 | u64::from(entry + 1));
         self.inner.len += 1;
-        grown
     }
 
     /// Takes a page's entry out, if it is `entry`.
@@ -216,9 +224,13 @@ impl Locked<'_> {
         self.inner.busy.contains(&page)
     }
 
-    pub(super) fn set_busy(&mut self, page: PageId) {
+    pub(super) fn set_busy(&mut self, page: PageId) -> Result<(), PoolError> {
         debug_assert!(!self.is_busy(page));
+        let bytes = size_of::<PageId>();
+        let room = self.inner.busy.try_reserve(1);
+        room.map_err(|_| PoolError::OutOfMemory { bytes })?;
         self.inner.busy.push(page);
+        Ok(())
     }
 
     pub(super) fn set_idle(&mut self, page: PageId) {

@@ -36,6 +36,8 @@ struct Inner {
     parts: Vec<Mapping>,
     /// Bytes of the last part that are cut into segments.
     cut: usize,
+    /// Segments cut so far: each of the lists below has room for all.
+    segments: usize,
     /// Closed segments, the oldest first.
     order: VecDeque<Closed>,
     open: Option<Closed>,
@@ -190,6 +192,12 @@ impl Log {
 
     /// A segment that was never used.
     fn cut(&self, inner: &mut Inner) -> Option<NonNull<u8>> {
+        let segments = inner.segments + 1;
+        inner.order.try_reserve(segments - inner.order.len()).ok()?;
+        for list in [&mut inner.empty, &mut inner.cold] {
+            list.try_reserve(segments - list.len()).ok()?;
+        }
+        inner.parts.try_reserve(1).ok()?;
         let part = match inner.parts.last() {
             Some(part) if inner.cut + self.segment_bytes <= part.len() => part,
             _ => {
@@ -202,6 +210,7 @@ impl Log {
         // SAFETY: within the part.
         let start = unsafe { part.start().add(inner.cut) };
         inner.cut += self.segment_bytes;
+        inner.segments = segments;
         Some(start)
     }
 

@@ -36,14 +36,14 @@ mod index;
 mod limits;
 mod log;
 mod prefetch;
-mod room;
 mod stats;
 mod store;
 mod sweep;
-mod tenders;
 #[cfg(test)]
 mod tests;
 mod unsynced;
+mod waiters;
+mod workers;
 mod write_back;
 
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub type PageId = u64;
 /// Dropping the pool writes what is dirty; [`PagePool::flush`] tells whether that worked.
 pub struct PagePool {
     // Before the core: threads stop first.
-    threads: tenders::Threads,
+    threads: workers::Threads,
     core: Arc<core::Core>,
 }
 

@@ -3,11 +3,11 @@
 use std::io;
 use std::ops::ControlFlow;
 
-use super::core::{BATCH_PAGES, Core, operate, store_error};
+use super::core::{BATCH_PAGES, Core, operate, room_for, store_error};
 use super::counts::Count;
 use super::frames::Frame;
-use super::room::InHand;
 use super::store::PageRead;
+use super::waiters::InHand;
 use super::{PageId, PoolError};
 
 impl Core {
@@ -15,7 +15,8 @@ impl Core {
     pub(super) fn prefetch(&self, pages: &[PageId]) -> Result<usize, PoolError> {
         let mut read = 0;
         for batch in pages.chunks(BATCH_PAGES) {
-            let mut loading = Vec::with_capacity(batch.len());
+            let (mut loading, mut reads, mut in_hand) =
+                (room_for(batch.len())?, room_for(batch.len())?, room_for(batch.len())?);
             let mut outcome = ControlFlow::Continue(());
             for &page in batch {
                 match self.begin_prefetch(page) {
@@ -30,7 +31,15 @@ impl Core {
                     }
                 }
             }
-            let failed = self.finish_prefetch(&mut loading, &mut read);
+            reads.extend(loading.iter().map(|one: &Loading| PageRead {
+                page: one.page,
+                // SAFETY: the frame is this long and nobody else's; frames are zeroed or were written.
+                into: unsafe { std::slice::from_raw_parts_mut(one.frame.start.as_ptr(), one.len) },
+                result: Ok(()),
+            }));
+            // Not before: who gathers a batch has to find room for it, and may not have others wait for it meanwhile.
+            in_hand.extend(loading.iter().map(|_| self.waiters.take_in_hand()));
+            let failed = self.finish_prefetch(loading, reads, in_hand, &mut read);
             if let Some(error) = outcome.break_value().or(failed) {
                 return Err(error);
             }
@@ -74,30 +83,23 @@ impl Core {
     }
 
     /// Reads a batch, and returns the first error.
-    fn finish_prefetch(&self, loading: &mut [Loading], read: &mut usize) -> Option<PoolError> {
-        let mut reads: Vec<PageRead<'_>> = loading
-            .iter()
-            .map(|one| PageRead {
-                page: one.page,
-                // SAFETY: the frame is this long and nobody else's; frames are zeroed or were written.
-                into: unsafe { std::slice::from_raw_parts_mut(one.frame.start.as_ptr(), one.len) },
-                result: Ok(()),
-            })
-            .collect();
-        if reads.is_empty() {
-            return None;
-        }
-        // Not before: who gathers a batch has to find room for it, and may not have others wait for it meanwhile.
-        let in_hand: Vec<InHand<'_>> = loading.iter().map(|_| self.room.take_in_hand()).collect();
+    fn finish_prefetch(
+        &self,
+        loading: Vec<Loading>,
+        mut reads: Vec<PageRead<'_>>,
+        in_hand: Vec<InHand<'_>>,
+        read: &mut usize,
+    ) -> Option<PoolError> {
         let whole = operate(|| {
-            self.store.read_batch(&mut reads);
+            if !reads.is_empty() {
+                self.store.read_batch(&mut reads);
+            }
             Ok(())
         });
-        let results = reads.into_iter().map(|read| read.result);
-        let results: Vec<io::Result<()>> = match whole {
-            Ok(()) => results.collect(),
-            Err(error) => results.map(|_| Err(io::Error::other(error.to_string()))).collect(),
-        };
+        let results = reads.into_iter().map(|read| match &whole {
+            Ok(()) => read.result,
+            Err(error) => Err(io::Error::other(error.to_string())),
+        });
         let mut failed = None;
         for ((one, result), in_hand) in loading.iter().zip(results).zip(in_hand) {
             let shard = self.index.shard(one.hash);

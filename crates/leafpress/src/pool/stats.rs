@@ -40,6 +40,10 @@ pub struct PoolStats {
     pub sync_errors: u64,
     /// Pages now that were written or removed before a sync that failed, and that the pool cannot write again: they may be lost.
     pub lost_pages: u64,
+    /// Panics in the pool's own threads, which went on with the next piece of work.
+    pub worker_panics: u64,
+    /// Threads of the pool that ended because they did nothing but panic. Without any, the threads that call the pool make all room.
+    pub workers_ended: u64,
     /// Batches of victims that were chosen.
     pub sweeps: u64,
     /// Nanoseconds that threads spent choosing, compressing and evicting victims.
@@ -118,6 +122,8 @@ impl Core {
             write_errors: count(Count::WriteErrors),
             sync_errors: count(Count::SyncErrors),
             lost_pages: self.unsynced.lost_pages() as u64,
+            worker_panics: self.workers.health.panics(),
+            workers_ended: self.workers.health.ended(),
             sweeps: count(Count::Sweeps),
             sweep_ns: count(Count::SweepNs),
             store_read_bytes: count(Count::StoreReadBytes),

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use super::core::{Core, nanoseconds};
+use super::core::{Core, nanoseconds, zeroed};
 use super::counts::Count;
 use super::entry::{CLAIMED, DETACHED, DIRTY, Entries, Entry, LISTED, State, UNWRITABLE};
 use super::frames::Frame;
@@ -61,7 +61,7 @@ impl RawSpace {
         Self {
             policy,
             pages: 0,
-            queue: VecDeque::new(),
+            queue: VecDeque::with_capacity(1),
             probes: 0,
         }
     }
@@ -139,6 +139,24 @@ pub(super) enum Swept {
     Nothing,
 }
 
+/// A victim in hand, pinned.
+struct Victim<'c> {
+    core: &'c Core,
+    number: u32,
+    page_hash: u64,
+    /// It goes back to the order of pages.
+    stays: bool,
+}
+
+impl Drop for Victim<'_> {
+    fn drop(&mut self) {
+        if self.stays {
+            self.core.list(self.number, self.page_hash);
+        }
+        self.core.unpin(self.number);
+    }
+}
+
 thread_local! {
     /// What a victim compresses to, until it is in the log.
     static COMPRESSED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
@@ -197,7 +215,7 @@ impl Core {
     /// Whether the raw space is over its share and no thread of the pool's own makes it smaller. Free frames are then not handed out
     /// without another victim, or they would be used as fast as they become free.
     fn is_to_shrink(&self) -> bool {
-        !self.has_threads && self.frames.bytes() > self.shares().0
+        !self.workers.are_there() && self.frames.bytes() > self.shares().0
     }
 
     /// Sweeps until there is a frame.
@@ -216,7 +234,7 @@ impl Core {
                     unwritten.error = Some(error);
                 }
                 Swept::PassedOver => unwritten.pages += 1,
-                Swept::Others => self.room.wait_for_others(),
+                Swept::Others => self.waiters.wait_for_others(),
                 // There may be free frames all the same, where the space is to shrink.
                 Swept::Nothing => return self.frames.allocate(len, self.raw_limit()).ok_or(unwritten),
             }
@@ -258,8 +276,11 @@ impl Core {
             raw.probes += 1;
             let probe = Probe::of(raw.probes, self.probe_every());
             // What others have in hand is looked at under the lock: under it they put back what stays before they let go of it.
-            let others = self.room.in_hand();
-            let victim = raw.queue.pop_front().map(|number| (number, self.room.take_in_hand()));
+            let others = self.waiters.in_hand();
+            let victim = raw
+                .queue
+                .pop_front()
+                .map(|number| (number, self.waiters.take_in_hand()));
             (victim, probe, others)
         };
         match victim {
@@ -271,7 +292,10 @@ impl Core {
 
     /// Fills the queue of victims.
     fn choose(&self, raw: &mut RawSpace) {
-        let batch = (raw.pages / 20).clamp(1, MAX_BATCH);
+        let mut batch = (raw.pages / 20).clamp(1, MAX_BATCH);
+        if raw.queue.try_reserve(batch).is_err() {
+            batch = raw.queue.capacity();
+        }
         let page_hash = |number: u32| hash(self.entries.at(number).page());
         let mut not_now = Vec::new();
         while raw.queue.len() < batch {
@@ -285,8 +309,11 @@ impl Core {
                 // A hit from now on is one that came after the choice.
                 entry.change(|state| state.with_popularity(0));
                 raw.queue.push_back(number);
-            } else {
+            } else if not_now.try_reserve(1).is_ok() {
                 not_now.push(number);
+            } else {
+                self.list_locked(raw, number, page_hash(number));
+                break;
             }
         }
         // Others hold it, or are changing its place. Or it was taken out of the index a moment ago: then it is somebody else's to free.
@@ -303,11 +330,15 @@ impl Core {
     fn victimise(&self, number: u32, probe: Probe, sweeper: Sweeper) -> Swept {
         let entry = self.entries.at(number);
         let page_hash = hash(entry.page());
+        // It stays, too, where a codec panics.
+        let mut victim = Victim {
+            core: self,
+            number,
+            page_hash,
+            stays: true,
+        };
         let swept = self.try_victimise(number, entry, page_hash, probe, sweeper);
-        if matches!(swept, Swept::Kept | Swept::Failed(_) | Swept::PassedOver) {
-            self.list(number, page_hash);
-        }
-        self.unpin(number);
+        victim.stays = matches!(swept, Swept::Kept | Swept::Failed(_) | Swept::PassedOver);
         swept
     }
 
@@ -401,8 +432,9 @@ impl Core {
     fn probe(&self, entry: &Entry, page_hash: u64, counts: bool) {
         let len = entry.len();
         self.compress(entry, page_hash, counts, |compressed| {
-            if let Some(engine) = &self.engine {
-                let mut decoded = vec![0; len];
+            if let Some(engine) = &self.engine
+                && let Ok(mut decoded) = zeroed(len)
+            {
                 let start = Instant::now();
                 if engine.decompress(compressed, None, &mut decoded).is_ok() && counts {
                     self.costs.decompress(len as u32, nanoseconds(start));
@@ -502,7 +534,7 @@ impl Core {
     fn keep_ahead(&self) {
         let ahead = self.frames_ahead();
         if ahead > 0 && self.frames.free_frames() < ahead / 2 && self.is_full() {
-            self.tenders.wake();
+            self.workers.wake();
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::core::{BATCH_PAGES, Core, operate, store_error, zeroed};
+use super::core::{BATCH_PAGES, Core, operate, room_for, store_error, zeroed};
 use super::counts::Count;
 use super::entry::{COMPRESSED, DETACHED, DIRTY, State, UNWRITABLE};
 use super::store::PageWrite;
@@ -55,7 +55,7 @@ impl Core {
             }
             locked.wait();
         }
-        locked.set_busy(page);
+        locked.set_busy(page)?;
         drop(locked);
         let failures = self.unsynced.failures();
         let written = if entry.state().kind() == COMPRESSED {
@@ -149,10 +149,10 @@ impl Core {
     /// Writes all dirty pages; returns the first error.
     fn write_dirty(&self) -> Result<(), PoolError> {
         let mut failed = None;
-        let (mut batch, mut late) = (Vec::with_capacity(BATCH_PAGES), Vec::new());
-        for pages in self.dirty_pages().chunks(BATCH_PAGES) {
+        let (mut batch, mut late) = (room_for(BATCH_PAGES)?, room_for(BATCH_PAGES)?);
+        for pages in self.dirty_pages()?.chunks(BATCH_PAGES) {
             // Pages that are pinned here can leave in a moment.
-            let in_hand = self.room.take_in_hand();
+            let in_hand = self.waiters.take_in_hand();
             for &page in pages {
                 match self.begin_write(page) {
                     Begun::Pinned(number) => batch.push(number),
@@ -174,7 +174,7 @@ impl Core {
     /// All pages that are dirty, in order. They are found by the index, under its locks: a page that is updated meanwhile gets
     /// another entry, which may be one that a walk through the entries has passed. On the way, rounds that are over are forgotten, so that
     /// two are enough to tell apart.
-    fn dirty_pages(&self) -> Vec<PageId> {
+    fn dirty_pages(&self) -> Result<Vec<PageId>, PoolError> {
         let mut dirty = Vec::new();
         let is_odd = self.unsynced.round() % 2 == 1;
         for shard in self.index.shards() {
@@ -183,6 +183,9 @@ impl Core {
                 let entry = self.entries.at(number);
                 let state = entry.state();
                 if state.has(DIRTY) {
+                    let bytes = size_of::<PageId>();
+                    let room = dirty.try_reserve(1);
+                    room.map_err(|_| PoolError::OutOfMemory { bytes })?;
                     dirty.push(entry.page());
                 }
                 if state.unsynced_round_is_odd() == Some(!is_odd) {
@@ -191,7 +194,7 @@ impl Core {
             }
         }
         dirty.sort_unstable();
-        dirty
+        Ok(dirty)
     }
 
     /// Pins a page and sets it busy, if it is dirty and nobody is in the way.
@@ -206,12 +209,11 @@ impl Core {
             Begun::Clean
         } else if locked.is_busy(page) || entry.pin(0).is_none() {
             Begun::Later
-        } else if entry.state().kind() == COMPRESSED {
+        } else if entry.state().kind() == COMPRESSED || locked.set_busy(page).is_err() {
             drop(locked);
             self.unpin(number);
             Begun::Later
         } else {
-            locked.set_busy(page);
             Begun::Pinned(number)
         }
     }
@@ -247,28 +249,41 @@ impl Core {
 
     /// Writes pages that are pinned and set busy, and empties the list; returns the first error.
     fn write_batch(&self, batch: &mut Vec<u32>) -> Result<(), PoolError> {
-        let mut writes: Vec<PageWrite<'_>> = batch
-            .iter()
-            .map(|&number| PageWrite {
-                page: self.entries.at(number).page(),
-                bytes: self.raw_bytes(number),
-                result: Ok(()),
-            })
-            .collect();
         let failures = self.unsynced.failures();
+        let Ok(mut writes) = room_for(batch.len()) else {
+            return self.write_one_by_one(batch);
+        };
+        writes.extend(batch.iter().map(|&number| PageWrite {
+            page: self.entries.at(number).page(),
+            bytes: self.raw_bytes(number),
+            result: Ok(()),
+        }));
         let whole = operate(|| {
             if !writes.is_empty() {
                 self.store.write_batch(&mut writes);
             }
             Ok(())
         });
-        let results = writes.into_iter().map(|write| write.result);
-        let results: Vec<io::Result<()>> = match whole {
-            Ok(()) => results.collect(),
-            Err(error) => results.map(|_| Err(io::Error::other(error.to_string()))).collect(),
-        };
         let mut outcome = Ok(());
-        for (number, result) in batch.drain(..).zip(results) {
+        for (number, write) in batch.drain(..).zip(writes) {
+            let result = match &whole {
+                Ok(()) => write.result,
+                Err(error) => Err(io::Error::other(error.to_string())),
+            };
+            let written = self.written(number, failures, result);
+            outcome = outcome.and(written.map(|_| ()));
+            self.unpin(number);
+        }
+        outcome
+    }
+
+    /// As [`Core::write_batch`], without memory.
+    fn write_one_by_one(&self, batch: &mut Vec<u32>) -> Result<(), PoolError> {
+        let mut outcome = Ok(());
+        for number in batch.drain(..) {
+            let failures = self.unsynced.failures();
+            let page = self.entries.at(number).page();
+            let result = operate(|| self.store.write(page, self.raw_bytes(number)));
             let written = self.written(number, failures, result);
             outcome = outcome.and(written.map(|_| ()));
             self.unpin(number);

@@ -146,7 +146,7 @@ impl Core {
         if !is_sound {
             return Err(CodecError::Corrupt {
                 codec: "victim",
-                reason: "its checksum is wrong".to_owned(),
+                reason: "its checksum is wrong".into(),
             });
         }
         if !header.pressed {

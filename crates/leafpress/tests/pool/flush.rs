@@ -300,7 +300,7 @@ fn compressed_pages_are_written_again() {
     let store = Store::default();
     let pool = store
         .builder()
-        .share(Share::Fixed { raw_percent: 50 })
+        .share(Share::Fixed { raw_percent: 40 })
         .restore_after(63)
         .build()
         .unwrap();

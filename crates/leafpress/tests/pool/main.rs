@@ -2,9 +2,11 @@
 
 #[path = "../support/alone.rs"]
 mod alone;
+mod ending_threads;
 mod flush;
 mod limits;
 mod model;
+mod panicking_store;
 mod races;
 mod store_directory;
 mod store_errors;

@@ -143,6 +143,6 @@ impl Engine for Ready<'_> {
 fn corrupt() -> CodecError {
     CodecError::Corrupt {
         codec: "damaging",
-        reason: "as asked for".to_owned(),
+        reason: "as asked for".into(),
     }
 }

@@ -103,7 +103,7 @@ impl Engine for RunLength {
 
     fn decompress(&self, block: &[u8], _: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
         self.faults.check(&self.faults.decompress)?;
-        let corrupt = |reason: &str| CodecError::Corrupt {
+        let corrupt = |reason: &'static str| CodecError::Corrupt {
             codec: "rle",
             reason: reason.into(),
         };

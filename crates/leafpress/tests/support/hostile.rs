@@ -96,7 +96,7 @@ impl State {
     }
 }
 
-fn corrupt(reason: &str) -> CodecError {
+fn corrupt(reason: &'static str) -> CodecError {
     CodecError::Corrupt {
         codec: "hostile",
         reason: reason.into(),

@@ -41,7 +41,7 @@ impl Faulty {
         if one_in > 0 && self.calls.fetch_add(1, SeqCst).is_multiple_of(one_in) {
             return Err(CodecError::Corrupt {
                 codec: "faulty",
-                reason: "it was its turn".to_owned(),
+                reason: "it was its turn".into(),
             });
         }
         Ok(())

@@ -106,8 +106,9 @@ impl Lz4 {
             // SAFETY: as above.
             let block = unsafe { std::slice::from_raw_parts(out, written) };
             let mut scratch = Scratch::default();
-            let tried = decode_tailed(block, dictionary.map(reachable), raw.len(), raw.len(), &mut scratch);
-            if written < raw.len() && tried.is_err() {
+            let tried = try_tailed(block, dictionary.map(reachable), raw.len(), raw.len(), &mut scratch);
+            // Where there was no memory to try, nobody knows.
+            if written < raw.len() && matches!(tried, Ok(Err(_)) | Err(CodecError::Corrupt { .. })) {
                 return Ok(written);
             }
         }
@@ -321,6 +322,18 @@ fn decode_tailed(
     target: usize,
     buffer: &mut Scratch,
 ) -> Result<usize, CodecError> {
+    let found = try_tailed(block, history, raw_len, target, buffer)?;
+    found.map_err(|found| output::wrong_length(NAME, found, raw_len))
+}
+
+/// As [`decode_tailed`], but a wrong length is not an error yet, which would need memory for its text: so a block can be tried.
+fn try_tailed(
+    block: &[u8],
+    history: Option<&[u8]>,
+    raw_len: usize,
+    target: usize,
+    buffer: &mut Scratch,
+) -> Result<Result<usize, usize>, CodecError> {
     let room = raw_len + TAIL.len() + SLACK_BYTES;
     let (primed, space) = buffer.history_and_output(room, block.len() + TAIL.len())?;
     let (raw, tailed) = space.split_at_mut(room);
@@ -330,9 +343,9 @@ fn decode_tailed(
     let target = if whole { raw_len + TAIL.len() } else { target };
     let found = decode_into(tailed, history.unwrap_or(primed), raw, target)?;
     if whole && (found != target || raw[raw_len..target] != TAIL) || found < target {
-        return Err(output::wrong_length(NAME, found.min(raw_len), raw_len));
+        return Ok(Err(found.min(raw_len)));
     }
-    Ok(found.min(raw_len))
+    Ok(Ok(found.min(raw_len)))
 }
 
 /// [`decode_short`] for a block that has all its bytes, of any length.

@@ -80,7 +80,9 @@ impl MemoryStore {
 
     fn put(&self, page: PageId, bytes: Box<[u8]>) -> io::Result<()> {
         let len = self.check(page, bytes.len())?;
-        let _old = self.shard(page).write().insert(page, bytes);
+        let mut shard = self.shard(page).write();
+        shard.try_reserve(1).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let _old = shard.insert(page, bytes);
         self.len.fetch_max(len, Ordering::AcqRel);
         Ok(())
     }
@@ -127,7 +129,11 @@ impl PageStore for MemoryStore {
                 return Ok(());
             }
         }
-        self.put(page, bytes.into())
+        let mut new = Vec::new();
+        new.try_reserve_exact(bytes.len())
+            .map_err(|_| io::ErrorKind::OutOfMemory)?;
+        new.extend_from_slice(bytes);
+        self.put(page, new.into_boxed_slice())
     }
 
     fn remove(&self, page: PageId) -> io::Result<()> {

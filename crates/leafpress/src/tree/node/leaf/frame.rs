@@ -36,10 +36,10 @@ impl<'a> Decoder<'a> {
 
 /// The error for decoded bytes that are not what was compressed.
 #[cold]
-pub(crate) fn corrupt(reason: &str) -> Error {
+pub(crate) fn corrupt(reason: &'static str) -> Error {
     Error::Codec(CodecError::Corrupt {
         codec: "leaf",
-        reason: reason.to_owned(),
+        reason: reason.into(),
     })
 }
 

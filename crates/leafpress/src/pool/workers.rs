@@ -1,21 +1,25 @@
 //! The pool's own threads.
 
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::PoolError;
 use super::core::Core;
+use crate::sync::worker::{self, Health, Worker};
 use crate::sync::{Condvar, Mutex};
 
 /// How often a thread looks whether there is something to do, unless it is woken.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What the pool tells its threads.
+/// What the pool and its threads tell each other.
 #[derive(Default)]
-pub(super) struct Tenders {
+pub(super) struct Workers {
     state: Mutex<State>,
     changed: Condvar,
+    running: AtomicUsize,
+    pub(super) health: Health,
 }
 
 #[derive(Default)]
@@ -24,7 +28,12 @@ struct State {
     stopping: bool,
 }
 
-impl Tenders {
+impl Workers {
+    /// Whether there is a thread that makes room ahead of need. Without one, who needs room does it all, and who uses pages decides.
+    pub(super) fn are_there(&self) -> bool {
+        self.running.load(Relaxed) > 0
+    }
+
     /// There is something to do.
     pub(super) fn wake(&self) {
         let mut state = self.state.lock();
@@ -54,48 +63,67 @@ impl Tenders {
     }
 }
 
+/// One of the threads.
+struct Sweeping {
+    core: Arc<Core>,
+    /// One thread is enough to decide on the share.
+    decides: bool,
+}
+
+impl Worker for Sweeping {
+    fn work(&mut self) -> ControlFlow<()> {
+        let workers = &self.core.workers;
+        if !workers.wait() {
+            return ControlFlow::Break(());
+        }
+        if self.decides || workers.health.ended() > 0 {
+            self.core.decide();
+        }
+        self.core.tend(|| workers.is_stopping());
+        ControlFlow::Continue(())
+    }
+
+    fn health(&self) -> &Health {
+        &self.core.workers.health
+    }
+
+    fn give_up(&mut self) {
+        self.core.workers.running.fetch_sub(1, Relaxed);
+    }
+}
+
 /// The threads, stopped and joined when dropped.
 pub(super) struct Threads {
     core: Weak<Core>,
-    threads: Vec<JoinHandle<()>>,
+    threads: worker::Workers,
 }
 
 impl Threads {
     pub(super) fn start(core: &Arc<Core>, count: usize) -> Result<Self, PoolError> {
         let mut threads = Self {
             core: Arc::downgrade(core),
-            threads: Vec::with_capacity(count),
+            threads: worker::Workers::default(),
         };
         for number in 0..count {
-            let core = core.clone();
-            let run = move || {
-                while core.tenders.wait() {
-                    // One thread is enough to decide.
-                    if number == 0 {
-                        core.decide();
-                    }
-                    core.tend(|| core.tenders.is_stopping());
-                }
+            let sweeping = Sweeping {
+                core: core.clone(),
+                decides: number == 0,
             };
-            let thread = std::thread::Builder::new().name("leafpress-sweep".into()).spawn(run);
-            threads.threads.push(thread.map_err(|error| PoolError::Thread {
+            let started = threads.threads.start("leafpress-sweep".into(), sweeping);
+            started.map_err(|error| PoolError::Thread {
                 reason: error.to_string(),
-            })?);
+            })?;
+            core.workers.running.fetch_add(1, Relaxed);
         }
         Ok(threads)
     }
-}
 
-impl Threads {
     /// Stops the threads and waits until they are gone.
     pub(super) fn stop(&mut self) {
         if let Some(core) = self.core.upgrade() {
-            core.tenders.stop();
+            core.workers.stop();
         }
-        for thread in self.threads.drain(..) {
-            // A thread that panicked said so already.
-            let _ = thread.join();
-        }
+        self.threads.join();
     }
 }
 

@@ -10,8 +10,8 @@ const WAIT: Duration = Duration::from_millis(1);
 
 /// Where threads wait for others that are making room.
 #[derive(Default)]
-pub(super) struct Room {
-    gate: Mutex<()>,
+pub(super) struct Waiters {
+    lock: Mutex<()>,
     made: Condvar,
     /// Victims that threads have in hand, and frames that they read into.
     in_hand: AtomicUsize,
@@ -19,9 +19,9 @@ pub(super) struct Room {
 }
 
 /// A thread has something in hand that will be room in a moment, or a page that can leave.
-pub(super) struct InHand<'r>(&'r Room);
+pub(super) struct InHand<'r>(&'r Waiters);
 
-impl Room {
+impl Waiters {
     /// What threads have in hand.
     pub(super) fn in_hand(&self) -> usize {
         self.in_hand.load(Relaxed)
@@ -29,10 +29,10 @@ impl Room {
 
     /// Waits until others have made room, but not for long.
     pub(super) fn wait_for_others(&self) {
-        let mut gate = self.gate.lock();
+        let mut locked = self.lock.lock();
         if self.in_hand() > 0 {
             self.waiting.fetch_add(1, Relaxed);
-            self.made.wait_for(&mut gate, WAIT);
+            self.made.wait_for(&mut locked, WAIT);
             self.waiting.fetch_sub(1, Relaxed);
         }
     }
@@ -48,7 +48,7 @@ impl Drop for InHand<'_> {
     fn drop(&mut self) {
         self.0.in_hand.fetch_sub(1, Relaxed);
         if self.0.waiting.load(Relaxed) > 0 {
-            let _gate = self.0.gate.lock();
+            let _locked = self.0.lock.lock();
             self.0.made.notify_all();
         }
     }
