@@ -13,6 +13,7 @@ use std::str::FromStr;
 
 /// Which pages leave the raw space first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum PolicyKind {
     /// A hand passes over the pages; a page's popularity counts its hits and is halved as the hand passes; at 0 it goes.
     #[default]

@@ -31,6 +31,7 @@ const SAMPLED_PAGES: u64 = 64;
 const SHARD_BYTES: usize = 256 << 10;
 
 /// Settings of a pool; [`PagePool::builder`] begins with the defaults.
+#[must_use = "a builder does nothing until it builds"]
 pub struct Builder {
     store: Box<dyn PageStore>,
     budget_bytes: usize,
@@ -96,38 +97,32 @@ impl Builder {
 
     /// Bytes of memory the pool may hold, its own tables included: at least 64 KiB and eight of the store's longest pages. Default:
     /// 64 MiB.
-    #[must_use]
     pub fn budget_bytes(self, budget_bytes: usize) -> Self {
         Self { budget_bytes, ..self }
     }
 
     /// What compresses; with `none` nothing is compressed, and raw pages have the whole budget. Default: `lz4`.
-    #[must_use]
     pub fn codec(self, codec: Codec) -> Self {
         Self { codec, ..self }
     }
 
     /// How the budget is shared between raw and compressed pages. Default: adaptive.
-    #[must_use]
     pub fn share(self, share: Share) -> Self {
         Self { share, ..self }
     }
 
     /// Which pages leave first. Default: clock.
-    #[must_use]
     pub fn policy(self, policy: PolicyKind) -> Self {
         Self { policy, ..self }
     }
 
     /// Hits after which a compressed page becomes raw again, 1 to 63. Default: 8.
-    #[must_use]
     pub fn restore_after(self, restore_after: u8) -> Self {
         Self { restore_after, ..self }
     }
 
     /// Threads that compress and evict ahead of need, and decide on the share, 0 to 64. The threads that call the pool do so too
     /// when room runs out. Default: 1.
-    #[must_use]
     pub fn background_threads(self, background_threads: usize) -> Self {
         Self {
             background_threads,

@@ -36,6 +36,8 @@ mod index;
 mod limits;
 mod log;
 mod prefetch;
+mod read;
+mod room;
 mod stats;
 mod store;
 mod sweep;
@@ -71,6 +73,17 @@ pub struct PagePool {
     threads: workers::Threads,
     core: Arc<core::Core>,
 }
+
+const _: () = {
+    const fn can_be_shared<T: Send + Sync>() {}
+    can_be_shared::<PagePool>();
+    can_be_shared::<PageGuard<'_>>();
+    can_be_shared::<PoolError>();
+    can_be_shared::<PoolStats>();
+    can_be_shared::<FileStore>();
+    can_be_shared::<DirectoryStore>();
+    can_be_shared::<MemoryStore>();
+};
 
 impl std::fmt::Debug for PagePool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

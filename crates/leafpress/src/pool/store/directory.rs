@@ -294,15 +294,12 @@ impl PageStore for DirectoryStore {
 
     #[cfg(target_os = "linux")]
     fn sync(&self) -> io::Result<()> {
-        use std::os::fd::AsRawFd;
+        use crate::io::system::sync_file_system;
 
         // One call instead of one for each file written and each directory; it waits for other programs' writes too.
         for file_system in &self.file_systems {
             let Some(directory) = file_system.open()? else { continue };
-            // SAFETY: no memory is involved, and the descriptor is open.
-            if unsafe { libc::syncfs(directory.as_raw_fd()) } != 0 {
-                return Err(at_path(&self.root, "sync", io::Error::last_os_error()));
-            }
+            sync_file_system(directory).map_err(|e| at_path(&self.root, "sync", e))?;
         }
         Ok(())
     }

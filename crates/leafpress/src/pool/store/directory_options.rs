@@ -14,6 +14,7 @@ use crate::io::at_path::at_path;
 
 /// Settings of a [`DirectoryStore`].
 #[derive(Debug, Clone, Default)]
+#[must_use = "options do nothing until a store is opened with them"]
 pub struct DirectoryOptions {
     read_only: bool,
     max_pages: Option<u64>,

@@ -10,6 +10,7 @@ use crate::io::wait;
 
 /// What a store does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Operation {
     /// [`PageStore::read`], and each read of a batch.
     Read,

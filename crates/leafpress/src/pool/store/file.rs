@@ -14,6 +14,7 @@ use super::{PageId, PageRead, PageStore, PageWrite, check_read_length, no_such_p
 use crate::io::aligned::AlignedBuffer;
 use crate::io::at_path::at_path;
 use crate::io::direct::Direct;
+use crate::io::system::free_space;
 use crate::io::transfer::Transfer;
 use crate::io::uring::Rings;
 
@@ -345,39 +346,4 @@ impl fmt::Debug for FileStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("FileStore").field(&format_args!("{self}")).finish()
     }
-}
-
-/// Gives a range of a file back to the file system: it then reads as zeroes.
-#[cfg(target_os = "linux")]
-fn free_space(file: &File, offset: u64, len: usize) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-
-    let (Ok(offset), Ok(len)) = (libc::off64_t::try_from(offset), libc::off64_t::try_from(len)) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    loop {
-        // SAFETY: no memory is involved, and the descriptor is open.
-        let answer = unsafe {
-            libc::fallocate64(
-                file.as_raw_fd(),
-                libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
-                offset,
-                len,
-            )
-        };
-        if answer == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::EINTR) => {}
-            Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Err(io::ErrorKind::Unsupported.into()),
-            _ => return Err(error),
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn free_space(_file: &File, _offset: u64, _len: usize) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }

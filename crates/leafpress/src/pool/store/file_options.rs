@@ -14,6 +14,7 @@ use crate::io::uring::Rings;
 
 /// Whether to use something that not every system has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Switch {
     /// Where it works.
     #[default]
@@ -26,6 +27,7 @@ pub enum Switch {
 
 /// Settings of a [`FileStore`].
 #[derive(Debug, Clone, Default)]
+#[must_use = "options do nothing until a store is opened with them"]
 pub struct FileOptions {
     read_only: bool,
     direct: Switch,
