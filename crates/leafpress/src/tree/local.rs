@@ -92,7 +92,9 @@ impl Context {
     }
 
     #[inline]
-    pub(crate) fn return_tools(&self, tools: Box<Tools>) {
+    pub(crate) fn return_tools(&self, mut tools: Box<Tools>) {
+        // Addresses of values that may be gone by the next compaction.
+        tools.buffers.larges.clear();
         self.tools.set(Some(tools));
     }
 }
@@ -125,5 +127,31 @@ impl Contexts {
         self.0
             .iter()
             .fold(0, |sum, context| sum.wrapping_add(context.so_far(count)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Tree;
+
+    #[test]
+    fn buffers_that_are_returned_hold_no_addresses() {
+        let tree = Tree::builder().leaf_bytes(1024).build().unwrap();
+        for n in 0..100_u32 {
+            tree.insert(&n.to_be_bytes(), &[7; 3000]).unwrap();
+        }
+        tree.compact().unwrap();
+        let context = tree.core.contexts.get().unwrap();
+        let tools = context.take_tools();
+        assert!(
+            !tools.buffers.blocks.is_empty() || tools.buffers.lens.capacity() > 0,
+            "they were in use"
+        );
+        assert!(
+            tools.buffers.larges.is_empty(),
+            "{} large values",
+            tools.buffers.larges.len()
+        );
+        context.return_tools(tools);
     }
 }
