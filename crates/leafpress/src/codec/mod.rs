@@ -39,6 +39,7 @@ mod output;
 mod primed;
 #[cfg(feature = "qpl")]
 mod qpl;
+mod saving;
 mod scratch;
 mod train;
 #[cfg(feature = "deflate")]
@@ -52,6 +53,7 @@ pub use engine::{Engine, EngineOptions, JobCache, Lz4Blocks, StreamCache};
 pub use error::CodecError;
 pub use list::Availability;
 pub use name::{Codec, QplMode, QplPath};
+pub(crate) use saving::{MOST_STORED_65536THS, saves_enough};
 pub use scratch::Scratch;
 pub(crate) use train::IS_BUILT_IN as CAN_TRAIN;
 pub use train::{MIN_DICTIONARY_BYTES, MIN_SAMPLE_BYTES, MIN_SAMPLES};

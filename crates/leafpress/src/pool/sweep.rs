@@ -17,6 +17,7 @@ use super::entry::{CLAIMED, DETACHED, DIRTY, Entries, Entry, LISTED, State, UNWR
 use super::index::hash;
 use super::log::{Appended, Reclaimed, Turn};
 use super::write_back::Written;
+use crate::codec::saves_enough;
 use crate::eviction::{Policy, another_round};
 
 /// Pages of a batch of victims, at most.
@@ -277,7 +278,7 @@ impl Core {
         let start = Instant::now();
         let done = engine.compress(raw, None, &mut compressed);
         let ns = nanoseconds(start);
-        let saves_enough = done.is_ok() && compressed.len() <= raw.len() - raw.len() / 8;
+        let saves_enough = done.is_ok() && saves_enough(compressed.len(), raw.len());
         let stored = saves_enough.then_some(compressed.len() as u32);
         if counts {
             self.costs.compress(raw.len() as u32, ns, stored);

@@ -4,17 +4,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rapidhash::v3::rapidhash_v3;
 
-use super::buffers::{Buffers, with_buffers};
+use super::buffers::Buffers;
 use super::core::{Core, Padded};
 use super::dictionaries::{FAMILIES, Version};
 use super::entry::Parts;
 use super::read::{Pinned, nanoseconds};
 use super::shard::{Form, Placed};
 use super::{Insertion, MAX_KEY_BYTES, NewBlock};
-use crate::codec::Codec;
+use crate::codec::{Codec, MOST_STORED_65536THS, saves_enough};
 
-/// A block that does not shrink by one in so many of its bytes is stored raw.
-const MIN_SAVING_ONE_IN: usize = 8;
 /// Blocks of a family that did not shrink lately are tried once in so many.
 const TRY_ONE_IN: u32 = 16;
 /// Raw blocks that an insertion compresses where there are too many, at most: so that a smaller share is reached in some time, and no
@@ -60,45 +58,44 @@ impl Core {
             Ok(form) => form,
             Err(done) => return Ok(done),
         };
-        with_buffers(|buffers| {
-            let raw = &mut buffers.raw;
-            if !self.fill(raw, block.raw_bytes, fill)? {
-                return Ok(Insertion::NoRoom);
-            }
-            let version = if compress {
-                self.dictionaries.current(family)
-            } else {
-                None
-            };
-            let stored = self.store_as(form, hash, raw, family, version.as_deref(), &mut buffers.pressed);
-            let pressed = matches!(stored, Stored::Compressed);
-            let parts = Parts {
-                key,
-                hash,
-                stored: if pressed { &buffers.pressed } else { raw },
-                raw_bytes: block.raw_bytes as u32,
-                pressed,
-                dictionary: if pressed { version } else { None },
-                family: family as u8,
-                tag: block.tag,
-            };
-            let (placed, has_surplus) = {
-                let mut shard = shard.0.lock();
-                (
-                    shard.insert(parts, matches!(stored, Stored::RawForNow)),
-                    shard.has_surplus(),
-                )
-            };
-            if has_surplus {
-                self.compress_surplus(shard, buffers);
-            }
-            if compress && self.dictionaries.inserted(family, block.raw_bytes) {
-                self.wake.training(family);
-            }
-            Ok(match placed {
-                Placed::Inserted => Insertion::Inserted,
-                Placed::NoRoom => Insertion::NoRoom,
-            })
+        let mut buffers = self.buffers.borrow();
+        let Buffers { raw, pressed: out, .. } = &mut *buffers;
+        if !self.fill(raw, block.raw_bytes, fill)? {
+            return Ok(Insertion::NoRoom);
+        }
+        let version = if compress {
+            self.dictionaries.current(family)
+        } else {
+            None
+        };
+        let stored = self.store_as(form, hash, raw, family, version.as_deref(), out);
+        let pressed = matches!(stored, Stored::Compressed);
+        let parts = Parts {
+            key,
+            hash,
+            stored: if pressed { out } else { raw },
+            raw_bytes: block.raw_bytes as u32,
+            pressed,
+            dictionary: if pressed { version } else { None },
+            family: family as u8,
+            tag: block.tag,
+        };
+        let (placed, has_surplus) = {
+            let mut shard = shard.0.lock();
+            (
+                shard.insert(parts, matches!(stored, Stored::RawForNow)),
+                shard.has_surplus(),
+            )
+        };
+        if has_surplus {
+            self.compress_surplus(shard, &mut buffers);
+        }
+        if compress && self.dictionaries.inserted(family, block.raw_bytes) {
+            self.wake.training(family);
+        }
+        Ok(match placed {
+            Placed::Inserted => Insertion::Inserted,
+            Placed::NoRoom => Insertion::NoRoom,
         })
     }
 
@@ -201,8 +198,8 @@ impl Core {
         out: &mut Vec<u8>,
     ) -> bool {
         let shrinkage = &self.shrinkage[family];
-        let (lately, most) = (shrinkage.load(Relaxed), 1_u32 << 16);
-        let is_hopeless = lately > most - most / MIN_SAVING_ONE_IN as u32;
+        let lately = shrinkage.load(Relaxed);
+        let is_hopeless = lately > MOST_STORED_65536THS;
         if is_hopeless && !self.attempts.fetch_add(1, Relaxed).is_multiple_of(TRY_ONE_IN) {
             return false;
         }
@@ -216,13 +213,12 @@ impl Core {
         let share = ((len.min(raw.len()) << 16) / raw.len()) as u32;
         // A lost update does no harm.
         shrinkage.store(lately - lately / 32 + share / 32, Relaxed);
-        let saves_enough = len <= raw.len() - raw.len() / MIN_SAVING_ONE_IN && len < raw.len();
-        let stored = saves_enough.then_some(len as u32);
+        let stored = saves_enough(len, raw.len()).then_some(len as u32);
         if measured == Measured::Yes {
             self.costs.compress(raw.len() as u32, ns, stored);
         }
         self.note(hash, |adaptive| adaptive.sized(hash, stored));
-        saves_enough
+        stored.is_some()
     }
 
     /// Compresses raw blocks of a shard that are more than their share allows.

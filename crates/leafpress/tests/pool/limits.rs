@@ -374,3 +374,19 @@ fn lengths_that_a_store_makes_up() {
     }
     assert!(*pool.get(1).unwrap() == [1; LEN]);
 }
+
+#[test]
+fn pages_of_some_bytes_that_do_not_shrink_are_not_kept_compressed() {
+    let pages = (0..4000_u64).map(|page| page.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes()[..5].to_vec());
+    let pool = PagePool::builder(MemoryStore::from_pages(pages).unwrap())
+        .budget_bytes(128 << 10)
+        .share(Share::Fixed { raw_percent: 50 })
+        .build()
+        .unwrap();
+    for page in 0..4000 {
+        assert_eq!(pool.get(page).unwrap().len(), 5);
+    }
+    let stats = pool.stats();
+    assert!(stats.incompressible > 0, "{stats:?}");
+    assert_eq!((stats.compressions, stats.compressed_pages), (0, 0), "{stats:?}");
+}

@@ -2,7 +2,7 @@
 
 use bumpalo::Bump;
 
-use crate::codec::{Codec, Dictionary, Engine};
+use crate::codec::{Codec, Dictionary, Engine, saves_enough};
 use crate::reclaim::memory::Memory;
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record, RecordValue, form_for};
 use crate::tree::compact::split::SplitHint;
@@ -44,9 +44,9 @@ pub(crate) fn compress_block(
     let start = out.len();
     if !raw.is_empty() && engine.codec() != Codec::None {
         engine.compress(raw, dictionary, out)?;
-        let built = out.len() - start;
-        if built <= raw.len() - raw.len() / 8 && built < raw.len() {
-            return Ok(built);
+        let stored = out.len() - start;
+        if saves_enough(stored, raw.len()) {
+            return Ok(stored);
         }
         out.truncate(start);
     }
@@ -67,8 +67,8 @@ pub(crate) struct Buffers {
     pub overwritten: Vec<u16>,
 }
 
-// SAFETY: a buffer's large values are addresses that mean something only during one compaction; between compactions the
-// buffers are empty.
+// SAFETY: of what is here only the large values are no plain bytes, and they mean something only during one compaction. A thread takes
+// its buffers for that and is alone with them; when it returns them, there are none left (`Context::return_tools`).
 unsafe impl Send for Buffers {}
 
 /// Compresses builders into leaves.

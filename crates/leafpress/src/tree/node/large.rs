@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use crate::codec::{Codec, Engine};
+use crate::codec::{Codec, Engine, saves_enough};
 use crate::mem::node::{Kind, NodeHeader};
 use crate::reclaim::memory::Memory;
 use crate::tree::error::Error;
@@ -36,8 +36,8 @@ impl Large {
         if engine.codec() != Codec::None {
             engine.compress(value, None, buffer)?;
         }
-        let built = engine.codec() != Codec::None && buffer.len() <= value.len() - value.len() / 8;
-        let block = if built { buffer.as_slice() } else { value };
+        let compressed = engine.codec() != Codec::None && saves_enough(buffer.len(), value.len());
+        let block = if compressed { buffer.as_slice() } else { value };
         // SAFETY: the caller keeps `memory` alive; the block is copied into the room asked for.
         unsafe {
             let node = memory.allocate(size_of::<Header>() + block.len(), Kind::Large)?;

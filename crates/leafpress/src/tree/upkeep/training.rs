@@ -8,7 +8,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::codec::{CAN_TRAIN, Codec, Dictionary, Scratch};
+use crate::codec::{CAN_TRAIN, Codec, Dictionary, Scratch, saves_enough};
 use crate::mem::transient::Transient;
 use crate::mem::trim;
 use crate::reclaim::memory::{MAX_WAITS, Memory};
@@ -309,11 +309,11 @@ impl Core {
 
     fn pressed_len(&self, raw: &[u8], dictionary: Option<&Dictionary>, block: &mut Vec<u8>) -> Result<u64, Error> {
         block.clear();
-        let built = self.engine.compress(raw, dictionary, block)?;
-        Ok(if built > raw.len() - raw.len() / 8 {
-            raw.len()
+        let stored = self.engine.compress(raw, dictionary, block)?;
+        Ok(if saves_enough(stored, raw.len()) {
+            stored
         } else {
-            built
+            raw.len()
         } as u64)
     }
 
