@@ -9,9 +9,10 @@ use rapidhash::v3::rapidhash_v3;
 use super::VictimError;
 use super::adaptive::Adaptive;
 use super::background::Wake;
+use super::buffers::BufferPool;
 use super::dictionaries::{Dictionaries, FAMILIES};
 use super::limits::Limits;
-use super::read::Pinned;
+use super::read::{Sampled, copy_of};
 use super::shard::Shard;
 use super::stats::{Counts, VictimStats};
 use crate::codec::{CAN_TRAIN, Codec, Engine, Scratch};
@@ -28,6 +29,7 @@ pub(super) struct Core {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) shards: Box<[Padded]>,
     pub(super) dictionaries: Dictionaries,
+    pub(super) buffers: BufferPool,
     pub(super) wake: Wake,
     pub(super) health: Health,
     pub(super) admission: AtomicBool,
@@ -78,6 +80,7 @@ impl Core {
             engine,
             shards: shards.collect(),
             dictionaries: Dictionaries::new(dictionary_bytes),
+            buffers: BufferPool::default(),
             wake: Wake::default(),
             health: Health::default(),
             admission: AtomicBool::new(true),
@@ -152,13 +155,15 @@ impl Core {
         let each = self.dictionaries.sample_bytes().div_ceil(self.shards.len());
         let (mut blocks, mut scratch) = (Vec::new(), Scratch::default());
         for shard in &self.shards {
-            let mut entries = Vec::new();
-            shard.0.lock().sample(family as u8, each, &mut entries);
-            let pinned: Vec<_> = entries.into_iter().map(|entry| Pinned::new(shard, entry)).collect();
-            let raw = pinned
-                .iter()
-                .filter_map(|pinned| self.raw_bytes(pinned, &mut scratch).ok().map(<[u8]>::to_vec));
-            blocks.extend(raw);
+            let mut sampled = Sampled::new(shard);
+            shard.0.lock().sample(family as u8, each, &mut sampled.entries);
+            while let Some(pinned) = sampled.next() {
+                // One that is not what it was, or that there is no memory for, is no sample.
+                let raw = self.raw_bytes(&pinned, &mut scratch).ok().and_then(copy_of);
+                if let Some(raw) = raw.filter(|_| blocks.try_reserve(1).is_ok()) {
+                    blocks.push(raw);
+                }
+            }
         }
         self.dictionaries.train(family, self.codec, &*self.engine, &blocks);
         true
@@ -190,7 +195,8 @@ impl Core {
         }
         held += self.deciding_bytes();
         stats.dictionary_bytes = self.dictionaries.held_bytes() as u64;
-        stats.bytes_held = held as u64 + stats.dictionary_bytes;
+        stats.buffer_bytes = self.buffers.held_bytes() as u64;
+        stats.bytes_held = held as u64 + stats.dictionary_bytes + stats.buffer_bytes;
         stats.corrupt = self.corrupt.load(Relaxed);
         let corrupt_unread = self.corrupt_unread.load(Relaxed);
         stats.failed_hits = self.failed_hits.load(Relaxed);

@@ -15,6 +15,9 @@ use crate::sync::Patience;
 
 /// Dictionaries may take one in so many of the capacity's bytes.
 const DICTIONARIES_ONE_IN: usize = 16;
+/// Buffers may take one in so many of the capacity's bytes, and no more than this.
+const BUFFERS_ONE_IN: usize = 128;
+const MOST_BUFFER_BYTES: usize = 32 << 20;
 /// Memory of a dictionary with its tables, at most, in its own bytes.
 const TABLES_TIMES: usize = 16;
 
@@ -44,9 +47,16 @@ thread_local! {
 pub(super) struct Reading(());
 
 impl Reading {
-    pub(super) fn new(core: &Core) -> Self {
-        let _ = READING.try_with(|reading| reading.borrow_mut().push(address(core)));
-        Self(())
+    /// [`None`] when there is no memory to note it.
+    pub(super) fn new(core: &Core) -> Option<Self> {
+        let noted = READING.try_with(|reading| {
+            let mut reading = reading.borrow_mut();
+            reading.try_reserve(1).ok()?;
+            reading.push(address(core));
+            Some(())
+        });
+        // A thread that is ending notes nothing.
+        noted.unwrap_or(Some(())).map(Self)
     }
 }
 
@@ -154,7 +164,9 @@ impl Core {
                 return false;
             }
         }
-        let for_blocks = bytes.saturating_sub(self.fixed_bytes() + for_dictionaries);
+        let for_buffers = (bytes / BUFFERS_ONE_IN).min(MOST_BUFFER_BYTES);
+        self.buffers.set_limit(for_buffers);
+        let for_blocks = bytes.saturating_sub(self.fixed_bytes() + for_dictionaries + for_buffers);
         let for_deciding = self.adaptive.as_ref().map_or(0, |adaptive| adaptive.resize(for_blocks));
         self.resize_shards(for_blocks.saturating_sub(for_deciding) / self.shards.len())
     }

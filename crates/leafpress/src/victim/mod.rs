@@ -344,21 +344,21 @@ impl VictimCache {
         self.core.insert(key, block, fill)
     }
 
-    /// A copy of the block.
+    /// A copy of the block. Where there is no memory for it, it is as if the block was not here; it stays.
     pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.copy(key, false)
     }
 
-    /// A copy of the block, which leaves the cache.
+    /// A copy of the block, which leaves the cache, whether there is memory for the copy or not.
     pub fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.copy(key, true)
     }
 
     fn copy(&self, key: &[u8], take: bool) -> Option<Vec<u8>> {
-        let copy = |found: FoundBlock<'_>| Ok::<_, Infallible>(found.bytes.to_vec());
+        let copy = |found: FoundBlock<'_>| Ok::<_, Infallible>(read::copy_of(found.bytes));
         let taking = if take { Taking::Take } else { Taking::Keep };
         match self.core.read(key, taking, copy)? {
-            Ok(block) => Some(block),
+            Ok(block) => block,
             Err(never) => match never {},
         }
     }

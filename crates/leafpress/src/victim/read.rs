@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use rapidhash::v3::rapidhash_v3;
 
-use super::buffers::with_buffers;
 use super::core::{Core, Padded};
 use super::entry::Entry;
 use super::limits::Reading;
@@ -63,6 +62,49 @@ impl Drop for Pinned<'_> {
     }
 }
 
+/// Pinned entries of a shard, let go one by one, or all when this is dropped.
+pub(super) struct Sampled<'c> {
+    shard: &'c Padded,
+    /// Each of them has a pin that is this sample's.
+    pub(super) entries: Vec<Entry>,
+}
+
+impl<'c> Sampled<'c> {
+    pub(super) fn new(shard: &'c Padded) -> Self {
+        Self {
+            shard,
+            entries: Vec::new(),
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Option<Pinned<'c>> {
+        self.entries.pop().map(|entry| Pinned::new(self.shard, entry))
+    }
+}
+
+impl Drop for Sampled<'_> {
+    fn drop(&mut self) {
+        while self.next().is_some() {}
+    }
+}
+
+/// Does what a reader has left to do when it has ended, by a panic as well.
+struct Finish<'c>(&'c Core);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
+/// A copy of the bytes; [`None`] when there is no memory.
+pub(super) fn copy_of(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(bytes.len()).ok()?;
+    copy.extend_from_slice(bytes);
+    Some(copy)
+}
+
 impl Core {
     /// Hands the block to `read`.
     pub(super) fn read<R, E>(
@@ -71,6 +113,9 @@ impl Core {
         taking: Taking,
         read: impl FnOnce(FoundBlock<'_>) -> Result<R, E>,
     ) -> Option<Result<R, E>> {
+        // Dropped last to first: the entry's pin, the note that this thread reads, and then what waits for both.
+        let _finish = Finish(self);
+        let _reading = Reading::new(self)?;
         let hash = rapidhash_v3(key);
         let shard = self.shard(hash);
         let looked = shard.0.lock().get(key, hash, taking);
@@ -82,14 +127,8 @@ impl Core {
             return None;
         };
         let _ = MISSED.try_with(|missed| missed.set(None));
-        let result = self.read_entry(
-            &Pinned::new(shard, entry),
-            taking == Taking::Take,
-            looked.is_for_raw,
-            read,
-        );
-        self.finish();
-        result
+        let pinned = Pinned::new(shard, entry);
+        self.read_entry(&pinned, taking == Taking::Take, looked.is_for_raw, read)
     }
 
     fn read_entry<R, E>(
@@ -101,27 +140,24 @@ impl Core {
     ) -> Option<Result<R, E>> {
         // SAFETY: the entry is pinned.
         let header = unsafe { pinned.entry.header() };
-        let result = with_buffers(|buffers| {
-            let decoded = header.pressed.then(|| {
-                buffers.decoded = buffers.decoded.wrapping_add(1);
-                buffers.decoded.is_multiple_of(TIMED_ONE_IN).then(Instant::now)
-            });
-            let bytes = self.raw_bytes(pinned, &mut buffers.scratch).ok()?;
+        let mut buffers = self.buffers.borrow();
+        let decoded = header.pressed.then(|| {
+            buffers.decoded = buffers.decoded.wrapping_add(1);
+            buffers.decoded.is_multiple_of(TIMED_ONE_IN).then(Instant::now)
+        });
+        let result = self.raw_bytes(pinned, &mut buffers.scratch).ok().map(|bytes| {
             if let Some(start) = decoded.flatten() {
                 self.costs.decompress(header.raw_bytes, nanoseconds(start));
             }
-            let result = {
-                let _reading = Reading::new(self);
-                read(FoundBlock {
-                    bytes,
-                    tag: header.tag,
-                    family: header.family,
-                })
-            };
+            let result = read(FoundBlock {
+                bytes,
+                tag: header.tag,
+                family: header.family,
+            });
             if is_for_raw && result.is_ok() {
                 self.restore(pinned, bytes);
             }
-            Some(result)
+            result
         });
         match &result {
             None => self.corrupt.fetch_add(1, Relaxed),

@@ -22,8 +22,8 @@ const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
 
 /// A mapping that entries are allocated from.
 pub(crate) struct Region {
-    /// [`None`]: the mapping is one entry.
-    blocks: Option<Box<Blocks>>,
+    /// One heap, or none where the mapping is one entry. A box could not be had without a panic when there is no memory.
+    blocks: Vec<Blocks>,
     mapping: Mapping,
     /// Entries in it.
     pub(crate) entries: usize,
@@ -54,12 +54,14 @@ impl Region {
     /// A region of `bytes`, a multiple of the page size; [`None`] when the system has no more.
     pub(crate) fn new(bytes: usize) -> Option<Self> {
         let mapping = Mapping::new(bytes)?;
-        let mut blocks = Box::new(Blocks::new());
+        let mut blocks = Vec::new();
+        blocks.try_reserve_exact(1).ok()?;
+        blocks.push(Blocks::new());
         let whole = NonNull::slice_from_raw_parts(mapping.start(), mapping.len());
         // SAFETY: the mapping is ours, unused, and outlives the heap, which stands before it in the region.
-        unsafe { blocks.insert_free_block_ptr(whole) }?;
+        unsafe { blocks[0].insert_free_block_ptr(whole) }?;
         Some(Self {
-            blocks: Some(blocks),
+            blocks,
             mapping,
             entries: 0,
             used_bytes: 0,
@@ -75,7 +77,7 @@ impl Region {
     /// A region of one entry.
     pub(crate) fn single(bytes: usize) -> Option<Self> {
         Some(Self {
-            blocks: None,
+            blocks: Vec::new(),
             mapping: Mapping::new(Self::single_bytes(bytes))?,
             entries: 0,
             used_bytes: 0,
@@ -84,7 +86,7 @@ impl Region {
     }
 
     pub(crate) fn is_single(&self) -> bool {
-        self.blocks.is_none()
+        self.blocks.is_empty()
     }
 
     /// Memory held, in bytes.
@@ -101,7 +103,7 @@ impl Region {
         if self.leaving {
             return None;
         }
-        let block = match &mut self.blocks {
+        let block = match self.blocks.first_mut() {
             None if self.entries == 0 => self.mapping.start(),
             None => return None,
             Some(blocks) => {
@@ -119,7 +121,7 @@ impl Region {
     /// # Safety
     /// `block` came from [`Region::allocate`] of this region with `bytes`, and is not used again.
     pub(crate) unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
-        if let Some(blocks) = &mut self.blocks {
+        if let Some(blocks) = self.blocks.first_mut() {
             // SAFETY: as the caller promises.
             unsafe { blocks.deallocate(block, ALIGNMENT) };
         }

@@ -40,7 +40,8 @@ impl Counts {
 pub struct VictimStats {
     /// What the cache may hold, in bytes.
     pub capacity_bytes: u64,
-    /// Memory held, in bytes: all mappings, used or not, tables and dictionaries. Never above the capacity.
+    /// Memory held, in bytes: all mappings, used or not, tables, dictionaries and buffers. Never above the capacity, but for
+    /// what calls that are not over have in hand.
     pub bytes_held: u64,
     /// Blocks held.
     pub entries: u64,
@@ -110,6 +111,8 @@ pub struct VictimStats {
     pub dictionary_versions: u64,
     /// Memory of dictionaries and their tables, in bytes.
     pub dictionary_bytes: u64,
+    /// Memory of buffers that calls compress to and decode to, kept from one call to the next, in bytes.
+    pub buffer_bytes: u64,
 }
 
 impl VictimStats {

@@ -212,6 +212,36 @@ fn a_reader_may_change_the_capacity() {
 }
 
 #[test]
+fn a_reader_that_panics_has_changed_the_capacity_all_the_same() {
+    let cache = VictimCache::builder(8 << 20)
+        .codec("zstd:1".parse().unwrap())
+        .shard_bits(0)
+        .dictionary_bytes(16 << 10)
+        .share(Share::Fixed { raw_percent: 0 })
+        .build()
+        .unwrap();
+    for key in 0..3000_u64 {
+        cache.insert(&key.to_be_bytes(), &text(key, 2000));
+    }
+    cache.settle().unwrap();
+    assert!(cache.stats().dictionary_versions > 0);
+    cache.insert(b"with a dictionary", &text(1, 2000));
+    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        cache.read(b"with a dictionary", Taking::Keep, |_| -> Result<(), ()> {
+            // Its dictionary is too much now, and goes when it is read no more: then there is room for blocks again.
+            cache.set_capacity(512 << 10);
+            panic!("a bug of the reader");
+        })
+    }));
+    assert!(read.is_err());
+    assert_eq!(cache.insert(b"key", &text(2, 2000)), Insertion::Inserted);
+    assert_eq!(cache.get(b"key"), Some(text(2, 2000)));
+    let stats = cache.stats();
+    assert!(stats.bytes_held <= 512 << 10, "{stats:?}");
+    cache.validate().unwrap();
+}
+
+#[test]
 fn readers_and_others_may_change_the_capacity_at_once() {
     let cache = VictimCache::builder(4 << 20).shard_bits(1).build().unwrap();
     std::thread::scope(|scope| {

@@ -1,0 +1,138 @@
+//! What a victim cache takes of the program's allocator: when that has nothing more to give, nothing is lost but blocks, and nothing aborts;
+//! and threads that wait keep little of it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use leafpress::victim::{Insertion, Share, Taking, VictimCache};
+
+thread_local! {
+    /// Allocations of this thread that succeed before all fail; negative: none fails.
+    static LEFT: Cell<i64> = const { Cell::new(-1) };
+}
+static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+struct Failing;
+
+// SAFETY: everything is passed to the system's allocator; refusing is allowed.
+unsafe impl GlobalAlloc for Failing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let left = LEFT.get();
+        if left == 0 {
+            return std::ptr::null_mut();
+        }
+        LEFT.set(left - i64::from(left > 0));
+        LIVE_BYTES.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller's promises are the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE_BYTES.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the pointer came from `alloc`, which is the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Failing = Failing;
+
+/// Runs `work` with allocations failing from number `after` on.
+fn starved<T>(after: i64, work: impl FnOnce() -> T) -> T {
+    LEFT.set(after);
+    let result = work();
+    LEFT.set(-1);
+    result
+}
+
+fn block(n: u64, len: usize) -> Vec<u8> {
+    let words = (0..len.div_ceil(16)).map(|word| format!("{:07} of {:05};", n * 7919 + word as u64, n));
+    let mut bytes = words.collect::<String>().into_bytes();
+    bytes.truncate(len);
+    bytes
+}
+
+fn cache(codec: &str, share: Share) -> VictimCache {
+    VictimCache::builder(8 << 20)
+        .codec(codec.parse().unwrap())
+        .share(share)
+        .shard_bits(1)
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn without_memory_blocks_are_missed_or_refused_and_nothing_aborts() {
+    for codec in ["lz4", "zstd:1"] {
+        for raw_percent in [0, 30] {
+            let blocks: Vec<_> = (0..40).map(|n| block(n, 3000 + n as usize * 500)).collect();
+            let mut refused = 0;
+            for after in 0..12 {
+                // Threads' own parts of the codecs are there.
+                let warm = cache(codec, Share::Fixed { raw_percent });
+                warm.insert(b"warm", &blocks[39]);
+                assert_eq!(warm.get(b"warm").as_ref(), Some(&blocks[39]));
+                let cache = cache(codec, Share::Fixed { raw_percent });
+                for (n, block) in (0_u64..).zip(&blocks) {
+                    let inserted = starved(after, || cache.insert(&n.to_be_bytes(), block));
+                    refused += usize::from(inserted == Insertion::NoRoom);
+                }
+                for (n, block) in (0_u64..).zip(&blocks) {
+                    cache.insert(&n.to_be_bytes(), block);
+                    let found = starved(after, || cache.get(&n.to_be_bytes()));
+                    refused += usize::from(found.is_none());
+                    assert!(found.is_none_or(|found| found == *block));
+                    let read = |found: leafpress::victim::FoundBlock<'_>| {
+                        assert!(found.bytes == *block);
+                        Ok::<_, ()>(())
+                    };
+                    starved(after, || cache.read(&n.to_be_bytes(), Taking::Lend, read));
+                }
+                starved(after, || cache.set_capacity(64 << 20));
+                starved(after, || cache.set_capacity(2 << 20));
+                starved(after, || cache.erase(&3_u64.to_be_bytes()));
+                cache.validate().unwrap();
+                cache.set_capacity(8 << 20);
+                assert_eq!(cache.insert(b"again", &blocks[0]), Insertion::Inserted);
+                assert_eq!(cache.get(b"again").as_ref(), Some(&blocks[0]));
+            }
+            assert!(refused > 40, "{codec} {raw_percent}: {refused}");
+        }
+    }
+}
+
+#[test]
+fn threads_that_wait_keep_little_and_it_is_counted() {
+    const THREADS: u64 = 32;
+    const LEN: usize = 256 << 10;
+    let cache = cache("lz4", Share::Fixed { raw_percent: 0 });
+    let before = LIVE_BYTES.load(Relaxed);
+    let barrier = Barrier::new(THREADS as usize + 1);
+    let (stats, kept) = std::thread::scope(|scope| {
+        for n in 0..THREADS {
+            let (cache, barrier) = (&cache, &barrier);
+            scope.spawn(move || {
+                let block = block(n, LEN);
+                cache.insert(&n.to_be_bytes(), &block);
+                let found = cache.get(&n.to_be_bytes());
+                let is_right = found.is_none_or(|found| found == block);
+                drop(block);
+                barrier.wait();
+                barrier.wait();
+                assert!(is_right);
+            });
+        }
+        barrier.wait();
+        let stats = cache.stats();
+        let kept = LIVE_BYTES.load(Relaxed).saturating_sub(before) as u64;
+        barrier.wait();
+        (stats, kept)
+    });
+    assert!(stats.hits > 0 && stats.buffer_bytes <= 256 << 10, "{stats:?}");
+    assert!(
+        kept <= stats.buffer_bytes + (4 << 20),
+        "{kept} bytes are kept, {stats:?}"
+    );
+}
