@@ -92,6 +92,7 @@ fn a_switch_thrown_while_in_use() {
             Operation::Remove => store.remove(99),
             Operation::Measure => store.page_bytes(1).map(|_| ()),
             Operation::Sync => store.sync(),
+            other => panic!("no test for {other:?}"),
         };
         works(operation).unwrap();
         store.fail_every(operation, 1);
