@@ -28,9 +28,9 @@ mod io;
 mod mem;
 pub mod pool;
 mod reclaim;
-mod share;
 mod sync;
 pub mod tree;
+mod tuner;
 pub mod victim;
 
 pub use codec::{Codec, CodecError, Dictionary};

@@ -168,7 +168,7 @@ impl Builder {
         };
         let costs = Arc::new(Costs::default());
         let adaptive = (self.share == Share::Adaptive && engine.is_some()).then(|| {
-            Adaptive::new(
+            Adaptive::of_pool(
                 self.policy,
                 self.restore_after,
                 self.budget_bytes,

@@ -37,7 +37,7 @@ impl Core {
     pub(super) fn raw_percent(&self) -> f64 {
         self.adaptive
             .as_ref()
-            .map_or(self.raw_percent, |adaptive| adaptive.raw_fraction() * 100.0)
+            .map_or(self.raw_percent, |adaptive| adaptive.fraction() * 100.0)
     }
 
     /// What raw and compressed pages are meant to take, in bytes.

@@ -52,7 +52,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub use crate::eviction::{ParsePolicyError, PolicyKind};
-pub use crate::share::{ParseShareError, Share};
+pub use crate::tuner::{ParseShareError, Share};
 pub use builder::Builder;
 pub use error::PoolError;
 pub use guard::PageGuard;

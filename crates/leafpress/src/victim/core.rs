@@ -16,9 +16,9 @@ use super::read::{Sampled, copy_of};
 use super::shard::Shard;
 use super::stats::{Counts, VictimStats};
 use crate::codec::{CAN_TRAIN, Codec, Engine, Scratch};
-use crate::share::Share;
-use crate::share::costs::Costs;
 use crate::sync::worker::Health;
+use crate::tuner::Share;
+use crate::tuner::costs::Costs;
 
 /// A shard on cache lines of its own.
 #[repr(align(128))]
@@ -62,11 +62,11 @@ impl Core {
     ) -> Self {
         let compresses = codec != Codec::None;
         let costs = Arc::new(Costs::default());
-        let adaptive = (compresses && share == Share::Adaptive).then(|| Adaptive::new(Arc::clone(&costs)));
+        let adaptive = (compresses && share == Share::Adaptive).then(|| Adaptive::of_victim_cache(Arc::clone(&costs)));
         let fraction = match share {
             _ if !compresses => 1.0,
             Share::Fixed { raw_percent } => f64::from(raw_percent.min(100)) / 100.0,
-            Share::Adaptive => adaptive.as_ref().map_or(0.0, Adaptive::share),
+            Share::Adaptive => adaptive.as_ref().map_or(0.0, Adaptive::fraction),
         };
         let keeps_raw = adaptive.is_some() || (fraction > 0.0 && fraction < 1.0);
         let shards = (0..shards).map(|n| Padded(Mutex::new(Shard::new(n as u64 + 1, keeps_raw))));

@@ -167,7 +167,10 @@ impl Core {
         let for_buffers = (bytes / BUFFERS_ONE_IN).min(MOST_BUFFER_BYTES);
         self.buffers.set_limit(for_buffers);
         let for_blocks = bytes.saturating_sub(self.fixed_bytes() + for_dictionaries + for_buffers);
-        let for_deciding = self.adaptive.as_ref().map_or(0, |adaptive| adaptive.resize(for_blocks));
+        let for_deciding = self
+            .adaptive
+            .as_ref()
+            .map_or(0, |adaptive| adaptive.resize_within(for_blocks));
         self.resize_shards(for_blocks.saturating_sub(for_deciding) / self.shards.len())
     }
 

@@ -47,7 +47,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use thiserror::Error;
 
 use crate::codec::{Codec, CodecError, Engine, EngineOptions};
-pub use crate::share::{ParseShareError, Share};
+pub use crate::tuner::{ParseShareError, Share};
 pub use stats::VictimStats;
 
 /// The longest key, in bytes.

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 
 use crate::eviction::{MAX_POPULARITY, Pages, Policy, another_round};
 use crate::pool::PolicyKind;
-use crate::share::costs::{CLASSES, Prices};
-use crate::share::followed::Followed;
+use crate::tuner::costs::{CLASSES, Prices};
+use crate::tuner::miniatures;
+use crate::tuner::sampled_keys::SampledKeys;
 
 /// What a page takes in the pool's tables, in either space.
 const TABLE_BYTES: u64 = 56;
@@ -84,7 +85,7 @@ pub(super) enum Access {
 }
 
 /// A miniature.
-pub(super) struct Miniature {
+pub(in crate::pool) struct Miniature {
     kind: PolicyKind,
     restore_after: u8,
     /// The part of the budget that is for raw pages.
@@ -143,14 +144,14 @@ impl Miniature {
             evictions: 0,
         }
     }
+}
 
-    /// Pages that left altogether so far.
-    pub(super) fn evictions(&self) -> u64 {
+impl miniatures::Miniature for Miniature {
+    fn evictions(&self) -> u64 {
         self.evictions
     }
 
-    /// Memory held, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.policy.bytes()
             + self.states.pages.capacity()
@@ -158,14 +159,12 @@ impl Miniature {
             + self.log.capacity() * size_of::<Block>()
     }
 
-    /// The bytes for both spaces together. What is over them leaves with the next accesses.
-    pub(super) fn set_limit(&mut self, bytes: f64) {
+    fn set_limit(&mut self, bytes: f64) {
         self.raw_limit = (bytes * self.share) as u64;
         self.log_limit = (bytes * (1.0 - self.share)) as u64;
     }
 
-    /// Expected nanoseconds of the work that counts.
-    pub(super) fn cost(&self, prices: &Prices) -> f64 {
+    fn cost(&self, prices: &Prices) -> f64 {
         let classes = self.counts.iter().enumerate();
         let cost = classes.map(|(class, counts)| {
             f64::from(counts.misses) * prices.read[class]
@@ -176,8 +175,7 @@ impl Miniature {
         cost.sum()
     }
 
-    /// Multiplies what counts so far by `factor`.
-    pub(super) fn age(&mut self, factor: f32) {
+    fn age(&mut self, factor: f32) {
         for counts in &mut self.counts {
             counts.misses *= factor;
             counts.compressed_hits *= factor;
@@ -185,9 +183,11 @@ impl Miniature {
             counts.restorations *= factor;
         }
     }
+}
 
+impl Miniature {
     /// A get of a followed page.
-    pub(super) fn access(&mut self, slot: u32, followed: &mut Followed) -> Access {
+    pub(super) fn access(&mut self, slot: u32, sampled: &mut SampledKeys) -> Access {
         let state = self.states.get(slot);
         let popularity = ((state & !SPACE) + 1).min(MAX_POPULARITY);
         if state & SPACE == RAW {
@@ -198,41 +198,41 @@ impl Miniature {
             return Access::RawHit;
         }
         self.grow(slot);
-        let class = followed.class(slot);
+        let class = sampled.class(slot);
         if state & SPACE == COMPRESSED {
             self.counts[class].compressed_hits += self.weight;
             self.states.set(slot, COMPRESSED, popularity);
             if popularity >= self.restore_after {
                 self.counts[class].restorations += self.weight;
                 self.kill(slot);
-                self.enter_raw(slot, popularity, followed);
+                self.enter_raw(slot, popularity, sampled);
             }
             return Access::CompressedHit;
         }
         self.counts[class].misses += self.weight;
-        followed.hold(slot);
-        self.enter_raw(slot, 0, followed);
+        sampled.hold(slot);
+        self.enter_raw(slot, 0, sampled);
         Access::Miss
     }
 
     /// The page is no more.
-    pub(super) fn remove(&mut self, slot: u32, followed: &mut Followed) {
+    pub(super) fn remove(&mut self, slot: u32, sampled: &mut SampledKeys) {
         match self.states.get(slot) & SPACE {
             RAW => {
                 self.policy.remove(slot);
-                self.leave_raw(slot, followed);
+                self.leave_raw(slot, sampled);
             }
             COMPRESSED => self.kill(slot),
             _ => return,
         }
         self.states.set(slot, ABSENT, 0);
-        followed.let_go(slot);
+        sampled.let_go(slot);
     }
 
     /// The page turned out not to shrink: where it is compressed, it should not be.
-    pub(super) fn unpress(&mut self, slot: u32, followed: &mut Followed) {
+    pub(super) fn unpress(&mut self, slot: u32, sampled: &mut SampledKeys) {
         if self.states.get(slot) & SPACE == COMPRESSED {
-            self.remove(slot, followed);
+            self.remove(slot, sampled);
         }
     }
 
@@ -245,43 +245,43 @@ impl Miniature {
         }
     }
 
-    fn enter_raw(&mut self, slot: u32, popularity: u8, followed: &mut Followed) {
+    fn enter_raw(&mut self, slot: u32, popularity: u8, sampled: &mut SampledKeys) {
         self.states.set(slot, RAW, popularity);
-        self.policy.insert(slot, scrambled(followed.hash(slot)));
-        self.raw_bytes += frame_bytes(followed.raw_bytes(slot));
+        self.policy.insert(slot, scrambled(sampled.hash(slot)));
+        self.raw_bytes += frame_bytes(sampled.raw_bytes(slot));
         self.states.pinned = slot;
         while self.raw_bytes > self.raw_limit {
-            let Some(victim) = self.policy.victim(&self.states, &|slot| scrambled(followed.hash(slot))) else {
+            let Some(victim) = self.policy.victim(&self.states, &|slot| scrambled(sampled.hash(slot))) else {
                 break;
             };
-            self.leave_raw(victim, followed);
-            self.press(victim, followed);
+            self.leave_raw(victim, sampled);
+            self.press(victim, sampled);
         }
         self.states.pinned = u32::MAX;
-        self.clean(followed);
+        self.clean(sampled);
     }
 
-    fn leave_raw(&mut self, slot: u32, followed: &Followed) {
-        self.raw_bytes -= frame_bytes(followed.raw_bytes(slot));
+    fn leave_raw(&mut self, slot: u32, sampled: &SampledKeys) {
+        self.raw_bytes -= frame_bytes(sampled.raw_bytes(slot));
     }
 
     /// A victim of the raw space is compressed, or leaves.
-    fn press(&mut self, slot: u32, followed: &mut Followed) {
+    fn press(&mut self, slot: u32, sampled: &mut SampledKeys) {
         if self.share < 1.0 {
-            self.counts[followed.class(slot)].compressions += self.weight;
-            if let Some(stored) = followed.stored(slot) {
+            self.counts[sampled.class(slot)].compressions += self.weight;
+            if let Some(stored) = sampled.stored(slot) {
                 self.states.set(slot, COMPRESSED, 0);
                 self.append(slot, stored + (BLOCK_BYTES + TABLE_BYTES) as u32);
                 return;
             }
         }
-        self.evict(slot, followed);
+        self.evict(slot, sampled);
     }
 
-    fn evict(&mut self, slot: u32, followed: &mut Followed) {
+    fn evict(&mut self, slot: u32, sampled: &mut SampledKeys) {
         self.states.set(slot, ABSENT, 0);
         self.evictions += 1;
-        followed.let_go(slot);
+        sampled.let_go(slot);
     }
 
     fn append(&mut self, slot: u32, bytes: u32) {
@@ -299,7 +299,7 @@ impl Miniature {
     }
 
     /// Looks at the oldest compressed pages until the others have room.
-    fn clean(&mut self, followed: &mut Followed) {
+    fn clean(&mut self, sampled: &mut SampledKeys) {
         while self.log_bytes > self.log_limit {
             let Some(Block { slot, bytes }) = self.log.pop_front() else {
                 break;
@@ -314,7 +314,7 @@ impl Miniature {
                     self.states.set(slot, COMPRESSED, popularity);
                     self.append(slot, bytes);
                 }
-                None => self.evict(slot, followed),
+                None => self.evict(slot, sampled),
             }
         }
     }
@@ -323,13 +323,13 @@ impl Miniature {
 #[cfg(test)]
 impl Miniature {
     /// Panics where counters and pages disagree; counts the pages held.
-    pub(super) fn validate(&self, followed: &Followed, holders: &mut [u8]) {
+    pub(super) fn validate(&self, sampled: &SampledKeys, holders: &mut [u8]) {
         let mut raw_bytes = 0;
         let mut compressed = 0;
         for (slot, holders) in holders.iter_mut().enumerate() {
             let slot = slot as u32;
             match self.states.get(slot) & SPACE {
-                RAW => raw_bytes += frame_bytes(followed.raw_bytes(slot)),
+                RAW => raw_bytes += frame_bytes(sampled.raw_bytes(slot)),
                 COMPRESSED => {
                     let block = &self.log[self.places[slot as usize].wrapping_sub(self.log_passed) as usize];
                     assert_eq!(block.slot, slot);

@@ -3,8 +3,9 @@
 //! It does what the shards do: a new block is admitted against the worst of some, stays raw for now where there is a share for that, is
 //! compressed when it is the worst of some raw ones, and leaves when it is the worst of some others.
 
-use crate::share::costs::{CLASSES, Prices};
-use crate::share::followed::Followed;
+use crate::tuner::costs::{CLASSES, Prices};
+use crate::tuner::miniatures;
+use crate::tuner::sampled_keys::SampledKeys;
 use crate::victim::{LENT_WORTH, Taking, is_worth_restoring};
 
 /// What a block takes besides its stored bytes: header, key, and what its size is rounded up by.
@@ -27,7 +28,7 @@ pub(super) struct Block {
 
 /// What all miniatures have in common.
 pub(super) struct World<'w> {
-    pub(super) followed: &'w mut Followed,
+    pub(super) sampled: &'w mut SampledKeys,
     pub(super) blocks: &'w [Block],
     pub(super) clock: u32,
 }
@@ -72,7 +73,7 @@ struct Space {
 }
 
 /// A miniature.
-pub(super) struct Miniature {
+pub(in crate::victim) struct Miniature {
     /// The part of the memory for raw blocks.
     share: f64,
     limit: u64,
@@ -113,27 +114,25 @@ impl Miniature {
             evictions: 0,
         }
     }
+}
 
-    /// Blocks that left for want of room so far.
-    pub(super) fn evictions(&self) -> u64 {
+impl miniatures::Miniature for Miniature {
+    fn evictions(&self) -> u64 {
         self.evictions
     }
 
-    /// Memory held, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.places.capacity() * size_of::<Place>()
             + (self.raw.slots.capacity() + self.settled.slots.capacity()) * size_of::<u32>()
     }
 
-    /// The bytes for all blocks. What is over them leaves with the next that come.
-    pub(super) fn set_limit(&mut self, bytes: f64) {
+    fn set_limit(&mut self, bytes: f64) {
         self.limit = bytes as u64;
         self.raw_limit = (bytes * self.share) as u64;
     }
 
-    /// Expected nanoseconds of the work that counts.
-    pub(super) fn cost(&self, prices: &Prices) -> f64 {
+    fn cost(&self, prices: &Prices) -> f64 {
         let classes = self.counts.iter().enumerate();
         let cost = classes.map(|(class, counts)| {
             f64::from(counts.misses) * prices.read[class]
@@ -145,8 +144,7 @@ impl Miniature {
         cost.sum::<f64>() + f64::from(self.unknown_misses) * typical
     }
 
-    /// Multiplies what counts so far by `factor`.
-    pub(super) fn age(&mut self, factor: f32) {
+    fn age(&mut self, factor: f32) {
         self.unknown_misses *= factor;
         for counts in &mut self.counts {
             counts.misses *= factor;
@@ -155,7 +153,9 @@ impl Miniature {
             counts.copies *= factor;
         }
     }
+}
 
+impl Miniature {
     /// A lookup of a block that no miniature holds.
     pub(super) fn miss(&mut self, weight: f32) {
         self.unknown_misses += weight;
@@ -163,7 +163,7 @@ impl Miniature {
 
     /// A lookup of a followed block. `is_here`: the cache itself had it.
     pub(super) fn look(&mut self, slot: u32, is_here: bool, taking: Taking, weight: f32, world: &mut World<'_>) {
-        let class = world.followed.class(slot);
+        let class = world.sampled.class(slot);
         let place = self.place(slot);
         if place.state == State::Absent {
             self.counts[class].misses += weight;
@@ -181,7 +181,7 @@ impl Miniature {
         } else if taking == Taking::Keep && place.is_compressed && self.is_for_raw(slot, world) {
             self.counts[class].copies += weight;
             self.leave(slot);
-            self.enter(slot, State::Raw, false, world.followed.raw_bytes(slot));
+            self.enter(slot, State::Raw, false, world.sampled.raw_bytes(slot));
             self.make_room(slot, weight, world);
         }
     }
@@ -193,18 +193,18 @@ impl Miniature {
             self.places[slot as usize].is_lent = false;
             return;
         }
-        let raw_bytes = world.followed.raw_bytes(slot);
+        let raw_bytes = world.sampled.raw_bytes(slot);
         let stored = if self.share < 1.0 {
-            world.followed.stored(slot)
+            world.sampled.stored(slot)
         } else {
             None
         };
         if !force && !self.admits(slot, stored.unwrap_or(raw_bytes), world) {
             return;
         }
-        world.followed.hold(slot);
+        world.sampled.hold(slot);
         if self.raw_limit >= u64::from(raw_bytes + ENTRY_BYTES) && self.share < 1.0 {
-            self.counts[world.followed.class(slot)].copies += weight;
+            self.counts[world.sampled.class(slot)].copies += weight;
             self.enter(slot, State::Raw, false, raw_bytes);
         } else {
             self.settle(slot, weight, world);
@@ -216,7 +216,7 @@ impl Miniature {
     pub(super) fn is_unshrinkable(&mut self, slot: u32, world: &mut World<'_>) {
         if self.place(slot).is_compressed {
             self.leave(slot);
-            self.enter(slot, State::Settled, false, world.followed.raw_bytes(slot));
+            self.enter(slot, State::Settled, false, world.sampled.raw_bytes(slot));
         }
     }
 
@@ -224,7 +224,7 @@ impl Miniature {
     pub(super) fn remove(&mut self, slot: u32, world: &mut World<'_>) {
         if self.place(slot).state != State::Absent {
             self.leave(slot);
-            world.followed.let_go(slot);
+            world.sampled.let_go(slot);
         }
     }
 
@@ -269,12 +269,12 @@ impl Miniature {
 
     /// Puts a block that is nowhere where it is compressed, or raw for good.
     fn settle(&mut self, slot: u32, weight: f32, world: &World<'_>) {
-        let (raw_bytes, class) = (world.followed.raw_bytes(slot), world.followed.class(slot));
+        let (raw_bytes, class) = (world.sampled.raw_bytes(slot), world.sampled.class(slot));
         if self.share >= 1.0 {
             self.enter(slot, State::Settled, false, raw_bytes);
             return;
         }
-        match world.followed.stored(slot) {
+        match world.sampled.stored(slot) {
             Some(stored) => {
                 self.counts[class].compressions += weight;
                 self.enter(slot, State::Settled, true, stored.min(raw_bytes));
@@ -329,7 +329,7 @@ impl Miniature {
 
     /// Whether a compressed block was asked for so often that it should be raw.
     fn is_for_raw(&mut self, slot: u32, world: &World<'_>) -> bool {
-        let bytes = u64::from(world.followed.raw_bytes(slot) + ENTRY_BYTES);
+        let bytes = u64::from(world.sampled.raw_bytes(slot) + ENTRY_BYTES);
         if self.share >= 1.0 || bytes > self.raw_limit {
             return false;
         }
@@ -352,15 +352,12 @@ impl Miniature {
             };
             let is_lent = self.place(victim).is_lent;
             self.leave(victim);
-            let stored = world
-                .followed
-                .stored(victim)
-                .unwrap_or(world.followed.raw_bytes(victim));
+            let stored = world.sampled.stored(victim).unwrap_or(world.sampled.raw_bytes(victim));
             if !is_lent && self.admits(victim, stored, world) {
                 self.settle(victim, weight, world);
             } else {
                 self.evictions += 1;
-                world.followed.let_go(victim);
+                world.sampled.let_go(victim);
             }
         }
         for _ in 0..MOST_EVICTIONS {
@@ -374,7 +371,7 @@ impl Miniature {
             self.crowded = true;
             self.leave(victim);
             self.evictions += 1;
-            world.followed.let_go(victim);
+            world.sampled.let_go(victim);
         }
     }
 }

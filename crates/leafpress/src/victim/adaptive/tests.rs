@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::share::costs::{CLASSES, Prices};
+use crate::tuner::Model as _;
+use crate::tuner::controller::Controller;
+use crate::tuner::costs::{CLASSES, Prices};
+use crate::tuner::readiness::Readiness;
 
 const BLOCK_BYTES: u32 = 4096;
 
@@ -40,8 +43,8 @@ impl World {
     /// The share after so many lookups in a cache of so many bytes, which begins with `share`.
     fn share(&self, budget_bytes: usize, share: f64, lookups: usize) -> f64 {
         let mut random = fastrand::Rng::with_seed(7);
-        let (mut model, mut course) = (Model::new(budget_bytes), Course::new(share));
-        model.set_sizes([65536 / self.ratio; crate::share::costs::SIZES]);
+        let (mut model, mut controller) = (Model::new(budget_bytes), Controller::new(share));
+        model.set_sizes([65536 / self.ratio; crate::tuner::costs::SIZES]);
         let mut asked: HashMap<u64, u8> = HashMap::new();
         let prices = self.prices();
         for lookup in 0..lookups {
@@ -66,8 +69,8 @@ impl World {
                     },
                 ];
                 assert_eq!(model.run(events.into_iter()), 1);
-                if model.look() == Sight::Enough {
-                    course.decide(model.shares(), &model.costs(&prices));
+                if model.look() == Readiness::Enough {
+                    controller.decide(model.fractions(), &model.costs(&prices));
                 }
             }
             if lookup % 50_000 == 49_999 {
@@ -75,7 +78,7 @@ impl World {
                 model.validate();
             }
         }
-        course.share()
+        controller.fraction()
     }
 }
 
@@ -132,14 +135,14 @@ fn little_is_not_worth_raw_blocks() {
 
 #[test]
 fn too_small_a_budget_decides_nothing_and_holds_little() {
-    let adaptive = Adaptive::new(Arc::default());
-    assert!(adaptive.resize(8 << 20) > 20_000);
+    let adaptive = Adaptive::of_victim_cache(Arc::default());
+    assert!(adaptive.resize_within(8 << 20) > 20_000);
     assert!(adaptive.follows(0) && adaptive.follows(1 << 40));
-    assert!(adaptive.resize(1 << 20) < 10_000);
+    assert!(adaptive.resize_within(1 << 20) < 10_000);
     assert!(!adaptive.follows(1 << 40));
     for hash in 0..10_000 {
         adaptive.looked(hash, 1, None, Taking::Keep);
     }
     assert_eq!(adaptive.step(), None);
-    assert_eq!(adaptive.share(), 0.0);
+    assert_eq!(adaptive.fraction(), 0.0);
 }

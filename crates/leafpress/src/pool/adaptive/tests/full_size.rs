@@ -130,9 +130,9 @@ impl FullSize {
     pub(super) fn adaptive(world: World, start: f64) -> Self {
         let mut pool = Self::fixed(world, start);
         let costs = Arc::clone(&pool.costs);
-        let adaptive = Adaptive::new(world.policy, 8, world.budget_bytes, PAGE_BYTES, start, costs);
+        let adaptive = Adaptive::of_pool(world.policy, 8, world.budget_bytes, PAGE_BYTES, start, costs);
         // What processor time there is must not decide what a test sees.
-        adaptive.inner.lock().effort = None;
+        adaptive.inner.lock().cpu_budget = None;
         pool.adaptive = Some(adaptive);
         pool
     }

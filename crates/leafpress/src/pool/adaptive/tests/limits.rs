@@ -1,19 +1,21 @@
 //! What it takes: memory, processor time, room in the queue.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::*;
+use crate::tuner::cpu_budget::{CpuBudget, Spent};
 
 fn adaptive(budget_bytes: usize) -> Adaptive {
-    Adaptive::new(PolicyKind::Clock, 8, budget_bytes, 8192, 0.5, Arc::default())
+    Adaptive::of_pool(PolicyKind::Clock, 8, budget_bytes, 8192, 0.5, Arc::default())
 }
 
 #[test]
 fn memory_is_a_small_part_of_the_budget() {
     for policy in PolicyKind::ALL {
         for budget_bytes in [64 << 10, 700_000, 8 << 20, 64 << 20, 1 << 30] {
-            let adaptive = Adaptive::new(policy, 8, budget_bytes, 8192, 0.5, Arc::default());
-            adaptive.inner.lock().effort = None;
+            let adaptive = Adaptive::of_pool(policy, 8, budget_bytes, 8192, 0.5, Arc::default());
+            adaptive.inner.lock().cpu_budget = None;
             let most = budget_bytes / 100 + (64 << 10);
             assert!(
                 adaptive.bytes() <= most,
@@ -64,7 +66,7 @@ fn nothing_is_followed_while_there_is_no_credit() {
     };
     {
         let mut inner = adaptive.inner.lock();
-        inner.effort = Some(Effort::new(at(0, 0)));
+        inner.cpu_budget = Some(CpuBudget::new(at(0, 0)));
         inner.pace(at(100, 0), at(200, 100), 1_000);
         adaptive.publish(&inner);
     }
@@ -90,14 +92,14 @@ fn a_budget_may_change() {
     adaptive.resize(usize::MAX);
     adaptive.resize(64 << 20);
     assert_eq!(adaptive.threshold.load(Relaxed), rate);
-    assert_eq!(adaptive.raw_fraction(), 0.5);
+    assert_eq!(adaptive.fraction(), 0.5);
 }
 
 #[test]
 fn any_start_and_any_numbers_are_taken() {
     for (start, fraction) in [(-1.0, LEAST_PART), (7.0, 1.0), (f64::NAN, 0.5), (0.25, 0.25)] {
-        let adaptive = Adaptive::new(PolicyKind::Lru, 0, 0, 0, start, Arc::default());
-        assert_eq!(adaptive.raw_fraction(), fraction);
+        let adaptive = Adaptive::of_pool(PolicyKind::Lru, 0, 0, 0, start, Arc::default());
+        assert_eq!(adaptive.fraction(), fraction);
         for page in 0..1_000 {
             if adaptive.accessed(hash(page), u32::MAX) {
                 assert_eq!(adaptive.step(), None, "nothing is known");
@@ -133,7 +135,7 @@ fn threads_may_all_call_it() {
         }
     });
     adaptive.step();
-    adaptive.inner.lock().model.validate();
+    adaptive.inner.lock().model.as_ref().unwrap().validate();
     assert!((costs.store_read_ns() - 100_000.0).abs() < 1.0);
     assert!(adaptive.deciding_ns() > 0);
 }

@@ -1,7 +1,7 @@
 //! The miniatures by themselves.
 
 use super::*;
-use crate::share::costs::{CLASSES, Prices, SIZES};
+use crate::tuner::costs::{CLASSES, Prices, SIZES};
 
 /// Costs nothing but misses.
 const MISSES: Prices = Prices {
@@ -47,7 +47,7 @@ fn have_the_misses_of_the_pool_in_full_size() {
             };
             let (before, accesses_before) = run(30_000);
             let (after, accesses) = run(60_000);
-            for (index, &share) in model.shares().iter().enumerate() {
+            for (index, &share) in model.fractions().iter().enumerate() {
                 let ratio = (after[index] - before[index]) / 1e9 / (accesses - accesses_before);
                 let mut whole = FullSize::fixed(world, share);
                 whole.run(10_000);
@@ -99,7 +99,7 @@ fn agree_with_themselves_whatever_happens() {
             }
             model.look();
             model.validate();
-            assert!(model.len() <= model.most_pages(), "round {round}: {}", model.len());
+            assert!(model.len() <= model.most_keys(), "round {round}: {}", model.len());
         }
     }
 }
@@ -122,7 +122,7 @@ fn follow_a_part_of_the_pages_and_fewer_when_they_are_too_many() {
     }
     assert!(model.threshold() < before);
     assert!(
-        (model.most_pages() / 2..=model.most_pages()).contains(&model.len()),
+        (model.most_keys() / 2..=model.most_keys()).contains(&model.len()),
         "{}",
         model.len()
     );

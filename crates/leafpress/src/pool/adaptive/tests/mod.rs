@@ -6,6 +6,7 @@ mod miniatures;
 mod shares;
 
 use super::*;
+use crate::tuner::Model as _;
 use full_size::{FullSize, PAGE_BYTES, World, hash};
 
 /// 500 frames for 4000 pages.

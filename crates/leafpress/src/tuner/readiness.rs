@@ -2,7 +2,7 @@
 
 /// What the miniatures have seen since the last decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum Readiness {
     /// Too little.
     TooLittle,
     /// The caches are filling up.
@@ -13,8 +13,8 @@ pub(crate) enum Sight {
 
 /// What was seen at a look that was not too early.
 pub(crate) struct Look {
-    /// [`Sight::Filling`] or [`Sight::Enough`].
-    pub sight: Sight,
+    /// [`Readiness::Filling`] or [`Readiness::Enough`].
+    pub readiness: Readiness,
     /// Whether the miniature that is asked about it has no room left.
     pub is_full: bool,
     /// What the past counts from now on, 0 to 1.
@@ -23,8 +23,8 @@ pub(crate) struct Look {
 
 /// Counts what the miniatures see, from one look to the next.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
-    /// Accesses since the last look that tell the shares apart.
+pub(crate) struct Progress {
+    /// Accesses since the last look that tell the miniatures apart.
     progress: usize,
     /// Such accesses still to come before they count again.
     unseen: usize,
@@ -33,13 +33,13 @@ pub(crate) struct Watch {
     evictions_before: u64,
 }
 
-impl Watch {
+impl Progress {
     /// Whether what the miniatures see counts.
     pub(crate) fn counts(&self) -> bool {
         self.unseen == 0
     }
 
-    /// So many accesses that tell the shares apart have been seen.
+    /// So many accesses that tell the miniatures apart have been seen.
     pub(crate) fn saw(&mut self, accesses: usize) {
         if self.counts() {
             self.progress += accesses;
@@ -63,13 +63,20 @@ impl Watch {
         let progress = std::mem::take(&mut self.progress);
         self.len_before = len;
         self.evictions_before = evictions;
-        // While pages only come all shares have the same misses, and those that compress have only its cost.
-        let (sight, aging) = if grown > progress / if is_full { 2 } else { filling } {
-            (Sight::Filling, 0.0)
+        // While pages only come all miniatures have the same misses, and those that compress have only its cost.
+        let (readiness, aging) = if grown > progress / if is_full { 2 } else { filling } {
+            (Readiness::Filling, 0.0)
         } else {
             let half_life = (2 * len).max(4096);
-            (Sight::Enough, 0.5f64.powf(progress as f64 / half_life as f64) as f32)
+            (
+                Readiness::Enough,
+                0.5f64.powf(progress as f64 / half_life as f64) as f32,
+            )
         };
-        Some(Look { sight, is_full, aging })
+        Some(Look {
+            readiness,
+            is_full,
+            aging,
+        })
     }
 }

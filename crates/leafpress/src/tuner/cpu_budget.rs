@@ -110,7 +110,7 @@ impl Load {
 
 /// The credit.
 #[derive(Debug)]
-pub(crate) struct Effort {
+pub(crate) struct CpuBudget {
     credit_ns: f64,
     /// The process's time up to which credit was given.
     granted: Duration,
@@ -130,7 +130,7 @@ pub(crate) enum Pace {
     Resume,
 }
 
-impl Effort {
+impl CpuBudget {
     /// Full credit from `now` on.
     pub(crate) fn new(now: Spent) -> Self {
         Self {
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn takes_its_part_and_no_more() {
         // A process that uses 100 ms between steps, whose accesses each take 1 us to follow.
-        let mut effort = Effort::new(Spent::default());
+        let mut cpu_budget = CpuBudget::new(Spent::default());
         let (mut at, mut spent, mut paused, mut resumed) = (Spent::default(), Duration::ZERO, false, 0);
         for _ in 0..10_000 {
             at.process += Duration::from_millis(100);
@@ -195,7 +195,7 @@ mod tests {
                 process: at.process + cost,
                 thread: at.thread + cost,
             };
-            match effort.account(at, after, accesses, 4_000) {
+            match cpu_budget.account(at, after, accesses, 4_000) {
                 Pace::Pause => paused = true,
                 Pace::Resume => {
                     paused = false;
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn little_work_is_never_paused() {
-        let mut effort = Effort::new(Spent::default());
+        let mut cpu_budget = CpuBudget::new(Spent::default());
         let mut at = Spent::default();
         for _ in 0..10_000 {
             at.process += Duration::from_millis(100);
@@ -221,7 +221,7 @@ mod tests {
                 process: at.process,
                 thread: at.thread + Duration::from_millis(1),
             };
-            assert_eq!(effort.account(at, after, 1_000, 4_000), Pace::Same);
+            assert_eq!(cpu_budget.account(at, after, 1_000, 4_000), Pace::Same);
             at = after;
         }
     }

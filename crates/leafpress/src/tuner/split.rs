@@ -1,14 +1,4 @@
-//! How much of a cache's budget holds pages as they are, and how much holds them compressed.
-//!
-//! What deciding that takes is here, for the page pool and the victim cache: [`costs`] what work costs, [`followed`] a sample of the
-//! pages with what they shrink to, [`watch`] when enough was seen, [`course`] where the share goes, [`effort`] how much of all that may be done.
-//! The miniatures, which are each cache in small, are with the caches.
-
-pub(crate) mod costs;
-pub(crate) mod course;
-pub(crate) mod effort;
-pub(crate) mod followed;
-pub(crate) mod watch;
+//! How a cache's budget is split between raw and compressed pages.
 
 use std::fmt;
 use std::str::FromStr;

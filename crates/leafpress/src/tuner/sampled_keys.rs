@@ -40,7 +40,7 @@ struct Known {
 
 /// A hash table of the followed pages.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) struct SampledKeys {
     /// The first page of each bucket; a power of two of them, chosen by the low bits of the hash.
     buckets: Vec<u32>,
     pages: Vec<Page>,
@@ -55,7 +55,7 @@ pub(crate) struct Followed {
     known: Vec<Known>,
 }
 
-impl Followed {
+impl SampledKeys {
     /// A table for about `pages` pages; it takes more.
     pub(crate) fn new(pages: usize) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl Followed {
         }
     }
 
-    /// Pages followed.
+    /// Pages sampled.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -154,7 +154,7 @@ impl Followed {
         None
     }
 
-    /// Adds a page that is not there. It stays at least until [`Followed::tidy`].
+    /// Adds a page that is not there. It stays at least until [`SampledKeys::tidy`].
     pub(crate) fn add(&mut self, hash: u64, raw_bytes: u32) -> u32 {
         let bucket = self.bucket(hash);
         let known = self.known[self.known_place(hash)];
@@ -182,7 +182,7 @@ impl Followed {
         slot
     }
 
-    /// The page is found no more; it stays at least until [`Followed::tidy`], and until no miniature holds it.
+    /// The page is found no more; it stays at least until [`SampledKeys::tidy`], and until no miniature holds it.
     pub(crate) fn unlist(&mut self, slot: u32) {
         if self.pages[slot as usize].state != State::Listed {
             return;
@@ -238,7 +238,7 @@ impl Followed {
 }
 
 #[cfg(test)]
-impl Followed {
+impl SampledKeys {
     /// Slots there are, used or free.
     pub(crate) fn slots(&self) -> usize {
         self.pages.len()
@@ -272,71 +272,71 @@ mod tests {
     #[test]
     fn is_a_map_whose_unheld_pages_go() {
         let mut random = fastrand::Rng::with_seed(4);
-        let mut followed = Followed::new(16);
+        let mut sampled = SampledKeys::new(16);
         let mut model: HashMap<u64, (u32, u8)> = HashMap::new();
         for round in 0..20_000 {
             let hash = random.u64(0..40) << 2;
             match (random.u8(0..4), model.get_mut(&hash)) {
                 (0, None) => {
-                    let slot = followed.add(hash, 700);
-                    followed.hold(slot);
+                    let slot = sampled.add(hash, 700);
+                    sampled.hold(slot);
                     model.insert(hash, (slot, 1));
                 }
                 (0 | 1, Some((slot, holders))) if *holders < 11 => {
-                    followed.hold(*slot);
+                    sampled.hold(*slot);
                     *holders += 1;
                 }
                 (2, Some((slot, holders))) => {
-                    followed.let_go(*slot);
+                    sampled.let_go(*slot);
                     *holders -= 1;
                     if *holders == 0 {
                         model.remove(&hash);
-                        followed.tidy();
+                        sampled.tidy();
                     }
                 }
                 (3, Some(&mut (slot, holders))) => {
-                    followed.unlist(slot);
-                    assert_eq!(followed.find(hash), None);
+                    sampled.unlist(slot);
+                    assert_eq!(sampled.find(hash), None);
                     for _ in 0..holders {
-                        followed.let_go(slot);
+                        sampled.let_go(slot);
                     }
-                    followed.tidy();
+                    sampled.tidy();
                     model.remove(&hash);
                 }
                 _ => {}
             }
             if round % 16 == 0 {
-                followed.tidy();
+                sampled.tidy();
             }
-            assert_eq!(followed.find(hash), model.get(&hash).map(|&(slot, _)| slot));
-            assert_eq!(followed.len(), model.len());
+            assert_eq!(sampled.find(hash), model.get(&hash).map(|&(slot, _)| slot));
+            assert_eq!(sampled.len(), model.len());
         }
         assert!(
-            followed.pages.len() <= 40,
+            sampled.pages.len() <= 40,
             "freed pages are used again: {}",
-            followed.pages.len()
+            sampled.pages.len()
         );
     }
 
     #[test]
     fn a_size_is_guessed_until_it_is_known() {
-        let mut followed = Followed::new(4);
-        let slot = followed.add(0x1234_5678, 8192);
-        assert_eq!(followed.stored(slot), Some(4096));
-        followed.set_sizes([65536 / 8; SIZES]);
-        assert_eq!(followed.stored(slot), Some(1024));
-        followed.set_sizes([UNSHRINKABLE; SIZES]);
-        assert_eq!(followed.stored(slot), None);
-        assert_eq!(followed.set_stored(0x1234_5678, 777), Some(slot));
-        assert_eq!(followed.stored(slot), Some(777));
-        followed.set_stored(0x1234_5678, UNSHRINKABLE);
-        assert_eq!(followed.stored(slot), None);
-        assert_eq!(followed.set_stored(0x9999_1234_5679, 555), None);
-        followed.tidy();
-        assert_eq!(followed.find(0x1234_5678), None);
-        let slot = followed.add(0x1234_5678, 8192);
-        assert_eq!(followed.stored(slot), None, "it is remembered");
-        let slot = followed.add(0x9999_1234_5679, 8192);
-        assert_eq!(followed.stored(slot), Some(555), "and so is what was never followed");
+        let mut sampled = SampledKeys::new(4);
+        let slot = sampled.add(0x1234_5678, 8192);
+        assert_eq!(sampled.stored(slot), Some(4096));
+        sampled.set_sizes([65536 / 8; SIZES]);
+        assert_eq!(sampled.stored(slot), Some(1024));
+        sampled.set_sizes([UNSHRINKABLE; SIZES]);
+        assert_eq!(sampled.stored(slot), None);
+        assert_eq!(sampled.set_stored(0x1234_5678, 777), Some(slot));
+        assert_eq!(sampled.stored(slot), Some(777));
+        sampled.set_stored(0x1234_5678, UNSHRINKABLE);
+        assert_eq!(sampled.stored(slot), None);
+        assert_eq!(sampled.set_stored(0x9999_1234_5679, 555), None);
+        sampled.tidy();
+        assert_eq!(sampled.find(0x1234_5678), None);
+        let slot = sampled.add(0x1234_5678, 8192);
+        assert_eq!(sampled.stored(slot), None, "it is remembered");
+        let slot = sampled.add(0x9999_1234_5679, 8192);
+        assert_eq!(sampled.stored(slot), Some(555), "and so is what was never followed");
     }
 }

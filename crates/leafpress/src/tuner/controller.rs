@@ -1,15 +1,15 @@
-//! Where the share goes, from what each share would cost.
+//! Where the fraction of the budget for raw pages goes, from what each fraction would cost.
 //!
-//! The share stays until another promises a gain worth moving for, some times in a row and in the same direction; then it goes there in
+//! The fraction stays until another promises a gain worth moving for, some times in a row and in the same direction; then it goes there in
 //! bounded steps, looking again before each, until hardly anything is left to gain. What is known of costs lags behind and is a
-//! sample: without the two thresholds a share would follow the noise.
+//! sample: without the two thresholds a fraction would follow the noise.
 
-/// The relative gain that makes the share move, and the one that makes it move over a hump, where to be wrong is expensive.
+/// The relative gain that makes the fraction move, and the one that makes it move over a hump, where to be wrong is expensive.
 const WORTH_MOVING: f64 = 0.02;
 const WORTH_A_HUMP: f64 = 0.04;
 /// The relative gain below which a move ends.
 const WORTH_GOING_ON: f64 = 0.005;
-/// The decisions in a row that have to agree before the share moves; before it moves over a hump for a large gain; and for a small one.
+/// The decisions in a row that have to agree before the fraction moves; before it moves over a hump for a large gain; and for a small one.
 const AGREEING: u32 = 2;
 const AGREEING_ON_HUMP: u32 = 4;
 const AGREEING_ON_HUMP_FOR_LITTLE: u32 = 16;
@@ -22,30 +22,30 @@ const STEP: f64 = 0.15;
 /// The shortest step.
 const LEAST_STEP: f64 = 0.004;
 
-/// The share and where it is bound for.
+/// The fraction and where it is bound for.
 #[derive(Debug, Clone)]
-pub(crate) struct Course {
-    share: f64,
+pub(crate) struct Controller {
+    fraction: f64,
     moving: bool,
     /// The direction that the last decisions found better, -1, 0 or 1, and how many they were.
     wish: i8,
     agreeing: u32,
 }
 
-impl Course {
-    /// Starts at a share, 0 to 1.
-    pub(crate) fn new(share: f64) -> Self {
+impl Controller {
+    /// Starts at a fraction, 0 to 1.
+    pub(crate) fn new(fraction: f64) -> Self {
         Self {
-            share,
+            fraction,
             moving: false,
             wish: 0,
             agreeing: 0,
         }
     }
 
-    /// The share.
-    pub(crate) fn share(&self) -> f64 {
-        self.share
+    /// The fraction.
+    pub(crate) fn fraction(&self) -> f64 {
+        self.fraction
     }
 
     /// What was going on is over.
@@ -55,14 +55,14 @@ impl Course {
         self.agreeing = 0;
     }
 
-    /// The next share, where it changes. `costs` are those of `shares`, which fall from 1.
-    pub(crate) fn decide(&mut self, shares: &[f64], costs: &[f64]) -> Option<f64> {
+    /// The next fraction, where it changes. `costs` are those of `fractions`, which fall from 1.
+    pub(crate) fn decide(&mut self, fractions: &[f64], costs: &[f64]) -> Option<f64> {
         let best = (0..costs.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b]))?;
-        let here = cost_at(self.share, shares, costs);
+        let here = cost_at(self.fraction, fractions, costs);
         let gain = 1.0 - costs[best] / here.max(f64::MIN_POSITIVE);
-        let way = target(best, shares, costs) - self.share;
-        let between = |share: f64| (share - self.share) * (share - shares[best]) < 0.0;
-        let hump = (0..costs.len()).any(|index| between(shares[index]) && costs[index] > here * HUMP);
+        let way = target(best, fractions, costs) - self.fraction;
+        let between = |fraction: f64| (fraction - self.fraction) * (fraction - fractions[best]) < 0.0;
+        let hump = (0..costs.len()).any(|index| between(fractions[index]) && costs[index] > here * HUMP);
         let (worth, agreeing) = match (self.moving, hump) {
             (true, _) => (WORTH_GOING_ON, AGREEING),
             (false, false) => (WORTH_MOVING, AGREEING),
@@ -83,57 +83,63 @@ impl Course {
             return None;
         }
         self.moving = true;
-        self.share += way.clamp(-STEP, STEP);
+        self.fraction += way.clamp(-STEP, STEP);
         // Sums of steps that should be 1 are not quite.
-        if self.share > 1.0 - LEAST_STEP {
-            self.share = 1.0;
+        if self.fraction > 1.0 - LEAST_STEP {
+            self.fraction = 1.0;
         }
-        Some(self.share)
+        Some(self.fraction)
     }
 }
 
-/// The cost of any share, on straight lines between those that are known.
-fn cost_at(share: f64, shares: &[f64], costs: &[f64]) -> f64 {
-    let Some(after) = shares.iter().position(|&other| other <= share) else {
+/// The cost of any fraction, on straight lines between those that are known.
+fn cost_at(fraction: f64, fractions: &[f64], costs: &[f64]) -> f64 {
+    let Some(after) = fractions.iter().position(|&other| other <= fraction) else {
         return costs.last().copied().unwrap_or(0.0);
     };
-    if after == 0 || shares[after] == share {
+    if after == 0 || fractions[after] == fraction {
         return costs[after];
     }
-    let (before, part) = (after - 1, (share - shares[after]) / (shares[after - 1] - shares[after]));
+    let (before, part) = (
+        after - 1,
+        (fraction - fractions[after]) / (fractions[after - 1] - fractions[after]),
+    );
     let cost = costs[after] + (costs[before] - costs[after]) * part;
-    // All victims are compressed at any share below 1, none at 1: between there is a step, not a line.
+    // All victims are compressed at any fraction below 1, none at 1: between there is a step, not a line.
     if before == 0 { cost.max(costs[after]) } else { cost }
 }
 
-/// Where between the neighbours of the best share the parabola through the three is lowest, but no more than halfway to either.
-fn target(best: usize, shares: &[f64], costs: &[f64]) -> f64 {
-    if best == 0 || best + 1 == shares.len() {
-        return shares[best];
+/// Where between the neighbours of the best fraction the parabola through the three is lowest, but no more than halfway to either.
+fn target(best: usize, fractions: &[f64], costs: &[f64]) -> f64 {
+    if best == 0 || best + 1 == fractions.len() {
+        return fractions[best];
     }
-    let (left, right) = (shares[best + 1] - shares[best], shares[best - 1] - shares[best]);
+    let (left, right) = (
+        fractions[best + 1] - fractions[best],
+        fractions[best - 1] - fractions[best],
+    );
     let (rise_left, rise_right) = (costs[best + 1] - costs[best], costs[best - 1] - costs[best]);
     // cost(x) = a x² + b x around the best.
     let a = (rise_left / left - rise_right / right) / (left - right);
     let b = rise_right / right - a * right;
     if !(a > 0.0 && a.is_finite()) {
-        return shares[best];
+        return fractions[best];
     }
-    shares[best] + (-b / (2.0 * a)).clamp(left / 2.0, right / 2.0)
+    fractions[best] + (-b / (2.0 * a)).clamp(left / 2.0, right / 2.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SHARES: [f64; 6] = [1.0, 0.8, 0.6, 0.4, 0.2, 0.05];
+    const FRACTIONS: [f64; 6] = [1.0, 0.8, 0.6, 0.4, 0.2, 0.05];
 
-    /// Decides until nothing changes, and returns the shares on the way.
+    /// Decides until nothing changes, and returns the fractions on the way.
     fn run(start: f64, costs: [f64; 6]) -> Vec<f64> {
-        let mut course = Course::new(start);
+        let mut controller = Controller::new(start);
         let mut way = vec![start];
         for _ in 0..40 {
-            way.extend(course.decide(&SHARES, &costs));
+            way.extend(controller.decide(&FRACTIONS, &costs));
         }
         way
     }
@@ -180,17 +186,17 @@ mod tests {
 
     #[test]
     fn noise_that_points_both_ways_does_not_move_it() {
-        let mut course = Course::new(0.5);
+        let mut controller = Controller::new(0.5);
         for round in 0..100 {
             let mut costs = [10.0; 6];
             costs[if round % 2 == 0 { 1 } else { 4 }] = 9.0;
-            assert_eq!(course.decide(&SHARES, &costs), None);
+            assert_eq!(controller.decide(&FRACTIONS, &costs), None);
         }
     }
 
     #[test]
     fn nothing_known_is_no_move() {
-        assert_eq!(Course::new(0.5).decide(&SHARES, &[0.0; 6]), None);
-        assert_eq!(Course::new(0.5).decide(&[], &[]), None);
+        assert_eq!(Controller::new(0.5).decide(&FRACTIONS, &[0.0; 6]), None);
+        assert_eq!(Controller::new(0.5).decide(&[], &[]), None);
     }
 }
