@@ -5,6 +5,7 @@ mod ghost;
 mod links;
 mod lru;
 mod s3fifo;
+pub(crate) mod sketch;
 #[cfg(test)]
 mod tests;
 

@@ -37,7 +37,6 @@ mod limits;
 mod read;
 mod region;
 mod shard;
-mod sketch;
 mod stats;
 
 use std::convert::Infallible;

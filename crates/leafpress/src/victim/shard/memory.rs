@@ -2,11 +2,11 @@
 
 use std::ptr::NonNull;
 
+use crate::eviction::sketch::Sketch;
 use crate::mem::mapping::page_bytes;
 use crate::victim::entry::Entry;
 use crate::victim::region::{MAX_REGION_BYTES, MIN_REGION_BYTES, Region, block_bytes};
 use crate::victim::shard::Shard;
-use crate::victim::sketch::Sketch;
 
 /// Memory that the tables count on for an entry, in bytes.
 const BYTES_PER_ENTRY: usize = 1536;

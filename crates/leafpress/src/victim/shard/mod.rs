@@ -12,8 +12,8 @@ mod victims;
 use super::Taking;
 use super::entry::{Entry, Parts};
 use super::region::Region;
-use super::sketch::Sketch;
 use super::stats::Counts;
+use crate::eviction::sketch::Sketch;
 pub(super) use raw::Form;
 use raw::RawSpace;
 

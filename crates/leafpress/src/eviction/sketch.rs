@@ -19,7 +19,7 @@ struct Line([u8; LINE]);
 
 /// Counts by key hash, up to 255, that are halved now and then.
 #[derive(Debug, Default)]
-pub(super) struct Sketch {
+pub(crate) struct Sketch {
     lines: Vec<Line>,
     counts: usize,
     sample: usize,
@@ -27,7 +27,7 @@ pub(super) struct Sketch {
 
 impl Sketch {
     /// Memory of a sketch for so many entries, in bytes.
-    pub(super) fn bytes_for(entries: usize) -> usize {
+    pub(crate) fn bytes_for(entries: usize) -> usize {
         Self::lines_for(entries) * LINE
     }
 
@@ -36,7 +36,7 @@ impl Sketch {
     }
 
     /// A sketch for so many entries that has counted nothing; [`None`] when there is no memory.
-    pub(super) fn new(entries: usize) -> Option<Self> {
+    pub(crate) fn new(entries: usize) -> Option<Self> {
         let len = Self::lines_for(entries);
         let mut lines = Vec::new();
         lines.try_reserve_exact(len).ok()?;
@@ -58,7 +58,7 @@ impl Sketch {
     }
 
     /// How often the key was counted lately, about.
-    pub(super) fn get(&self, hash: u64) -> u8 {
+    pub(crate) fn get(&self, hash: u64) -> u8 {
         if self.lines.is_empty() {
             return 0;
         }
@@ -68,7 +68,7 @@ impl Sketch {
     }
 
     /// Counts the key; how often it was counted lately, now included.
-    pub(super) fn add(&mut self, hash: u64) -> u8 {
+    pub(crate) fn add(&mut self, hash: u64) -> u8 {
         if self.lines.is_empty() {
             return 0;
         }
