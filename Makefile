@@ -3,7 +3,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-rocksdb check unit examples bench instructions shuttle miri tsan fuzz clean
+.PHONY: help setup build demo test test-deep test-rocksdb check unit examples shuttle faults resident shuttle-long miri tsan asan fuzz \
+	aarch64 features bench instructions clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -15,14 +16,15 @@ DEMO_KEYS ?= 20000
 DEMO_SECONDS ?= 1
 DEMO_OUT ?= leafpress-results/demo
 
-# Time for all fuzz targets together.
-FUZZ_SECONDS ?= 60
-
-NIGHTLY ?= nightly
 LEAFPRESS = target/release/leafpress
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-13s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-13s %s\n", $$1, $$2 }'
+	@echo
+	@echo "Seconds that the deep checks may run, without building; what is left out is said at the end:"
+	@echo "  MIRI_SECONDS=600 TSAN_SECONDS=600 ASAN_SECONDS=300 FUZZ_SECONDS=300 SHUTTLE_SECONDS=600"
+	@echo "  FAULT_SECONDS=180 RESIDENT_SECONDS=300 AARCH64_SECONDS=300"
+	@echo "REQUIRE=1 makes a failure of a check that is skipped though what it needs could be installed."
 
 setup: ## install what a build needs: a C compiler, Rust
 	@scripts/setup
@@ -36,31 +38,53 @@ demo: build ## load real records into the compressed tree, measure, print the ta
 		--keys $(DEMO_KEYS) --seconds $(DEMO_SECONDS) --out $(DEMO_OUT)
 	@echo "The charts are in $(DEMO_OUT)/report.html: open it in a browser."
 
-test: check unit examples shuttle miri tsan fuzz ## everything CI runs
-	@echo "==> all checks passed"
+test: ## formatting, clippy, documentation, all tests, examples, a short model checker
+	@scripts/checks test
+
+test-deep: ## sanitizers, fuzzing, long model checker, faults, resident memory, AArch64, each for a while
+	@scripts/checks deep
 
 test-rocksdb: ## the RocksDB integration; compiles RocksDB once, outside the checkout (20 minutes)
 	@scripts/test-rocksdb
 
 check: ## formatting, clippy and the documentation, warnings are errors
-	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "marks of a merge conflict were left" >&2; exit 1; }
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
+	@scripts/checks format clippy docs
 
-# For memory to run out in a test, nodes must come from the program's allocator.
 unit: ## unit, integration and documentation tests
-	cargo test --workspace
-	cargo test -p leafpress --no-default-features --features codecs,io-uring --test alloc_faults
-
-# The other examples measure something and take files to measure on; `check` and `unit` compile them.
-EXAMPLES = quickstart concurrent scan dictionary pool
+	@scripts/checks tests
 
 examples: ## run the library's examples
-	@for name in $(EXAMPLES); do \
-		echo "==> example $$name"; \
-		cargo run -q -p leafpress --example $$name > /dev/null; \
-	done
+	@scripts/checks examples
+
+shuttle: ## interleavings of a few threads, chosen by a model checker
+	@scripts/checks shuttle
+
+shuttle-long: ## the same, at least 20,000 a scenario
+	@scripts/checks shuttle-long
+
+faults: ## memory that runs out, codecs and stores that fail, models with new inputs
+	@scripts/checks faults
+
+resident: ## what is held against what the process grows by
+	@scripts/checks resident
+
+miri: ## the nodes and the pool under Miri (nightly)
+	@scripts/checks miri
+
+tsan: ## the library under ThreadSanitizer (nightly)
+	@scripts/checks tsan
+
+asan: ## the library under AddressSanitizer, freed blocks of its heap poisoned (nightly)
+	@scripts/checks asan
+
+fuzz: ## every fuzz target
+	@scripts/checks fuzz
+
+aarch64: ## the library compiled for Linux on AArch64, its tests under qemu-user
+	@scripts/checks aarch64
+
+features: ## the library with no feature and with each alone
+	@scripts/checks features
 
 bench: ## benchmarks of the library
 	cargo bench -p leafpress --bench tree
@@ -69,18 +93,6 @@ bench: ## benchmarks of the library
 
 instructions: ## instructions per operation, counted by callgrind
 	@scripts/bench-instructions
-
-miri: ## the nodes and the pool under Miri (nightly)
-	@scripts/sanitize miri
-
-tsan: ## the concurrent tests under ThreadSanitizer (nightly)
-	@scripts/sanitize tsan
-
-shuttle: ## interleavings of a few threads, chosen by a model checker
-	@scripts/sanitize shuttle
-
-fuzz: ## every fuzz target, FUZZ_SECONDS=60 for all together
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz
 
 clean: ## remove what was built
 	cargo clean

@@ -146,6 +146,8 @@ struct Room {
     allocated: u64,
     /// The same, when half of the peak was last in use.
     allocated_at_half: u64,
+    #[cfg(leafpress_asan)]
+    quarantine: crate::mem::poison::Quarantine,
 }
 
 impl Heap {
@@ -503,11 +505,29 @@ impl Room {
     /// # Safety
     /// `block` came from `allocate` of this room, for so many bytes, and is not used again.
     unsafe fn free(&mut self, block: NonNull<u8>, asked: usize) {
+        self.used -= held_bytes(asked);
+        #[cfg(not(leafpress_asan))]
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.take_back(block, asked);
+        }
+        #[cfg(leafpress_asan)]
+        {
+            self.quarantine.add(block, asked);
+            while let Some((block, asked)) = self.quarantine.overflow() {
+                // SAFETY: it was freed, as its caller promised, and only the quarantine had it since.
+                unsafe { self.take_back(block, asked) };
+            }
+        }
+    }
+
+    /// # Safety
+    /// As of `free`.
+    unsafe fn take_back(&mut self, block: NonNull<u8>, asked: usize) {
         if let (Some(blocks), Some(layout)) = (self.blocks.first_mut(), layout(asked)) {
             // SAFETY: as the caller promises.
             unsafe { blocks.deallocate(block, layout.align()) };
         }
-        self.used -= held_bytes(asked);
     }
 
     fn grow(&mut self, asked: usize) -> Option<()> {

@@ -6,6 +6,8 @@ pub(crate) mod mapping;
 pub(crate) mod node;
 #[cfg(not(all(feature = "node-heap", unix, not(miri))))]
 pub(crate) mod plain_heap;
+#[cfg(all(leafpress_asan, feature = "node-heap", unix, not(miri)))]
+mod poison;
 pub(crate) mod prefetch;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 mod region;

@@ -153,6 +153,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        #[cfg(leafpress_asan)]
+        crate::mem::poison::unpoison(self.start(), self.mapping.len());
         // SAFETY: the mapping is ours and whole.
         unsafe { unmap(self.start(), self.mapping.len()) };
     }

@@ -31,6 +31,10 @@ impl RemoteFrees {
     pub(crate) unsafe fn add(&self, block: NonNull<u8>, asked: usize) -> bool {
         let bytes = self.bytes.fetch_add(asked, Ordering::Relaxed) + asked;
         let link = block.cast::<Link>();
+        // The link may be touched, until the block is taken.
+        #[cfg(leafpress_asan)]
+        // SAFETY: a node is longer than a link.
+        crate::mem::poison::poison(unsafe { block.add(size_of::<Link>()) }, asked - size_of::<Link>());
         let mut next = self.newest.load(Ordering::Relaxed);
         loop {
             // SAFETY: a node is long enough and aligned for a link, and nobody else looks at it before it is on the list.

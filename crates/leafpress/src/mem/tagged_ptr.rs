@@ -5,8 +5,9 @@
 //! between the separators around the child, that tells about where in the child the search will end. Those lines are asked for
 //! together with the first ones. A hint that is out of date or a guess that is wrong costs time and nothing else.
 
-/// Whether addresses have room for hints: on x86-64 the system gives a program no address of more than 47 bits that it did not
-/// ask for, and [`fits`] refuses it.
+/// Whether addresses have room for hints. On x86-64 the system gives a program no address of more than 47 bits that it did not
+/// ask for, and [`fits`] refuses others. Elsewhere a child's word is its address and nothing else: on AArch64 the processor
+/// ignores the upper byte, which allocators use (glibc's and Android's memory tags), and addresses have up to 52 bits.
 const HINTS: bool = cfg!(target_arch = "x86_64");
 const ADDRESS_BITS: u32 = 48;
 /// Bits of an address that are none, since nodes are aligned.
@@ -60,6 +61,31 @@ pub(crate) fn address(child: *mut u8) -> *mut u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What systems on AArch64 hand out: 48 bits, 52 bits, and tags in the upper byte.
+    #[cfg(not(target_arch = "x86_64"))]
+    #[test]
+    fn every_address_is_taken_as_it_is() {
+        for at in [
+            0xFFFF_FFFF_FFF0,
+            0xF_FFFF_FFFF_FFF0,
+            0x0A00_FFFF_1234_5670,
+            usize::MAX - 15,
+        ] {
+            let node = std::ptr::without_provenance_mut::<u8>(at);
+            assert!(fits(node));
+            assert_eq!(with_hint(node, (1 << HINT_BITS) - 1), node);
+            assert_eq!(split(node), (node, 0));
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn an_address_that_needs_the_bits_of_a_hint_is_refused() {
+        for at in [1 << 48, 0xF_FFFF_FFFF_FFF0, 0x0A00_FFFF_1234_5670] {
+            assert!(!fits(std::ptr::without_provenance(at)));
+        }
+    }
 
     #[test]
     fn an_address_and_its_hint_are_told_apart() {

@@ -1,4 +1,4 @@
-//! What runs under Miri as well as by itself: `scripts/sanitize miri`.
+//! What runs under Miri as well as by itself: `make miri`.
 
 mod pool;
 mod tree;

@@ -16,10 +16,13 @@ fn resident_bytes() -> usize {
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
 }
 
-/// Runs the work in a process that does nothing else: `test` is the calling test's path in this program.
+/// Runs the work in a process that does nothing else: `test` is the calling test's path in this program. With
+/// `LEAFPRESS_RESIDENT=skip` it says that it did not.
 fn alone(test: &str, work: impl FnOnce()) {
     const VARIABLE: &str = "LEAFPRESS_TEST_ALONE";
-    if std::env::var_os(VARIABLE).is_some_and(|alone| alone == test) {
+    if std::env::var_os("LEAFPRESS_RESIDENT").is_some_and(|whether| whether == "skip") {
+        eprintln!("skipped: resident memory is measured by `make resident`");
+    } else if std::env::var_os(VARIABLE).is_some_and(|alone| alone == test) {
         work();
     } else {
         alone::run_alone(test, VARIABLE, test, || Ok(())).expect("a process");

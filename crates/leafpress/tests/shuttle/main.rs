@@ -1,4 +1,4 @@
-//! Interleavings of a few threads, chosen by a model checker: `scripts/sanitize shuttle`.
+//! Interleavings of a few threads, chosen by a model checker: `make shuttle`.
 #![cfg(shuttle)]
 
 mod explore;

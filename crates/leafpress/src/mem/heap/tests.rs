@@ -124,3 +124,38 @@ fn every_block_begins_sixteen_bytes_before_a_cache_line_and_is_counted_as_freed(
     let used: usize = heap.made_parts().map(|part| part.lock().used).sum();
     assert_eq!(used, 0);
 }
+
+/// The sanitizer ends the process that touches a freed block.
+#[cfg(leafpress_asan)]
+#[test]
+fn a_freed_block_that_is_read_is_found_out() {
+    const FREED_BY: &str = "LEAFPRESS_TEST_FREED_BY";
+    if let Ok(freed_by) = std::env::var(FREED_BY) {
+        let heap = Heap::default();
+        let (block, part) = heap.allocate(200).unwrap();
+        let own = allocate_from(if freed_by == "another" { part + 1 } else { part });
+        // SAFETY: it was just allocated.
+        unsafe { heap.free(block, 200, part) };
+        allocate_from(own);
+        // SAFETY: none; the sanitizer is to see it.
+        let byte = unsafe { block.add(100).read_volatile() };
+        println!("was read: {byte}");
+        return;
+    }
+    for freed_by in ["its maker", "another"] {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "mem::heap::tests::a_freed_block_that_is_read_is_found_out",
+                "--nocapture",
+            ])
+            .env(FREED_BY, freed_by)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert!(
+            !child.status.success() && said.contains("use-after-poison"),
+            "{freed_by}: {said}"
+        );
+    }
+}
