@@ -9,6 +9,7 @@ mod eval;
 mod model;
 mod peers;
 mod pool;
+mod records;
 mod suite;
 
 use std::process::ExitCode;

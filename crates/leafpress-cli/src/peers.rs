@@ -1,27 +1,50 @@
 //! `leafpress peers`: our tree beside the registry's uncompressed concurrent ordered maps.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
+use leafpress_lab::core::keys::KeyShape;
 use leafpress_lab::peers::{PeersConfig, PeersOutcome, run_peers};
 use leafpress_lab::{LabError, Phase};
 
 use crate::eval::words::list;
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::{interrupt, output};
+use crate::{interrupt, output, records};
 
 /// Arguments of `leafpress peers`.
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub struct PeersArgs {
-    /// File, directory, archive, bundled sample, or synthetic:SHARE; values are cuts of 128 bytes [default: packages]
+    /// File, directory, archive, bundled sample, or synthetic:SHARE (compressible share, 0 to 1) [default: packages]
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
+    /// Take the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
+    #[arg(long, value_name = "FORMAT")]
+    records: Option<String>,
+    /// What keys look like: dense (the best case), scattered, text, uuid, path [default: scattered]
+    #[arg(long, value_name = "SHAPE")]
+    key_shape: Option<String>,
+    /// Bytes of a dense or scattered key [default: 8]
+    #[arg(long, value_name = "BYTES")]
+    key_bytes: Option<usize>,
+    /// Bytes of a value cut at a fixed size [default: 128]
+    #[arg(long, value_name = "BYTES")]
+    value_bytes: Option<usize>,
+    /// How the data is cut into values: fixed:BYTES, lines, length-prefixed [default: fixed:VALUE_BYTES]
+    #[arg(long, value_name = "CUT")]
+    cut: Option<String>,
+    /// Order in which keys are loaded: random, or sequential (of the keys) [default: random]
+    #[arg(long, value_name = "ORDER")]
+    load_order: Option<String>,
+    /// What is done after the load: read_only, read_write_8_2, write_only, ... as in `leafpress eval` [default: read_only]
+    #[arg(long, value_name = "NAME")]
+    workload: Option<String>,
     /// Codecs of our tree [default: none lz4 zstd:1]
     #[arg(long, value_name = "LIST", num_args = 1..)]
     codecs: Option<Vec<String>>,
-    /// Number of keys [default: 1000000]
+    /// Number of keys [default: 1000000; with --records all there are]
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
     /// Threads that load and read [default: 1]
@@ -69,7 +92,11 @@ pub fn run(args: &PeersArgs) -> Result<(), Failure> {
     bar.finish();
     let outcome = outcome.map_err(|e| match e {
         LabError::Cancelled => Failure::Interrupted("interrupted: no sample had finished".into()),
-        LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
+        LabError::Option { option, reason } => {
+            // The evaluation's lists are single values here.
+            let option = if option == "workloads" { "workload" } else { option };
+            Failure::bad_input(format!("--{option}: {reason}"))
+        }
         LabError::Data { .. } => Failure::bad_input(format!("--{e}")),
         LabError::Io { .. } => Failure::bad_input(format!("{e}; name a directory that can be written with --out")),
         LabError::Tree(leafpress::Error::Codec(e)) => Failure::bad_input(e.to_string()),
@@ -86,12 +113,53 @@ fn config(args: &PeersArgs) -> Result<PeersConfig, Failure> {
     if let Some(codecs) = &args.codecs {
         config.codecs = list(codecs);
     }
+    if let Some(records) = &args.records {
+        config.records = Some(option("records", records)?);
+        config.keys = 0;
+        // The shapes are for keys that are made up.
+        config.key_shape = KeyShape::Dense;
+    }
+    if let Some(shape) = &args.key_shape {
+        config.key_shape = option("key-shape", shape)?;
+    }
+    if let Some(cut) = &args.cut {
+        config.cut = Some(option("cut", cut)?);
+    }
+    if let Some(order) = &args.load_order {
+        config.load_order = option("load-order", order)?;
+    }
+    if let Some(workload) = &args.workload {
+        config.workload = option("workload", workload)?;
+    }
+    let given = [
+        ("key-shape", args.key_shape.is_some()),
+        ("key-bytes", args.key_bytes.is_some()),
+        ("value-bytes", args.value_bytes.is_some()),
+    ];
+    let given: Vec<_> = given
+        .iter()
+        .filter(|(_, given)| *given)
+        .map(|(name, _)| *name)
+        .collect();
+    records::lengths(config.records.is_some(), config.key_shape, &given)?;
+    config.key_bytes = args.key_bytes.unwrap_or(config.key_bytes);
+    config.value_bytes = args.value_bytes.unwrap_or(config.value_bytes);
     config.keys = args.keys.unwrap_or(config.keys);
     config.threads = args.threads.unwrap_or(config.threads);
     config.seconds = args.seconds.unwrap_or(config.seconds);
     config.rounds = args.rounds.unwrap_or(config.rounds);
     config.seed = args.seed.unwrap_or(config.seed);
     Ok(config)
+}
+
+fn option<T>(name: &str, word: &str) -> Result<T, Failure>
+where
+    T: FromStr<Err = LabError>,
+{
+    word.parse().map_err(|e| match e {
+        LabError::Option { reason, .. } => Failure::bad_input(format!("--{name}: {reason}")),
+        e => Failure::bad_input(e.to_string()),
+    })
 }
 
 fn report(outcome: &PeersOutcome, json: &str) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use leafpress::Error;
 use leafpress_lab::core::corpus::{Corpus, Cut, Source};
 use leafpress_lab::core::keys::KeyBytes;
+use leafpress_lab::eval::dataset::Dataset;
 use leafpress_lab::eval::driver;
 use leafpress_lab::harness::store::Store;
 use leafpress_lab::{EvalConfig, LabError, RunSpec, Workload};
@@ -26,7 +27,7 @@ impl Store for Echo {
     }
 
     fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
-        let Some(id) = self.keys.decode(key) else {
+        let Some(id) = self.keys.decode(key, 0) else {
             return Ok(false);
         };
         value.clear();
@@ -78,6 +79,7 @@ fn main() -> Result<(), LabError> {
                     check_one_in: 1,
                     base,
                 };
+                let data = Dataset::shaped(Arc::clone(&corpus), &spec.base);
                 let make = || -> Result<Box<dyn Store>, LabError> {
                     let loaded = AtomicBool::new(false);
                     Ok(Box::new(Echo {
@@ -86,13 +88,7 @@ fn main() -> Result<(), LabError> {
                         loaded,
                     }))
                 };
-                let result = driver::run_store(
-                    &spec,
-                    Arc::clone(&corpus),
-                    &make,
-                    &AtomicBool::new(false),
-                    &mut |_, _| {},
-                )?;
+                let result = driver::run_store(&spec, &data, &make, &AtomicBool::new(false), &mut |_, _| {})?;
                 let latency = result.read_latency.as_ref().or(result.write_latency.as_ref());
                 let ns = |figure: Option<u64>| figure.map_or_else(|| "NA".into(), |ns| ns.to_string());
                 println!(

@@ -423,7 +423,7 @@ fn maps_are_compared_in_children() {
     assert!(first.iter().eq(second.iter().rev()), "rounds alternate: {order:?}");
     assert_eq!(first[0], Peer::Leafpress("lz4".into()));
     for line in &outcome.lines {
-        assert!(line.reads_per_second_per_core > 0.0, "{line:?}");
+        assert!(line.operations_per_second_per_core > 0.0, "{line:?}");
         assert!(line.resident_bytes_per_record > 0.0, "{line:?}");
         assert_eq!(line.bytes_held_per_record.is_some(), line.peer == first[0]);
         assert!(outcome.table.contains(&line.peer.to_string()));

@@ -34,6 +34,9 @@ pub struct EvalArgs {
     /// Bytes of a value cut at a fixed size [default: 128]
     #[arg(long, value_name = "BYTES", help_heading = "Data")]
     value_bytes: Option<usize>,
+    /// Take the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
+    #[arg(long, value_name = "FORMAT", help_heading = "Data")]
+    records: Option<String>,
 
     /// Codecs, for example none,lz4,zstd:1,deflate:1,zlib:1,qpl:software:fixed (see `leafpress codecs`)
     #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
@@ -50,15 +53,18 @@ pub struct EvalArgs {
     /// Run the workload this long before the timed window [default: 0]
     #[arg(long, value_name = "SECONDS", help_heading = "Work")]
     warmup_seconds: Option<f64>,
-    /// Number of keys [default: 50000]
+    /// Number of keys [default: 50000; with --records all there are]
     #[arg(long, value_name = "N", help_heading = "Work")]
     keys: Option<u64>,
-    /// Bytes of a key [default: 8]
+    /// What keys look like: dense (the best case), scattered, text, uuid, path [default: dense]
+    #[arg(long, value_name = "SHAPE", help_heading = "Work")]
+    key_shape: Option<String>,
+    /// Bytes of a dense or scattered key [default: 8]
     #[arg(long, value_name = "BYTES", help_heading = "Work")]
     key_bytes: Option<usize>,
     /// Order in which keys are loaded: sequential or random [default: sequential]
-    #[arg(long, value_name = "ORDER", help_heading = "Work")]
-    key_order: Option<String>,
+    #[arg(long, alias = "key-order", value_name = "ORDER", help_heading = "Work")]
+    load_order: Option<String>,
     // Not a documentation comment: rustdoc takes the brackets for links.
     #[arg(
         long,
@@ -169,6 +175,10 @@ impl EvalArgs {
             config.cut = Some(parse("cut", cut)?);
         }
         set.value("value-bytes", self.value_bytes, &mut config.value_bytes);
+        if let Some(records) = &self.records {
+            config.records = Some(parse("records", records)?);
+        }
+        set.parsed("key-shape", self.key_shape.as_ref(), &mut config.key_shape)?;
         set.words("codecs", self.codecs.as_ref(), &mut config.codecs)?;
         set.list("workloads", self.workloads.as_ref(), &mut config.workloads)?;
         set.list("threads", self.threads.as_ref(), &mut config.threads)?;
@@ -176,7 +186,7 @@ impl EvalArgs {
         set.value("warmup-seconds", self.warmup_seconds, &mut config.warmup_seconds);
         set.value("keys", self.keys, &mut config.keys);
         set.value("key-bytes", self.key_bytes, &mut config.key_bytes);
-        set.parsed("key-order", self.key_order.as_ref(), &mut config.load_order)?;
+        set.parsed("load-order", self.load_order.as_ref(), &mut config.load_order)?;
         set.parsed("distribution", self.distribution.as_ref(), &mut config.distribution)?;
         set.value("scan-records", self.scan_records, &mut config.scan_records);
         set.value("reads-per-call", self.reads_per_call, &mut config.reads_per_call);

@@ -10,6 +10,7 @@ use super::environment::{Environment, VARIABLES};
 use crate::COMMAND;
 use crate::failure::Failure;
 use crate::output::{self, quoted};
+use crate::records;
 
 /// A resolved configuration, and who set what.
 #[derive(Debug)]
@@ -31,7 +32,12 @@ impl Settings {
     ) -> Result<Self, Failure> {
         let mut config = EvalConfig::default();
         let mut applied = Environment::new(lookup).apply(&mut config)?;
-        for option in args.apply(&mut config)? {
+        let given = args.apply(&mut config)?;
+        records::check(&config, &given)?;
+        if config.records.is_some() && !given.contains(&"keys") && !applied.origins.contains_key("keys") {
+            config.keys = 0;
+        }
+        for option in given {
             applied.origins.remove(option);
             if option == "data" {
                 applied.notes.clear();
@@ -53,13 +59,10 @@ impl Settings {
     /// The laboratory's error as a user should read it: options by the name under which they were given.
     pub fn failure(&self, error: &LabError) -> Failure {
         match error {
-            LabError::Option { option, reason } => {
-                let option = if *option == "load-order" { "key-order" } else { option };
-                match self.origins.get(option) {
-                    Some(variable) => Failure::bad_input(format!("{variable}: {reason}")),
-                    None => Failure::bad_input(format!("--{option}: {reason}")),
-                }
-            }
+            LabError::Option { option, reason } => match self.origins.get(option) {
+                Some(variable) => Failure::bad_input(format!("{variable}: {reason}")),
+                None => Failure::bad_input(format!("--{option}: {reason}")),
+            },
             LabError::Data { .. } => Failure::bad_input(format!("--{error}")),
             LabError::Io { .. } => {
                 Failure::bad_input(format!("{error}; name a directory that can be written with --out"))

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::Parser;
 use leafpress::codec::{JobCache, StreamCache};
 use leafpress_lab::core::corpus::{Cut, Source};
-use leafpress_lab::core::keys::{Distribution, LoadOrder};
+use leafpress_lab::core::keys::{Distribution, KeyShape, LoadOrder};
 use leafpress_lab::{EvalConfig, LabError, Workload};
 
 use super::args::EvalArgs;
@@ -127,6 +127,8 @@ fn every_flag_sets_its_option() {
             "64",
             "--key-bytes",
             "16",
+            "--key-shape",
+            "scattered",
             "--key-order",
             "random",
             "--shards",
@@ -187,6 +189,7 @@ fn every_flag_sets_its_option() {
         data: Source::Synthetic(0.25),
         cut: Some(Cut::Lines),
         raw: true,
+        records: None,
         codecs: vec!["none".into(), "lz4".into()],
         workloads: vec![Workload::Scan, Workload::Crud],
         threads: vec![1, 2, 4],
@@ -194,6 +197,7 @@ fn every_flag_sets_its_option() {
         warmup_seconds: 0.25,
         keys: 1000,
         value_bytes: 64,
+        key_shape: KeyShape::Scattered,
         key_bytes: 16,
         load_order: LoadOrder::Random,
         distribution: Distribution::Zipfian { theta: 0.5 },
@@ -421,7 +425,7 @@ fn flags_that_cannot_be_read_are_named() {
         ["--job-cache", "x"],
         ["--stream-cache", "x"],
         ["--distribution", "pareto"],
-        ["--key-order", "backwards"],
+        ["--load-order", "backwards"],
         ["--landing-bytes", ","],
         ["--measure-latency", "x"],
         ["--data", "synthetic:2"],

@@ -13,4 +13,5 @@ mod eval;
 mod interrupt;
 mod model;
 mod pool;
+mod records;
 mod suite;

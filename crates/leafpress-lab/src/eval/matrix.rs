@@ -8,8 +8,8 @@ use leafpress::tree::{DictionaryChoice, Layout, ShardBy};
 use serde::{Deserialize, Serialize};
 
 use crate::core::LabError;
-use crate::core::keys::KeyBytes;
 use crate::eval::EvalConfig;
+use crate::eval::dataset::Dataset;
 use crate::eval::options::parse_codec;
 use crate::eval::workload::Workload;
 
@@ -157,11 +157,16 @@ impl RunSpec {
         )
     }
 
-    /// The tree's builder.
+    /// The tree's builder for this data: shards may be ranges of its keys.
     ///
     /// # Errors
     /// As [`RunSpec::codec`].
-    pub fn builder(&self) -> Result<leafpress::Builder, LabError> {
+    pub fn builder_for(&self, data: &Dataset) -> Result<leafpress::Builder, LabError> {
+        Ok(self.builder()?.shard_by(self.shard_by(data)))
+    }
+
+    /// The tree's builder, but for ranges of keys.
+    pub(crate) fn builder(&self) -> Result<leafpress::Builder, LabError> {
         let base = &self.base;
         let mut builder = leafpress::Tree::builder()
             .codec(self.codec()?)
@@ -169,7 +174,6 @@ impl RunSpec {
             .stream_cache(base.stream_cache)
             .landing_bytes(self.landing_bytes)
             .shards(base.shards)
-            .shard_by(self.shard_by())
             .dictionary(if base.dictionary {
                 DictionaryChoice::Auto
             } else {
@@ -193,16 +197,16 @@ impl RunSpec {
         Ok(builder)
     }
 
-    fn shard_by(&self) -> ShardBy {
+    fn shard_by(&self, data: &Dataset) -> ShardBy {
         let base = &self.base;
         if !base.shard_by_range {
             return ShardBy::Hash;
         }
-        let mut keys = KeyBytes::new(base.key_bytes);
+        let mut keys = data.key_bytes();
         let shards = base.shards as u64;
         ShardBy::Range(
             (1..shards)
-                .map(|shard| keys.encode(base.keys * shard / shards).to_vec())
+                .map(|shard| keys.encode(data.keys * shard / shards).to_vec())
                 .collect(),
         )
     }
@@ -253,10 +257,12 @@ mod tests {
             ..EvalConfig::default()
         };
         let runs = expand(&base).unwrap();
-        let ShardBy::Range(boundaries) = runs[0].spec.shard_by() else {
+        let values = crate::core::corpus::Corpus::from_parts("test", vec![vec![7; 320]], base.effective_cut()).unwrap();
+        let data = Dataset::shaped(std::sync::Arc::new(values), &base);
+        let ShardBy::Range(boundaries) = runs[0].spec.shard_by(&data) else {
             panic!("hashed")
         };
-        let mut keys = KeyBytes::new(base.key_bytes);
+        let mut keys = data.key_bytes();
         assert_eq!(boundaries, [250, 500, 750].map(|id| keys.encode(id).to_vec()));
         assert!(
             EvalConfig { keys: 3, ..base }

@@ -3,6 +3,7 @@
 //! [`run_eval`] expands an [`EvalConfig`] (`options`) into runs (`matrix`), starts a process for each, which does it (`driver`) and answers with
 //! what it measured (`result`), writes a line of `summary.tsv` as each ends (`summary`), and the tables, charts and page at the end (`view`).
 
+pub mod dataset;
 pub mod driver;
 pub mod matrix;
 pub mod options;

@@ -7,8 +7,8 @@ use leafpress::codec::{JobCache, StreamCache};
 use serde::{Deserialize, Serialize};
 
 use crate::core::LabError;
-use crate::core::corpus::{Cut, Source};
-use crate::core::keys::{Distribution, LoadOrder, MAX_KEYS, MIN_KEY_BYTES};
+use crate::core::corpus::{Cut, RecordFormat, Source};
+use crate::core::keys::{Distribution, KeyShape, LoadOrder, MAX_KEYS, MIN_KEY_BYTES};
 use crate::eval::workload::Workload;
 use crate::harness::MAX_THREADS;
 
@@ -29,6 +29,8 @@ pub struct EvalConfig {
     pub cut: Option<Cut>,
     /// Take an archive's own bytes instead of opening it (already-compressed values).
     pub raw: bool,
+    /// Take the data's own records, key and value, from a dump in this format; the data is not cut then.
+    pub records: Option<RecordFormat>,
     /// Codecs of the software runs (`SOFTWARE_CODECS`); `qpl` is short for `qpl:software:fixed`.
     pub codecs: Vec<String>,
     /// Workloads, in order.
@@ -39,11 +41,13 @@ pub struct EvalConfig {
     pub seconds: f64,
     /// Run the workload this long before the timed window, in seconds. Default 0: loading is the evaluation's warm-up.
     pub warmup_seconds: f64,
-    /// Number of keys (`BTREE_KEY_SPACE`), 1 to [`MAX_KEYS`].
+    /// Number of keys (`BTREE_KEY_SPACE`), 1 to [`MAX_KEYS`]; with `records` 0 is as many as there are.
     pub keys: u64,
     /// Length of a value cut at a fixed size (`BTREE_VALUE_BYTES`), 1 to 64 MiB.
     pub value_bytes: usize,
-    /// Length of a key, [`MIN_KEY_BYTES`] to 1024: the key's number, big-endian, zeros in front.
+    /// What keys look like, where they are not the records' own.
+    pub key_shape: KeyShape,
+    /// Length of a dense or scattered key, [`MIN_KEY_BYTES`] to 1024.
     pub key_bytes: usize,
     /// Order in which the key space is loaded.
     pub load_order: LoadOrder,
@@ -115,6 +119,7 @@ impl Default for EvalConfig {
             data: Source::Sample("packages".into()),
             cut: None,
             raw: false,
+            records: None,
             codecs: ["none", "lz4", "zstd:1", "zstd:3", "deflate:1"]
                 .map(String::from)
                 .to_vec(),
@@ -124,6 +129,7 @@ impl Default for EvalConfig {
             warmup_seconds: 0.0,
             keys: 50_000,
             value_bytes: 128,
+            key_shape: KeyShape::Dense,
             key_bytes: 8,
             load_order: LoadOrder::Sequential,
             distribution: Distribution::Uniform,
@@ -159,9 +165,49 @@ impl Default for EvalConfig {
 }
 
 impl EvalConfig {
+    /// Where keys come from, in a word: the format of the records, or a shape.
+    pub fn key_source(&self) -> String {
+        match &self.records {
+            Some(format) => format.to_string(),
+            None => self.key_shape.to_string(),
+        }
+    }
+
     /// The cut in force: [`EvalConfig::cut`], or fixed cuts of [`EvalConfig::value_bytes`].
     pub fn effective_cut(&self) -> Cut {
         self.cut.unwrap_or(Cut::Fixed(self.value_bytes))
+    }
+
+    /// What does not go together with records of the data's own.
+    fn validate_records(&self) -> Result<(), LabError> {
+        let Some(format) = &self.records else { return Ok(()) };
+        for (option, given, what) in [
+            (
+                "cut",
+                self.cut.is_some(),
+                "how values are cut out of data without records",
+            ),
+            ("raw", self.raw, "an archive's own bytes, which are no records"),
+            (
+                "key-shape",
+                self.key_shape != KeyShape::Dense,
+                "how keys are made up where records have none",
+            ),
+        ] {
+            if given {
+                return Err(LabError::option(
+                    option,
+                    format!("this is {what}: leave it out with --records {format}"),
+                ));
+            }
+        }
+        if let Source::Synthetic(_) = self.data {
+            return Err(LabError::option(
+                "records",
+                format!("{} has no records: name a file with --data", self.data),
+            ));
+        }
+        Ok(())
     }
 
     pub(super) fn validate_bounds(&self) -> Result<(), LabError> {
@@ -201,7 +247,7 @@ impl EvalConfig {
                 format!("{} is not between 0 and 86400", self.warmup_seconds),
             ));
         }
-        between("keys", self.keys, 1, MAX_KEYS)?;
+        between("keys", self.keys, u64::from(self.records.is_none()), MAX_KEYS)?;
         between(
             "value-bytes",
             self.value_bytes as u64,
@@ -214,6 +260,8 @@ impl EvalConfig {
             MIN_KEY_BYTES as u64,
             leafpress::tree::MAX_KEY_BYTES as u64,
         )?;
+        self.key_shape.validate(self.key_bytes)?;
+        self.validate_records()?;
         between("scan-records", self.scan_records as u64, 1, 1 << 20)?;
         between(
             "reads-per-call",
@@ -222,7 +270,7 @@ impl EvalConfig {
             MAX_READS_PER_CALL as u64,
         )?;
         between("shards", self.shards as u64, 1, 1024)?;
-        if self.shard_by_range && self.keys < self.shards as u64 {
+        if self.shard_by_range && self.keys < self.shards as u64 && self.keys > 0 {
             return Err(LabError::option(
                 "shard-by",
                 format!("{} keys cannot be split into {} ranges", self.keys, self.shards),

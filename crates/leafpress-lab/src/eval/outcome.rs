@@ -64,6 +64,8 @@ pub struct EvalOutcome {
     pub rows: Vec<Row>,
     /// Runs that failed.
     pub failures: Vec<Failure>,
+    /// What was stored, in words.
+    pub data: String,
     /// The table for people, ready to print.
     pub table: String,
     /// `summary.tsv`.

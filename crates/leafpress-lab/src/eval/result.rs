@@ -39,6 +39,8 @@ pub struct RunResult {
     pub keys: u64,
     /// Seconds it took to load the key space on all threads.
     pub load_seconds: f64,
+    /// How long background work that was due after the load took, in no other figure, in seconds.
+    pub settle_seconds: f64,
     /// Memory after the load and after background work that was due.
     pub loaded: Memory,
     /// Memory at the end of the timed window.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{EvalConfig, EvalOutcome, Failure, Progress, Row};
-use crate::core::corpus::Corpus;
 use crate::core::{LabError, resources};
+use crate::eval::dataset::Dataset;
 use crate::eval::matrix::{self, Configuration, RunSpec};
 use crate::eval::result::{Resources, RunResult};
 use crate::eval::summary::Summary;
@@ -41,9 +41,15 @@ pub fn run_eval_with(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<EvalOutcome, LabError> {
     config.validate()?;
-    let runs = matrix::expand(config)?;
     // Data that cannot be used is told here once, before anything is written, and not by every run.
-    Corpus::load(&config.data, config.effective_cut(), config.raw, config.seed)?;
+    let data = Dataset::load(config)?;
+    let config = &EvalConfig {
+        keys: data.keys,
+        ..config.clone()
+    };
+    let description = data.describe(config);
+    drop(data);
+    let runs = matrix::expand(config)?;
     check_preload(launcher, &runs, cancel)?;
     let logs = out_dir.join("logs");
     std::fs::create_dir_all(&logs).map_err(|e| LabError::io(&logs, e))?;
@@ -51,6 +57,7 @@ pub fn run_eval_with(
     let mut outcome = EvalOutcome {
         rows: Vec::new(),
         failures: Vec::new(),
+        data: description,
         table: String::new(),
         summary_path: out_dir.join("summary.tsv"),
         json_path: out_dir.join("results.json"),

@@ -24,7 +24,7 @@ struct Context<'r> {
 type Column = (&'static str, fn(&Context<'_>) -> Cell);
 
 /// The columns, in order: the evaluation document's up to `cpu_log`, then ours. A cell that has no meaning is `None`.
-const COLUMNS: [Column; 70] = [
+const COLUMNS: [Column; 71] = [
     ("run", |c| word(&c.row.spec.run)),
     ("workload", |c| word(c.row.spec.workload)),
     ("threads", |c| word(c.row.spec.threads)),
@@ -115,6 +115,7 @@ const COLUMNS: [Column; 70] = [
     ("write_max_us", |c| us(c.write(), |l| l.max_ns)),
     ("host", |c| word(c.host)),
     ("reads_per_call", |c| word(c.row.spec.base.reads_per_call)),
+    ("key_shape", |c| word(c.row.spec.base.key_source())),
 ];
 
 impl Context<'_> {

@@ -1,8 +1,9 @@
 //! The registry's uncompressed concurrent ordered maps, as stores.
 //!
-//! Keys are arrays of a fixed length, and values too or boxed: the cheapest these maps can have them. Keys shorter than the array are
-//! padded with zeros behind, which keeps their order as long as all keys of a map have the same length.
+//! Keys and values are arrays where all have one length, and boxed where they have not: the cheapest these maps can have them. Keys
+//! shorter than the array are padded with zeros behind, which keeps their order as long as all keys of a map have the same length.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::ops::Bound;
@@ -16,9 +17,13 @@ use scc::{Guard, TreeIndex};
 use crate::harness::store::{ConditionalStore, Store};
 
 /// What these maps have as keys.
-pub(crate) trait Key: Copy + Ord + Hash + Send + Sync + 'static {
-    /// The key's bytes, padded.
+pub(crate) trait Key: Clone + Ord + Hash + Borrow<Self::Probe> + Send + Sync + 'static {
+    /// What a key is looked up by: nothing is allocated for it.
+    type Probe: Ord + Hash + ?Sized;
+    /// The key's bytes, padded if its length is fixed.
     fn take(bytes: &[u8]) -> Result<Self, Error>;
+    /// Hands out what finds the key with these bytes.
+    fn probe<R>(bytes: &[u8], look: impl FnOnce(&Self::Probe) -> R) -> Result<R, Error>;
     /// The key with its padding.
     fn bytes(&self) -> &[u8];
 }
@@ -32,6 +37,13 @@ pub(crate) trait Value: Clone + Send + Sync + 'static {
 }
 
 impl<const N: usize> Key for [u8; N] {
+    type Probe = Self;
+
+    #[inline]
+    fn probe<R>(bytes: &[u8], look: impl FnOnce(&Self) -> R) -> Result<R, Error> {
+        Ok(look(&<Self as Key>::take(bytes)?))
+    }
+
     #[inline]
     fn take(bytes: &[u8]) -> Result<Self, Error> {
         if let Ok(whole) = bytes.try_into() {
@@ -43,6 +55,25 @@ impl<const N: usize> Key for [u8; N] {
             .ok_or(Error::KeyTooLong { len: bytes.len() })?;
         place.copy_from_slice(bytes);
         Ok(key)
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Key for Box<[u8]> {
+    type Probe = [u8];
+
+    #[inline]
+    fn take(bytes: &[u8]) -> Result<Self, Error> {
+        Ok(bytes.into())
+    }
+
+    #[inline]
+    fn probe<R>(bytes: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<R, Error> {
+        Ok(look(bytes))
     }
 
     #[inline]
@@ -80,6 +111,41 @@ impl Value for Box<[u8]> {
 /// Length of a key up to which masstree's inclusive scans include it, in bytes.
 const LAYERS_THAT_INCLUDE: usize = 16;
 
+/// How these maps have keys: arrays where all have one of some usual lengths, and boxes otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyKind {
+    Array8,
+    Array16,
+    Array32,
+    /// UUIDs as text.
+    Array36,
+    Boxed,
+}
+
+impl KeyKind {
+    /// For keys of this length, or of several: no key is padded.
+    pub(crate) fn of(fixed: Option<usize>) -> Self {
+        match fixed {
+            Some(8) => Self::Array8,
+            Some(16) => Self::Array16,
+            Some(32) => Self::Array32,
+            Some(36) => Self::Array36,
+            _ => Self::Boxed,
+        }
+    }
+}
+
+/// Longest key that masstree takes, in bytes: it panics at longer ones.
+pub(crate) const MASSTREE_KEY_BYTES: usize = masstree::MAX_KEY_LENGTH;
+
+#[inline]
+fn fits_masstree(key: &[u8]) -> Result<(), Error> {
+    if key.len() > MASSTREE_KEY_BYTES {
+        return Err(Error::KeyTooLong { len: key.len() });
+    }
+    Ok(())
+}
+
 fn hand_out(value: &mut Vec<u8>, found: &[u8]) {
     value.clear();
     value.extend_from_slice(found);
@@ -92,6 +158,7 @@ fn get_into<S: ConditionalStore>(store: &S, key: &[u8], value: &mut Vec<u8>) -> 
 
 impl<V: Value> Store for MassTree15<V> {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        fits_masstree(key)?;
         Ok(self.insert_with_guard(key, V::take(value)?, &self.guard()).is_none())
     }
 
@@ -100,6 +167,7 @@ impl<V: Value> Store for MassTree15<V> {
     }
 
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        fits_masstree(key)?;
         let removed = self.remove_with_guard(key, &self.guard());
         removed
             .map(|value| value.is_some())
@@ -107,6 +175,7 @@ impl<V: Value> Store for MassTree15<V> {
     }
 
     fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+        fits_masstree(start)?;
         let guard = self.guard();
         let mut left = limit;
         let mut from = RangeBound::Included(start);
@@ -137,6 +206,7 @@ impl<V: Value> Store for MassTree15<V> {
 impl<V: Value> ConditionalStore for MassTree15<V> {
     /// Two steps: exact only while nobody else writes the key.
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        fits_masstree(key)?;
         let guard = self.guard();
         if self.get_ref(key, &guard).is_some() {
             return Ok(false);
@@ -146,6 +216,7 @@ impl<V: Value> ConditionalStore for MassTree15<V> {
 
     /// Two steps: exact only while nobody removes the key.
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        fits_masstree(key)?;
         let guard = self.guard();
         if self.get_ref(key, &guard).is_none() {
             return Ok(false);
@@ -156,6 +227,7 @@ impl<V: Value> ConditionalStore for MassTree15<V> {
 
     #[inline]
     fn read(&self, key: &[u8], mut read: impl FnMut(&[u8])) -> Result<bool, Error> {
+        fits_masstree(key)?;
         let guard = self.guard();
         let found = self.get_ref(key, &guard);
         Ok(found.map(|found| read((*found).bytes())).is_some())
@@ -178,15 +250,17 @@ impl<K: Key, V: Value> Store for TreeIndex<K, V> {
     }
 
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.remove_sync(&K::take(key)?))
+        K::probe(key, |key| self.remove_sync(key))
     }
 
     fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
         let guard = Guard::new();
-        for (key, value) in self.range(K::take(start)?.., &guard).take(limit) {
-            visit(key.bytes(), value.bytes());
-        }
-        Ok(())
+        K::probe(start, |start| {
+            let bounds = (Bound::Included(start), Bound::Unbounded);
+            for (key, value) in self.range::<K::Probe, _>(bounds, &guard).take(limit) {
+                visit(key.bytes(), value.bytes());
+            }
+        })
     }
 
     fn len(&self) -> usize {
@@ -201,26 +275,24 @@ impl<K: Key, V: Value> ConditionalStore for TreeIndex<K, V> {
 
     /// Two steps: exact only while nobody removes the key.
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let key = K::take(key)?;
-        if !self.contains(&key) {
+        if !K::probe(key, |key| self.contains(key))? {
             return Ok(false);
         }
-        self.upsert_sync(key, V::take(value)?);
+        self.upsert_sync(K::take(key)?, V::take(value)?);
         Ok(true)
     }
 
     #[inline]
     fn read(&self, key: &[u8], mut read: impl FnMut(&[u8])) -> Result<bool, Error> {
-        Ok(self.peek_with(&K::take(key)?, |_, found| read(found.bytes())).is_some())
+        K::probe(key, |key| self.peek_with(key, |_, found| read(found.bytes())).is_some())
     }
 }
 
 impl<K: Key, V: Value> Store for SkipMap<K, V> {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let key = K::take(key)?;
         // `insert` does not tell, so this is exact only while nobody else writes the key.
-        let new = !self.contains_key(&key);
-        self.insert(key, V::take(value)?);
+        let new = !K::probe(key, |key| self.contains_key(key))?;
+        self.insert(K::take(key)?, V::take(value)?);
         Ok(new)
     }
 
@@ -229,14 +301,16 @@ impl<K: Key, V: Value> Store for SkipMap<K, V> {
     }
 
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.remove(&K::take(key)?).is_some())
+        K::probe(key, |key| self.remove(key).is_some())
     }
 
     fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
-        for entry in self.range(K::take(start)?..).take(limit) {
-            visit(entry.key().bytes(), entry.value().bytes());
-        }
-        Ok(())
+        K::probe(start, |start| {
+            let bounds = (Bound::Included(start), Bound::Unbounded);
+            for entry in self.range::<K::Probe, _>(bounds).take(limit) {
+                visit(entry.key().bytes(), entry.value().bytes());
+            }
+        })
     }
 
     fn len(&self) -> usize {
@@ -258,18 +332,18 @@ impl<K: Key, V: Value> ConditionalStore for SkipMap<K, V> {
 
     /// Two steps: exact only while nobody removes the key.
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let key = K::take(key)?;
-        if !self.contains_key(&key) {
+        if !K::probe(key, |key| self.contains_key(key))? {
             return Ok(false);
         }
-        self.insert(key, V::take(value)?);
+        self.insert(K::take(key)?, V::take(value)?);
         Ok(true)
     }
 
     #[inline]
     fn read(&self, key: &[u8], mut read: impl FnMut(&[u8])) -> Result<bool, Error> {
-        let found = self.get(&K::take(key)?);
-        Ok(found.map(|entry| read(entry.value().bytes())).is_some())
+        K::probe(key, |key| {
+            self.get(key).map(|entry| read(entry.value().bytes())).is_some()
+        })
     }
 }
 
@@ -286,18 +360,17 @@ impl<K: Key, V: Value> Store for RwLock<BTreeMap<K, V>> {
 
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
         let mut map = self.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(map.remove(&K::take(key)?).is_some())
+        K::probe(key, |key| map.remove(key).is_some())
     }
 
     fn scan(&self, start: &[u8], limit: usize, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
         let map = RwLock::read(self).unwrap_or_else(PoisonError::into_inner);
-        for (key, value) in map
-            .range((Bound::Included(K::take(start)?), Bound::Unbounded))
-            .take(limit)
-        {
-            visit(key.bytes(), value.bytes());
-        }
-        Ok(())
+        K::probe(start, |start| {
+            let bounds = (Bound::Included(start), Bound::Unbounded);
+            for (key, value) in map.range::<K::Probe, _>(bounds).take(limit) {
+                visit(key.bytes(), value.bytes());
+            }
+        })
     }
 
     fn len(&self) -> usize {
@@ -320,14 +393,14 @@ impl<K: Key, V: Value> ConditionalStore for RwLock<BTreeMap<K, V>> {
     }
 
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let (key, value) = (K::take(key)?, V::take(value)?);
+        let value = V::take(value)?;
         let mut map = self.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(map.get_mut(&key).map(|old| *old = value).is_some())
+        K::probe(key, |key| map.get_mut(key).map(|old| *old = value).is_some())
     }
 
     #[inline]
     fn read(&self, key: &[u8], mut read: impl FnMut(&[u8])) -> Result<bool, Error> {
         let map = RwLock::read(self).unwrap_or_else(PoisonError::into_inner);
-        Ok(map.get(&K::take(key)?).map(|found| read(found.bytes())).is_some())
+        K::probe(key, |key| map.get(key).map(|found| read(found.bytes())).is_some())
     }
 }

@@ -19,6 +19,15 @@ use crate::core::corpus::Corpus;
 use crate::core::keys::{below, mix};
 use crate::core::resources;
 
+/// Which value a key is loaded with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pairing {
+    /// Key i has value i: a record's own, or under dense keys the data in its own order.
+    InOrder,
+    /// Neighbouring keys have values from far apart, as keys that are not in the data's order have.
+    Apart,
+}
+
 /// What the keys `0..keys` may hold. All are at version 0, a put, before anything is issued.
 #[derive(Debug)]
 pub struct Ledger {
@@ -29,6 +38,8 @@ pub struct Ledger {
     touched: AtomicBool,
     /// From one version's cut to the next; has no common factor with the number of cuts.
     stride: u64,
+    /// From the first cut of one key to that of the next; likewise.
+    key_stride: u64,
     delete_pct: u64,
 }
 
@@ -95,14 +106,26 @@ impl Ledger {
     pub fn new(corpus: Arc<Corpus>, keys: u64, delete_pct: u32) -> Self {
         let cells: Box<[Cell]> = (0..keys).map(|_| Cell::default()).collect();
         resources::in_huge_pages(&cells);
-        let stride = coprime_near_golden_section(corpus.count());
+        let stride = coprime_near(corpus.count(), GOLDEN_SECTION);
         Self {
             corpus,
             cells,
             touched: AtomicBool::new(false),
             stride,
+            key_stride: 1,
             delete_pct: delete_pct.into(),
         }
+    }
+
+    /// Has neighbouring keys hold cuts from far apart, unless they are to be in the corpus's own order.
+    #[must_use]
+    pub fn paired(mut self, pairing: Pairing) -> Self {
+        self.key_stride = match pairing {
+            Pairing::InOrder => 1,
+            // Another section than that of the versions: else one key's second cut would be the next key's first.
+            Pairing::Apart => coprime_near(self.corpus.count(), SILVER_SECTION),
+        };
+        self
     }
 
     /// The values.
@@ -117,8 +140,8 @@ impl Ledger {
 
     /// What version `version` of key `id` does.
     ///
-    /// Version 0 of key i is cut i, so that a loaded key space holds the corpus in its own order; later versions come from far
-    /// apart, so that neighbouring keys do not come to hold the same cut.
+    /// Version 0 of key i is cut i, so that a loaded key space holds the corpus in its own order, unless it is [paired](Ledger::paired)
+    /// otherwise; later versions come from far apart, so that neighbouring keys do not come to hold the same cut.
     #[inline]
     pub fn mutation(&self, id: u64, version: u32) -> Mutation<'_> {
         if self.is_delete(id, version) {
@@ -131,7 +154,7 @@ impl Ledger {
     #[inline]
     fn value(&self, id: u64, version: u32) -> &[u8] {
         self.corpus
-            .get((id + u64::from(version) * self.stride) % self.corpus.count())
+            .get((id * self.key_stride + u64::from(version) * self.stride) % self.corpus.count())
     }
 
     #[inline]
@@ -278,7 +301,7 @@ const PREFETCHED_LINES: usize = 4;
 
 /// Asks for a cache line while other work goes on.
 #[inline(always)]
-fn prefetch(address: *const u8) {
+pub(crate) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch accesses no memory that the program can tell.
     unsafe {
@@ -300,14 +323,17 @@ fn raise(counter: &AtomicU32, to: u32) {
     }
 }
 
-/// A number near the golden section of `n` that has no common factor with it: its multiples visit all of `0..n`, and
-/// consecutive ones are far apart.
-fn coprime_near_golden_section(n: u64) -> u64 {
+const GOLDEN_SECTION: f64 = 0.618_033_988_749_894_9;
+const SILVER_SECTION: f64 = 0.414_213_562_373_095;
+
+/// A number near this section of `n` that has no common factor with it: its multiples visit all of `0..n`, and consecutive ones are
+/// far apart.
+fn coprime_near(n: u64, section: f64) -> u64 {
     fn gcd(a: u64, b: u64) -> u64 {
         if b == 0 { a } else { gcd(b, a % b) }
     }
-    let golden = (n as f64 * 0.618_033_988_749_894_9) as u64;
-    (golden.max(1)..).find(|&candidate| gcd(candidate, n) == 1).unwrap_or(1)
+    let near = (n as f64 * section) as u64;
+    (near.max(1)..).find(|&candidate| gcd(candidate, n) == 1).unwrap_or(1)
 }
 
 #[cfg(test)]

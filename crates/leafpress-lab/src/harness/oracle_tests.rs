@@ -153,8 +153,31 @@ fn parking(ledger: &Ledger) -> std::sync::Mutex<Option<Vec<u8>>> {
 #[test]
 fn strides_visit_every_cut() {
     for n in [1, 2, 3, 4, 5, 6, 10, 12, 97, 100, 1 << 12] {
-        let stride = coprime_near_golden_section(n);
-        let visited: std::collections::HashSet<_> = (0..n).map(|i| i * stride % n).collect();
-        assert_eq!(visited.len() as u64, n, "stride {stride} of {n}");
+        for section in [GOLDEN_SECTION, SILVER_SECTION] {
+            let stride = coprime_near(n, section);
+            let visited: std::collections::HashSet<_> = (0..n).map(|i| i * stride % n).collect();
+            assert_eq!(visited.len() as u64, n, "stride {stride} of {n}");
+        }
+    }
+}
+
+/// Under a pairing apart every cut is still used as often, and neighbours hold cuts from far apart, in every version.
+#[test]
+fn neighbours_hold_cuts_from_far_apart_where_they_are_told_to() {
+    let cuts = 10_000;
+    let bytes = (0..cuts).flat_map(u32::to_le_bytes).collect();
+    let corpus = Arc::new(Corpus::from_parts("test", vec![bytes], Cut::Fixed(4)).unwrap());
+    let ledger = Ledger::new(corpus, u64::from(cuts), 0).paired(Pairing::Apart);
+    let cut = |id: u64, version: u32| u32::from_le_bytes(ledger.value(id, version).try_into().unwrap());
+    let used: std::collections::HashSet<_> = (0..u64::from(cuts)).map(|id| cut(id, 0)).collect();
+    assert_eq!(used.len(), cuts as usize);
+    for id in 0..u64::from(cuts) - 1 {
+        for (version, other) in [(0, 0), (0, 1), (1, 0), (2, 2)] {
+            let apart = cut(id, version).abs_diff(cut(id + 1, other));
+            assert!(
+                apart > 100 && apart < cuts - 100,
+                "key {id}, versions {version} and {other}: {apart}"
+            );
+        }
     }
 }

@@ -1,36 +1,38 @@
-//! The tree beside the registry's uncompressed concurrent ordered maps: reads per second and core, and memory per record.
+//! The tree beside the registry's uncompressed concurrent ordered maps: operations per second and core, loads, memory per record.
 //!
-//! Every sample is a run like any other, in a process of its own: the map is loaded, read at random for a while, and in the end
-//! every key is checked; of the reads, one batch in 64. Rounds go through the maps in alternating order, and medians over the rounds are told, so that a disturbance hits
-//! one sample and not one map.
+//! Every sample is a run like any other, in a process of its own: the map is loaded, driven for a while, and in the end every key is
+//! checked; of the reads, one batch in 64. Rounds go through the maps in alternating order, and medians over the rounds are told, so
+//! that a disturbance hits one sample and not one map.
+//!
+//! All maps run in this program, with its allocator, and have the same keys and values, of their real length: arrays where all have
+//! one length, boxes where they have not.
 
+mod table;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 
-use comfy_table::{CellAlignment, Table};
 use serde::{Deserialize, Serialize};
 
-use crate::core::corpus::{Corpus, Cut, Source};
-use crate::core::{LabError, resources};
+use crate::core::LabError;
+use crate::core::corpus::{Cut, RecordFormat, Source};
+use crate::core::keys::{KeyShape, LoadOrder};
+use crate::eval::dataset::{Dataset, Lengths};
 use crate::eval::driver;
 use crate::eval::matrix::RunSpec;
 use crate::eval::result::RunResult;
 use crate::eval::{EvalConfig, Workload};
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
+use crate::harness::maps::{Key, KeyKind, MASSTREE_KEY_BYTES, Value};
 use crate::harness::store::Store;
-use crate::report::TABLE_STYLE;
 
 /// The job of a child that does one sample.
 pub(crate) const SAMPLE: &str = "peers_sample";
-
-/// Length of a key of the comparison in bytes.
-pub const KEY_BYTES: usize = 8;
-/// Length of a value of the comparison in bytes.
-pub const VALUE_BYTES: usize = 128;
 
 /// A map of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,17 +54,51 @@ impl Peer {
     /// The maps that are not ours.
     pub const OTHERS: [Self; 4] = [Self::Masstree, Self::TreeIndex, Self::SkipMap, Self::BTreeMap];
 
-    fn make(&self, spec: &RunSpec) -> Result<Box<dyn Store>, LabError> {
-        Ok(match self {
-            Self::Leafpress(_) => Box::new(spec.builder()?.build()?),
-            Self::Masstree => Box::new(masstree::MassTree15::<[u8; VALUE_BYTES]>::new()),
-            Self::TreeIndex => Box::new(scc::TreeIndex::<[u8; KEY_BYTES], [u8; VALUE_BYTES]>::new()),
-            Self::SkipMap => Box::new(crossbeam_skiplist::SkipMap::<[u8; KEY_BYTES], [u8; VALUE_BYTES]>::new()),
-            Self::BTreeMap => Box::new(RwLock::new(std::collections::BTreeMap::<
-                [u8; KEY_BYTES],
-                [u8; VALUE_BYTES],
-            >::new())),
+    fn make(&self, spec: &RunSpec, data: &Dataset) -> Result<Box<dyn Store>, LabError> {
+        if let Self::Leafpress(_) = self {
+            return Ok(Box::new(spec.builder_for(data)?.build()?));
+        }
+        let values = data.value_lengths().fixed();
+        Ok(match KeyKind::of(data.key_lengths().fixed()) {
+            KeyKind::Array8 => self.make_with_keys::<[u8; 8]>(values),
+            KeyKind::Array16 => self.make_with_keys::<[u8; 16]>(values),
+            KeyKind::Array32 => self.make_with_keys::<[u8; 32]>(values),
+            KeyKind::Array36 => self.make_with_keys::<[u8; 36]>(values),
+            KeyKind::Boxed => self.make_with_keys::<Box<[u8]>>(values),
         })
+    }
+
+    fn make_with_keys<K: Key>(&self, values: Option<usize>) -> Box<dyn Store> {
+        match values {
+            Some(128) => self.make_with::<K, [u8; 128]>(),
+            _ => self.make_with::<K, Box<[u8]>>(),
+        }
+    }
+
+    fn make_with<K: Key, V: Value>(&self) -> Box<dyn Store> {
+        match self {
+            Self::Masstree => Box::new(masstree::MassTree15::<V>::new()),
+            Self::TreeIndex => Box::new(scc::TreeIndex::<K, V>::new()),
+            Self::SkipMap => Box::new(crossbeam_skiplist::SkipMap::<K, V>::new()),
+            // Our tree is made elsewhere.
+            Self::BTreeMap | Self::Leafpress(_) => Box::new(RwLock::new(BTreeMap::<K, V>::new())),
+        }
+    }
+
+    /// Why it cannot take part with such keys.
+    fn fault(&self, workload: Workload, keys: &Lengths) -> Option<String> {
+        if *self != Self::Masstree {
+            return None;
+        }
+        let longest = keys.most;
+        if longest > MASSTREE_KEY_BYTES {
+            return Some(format!(
+                "it takes keys up to {MASSTREE_KEY_BYTES} bytes, and the longest has {longest}"
+            ));
+        }
+        // Of version 0.9.5, found by the check of scans here.
+        (workload == Workload::Scan && keys.fixed().is_none())
+            .then(|| "its scans leave records out where keys differ in length".into())
     }
 }
 
@@ -110,11 +146,25 @@ impl TryFrom<String> for Peer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PeersConfig {
-    /// Where values come from; they are cut at [`VALUE_BYTES`].
+    /// Where values come from, or records.
     pub data: Source,
+    /// Take the data's own records, key and value, from a dump in this format.
+    pub records: Option<RecordFormat>,
+    /// What keys look like, where they are not the records' own. Default: scattered.
+    pub key_shape: KeyShape,
+    /// Length of a dense or scattered key in bytes. Default 8.
+    pub key_bytes: usize,
+    /// Length of a value cut at a fixed size, in bytes. Default 128.
+    pub value_bytes: usize,
+    /// How the data is cut into values. `None` cuts at `value_bytes`.
+    pub cut: Option<Cut>,
+    /// Order in which keys are loaded. Default: random.
+    pub load_order: LoadOrder,
+    /// What is done after the load. Default: reads.
+    pub workload: Workload,
     /// Codecs of our tree.
     pub codecs: Vec<String>,
-    /// Number of keys. Default 1,000,000.
+    /// Number of keys. Default 1,000,000; with `records` 0 is as many as there are.
     pub keys: u64,
     /// Threads that load and read.
     pub threads: usize,
@@ -130,6 +180,13 @@ impl Default for PeersConfig {
     fn default() -> Self {
         Self {
             data: EvalConfig::default().data,
+            records: None,
+            key_shape: KeyShape::Scattered,
+            key_bytes: 8,
+            value_bytes: 128,
+            cut: None,
+            load_order: LoadOrder::Random,
+            workload: Workload::ReadOnly,
             codecs: ["none", "lz4", "zstd:1"].map(String::from).to_vec(),
             keys: 1_000_000,
             threads: 1,
@@ -152,12 +209,16 @@ pub(crate) struct PeerSpec {
 pub struct PeerLine {
     /// The map.
     pub peer: Peer,
-    /// Reads per second and core's worth of CPU time.
-    pub reads_per_second_per_core: f64,
+    /// Operations per second and core's worth of CPU time.
+    pub operations_per_second_per_core: f64,
     /// The least and the most of the rounds.
-    pub reads_range: (f64, f64),
-    /// 99% of the reads took no longer, in nanoseconds.
-    pub read_p99_ns: f64,
+    pub operations_range: (f64, f64),
+    /// 99% of the reads took no longer, in nanoseconds; `None` where nothing is read.
+    pub read_p99_ns: Option<f64>,
+    /// Records put per second of the load, on all threads.
+    pub loads_per_second: f64,
+    /// What was left to do in the background after the load, in no other figure, in seconds.
+    pub settle_seconds: f64,
     /// Growth of the process's resident memory over the load, per record, in bytes.
     pub resident_bytes_per_record: f64,
     /// Bytes held per record by the map's own account, which only our tree gives.
@@ -169,6 +230,12 @@ pub struct PeerLine {
 pub struct PeersOutcome {
     /// The maps: ours first, then the others.
     pub lines: Vec<PeerLine>,
+    /// What was stored, in words.
+    pub data: String,
+    /// Bytes of a record's key and value, on average.
+    pub record_bytes: f64,
+    /// Maps that were left out, each in one line.
+    pub left_out: Vec<String>,
     /// The table for people, ready to print.
     #[serde(skip)]
     pub table: String,
@@ -208,19 +275,34 @@ pub fn run_peers_with(
     if config.rounds == 0 {
         return Err(LabError::option("rounds", "0 is not at least 1"));
     }
-    base_config(config).validate()?;
-    Corpus::load(&config.data, Cut::Fixed(VALUE_BYTES), false, config.seed)?;
+    let base = base_config(config);
+    base.validate()?;
+    let data = Dataset::load(&base)?;
+    let config = &PeersConfig {
+        keys: data.keys,
+        ..config.clone()
+    };
     std::fs::create_dir_all(out_dir).map_err(|e| LabError::io(out_dir, e))?;
     let ours = config.codecs.iter().map(|codec| Peer::Leafpress(codec.clone()));
-    let peers: Vec<_> = ours.chain(Peer::OTHERS).collect();
+    let (mut peers, mut left_out) = (Vec::new(), Vec::new());
+    for peer in ours.chain(Peer::OTHERS) {
+        match peer.fault(config.workload, &data.key_lengths()) {
+            Some(fault) => left_out.push(format!("{peer}: {fault}")),
+            None => peers.push(peer),
+        }
+    }
     let mut samples: Vec<Vec<RunResult>> = vec![Vec::new(); peers.len()];
     let mut outcome = PeersOutcome {
         lines: Vec::new(),
+        data: data.describe(&base),
+        record_bytes: data.key_lengths().mean + data.value_lengths().mean,
+        left_out,
         table: String::new(),
         mismatches: 0,
         failures: Vec::new(),
         cancelled: false,
     };
+    drop(data);
     let total = peers.len() * config.rounds;
     for number in 0..total {
         let (round, place) = (number / peers.len(), number % peers.len());
@@ -258,7 +340,7 @@ pub fn run_peers_with(
         .zip(&samples)
         .filter_map(|(peer, samples)| PeerLine::new(peer, samples))
         .collect();
-    outcome.table = table(config, &outcome);
+    outcome.table = table::text(config, &outcome);
     let path = out_dir.join("peers.json");
     let json = serde_json::to_string_pretty(&outcome).map_err(|e| LabError::System(e.to_string()))?;
     std::fs::write(&path, json).map_err(|e| LabError::io(&path, e))?;
@@ -272,11 +354,15 @@ fn base_config(config: &PeersConfig) -> EvalConfig {
     EvalConfig {
         data: config.data.clone(),
         codecs: config.codecs.clone(),
-        workloads: vec![Workload::ReadOnly],
+        workloads: vec![config.workload],
         threads: vec![config.threads],
         keys: config.keys,
-        key_bytes: KEY_BYTES,
-        value_bytes: VALUE_BYTES,
+        records: config.records.clone(),
+        key_shape: config.key_shape,
+        key_bytes: config.key_bytes,
+        value_bytes: config.value_bytes,
+        cut: config.cut,
+        load_order: config.load_order,
         seconds: config.seconds,
         seed: config.seed,
         ..EvalConfig::default()
@@ -292,7 +378,7 @@ fn spec_of(config: &PeersConfig, peer: &Peer) -> RunSpec {
     RunSpec {
         run: "peers".into(),
         codec: codec.into(),
-        workload: Workload::ReadOnly,
+        workload: config.workload,
         threads: config.threads,
         landing_bytes: 512,
         background: false,
@@ -307,15 +393,10 @@ pub(crate) fn run_sample(
     cancel: &AtomicBool,
     progress: &mut dyn FnMut(Phase, f64),
 ) -> Result<RunResult, LabError> {
-    let base = &sample.spec.base;
-    let corpus = Corpus::load(&base.data, Cut::Fixed(VALUE_BYTES), false, base.seed)?;
-    driver::run_store(
-        &sample.spec,
-        Arc::new(corpus),
-        &|| sample.peer.make(&sample.spec),
-        cancel,
-        progress,
-    )
+    progress(Phase::Corpus, 0.0);
+    let data = Dataset::load(&sample.spec.base)?;
+    let make = || sample.peer.make(&sample.spec, &data);
+    driver::run_store(&sample.spec, &data, &make, cancel, progress)
 }
 
 impl PeerLine {
@@ -327,7 +408,9 @@ impl PeerLine {
             figures
         };
         let per_record = |bytes: f64, result: &RunResult| (result.keys > 0).then(|| bytes / result.keys as f64);
-        let reads = figures(&RunResult::qps_per_core);
+        let operations = figures(&RunResult::qps_per_core);
+        let loads = figures(&|result| (result.load_seconds > 0.0).then(|| result.keys as f64 / result.load_seconds));
+        let settle = figures(&|result| Some(result.settle_seconds));
         let p99 = figures(&|result| result.read_latency.as_ref().map(|latency| latency.p99_ns as f64));
         let resident = figures(&|result| per_record(result.loaded.rss_growth_bytes? as f64, result));
         let held = figures(&|result| match result.loaded.bytes_held {
@@ -336,9 +419,11 @@ impl PeerLine {
         });
         Some(Self {
             peer,
-            reads_per_second_per_core: median(&reads)?,
-            reads_range: (*reads.first()?, *reads.last()?),
-            read_p99_ns: median(&p99)?,
+            operations_per_second_per_core: median(&operations)?,
+            operations_range: (*operations.first()?, *operations.last()?),
+            read_p99_ns: median(&p99),
+            loads_per_second: median(&loads)?,
+            settle_seconds: median(&settle)?,
             resident_bytes_per_record: median(&resident)?,
             bytes_held_per_record: median(&held),
         })
@@ -352,76 +437,6 @@ fn median(sorted: &[f64]) -> Option<f64> {
         len if len.is_multiple_of(2) => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
         _ => Some(sorted[middle]),
     }
-}
-
-fn table(config: &PeersConfig, outcome: &PeersOutcome) -> String {
-    let others = outcome
-        .lines
-        .iter()
-        .filter(|line| !matches!(line.peer, Peer::Leafpress(_)));
-    let fastest = others.reduce(|best, line| {
-        if line.reads_per_second_per_core > best.reads_per_second_per_core {
-            line
-        } else {
-            best
-        }
-    });
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE).set_header([
-        "map",
-        "Mreads/s\nper core",
-        "least-most",
-        "of the\nfastest",
-        "read\np99 us",
-        "resident\nB/record",
-        "held\nB/record",
-        "memory of\nthe fastest",
-    ]);
-    for line in &outcome.lines {
-        let ratio = |figure: &dyn Fn(&PeerLine) -> f64| {
-            fastest.map_or_else(
-                || "NA".into(),
-                |fastest| format!("{:.2}x", figure(line) / figure(fastest)),
-            )
-        };
-        let (least, most) = line.reads_range;
-        table.add_row([
-            line.peer.to_string(),
-            format!("{:.2}", line.reads_per_second_per_core / 1e6),
-            format!("{:.2}-{:.2}", least / 1e6, most / 1e6),
-            ratio(&|line| line.reads_per_second_per_core),
-            format!("{:.2}", line.read_p99_ns / 1e3),
-            format!("{:.0}", line.resident_bytes_per_record),
-            line.bytes_held_per_record
-                .map_or_else(|| "NA".into(), |held| format!("{held:.0}")),
-            ratio(&|line| line.resident_bytes_per_record),
-        ]);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let mut text = format!(
-        "{} keys of {KEY_BYTES} + {VALUE_BYTES} bytes from {}, {} thread{}, medians of {} rounds of {} s, {}\n{table}\n",
-        config.keys,
-        config.data,
-        config.threads,
-        if config.threads == 1 { "" } else { "s" },
-        config.rounds,
-        config.seconds,
-        resources::host(),
-    );
-    text += "Resident: growth of the process over the load, with this program's allocator. The others have keys and values as arrays of\n\
-             fixed length. Choosing keys is in all figures alike; every key is checked after the timed reads, and some of the reads.\n";
-    for failure in &outcome.failures {
-        text += &format!("failed: {failure}\n");
-    }
-    if outcome.mismatches > 0 {
-        text += &format!("MISMATCHES: {}\n", outcome.mismatches);
-    }
-    if outcome.cancelled {
-        text += "cancelled: the figures are of the samples finished until then\n";
-    }
-    text
 }
 
 #[cfg(test)]

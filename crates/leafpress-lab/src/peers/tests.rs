@@ -3,19 +3,39 @@ use super::*;
 fn config() -> PeersConfig {
     PeersConfig {
         data: Source::Synthetic(0.5),
-        keys: 3000,
-        seconds: 0.1,
+        keys: 1000,
+        seconds: 0.05,
         codecs: vec!["none".into()],
         ..PeersConfig::default()
     }
 }
 
-/// Every map under every workload, single-threaded: `SkipMap` cannot tell exactly whether a put was new while others write.
+/// Every map under every workload and with keys and values of every kind, single-threaded: `SkipMap` cannot tell exactly whether a put
+/// was new while others write.
 #[test]
 fn every_map_is_driven_right() {
+    let mut samples = Vec::new();
     for peer in [Peer::Leafpress("lz4".into())].into_iter().chain(Peer::OTHERS) {
         for workload in [Workload::ReadOnly, Workload::Crud, Workload::Scan] {
-            let mut spec = spec_of(&config(), &peer);
+            samples.push((peer.clone(), workload, config()));
+        }
+        for key_shape in [KeyShape::Scattered, KeyShape::Text, KeyShape::Uuid] {
+            let odd = PeersConfig {
+                key_shape,
+                key_bytes: 17,
+                value_bytes: 100,
+                ..config()
+            };
+            samples.push((peer.clone(), Workload::Crud, odd.clone()));
+            let varying = matches!(key_shape, KeyShape::Text | KeyShape::Path);
+            if !(peer == Peer::Masstree && varying) {
+                samples.push((peer.clone(), Workload::Scan, odd));
+            }
+        }
+    }
+    for (peer, workload, config) in samples {
+        {
+            let mut spec = spec_of(&config, &peer);
             spec.workload = workload;
             let sample = PeerSpec {
                 peer: peer.clone(),
@@ -24,11 +44,33 @@ fn every_map_is_driven_right() {
             let result = run_sample(&sample, &AtomicBool::new(false), &mut |_, _| {}).unwrap();
             assert_eq!(
                 result.mismatches, 0,
-                "{peer} {workload}: {:?}",
-                result.mismatch_examples
+                "{peer} {workload} {}: {:?}",
+                config.key_shape, result.mismatch_examples
             );
             assert!(result.operations() > 0);
         }
+    }
+}
+
+#[test]
+fn masstree_is_left_out_where_it_would_be_wrong() {
+    let lengths = |least, most| Lengths {
+        least,
+        most,
+        mean: 10.0,
+    };
+    for (workload, keys, left_out) in [
+        (Workload::ReadOnly, lengths(3, 256), false),
+        (Workload::ReadOnly, lengths(3, 257), true),
+        (Workload::Scan, lengths(36, 36), false),
+        (Workload::Scan, lengths(3, 36), true),
+    ] {
+        assert_eq!(
+            Peer::Masstree.fault(workload, &keys).is_some(),
+            left_out,
+            "{workload} {keys}"
+        );
+        assert!(Peer::TreeIndex.fault(workload, &keys).is_none());
     }
 }
 
@@ -52,9 +94,11 @@ fn medians_are_in_the_middle() {
 fn the_table_is_relative_to_the_fastest_other() {
     let line = |peer, reads: f64, resident| PeerLine {
         peer,
-        reads_per_second_per_core: reads,
-        reads_range: (reads, reads),
-        read_p99_ns: 900.0,
+        operations_per_second_per_core: reads,
+        operations_range: (reads, reads),
+        read_p99_ns: Some(900.0),
+        loads_per_second: reads / 2.0,
+        settle_seconds: 1.25,
         resident_bytes_per_record: resident,
         bytes_held_per_record: None,
     };
@@ -64,12 +108,15 @@ fn the_table_is_relative_to_the_fastest_other() {
             line(Peer::Masstree, 3e6, 200.0),
             line(Peer::SkipMap, 1e6, 180.0),
         ],
+        data: "1000 scattered keys of 8 bytes, values of 128 bytes from nci".into(),
+        record_bytes: 136.0,
+        left_out: vec!["masstree: it takes keys up to 256 bytes, and the longest has 300".into()],
         table: String::new(),
         mismatches: 1,
         failures: vec!["scc::TreeIndex: it fell".into()],
         cancelled: true,
     };
-    let table = table(&config(), &outcome);
+    let table = table::text(&config(), &outcome);
     for words in [
         "3.00x",
         "0.33x",
@@ -77,6 +124,11 @@ fn the_table_is_relative_to_the_fastest_other() {
         "MISMATCHES: 1",
         "failed: scc::TreeIndex: it fell",
         "cancelled",
+        "1000 scattered keys",
+        "in random order",
+        "136 bytes of key and value",
+        "up to 1.2 s here",
+        "left out: masstree",
     ] {
         assert!(table.contains(words), "{words}:\n{table}");
     }

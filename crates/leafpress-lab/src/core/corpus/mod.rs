@@ -4,12 +4,14 @@
 //! the corpus, so a check is one comparison of slices.
 
 mod cut;
+pub mod records;
 mod source;
 mod synthetic;
 
 use std::ops::Range;
 
 pub use cut::Cut;
+pub use records::{Census, RecordFormat, Records};
 #[cfg(any(feature = "pool", feature = "suite"))]
 pub(crate) use source::Packing;
 pub use source::{MAX_CORPUS_BYTES, Source, sample_names};
@@ -19,13 +21,13 @@ pub(crate) use source::{find_sample, plain, unpacked};
 use crate::core::{LabError, resources};
 
 /// Bytes cut into values, at least one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Corpus {
     bytes: Vec<u8>,
     cuts: Cuts,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Cuts {
     /// Cut i is the bytes `[i * len, (i + 1) * len)`.
     Fixed {
@@ -87,11 +89,27 @@ impl Corpus {
                 (concatenate(parts, Vec::len), Cuts::Spans(spans))
             }
         };
+        Ok(Self::new(bytes, cuts))
+    }
+
+    /// Values that are these spans of `bytes`, at least one.
+    pub(crate) fn from_spans(bytes: Vec<u8>, spans: Vec<Range<usize>>) -> Self {
+        Self::new(bytes, Cuts::Spans(spans))
+    }
+
+    fn new(bytes: Vec<u8>, cuts: Cuts) -> Self {
         resources::in_huge_pages(&bytes);
         if let Cuts::Spans(spans) = &cuts {
             resources::in_huge_pages(spans);
         }
-        Ok(Self { bytes, cuts })
+        Self { bytes, cuts }
+    }
+
+    /// The values with these numbers, in this order, at least one.
+    #[must_use]
+    pub(crate) fn only(self, ids: impl Iterator<Item = u64>) -> Self {
+        let spans = ids.map(|id| self.span(id as usize)).collect();
+        Self::from_spans(self.bytes, spans)
     }
 
     /// Number of values, at least 1.
@@ -106,10 +124,22 @@ impl Corpus {
     /// Value number `index`, which must be below [`Corpus::count`].
     #[inline]
     pub fn get(&self, index: u64) -> &[u8] {
-        let index = index as usize;
+        &self.bytes[self.span(index as usize)]
+    }
+
+    #[inline]
+    fn span(&self, index: usize) -> Range<usize> {
         match &self.cuts {
-            Cuts::Fixed { len, .. } => &self.bytes[index * len..(index + 1) * len],
-            Cuts::Spans(spans) => &self.bytes[spans[index].clone()],
+            Cuts::Fixed { len, .. } => index * len..(index + 1) * len,
+            Cuts::Spans(spans) => spans[index].clone(),
+        }
+    }
+
+    /// Length of the shortest value in bytes.
+    pub fn shortest(&self) -> usize {
+        match &self.cuts {
+            Cuts::Fixed { len, .. } => *len,
+            Cuts::Spans(spans) => spans.iter().map(ExactSizeIterator::len).min().unwrap_or(0),
         }
     }
 

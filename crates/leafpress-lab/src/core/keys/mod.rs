@@ -1,10 +1,13 @@
 //! Keys: from a number to key bytes, the order keys are loaded in, and how operations choose them.
 
 mod distribution;
+mod key_set;
 mod permutation;
+mod shape;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +16,10 @@ pub(crate) use distribution::Zipf;
 #[cfg(any(feature = "bench", feature = "pool"))]
 pub(crate) use distribution::unit;
 pub use distribution::{Chooser, Distribution};
+pub use key_set::KeySet;
 pub use permutation::Permutation;
 pub use permutation::{below, mix};
+pub use shape::{KeyShape, MIN_SCATTERED_KEY_BYTES};
 
 use crate::core::LabError;
 
@@ -58,10 +63,12 @@ impl FromStr for LoadOrder {
     }
 }
 
-/// A buffer that turns a key's number into its bytes: big-endian, zeros in front, so that byte order is number order.
+/// From a key's number to its bytes: keys that lie ready, or else a buffer for the number, big-endian with zeros in front, so that byte
+/// order is number order.
 #[derive(Debug, Clone)]
 pub struct KeyBytes {
     bytes: Vec<u8>,
+    ready: Option<Arc<KeySet>>,
 }
 
 impl KeyBytes {
@@ -70,20 +77,41 @@ impl KeyBytes {
     pub fn new(len: usize) -> Self {
         Self {
             bytes: vec![0; len.max(MIN_KEY_BYTES)],
+            ready: None,
+        }
+    }
+
+    /// Keys that lie ready; their numbers are their places.
+    pub fn of(keys: Arc<KeySet>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            ready: Some(keys),
         }
     }
 
     /// The key of number `id`.
     #[inline]
     pub fn encode(&mut self, id: u64) -> &[u8] {
+        if let Some(keys) = &self.ready {
+            return keys.get(id);
+        }
         let at = self.bytes.len() - 4;
         // Keys have at least four bytes and numbers are below 2^32; longer keys keep their zeros in front.
         self.bytes[at..].copy_from_slice(&(id as u32).to_be_bytes());
         &self.bytes
     }
 
-    /// The number of a key of this length, `None` for bytes that are no key of ours.
-    pub fn decode(&self, key: &[u8]) -> Option<u64> {
+    /// Where the bytes of a key that lies ready are, for those who ask for them ahead of time.
+    #[inline]
+    pub(crate) fn place(&self, id: u64) -> Option<&[u8]> {
+        self.ready.as_ref().map(|keys| keys.get(id))
+    }
+
+    /// The number of a key of this run, `None` for bytes that are no key of ours. `guess` is the number that is likely.
+    pub fn decode(&self, key: &[u8], guess: u64) -> Option<u64> {
+        if let Some(keys) = &self.ready {
+            return keys.find(key, guess);
+        }
         let (zeros, number) = key.split_last_chunk::<4>()?;
         (key.len() == self.bytes.len() && zeros.iter().all(|&byte| byte == 0))
             .then(|| u32::from_be_bytes(*number).into())
@@ -103,11 +131,22 @@ mod tests {
                 let key = keys.encode(id).to_vec();
                 assert_eq!(key.len(), len);
                 assert!(key > last, "{id}");
-                assert_eq!(keys.decode(&key), Some(id));
+                assert_eq!(keys.decode(&key, 0), Some(id));
                 last = key;
             }
-            assert_eq!(keys.decode(&last[1..]), None);
+            assert_eq!(keys.decode(&last[1..], 0), None);
         }
-        assert_eq!(KeyBytes::new(8).decode(&[1; 8]), None);
+        assert_eq!(KeyBytes::new(8).decode(&[1; 8], 0), None);
+    }
+    #[test]
+    fn keys_that_lie_ready_have_their_places_as_numbers() {
+        let set = Arc::new(KeyShape::Text.keys(100, 1, 8));
+        let mut keys = KeyBytes::of(set.clone());
+        for id in 0..100 {
+            let key = keys.encode(id).to_vec();
+            assert_eq!(key, set.get(id));
+            assert_eq!(keys.decode(&key, 7), Some(id));
+        }
+        assert_eq!(keys.decode(b"foreign", 0), None);
     }
 }

@@ -4,20 +4,30 @@ use std::sync::atomic::Ordering;
 
 use super::{LabError, PROGRESS_EVERY, Permutation, Phase, Shared};
 use crate::core::keys::LoadOrder;
-use crate::harness::oracle::Mutation;
+use crate::harness::oracle::{Mutation, prefetch};
 
 /// Keys a thread takes at a time.
 const CHUNK: u64 = 256;
+/// So many keys ahead of the one that is put, key and value are asked for.
+const AHEAD: u64 = 8;
 
 /// Puts version 0 of every key.
 pub(super) fn load(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) -> Result<(), LabError> {
     let base = &shared.spec.base;
-    let order = (base.load_order == LoadOrder::Random).then(|| Permutation::new(base.keys, !base.seed));
+    let order = (base.load_order == LoadOrder::Random).then(|| Permutation::new(shared.data.keys, !base.seed));
     over_all_keys(shared, Phase::Load, progress, || {
         let mut keys = shared.key_bytes();
         let order = order.as_ref();
+        let at = move |index| order.map_or(index, |order| order.apply(index));
+        // Keys and values in no order are asked for in time: waiting for them would be in the load's time else.
+        let ahead = order.is_some() || keys.place(0).is_some();
         move |index| {
-            let id = order.map_or(index, |order| order.apply(index));
+            if ahead && index + AHEAD < shared.data.keys {
+                let next = at(index + AHEAD);
+                keys.place(next).map(|key| prefetch(key.as_ptr()));
+                shared.ledger.prefetch_value(next, false);
+            }
+            let id = at(index);
             let Mutation::Put(value) = shared.ledger.mutation(id, 0) else {
                 return Err(LabError::System(format!("version 0 of key {id} is a delete")));
             };

@@ -4,8 +4,8 @@ mod load;
 mod mismatch;
 mod worker;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use leafpress::Stats;
@@ -14,10 +14,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::core::LabError;
-use crate::core::corpus::Corpus;
 use crate::core::keys::{Chooser, KeyBytes, Permutation};
 use crate::core::latency::{Histograms, Kind, Recorder, Sampling};
 use crate::core::resources;
+use crate::eval::dataset::Dataset;
 use crate::eval::matrix::RunSpec;
 use crate::eval::result::{Counters, Memory, Resources, RunResult};
 use crate::harness::Phase;
@@ -34,6 +34,7 @@ struct Shared<'r> {
     spec: &'r RunSpec,
     store: &'r dyn Store,
     ledger: &'r Ledger,
+    data: &'r Dataset,
     cancel: &'r AtomicBool,
     /// Ends the window in progress, or every window after an error.
     stop: AtomicBool,
@@ -64,7 +65,7 @@ impl Shared<'_> {
     }
 
     fn key_bytes(&self) -> KeyBytes {
-        KeyBytes::new(self.spec.base.key_bytes)
+        self.data.key_bytes()
     }
 
     /// Sleeps until `until` or until the run is to end, telling progress.
@@ -87,15 +88,9 @@ impl Shared<'_> {
 pub fn run(spec: &RunSpec, cancel: &AtomicBool, progress: &mut dyn FnMut(Phase, f64)) -> Result<RunResult, LabError> {
     progress(Phase::Corpus, 0.0);
     resources::allocate_in_small_pages();
-    let base = &spec.base;
-    let corpus = Corpus::load(&base.data, base.effective_cut(), base.raw, base.seed)?;
-    run_store(
-        spec,
-        Arc::new(corpus),
-        &|| Ok(Box::new(spec.builder()?.build()?)),
-        cancel,
-        progress,
-    )
+    let data = Dataset::load(&spec.base)?;
+    let make = || -> Result<Box<dyn Store>, LabError> { Ok(Box::new(spec.builder_for(&data)?.build()?)) };
+    run_store(spec, &data, &make, cancel, progress)
 }
 
 /// Runs `spec` on a map of the caller's own, made by `make` once everything else that takes memory is there.
@@ -104,14 +99,15 @@ pub fn run(spec: &RunSpec, cancel: &AtomicBool, progress: &mut dyn FnMut(Phase, 
 /// As [`run`].
 pub fn run_store(
     spec: &RunSpec,
-    corpus: Arc<Corpus>,
+    data: &Dataset,
     make: &dyn Fn() -> Result<Box<dyn Store>, LabError>,
     cancel: &AtomicBool,
     progress: &mut dyn FnMut(Phase, f64),
 ) -> Result<RunResult, LabError> {
     let base = &spec.base;
-    let ledger = Ledger::new(corpus, base.keys, spec.workload.delete_pct_of_mutations());
-    let chooser = Chooser::new(base.distribution, base.keys, base.seed);
+    let deletes = spec.workload.delete_pct_of_mutations();
+    let ledger = Ledger::new(data.values.clone(), data.keys, deletes).paired(data.pairing);
+    let chooser = Chooser::new(base.distribution, data.keys, base.seed);
     let clock = Clock::new();
     resources::make_program_resident();
     // What reading the data left free must not hide the tree's growth.
@@ -127,6 +123,7 @@ pub fn run_store(
         spec,
         store: store.as_ref(),
         ledger: &ledger,
+        data,
         cancel,
         stop: AtomicBool::new(false),
         failure: Mutex::new(None),
@@ -137,9 +134,11 @@ pub fn run_store(
     let load_started = Instant::now();
     load::load(&shared, progress)?;
     let load_seconds = load_started.elapsed().as_secs_f64();
+    let settle_started = Instant::now();
     store
         .settle()
         .map_err(|e| LabError::System(format!("after the load: {e}")))?;
+    let settle_seconds = settle_started.elapsed().as_secs_f64();
     let loaded = memory(&store.stats(), resident_before);
 
     if base.warmup_seconds > 0.0 {
@@ -188,8 +187,9 @@ pub fn run_store(
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
         }),
-        keys: base.keys,
+        keys: data.keys,
         load_seconds,
+        settle_seconds,
         loaded,
         ended,
         counters: Counters::between(&timed.before, &timed.after),

@@ -4,7 +4,10 @@ use std::sync::RwLock;
 use leafpress::Error;
 
 use super::*;
-use crate::core::corpus::Cut;
+use std::sync::Arc;
+
+use crate::core::corpus::{Corpus, Cut};
+use crate::core::keys::KeyShape;
 use crate::eval::{EvalConfig, Workload};
 
 /// What a [`Broken`] map does wrong.
@@ -142,17 +145,12 @@ fn run_on(spec: &RunSpec, fault: Fault) -> Result<RunResult, LabError> {
         .flat_map(|i| crate::core::keys::mix(i.into()).to_le_bytes())
         .collect();
     let corpus = Arc::new(Corpus::from_parts("test", vec![bytes], Cut::Fixed(32)).unwrap());
+    let data = Dataset::shaped(corpus, &spec.base);
     let enough = if spec.workload == Workload::Scan { 1000 } else { 20_000 };
     let mut spec = spec.clone();
     loop {
         let make = || -> Result<Box<dyn Store>, LabError> { Ok(Box::new(Broken::new(fault))) };
-        let result = run_store(
-            &spec,
-            Arc::clone(&corpus),
-            &make,
-            &AtomicBool::new(false),
-            &mut |_, _| {},
-        )?;
+        let result = run_store(&spec, &data, &make, &AtomicBool::new(false), &mut |_, _| {})?;
         if result.operations() >= enough {
             return Ok(result);
         }
@@ -279,10 +277,11 @@ fn cancelling_ends_a_run() {
     let mut long = spec(Workload::ReadWrite55, 2);
     long.base.seconds = 3600.0;
     let corpus = Arc::new(Corpus::from_parts("test", vec![vec![7; 320]], Cut::Fixed(32)).unwrap());
+    let data = Dataset::shaped(corpus, &long.base);
     let cancel = AtomicBool::new(false);
     let result = run_store(
         &long,
-        corpus,
+        &data,
         &|| Ok(Box::new(Broken::new(Fault::Nothing))),
         &cancel,
         &mut |phase, _| {
@@ -292,6 +291,38 @@ fn cancelling_ends_a_run() {
         },
     );
     assert!(matches!(result, Err(LabError::Cancelled)), "{result:?}");
+}
+
+/// Keys of every shape go through every workload; scans find them in their order.
+#[test]
+fn a_right_map_has_no_mismatch_whatever_its_keys_look_like() {
+    for shape in KeyShape::ALL {
+        for workload in [Workload::ReadWrite55, Workload::Crud, Workload::Scan] {
+            let mut spec = spec(workload, 2);
+            spec.base.key_shape = shape;
+            spec.base.load_order = crate::core::keys::LoadOrder::Random;
+            let result = run_on(&spec, Fault::Nothing).unwrap();
+            assert_eq!(
+                result.mismatches, 0,
+                "{shape} {workload}: {:?}",
+                result.mismatch_examples
+            );
+            assert!(result.operations() > 0, "{shape} {workload}");
+        }
+        let caught = run_on(
+            &{
+                let mut spec = spec(Workload::Scan, 2);
+                spec.base.key_shape = shape;
+                spec
+            },
+            Fault::SkipsInScan,
+        )
+        .unwrap();
+        assert!(
+            caught.mismatches > 0,
+            "{shape}: a scan that leaves records out is caught"
+        );
+    }
 }
 
 #[test]

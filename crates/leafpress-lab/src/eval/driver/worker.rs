@@ -10,7 +10,7 @@ use crate::core::keys::{Chooser, KeyBytes, below};
 use crate::core::latency::{Histograms, Kind, Recorder};
 use crate::eval::options::MAX_READS_PER_CALL;
 use crate::eval::workload::Operation;
-use crate::harness::oracle::Mutation;
+use crate::harness::oracle::{Mutation, prefetch};
 
 /// Operations done.
 #[derive(Debug, Default, Clone, Copy)]
@@ -147,6 +147,9 @@ impl<'r> Worker<'r> {
             };
             if checked || matches!(operation, Operation::Mutate) {
                 self.shared.ledger.prefetch_state(id);
+            }
+            if let Some(key) = self.keys.place(id) {
+                prefetch(key.as_ptr());
             }
             self.plan.push((operation, id));
         }
@@ -302,7 +305,7 @@ impl<'r> Worker<'r> {
         let start = self.recorder.start();
         let scanned = shared.store.scan(keys.encode(first), limit, &mut |key, value| {
             records += 1;
-            let Some(id) = decoder.decode(key).filter(|&id| id >= expected) else {
+            let Some(id) = decoder.decode(key, expected).filter(|&id| id >= expected) else {
                 shared
                     .mismatches
                     .add(|| format!("scan: key {} out of order or foreign", key.escape_ascii()));

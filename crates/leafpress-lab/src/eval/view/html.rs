@@ -39,7 +39,7 @@ pub(super) fn page(
     let settings = pivot.settings.iter().map(|setting| section(pivot, setting));
     let settings = settings.collect::<Result<Vec<_>, _>>()?;
     let body = html! {
-        (head(config, host, outcome))
+        (head(host, outcome))
         (html::all(&settings))
         @if !outcome.failures.is_empty() {
             h2 { "Runs that failed" }
@@ -58,13 +58,10 @@ pub(super) fn page(
     Ok(document("Leafpress evaluation", &body))
 }
 
-fn head(config: &EvalConfig, host: &str, outcome: &EvalOutcome) -> Markup {
+fn head(host: &str, outcome: &EvalOutcome) -> Markup {
     html! {
         h1 { "Leafpress evaluation" }
-        p {
-            (config.data) " · " (thousands(config.keys)) " keys of " (config.key_bytes) " bytes · values cut as "
-            (config.effective_cut()) " · " (host)
-        }
+        p { (outcome.data) " · " (host) }
         @if outcome.mismatches > 0 {
             p.bad { (outcome.mismatches) " mismatches: answers that no order of the writes allows." }
         } @else {
@@ -134,13 +131,19 @@ fn configuration(config: &EvalConfig, host: &str) -> Vec<(&'static str, String)>
         (
             "keys",
             format!(
-                "{} of {} bytes, loaded {}",
+                "{} ({}), loaded {}",
                 thousands(config.keys),
-                config.key_bytes,
+                config.key_source(),
                 config.load_order
             ),
         ),
-        ("values", format!("cut as {}", config.effective_cut())),
+        (
+            "values",
+            match &config.records {
+                Some(_) => "the records' own".to_owned(),
+                None => format!("cut as {}", config.effective_cut()),
+            },
+        ),
         ("key choice", config.distribution.to_string()),
         (
             "timed window",

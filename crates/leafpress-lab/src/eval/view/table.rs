@@ -161,6 +161,9 @@ pub(super) fn caption(setting: &Setting<'_>) -> String {
 /// The tables of all settings, what failed, and where the files are.
 pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
     let mut text = String::new();
+    if !pivot.settings.is_empty() {
+        text = format!("{}\n\n", outcome.data);
+    }
     for setting in &pivot.settings {
         let grid = grid(setting);
         let mut table = Table::new();

@@ -88,6 +88,7 @@ fn outcome(directory: &Path) -> EvalOutcome {
     EvalOutcome {
         rows,
         failures: Vec::new(),
+        data: "50000 dense keys of 8 bytes, values of 128 bytes from a&b".into(),
         table: String::new(),
         summary_path: directory.join("summary.tsv"),
         json_path: directory.join("results.json"),

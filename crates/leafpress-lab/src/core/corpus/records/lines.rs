@@ -1,0 +1,32 @@
+//! The lines of a dump.
+
+use std::ops::Range;
+
+/// A line without its end, and where it is.
+#[derive(Debug, Clone)]
+pub(super) struct Line<'p> {
+    /// From 1.
+    pub number: u64,
+    pub place: Range<usize>,
+    pub bytes: &'p [u8],
+}
+
+impl Line<'_> {
+    /// Whether there is nothing but blanks in it.
+    pub(super) fn is_blank(&self) -> bool {
+        self.bytes.trim_ascii().is_empty()
+    }
+}
+
+/// The lines of `part`, which end with `\n` or `\r\n`; the last one may have no end.
+pub(super) fn lines(part: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let mut start = 0;
+    let lines = part.split_inclusive(|&byte| byte == b'\n').zip(1..);
+    lines.map(move |(line, number)| {
+        let bytes = line.strip_suffix(b"\n").unwrap_or(line);
+        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        let place = start..start + bytes.len();
+        start += line.len();
+        Line { number, place, bytes }
+    })
+}

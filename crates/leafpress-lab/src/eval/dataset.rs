@@ -1,0 +1,149 @@
+//! What a run stores: its keys and its values.
+
+use std::sync::Arc;
+
+use crate::core::LabError;
+use crate::core::corpus::{Census, Corpus, Records};
+use crate::core::keys::{KeyBytes, KeySet, KeyShape};
+use crate::eval::EvalConfig;
+use crate::harness::oracle::Pairing;
+
+/// The keys and values of a run.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    /// The values.
+    pub values: Arc<Corpus>,
+    /// Number of keys.
+    pub keys: u64,
+    /// Which value a key is loaded with.
+    pub pairing: Pairing,
+    /// What was read of a dump of records and what was left out.
+    pub census: Option<Census>,
+    key_bytes: usize,
+    ready: Option<Arc<KeySet>>,
+}
+
+/// Lengths in bytes: the least, the most, and the mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lengths {
+    /// The least.
+    pub least: usize,
+    /// The most.
+    pub most: usize,
+    /// The mean.
+    pub mean: f64,
+}
+
+impl Lengths {
+    /// The length, if there is only one.
+    pub fn fixed(&self) -> Option<usize> {
+        (self.least == self.most).then_some(self.least)
+    }
+}
+
+impl std::fmt::Display for Lengths {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.fixed() {
+            Some(length) => write!(f, "{length}"),
+            None => write!(f, "{} to {} (mean {:.0})", self.least, self.most, self.mean),
+        }
+    }
+}
+
+impl Dataset {
+    /// Reads what `config` asks for.
+    ///
+    /// # Errors
+    /// Unusable data, and [`LabError::Option`] of `keys` when there are fewer records than keys are asked for.
+    pub fn load(config: &EvalConfig) -> Result<Self, LabError> {
+        let Some(format) = &config.records else {
+            let values = Corpus::load(&config.data, config.effective_cut(), config.raw, config.seed)?;
+            return Ok(Self::shaped(Arc::new(values), config));
+        };
+        let records = Records::load(&config.data, format)?;
+        let found = records.keys.len();
+        if config.keys > found {
+            return Err(LabError::option(
+                "keys",
+                format!("{} are asked for, but {} has {found} records", config.keys, config.data),
+            ));
+        }
+        let records = records.take(if config.keys == 0 { found } else { config.keys });
+        Ok(Self {
+            keys: records.keys.len(),
+            values: records.values,
+            pairing: Pairing::InOrder,
+            census: Some(records.census),
+            key_bytes: 0,
+            ready: Some(records.keys),
+        })
+    }
+
+    /// Keys of the shape that `config` asks for, and these values.
+    pub fn shaped(values: Arc<Corpus>, config: &EvalConfig) -> Self {
+        let shape = config.key_shape;
+        let (pairing, ready) = if shape == KeyShape::Dense {
+            (Pairing::InOrder, None)
+        } else {
+            let keys = shape.keys(config.keys, config.seed, config.key_bytes);
+            (Pairing::Apart, Some(Arc::new(keys)))
+        };
+        Self {
+            values,
+            keys: config.keys,
+            pairing,
+            census: None,
+            key_bytes: config.key_bytes,
+            ready,
+        }
+    }
+
+    /// What it is, in words, with what was left out.
+    pub fn describe(&self, config: &EvalConfig) -> String {
+        let (keys, values) = (self.key_lengths(), self.value_lengths());
+        let (count, data) = (self.keys, &config.data);
+        let Some(format) = &config.records else {
+            let shape = config.key_shape;
+            return format!("{count} {shape} keys of {keys} bytes, values of {values} bytes from {data}");
+        };
+        let found = self.census.map_or(count, |census| census.records);
+        let some = if count < found {
+            format!(" of {found}")
+        } else {
+            String::new()
+        };
+        let left_out = self.census.and_then(|census| census.left_out());
+        let left_out = left_out.map_or_else(String::new, |words| format!("; {words}"));
+        format!("{count}{some} records of {data} ({format}): keys of {keys} bytes, values of {values} bytes{left_out}")
+    }
+
+    /// From the number of a key to its bytes.
+    pub fn key_bytes(&self) -> KeyBytes {
+        match &self.ready {
+            Some(keys) => KeyBytes::of(keys.clone()),
+            None => KeyBytes::new(self.key_bytes),
+        }
+    }
+
+    /// Lengths of the keys.
+    pub fn key_lengths(&self) -> Lengths {
+        let (least, most, total) = match &self.ready {
+            Some(keys) => (keys.shortest(), keys.longest(), keys.total_bytes()),
+            None => (self.key_bytes, self.key_bytes, self.key_bytes as u64 * self.keys),
+        };
+        Lengths {
+            least,
+            most,
+            mean: total as f64 / self.keys.max(1) as f64,
+        }
+    }
+
+    /// Lengths of the values.
+    pub fn value_lengths(&self) -> Lengths {
+        Lengths {
+            least: self.values.shortest(),
+            most: self.values.longest(),
+            mean: self.values.total_bytes() as f64 / self.values.count() as f64,
+        }
+    }
+}

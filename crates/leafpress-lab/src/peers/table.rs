@@ -1,0 +1,105 @@
+//! The comparison's table for people.
+
+use comfy_table::{CellAlignment, Table};
+
+use super::{Peer, PeerLine, PeersConfig, PeersOutcome};
+use crate::core::keys::LoadOrder;
+use crate::core::resources;
+use crate::eval::Workload;
+use crate::report::TABLE_STYLE;
+
+/// The table, what its figures are, and what went wrong.
+pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
+    let mut text = format!(
+        "{}\nloaded {} by {} thread{}, medians of {} rounds of {} s, {}\n{}\n",
+        outcome.data,
+        match config.load_order {
+            LoadOrder::Random => "in random order",
+            LoadOrder::Sequential => "in the order of the keys",
+        },
+        config.threads,
+        if config.threads == 1 { "" } else { "s" },
+        config.rounds,
+        config.seconds,
+        resources::host(),
+        table(config, outcome),
+    );
+    let settled = outcome.lines.iter().map(|line| line.settle_seconds).fold(0.0, f64::max);
+    text += &format!(
+        "A record has {:.0} bytes of key and value. Resident: growth of the process over the load; all maps have this program's\n\
+         allocator, keys and values of their real length, inline where all are of one length and boxed where not. Between the load\n\
+         and the rest a tree finishes what it does in the background (dictionary, compaction): up to {settled:.1} s here, in no other\n\
+         figure; memory is measured after it. Choosing keys is in all figures alike; every key is checked in the end, and some reads\n\
+         on the way. Compare within one table: the figures of two runs differ by what else the machine does.\n",
+        outcome.record_bytes
+    );
+    for left_out in &outcome.left_out {
+        text += &format!("left out: {left_out}\n");
+    }
+    for failure in &outcome.failures {
+        text += &format!("failed: {failure}\n");
+    }
+    if outcome.mismatches > 0 {
+        text += &format!("MISMATCHES: {}\n", outcome.mismatches);
+    }
+    if outcome.cancelled {
+        text += "cancelled: the figures are of the samples finished until then\n";
+    }
+    text
+}
+
+fn table(config: &PeersConfig, outcome: &PeersOutcome) -> Table {
+    let others = || {
+        let lines = outcome.lines.iter();
+        lines.filter(|line| !matches!(line.peer, Peer::Leafpress(_)))
+    };
+    let fastest = others().max_by(|one, other| {
+        one.operations_per_second_per_core
+            .total_cmp(&other.operations_per_second_per_core)
+    });
+    let fastest_load = others().map(|line| line.loads_per_second).reduce(f64::max);
+    let what = match config.workload {
+        Workload::ReadOnly => "Mreads/s".to_owned(),
+        workload => format!("{workload}\nMops/s"),
+    };
+    let mut table = Table::new();
+    table.load_style(TABLE_STYLE).set_header([
+        "map".to_owned(),
+        format!("{what}\nper core"),
+        "least-most".into(),
+        "of the\nfastest".into(),
+        "read\np99 us".into(),
+        "loads\nM/s".into(),
+        "of the\nfastest".into(),
+        "resident\nB/record".into(),
+        "held\nB/record".into(),
+        "memory of\nthe fastest".into(),
+    ]);
+    for line in &outcome.lines {
+        let ratio = |figure: &dyn Fn(&PeerLine) -> f64| {
+            fastest.map_or_else(
+                || "NA".into(),
+                |fastest| format!("{:.2}x", figure(line) / figure(fastest)),
+            )
+        };
+        let (least, most) = line.operations_range;
+        table.add_row([
+            line.peer.to_string(),
+            format!("{:.2}", line.operations_per_second_per_core / 1e6),
+            format!("{:.2}-{:.2}", least / 1e6, most / 1e6),
+            ratio(&|line| line.operations_per_second_per_core),
+            line.read_p99_ns
+                .map_or_else(|| "NA".into(), |p99| format!("{:.2}", p99 / 1e3)),
+            format!("{:.2}", line.loads_per_second / 1e6),
+            fastest_load.map_or_else(|| "NA".into(), |best| format!("{:.2}x", line.loads_per_second / best)),
+            format!("{:.0}", line.resident_bytes_per_record),
+            line.bytes_held_per_record
+                .map_or_else(|| "NA".into(), |held| format!("{held:.0}")),
+            ratio(&|line| line.resident_bytes_per_record),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
