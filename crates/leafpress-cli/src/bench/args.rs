@@ -6,9 +6,11 @@ use std::str::FromStr;
 use clap::{ArgAction, Args};
 use leafpress_lab::LabError;
 use leafpress_lab::bench::{
-    Builtin, DEFAULT_LATEST_SKEW, Input, Law, MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_REPEAT, MAX_SAMPLING_MS,
-    MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES, Mode, Options, Ratios, Ycsb,
+    Builtin, DEFAULT_LATEST_SKEW, Dump, Input, Law, MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_REPEAT,
+    MAX_SAMPLING_MS, MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES, Mode, Options, Ratios, Ycsb, look_at_records,
 };
+use leafpress_lab::core::corpus::RecordFormat;
+use leafpress_lab::core::keys::KeyShape;
 use leafpress_lab::harness::MAX_THREADS;
 
 use super::numbers::{known, number, share, whole};
@@ -26,9 +28,10 @@ pub struct BenchArgs {
     /// The same as INPUT
     #[arg(long, value_name = "INPUT", conflicts_with = "positional")]
     input: Option<String>,
-    /// Number of records to load
-    #[arg(short = 'n', long, default_value_t = 1_000_000, value_parser = whole::<u64>(0, MAX_RECORDS), allow_negative_numbers = true)]
-    records: u64,
+    /// Number of records to load [default: 1000000]; or take keys and values from --data: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD,
+    /// tsv (all its records unless -n says how many)
+    #[arg(short = 'n', long, value_name = "N|FORMAT", action = ArgAction::Append, value_parser = records, allow_negative_numbers = true)]
+    records: Vec<RecordsWord>,
     /// Number of operations to execute, over all threads
     #[arg(short = 'p', long, default_value_t = 1_000_000, value_parser = whole::<u64>(0, MAX_OPERATIONS), allow_negative_numbers = true)]
     operations: u64,
@@ -162,6 +165,20 @@ pub struct BenchArgs {
     )]
     garbage_collector: Option<u8>,
 
+    /// With --records FORMAT: file, directory, archive or bundled sample that has the records [default: packages]
+    #[arg(long, value_name = "DATA", help_heading = "Ours")]
+    data: Option<String>,
+    /// What keys look like: dense (the best case), scattered, text, uuid, path [default: PiBench's, which are scattered]
+    #[arg(long = "key_shape", alias = "key-shape", value_name = "SHAPE", help_heading = "Ours")]
+    key_shape: Option<String>,
+    /// Order in which dense keys and records are loaded: random or sequential [default: random]
+    #[arg(
+        long = "load_order",
+        alias = "load-order",
+        value_name = "ORDER",
+        help_heading = "Ours"
+    )]
+    load_order: Option<String>,
     /// Mix and key choice of a YCSB workload: A to F; several (A,C,E or A..F) make a table
     #[arg(long, value_name = "WORKLOAD", help_heading = "Ours")]
     ycsb: Option<String>,
@@ -275,7 +292,7 @@ impl BenchArgs {
 
     fn options(&self, input: Input, workload: Option<Ycsb>) -> Result<Options, LabError> {
         let mut options = Options::new(input);
-        options.records = self.records;
+        options.records = self.count().unwrap_or(options.records);
         options.operations = self.operations;
         options.threads = self.threads;
         options.key_prefix.clone_from(&self.key_prefix);
@@ -308,8 +325,65 @@ impl BenchArgs {
         options.seconds = self.seconds.unwrap_or(options.seconds);
         self.set_mix(&mut options, workload)?;
         self.set_key_choice(&mut options, workload)?;
+        self.set_keys(&mut options)?;
         options.validate()?;
         Ok(options)
+    }
+
+    /// How many records there are to be, if that was told.
+    fn count(&self) -> Option<u64> {
+        let counts = self.records.iter().filter_map(|word| match word {
+            RecordsWord::Count(count) => Some(*count),
+            RecordsWord::Format(_) => None,
+        });
+        counts.last()
+    }
+
+    fn set_keys(&self, options: &mut Options) -> Result<(), LabError> {
+        if let Some(order) = &self.load_order {
+            options.load_order = order.parse().map_err(|e| underscored(e, "load_order"))?;
+        }
+        if let Some(shape) = &self.key_shape {
+            let shape: KeyShape = shape.parse().map_err(|e| underscored(e, "key_shape"))?;
+            if !shape.has_key_bytes() && self.key_size != Options::DEFAULT_KEY_SIZE {
+                return Err(option_error(
+                    "key_size",
+                    format!("{shape} keys have lengths of their own: leave it out, or use dense or scattered keys"),
+                ));
+            }
+            options.set_key_shape(shape);
+        }
+        let formats = self.records.iter().filter_map(|word| match word {
+            RecordsWord::Format(format) => Some(format),
+            RecordsWord::Count(_) => None,
+        });
+        let Some(format) = formats.last() else {
+            if self.data.is_some() {
+                return Err(option_error(
+                    "data",
+                    "goes with --records FORMAT; values alone come from --value_source",
+                ));
+            }
+            return Ok(());
+        };
+        for (option, given) in [
+            ("key_size", self.key_size != Options::DEFAULT_KEY_SIZE),
+            ("value_size", self.value_size != Options::DEFAULT_VALUE_SIZE),
+            ("value_source", self.value_source != "pool"),
+        ] {
+            if given {
+                return Err(option_error(
+                    option,
+                    format!("keys and values are the records' own: leave it out with --records {format}"),
+                ));
+            }
+        }
+        options.dump = Some(Dump {
+            data: self.data.as_deref().unwrap_or("packages").parse()?,
+            format: format.clone(),
+            left_out: None,
+        });
+        look_at_records(options, self.count().is_none())
     }
 
     fn set_mix(&self, options: &mut Options, workload: Option<Ycsb>) -> Result<(), LabError> {
@@ -383,6 +457,34 @@ impl BenchArgs {
     }
 }
 
+/// What `--records` can be: PiBench's number, or the format of a dump.
+#[derive(Debug, Clone)]
+enum RecordsWord {
+    Count(u64),
+    Format(RecordFormat),
+}
+
+fn records(word: &str) -> Result<RecordsWord, String> {
+    if word.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        return word.parse().map(RecordsWord::Format).map_err(|e| match e {
+            LabError::Option { reason, .. } => reason,
+            e => e.to_string(),
+        });
+    }
+    let count = word.parse().ok().filter(|count| *count <= MAX_RECORDS);
+    count
+        .map(RecordsWord::Count)
+        .ok_or_else(|| format!("it is neither a whole number between 0 and {MAX_RECORDS} nor the format of a dump"))
+}
+
+/// The error of an option that other commands write with a hyphen.
+fn underscored(error: LabError, name: &'static str) -> LabError {
+    match error {
+        LabError::Option { reason, .. } => option_error(name, reason),
+        e => e,
+    }
+}
+
 fn percentages(text: &str) -> Result<(f64, f64), LabError> {
     let numbers = text.split_once(',').and_then(|(keys, operations)| {
         Some((f64::from_str(keys.trim()).ok()?, f64::from_str(operations.trim()).ok()?))
@@ -409,9 +511,14 @@ pub fn bad_input(error: &LabError) -> Failure {
             option: "input",
             reason,
         } => Failure::bad_input(format!("INPUT: {reason}")),
-        LabError::Option { option: "data", reason } => Failure::bad_input(format!("--value_source: {reason}")),
+        LabError::Option { option: "data", reason } if !reason.starts_with("goes with") => {
+            Failure::bad_input(format!("--value_source: {reason}"))
+        }
         LabError::Option { option: "cut", reason } => Failure::bad_input(format!("--value_size: {reason}")),
         LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
+        LabError::Data { source_name, reason } if reason.contains("(--records ") => {
+            Failure::bad_input(format!("--data {source_name}: {reason}"))
+        }
         LabError::Data { source_name, reason } => Failure::bad_input(format!("--value_source {source_name}: {reason}")),
         LabError::Tree(leafpress::Error::Codec(e)) => {
             Failure::bad_input(format!("INPUT: {e}; `leafpress codecs` lists what runs here"))

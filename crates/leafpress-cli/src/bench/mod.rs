@@ -187,11 +187,13 @@ fn heading(runs: &[Options]) -> String {
         bench::Mode::Time => format!("{} s", options.seconds),
     };
     format!(
-        "{} records of {} + {} bytes ({}), {length}, {} thread{}, {}\n",
+        "{} records {}{}, {length}, {} thread{}, {}\n",
         options.records,
-        options.key_bytes(),
-        options.value_size,
-        options.value_source,
+        options.record(),
+        match options.dump {
+            Some(_) => String::new(),
+            None => format!(" ({})", options.value_source),
+        },
         options.threads,
         if options.threads == 1 { "" } else { "s" },
         leafpress_lab::core::resources::host()

@@ -12,7 +12,7 @@ use scc::TreeIndex;
 
 use super::{Index, IndexError, Options};
 use crate::core::LabError;
-use crate::harness::maps::{Key, Value};
+use crate::harness::maps::{Key, KeyKind, Value};
 use crate::harness::store::ConditionalStore;
 
 /// An index that comes with the benchmark.
@@ -49,16 +49,19 @@ impl Builtin {
                 Box::new(Stored::new(name, options, tree))
             }
             Self::Dummy => Box::new(Dummy),
-            _ => match options.key_bytes() {
-                0..=8 => self.make_with_key::<[u8; 8]>(options),
-                9..=32 => self.make_with_key::<[u8; 32]>(options),
-                _ => self.make_with_key::<[u8; super::MAX_KEY_BYTES]>(options),
+            // Shorter keys are padded: a box would take more.
+            _ => match KeyKind::of(options.fixed_lengths().map(|(key, _)| key.max(8))) {
+                KeyKind::Array8 => self.make_with_key::<[u8; 8]>(options),
+                KeyKind::Array16 => self.make_with_key::<[u8; 16]>(options),
+                KeyKind::Array32 => self.make_with_key::<[u8; 32]>(options),
+                KeyKind::Array36 => self.make_with_key::<[u8; 36]>(options),
+                KeyKind::Boxed => self.make_with_key::<Box<[u8]>>(options),
             },
         })
     }
 
     fn make_with_key<K: Key>(&self, options: &Options) -> Box<dyn Index> {
-        match options.value_size {
+        match options.fixed_lengths().map_or(0, |(_, value)| value) {
             8 => self.make_with::<K, [u8; 8]>(options, "inline"),
             128 => self.make_with::<K, [u8; 128]>(options, "inline"),
             _ => self.make_with::<K, Box<[u8]>>(options, "boxed"),
@@ -136,7 +139,8 @@ impl FromStr for Builtin {
 /// A store as an index.
 struct Stored<S> {
     name: String,
-    key_bytes: usize,
+    /// Length of a key without its padding; `None` where records differ in length.
+    key_bytes: Option<usize>,
     store: S,
 }
 
@@ -144,7 +148,7 @@ impl<S> Stored<S> {
     fn new(name: String, options: &Options, store: S) -> Self {
         Self {
             name,
-            key_bytes: options.key_bytes(),
+            key_bytes: options.fixed_lengths().map(|(key, _)| key),
             store,
         }
     }
@@ -171,8 +175,17 @@ impl<S: ConditionalStore> Index for Stored<S> {
         out.clear();
         let mut scanned = 0;
         self.store.scan(key, records, &mut |key, value| {
-            // Without the padding.
-            out.extend_from_slice(key.get(..self.key_bytes).unwrap_or(key));
+            let key = match self.key_bytes {
+                // Without the padding.
+                Some(len) => key.get(..len).unwrap_or(key),
+                None => {
+                    // Neither is longer than a tree takes.
+                    out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+                    out.extend_from_slice(&(value.len() as u32).to_le_bytes());
+                    key
+                }
+            };
+            out.extend_from_slice(key);
             out.extend_from_slice(value);
             scanned += 1;
         })?;
@@ -203,10 +216,11 @@ struct Unordered<K: Key, V: Value>(String, scc::HashMap<K, V>);
 
 impl<K: Key, V: Value> Index for Unordered<K, V> {
     fn find(&self, key: &[u8], value_out: &mut [u8]) -> Result<bool, IndexError> {
-        let found = self
-            .1
-            .read_sync(&K::take(key)?, |_, value| hand_out(value.bytes(), value_out));
-        Ok(found.is_some())
+        K::probe(key, |key| {
+            let found = self.1.read_sync(key, |_, value| hand_out(value.bytes(), value_out));
+            found.is_some()
+        })
+        .map_err(IndexError::from)
     }
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError> {
@@ -215,11 +229,13 @@ impl<K: Key, V: Value> Index for Unordered<K, V> {
 
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError> {
         let value = V::take(value)?;
-        Ok(self.1.update_sync(&K::take(key)?, |_, old| *old = value).is_some())
+        Ok(K::probe(key, |key| {
+            self.1.update_sync(key, |_, old| *old = value).is_some()
+        })?)
     }
 
     fn remove(&self, key: &[u8]) -> Result<bool, IndexError> {
-        Ok(self.1.remove_sync(&K::take(key)?).is_some())
+        Ok(K::probe(key, |key| self.1.remove_sync(key).is_some())?)
     }
 
     fn scan(&self, _: &[u8], _: usize, _: &mut Vec<u8>) -> Result<usize, IndexError> {

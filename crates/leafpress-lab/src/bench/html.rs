@@ -97,7 +97,7 @@ fn head(title: &str, comparison: &Comparison) -> Markup {
         h1 { (title) }
         @if let Some(options) = comparison.lines.first().map(|line| &line.options) {
             p {
-                (thousands(options.records)) " records of " (options.key_bytes()) " + " (options.value_size) " bytes · "
+                (thousands(options.records)) " records " (options.record()) " · "
                 (options.threads) " thread" @if options.threads != 1 { "s" } " · " (resources::host())
             }
         }

@@ -34,7 +34,7 @@ pub enum KeyOrder {
     BytesOrIntegers,
 }
 
-/// An index under test. Keys and values have the lengths of the run's [`Options`]; all methods are called from many threads.
+/// An index under test. Keys and values have the lengths of the run's [`Options`], or of its records; all methods are called from many threads.
 pub trait Index: Send + Sync {
     /// Looks the key up and copies its value to the front of `value_out`, which has at least the value's length. False when absent.
     ///
@@ -60,8 +60,8 @@ pub trait Index: Send + Sync {
     /// As [`Index::find`].
     fn remove(&self, key: &[u8]) -> Result<bool, IndexError>;
 
-    /// Replaces `out` by up to `records` records in key order from `key` on, each the key's bytes and then the value's; returns their
-    /// number.
+    /// Replaces `out` by up to `records` records in key order from `key` on, each the key's bytes and then the value's, with both
+    /// lengths in front as little-endian `u32` where [`Options::fixed_lengths`] has none; returns their number.
     ///
     /// # Errors
     /// As [`Index::find`].

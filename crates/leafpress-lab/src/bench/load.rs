@@ -164,8 +164,8 @@ impl Loader<'_> {
         let work = |thread: u64| {
             let first = 1 + thread * (records / threads) + thread.min(records % threads);
             let end = first + records / threads + u64::from(thread < records % threads);
-            let mut key = self.format.blank().to_vec();
-            let mut value = vec![0; self.options.value_size.max(LEAST_VALUE_BUFFER)];
+            let mut key = self.format.blank();
+            let mut value = vec![0; self.values.longest().max(LEAST_VALUE_BUFFER)];
             self.index.attach_thread();
             for id in first..end {
                 if (id - first).is_multiple_of(CHUNK) {
@@ -174,8 +174,8 @@ impl Loader<'_> {
                     }
                     done.fetch_add(CHUNK.min(end - id), Ordering::Relaxed);
                 }
-                self.format.fill(id, &mut key);
-                if let Err(error) = visit(id, &key, &mut value) {
+                let len = self.format.fill(id, &mut key);
+                if let Err(error) = visit(id, &key[..len], &mut value) {
                     fail(error);
                     break;
                 }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Input, Law, Operation, Pin, TreeOptions, ValueSource, Ycsb};
+use super::{Builtin, Dump, Input, Law, Operation, Pin, TreeOptions, ValueSource, Ycsb};
 use crate::core::LabError;
-use crate::core::keys::Distribution;
+use crate::core::keys::{Distribution, KeyShape, LoadOrder};
 use crate::harness::MAX_THREADS;
 
 /// Longest key with its prefix, in bytes: PiBench's.
@@ -131,6 +131,12 @@ pub struct Options {
     pub key_prefix: String,
     /// Length of a key without its prefix, in bytes: 1 to [`MAX_KEY_BYTES`], prefix included.
     pub key_size: usize,
+    /// What keys look like; `None` is PiBench's keys, which are hashes of ids.
+    pub key_shape: Option<KeyShape>,
+    /// Order in which dense keys and records are loaded; other keys have no order to load in but a random one.
+    pub load_order: LoadOrder,
+    /// Take keys and values from here.
+    pub dump: Option<Dump>,
     /// Length of a value in bytes, 1 to [`MAX_VALUE_BYTES`].
     pub value_size: usize,
     /// The mix of operations.
@@ -186,6 +192,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Length of a key unless told otherwise: what PiBench itself takes.
+    pub const DEFAULT_KEY_SIZE: usize = 8;
+    /// Length of a value unless told otherwise.
+    pub const DEFAULT_VALUE_SIZE: usize = 8;
+
     /// PiBench's defaults for an input.
     pub fn new(input: Input) -> Self {
         Self {
@@ -195,6 +206,9 @@ impl Options {
             threads: 1,
             key_prefix: String::new(),
             key_size: 8,
+            key_shape: None,
+            load_order: LoadOrder::Random,
+            dump: None,
             value_size: 8,
             ratios: Ratios {
                 read: 1.0,
@@ -236,9 +250,35 @@ impl Options {
         self.scan_size_varies = workload == Ycsb::E;
     }
 
-    /// Length of a key with its prefix, in bytes.
+    /// Sets the shape of keys, and their length where the shape says it.
+    pub fn set_key_shape(&mut self, shape: KeyShape) {
+        self.key_shape = Some(shape);
+        if !shape.has_key_bytes() {
+            self.key_size = shape.longest(self.key_size);
+        }
+    }
+
+    /// Length of a key with its prefix, in bytes; of the longest where they differ.
     pub fn key_bytes(&self) -> usize {
         self.key_prefix.len() + self.key_size
+    }
+
+    /// The length of every key and of every value in bytes; `None` where they differ.
+    pub fn fixed_lengths(&self) -> Option<(usize, usize)> {
+        let keys_alike = self.key_shape.is_none_or(|shape| shape.fixed(self.key_size).is_some());
+        (self.dump.is_none() && keys_alike).then(|| (self.key_bytes(), self.value_size))
+    }
+
+    /// What a record is, in words: the lengths of key and value, and where they come from if not PiBench's.
+    pub fn record(&self) -> String {
+        match (&self.dump, self.key_shape) {
+            (Some(dump), _) => format!("of {dump}"),
+            (None, Some(shape)) => {
+                let up_to = if self.fixed_lengths().is_some() { "" } else { "up to " };
+                format!("of {up_to}{} ({shape}) + {} bytes", self.key_bytes(), self.value_size)
+            }
+            (None, None) => format!("of {} + {} bytes", self.key_bytes(), self.value_size),
+        }
     }
 
     /// How ids are chosen, with the parameters.
@@ -348,6 +388,7 @@ impl Options {
                 ),
             ));
         }
+        self.validate_keys()?;
         if self.records == 0 && self.ratios.insert < 1.0 {
             return Err(LabError::option(
                 "records",
@@ -365,7 +406,7 @@ impl Options {
             // Time decides how many there will be; keys that come round again are inserts that do not succeed.
             Mode::Time => 0.0,
         };
-        if self.key_size < 8 {
+        if self.key_size < 8 && self.dump.is_none() {
             let keys = 256_f64.powi(self.key_size as i32) - 1.0;
             if self.records as f64 + inserts > keys {
                 return Err(LabError::option(
@@ -378,6 +419,56 @@ impl Options {
                     ),
                 ));
             }
+        }
+        Ok(())
+    }
+
+    /// Shapes and records that cannot work with an index, or with other options.
+    fn validate_keys(&self) -> Result<(), LabError> {
+        let option = if self.dump.is_some() { "records" } else { "key_shape" };
+        if self.dump.is_some() && (self.key_shape.is_some() || !self.key_prefix.is_empty()) {
+            let given = if self.key_shape.is_some() {
+                "key_shape"
+            } else {
+                "key_prefix"
+            };
+            return Err(LabError::option(
+                given,
+                "records have keys of their own: leave it out with --records FORMAT",
+            ));
+        }
+        if let Some(shape) = self.key_shape {
+            shape.validate(self.key_size).map_err(|_| {
+                LabError::option(
+                    "key_size",
+                    format!(
+                        "{} is less than the 8 bytes that scattered keys have at least",
+                        self.key_size
+                    ),
+                )
+            })?;
+        }
+        if self.fixed_lengths().is_none() {
+            if let Input::Library(_) = self.input {
+                return Err(LabError::option(
+                    option,
+                    format!("{} takes keys and values of one length each; these differ", self.input),
+                ));
+            }
+            let masstree = matches!(self.input, Input::Builtin(Builtin::Masstree));
+            if masstree && self.ratios.scan > 0.0 {
+                return Err(LabError::option(
+                    "scan_ratio",
+                    "masstree's scans leave records out where keys differ in length",
+                ));
+            }
+        }
+        let ordered = self.dump.is_some() || self.key_shape.is_some_and(KeyShape::keeps_order);
+        if self.load_order == LoadOrder::Sequential && !ordered {
+            return Err(LabError::option(
+                "load_order",
+                "only dense keys and records can be loaded in their order; the others are made in a random one",
+            ));
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ use super::{KeyOrder, Options, ScanErrors};
 /// Checks the scans of one thread, under each order that keys may have.
 #[derive(Debug, Clone)]
 pub(super) struct ScanCheck {
-    key_bytes: usize,
-    record_bytes: usize,
+    /// Lengths of a key and of a record in bytes; where they differ, each record has its own in front.
+    fixed: Option<(usize, usize)>,
     by_bytes: ScanErrors,
     /// `None` when keys are ordered by their bytes for certain.
     by_integers: Option<ScanErrors>,
@@ -16,8 +16,7 @@ pub(super) struct ScanCheck {
 impl ScanCheck {
     pub(super) fn new(options: &Options, order: KeyOrder) -> Self {
         Self {
-            key_bytes: options.key_bytes(),
-            record_bytes: options.key_bytes() + options.value_size,
+            fixed: options.fixed_lengths().map(|(key, value)| (key, key + value)),
             by_bytes: ScanErrors::default(),
             by_integers: (order == KeyOrder::BytesOrIntegers).then(ScanErrors::default),
         }
@@ -25,13 +24,13 @@ impl ScanCheck {
 
     /// A scan of `asked` records from `start` said it returned `scanned`, which are in `records`.
     pub(super) fn check(&mut self, start: &[u8], asked: usize, scanned: usize, records: &[u8]) {
-        let too_many = scanned > asked || scanned.checked_mul(self.record_bytes) != Some(records.len());
-        let keys = || {
-            records
-                .chunks_exact(self.record_bytes)
-                .take(asked)
-                .map(|record| &record[..self.key_bytes])
+        let right_length = match self.fixed {
+            Some((_, record)) => scanned.checked_mul(record) == Some(records.len()),
+            None => self.keys(records).count() == scanned,
         };
+        let too_many = scanned > asked || !right_length;
+        let found = self.keys(records);
+        let keys = || found.clone().take(asked);
         let order = |below: fn(&[u8], &[u8]) -> bool| {
             let mut keys = keys();
             let Some(mut last) = keys.next() else {
@@ -55,6 +54,13 @@ impl ScanCheck {
         }
     }
 
+    fn keys<'r>(&self, records: &'r [u8]) -> Keys<'r> {
+        Keys {
+            fixed: self.fixed,
+            rest: records,
+        }
+    }
+
     /// Adds another thread's.
     pub(super) fn add(&mut self, other: &Self) {
         self.by_bytes.add(&other.by_bytes);
@@ -69,6 +75,36 @@ impl ScanCheck {
             Some(by_integers) if by_integers.scans < self.by_bytes.scans => by_integers,
             _ => self.by_bytes,
         }
+    }
+}
+
+/// The keys of a scan's records; ends where they are cut off.
+#[derive(Debug, Clone)]
+struct Keys<'r> {
+    fixed: Option<(usize, usize)>,
+    rest: &'r [u8],
+}
+
+impl<'r> Iterator for Keys<'r> {
+    type Item = &'r [u8];
+
+    fn next(&mut self) -> Option<&'r [u8]> {
+        let (key, record) = match self.fixed {
+            Some(lengths) => lengths,
+            None => {
+                let (key, rest) = self.rest.split_first_chunk()?;
+                let (value, rest) = rest.split_first_chunk()?;
+                self.rest = rest;
+                let key = u32::from_le_bytes(*key) as usize;
+                (key, key.checked_add(u32::from_le_bytes(*value) as usize)?)
+            }
+        };
+        let (found, rest) = self.rest.split_at_checked(record)?;
+        if record == 0 {
+            return None;
+        }
+        self.rest = rest;
+        found.get(..key)
     }
 }
 
@@ -150,6 +186,37 @@ mod tests {
         assert_eq!((errors.before_start, errors.not_ascending), (1, 0));
         let example = errors.example.unwrap();
         assert!(example.contains("0x0005") && example.contains("0x0004"), "{example}");
+    }
+
+    #[test]
+    fn records_of_several_lengths_are_told_apart() {
+        let mut options = Options::new("dummy".parse().unwrap());
+        options.set_key_shape(crate::core::keys::KeyShape::Text);
+        let framed = |keys: &[&str]| -> Vec<u8> {
+            let record = |key: &&str| {
+                let mut record = (key.len() as u32).to_le_bytes().to_vec();
+                record.extend_from_slice(&3_u32.to_le_bytes());
+                record.extend_from_slice(key.as_bytes());
+                record.extend_from_slice(b"val");
+                record
+            };
+            keys.iter().flat_map(record).collect()
+        };
+        let errors = |keys: &[&str], scanned: usize, cut: usize| {
+            let mut check = ScanCheck::new(&options, KeyOrder::Bytes);
+            let records = framed(keys);
+            check.check(b"b", 3, scanned, &records[..records.len() - cut]);
+            check.finish()
+        };
+        assert_eq!(errors(&["b", "bcd", "c"], 3, 0), ScanErrors::default());
+        assert_eq!(errors(&["b", "bcd", "c"], 2, 0).too_many, 1);
+        assert_eq!(
+            errors(&["b", "bcd", "c"], 3, 1).too_many,
+            1,
+            "the last record is cut off"
+        );
+        assert_eq!(errors(&["b", "bcd", "bc"], 3, 0).not_ascending, 1);
+        assert_eq!(errors(&["a", "bcd"], 2, 0).before_start, 1);
     }
 
     /// Keys 0x0100, 0x0001 are 1 and 256 as little-endian integers.

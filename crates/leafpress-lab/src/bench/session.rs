@@ -80,7 +80,7 @@ pub fn run_with(
 ) -> Result<Report, LabError> {
     options.validate()?;
     events(Event::Progress(Phase::Corpus, 0.0));
-    let values = Values::load(&options.value_source, options.value_size, options.seed)?;
+    let (format, values) = Values::of(options)?;
     let mut report = Report {
         options: options.clone(),
         environment: Environment::here(),
@@ -88,14 +88,16 @@ pub fn run_with(
     };
     for repetition in 0..options.repeat {
         events(Event::Repetition(repetition));
-        report.outcomes.push(once(options, &values, open, cancel, events)?);
+        report
+            .outcomes
+            .push(once(options, (&format, &values), open, cancel, events)?);
     }
     Ok(report)
 }
 
 fn once(
     options: &Options,
-    values: &Values,
+    (format, values): (&KeyFormat, &Values),
     open: &dyn Fn() -> Result<Box<dyn Index>, LabError>,
     cancel: &AtomicBool,
     events: &mut dyn FnMut(Event<'_>),
@@ -106,7 +108,6 @@ fn once(
     resources::release_free_memory();
     let resident_before = resources::resident_bytes();
     let index = open()?;
-    let format = KeyFormat::new(options.key_prefix.as_bytes(), options.key_size);
     let mut load = None;
     if options.skip_load {
         events(Event::LoadSkipped);
@@ -115,7 +116,7 @@ fn once(
         let loader = Loader {
             options,
             index: index.as_ref(),
-            format: &format,
+            format,
             values,
             cancel,
         };
@@ -128,7 +129,7 @@ fn once(
     let run = Run {
         options,
         index: index.as_ref(),
-        format: &format,
+        format,
         values,
         cancel,
     };

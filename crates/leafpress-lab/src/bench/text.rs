@@ -33,8 +33,17 @@ pub fn head(environment: &Environment, options: &Options) -> String {
     let _ = writeln!(text, "\tSampling: {} ms", o.sampling_ms);
     let _ = writeln!(text, "\tLatency: {}", general(o.latency_sampling));
     let _ = writeln!(text, "\tKey prefix: {}", o.key_prefix);
-    let _ = writeln!(text, "\tKey size: {}", o.key_size);
-    let _ = writeln!(text, "\tValue size: {}", o.value_size);
+    let (mut key_size, mut value_size) = (o.key_size.to_string(), o.value_size.to_string());
+    if let Some(shape) = o.key_shape {
+        let up_to = if o.fixed_lengths().is_some() { "" } else { "up to " };
+        key_size = format!("{up_to}{key_size} ({shape})");
+    }
+    if let Some(dump) = &o.dump {
+        key_size = format!("the records' own, of {dump}");
+        value_size = "the records' own".into();
+    }
+    let _ = writeln!(text, "\tKey size: {key_size}");
+    let _ = writeln!(text, "\tValue size: {value_size}");
     let _ = writeln!(text, "\tRandom seed: {}", o.seed);
     let _ = writeln!(text, "\tKey distribution: {}", distribution(o));
     let _ = writeln!(text, "\tScan size: {}", o.scan_size);

@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use super::Options;
+use super::{KeyFormat, Operation, Options};
 use crate::core::LabError;
 use crate::core::corpus::{Corpus, Cut, Source};
 use crate::core::keys::{below, mix};
@@ -78,6 +79,10 @@ impl TryFrom<String> for ValueSource {
 pub fn check<'o>(runs: impl IntoIterator<Item = &'o Options>) -> Result<(), LabError> {
     let mut checked = Vec::new();
     for options in runs {
+        if options.dump.is_some() {
+            Values::of(options)?;
+            continue;
+        }
         let one = (&options.value_source, options.value_size);
         if matches!(options.value_source, ValueSource::Corpus(_)) && !checked.contains(&one) {
             Values::load(&options.value_source, options.value_size, options.seed)?;
@@ -90,7 +95,7 @@ pub fn check<'o>(runs: impl IntoIterator<Item = &'o Options>) -> Result<(), LabE
 /// Bytes of the pool besides one value: PiBench's has 2000, which a compressor's window or dictionary would hold whole.
 const POOL_BYTES: usize = 4 << 20;
 
-/// The values of a run, all of one length.
+/// The values of a run, all of one length unless they are of records.
 #[derive(Debug)]
 pub(super) struct Values {
     value_bytes: usize,
@@ -102,9 +107,35 @@ pub(super) struct Values {
 enum Bytes {
     Pool(Vec<u8>),
     Corpus(Corpus),
+    /// Each id has the value of its record.
+    Records(Arc<Corpus>, KeyFormat),
 }
 
 impl Values {
+    /// The keys and values of a run.
+    ///
+    /// # Errors
+    /// As [`Corpus::load`] and [`Records::load`]; [`LabError::Option`] of `records` when the dump has too few.
+    pub(super) fn of(options: &Options) -> Result<(KeyFormat, Self), LabError> {
+        let Some(dump) = &options.dump else {
+            let values = Self::load(&options.value_source, options.value_size, options.seed)?;
+            return Ok((KeyFormat::of(options, None), values));
+        };
+        let records = dump.load(options)?;
+        let format = KeyFormat::of(options, Some(&records));
+        let values = Self {
+            value_bytes: records.values.longest(),
+            seed: options.seed,
+            bytes: Bytes::Records(records.values, format.clone()),
+        };
+        Ok((format, values))
+    }
+
+    /// Length of the longest value, in bytes.
+    pub(super) fn longest(&self) -> usize {
+        self.value_bytes
+    }
+
     /// Values of `value_bytes`, at least 1.
     pub(super) fn load(source: &ValueSource, value_bytes: usize, seed: u64) -> Result<Self, LabError> {
         let corpus = |source: &Source| Corpus::load(source, Cut::Fixed(value_bytes), false, seed).map(Bytes::Corpus);
@@ -131,12 +162,25 @@ impl Values {
                 &pool[at..at + self.value_bytes]
             }
             Bytes::Corpus(corpus) => corpus.get(below(random, corpus.count())),
+            Bytes::Records(corpus, _) => corpus.get(below(random, corpus.count())),
+        }
+    }
+
+    /// The value that an operation writes: an insert of a record its own, anything else one chosen by a random number.
+    #[inline]
+    pub(super) fn written(&self, operation: Operation, id: u64, random: u64) -> &[u8] {
+        match (&self.bytes, operation) {
+            (Bytes::Records(..), Operation::Insert) => self.loaded(id),
+            _ => self.chosen(random),
         }
     }
 
     /// The value an id is loaded with, whichever thread loads it.
     #[inline]
     pub(super) fn loaded(&self, id: u64) -> &[u8] {
+        if let Bytes::Records(corpus, format) = &self.bytes {
+            return corpus.get(format.number(id));
+        }
         self.chosen(mix(self.seed ^ mix(id)))
     }
 }

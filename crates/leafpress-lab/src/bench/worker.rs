@@ -59,6 +59,8 @@ pub(super) struct Shared<'r> {
 struct Planned {
     operation: Operation,
     id: u64,
+    key_len: usize,
+    value_len: usize,
     scan_size: usize,
     measured: bool,
     /// Known once it is done.
@@ -118,7 +120,8 @@ impl<'r> Worker<'r> {
             rng.jump();
             sampling_rng.jump();
         }
-        let batch = (BATCH_VALUE_BYTES / options.value_size).clamp(1, BATCH);
+        let longest = shared.values.longest().max(1);
+        let batch = (BATCH_VALUE_BYTES / longest).clamp(1, BATCH);
         let key_bytes = shared.format.key_bytes();
         Self {
             thread,
@@ -136,9 +139,9 @@ impl<'r> Worker<'r> {
             batch,
             planned: Vec::with_capacity(batch),
             keys: shared.format.blank().repeat(batch),
-            values: vec![0; batch * options.value_size],
-            value_out: vec![0; options.value_size.max(LEAST_VALUE_BUFFER)],
-            records_out: Vec::with_capacity((key_bytes + options.value_size) * options.scan_size.min(1 << 12)),
+            values: vec![0; batch * longest],
+            value_out: vec![0; longest.max(LEAST_VALUE_BUFFER)],
+            records_out: Vec::with_capacity((key_bytes + longest) * options.scan_size.min(1 << 12)),
             clock,
             done: Done {
                 counts: [Counts::default(); 6],
@@ -230,10 +233,11 @@ impl<'r> Worker<'r> {
         let inserted = &mut inserted[*thread];
         let check_scans = index.stores();
         let keys = keys.chunks_exact(shared.format.key_bytes());
-        let values = values.chunks_exact(shared.options.value_size);
+        let values = values.chunks_exact(shared.values.longest().max(1));
         // The end of the operation before, when nothing came in between.
         let mut last_end = None;
         for (at, ((planned, key), value)) in planned.iter_mut().zip(keys).zip(values).enumerate() {
+            let (key, value) = (&key[..planned.key_len], &value[..planned.value_len]);
             let mut intended = 0;
             if let Some(pace) = pace {
                 intended = pace.next();
@@ -302,7 +306,7 @@ impl<'r> Worker<'r> {
             self.look_at_inserts(size as u64);
         }
         let key_bytes = shared.format.key_bytes();
-        let value_size = shared.options.value_size;
+        let longest = shared.values.longest().max(1);
         let mut new_ids = self.inserted[self.thread];
         self.planned.clear();
         for at in 0..size {
@@ -314,15 +318,18 @@ impl<'r> Worker<'r> {
             } else {
                 self.existing_id()
             };
-            shared
+            let key_len = shared
                 .format
                 .fill(id, &mut self.keys[at * key_bytes..(at + 1) * key_bytes]);
+            let mut value_len = 0;
             if matches!(
                 operation,
                 Operation::Insert | Operation::Update | Operation::ReadModifyWrite
             ) {
-                let value = shared.values.chosen(self.rng.next_u64());
-                self.values[at * value_size..(at + 1) * value_size].copy_from_slice(value);
+                let random = self.rng.next_u64();
+                let value = shared.values.written(operation, id, random);
+                value_len = value.len();
+                self.values[at * longest..at * longest + value_len].copy_from_slice(value);
             }
             let scan_size = match shared.options.scan_size {
                 most if operation == Operation::Scan && shared.options.scan_size_varies => {
@@ -339,6 +346,8 @@ impl<'r> Worker<'r> {
             self.planned.push(Planned {
                 operation,
                 id,
+                key_len,
+                value_len,
                 scan_size,
                 measured,
                 succeeded: false,

@@ -21,6 +21,12 @@ impl Permutation {
         Self { n, a, b, round_keys }
     }
 
+    /// How many numbers it permutes.
+    #[cfg(feature = "bench")]
+    pub(crate) fn len(&self) -> u64 {
+        self.n
+    }
+
     /// Where `index`, which must be below n, goes.
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {

@@ -38,6 +38,21 @@ impl KeyShape {
         matches!(self, Self::Dense | Self::Scattered)
     }
 
+    /// Length of the longest key in bytes; `key_bytes` is the length of keys that have no other.
+    pub fn longest(self, key_bytes: usize) -> usize {
+        match self {
+            Self::Dense | Self::Scattered => key_bytes,
+            Self::Text => 48,
+            Self::Uuid => 36,
+            Self::Path => 80,
+        }
+    }
+
+    /// Length of every key in bytes, if they have one.
+    pub fn fixed(self, key_bytes: usize) -> Option<usize> {
+        (!matches!(self, Self::Text | Self::Path)).then(|| self.longest(key_bytes))
+    }
+
     /// Whether ascending numbers have ascending keys.
     pub fn keeps_order(self) -> bool {
         self == Self::Dense
