@@ -8,7 +8,7 @@ use super::run::Advice;
 use super::verify::Verification;
 use crate::core::Bytes;
 use crate::device::{self, Operation};
-use crate::model::{Access, Method, Overhead, Replacement};
+use crate::model::{Access, Overhead, Replacement};
 use crate::suite::{self, MEMCPY};
 
 /// Files whose ratios are shown.
@@ -48,7 +48,6 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
         hit_us: question.hit_us,
         background_pct: question.background_pct,
         workers: question.workers,
-        method: Method::Corrected,
         replacement: match question.access {
             Access::Trace(_) => Replacement::Lru,
             Access::Law(_) => Replacement::Clock,

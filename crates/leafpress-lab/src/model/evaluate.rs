@@ -264,7 +264,7 @@ impl<'o> Model<'o> {
     }
 
     /// Pages that there is room for in so much memory.
-    fn room(&self, memory_bytes: f64, share: f64, ratio: f64) -> Room {
+    pub(crate) fn room(&self, memory_bytes: f64, share: f64, ratio: f64) -> Room {
         let page_bytes = self.options.page_bytes as f64;
         if self.options.overhead == Overhead::None {
             return Room {
@@ -287,7 +287,8 @@ impl<'o> Model<'o> {
         }
     }
 
-    fn events(&self, room: Room) -> Events {
+    /// What happens to an access in this room.
+    pub(crate) fn events(&self, room: Room) -> Events {
         match (&self.clock, self.options.replacement) {
             (Some(clock), _) => clock.events(&self.tiers, room),
             (None, Replacement::Ideal) => replacement::ideal(|pages| self.options.access.mass(self.pages, pages), room),

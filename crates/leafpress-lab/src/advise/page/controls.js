@@ -3,6 +3,12 @@
 // A slider of a field that is looked at by factors goes from a hundredth to a hundred times what was there first.
 const STEPS_A_DECADE = 60;
 
+const REPLACEMENTS = {
+  clock: "clock: the pool's",
+  ideal: "ideal: the hottest raw, the next compressed",
+  lru: "LRU",
+};
+
 const byId = (id) => document.getElementById(id);
 
 // What is read at a glance: three digits, in the unit that it is written in.
@@ -18,11 +24,7 @@ class Controls {
     this.state = state;
     this.changed = changed;
     for (const key of Object.keys(state.fields)) this.connect(key);
-    for (const key of ["codec", "access", "page", "threads", "replacement", "overhead"]) this.connectSelect(key);
-    byId("k-method").addEventListener("change", (event) => {
-      state.set("method", event.target.checked ? "as_published" : "corrected");
-      changed();
-    });
+    for (const key of ["codec", "access", "page", "threads", "replacement"]) this.connectSelect(key);
     byId("controls").addEventListener("submit", (event) => event.preventDefault());
     this.fill();
     this.show();
@@ -36,7 +38,8 @@ class Controls {
     options("page", this.state.pages.map((bytes) => [bytes, bytesText(bytes)]));
     options("threads", this.state.threads.map((threads) => [threads, threads]));
     document.querySelector("[data-threads]").hidden = this.state.threads.length < 2;
-    if (this.state.trace) byId("s-access").append(element("option", { value: "trace" }, `trace ${this.state.trace.name}`));
+    options("access", this.state.grid.accesses.map((access) => [access.name, access.label]));
+    options("replacement", this.state.replacements().map((name) => [name, REPLACEMENTS[name]]));
   }
 
   base(key) {
@@ -98,13 +101,7 @@ class Controls {
         field.title = "";
       }
     }
-    for (const key of ["codec", "access", "page", "threads", "replacement", "overhead"]) byId(`s-${key}`).value = now[key];
-    byId("k-method").checked = now.method === "as_published";
-    for (const control of document.querySelectorAll("[data-access]")) control.hidden = control.dataset.access !== now.access;
-    const traced = now.access === "trace";
-    for (const id of ["r-data", "n-data"]) byId(id).disabled = traced;
-    // Formulas as published know none of these.
-    const published = now.method === "as_published";
-    for (const id of ["s-replacement", "n-restore", "s-overhead", "n-background", "n-hit", "n-iops"]) byId(id).disabled = published;
+    for (const key of ["codec", "access", "page", "threads", "replacement"]) byId(`s-${key}`).value = now[key];
+    for (const id of ["r-data", "n-data"]) byId(id).disabled = this.state.traced();
   }
 }

@@ -26,7 +26,7 @@ const drawing = {
     setFigure("f-hit", here.hitRatio, percentOf(here.hitRatio));
     setFigure("f-us", here.usPerPage, brief(here.usPerPage));
     setFigure("f-pages", here.pagesPerSecond, brief(here.pagesPerSecond));
-    setFigure("f-memory", worth, worth === undefined ? "…" : worth === null ? "none" : bytesText(worth));
+    setFigure("f-memory", worth, worth === null ? "none" : bytesText(worth));
     byId("a-hit").textContent = `${percentOf(raw.hitRatio)} without compression`;
     byId("a-us").textContent = `${brief(raw.usPerPage)} without: ${compared(here.usPerPage, raw.usPerPage)}`;
     byId("a-pages").textContent = `${brief(raw.pagesPerSecond)} without compression`;
@@ -38,32 +38,25 @@ const drawing = {
     const { now } = this.state;
     const words = [
       `${this.costs.name}, ${plain(now.share)}% of memory compressed`,
-      `${bytesText(options.memoryBytes)} of memory for ${bytesText(this.model.dataBytes)} of data in pages of ${bytesText(options.pageBytes)}`,
+      `${bytesText(options.memoryBytes)} of memory for ${bytesText(options.dataBytes)} of data in pages of ${bytesText(options.pageBytes)}`,
       `access ${this.accessText()}`,
       `device ${plain(options.deviceUs)} us a read`,
-      options.method === "corrected" ? `replacement ${options.replacement}` : "formulas as published",
+      `replacement ${options.replacement}`,
       `${options.workers} worker${options.workers === 1 ? "" : "s"}`,
     ];
-    if (options.deviceIops !== null && options.method === "corrected") words.push(`at most ${brief(options.deviceIops)} reads/s`);
+    if (options.deviceIops !== null) words.push(`at most ${brief(options.deviceIops)} reads/s`);
     if (now.time !== 100) words.push(`codec times ${plain(now.time)}% of the measured`);
     return words.join(" · ");
   },
 
   accessText() {
-    const access = this.model.options.access;
-    switch (access.kind) {
-      case "hotset": return `${plain(access.keysPct)}% of the pages get ${plain(access.operationsPct)}%`;
-      case "zipfian": return `zipfian ${plain(access.theta)}`;
-      case "self-similar": return `self-similar ${plain(access.h)}`;
-      case "trace": return `trace ${access.name}`;
-      default: return "even";
-    }
+    return this.grid.access(this.model.options.access).label;
   },
 
   // Once everything is worked out: a line for those who listen as well.
   conclude() {
     const { here, raw } = this;
-    const found = this.outcome.codecs.find(({ codec }) => codec.name === this.costs.name);
+    const found = this.outcomes.find(({ codec }) => codec.name === this.costs.name);
     const { breakEven, best } = found;
     const until = found.paysUntil > 0 && found.paysUntil < 1 ? ` up to ${percentOf(found.paysUntil)}` : "";
     const from = { never: "no share of the memory makes it pay", at_once: `it pays from the smallest share ${until ? "" : "on"}${until.trim()}` }[breakEven.kind]
@@ -72,7 +65,7 @@ const drawing = {
     const now = this.share > 0
       ? `${this.costs.name} on ${plain(this.state.now.share)}% of the memory: ${brief(here.usPerPage)} us per page, ${compared(here.usPerPage, raw.usPerPage)}.`
       : `No compression: ${brief(raw.usPerPage)} us per page.`;
-    const other = this.outcome.codecs.reduce((one, other) => (other.best.usPerPage < one.best.usPerPage ? other : one));
+    const other = this.outcomes.reduce((one, other) => (other.best.usPerPage < one.best.usPerPage ? other : one));
     const winner = other !== found && other.best.usPerPage < best.usPerPage * 0.995
       ? ` ${other.codec.name} would do better: ${brief(other.best.usPerPage)} us at ${percentOf(other.best.share, 0)}.`
       : "";
@@ -87,7 +80,7 @@ const drawing = {
     return { x: this.state.now.share, text: `${plain(this.state.now.share)}%` };
   },
 
-  // A codec's points over the shares. At share 0 the thesis's formulas charge for compressions that there are none of.
+  // A codec's points over the shares.
   overShares(curve, of) {
     return curve.map((point) => [100 * point.share, of(point)]);
   },
@@ -96,10 +89,9 @@ const drawing = {
     const { raw } = this;
     const hue = (codec) => hueOf(this, codec.name);
     const level = (of) => ({ name: "no compression", colour: NO_HUE, dash: DASHED, points: [[0, of(raw)], [100, of(raw)]] });
-    const curves = (of) => this.curves.map(({ codec, curve }) => ({ name: codec.name, colour: hue(codec), points: this.overShares(curve, of) }));
+    const curves = (of) => this.outcomes.map(({ codec, curve }) => ({ name: codec.name, colour: hue(codec), points: this.overShares(curve, of) }));
     const lines = [...curves((point) => point.usPerPage), level((point) => point.usPerPage)];
-    const corrected = this.model.options.method === "corrected" && this.model.options.replacement !== "ideal";
-    if (this.outcome && corrected) {
+    if (this.model.options.replacement !== "ideal") {
       lines.push({ name: `${this.costs.name}, ideal replacement`, colour: hue(this.costs), dash: DOTTED, thin: true, points: this.overShares(this.bound, (point) => point.usPerPage) });
     }
     this.charts.us.draw({
@@ -107,7 +99,7 @@ const drawing = {
       x: this.shareAxis(), y: usAxis, tall: true, lines, marks: this.shareMarks(), cursor: this.cursor(),
     });
     const hits = [...curves((point) => point.hitRatio), level((point) => point.hitRatio)];
-    if (this.outcome && this.model.options.access.kind !== "uniform") {
+    if (this.model.options.access !== EVEN) {
       hits.push({ name: `${this.costs.name}, even access`, colour: hue(this.costs), dash: DOTTED, thin: true, points: this.overShares(this.even, (point) => point.hitRatio) });
     }
     this.charts.hit.draw({ title: "Hit ratio", x: this.shareAxis(), y: percentAxis("hit ratio"), lines: hits, marks: [this.hereMark((point) => point.hitRatio)], cursor: this.cursor() });
@@ -116,7 +108,6 @@ const drawing = {
       note: "What an accelerator could bring at most: the same ratios, no microseconds.",
       x: this.shareAxis(), y: usAxis, lines: [...curves((point) => point.freeUs), level((point) => point.usPerPage)], cursor: this.cursor(),
     });
-    byId("b-best").disabled = !this.outcome;
   },
 
   hereMark(of) {
@@ -126,7 +117,7 @@ const drawing = {
 
   shareMarks() {
     const marks = [];
-    for (const { codec, breakEven, best } of this.outcome?.codecs ?? []) {
+    for (const { codec, breakEven, best } of this.outcomes) {
       const colour = hueOf(this, codec.name);
       if (breakEven.kind === "share") {
         marks.push({ x: 100 * breakEven.share, y: this.raw.usPerPage, shape: "ring", colour, key: "pays from here on", text: `${codec.name} pays from ${percentOf(breakEven.share, 2)} on` });
@@ -159,7 +150,7 @@ const drawing = {
 
   drawSizes() {
     const name = ({ even, compressed }) => `${even ? "even" : this.accessText()}${compressed ? `, ${this.costs.name}` : ""}`;
-    const isEven = this.model.options.access.kind === "uniform";
+    const isEven = this.model.options.access === EVEN;
     const wanted = this.sizes.filter((line) => !(line.even && isEven) && !(line.compressed && this.share === 0));
     const lines = wanted.map((line) => ({
       name: name(line),
@@ -168,7 +159,7 @@ const drawing = {
       thin: line.even,
       points: line.points,
     }));
-    const data = this.model.dataBytes;
+    const data = this.model.options.dataBytes;
     const all = lines[0]?.points.map((point) => point[0]) ?? [data, data];
     this.charts.size.draw({
       title: `Hit ratio against the data's size, ${bytesText(this.model.options.memoryBytes)} of memory`,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::core::keys::Distribution;
-use crate::model::{Access, Method, Overhead, Replacement};
+use crate::model::{Access, Overhead, Replacement};
 
 fn codec(name: &str, rows: &[(u64, u32, f64, f64, f64)]) -> CodecBlocks {
     let block = |&(kib, threads, ratio, compress_us, decompress_us): &(u64, u32, f64, f64, f64)| BlockCosts {
@@ -53,7 +53,6 @@ pub(super) fn input() -> PageInput {
         hit_us: 0.15,
         background_pct: 0.0,
         workers: 1,
-        method: Method::Corrected,
         replacement: Replacement::Clock,
         restore_after: 8,
         overhead: Overhead::Pool,

@@ -3,26 +3,28 @@
 use maud::{PreEscaped, html};
 use serde::Serialize;
 
+use super::grid::{Grid, grid};
 use super::{PageInput, tables};
 use crate::core::{Bytes, LabError};
-use crate::model::{Access, Method, Outcome, Point, evaluate, raw_memory_for};
+use crate::model::{Access, Outcome, Point, evaluate, raw_memory_for};
 use crate::report::html::{self, STYLE, escape};
 use crate::report::numbers::brief;
 use crate::report::palette::{colours, css};
 
 const TEMPLATE: &str = include_str!("page.html");
 const OWN_STYLE: &str = include_str!("page.css");
-/// In the order in which they need each other. The first three are the model's kernel.
-pub(super) const SCRIPTS: [&str; 8] = [
+/// In the order in which they need each other. The first reads the grid.
+pub(super) const SCRIPTS: [&str; 6] = [
     include_str!("model.js"),
-    include_str!("replacement.js"),
-    include_str!("evaluate.js"),
     include_str!("chart.js"),
     include_str!("state.js"),
     include_str!("controls.js"),
     include_str!("draw.js"),
     include_str!("page.js"),
 ];
+
+/// How far the page's microseconds may be off the model's: between nodes lines are drawn where the model bends.
+pub(super) const US_OFF: f64 = 0.05;
 
 /// What the page may load: nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
@@ -35,6 +37,10 @@ struct Embedded<'i> {
     format: u32,
     #[serde(flatten)]
     input: &'i PageInput,
+    /// Whether the access is a trace.
+    traced: bool,
+    /// The model, worked out.
+    grid: &'i Grid,
     /// A colour for each codec.
     hues: Vec<String>,
 }
@@ -44,6 +50,11 @@ struct Embedded<'i> {
 /// # Errors
 /// [`LabError::Option`] as [`PageInput::options`] has it; [`LabError::System`] when the input cannot be written as JSON.
 pub fn page(input: &PageInput) -> Result<String, LabError> {
+    page_with(input, &grid(input, &input.options()?)?)
+}
+
+/// The page of an input whose grid is known.
+pub(super) fn page_with(input: &PageInput, grid: &Grid) -> Result<String, LabError> {
     let options = input.options()?;
     let outcome = evaluate(&options)?;
     let here = chosen(input, &outcome);
@@ -51,8 +62,10 @@ pub fn page(input: &PageInput) -> Result<String, LabError> {
     let body = fill(TEMPLATE, |name| slot(name, input, &outcome, &here, worth));
     let names = input.codecs.iter().map(|codec| Some(codec.name.as_str()));
     let embedded = Embedded {
-        format: 1,
+        format: 2,
         input,
+        traced: matches!(input.access, Access::Trace(_)),
+        grid,
         hues: colours(names).into_iter().map(css).collect(),
     };
     let json = serde_json::to_string(&embedded).map_err(|e| LabError::System(format!("the page's input: {e}")))?;
@@ -133,6 +146,7 @@ fn slot(name: &str, input: &PageInput, outcome: &Outcome, here: &Point, worth: O
         "verify" => tables::verify(&input.verify).into_string(),
         "files" => tables::files(input).into_string(),
         "tables" => tables::all(input, outcome).into_string(),
+        "off" => format!("{:.0}%", US_OFF * 100.0),
         "command_line" => escape(&input.command_line),
         // A name that is none is a slip in the template, which a test would show.
         _ => format!("{{{{{name}}}}}"),
@@ -163,17 +177,14 @@ fn values(input: &PageInput) -> String {
         Access::Law(_) => input.data_bytes,
         Access::Trace(trace) => trace.pages.saturating_mul(input.page_bytes),
     };
-    let method = match input.method {
-        Method::Corrected => format!("replacement {}", input.replacement),
-        Method::AsPublished => "formulas as published".to_owned(),
-    };
     format!(
-        "{} of memory for {} of data in pages of {} · access {} · device {} us a read · {method} · {} worker{}",
+        "{} of memory for {} of data in pages of {} · access {} · device {} us a read · replacement {} · {} worker{}",
         Bytes(input.memory_bytes),
         Bytes(data),
         Bytes(input.page_bytes),
         input.access.name(),
         brief(input.device_us),
+        input.replacement,
         input.workers,
         if input.workers == 1 { "" } else { "s" }
     )

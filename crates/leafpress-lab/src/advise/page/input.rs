@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::core::LabError;
 use crate::model::{Access, CodecCosts, Method, Options, Overhead, Replacement};
@@ -29,7 +29,6 @@ pub struct PageInput {
     /// Bytes of a page; all codecs were measured with blocks of this length.
     pub page_bytes: u64,
     /// How pages are asked for. Replacement of a trace is LRU or ideal.
-    #[serde(serialize_with = "access")]
     pub access: Access,
     /// Microseconds that reading a page from the device takes at the load asked for, 0 to 1e9.
     pub device_us: f64,
@@ -41,8 +40,6 @@ pub struct PageInput {
     pub background_pct: f64,
     /// Threads that ask for pages, 1 to 1,000,000.
     pub workers: u32,
-    /// Which formulas the page begins with.
-    pub method: Method,
     /// Which pages are where.
     pub replacement: Replacement,
     /// Hits after which a compressed page becomes raw again, 1 to 63.
@@ -167,53 +164,6 @@ pub struct VerifyRow {
     pub measured_us: f64,
 }
 
-/// A law by its name, or what the model knows of a trace.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum EmbeddedAccess<'a> {
-    Law(String),
-    Trace {
-        name: &'a str,
-        pages: u64,
-        tiers: Vec<EmbeddedTier>,
-        curve: Vec<(f64, f64)>,
-    },
-}
-
-#[derive(Serialize)]
-struct EmbeddedTier {
-    pages: f64,
-    rate: f64,
-}
-
-/// Points of a trace's curve that are embedded; a page needs no more than it has pixels.
-const CURVE_POINTS: usize = 4000;
-
-fn access<S: Serializer>(access: &Access, serializer: S) -> Result<S::Ok, S::Error> {
-    match access {
-        Access::Law(law) => EmbeddedAccess::Law(law.to_string()),
-        Access::Trace(trace) => {
-            let every = trace.curve.points.len().div_ceil(CURVE_POINTS).max(1);
-            let points = trace.curve.points.iter().copied();
-            // The last one is the hit ratio of a cache that holds everything.
-            let last = trace.curve.points.last().copied();
-            let mut curve: Vec<_> = points.step_by(every).collect();
-            curve.extend(last.filter(|last| curve.last() != Some(last)));
-            let tiers = trace.tiers.iter().map(|tier| EmbeddedTier {
-                pages: tier.pages,
-                rate: tier.rate,
-            });
-            EmbeddedAccess::Trace {
-                name: &trace.name,
-                pages: trace.pages,
-                tiers: tiers.collect(),
-                curve,
-            }
-        }
-    }
-    .serialize(serializer)
-}
-
 impl PageInput {
     /// What the model is asked, as the page begins.
     ///
@@ -265,7 +215,7 @@ impl PageInput {
             hit_us: self.hit_us,
             background_pct: self.background_pct,
             workers: self.workers,
-            method: self.method,
+            method: Method::Corrected,
             replacement: self.replacement,
             restore_after: self.restore_after,
             overhead: self.overhead,

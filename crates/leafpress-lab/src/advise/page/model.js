@@ -1,143 +1,144 @@
-// The kernel of the model: crates/leafpress-lab/src/model/{formulas,access}.rs line by line, under the same names. replacement.js and evaluate.js
-// are the rest of it. What the formulas are and where they come from is said in the Rust. A test holds both to the same numbers.
+// What happens in a cache, read between the nodes of the grid that the command worked out (grid.rs), and what it costs: what happens for one
+// access, each times its price. The model itself is not here.
+//
+// Options: { dataBytes, memoryBytes, pageBytes, codecs: [{ name, ratio, compressUs, decompressUs }], access (its name), deviceUs, deviceIops (or
+// null), hitUs, backgroundPct, workers, replacement ("clock", "lru", "ideal") }.
+
+const STEPS = 100;
+// Differences smaller than this, in microseconds, are rounding.
+const NOTHING_US = 1e-6;
 
 const clamp = (figure, least, most) => Math.min(Math.max(figure, least), most);
 
-// ---- formulas.rs
-
-function shareThatFits(memoryBytes, compressed, ratio, dataBytes) {
-  if (dataBytes <= 0) return 1;
-  return clamp((memoryBytes * (1 - compressed) + memoryBytes * compressed * ratio) / dataBytes, 0, 1);
+function floats(text) {
+  return new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
 }
 
-function chanceCompressed(compressed, ratio) {
-  const pages = (1 - compressed) + compressed * ratio;
-  return pages > 0 ? compressed * ratio / pages : 0;
+// Where a figure lies among rising nodes: which two, and how far from the first to the second.
+function among(nodes, figure) {
+  if (nodes.length < 2) return [0, 0, 0];
+  let at = 1;
+  while (at < nodes.length - 1 && nodes[at] < figure) at += 1;
+  return [at - 1, at, clamp((figure - nodes[at - 1]) / (nodes[at] - nodes[at - 1]), 0, 1)];
 }
 
-function publishedUs(hitRatio, chance, compressUs, decompressUs, deviceUs) {
-  return (compressUs + decompressUs) * hitRatio * chance + (deviceUs + compressUs) * (1 - hitRatio);
-}
+const between = (one, other, part) => one + (other - one) * part;
 
-function publishedRawUs(hitRatio, deviceUs) {
-  return deviceUs * (1 - hitRatio);
-}
-
-// Events: { rawHits, compressedHits, compressions, restorations }, each for one access.
-function hitRatioOf(events) {
-  return clamp(events.rawHits + events.compressedHits, 0, 1);
-}
-
-// Costs: { hitUs, deviceUs, compressUs, decompressUs, background }.
-function correctedUs(events, costs) {
-  return costs.hitUs
-    + events.compressedHits * costs.decompressUs
-    + events.compressions * costs.compressUs * (1 - costs.background)
-    + (1 - hitRatioOf(events)) * costs.deviceUs;
-}
-
-function pagesPerSecond(usPerPage, workers, hitRatio, deviceIops) {
-  const asked = usPerPage > 0 ? workers * 1e6 / usPerPage : Infinity;
-  return deviceIops !== null && hitRatio < 1 ? Math.min(asked, deviceIops / (1 - hitRatio)) : asked;
-}
-
-const EXACT_RANKS = 32;
-
-function harmonic(ranks, theta) {
-  const exact = Math.min(ranks, EXACT_RANKS);
-  let sum = 0;
-  let rank = 1;
-  while (rank <= exact) {
-    sum += Math.pow(rank, -theta);
-    rank += 1;
+class Grid {
+  constructor(grid) {
+    Object.assign(this, grid);
+    this.memoryLogs = grid.memories.map(Math.log);
+    this.rooms = grid.rooms.map((room) => ({ ...room, table: floats(room.table) }));
+    this.accesses = grid.accesses.map((access) => ({
+      ...access,
+      replacements: access.replacements.map((of) => ({ ...of, logs: of.pages.map(Math.log), tables: of.tables.map(floats) })),
+    }));
   }
-  if (ranks <= EXACT_RANKS) {
-    return sum + Math.max(ranks - (rank - 1), 0) * Math.pow(rank, -theta);
+
+  access(name) {
+    return this.accesses.find((access) => access.name === name);
   }
-  const [from, to, power] = [EXACT_RANKS + 0.5, ranks + 0.5, 1 - theta];
-  const correction = theta / 24 * (Math.pow(to, -theta - 1) - Math.pow(from, -theta - 1));
-  return sum + (Math.pow(to, power) - Math.pow(from, power)) / power + correction;
+
+  // Raw pages, or compressed ones of a ratio, that so much memory has room for.
+  room(pageBytes, ratio, memoryBytes, share) {
+    const { table } = this.rooms.find((room) => room.page_bytes === pageBytes && room.ratio === ratio);
+    const [low, high, down] = among(this.memoryLogs, Math.log(memoryBytes));
+    const [left, right, across] = among(this.shares, share);
+    const at = (row, column) => table[row * this.shares.length + column];
+    const row = (number) => between(at(number, left), at(number, right), across);
+    return between(row(low), row(high), down) * memoryBytes / pageBytes;
+  }
+
+  // What happens to an access of data of so many pages, with so many of them raw and compressed.
+  events(access, replacement, pages, rawPages, compressedPages) {
+    const most = this.fits[this.fits.length - 1];
+    const raw = Math.min(rawPages / pages, most);
+    const compressed = Math.min(compressedPages / pages, most - raw);
+    const fits = raw + compressed;
+    const found = this.access(access).replacements.find((of) => of.replacement === replacement);
+    // Nodes lie as squares do: between them a root is nearer to a line.
+    const [low, high, down] = among(this.fits.map(Math.sqrt), Math.sqrt(fits));
+    const [left, right, across] = among(this.parts, fits > 0 ? compressed / fits : 0);
+    const [small, large, along] = among(found.logs, Math.log(pages));
+    const figure = (number) => {
+      const at = (table, row, column) => table[(row * this.parts.length + column) * 3 + number];
+      const row = (table, number) => between(at(table, number, left), at(table, number, right), across);
+      const of = (table) => between(row(table, low), row(table, high), down);
+      return between(of(found.tables[small]), of(found.tables[large]), along);
+    };
+    // Without a place for compressed pages none is compressed.
+    const [rawHits, compressedHits] = [figure(0), compressedPages > 0 ? figure(1) : 0];
+    return { rawHits, compressedHits, compressions: compressedPages > 0 ? figure(2) : 0 };
+  }
 }
 
-// A law: { kind: "uniform" }, { kind: "hotset", keysPct, operationsPct }, { kind: "self-similar", h }, { kind: "zipfian", theta }.
-function massOfHottest(law, pages, fits) {
-  fits = clamp(fits, 0, 1);
-  switch (law.kind) {
-    case "hotset": {
-      const [hot, accesses] = hotter(law.keysPct / 100, law.operationsPct / 100);
-      return accesses * Math.min(fits, hot) / hot + (1 - accesses) * Math.max(fits - hot, 0) / (1 - hot);
+class Model {
+  constructor(options, grid) {
+    this.options = options;
+    this.grid = grid;
+    this.pages = options.dataBytes / options.pageBytes;
+  }
+
+  raw(memoryBytes) {
+    return this.at(null, 0, memoryBytes);
+  }
+
+  point(codec, share) {
+    return this.at(codec, share, this.options.memoryBytes);
+  }
+
+  at(codec, share, memoryBytes) {
+    const { access, replacement, pageBytes, hitUs, deviceUs, backgroundPct, workers, deviceIops } = this.options;
+    const rawPages = this.grid.room(pageBytes, null, memoryBytes, share);
+    const compressedPages = codec && share > 0 ? this.grid.room(pageBytes, codec.ratio, memoryBytes, share) : 0;
+    const events = this.grid.events(access, replacement, this.pages, rawPages, compressedPages);
+    const hitRatio = clamp(events.rawHits + events.compressedHits, 0, 1);
+    const freeUs = hitUs + (1 - hitRatio) * deviceUs;
+    const codecUs = codec
+      ? events.compressedHits * codec.decompressUs + events.compressions * codec.compressUs * (1 - backgroundPct / 100)
+      : 0;
+    const usPerPage = freeUs + codecUs;
+    const asked = usPerPage > 0 ? workers * 1e6 / usPerPage : Infinity;
+    const pagesPerSecond = deviceIops !== null && hitRatio < 1 ? Math.min(asked, deviceIops / (1 - hitRatio)) : asked;
+    // `freeUs` is microseconds a page if the codec took no time.
+    return { share, hitRatio, usPerPage, pagesPerSecond, freeUs };
+  }
+
+  // The codec's points over the shares.
+  curve(codec) {
+    return Array.from({ length: STEPS + 1 }, (_, at) => this.point(codec, at / STEPS));
+  }
+
+  // From which share on a codec pays, up to which, and where it is best.
+  evaluate(codec) {
+    const raw = this.raw(this.options.memoryBytes);
+    const curve = this.curve(codec);
+    const over = (point) => point.usPerPage - raw.usPerPage;
+    const wins = (point) => over(point) < -NOTHING_US;
+    const crossing = (one, other) => between(one.share, other.share, over(one) / (over(one) - over(other)));
+    const first = curve.findIndex((point, at) => at > 0 && wins(point));
+    const last = curve.findLastIndex(wins);
+    let breakEven = { kind: "never" };
+    if (first > 0) {
+      // Something compressed costs something at once: the curve begins above where nothing is.
+      const before = first === 1 ? this.point(codec, 1e-4) : curve[first - 1];
+      breakEven = wins(before) ? { kind: "at_once" } : { kind: "share", share: crossing(before, curve[first]) };
     }
-    case "self-similar":
-      return Math.pow(fits, Math.log(1 - law.h) / Math.log(law.h));
-    case "zipfian":
-      return Math.min(harmonic(fits * pages, law.theta) / harmonic(pages, law.theta), 1);
-    default:
-      return fits;
+    const paysUntil = last < 0 ? 0 : last < STEPS ? crossing(curve[last], curve[last + 1]) : 1;
+    const best = curve.slice(1).reduce((one, other) => (other.usPerPage < one.usPerPage - NOTHING_US ? other : one), raw);
+    return { codec, curve, breakEven, paysUntil, best };
   }
-}
 
-function hotter(pages, accesses) {
-  return accesses < pages ? [1 - pages, 1 - accesses] : [pages, accesses];
-}
-
-const TIER_GROWTH = 1.12;
-
-function tiers(law, pages) {
-  const ends = [];
-  if (law.kind === "hotset") {
-    ends.push(hotter(law.keysPct / 100, law.operationsPct / 100)[0] * pages);
-  } else if (law.kind !== "uniform") {
-    let end = 1;
-    while (end < pages) {
-      ends.push(end);
-      end = end < EXACT_RANKS ? end + 1 : end * TIER_GROWTH;
+  // Bytes of memory that a cache without compression needs to be as fast, or null.
+  rawMemoryFor(usPerPage) {
+    const over = (log) => this.raw(Math.exp(log)).usPerPage - usPerPage;
+    let [low, high] = [Math.log(this.options.pageBytes), Math.log(2 * this.options.dataBytes + 1048576)];
+    if (over(high) > 0) return null;
+    for (let turn = 0; turn < 50; turn += 1) {
+      const middle = (low + high) / 2;
+      if (over(middle) > 0) low = middle;
+      else high = middle;
     }
+    return Math.exp(high);
   }
-  ends.push(pages);
-  const found = [];
-  let from = 0;
-  let mass = 0;
-  for (const end of ends) {
-    const reached = massOfHottest(law, pages, end / pages);
-    if (end > from) {
-      found.push({ pages: end - from, rate: Math.max(reached - mass, 0) / (end - from) });
-    }
-    [from, mass] = [end, reached];
-  }
-  return found;
-}
-
-function massOfTiers(tiers, pages) {
-  let left = Math.max(pages, 0);
-  let mass = 0;
-  for (const tier of tiers) {
-    const taken = Math.min(left, tier.pages);
-    mass += taken * tier.rate;
-    left -= taken;
-  }
-  return mass;
-}
-
-// ---- access.rs and reuse.rs. A trace is { kind: "trace", name, pages, tiers, curve }, its curve [[pages, hit ratio], ..], rising.
-
-function accessTiers(access, pages) {
-  return access.kind === "trace" ? access.tiers : tiers(access, pages);
-}
-
-function accessMass(access, pages, hottest) {
-  return access.kind === "trace" ? massOfTiers(access.tiers, hottest) : massOfHottest(access, pages, hottest / pages);
-}
-
-function accessLruHits(access, tiers, room) {
-  return access.kind === "trace" ? reuseHitRatio(access.curve, room) : lruHitRatio(tiers, room);
-}
-
-function reuseHitRatio(curve, pages) {
-  let [low, high] = [0, curve.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (curve[middle][0] <= pages + 1e-6) low = middle + 1;
-    else high = middle;
-  }
-  return low === 0 ? 0 : curve[low - 1][1];
 }

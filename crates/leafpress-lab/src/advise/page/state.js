@@ -2,41 +2,23 @@
 
 // `input` is what the page was made with, in crates/leafpress-lab/src/advise/page/input.rs's words.
 
-function lawOf(text) {
-  const [kind, ...figures] = text.split(":");
-  const numbers = figures.map(Number);
-  switch (kind) {
-    case "hotset": return { kind, keysPct: numbers[0], operationsPct: numbers[1] };
-    // The latest pages are the hottest, and move: as the model has it, zipfian.
-    case "latest":
-    case "zipfian": return { kind: "zipfian", theta: numbers[0] };
-    case "self-similar": return { kind, h: numbers[0] };
-    default: return { kind: "uniform" };
-  }
-}
-
 const LARGEST_BYTES = 2 ** 60;
 
-// Bounds are those of crates/leafpress-lab/src/model/options.rs.
-function fieldsOf(input) {
+// Bounds are those of crates/leafpress-lab/src/model/options.rs, and of the grid: memory and data go from a hundredth to a hundred times theirs.
+function fieldsOf(input, grid) {
   const bytes = { parse: parseBytes, text: bytesText, log: true };
   const number = { parse: parseNumber, text: (figure) => String(Number(figure.toPrecision(4))) };
   const us = { ...number, log: true };
   return {
     share: { ...number, least: 0, most: 100 },
-    memory: { ...bytes, least: Math.max(65536, input.page_bytes), most: LARGEST_BYTES },
-    data: { ...bytes, least: input.page_bytes, most: LARGEST_BYTES },
+    memory: { ...bytes, least: Math.max(65536, input.page_bytes, grid.memories[0]), most: Math.min(LARGEST_BYTES, grid.memories[grid.memories.length - 1]) },
+    data: { ...bytes, least: Math.max(input.page_bytes, input.data_bytes / 100), most: Math.min(LARGEST_BYTES, input.data_bytes * 100) },
     device: { ...us, least: 0, most: 1e9 },
-    keys: { ...number, least: 0.01, most: 99.99 },
-    accesses: { ...number, least: 0, most: 100 },
-    theta: { ...number, least: 0.01, most: 0.9999 },
-    h: { ...number, least: 0.001, most: 0.499 },
     time: { ...number, least: 0, most: 1000 },
     iops: { ...number, least: 1e-3, most: 1e12, none: true },
     workers: { ...number, least: 1, most: 1000000, whole: true },
     hit: { ...number, least: 0, most: 1e6 },
     background: { ...number, least: 0, most: 100 },
-    restore: { ...number, least: 1, most: 63, whole: true },
   };
 }
 
@@ -54,19 +36,11 @@ function parseBytes(text) {
   return Math.round(Number(found[1]) * base ** power);
 }
 
-const CHOICES = {
-  access: ["uniform", "hotset", "zipfian", "self-similar", "trace"],
-  method: ["corrected", "as_published"],
-  replacement: ["clock", "ideal", "lru"],
-  overhead: ["pool", "none"],
-};
-
 class State {
-  constructor(input) {
+  constructor(input, grid) {
     this.input = input;
-    this.fields = fieldsOf(input);
-    this.trace = input.access.trace ?? null;
-    const law = this.trace ? { kind: "trace" } : lawOf(input.access.law);
+    this.grid = grid;
+    this.fields = fieldsOf(input, grid);
     this.codecs = input.codecs.map((codec, at) => ({ ...codec, hue: input.hues[at] }));
     this.pages = pageSizes(input);
     this.threads = [...new Set(input.codecs.flatMap((codec) => codec.blocks.map((block) => block.threads)))].sort((one, other) => one - other);
@@ -77,11 +51,7 @@ class State {
       memory: input.memory_bytes,
       data: input.data_bytes,
       device: input.device_us,
-      access: law.kind,
-      keys: law.keysPct ?? 20,
-      accesses: law.operationsPct ?? 80,
-      theta: law.theta ?? 0.99,
-      h: law.h ?? 0.2,
+      access: this.grid.accesses[0].name,
       page: input.page_bytes,
       threads: input.threads,
       time: 100,
@@ -89,10 +59,7 @@ class State {
       workers: input.workers,
       hit: input.hit_us,
       background: input.background_pct,
-      method: input.method,
       replacement: input.replacement,
-      restore: input.restore_after,
-      overhead: input.overhead,
     };
     this.now = { ...this.first };
   }
@@ -114,7 +81,8 @@ class State {
       if (!this.threads.includes(value)) return false;
       this.now.threads = value;
     } else {
-      if (!CHOICES[key]?.includes(value) || (value === "trace" && !this.trace)) return false;
+      const choices = { access: this.grid.accesses.map((access) => access.name), replacement: this.replacements() };
+      if (!choices[key]?.includes(value)) return false;
       this.now[key] = value;
     }
     return true;
@@ -160,10 +128,13 @@ class State {
     }
   }
 
-  access() {
-    const { access, keys, accesses, theta, h } = this.now;
-    if (access === "trace") return { kind: "trace", ...this.trace };
-    return { kind: access, keysPct: keys, operationsPct: accesses, theta, h };
+  replacements() {
+    return this.grid.accesses[0].replacements.map((of) => of.replacement);
+  }
+
+  // Whether pages are asked for as a trace has it, whose data is as large as it is.
+  traced() {
+    return this.input.traced && this.now.access === this.first.access;
   }
 
   // What the codec takes for a page of this size; null where it was not measured.
@@ -184,21 +155,17 @@ class State {
   options() {
     const now = this.now;
     return {
-      dataBytes: Math.max(now.data, now.page),
+      dataBytes: this.traced() ? this.grid.accesses[0].replacements[0].pages[0] * now.page : Math.max(now.data, now.page),
       memoryBytes: Math.max(now.memory, now.page),
       pageBytes: now.page,
       codecs: this.codecs.map((codec) => this.costs(codec, now.page)).filter(Boolean),
-      access: this.access(),
+      access: now.access,
       deviceUs: now.device,
       deviceIops: now.iops,
       hitUs: now.hit,
       backgroundPct: now.background,
       workers: now.workers,
-      method: now.method,
-      // A trace tells an LRU cache's hits, and a clock's not.
-      replacement: now.access === "trace" && now.replacement === "clock" ? "lru" : now.replacement,
-      restoreAfter: now.restore,
-      overhead: now.overhead,
+      replacement: now.replacement,
     };
   }
 }

@@ -1,0 +1,276 @@
+//! The model worked out on a grid: what the page reads between the nodes, so that the model itself is nowhere but in
+//! [`crate::model`].
+//!
+//! A cache is what fits into it, and what happens to an access then. The first is tabled over memory and share, for each length of pages and
+//! ratio; the second over how many of the data's pages fit and which part of them is compressed, for each access. What an event costs is the
+//! reader's to change, and is multiplied in the page.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::PageInput;
+use crate::core::LabError;
+use crate::core::keys::Distribution;
+use crate::model::replacement::Room;
+use crate::model::{Access, Model, Options, Replacement};
+
+/// Nodes of how many of the data's pages fit, and of the part of those that is compressed.
+const FITS: usize = 61;
+const PARTS: usize = 13;
+/// So many times the data's pages are room for everything: in the pool's log a page that became raw again keeps its place for a while.
+const ROOMY: f64 = 4.0;
+/// Nodes of the memory, from a hundredth to a hundred times what was asked for.
+const MEMORIES: usize = 25;
+/// Percents of the memory: dense where the pool's log is hardly as long as a segment.
+const SHARES: [f64; 28] = [
+    0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0, 55.0, 60.0,
+    65.0, 70.0, 75.0, 80.0, 85.0, 90.0, 100.0,
+];
+/// Laws without steps look different in data of another size: they are worked out for so many times the pages, too.
+const SIZES: [f64; 3] = [1.0 / 32.0, 1.0, 32.0];
+/// Hot sets to compare with: percents of the pages, and of the accesses.
+const HOT_SETS: [(f64, f64); 3] = [(10.0, 90.0), (20.0, 80.0), (30.0, 70.0)];
+/// What is not nothing: without room a cache has no rounds.
+const LEAST: f64 = 1e-6;
+
+/// The grid, as the script has it. Tables are little-endian floats of 32 bits in base64, their last axis the fastest.
+#[derive(Debug, Serialize)]
+pub(super) struct Grid {
+    fits: Vec<f64>,
+    parts: Vec<f64>,
+    memories: Vec<f64>,
+    shares: Vec<f64>,
+    rooms: Vec<RoomTable>,
+    accesses: Vec<AccessTables>,
+}
+
+/// Pages that there is room for over memory and share, for one page's worth of memory.
+#[derive(Debug, Serialize)]
+struct RoomTable {
+    page_bytes: u64,
+    /// `None` is the raw pages' room.
+    ratio: Option<f64>,
+    table: String,
+}
+
+/// An access, and what happens in caches under it.
+#[derive(Debug, Serialize)]
+struct AccessTables {
+    name: String,
+    label: String,
+    replacements: Vec<ReplacementTables>,
+}
+
+#[derive(Debug, Serialize)]
+struct ReplacementTables {
+    replacement: Replacement,
+    /// The data's pages, rising; one where only the part that fits matters.
+    pages: Vec<f64>,
+    /// Raw hits, compressed hits and compressions of an access, over what fits and the part that is compressed; for each number of pages.
+    tables: Vec<String>,
+}
+
+/// Works the model out.
+///
+/// # Errors
+/// As [`Model::of`].
+pub(super) fn grid(input: &PageInput, options: &Options) -> Result<Grid, LabError> {
+    let ends = |nodes: usize, at: usize| at as f64 / (nodes - 1) as f64;
+    // Where little fits the hottest pages decide, and hit ratios bend most.
+    let mut fits: Vec<f64> = (0..FITS).map(|at| ROOMY * ends(FITS, at).powi(2)).collect();
+    // Where everything just fits, and where the hot pages do, hit ratios have a corner.
+    fits.extend((20..=40).map(|at| f64::from(at) * 0.04));
+    fits.extend(accesses(&options.access).iter().filter_map(hot_part));
+    fits.sort_by(f64::total_cmp);
+    fits.dedup();
+    let parts: Vec<f64> = (0..PARTS).map(|at| ends(PARTS, at)).collect();
+    let decades = |at: usize| 10_f64.powf(4.0 * ends(MEMORIES, at) - 2.0);
+    let memories = (0..MEMORIES)
+        .map(|at| options.memory_bytes as f64 * decades(at))
+        .collect();
+    let shares = SHARES.map(|percent| percent / 100.0).to_vec();
+    let mut grid = Grid {
+        fits,
+        parts,
+        memories,
+        shares,
+        rooms: Vec::new(),
+        accesses: Vec::new(),
+    };
+    grid.rooms = grid.rooms_of(input, options)?;
+    for access in accesses(&options.access) {
+        let mut replacements = Vec::new();
+        let kinds = BTreeSet::from([options.replacement.to_string(), Replacement::Ideal.to_string()]);
+        for replacement in [options.replacement, Replacement::Ideal].into_iter().take(kinds.len()) {
+            replacements.push(grid.replacement(&access, replacement, options)?);
+        }
+        grid.accesses.push(AccessTables {
+            name: access.name(),
+            label: label(&access),
+            replacements,
+        });
+    }
+    Ok(grid)
+}
+
+impl Grid {
+    fn rooms_of(&self, input: &PageInput, options: &Options) -> Result<Vec<RoomTable>, LabError> {
+        let blocks = || input.codecs.iter().flat_map(|codec| &codec.blocks);
+        let lengths: BTreeSet<u64> = blocks().map(|block| block.block_bytes).collect();
+        let mut rooms = Vec::new();
+        for page_bytes in lengths {
+            let mut ratios: Vec<f64> = blocks()
+                .filter(|block| block.block_bytes == page_bytes)
+                .map(|block| block.ratio.max(1.0))
+                .collect();
+            ratios.sort_by(f64::total_cmp);
+            ratios.dedup();
+            let options = Options {
+                page_bytes,
+                memory_bytes: options.memory_bytes.max(page_bytes),
+                data_bytes: options.data_bytes.max(page_bytes),
+                ..options.clone()
+            };
+            let model = Model::of(&options)?;
+            for ratio in std::iter::once(None).chain(ratios.into_iter().map(Some)) {
+                let nodes = self.memories.iter().flat_map(|memory| {
+                    let room = |share: &f64| model.room(*memory, *share, ratio.unwrap_or(1.0));
+                    let pages = |room: Room| ratio.map_or(room.raw_pages, |_| room.compressed_pages);
+                    let one = page_bytes as f64 / memory;
+                    let model_room = self.shares.iter().map(room);
+                    model_room
+                        .map(move |room| (pages(room) * one) as f32)
+                        .collect::<Vec<_>>()
+                });
+                rooms.push(RoomTable {
+                    page_bytes,
+                    ratio,
+                    table: encoded(nodes),
+                });
+            }
+        }
+        Ok(rooms)
+    }
+
+    fn replacement(
+        &self,
+        access: &Access,
+        replacement: Replacement,
+        options: &Options,
+    ) -> Result<ReplacementTables, LabError> {
+        let scales = matches!(
+            access,
+            Access::Law(Distribution::Zipfian { .. } | Distribution::Latest { .. } | Distribution::SelfSimilar { .. })
+        );
+        let sizes: &[f64] = if scales { &SIZES } else { &[1.0] };
+        let (mut pages, mut tables) = (Vec::new(), Vec::new());
+        for size in sizes {
+            let least = options.page_bytes as f64;
+            let options = Options {
+                access: access.clone(),
+                replacement,
+                data_bytes: (options.data_bytes as f64 * size).clamp(least, (1_u64 << 60) as f64) as u64,
+                ..options.clone()
+            };
+            pages.push(options.data_bytes() / options.page_bytes as f64);
+            tables.push(self.events(&Model::of(&options)?, pages[pages.len() - 1]));
+        }
+        Ok(ReplacementTables {
+            replacement,
+            pages,
+            tables,
+        })
+    }
+
+    /// Laws without steps take milliseconds a node: every core does some of the rows.
+    fn events(&self, model: &Model<'_>, pages: f64) -> String {
+        let row = |fits: f64| {
+            let nodes = self.parts.iter().flat_map(|part| {
+                // What happens as soon as anything fits, or is compressed, and not what happens without.
+                let (fits, part) = (fits.max(LEAST), part.max(LEAST));
+                let events = model.events(Room {
+                    raw_pages: fits * (1.0 - part) * pages,
+                    compressed_pages: fits * part * pages,
+                });
+                [events.raw_hits, events.compressed_hits, events.compressions].map(|figure| figure as f32)
+            });
+            nodes.collect::<Vec<f32>>()
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut rows: Vec<Vec<f32>> = vec![Vec::new(); self.fits.len()];
+        std::thread::scope(|scope| {
+            for rows in rows
+                .chunks_mut(self.fits.len().div_ceil(threads))
+                .zip(self.fits.chunks(self.fits.len().div_ceil(threads)))
+            {
+                let row = &row;
+                scope.spawn(move || {
+                    rows.0
+                        .iter_mut()
+                        .zip(rows.1)
+                        .for_each(|(into, fits)| *into = row(*fits))
+                });
+            }
+        });
+        encoded(rows.into_iter().flatten())
+    }
+}
+
+/// The access that was asked for, and others to compare it with.
+fn accesses(given: &Access) -> Vec<Access> {
+    let hot_sets = HOT_SETS.map(|(keys_pct, operations_pct)| Distribution::HotSet {
+        keys_pct,
+        operations_pct,
+    });
+    let mut accesses = vec![given.clone()];
+    for law in std::iter::once(Distribution::Uniform).chain(hot_sets) {
+        if accesses[0] != Access::Law(law) {
+            accesses.push(Access::Law(law));
+        }
+    }
+    accesses
+}
+
+/// The part of the pages that is hotter than the rest.
+fn hot_part(access: &Access) -> Option<f64> {
+    match access {
+        Access::Law(Distribution::HotSet { keys_pct, .. }) => Some(keys_pct / 100.0),
+        _ => None,
+    }
+}
+
+fn label(access: &Access) -> String {
+    match access {
+        Access::Law(Distribution::Uniform) => "even".into(),
+        Access::Law(Distribution::HotSet {
+            keys_pct,
+            operations_pct,
+        }) => format!("{keys_pct}% of the pages get {operations_pct}%"),
+        Access::Law(law) => law.to_string().replace(':', " "),
+        Access::Trace(trace) => format!("trace {}", trace.name),
+    }
+}
+
+/// Floats as the script reads them.
+fn encoded(figures: impl Iterator<Item = f32>) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bytes: Vec<u8> = figures.flat_map(f32::to_le_bytes).collect();
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let word = three
+            .iter()
+            .chain([0; 2].iter())
+            .take(3)
+            .fold(0_u32, |word, byte| word << 8 | u32::from(*byte));
+        for digit in 0..4 {
+            let index = (word >> (18 - 6 * digit)) as usize % 64;
+            text.push(if digit <= three.len() {
+                char::from(DIGITS[index])
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}

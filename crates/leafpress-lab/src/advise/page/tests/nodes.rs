@@ -1,0 +1,169 @@
+//! What the page reads between the nodes of its grid is near what the model says there.
+
+use std::sync::Arc;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+use super::super::fixtures::{input, measured};
+use super::super::html::{SCRIPTS, US_OFF};
+use super::super::*;
+use super::browser::{chromium, node, render, run_node, text_of};
+use super::{embedded, page_of};
+use crate::core::keys::{Distribution, unit};
+use crate::model::{Access, Model, Options, Replacement, ReuseCurve, Trace, formulas};
+
+/// Hit ratios may be off by so much, where everything just fits: elsewhere nine in ten are within a fifth of a percent.
+const HIT_OFF: f64 = 0.05;
+
+pub(super) fn trace() -> Access {
+    let tier = |pages: f64, rate: f64| formulas::Tier { pages, rate };
+    Access::Trace(Arc::new(Trace {
+        name: "a trace".into(),
+        accesses: 1000,
+        pages: 300,
+        rate: 1.0,
+        first_accesses: 0.3,
+        skipped_lines: 0,
+        curve: ReuseCurve {
+            points: (1..=300)
+                .map(|pages| (f64::from(pages), 0.7 * (1.0 - (-f64::from(pages) / 60.0).exp())))
+                .collect(),
+        },
+        tiers: vec![tier(10.0, 0.02), tier(90.0, 0.005), tier(200.0, 0.00175)],
+    }))
+}
+
+/// What the script says of the cases: `[access, replacement, memory, data, page, codec, share]` each.
+fn read(html: &str, cases: &[Value]) -> Option<Vec<Value>> {
+    let program = format!(
+        "\"use strict\";\n{}\nconst input = {};\nconst grid = new Grid(input.grid);\nconst cases = {};\n\
+         const results = cases.map((options) => {{\n\
+         const model = new Model(options, grid);\nconst codec = options.codecs[0];\n\
+         const point = options.share > 0 ? model.point(codec, options.share) : model.raw(options.memoryBytes);\n\
+         return point;\n}});\n",
+        SCRIPTS[0],
+        embedded(html),
+        serde_json::to_string(cases).unwrap()
+    );
+    let written = if let Some(node) = node() {
+        run_node(&node, &format!("{program}console.log(JSON.stringify(results));"))
+    } else if let Some(chromium) = chromium() {
+        let give = "document.getElementById(\"results\").textContent = JSON.stringify(results);";
+        let html = format!("<!doctype html><pre id=\"results\"></pre><script>{program}{give}</script>");
+        text_of(&render(&chromium, &html, ""), "results")
+    } else {
+        println!("skipped: no node or chromium");
+        return None;
+    };
+    Some(serde_json::from_str(&written).unwrap())
+}
+
+/// Caches at random between the nodes, under an access of the page.
+fn compare(input: &PageInput, access: &Access, cases: usize) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+    let given = input.options().unwrap();
+    let mut options: Vec<(Options, usize, f64)> = Vec::new();
+    for _ in 0..cases {
+        let mut options_of = given.clone();
+        options_of.access = access.clone();
+        let times = |rng: &mut Xoshiro256PlusPlus, decades: f64| 10_f64.powf((unit(rng) * 2.0 - 1.0) * decades);
+        options_of.memory_bytes = ((given.memory_bytes as f64 * times(&mut rng, 1.0)) as u64).max(65536);
+        if let Access::Law(_) = access {
+            options_of.data_bytes = (given.data_bytes as f64 * times(&mut rng, 1.0)) as u64;
+        }
+        options_of.replacement = if rng.next_u64() % 4 == 0 {
+            Replacement::Ideal
+        } else {
+            given.replacement
+        };
+        let share = [0.0, unit(&mut rng)][usize::from(rng.next_u64() % 8 > 0)];
+        options.push((options_of, (rng.next_u64() % given.codecs.len() as u64) as usize, share));
+    }
+    let asked = options.iter().map(|(options, codec, share)| {
+        let codec = &options.codecs[*codec];
+        json!({
+            "access": access.name(), "replacement": options.replacement, "memoryBytes": options.memory_bytes,
+            "dataBytes": options.data_bytes(), "pageBytes": options.page_bytes, "share": share,
+            "codecs": [{ "ratio": codec.ratio, "compressUs": codec.compress_us, "decompressUs": codec.decompress_us }],
+            "deviceUs": options.device_us, "deviceIops": options.device_iops, "hitUs": options.hit_us,
+            "backgroundPct": options.background_pct, "workers": options.workers,
+        })
+    });
+    let Some(found) = read(&page_of(input), &asked.collect::<Vec<_>>()) else {
+        return;
+    };
+    assert_eq!(found.len(), options.len());
+    let (mut worst_hit, mut worst_us) = (0.0_f64, 0.0_f64);
+    for ((options, codec, share), found) in options.iter().zip(&found) {
+        let model = Model::of(options).unwrap();
+        let point = match *share > 0.0 {
+            true => model.point(&options.codecs[*codec], *share),
+            false => model.raw(options.memory_bytes as f64),
+        };
+        let figure = |name: &str| found[name].as_f64().unwrap_or_else(|| panic!("{name} in {found}"));
+        let hit = (figure("hitRatio") - point.hit_ratio).abs();
+        // Hits that are missing are read: what they cost comes on top.
+        let us = (figure("usPerPage") - point.us_per_page).abs() - HIT_OFF * options.device_us;
+        let us = us.max(0.0) / point.us_per_page;
+        (worst_hit, worst_us) = (worst_hit.max(hit), worst_us.max(us));
+        let what = || {
+            format!(
+                "{} {} memory {} data {} share {share:.3}: hit {} for {}, us {} for {}",
+                access.name(),
+                options.replacement,
+                options.memory_bytes,
+                options.data_bytes,
+                found["hitRatio"],
+                point.hit_ratio,
+                found["usPerPage"],
+                point.us_per_page
+            )
+        };
+        assert!(hit <= HIT_OFF && us <= US_OFF, "{}", what());
+    }
+    println!(
+        "{}: hit ratios are off by {worst_hit:.5}, microseconds by {worst_us:.5} at most",
+        access.name()
+    );
+}
+
+#[test]
+fn laws_with_steps_are_read_as_the_model_has_them() {
+    for access in ["uniform", "hotset:20:80", "hotset:10:90"] {
+        compare(&input(), &Access::parse(access).unwrap(), 200);
+    }
+}
+
+#[test]
+fn laws_without_steps_are_read_as_the_model_has_them() {
+    // Of little data: a clock over many tiers takes long.
+    let little = PageInput {
+        access: Access::Law(Distribution::SelfSimilar { h: 0.2 }),
+        data_bytes: 120 << 23,
+        memory_bytes: 40 << 23,
+        ..input()
+    };
+    compare(&little, &little.access, 30);
+}
+
+#[test]
+fn a_trace_is_read_as_the_model_has_it() {
+    let input = PageInput {
+        access: trace(),
+        replacement: Replacement::Lru,
+        overhead: crate::model::Overhead::None,
+        memory_bytes: 80 * 8192,
+        ..input()
+    };
+    compare(&input, &input.access, 100);
+}
+
+#[test]
+fn every_length_of_pages_and_ratio_has_its_room() {
+    let json = embedded(&page_of(&measured()));
+    let rooms = json["grid"]["rooms"].as_array().unwrap();
+    let of = |page: u64| rooms.iter().filter(|room| room["page_bytes"] == page).count();
+    assert!(of(8192) >= 4 && of(4096) == of(65536), "raw pages and each codec");
+}
