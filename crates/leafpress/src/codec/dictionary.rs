@@ -14,6 +14,8 @@ use super::lz4::short::History;
 use super::output;
 #[cfg(feature = "zstd")]
 use super::zstd::dictionary::{ZstdCompression, ZstdDecompression};
+#[cfg(feature = "zstd")]
+use super::zstd::ffi::{CompressionTables, DecompressionTables, Prepared};
 use super::{Codec, CodecError};
 
 /// A dictionary, trained or given. Cloning shares it.
@@ -28,7 +30,6 @@ struct Inner {
     id: u32,
     /// Unique in this process, so that a thread's buffer can tell whose bytes it holds. Never 0.
     serial: u64,
-    // The prepared tables refer to `bytes`, and so stand before it: they are dropped first.
     #[cfg(feature = "lz4")]
     lz4: Lz4Compression,
     #[cfg(feature = "zstd")]
@@ -109,28 +110,28 @@ impl Dictionary {
     #[cfg(feature = "lz4")]
     /// The tables LZ4's fast encoder compresses with.
     #[inline]
-    pub(super) fn lz4_fast(&self) -> Result<*const lz4_ffi::Stream, CodecError> {
+    pub(super) fn lz4_fast(&self) -> Result<lz4_ffi::Attached<'_, lz4_ffi::Stream>, CodecError> {
         self.inner.lz4.fast(&self.inner.bytes)
     }
 
     #[cfg(feature = "lz4")]
     /// The tables LZ4's slow encoders compress with at a level.
     #[inline]
-    pub(super) fn lz4_high(&self, level: i32) -> Result<*const lz4_ffi::HighStream, CodecError> {
+    pub(super) fn lz4_high(&self, level: i32) -> Result<lz4_ffi::Attached<'_, lz4_ffi::HighStream>, CodecError> {
         self.inner.lz4.high(&self.inner.bytes, level)
     }
 
     #[cfg(feature = "zstd")]
     /// The tables zstd compresses with at a level.
     #[inline]
-    pub(super) fn zstd_compression(&self, level: i32) -> Result<*const zstd_sys::ZSTD_CDict, CodecError> {
+    pub(super) fn zstd_compression(&self, level: i32) -> Result<Prepared<'_, CompressionTables>, CodecError> {
         self.inner.zstd_compression.get(&self.inner.bytes, level)
     }
 
     #[cfg(feature = "zstd")]
     /// The tables zstd decompresses with.
     #[inline]
-    pub(super) fn zstd_decompression(&self) -> Result<*const zstd_sys::ZSTD_DDict, CodecError> {
+    pub(super) fn zstd_decompression(&self) -> Result<Prepared<'_, DecompressionTables>, CodecError> {
         self.inner.zstd_decompression.get(&self.inner.bytes)
     }
 }

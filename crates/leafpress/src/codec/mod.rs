@@ -19,6 +19,7 @@
     not(all(feature = "deflate", feature = "lz4", feature = "qpl", feature = "zstd")),
     allow(dead_code, reason = "what only an engine uses that is left out of the build")
 )]
+#![deny(unsafe_code)]
 
 mod counters;
 #[cfg(feature = "deflate")]
@@ -39,6 +40,8 @@ mod output;
 mod primed;
 #[cfg(feature = "qpl")]
 mod qpl;
+#[allow(unsafe_code, reason = "bytes that are not initialised yet")]
+mod room;
 mod saving;
 mod scratch;
 mod train;

@@ -1,31 +1,10 @@
-//! Appending to an output vector without zeroing it first, and the errors that engines have in common.
+//! The errors that engines have in common.
 
 use super::CodecError;
 
 /// Makes room for `bytes` more.
 pub(super) fn reserve(out: &mut Vec<u8>, bytes: usize) -> Result<(), CodecError> {
     out.try_reserve(bytes).map_err(|_| CodecError::OutOfMemory { bytes })
-}
-
-/// Appends what `write` writes: it is given a pointer to `bound` writable bytes and returns how many of them it wrote.
-/// On an error `out` is as it was.
-///
-/// # Safety
-/// When `write` returns `Ok(n)`, `n` is at most `bound` and the first `n` bytes are initialised.
-#[inline]
-pub(super) unsafe fn append(
-    out: &mut Vec<u8>,
-    bound: usize,
-    write: impl FnOnce(*mut u8) -> Result<usize, CodecError>,
-) -> Result<usize, CodecError> {
-    reserve(out, bound)?;
-    let len = out.len();
-    let spare = out.spare_capacity_mut().as_mut_ptr().cast::<u8>();
-    let written = write(spare)?;
-    debug_assert!(written <= bound);
-    // SAFETY: `bound` bytes were reserved behind `len`, and the caller vouches that `written` of them are initialised.
-    unsafe { out.set_len(len + written) };
-    Ok(written)
 }
 
 /// `found`, where that many raw bytes were expected.

@@ -3,7 +3,7 @@
 //! History directly before the output is the fast case of every LZ77 decoder, by a factor of two to three where a block of
 //! 16 KiB leans on a dictionary of 64 KiB. That is worth decoding here and copying the raw bytes out.
 
-use std::cell::UnsafeCell;
+use std::cell::RefCell;
 
 use super::{CodecError, Dictionary, Scratch, output};
 
@@ -38,7 +38,7 @@ struct Slot {
 }
 
 thread_local! {
-    static PRIMED: UnsafeCell<PrimedBuffers> = UnsafeCell::new(PrimedBuffers::default());
+    static PRIMED: RefCell<PrimedBuffers> = RefCell::new(PrimedBuffers::default());
 }
 
 /// Runs `work` with the calling thread's buffers.
@@ -48,8 +48,10 @@ pub(super) fn with_primed_buffers<R>(
     work: impl FnOnce(&mut PrimedBuffers) -> Result<R, CodecError>,
 ) -> Result<R, CodecError> {
     PRIMED
-        // SAFETY: the cell is this thread's, and `work` is code of `codec` that does not come back here.
-        .try_with(|buffers| work(unsafe { &mut *buffers.get() }))
+        .try_with(|buffers| match buffers.try_borrow_mut() {
+            Ok(mut buffers) => work(&mut buffers),
+            Err(_) => Err(output::failed(codec, "the thread's buffers are in use")),
+        })
         .map_err(|_| output::failed(codec, "the thread is ending"))?
 }
 

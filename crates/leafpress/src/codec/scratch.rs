@@ -2,7 +2,9 @@
 
 use super::CodecError;
 #[cfg(feature = "zstd")]
-use super::zstd::dictionary::DecompressionTables;
+use super::dictionary::refused;
+#[cfg(feature = "zstd")]
+use super::zstd::ffi::{DecompressionTables, Prepared};
 
 /// A thread's decode buffer. [`Engine::decode`](super::Engine::decode) puts the raw bytes here and hands out a slice of them.
 ///
@@ -101,14 +103,16 @@ impl Scratch {
         &mut self,
         raw_len: usize,
         slack: usize,
-    ) -> Result<(&DecompressionTables, &mut [u8]), CodecError> {
+    ) -> Result<(Prepared<'_, DecompressionTables>, &mut [u8]), CodecError> {
         let end = self.history_len.saturating_add(raw_len).saturating_add(slack);
         self.reserve(end)?;
         let (history, output) = self.bytes[..end].split_at_mut(self.history_len);
         let tables = match &mut self.zstd_tables {
             Some(tables) => tables,
-            none => none.insert(DecompressionTables::new(history)?),
+            none => none.insert(DecompressionTables::new(history).ok_or_else(|| refused("zstd"))?),
         };
+        // They were made of the bytes where these are now, or were dropped when the bytes moved.
+        let tables = tables.with(history).ok_or_else(|| refused("zstd"))?;
         Ok((tables, output))
     }
 

@@ -3,14 +3,17 @@
 //! libdeflate always uses the format's whole window of 32 KiB. Inputs of at most 4 KiB cannot exceed ours; larger ones are
 //! compressed by zlib-rs with a window of 12 bits. Decoding is libdeflate's whoever wrote the block.
 
-use std::cell::RefCell;
-use std::mem::MaybeUninit;
-use std::ptr::NonNull;
+#[allow(unsafe_code, reason = "the bindings")]
+mod ffi;
 
-use libdeflate_sys as ffi;
-use zlib_rs::{Deflate as WindowedStream, DeflateFlush, Status};
+use std::cell::RefCell;
+
+use zlib_rs::Deflate as WindowedStream;
+
+use self::ffi::{Compressor, Decompressor, Refused};
 
 use super::counters::Counters;
+use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch, output};
 
 const NAME: &str = "deflate";
@@ -30,24 +33,6 @@ const SLACK_BYTES: usize = 320;
 pub(super) struct Deflate {
     level: i32,
     counters: Counters,
-}
-
-struct Compressor(NonNull<ffi::libdeflate_compressor>);
-
-impl Drop for Compressor {
-    fn drop(&mut self) {
-        // SAFETY: the compressor came from libdeflate and is freed once.
-        unsafe { ffi::libdeflate_free_compressor(self.0.as_ptr()) };
-    }
-}
-
-struct Decompressor(NonNull<ffi::libdeflate_decompressor>);
-
-impl Drop for Decompressor {
-    fn drop(&mut self) {
-        // SAFETY: the decompressor came from libdeflate and is freed once.
-        unsafe { ffi::libdeflate_free_decompressor(self.0.as_ptr()) };
-    }
 }
 
 /// One level's compressors.
@@ -70,28 +55,24 @@ fn ending<E>(_: E) -> CodecError {
 }
 
 impl Level {
-    /// Compresses to `out`; `None` when the stream does not fit.
-    fn compress(&mut self, raw: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<Option<usize>, CodecError> {
+    /// Makes the stream of `raw` the room's block; false when it does not fit.
+    fn compress(&mut self, raw: &[u8], room: &mut Room<'_>) -> Result<bool, CodecError> {
         if raw.len() <= WINDOW_BYTES {
-            return self.compress_whole(raw, out);
+            return Ok(self.whole()?.compress(raw, room));
         }
         let bound = self.bound(raw.len())?;
-        if out.len() >= bound {
-            return self.compress_windowed(raw, out).map(Some);
+        if room.capacity() >= bound {
+            self.compress_windowed(raw, room)?;
+            return Ok(true);
         }
         // A stream of zlib-rs that breaks off for want of room is not whole again after its reset (its pending buffer keeps
         // its offset, and an open block stays open), so it is always given room.
-        let mut room = std::mem::take(&mut self.room);
-        room.clear();
-        output::reserve(&mut room, bound)?;
-        let written = self.compress_windowed(raw, room.spare_capacity_mut());
-        let written = written.inspect(|written| {
-            if let Some(out) = out.get_mut(..*written) {
-                out.copy_from_slice(&room.spare_capacity_mut()[..*written]);
-            }
-        });
-        self.room = room;
-        Ok(Some(written?).filter(|written| *written <= out.len()))
+        let mut own = std::mem::take(&mut self.room);
+        own.clear();
+        let written = append(&mut own, bound, |own| self.compress_windowed(raw, own));
+        let fits = written.map(|_| room.put(&own));
+        self.room = own;
+        fits
     }
 
     /// Room in which every stream of so many raw bytes fits.
@@ -100,41 +81,22 @@ impl Level {
             // The fixed tables of level 1 spend up to nine bits on a byte; a small window makes many small stored blocks.
             return Ok(raw_len + raw_len / 8 + raw_len / 512 + 64);
         }
-        let compressor = self.whole()?;
-        // SAFETY: the compressor is valid.
-        Ok(unsafe { ffi::libdeflate_deflate_compress_bound(compressor, raw_len) })
+        Ok(self.whole()?.bound(raw_len))
     }
 
     /// libdeflate's compressor, made at its first use.
-    fn whole(&mut self) -> Result<*mut ffi::libdeflate_compressor, CodecError> {
+    fn whole(&mut self) -> Result<&mut Compressor, CodecError> {
         match &mut self.whole {
-            Some(compressor) => Ok(compressor.0.as_ptr()),
+            Some(compressor) => Ok(compressor),
             none => {
-                // SAFETY: any level is allowed; null is checked.
-                let new = NonNull::new(unsafe { ffi::libdeflate_alloc_compressor(self.level) });
-                let new = new.ok_or_else(|| output::failed(NAME, "no memory for a compressor"))?;
-                Ok(none.insert(Compressor(new)).0.as_ptr())
+                let new = Compressor::new(self.level);
+                Ok(none.insert(new.ok_or_else(|| output::failed(NAME, "no memory for a compressor"))?))
             }
         }
     }
 
-    fn compress_whole(&mut self, raw: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<Option<usize>, CodecError> {
-        let compressor = self.whole()?;
-        // SAFETY: the compressor is valid, `raw` is readable and `out` writable for its length.
-        let written = unsafe {
-            ffi::libdeflate_deflate_compress(
-                compressor,
-                raw.as_ptr().cast(),
-                raw.len(),
-                out.as_mut_ptr().cast(),
-                out.len(),
-            )
-        };
-        Ok((written > 0).then_some(written))
-    }
-
-    /// Compresses to `out`, which has room for the bound.
-    fn compress_windowed(&mut self, raw: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<usize, CodecError> {
+    /// Makes the stream of `raw`, by zlib-rs, the block of a room that has the bound.
+    fn compress_windowed(&mut self, raw: &[u8], room: &mut Room<'_>) -> Result<(), CodecError> {
         // zlib has nine levels to libdeflate's twelve.
         let stream = match &mut self.windowed {
             Some(stream) => {
@@ -143,61 +105,32 @@ impl Level {
             }
             none => none.insert(WindowedStream::new(self.level.min(9), false, WINDOW_BITS)),
         };
-        let mut given = 0;
-        let mut written = 0;
-        loop {
-            let status = stream
-                .compress_uninit(&raw[given..], &mut out[written..], DeflateFlush::Finish)
-                .map_err(|e| output::failed(NAME, e.as_str()))?;
-            let progress = (stream.total_in() as usize, stream.total_out() as usize);
-            let moved = progress != (given, written);
-            (given, written) = progress;
-            match status {
-                Status::StreamEnd => return Ok(written),
-                // Inputs past 4 GiB are taken in several calls.
-                _ if moved => {}
-                _ => {
-                    self.windowed = None;
-                    return Err(output::failed(NAME, "the compressed form does not fit its bound"));
-                }
+        match ffi::compress_windowed(stream, raw, room) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                self.windowed = None;
+                Err(output::failed(NAME, "the compressed form does not fit its bound"))
             }
+            Err(reason) => Err(output::failed(NAME, reason)),
         }
     }
 }
 
 /// Decodes `block` into `raw` and returns the length it has; `raw` may have room behind.
-pub(super) fn decode_into(codec: &'static str, block: &[u8], raw: &mut [u8]) -> Result<usize, CodecError> {
+fn decode_into(block: &[u8], raw: &mut [u8]) -> Result<usize, CodecError> {
     let work = |slot: &RefCell<Option<Decompressor>>| {
         let mut slot = slot.try_borrow_mut().map_err(ending)?;
         let decompressor = match &mut *slot {
-            Some(decompressor) => decompressor.0.as_ptr(),
+            Some(decompressor) => decompressor,
             none => {
-                // SAFETY: no preconditions; null is checked.
-                let new = NonNull::new(unsafe { ffi::libdeflate_alloc_decompressor() });
-                let new = new.ok_or_else(|| output::failed(codec, "no memory for a decompressor"))?;
-                none.insert(Decompressor(new)).0.as_ptr()
+                let new = Decompressor::new();
+                none.insert(new.ok_or_else(|| output::failed(NAME, "no memory for a decompressor"))?)
             }
         };
-        let mut found = 0;
-        // SAFETY: libdeflate reads within the block and writes within `raw`, whatever the bytes are.
-        let result = unsafe {
-            ffi::libdeflate_deflate_decompress(
-                decompressor,
-                block.as_ptr().cast(),
-                block.len(),
-                raw.as_mut_ptr().cast(),
-                raw.len(),
-                &raw mut found,
-            )
-        };
-        match result {
-            ffi::libdeflate_result_LIBDEFLATE_SUCCESS => Ok(found),
-            ffi::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Err(output::corrupt(
-                codec,
-                format!("it holds more than {} raw bytes", raw.len()),
-            )),
-            _ => Err(output::corrupt(codec, "it is malformed or truncated")),
-        }
+        decompressor.decompress(block, raw).map_err(|refused| match refused {
+            Refused::TooLong => output::corrupt(NAME, format!("it holds more than {} raw bytes", raw.len())),
+            Refused::Malformed => output::corrupt(NAME, "it is malformed or truncated"),
+        })
     };
     DECOMPRESSOR.try_with(work).map_err(ending)?
 }
@@ -247,30 +180,28 @@ impl Engine for Deflate {
         self.counters.compress(raw.len(), || {
             self.with_level(|level| {
                 let bound = level.bound(raw.len())?;
-                output::reserve(out, bound)?;
-                let written = level.compress(raw, &mut out.spare_capacity_mut()[..bound])?;
-                let written =
-                    written.ok_or_else(|| output::failed(NAME, "the compressed form does not fit its bound"))?;
-                let len = out.len();
-                // SAFETY: the `written` bytes were initialised, which were reserved behind `len`.
-                unsafe { out.set_len(len + written) };
-                Ok(written)
+                append(out, bound, |room| {
+                    if level.compress(raw, room)? {
+                        Ok(())
+                    } else {
+                        Err(output::failed(NAME, "the compressed form does not fit its bound"))
+                    }
+                })
             })
         })
     }
 
     fn compress_into(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut [u8]) -> Result<Option<usize>, CodecError> {
-        // SAFETY: the engines only ever write initialised bytes to it.
-        let out = unsafe { &mut *(out as *mut [u8] as *mut [MaybeUninit<u8>]) };
         self.counters.compress_into(raw.len(), || {
-            let written = self.with_level(|level| level.compress(raw, out))?;
-            Ok(written.filter(|written| *written < raw.len()))
+            let mut room = Room::of(out);
+            let fits = self.with_level(|level| level.compress(raw, &mut room))?;
+            Ok((fits && room.len() < raw.len()).then_some(room.len()))
         })
     }
 
     fn decompress(&self, block: &[u8], _: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
         let expected = raw.len();
-        let work = || output::exact(NAME, decode_into(NAME, block, raw)?, expected);
+        let work = || output::exact(NAME, decode_into(block, raw)?, expected);
         self.counters.decompress(block.len(), expected, work).map(drop)
     }
 
@@ -284,7 +215,7 @@ impl Engine for Deflate {
     ) -> Result<&'s [u8], CodecError> {
         self.counters.decode(block.len(), raw_len, scratch, |scratch| {
             let (_, raw) = scratch.history_and_output(raw_len, SLACK_BYTES)?;
-            output::exact(NAME, decode_into(NAME, block, raw)?, raw_len)
+            output::exact(NAME, decode_into(block, raw)?, raw_len)
         })
     }
 }

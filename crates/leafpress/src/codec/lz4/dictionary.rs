@@ -2,29 +2,21 @@
 
 use std::sync::OnceLock;
 
-use super::ffi;
+use super::NAME;
+use super::ffi::{Attached, HighStream, MAX_DICTIONARY_BYTES, MIDDLE_LEVEL, Prepared, Stream};
 use super::short::{History, ShortTable};
-use crate::codec::CodecError;
+use crate::codec::{CodecError, output};
 
 /// Tables to compress with, each made when a codec first needs it.
 #[derive(Default)]
 pub(in crate::codec) struct Lz4Compression {
     /// For short records, by our own encoder.
     short: OnceLock<Option<ShortTable>>,
-    fast: OnceLock<Option<Prepared<ffi::Stream>>>,
-    /// For [`ffi::MIDDLE_LEVEL`], whose tables are of another shape than those of the levels above it.
-    middle: OnceLock<Option<Prepared<ffi::HighStream>>>,
-    chained: OnceLock<Option<Prepared<ffi::HighStream>>>,
+    fast: OnceLock<Option<Prepared<Stream>>>,
+    /// For [`MIDDLE_LEVEL`], whose tables are of another shape than those of the levels above it.
+    middle: OnceLock<Option<Prepared<HighStream>>>,
+    chained: OnceLock<Option<Prepared<HighStream>>>,
 }
-
-/// A stream that has loaded the dictionary, to be attached and only read.
-struct Prepared<S>(Box<S>);
-
-// SAFETY: the stream refers to the dictionary's bytes, which are immutable and are freed after it; nothing writes it once
-// it is prepared, and liblz4 only reads an attached dictionary.
-unsafe impl<S> Send for Prepared<S> {}
-// SAFETY: as above.
-unsafe impl<S> Sync for Prepared<S> {}
 
 impl Lz4Compression {
     /// The dictionary as our own encoder takes it, `None` when it is too short or there is no memory for its table. `bytes` must
@@ -35,21 +27,27 @@ impl Lz4Compression {
         History::new(bytes, table)
     }
 
-    /// The tables of the fast encoder. `bytes` must be the same for every call and outlive `self`.
+    /// The tables of the fast encoder. `bytes` must be the same for every call.
     #[inline]
-    pub(in crate::codec) fn fast(&self, bytes: &[u8]) -> Result<*const ffi::Stream, CodecError> {
-        found(self.fast.get_or_init(|| prepare_fast(bytes)))
+    pub(in crate::codec) fn fast<'d>(&'d self, bytes: &'d [u8]) -> Result<Attached<'d, Stream>, CodecError> {
+        let bytes = reachable(bytes);
+        found(self.fast.get_or_init(|| Stream::prepare(bytes)), bytes)
     }
 
-    /// The tables of the slow encoder that `level` is. `bytes` must be the same for every call and outlive `self`.
+    /// The tables of the slow encoder that `level` is. `bytes` must be the same for every call.
     #[inline]
-    pub(in crate::codec) fn high(&self, bytes: &[u8], level: i32) -> Result<*const ffi::HighStream, CodecError> {
-        let slot = if level <= ffi::MIDDLE_LEVEL {
+    pub(in crate::codec) fn high<'d>(
+        &'d self,
+        bytes: &'d [u8],
+        level: i32,
+    ) -> Result<Attached<'d, HighStream>, CodecError> {
+        let bytes = reachable(bytes);
+        let slot = if level <= MIDDLE_LEVEL {
             &self.middle
         } else {
             &self.chained
         };
-        found(slot.get_or_init(|| prepare_high(bytes, level)))
+        found(slot.get_or_init(|| HighStream::prepare(bytes, level)), bytes)
     }
 
     /// Memory of the tables made so far, in bytes.
@@ -60,9 +58,12 @@ impl Lz4Compression {
     }
 }
 
-fn found<S>(slot: &Option<Prepared<S>>) -> Result<*const S, CodecError> {
+#[inline]
+fn found<'d, S>(slot: &'d Option<Prepared<S>>, bytes: &'d [u8]) -> Result<Attached<'d, S>, CodecError> {
     let prepared = slot.as_ref().ok_or(CodecError::OutOfMemory { bytes: size_of::<S>() })?;
-    Ok(&raw const *prepared.0)
+    prepared
+        .with(bytes)
+        .ok_or_else(|| output::failed(NAME, "the tables are another dictionary's"))
 }
 
 fn held_bytes<S>(slot: &OnceLock<Option<Prepared<S>>>) -> usize {
@@ -71,28 +72,5 @@ fn held_bytes<S>(slot: &OnceLock<Option<Prepared<S>>>) -> usize {
 
 /// The part of a dictionary's bytes that LZ4 can reach.
 pub(in crate::codec) fn reachable(bytes: &[u8]) -> &[u8] {
-    &bytes[bytes.len().saturating_sub(ffi::MAX_DICTIONARY_BYTES)..]
-}
-
-fn prepare_fast(bytes: &[u8]) -> Option<Prepared<ffi::Stream>> {
-    let mut stream = ffi::Stream::new()?;
-    let reachable = reachable(bytes);
-    let size = i32::try_from(reachable.len()).ok()?;
-    // SAFETY: the stream is initialised, `reachable` is `size` readable bytes that outlive the stream.
-    unsafe { ffi::LZ4_loadDictSlow(&raw mut *stream, reachable.as_ptr().cast(), size) };
-    Some(Prepared(stream))
-}
-
-fn prepare_high(bytes: &[u8], level: i32) -> Option<Prepared<ffi::HighStream>> {
-    let mut stream = ffi::HighStream::new()?;
-    let reachable = reachable(bytes);
-    let size = i32::try_from(reachable.len()).ok()?;
-    let target: *mut ffi::HighStream = &raw mut *stream;
-    // SAFETY: the stream is initialised, `reachable` is `size` readable bytes that outlive the stream. The level comes
-    // first: it chooses the shape of the tables that the dictionary is loaded into.
-    unsafe {
-        ffi::LZ4_resetStreamHC_fast(target, level);
-        ffi::LZ4_loadDictHC(target, reachable.as_ptr().cast(), size);
-    }
-    Some(Prepared(stream))
+    &bytes[bytes.len().saturating_sub(MAX_DICTIONARY_BYTES)..]
 }

@@ -10,19 +10,20 @@
 //! Decoding with a dictionary wants the dictionary directly before
 //! the output ([`Scratch`]), where liblz4 treats it as history instead of as a second buffer.
 
-use std::ffi::{c_char, c_int};
-
 pub(super) mod dictionary;
 mod encode;
+#[allow(unsafe_code, reason = "the bindings")]
 pub(super) mod ffi;
 #[cfg(miri)]
 pub(super) mod run_lengths;
+#[allow(unsafe_code, reason = "an encoder whose speed is in it")]
 pub(super) mod short;
 
 use self::encode::{Encoder, Input, with_encoder};
 use super::counters::Counters;
 use super::engine::copy_smaller;
 use super::primed::with_primed_buffers;
+use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Lz4Blocks, Scratch, output};
 
 pub(in crate::codec) use self::encode::Method;
@@ -44,9 +45,7 @@ const MAX_TAILED_BYTES: usize = 4096;
 
 /// What is behind it, with its version.
 pub(super) fn library() -> String {
-    // SAFETY: looks at a constant.
-    let number = unsafe { lz4_sys::LZ4_versionNumber() };
-    let (major, minor, patch) = (number / 10_000, number / 100 % 100, number % 100);
+    let (major, minor, patch) = ffi::version();
     format!("liblz4 {major}.{minor}.{patch}")
 }
 
@@ -84,37 +83,32 @@ impl Lz4 {
         if is_for_it { dictionary?.lz4_short() } else { None }
     }
 
-    /// Compresses a short input to `out`, which has `capacity` writable bytes.
+    /// Makes the block of a short input the room's.
     fn compress_short(
         &self,
         encoder: &mut Encoder,
         raw: &[u8],
         dictionary: Option<&Dictionary>,
-        out: *mut u8,
-        capacity: usize,
-    ) -> Result<usize, CodecError> {
-        let written = bounded(encoder.compress(self.method, Input::Tailed(raw, &TAIL), dictionary, out, capacity)?)?;
-        // SAFETY: liblz4 initialised the bytes it reported.
-        let block = unsafe { std::slice::from_raw_parts(out, written) };
+        room: &mut Room<'_>,
+    ) -> Result<(), CodecError> {
+        bounded(encoder.compress(self.method, Input::Tailed(raw, &TAIL), dictionary, room)?)?;
         // Whatever the block's last bytes mean, cutting them off and putting them back gives the same block.
-        if let Some(cut) = block.strip_suffix(&TAIL) {
-            if cut.len() < raw.len() {
-                return Ok(cut.len());
+        if let Some(cut) = room.block().strip_suffix(&TAIL) {
+            let cut = cut.len();
+            if cut < raw.len() {
+                room.truncate(cut);
+                return Ok(());
             }
         } else {
-            let written = bounded(encoder.compress(self.method, Input::Whole(raw), dictionary, out, capacity)?)?;
-            // SAFETY: as above.
-            let block = unsafe { std::slice::from_raw_parts(out, written) };
-            let mut scratch = Scratch::default();
+            bounded(encoder.compress(self.method, Input::Whole(raw), dictionary, room)?)?;
+            let (block, mut scratch) = (room.block(), Scratch::default());
             let tried = try_tailed(block, dictionary.map(reachable), raw.len(), raw.len(), &mut scratch);
             // Where there was no memory to try, nobody knows.
-            if written < raw.len() && matches!(tried, Ok(Err(_)) | Err(CodecError::Corrupt { .. })) {
-                return Ok(written);
+            if block.len() < raw.len() && matches!(tried, Ok(Err(_)) | Err(CodecError::Corrupt { .. })) {
+                return Ok(());
             }
         }
-        // SAFETY: the capacity is more than `raw.len()`, and `out` is no part of `raw`.
-        unsafe { out.copy_from_nonoverlapping(raw.as_ptr(), raw.len()) };
-        Ok(raw.len())
+        bounded(room.put(raw))
     }
 }
 
@@ -139,19 +133,13 @@ fn bound(raw_len: usize) -> Result<usize, CodecError> {
     Ok(raw_len + raw_len / 255 + 16)
 }
 
-/// The length of a block that had room for the bound: liblz4 cannot fail then.
-fn bounded(written: Option<usize>) -> Result<usize, CodecError> {
-    written.ok_or_else(|| output::failed(NAME, "liblz4 reported an error"))
-}
-
-/// A length that liblz4 can be given; longer blocks are never LZ4's.
-pub(super) fn int(bytes: usize) -> Result<c_int, CodecError> {
-    c_int::try_from(bytes).map_err(|_| output::corrupt(NAME, "it is longer than a block can be"))
-}
-
-/// What a decoder returned, as a length.
-fn decoded(result: c_int) -> Result<usize, CodecError> {
-    usize::try_from(result).map_err(|_| output::corrupt(NAME, "it is malformed or truncated"))
+/// A block that had room for the bound: liblz4 cannot fail then.
+fn bounded(fits: bool) -> Result<(), CodecError> {
+    if fits {
+        Ok(())
+    } else {
+        Err(output::failed(NAME, "liblz4 reported an error"))
+    }
 }
 
 impl Engine for Lz4 {
@@ -178,28 +166,24 @@ impl Engine for Lz4 {
         self.counters.compress(raw.len(), || {
             let dictionary = non_empty(dictionary);
             if let Some(history) = self.own(raw.len(), dictionary) {
-                let room = raw.len() + short::ROOM_BYTES;
-                // SAFETY: there are so many writable bytes; our encoder initialises those it reports.
-                return unsafe {
-                    output::append(out, room, |out| {
-                        short::encode(raw, history, std::slice::from_raw_parts_mut(out.cast(), room))
-                            .ok_or_else(|| output::failed(NAME, "the record is too long"))
-                    })
-                };
+                return append(out, raw.len() + short::ROOM_BYTES, |room| {
+                    match short::encode(raw, history, room) {
+                        true => Ok(()),
+                        false => Err(output::failed(NAME, "the record is too long")),
+                    }
+                });
             }
             let short = self.tailed(raw.len());
             let bound = bound(if short { raw.len() + TAIL.len() } else { raw.len() })?;
-            let write = |out: *mut u8| {
+            append(out, bound, |room| {
                 with_encoder(|encoder| {
                     if short {
-                        self.compress_short(encoder, raw, dictionary, out, bound)
+                        self.compress_short(encoder, raw, dictionary, room)
                     } else {
-                        bounded(encoder.compress(self.method, Input::Whole(raw), dictionary, out, bound)?)
+                        bounded(encoder.compress(self.method, Input::Whole(raw), dictionary, room)?)
                     }
                 })
-            };
-            // SAFETY: liblz4 initialises the bytes it reports, within the capacity it is given.
-            unsafe { output::append(out, bound, write) }
+            })
         })
     }
 
@@ -216,12 +200,11 @@ impl Engine for Lz4 {
         }
         self.counters.compress_into(raw.len(), || {
             bound(raw.len())?;
-            let capacity = out.len().min(ffi::MAX_INPUT_BYTES);
-            let written = with_encoder(|encoder| {
-                let input = Input::Whole(raw);
-                encoder.compress(self.method, input, non_empty(dictionary), out.as_mut_ptr(), capacity)
+            let mut room = Room::of(out);
+            let fits = with_encoder(|encoder| {
+                encoder.compress(self.method, Input::Whole(raw), non_empty(dictionary), &mut room)
             })?;
-            Ok(written.filter(|written| *written < raw.len()))
+            Ok((fits && room.len() < raw.len()).then_some(room.len()))
         })
     }
 
@@ -371,39 +354,10 @@ fn decode_plain(
 /// slack behind `target`. Returns the length that was decoded.
 #[inline]
 fn decode_into(block: &[u8], history: &[u8], raw: &mut [u8], target: usize) -> Result<usize, CodecError> {
-    let source: *const c_char = block.as_ptr().cast();
-    let dest: *mut c_char = raw.as_mut_ptr().cast();
-    let (source_size, capacity, history_size) = (int(block.len())?, int(raw.len())?, int(history.len())?);
-    let dictionary: *const c_char = history.as_ptr().cast();
-    let result = if raw.len() <= target + SLACK_BYTES {
-        // SAFETY: liblz4's safe decoders read `source_size` bytes of the block and the dictionary's `history_size`, write
-        // within `capacity`, and check every length and distance against these, whatever the bytes are.
-        unsafe {
-            if history.is_empty() {
-                ffi::LZ4_decompress_safe(source, dest, source_size, capacity)
-            } else {
-                ffi::LZ4_decompress_safe_usingDict(source, dest, source_size, capacity, dictionary, history_size)
-            }
-        }
+    if raw.len() <= target + SLACK_BYTES {
+        ffi::decompress(block, history, raw, None)
     } else {
         // The decoder stops at the target, so give it slack too: past it the strides are narrow.
-        let target = int(target + SLACK_BYTES)?;
-        // SAFETY: as above.
-        unsafe {
-            if history.is_empty() {
-                ffi::LZ4_decompress_safe_partial(source, dest, source_size, target, capacity)
-            } else {
-                ffi::LZ4_decompress_safe_partial_usingDict(
-                    source,
-                    dest,
-                    source_size,
-                    target,
-                    capacity,
-                    dictionary,
-                    history_size,
-                )
-            }
-        }
-    };
-    decoded(result)
+        ffi::decompress(block, history, raw, Some(target + SLACK_BYTES))
+    }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
-use super::job::{Job, Operation, Place};
+use super::ffi::Operation;
+use super::job::{Job, Place};
 use super::{Failure, QplEngine, bound, ffi, length};
+use crate::codec::room::Room;
 use crate::codec::{CodecError, Engine, QplPath};
 
 /// Jobs of a batch that are in flight at once. A device has queues of 16 to 128 entries which all threads share.
@@ -36,10 +38,7 @@ impl QplEngine {
                 let round = self.run_round(operation, &inputs, |i, result| {
                     let raw = inputs[i].0;
                     let mut block = Vec::new();
-                    // SAFETY: `append` gives room.
-                    let landed = Self::append(raw, &mut block, |out, room| unsafe {
-                        self.land(operation, raw, result, out, room)
-                    });
+                    let landed = Self::append(raw, &mut block, |room| self.land(operation, raw, result, room));
                     block.shrink_to_fit();
                     out.push(block);
                     if let Err(error) = self.counters.count_compress(raw.len(), landed) {
@@ -80,9 +79,8 @@ impl QplEngine {
             }
             self.run_round(Operation::Decompress, &inputs, |i, result| {
                 let block = inputs[i].0;
-                let landed = Self::fill(block, raws[at + i], |raw, room| {
-                    // SAFETY: `raw` is writable for its length, which `room` is.
-                    unsafe { self.land(Operation::Decompress, block, result, raw.as_mut_ptr(), room) }
+                let landed = Self::fill(block, raws[at + i], |room| {
+                    self.land(Operation::Decompress, block, result, room)
                 });
                 results.push(self.counters.count_decompress(block.len(), landed).map(drop));
             });
@@ -160,29 +158,18 @@ impl QplEngine {
         round
     }
 
-    /// What to do with a batch's output at `out`: copy it there, or run the operation on the CPU after all.
-    ///
-    /// # Safety
-    /// `out` is writable for `room` bytes.
-    unsafe fn land(
+    /// Makes a batch's output the room's block, or runs the operation on the CPU after all.
+    fn land(
         &self,
         operation: Operation,
         input: &[u8],
         result: Result<&[u8], Failure>,
-        out: *mut u8,
-        room: u32,
-    ) -> Result<usize, Failure> {
+        room: &mut Room<'_>,
+    ) -> Result<(), Failure> {
         match result {
-            Ok(bytes) if bytes.len() <= room as usize => {
-                // SAFETY: the caller's; a job's memory is its own.
-                unsafe { out.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-                Ok(bytes.len())
-            }
+            Ok(bytes) if room.put(bytes) => Ok(()),
             Ok(_) => Err(Failure::Status(ffi::MORE_OUTPUT_NEEDED)),
-            Err(_) if self.device && self.path == QplPath::Auto => {
-                // SAFETY: the caller's.
-                unsafe { self.run_software(operation, input, out, room) }
-            }
+            Err(_) if self.device && self.path == QplPath::Auto => self.run_software(operation, input, room),
             Err(failure) => {
                 if !self.device {
                     self.count_software();

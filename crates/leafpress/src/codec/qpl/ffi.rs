@@ -1,12 +1,16 @@
-//! The part of Intel QPL's C interface that is used (qpl.h, versions 1.6 to 1.9), loaded at run time.
+//! The part of Intel QPL's C interface that is used (qpl.h, versions 1.6 to 1.9), loaded at run time, behind safe calls.
 
+use std::alloc::Layout;
 use std::ffi::{CStr, c_char, c_int};
 use std::path::PathBuf;
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use libloading::Library;
 
-use crate::codec::output;
+use super::NAME;
+use crate::codec::room::Room;
+use crate::codec::{CodecError, QplMode, output};
 
 /// The environment variable that names the library's file.
 const PATH_VARIABLE: &str = "LEAFPRESS_QPL";
@@ -20,17 +24,17 @@ pub(in crate::codec) const PATH_HARDWARE: c_int = 1;
 pub(in crate::codec) const PATH_SOFTWARE: c_int = 2;
 
 /// `qpl_operation`.
-pub(in crate::codec) const OP_DECOMPRESS: c_int = 0;
-pub(in crate::codec) const OP_COMPRESS: c_int = 1;
+const OP_DECOMPRESS: c_int = 0;
+const OP_COMPRESS: c_int = 1;
 
 /// `QPL_FLAGS`.
-pub(in crate::codec) const FLAG_FIRST: u32 = 0x1;
-pub(in crate::codec) const FLAG_LAST: u32 = 0x2;
+const FLAG_FIRST: u32 = 0x1;
+const FLAG_LAST: u32 = 0x2;
 pub(in crate::codec) const FLAG_DYNAMIC_HUFFMAN: u32 = 0x2000;
 pub(in crate::codec) const FLAG_OMIT_VERIFY: u32 = 0x4000;
 
 /// `qpl_default_level`.
-pub(in crate::codec) const LEVEL_DEFAULT: c_int = 1;
+const LEVEL_DEFAULT: c_int = 1;
 
 /// `qpl_status`.
 pub(in crate::codec) type Status = u32;
@@ -39,23 +43,25 @@ pub(in crate::codec) const BEING_PROCESSED: Status = 1;
 pub(in crate::codec) const MORE_OUTPUT_NEEDED: Status = 2;
 pub(in crate::codec) const QUEUES_ARE_BUSY: Status = 5;
 pub(in crate::codec) const NO_MEMORY: Status = 101;
+/// Ours, and far from any of QPL's: nothing was submitted.
+const NOT_SUBMITTED: Status = 0x4C50_0002;
 
 /// The head of `qpl_job`. The rest of the structure, and what QPL keeps behind it, is only `qpl_init_job`'s business; a
 /// job is as long as `qpl_get_job_size` says.
 #[repr(C)]
-pub(in crate::codec) struct JobHead {
-    pub(in crate::codec) next_in: *const u8,
-    pub(in crate::codec) available_in: u32,
-    pub(in crate::codec) total_in: u32,
-    pub(in crate::codec) next_out: *mut u8,
-    pub(in crate::codec) available_out: u32,
-    pub(in crate::codec) total_out: u32,
-    pub(in crate::codec) op: c_int,
-    pub(in crate::codec) flags: u32,
+struct JobHead {
+    next_in: *const u8,
+    available_in: u32,
+    total_in: u32,
+    next_out: *mut u8,
+    available_out: u32,
+    total_out: u32,
+    op: c_int,
+    flags: u32,
     crc: u32,
     xor_checksum: u32,
     last_bit_offset: u32,
-    pub(in crate::codec) level: c_int,
+    level: c_int,
     statistics_mode: c_int,
     huffman_table: *mut u8,
     dictionary: *mut u8,
@@ -72,12 +78,12 @@ type OnJob = unsafe extern "C" fn(*mut JobHead) -> Status;
 
 /// QPL's functions.
 pub(in crate::codec) struct Qpl {
-    pub(in crate::codec) get_job_size: unsafe extern "C" fn(c_int, *mut u32) -> Status,
-    pub(in crate::codec) init_job: unsafe extern "C" fn(c_int, *mut JobHead) -> Status,
-    pub(in crate::codec) submit_job: OnJob,
-    pub(in crate::codec) check_job: OnJob,
-    pub(in crate::codec) execute_job: OnJob,
-    pub(in crate::codec) fini_job: OnJob,
+    get_job_size: unsafe extern "C" fn(c_int, *mut u32) -> Status,
+    init_job: unsafe extern "C" fn(c_int, *mut JobHead) -> Status,
+    submit_job: OnJob,
+    check_job: OnJob,
+    execute_job: OnJob,
+    fini_job: OnJob,
     /// The library's version, as it reports it.
     pub(in crate::codec) version: String,
     // Never unloaded: the functions above are its.
@@ -137,7 +143,7 @@ fn open() -> Result<Library, String> {
         });
     }
     for name in NAMES {
-        // SAFETY: as above.
+        // SAFETY: QPL's initialisers look at the CPU and the devices only.
         if let Ok(library) = unsafe { Library::new(name) } {
             return Ok(library);
         }
@@ -152,7 +158,7 @@ fn open() -> Result<Library, String> {
 /// # Safety
 /// `T` is the symbol's type.
 unsafe fn symbol<T: Copy>(library: &Library, name: &CStr) -> Result<T, String> {
-    // SAFETY: the caller's.
+    // SAFETY: the symbol has the type `T`, as the caller knows.
     unsafe { library.get::<T>(name.to_bytes_with_nul()) }
         .map(|symbol| *symbol)
         .map_err(|e| format!("libqpl lacks {}: {e}", name.to_string_lossy()))
@@ -164,6 +170,179 @@ fn known(version: &str) -> bool {
     match (numbers.next().flatten(), numbers.next().flatten()) {
         (Some(major), Some(minor)) => VERSIONS.contains(&(major, minor)),
         _ => false,
+    }
+}
+
+/// QPL aligns its parts within a job to cache lines by itself; starting on one wastes nothing.
+const ALIGNMENT: usize = 64;
+
+/// One operation on all of an input.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::codec) enum Operation {
+    Compress(QplMode),
+    Decompress,
+}
+
+/// A length as QPL counts it. Less input or room than there is makes an operation fail.
+fn at_most(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// An initialised job and the memory that a device works on.
+pub(super) struct RawJob {
+    head: NonNull<JobHead>,
+    layout: Layout,
+    qpl: &'static Qpl,
+    /// A device reads and writes these, never the caller's memory, so that a device which does not answer can be given up.
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// Whether an operation was submitted of which the end has not been seen.
+    is_submitted: bool,
+    /// Whether a device may be reading and writing the job's memory.
+    is_in_flight: bool,
+}
+
+impl RawJob {
+    /// A job for one of QPL's paths.
+    pub(super) fn new(qpl: &'static Qpl, path: c_int) -> Result<Self, CodecError> {
+        let failed = |status| output::failed(NAME, explain(status));
+        let mut size = 0;
+        // SAFETY: `size` is writable.
+        let status = unsafe { (qpl.get_job_size)(path, &raw mut size) };
+        if status != OK {
+            return Err(failed(status));
+        }
+        let size = (size as usize).max(size_of::<JobHead>());
+        let no_memory = CodecError::OutOfMemory { bytes: size };
+        let layout = Layout::from_size_align(size, ALIGNMENT).map_err(|_| no_memory.clone())?;
+        // SAFETY: the size is not zero.
+        let memory = unsafe { std::alloc::alloc_zeroed(layout) };
+        let head = NonNull::<JobHead>::new(memory.cast()).ok_or(no_memory)?;
+        // SAFETY: the job has the size that QPL asked for.
+        let status = unsafe { (qpl.init_job)(path, head.as_ptr()) };
+        if status != OK {
+            // SAFETY: the memory came from this allocator with this layout, and is freed once.
+            unsafe { std::alloc::dealloc(memory, layout) };
+            return Err(failed(status));
+        }
+        Ok(Self {
+            head,
+            layout,
+            qpl,
+            input: Vec::new(),
+            output: Vec::new(),
+            is_submitted: false,
+            is_in_flight: false,
+        })
+    }
+
+    fn prepare(&mut self, operation: Operation, input: (*const u8, u32), room: (*mut u8, u32)) {
+        // SAFETY: the job is initialised, and the callers have seen that no operation is in flight.
+        let head = unsafe { self.head.as_mut() };
+        (head.next_in, head.available_in, head.total_in) = (input.0, input.1, 0);
+        (head.next_out, head.available_out, head.total_out) = (room.0, room.1, 0);
+        head.level = LEVEL_DEFAULT;
+        (head.op, head.flags) = match operation {
+            Operation::Decompress => (OP_DECOMPRESS, FLAG_FIRST | FLAG_LAST),
+            Operation::Compress(mode) => {
+                let dynamic = if mode == QplMode::Dynamic {
+                    FLAG_DYNAMIC_HUFFMAN
+                } else {
+                    0
+                };
+                (OP_COMPRESS, FLAG_FIRST | FLAG_LAST | FLAG_OMIT_VERIFY | dynamic)
+            }
+        };
+    }
+
+    fn written(&self) -> usize {
+        // SAFETY: the job is initialised, and the callers have seen that no operation is in flight.
+        unsafe { self.head.as_ref() }.total_out as usize
+    }
+
+    /// Runs an operation to its end; what it writes becomes the room's block.
+    pub(super) fn execute(&mut self, operation: Operation, input: &[u8], room: &mut Room<'_>) -> Result<(), Status> {
+        if self.is_in_flight {
+            return Err(BEING_PROCESSED);
+        }
+        let capacity = at_most(room.capacity());
+        self.prepare(
+            operation,
+            (input.as_ptr(), at_most(input.len())),
+            (room.as_mut_ptr(), capacity),
+        );
+        // SAFETY: the job is prepared; QPL reads within `input` and writes within the room.
+        match unsafe { (self.qpl.execute_job)(self.head.as_ptr()) } {
+            OK => {
+                let written = self.written().min(room.capacity());
+                // SAFETY: QPL initialised the bytes that it counts.
+                unsafe { room.set_len(written) };
+                Ok(())
+            }
+            status => Err(status),
+        }
+    }
+
+    /// Starts an operation whose output has at most `room` bytes. `input` is copied.
+    pub(super) fn submit(&mut self, operation: Operation, input: &[u8], room: u32) -> Result<(), Status> {
+        if self.is_in_flight {
+            return Err(BEING_PROCESSED);
+        }
+        self.input.clear();
+        self.input.extend_from_slice(input);
+        self.output.resize(room as usize, 0);
+        let source = (self.input.as_ptr(), at_most(input.len()));
+        let room = (self.output.as_mut_ptr(), room);
+        self.prepare(operation, source, room);
+        // SAFETY: the job is prepared; QPL reads and writes within the job's own vectors, which stay as they are while an operation is
+        // in flight.
+        let status = unsafe { (self.qpl.submit_job)(self.head.as_ptr()) };
+        self.is_submitted = status == OK;
+        self.is_in_flight = self.is_submitted;
+        if status == OK { Ok(()) } else { Err(status) }
+    }
+
+    /// Asks whether the operation that was submitted has ended; returns the length of its output, or else a status, of which
+    /// [`BEING_PROCESSED`] and [`QUEUES_ARE_BUSY`] are to be asked again.
+    pub(super) fn check(&mut self) -> Result<usize, Status> {
+        if !self.is_submitted {
+            return Err(NOT_SUBMITTED);
+        }
+        // SAFETY: an operation was submitted of which the end has not been seen.
+        let status = unsafe { (self.qpl.check_job)(self.head.as_ptr()) };
+        // Where the queues are busy an operation of several descriptors was taken in part, and this would have submitted the next.
+        self.is_in_flight = status == BEING_PROCESSED;
+        self.is_submitted = matches!(status, BEING_PROCESSED | QUEUES_ARE_BUSY);
+        if status == OK {
+            Ok(self.written().min(self.output.len()))
+        } else {
+            Err(status)
+        }
+    }
+
+    /// The first `written` bytes of the output; nothing while an operation is in flight.
+    pub(super) fn output(&self, written: usize) -> &[u8] {
+        if self.is_in_flight {
+            &[]
+        } else {
+            &self.output[..written.min(self.output.len())]
+        }
+    }
+}
+
+impl Drop for RawJob {
+    fn drop(&mut self) {
+        if self.is_in_flight {
+            // The memory stays with the device for ever.
+            std::mem::forget((std::mem::take(&mut self.input), std::mem::take(&mut self.output)));
+            return;
+        }
+        // SAFETY: the job is initialised, no operation is in flight, and it is ended once. The memory came from this allocator with this
+        // layout, and is freed once.
+        unsafe {
+            (self.qpl.fini_job)(self.head.as_ptr());
+            std::alloc::dealloc(self.head.as_ptr().cast(), self.layout);
+        }
     }
 }
 

@@ -1,15 +1,19 @@
 //! Raw deflate (RFC 1951) by Intel QPL, on an IAA device or on the CPU, with the device's history window of 4 KiB.
 
 mod batch;
+#[allow(unsafe_code, reason = "the bindings")]
 pub(super) mod ffi;
 mod job;
 
 use std::cell::RefCell;
 
-use self::ffi::{Qpl, Status};
-use self::job::{Job, NAME, Operation, Place, TIMED_OUT, explain};
+use self::ffi::{Operation, Qpl, Status};
+use self::job::{Job, Place, TIMED_OUT, explain};
 use super::counters::Counters;
+use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, JobCache, QplMode, QplPath, output};
+
+const NAME: &str = "qpl";
 
 /// What is behind it, with its version, where it is loaded.
 pub(super) fn library() -> Option<String> {
@@ -99,18 +103,18 @@ impl QplEngine {
         }
     }
 
-    /// Runs an operation where the engine's path says and returns the bytes it wrote.
-    ///
-    /// # Safety
-    /// `out` is writable for `room` bytes.
-    unsafe fn run(&self, operation: Operation, input: &[u8], out: *mut u8, room: u32) -> Result<usize, Failure> {
+    /// Runs an operation where the engine's path says; what it writes becomes the room's block.
+    fn run(&self, operation: Operation, input: &[u8], room: &mut Room<'_>) -> Result<(), Failure> {
         if self.device {
-            match self.run_hardware(operation, input, room) {
+            match self.run_hardware(operation, input, length(room.capacity())?) {
                 Ok((job, written)) => {
-                    // SAFETY: `written` is at most `room`, which is writable at `out`; the job's memory is its own.
-                    unsafe { out.copy_from_nonoverlapping(job.output(written).as_ptr(), written) };
+                    let fits = room.put(job.output(written));
                     self.give_back(job);
-                    return Ok(written);
+                    return if fits {
+                        Ok(())
+                    } else {
+                        Err(Failure::Status(ffi::MORE_OUTPUT_NEEDED))
+                    };
                 }
                 Err(failure) if self.path == QplPath::Hardware => return Err(failure),
                 // The CPU would want no less room.
@@ -118,25 +122,14 @@ impl QplEngine {
                 Err(_) => {}
             }
         }
-        // SAFETY: the caller's.
-        unsafe { self.run_software(operation, input, out, room) }
+        self.run_software(operation, input, room)
     }
 
     /// Runs an operation on the CPU.
-    ///
-    /// # Safety
-    /// `out` is writable for `room` bytes.
-    pub(super) unsafe fn run_software(
-        &self,
-        operation: Operation,
-        input: &[u8],
-        out: *mut u8,
-        room: u32,
-    ) -> Result<usize, Failure> {
+    pub(super) fn run_software(&self, operation: Operation, input: &[u8], room: &mut Room<'_>) -> Result<(), Failure> {
         self.count_software();
         let mut job = self.take(Place::Software)?;
-        // SAFETY: the caller's.
-        let result = unsafe { job.run(operation, input, (out, room)) };
+        let result = job.run(operation, input, room);
         self.give_back(job);
         Ok(result?)
     }
@@ -169,23 +162,20 @@ impl QplEngine {
         }
     }
 
-    /// Compresses through `run`, which is given the room and the bytes there are.
+    /// Compresses through `run`, which is given the room there is.
     pub(super) fn append(
         raw: &[u8],
         out: &mut Vec<u8>,
-        run: impl FnOnce(*mut u8, u32) -> Result<usize, Failure>,
+        run: impl FnOnce(&mut Room<'_>) -> Result<(), Failure>,
     ) -> Result<usize, CodecError> {
         let bound = bound(raw.len());
-        let room = length(bound)?;
-        let write = |out: *mut u8| match run(out, room) {
-            Ok(written) => Ok(written),
-            // SAFETY: the bound leaves room for stored blocks.
-            Err(Failure::Status(ffi::MORE_OUTPUT_NEEDED)) => Ok(unsafe { store(raw, out) }),
+        length(bound)?;
+        append(out, bound, |room| match run(room) {
+            Ok(()) => Ok(()),
+            Err(Failure::Status(ffi::MORE_OUTPUT_NEEDED)) if store(raw, room) => Ok(()),
             Err(Failure::Status(status)) => Err(output::failed(NAME, explain(status))),
             Err(Failure::Codec(error)) => Err(error),
-        };
-        // SAFETY: QPL initialises the bytes it reports, within the room it is given.
-        unsafe { output::append(out, bound, write) }
+        })
     }
 
     fn compress_one(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<usize, CodecError> {
@@ -195,40 +185,39 @@ impl QplEngine {
             out.extend_from_slice(&EMPTY);
             return Ok(EMPTY.len());
         }
-        // SAFETY: `append` gives room.
-        Self::append(raw, out, |out, room| unsafe {
-            self.run(Operation::Compress(self.mode), raw, out, room)
-        })
+        Self::append(raw, out, |room| self.run(Operation::Compress(self.mode), raw, room))
     }
 
     fn compress_one_into(&self, raw: &[u8], out: &mut [u8]) -> Result<Option<usize>, CodecError> {
         if raw.is_empty() || out.is_empty() {
             return Ok(None);
         }
-        let room = length(out.len())?;
-        // SAFETY: `out` is writable for its length, which `room` is.
-        match unsafe { self.run(Operation::Compress(self.mode), raw, out.as_mut_ptr(), room) } {
-            Ok(written) => Ok(Some(written).filter(|written| *written < raw.len())),
+        length(out.len())?;
+        let mut room = Room::of(out);
+        match self.run(Operation::Compress(self.mode), raw, &mut room) {
+            Ok(()) => Ok(Some(room.len()).filter(|written| *written < raw.len())),
             Err(Failure::Status(ffi::MORE_OUTPUT_NEEDED)) => Ok(None),
             Err(Failure::Status(status)) => Err(output::failed(NAME, explain(status))),
             Err(Failure::Codec(error)) => Err(error),
         }
     }
 
-    /// Decompresses through `run`, which returns the bytes it wrote to `raw`.
+    /// Decompresses through `run`, which is given `raw` as room.
     pub(super) fn fill(
         block: &[u8],
         raw: &mut [u8],
-        run: impl FnOnce(&mut [u8], u32) -> Result<usize, Failure>,
+        run: impl FnOnce(&mut Room<'_>) -> Result<(), Failure>,
     ) -> Result<usize, CodecError> {
         length(block.len())?;
         let expected = raw.len();
-        let room = length(expected)?;
-        output::exact(NAME, Self::found(run(raw, room))?, expected)
+        length(expected)?;
+        let mut room = Room::of(raw);
+        Self::decompressed(run(&mut room))?;
+        output::exact(NAME, room.len(), expected)
     }
 
-    /// The raw bytes that a decompression wrote.
-    fn found(result: Result<usize, Failure>) -> Result<usize, CodecError> {
+    /// How a decompression went.
+    fn decompressed(result: Result<(), Failure>) -> Result<(), CodecError> {
         result.map_err(|failure| match failure {
             Failure::Status(status @ (ffi::QUEUES_ARE_BUSY | ffi::NO_MEMORY | TIMED_OUT)) => {
                 output::failed(NAME, explain(status))
@@ -246,11 +235,13 @@ impl QplEngine {
         }
         // A stream of no bytes leaves this one as it is; of a longer one it holds the first, or not all.
         let mut one = [0];
-        // SAFETY: there is one writable byte.
-        let result = unsafe { self.run(Operation::Decompress, block, one.as_mut_ptr(), 1) };
-        match result {
+        let mut room = Room::of(&mut one);
+        match self.run(Operation::Decompress, block, &mut room) {
             Err(Failure::Status(ffi::MORE_OUTPUT_NEEDED)) => Err(output::wrong_length(NAME, 2, expected)),
-            result => output::exact(NAME, Self::found(result)?, expected),
+            result => {
+                Self::decompressed(result)?;
+                output::exact(NAME, room.len(), expected)
+            }
         }
     }
 
@@ -258,10 +249,7 @@ impl QplEngine {
         if raw.is_empty() || block.is_empty() {
             return self.decompress_nothing(block, raw.len());
         }
-        Self::fill(block, raw, |raw, room| {
-            // SAFETY: `raw` is writable for its length, which `room` is.
-            unsafe { self.run(Operation::Decompress, block, raw.as_mut_ptr(), room) }
-        })
+        Self::fill(block, raw, |room| self.run(Operation::Decompress, block, room))
     }
 }
 
@@ -297,26 +285,19 @@ pub(super) fn bound(raw_len: usize) -> usize {
     raw_len + raw_len / 8 + (raw_len / STORED_BYTES + 1) * STORED_HEADER_BYTES + 64
 }
 
-/// Writes `raw` as stored blocks and returns their length.
-///
-/// # Safety
-/// `out` is writable for [`bound`] bytes, which are not `raw`'s.
-unsafe fn store(raw: &[u8], out: *mut u8) -> usize {
-    let mut written = 0;
+/// Makes stored blocks of `raw` the room's block; false when there is no room for them, for which [`bound`] is enough.
+fn store(raw: &[u8], room: &mut Room<'_>) -> bool {
+    room.truncate(0);
     let mut blocks = raw.chunks(STORED_BYTES).peekable();
     while let Some(block) = blocks.next() {
         let length = (block.len() as u16).to_le_bytes();
         let last = u8::from(blocks.peek().is_none());
         let header = [last, length[0], length[1], !length[0], !length[1]];
-        // SAFETY: `bound` counts a header and the bytes of every block.
-        unsafe {
-            out.add(written).copy_from_nonoverlapping(header.as_ptr(), header.len());
-            out.add(written + header.len())
-                .copy_from_nonoverlapping(block.as_ptr(), block.len());
+        if !room.push(&header) || !room.push(block) {
+            return false;
         }
-        written += header.len() + block.len();
     }
-    written
+    true
 }
 
 /// A length as QPL counts it.
@@ -383,11 +364,11 @@ mod tests {
         for size in [1, 100, STORED_BYTES, STORED_BYTES + 1, 200_000] {
             let raw: Vec<u8> = (0..size).map(|i| (i * 7) as u8).collect();
             let mut out = vec![0; bound(size)];
-            // SAFETY: there is room for the bound.
-            let written = unsafe { store(&raw, out.as_mut_ptr()) };
+            let mut room = Room::of(&mut out);
+            assert!(store(&raw, &mut room));
             let mut back = vec![0; size];
             let mut inflater = libdeflater::Decompressor::new();
-            let found = inflater.deflate_decompress(&out[..written], &mut back);
+            let found = inflater.deflate_decompress(room.block(), &mut back);
             assert_eq!(found.unwrap(), size);
             assert_eq!(back, raw);
         }

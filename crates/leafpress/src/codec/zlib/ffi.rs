@@ -1,4 +1,4 @@
-//! The system's zlib, loaded when it is first asked for.
+//! The system's zlib, loaded when it is first asked for, behind safe calls.
 //!
 //! Its symbols are looked up in the process's global scope, so that a library that was preloaded over zlib
 //! (`LD_PRELOAD=libzlib_accel.so`) wins, as it would for a program that is linked with zlib.
@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
 use crate::codec::output;
+use crate::codec::room::Room;
 
 /// zlib's file name on this system.
 const LIBRARY: &str = if cfg!(target_os = "macos") {
@@ -21,7 +22,7 @@ const LIBRARY: &str = if cfg!(target_os = "macos") {
 /// The interface version to ask for; zlib compares the first digit only.
 const VERSION: &CStr = c"1.2.11";
 
-pub(in crate::codec) const FINISH: c_int = 4;
+const FINISH: c_int = 4;
 pub(in crate::codec) const OK: c_int = 0;
 pub(in crate::codec) const STREAM_END: c_int = 1;
 pub(in crate::codec) const BUFFER_ERROR: c_int = -5;
@@ -31,13 +32,13 @@ const DEFAULT_STRATEGY: c_int = 0;
 
 /// `z_stream` of zlib.h; null allocators mean zlib's own.
 #[repr(C)]
-pub(in crate::codec) struct Stream {
-    pub(in crate::codec) next_in: *const u8,
-    pub(in crate::codec) avail_in: c_uint,
-    pub(in crate::codec) total_in: c_ulong,
-    pub(in crate::codec) next_out: *mut u8,
-    pub(in crate::codec) avail_out: c_uint,
-    pub(in crate::codec) total_out: c_ulong,
+struct RawStream {
+    next_in: *const u8,
+    avail_in: c_uint,
+    total_in: c_ulong,
+    next_out: *mut u8,
+    avail_out: c_uint,
+    total_out: c_ulong,
     message: *const c_char,
     state: *mut c_void,
     alloc: *mut c_void,
@@ -48,9 +49,9 @@ pub(in crate::codec) struct Stream {
     reserved: c_ulong,
 }
 
-impl Stream {
+impl RawStream {
     /// An empty stream. It must not move once it is initialised: zlib's state points back to it.
-    pub(in crate::codec) fn new() -> Box<Self> {
+    fn new() -> Box<Self> {
         Box::new(Self {
             next_in: std::ptr::null(),
             avail_in: 0,
@@ -70,25 +71,26 @@ impl Stream {
     }
 }
 
-type Init2Deflate = unsafe extern "C" fn(*mut Stream, c_int, c_int, c_int, c_int, c_int, *const c_char, c_int) -> c_int;
-type Init2Inflate = unsafe extern "C" fn(*mut Stream, c_int, *const c_char, c_int) -> c_int;
-type Bound = unsafe extern "C" fn(*mut Stream, c_ulong) -> c_ulong;
-type Flushing = unsafe extern "C" fn(*mut Stream, c_int) -> c_int;
+type Init2Deflate =
+    unsafe extern "C" fn(*mut RawStream, c_int, c_int, c_int, c_int, c_int, *const c_char, c_int) -> c_int;
+type Init2Inflate = unsafe extern "C" fn(*mut RawStream, c_int, *const c_char, c_int) -> c_int;
+type Bound = unsafe extern "C" fn(*mut RawStream, c_ulong) -> c_ulong;
+type Flushing = unsafe extern "C" fn(*mut RawStream, c_int) -> c_int;
 type Version = unsafe extern "C" fn() -> *const c_char;
-type Plain = unsafe extern "C" fn(*mut Stream) -> c_int;
+type Plain = unsafe extern "C" fn(*mut RawStream) -> c_int;
 
 /// zlib's functions, from wherever the process's global scope has them.
 pub(in crate::codec) struct Zlib {
     version: Version,
     deflate_init2: Init2Deflate,
     inflate_init2: Init2Inflate,
-    pub(in crate::codec) deflate_bound: Bound,
-    pub(in crate::codec) deflate: Flushing,
-    pub(in crate::codec) deflate_reset: Plain,
-    pub(in crate::codec) deflate_end: Plain,
-    pub(in crate::codec) inflate: Flushing,
-    pub(in crate::codec) inflate_reset: Plain,
-    pub(in crate::codec) inflate_end: Plain,
+    deflate_bound: Bound,
+    deflate: Flushing,
+    deflate_reset: Plain,
+    deflate_end: Plain,
+    inflate: Flushing,
+    inflate_reset: Plain,
+    inflate_end: Plain,
     /// The library that stands before zlib, if one does.
     pub(in crate::codec) interposer: Option<PathBuf>,
     // Never unloaded: the functions above are its.
@@ -154,8 +156,8 @@ impl Zlib {
     ///
     /// # Safety
     /// `stream` is not initialised.
-    pub(in crate::codec) unsafe fn init_deflate(&self, stream: *mut Stream, level: c_int, window_bits: u8) -> c_int {
-        // SAFETY: the caller's; the size is the structure's.
+    unsafe fn init_deflate(&self, stream: *mut RawStream, level: c_int, window_bits: u8) -> c_int {
+        // SAFETY: the stream is not initialised, as the caller knows; the size is the structure's.
         unsafe {
             (self.deflate_init2)(
                 stream,
@@ -165,7 +167,7 @@ impl Zlib {
                 MEMORY_LEVEL,
                 DEFAULT_STRATEGY,
                 VERSION.as_ptr(),
-                size_of::<Stream>() as c_int,
+                size_of::<RawStream>() as c_int,
             )
         }
     }
@@ -174,23 +176,125 @@ impl Zlib {
     ///
     /// # Safety
     /// `stream` is not initialised.
-    pub(in crate::codec) unsafe fn init_inflate(&self, stream: *mut Stream, window_bits: u8) -> c_int {
-        // SAFETY: the caller's; the size is the structure's.
+    unsafe fn init_inflate(&self, stream: *mut RawStream, window_bits: u8) -> c_int {
+        // SAFETY: the stream is not initialised, as the caller knows; the size is the structure's.
         unsafe {
             (self.inflate_init2)(
                 stream,
                 -c_int::from(window_bits),
                 VERSION.as_ptr(),
-                size_of::<Stream>() as c_int,
+                size_of::<RawStream>() as c_int,
             )
         }
+    }
+}
+
+/// What a stream does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Deflate { level: c_int },
+    Inflate,
+}
+
+/// An initialised stream in one direction.
+pub(super) struct Stream {
+    stream: Box<RawStream>,
+    direction: Direction,
+    zlib: &'static Zlib,
+}
+
+impl Stream {
+    /// A stream with a window of `window_bits`.
+    ///
+    /// # Errors
+    /// zlib's status.
+    pub(super) fn new(zlib: &'static Zlib, direction: Direction, window_bits: u8) -> Result<Self, c_int> {
+        let mut stream = RawStream::new();
+        // SAFETY: the stream is not initialised yet.
+        let status = unsafe {
+            match direction {
+                Direction::Deflate { level } => zlib.init_deflate(&raw mut *stream, level, window_bits),
+                Direction::Inflate => zlib.init_inflate(&raw mut *stream, window_bits),
+            }
+        };
+        if status != OK {
+            return Err(status);
+        }
+        Ok(Self {
+            stream,
+            direction,
+            zlib,
+        })
+    }
+
+    pub(super) fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// Makes the stream ready to begin again; returns whether it could.
+    pub(super) fn reset(&mut self) -> bool {
+        let stream = &raw mut *self.stream;
+        // SAFETY: the stream is initialised in this direction.
+        let status = unsafe {
+            match self.direction {
+                Direction::Deflate { .. } => (self.zlib.deflate_reset)(stream),
+                Direction::Inflate => (self.zlib.inflate_reset)(stream),
+            }
+        };
+        status == OK
+    }
+
+    /// Room in which every deflated stream of so many raw bytes fits.
+    pub(super) fn bound(&mut self, raw_len: usize) -> usize {
+        if self.direction == Direction::Inflate {
+            return 0;
+        }
+        // SAFETY: the stream is initialised to deflate.
+        unsafe { (self.zlib.deflate_bound)(&raw mut *self.stream, raw_len as c_ulong) as usize }
+    }
+
+    /// Gives the stream all of `input`, at most 4 GiB, and of the room as much, runs it to its end, makes what it wrote the room's block,
+    /// and returns its status.
+    pub(super) fn run(&mut self, input: &[u8], room: &mut Room<'_>) -> c_int {
+        // zlib counts so far. Less input or room than there is makes a stream end early or not at all.
+        let at_most = |len: usize| c_uint::try_from(len).unwrap_or(c_uint::MAX);
+        let room_len = at_most(room.capacity());
+        let stream = &mut *self.stream;
+        (stream.next_in, stream.avail_in) = (input.as_ptr(), at_most(input.len()));
+        (stream.next_out, stream.avail_out) = (room.as_mut_ptr(), room_len);
+        let stream = &raw mut *stream;
+        // SAFETY: the stream is initialised in this direction; the input is readable and the room writable for the lengths that it was
+        // given.
+        let status = unsafe {
+            match self.direction {
+                Direction::Deflate { .. } => (self.zlib.deflate)(stream, FINISH),
+                Direction::Inflate => (self.zlib.inflate)(stream, FINISH),
+            }
+        };
+        let written = room_len - self.stream.avail_out.min(room_len);
+        // SAFETY: zlib initialised the bytes that it counts.
+        unsafe { room.set_len(written as usize) };
+        status
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let stream = &raw mut *self.stream;
+        // SAFETY: the stream is initialised in this direction and is ended once.
+        unsafe {
+            match self.direction {
+                Direction::Deflate { .. } => (self.zlib.deflate_end)(stream),
+                Direction::Inflate => (self.zlib.inflate_end)(stream),
+            }
+        };
     }
 }
 
 /// # Safety
 /// `T` is the symbol's type.
 unsafe fn symbol<T: Copy>(library: &Library, name: &CStr) -> Result<T, String> {
-    // SAFETY: the caller's.
+    // SAFETY: the symbol has the type `T`, as the caller knows.
     unsafe { library.get::<T>(name.to_bytes_with_nul()) }
         .map(|symbol| *symbol)
         .map_err(|e| format!("{LIBRARY} lacks {}: {e}", name.to_string_lossy()))

@@ -1,13 +1,15 @@
 //! Raw deflate (RFC 1951) by the system's zlib, or by what is preloaded over it, with a history window of 4 KiB.
 
+#[allow(unsafe_code, reason = "the bindings")]
 pub(super) mod ffi;
 
 use std::cell::RefCell;
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_uint;
 
-use self::ffi::Zlib;
+use self::ffi::{Direction, Stream, Zlib};
 use super::counters::Counters;
 use super::deflate::WINDOW_BITS;
+use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, StreamCache, output};
 
 const NAME: &str = "zlib";
@@ -38,90 +40,6 @@ impl std::fmt::Debug for ZlibEngine {
     }
 }
 
-/// An initialised stream in one direction.
-struct Stream {
-    stream: Box<ffi::Stream>,
-    direction: Direction,
-    zlib: &'static Zlib,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Deflate { level: c_int },
-    Inflate,
-}
-
-impl Stream {
-    fn new(zlib: &'static Zlib, direction: Direction) -> Result<Self, CodecError> {
-        let mut stream = ffi::Stream::new();
-        // SAFETY: the stream is not initialised yet.
-        let status = unsafe {
-            match direction {
-                Direction::Deflate { level } => zlib.init_deflate(&raw mut *stream, level, WINDOW_BITS),
-                Direction::Inflate => zlib.init_inflate(&raw mut *stream, WINDOW_BITS),
-            }
-        };
-        if status != ffi::OK {
-            return Err(output::failed(
-                NAME,
-                format!("initialising a stream gave status {status}"),
-            ));
-        }
-        Ok(Self {
-            stream,
-            direction,
-            zlib,
-        })
-    }
-
-    fn reset(&mut self) -> bool {
-        let stream = &raw mut *self.stream;
-        // SAFETY: the stream is initialised in this direction.
-        let status = unsafe {
-            match self.direction {
-                Direction::Deflate { .. } => (self.zlib.deflate_reset)(stream),
-                Direction::Inflate => (self.zlib.inflate_reset)(stream),
-            }
-        };
-        status == ffi::OK
-    }
-
-    /// Gives the stream all input and room, runs it to its end, and returns its status and the bytes it wrote.
-    ///
-    /// # Safety
-    /// `input` and `room` are a readable and a writable area of these lengths.
-    unsafe fn run(&mut self, input: &[u8], room: *mut u8, room_len: c_uint) -> (c_int, usize) {
-        let stream = &mut *self.stream;
-        stream.next_in = input.as_ptr();
-        stream.avail_in = input.len() as c_uint;
-        stream.next_out = room;
-        stream.avail_out = room_len;
-        let stream = &raw mut *stream;
-        // SAFETY: the stream is initialised in this direction; the areas are the caller's.
-        let status = unsafe {
-            match self.direction {
-                Direction::Deflate { .. } => (self.zlib.deflate)(stream, ffi::FINISH),
-                Direction::Inflate => (self.zlib.inflate)(stream, ffi::FINISH),
-            }
-        };
-        let written = room_len - self.stream.avail_out.min(room_len);
-        (status, written as usize)
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        let stream = &raw mut *self.stream;
-        // SAFETY: the stream is initialised in this direction and is ended once.
-        unsafe {
-            match self.direction {
-                Direction::Deflate { .. } => (self.zlib.deflate_end)(stream),
-                Direction::Inflate => (self.zlib.inflate_end)(stream),
-            }
-        };
-    }
-}
-
 thread_local! {
     // One for each level and one to inflate: a handful, so a list is searched faster than a map.
     static STREAMS: RefCell<Vec<Stream>> = const { RefCell::new(Vec::new()) };
@@ -134,6 +52,11 @@ fn ending<E>(_: E) -> CodecError {
 /// A length as zlib counts it.
 fn length(bytes: usize) -> Result<c_uint, CodecError> {
     c_uint::try_from(bytes).map_err(|_| output::failed(NAME, format!("{bytes} bytes are too many for one block")))
+}
+
+fn new_stream(zlib: &'static Zlib, direction: Direction) -> Result<Stream, CodecError> {
+    Stream::new(zlib, direction, WINDOW_BITS)
+        .map_err(|status| output::failed(NAME, format!("initialising a stream gave status {status}")))
 }
 
 impl ZlibEngine {
@@ -159,12 +82,12 @@ impl ZlibEngine {
         let counts = self.counters.mine();
         if self.cache == StreamCache::None {
             counts.stream_inits.add(1);
-            return work(&mut Stream::new(self.zlib, direction)?);
+            return work(&mut new_stream(self.zlib, direction)?);
         }
         STREAMS
             .try_with(|streams| {
                 let mut streams = streams.try_borrow_mut().map_err(ending)?;
-                let at = match streams.iter().position(|s| s.direction == direction) {
+                let at = match streams.iter().position(|s| s.direction() == direction) {
                     Some(at) if streams[at].reset() => {
                         counts.stream_reuses.add(1);
                         at
@@ -174,7 +97,7 @@ impl ZlibEngine {
                         if let Some(broken) = at {
                             streams.swap_remove(broken);
                         }
-                        streams.push(Stream::new(self.zlib, direction)?);
+                        streams.push(new_stream(self.zlib, direction)?);
                         streams.len() - 1
                     }
                 };
@@ -205,33 +128,28 @@ impl Engine for ZlibEngine {
         let work = |stream: &mut Stream| {
             length(raw.len())?;
             // A byte more than the bound: deflate calls a stream that just fills its room unfinished.
-            // SAFETY: the stream is initialised to deflate.
-            let bound = unsafe { (self.zlib.deflate_bound)(&raw mut *stream.stream, raw.len() as _) } as usize + 1;
-            let room_len = length(bound)?;
-            let write = |out: *mut u8| {
-                // SAFETY: `out` has `bound` writable bytes.
-                match unsafe { stream.run(raw, out, room_len) } {
-                    (ffi::STREAM_END, written) => Ok(written),
-                    (status, _) => Err(output::failed(NAME, format!("deflate gave status {status}"))),
-                }
-            };
-            // SAFETY: zlib initialises the bytes it reports, within the room it is given.
-            unsafe { output::append(out, bound, write) }
+            let bound = stream.bound(raw.len()) + 1;
+            length(bound)?;
+            append(out, bound, |room| match stream.run(raw, room) {
+                ffi::STREAM_END => Ok(()),
+                status => Err(output::failed(NAME, format!("deflate gave status {status}"))),
+            })
         };
         let direction = Direction::Deflate { level: self.level };
         self.counters.compress(raw.len(), || self.with_stream(direction, work))
     }
 
     fn compress_into(&self, raw: &[u8], _: Option<&Dictionary>, out: &mut [u8]) -> Result<Option<usize>, CodecError> {
-        let room_len = length(out.len().min(raw.len()))?;
+        let most = out.len().min(raw.len());
+        length(most)?;
         let work = |stream: &mut Stream| {
             length(raw.len())?;
-            // SAFETY: `out` has `room_len` writable bytes.
-            match unsafe { stream.run(raw, out.as_mut_ptr(), room_len) } {
-                (ffi::STREAM_END, written) => Ok(Some(written).filter(|written| *written < raw.len())),
+            let mut room = Room::of(&mut out[..most]);
+            match stream.run(raw, &mut room) {
+                ffi::STREAM_END => Ok(Some(room.len()).filter(|written| *written < raw.len())),
                 // The room is used up; the stream is reset before it is used again.
-                (ffi::OK | ffi::BUFFER_ERROR, _) => Ok(None),
-                (status, _) => Err(output::failed(NAME, format!("deflate gave status {status}"))),
+                ffi::OK | ffi::BUFFER_ERROR => Ok(None),
+                status => Err(output::failed(NAME, format!("deflate gave status {status}"))),
             }
         };
         let direction = Direction::Deflate { level: self.level };
@@ -243,18 +161,11 @@ impl Engine for ZlibEngine {
         let expected = raw.len();
         let work = |stream: &mut Stream| {
             length(block.len())?;
-            // zlib wants a pointer to something even where there is nothing to write.
-            let mut nothing = [0];
-            let room = if raw.is_empty() {
-                nothing.as_mut_ptr()
-            } else {
-                raw.as_mut_ptr()
-            };
-            // SAFETY: `room` has `expected` writable bytes.
-            match unsafe { stream.run(block, room, length(expected)?) } {
-                (ffi::STREAM_END, found) if found == expected => Ok(found),
-                (ffi::STREAM_END, found) => Err(output::wrong_length(NAME, found, expected)),
-                (status, _) => Err(output::corrupt(NAME, format!("inflate gave status {status}"))),
+            length(expected)?;
+            let mut room = Room::of(raw);
+            match stream.run(block, &mut room) {
+                ffi::STREAM_END => output::exact(NAME, room.len(), expected),
+                status => Err(output::corrupt(NAME, format!("inflate gave status {status}"))),
             }
         };
         self.counters

@@ -17,6 +17,7 @@ use std::mem::MaybeUninit;
 use self::table::hash;
 
 pub(in crate::codec) use self::table::ShortTable;
+use crate::codec::room::Room;
 
 /// The longest record, in bytes. For longer ones the small tables save less than they lose.
 pub(in crate::codec) const MAX_SHORT_BYTES: usize = 512;
@@ -55,14 +56,14 @@ impl<'d> History<'d> {
     }
 }
 
-/// Writes the block of `raw`, whose tail is cut off, to the front of `out` and returns its length; or `raw` itself where the block
-/// would be no shorter. `None` when `raw` is longer than [`MAX_SHORT_BYTES`] or `out` is not longer than `raw` by [`ROOM_BYTES`].
+/// Makes the block of `raw`, whose tail is cut off, the room's; or `raw` itself where the block would be no shorter. False when `raw` is
+/// longer than [`MAX_SHORT_BYTES`] or there is not [`ROOM_BYTES`] more room than `raw` has bytes.
 #[inline]
-pub(in crate::codec) fn encode(raw: &[u8], history: History<'_>, out: &mut [MaybeUninit<u8>]) -> Option<usize> {
-    if raw.len() > MAX_SHORT_BYTES || out.len() < raw.len() + ROOM_BYTES {
-        return None;
+pub(in crate::codec) fn encode(raw: &[u8], history: History<'_>, room: &mut Room<'_>) -> bool {
+    if raw.len() > MAX_SHORT_BYTES || room.capacity() < raw.len() + ROOM_BYTES {
+        return false;
     }
-    let out = out.as_mut_ptr().cast::<u8>();
+    let out = room.as_mut_ptr();
     // SAFETY: the lengths were just compared.
     let written = unsafe {
         if raw.len() <= 256 {
@@ -71,11 +72,12 @@ pub(in crate::codec) fn encode(raw: &[u8], history: History<'_>, out: &mut [Mayb
             block::<512>(raw, history, out)
         }
     };
-    if written.is_none() {
-        // SAFETY: `out` has room for more than `raw`, and is borrowed exclusively.
-        unsafe { out.copy_from_nonoverlapping(raw.as_ptr(), raw.len()) };
-    }
-    Some(written.unwrap_or(raw.len()))
+    let Some(written) = written else {
+        return room.put(raw);
+    };
+    // SAFETY: so many bytes were written, from the room's start on.
+    unsafe { room.set_len(written) };
+    true
 }
 
 /// A record with initialised bytes around it.
@@ -121,7 +123,7 @@ struct Match {
 unsafe fn block<const SLOTS: usize>(raw: &[u8], history: History<'_>, out: *mut u8) -> Option<usize> {
     let mut padded = Padded(MaybeUninit::uninit());
     let mut slots = [0_u16; SLOTS];
-    // SAFETY: the caller's promise; then, below:
+    // SAFETY: `raw` and the room have the lengths that are asked for above; then, below:
     // - positions in the record are below its length, and 32 bytes behind it and eight before it can be read;
     // - so can 32 bytes from, and eight before, every position of the dictionary that its table has, as `History` was given;
     // - positions in `slots` are of the record, where they are not its start;
@@ -190,7 +192,7 @@ impl Output {
     #[inline(always)]
     unsafe fn sequence(&mut self, from: *const u8, literals: usize, len: usize, offset: usize) {
         let len = len - MATCH_BIAS;
-        // SAFETY: the caller's promise.
+        // SAFETY: there is room for token, literals, offset and lengths, and the wide stores behind them, as is asked for above.
         unsafe {
             self.0.write((literals.min(LONG) << 4 | len.min(LONG)) as u8);
             self.0 = self.0.add(1);
@@ -217,7 +219,7 @@ impl Output {
         if 1 + lengths + literals >= limit {
             return None;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: there is room for token, length and literals, and the wide stores behind them, as is asked for above.
         unsafe {
             self.0.write((with_tail.min(LONG) << 4) as u8);
             self.0 = self.0.add(1);
@@ -252,7 +254,7 @@ impl Output {
     #[cold]
     #[inline(never)]
     unsafe fn longer(&mut self, mut rest: usize) {
-        // SAFETY: as for `length`.
+        // SAFETY: the callers have counted a byte for each 255 of the length, and one.
         unsafe {
             while rest >= 255 {
                 self.0.write(255);
@@ -317,7 +319,7 @@ unsafe fn equal_bytes_before(one: *const u8, other: *const u8) -> usize {
 /// There are [`STRIDE_BYTES`] readable bytes at each place, and `most`.
 #[inline(always)]
 unsafe fn equal_bytes(one: *const u8, other: *const u8, most: usize) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: a stride can be read at each place, and as many bytes as `most`.
     let len = unsafe {
         match equal_in_stride(one, other) {
             STRIDE_BYTES => equal_past_stride(one, other, most),

@@ -70,13 +70,10 @@ fn blocks_hold_their_records() {
         for &len in &lens {
             let mut raw = sample(len / 2, seed as u64 + 7);
             raw.extend(&bytes[bytes.len() - (len - len / 2).min(bytes.len())..]);
-            let mut out = vec![MaybeUninit::uninit(); raw.len() + ROOM_BYTES];
-            let written = encode(&raw, history, &mut out).expect("there is room");
-            // SAFETY: `encode` initialised what it reports.
-            let block: Vec<u8> = out[..written]
-                .iter()
-                .map(|byte| unsafe { byte.assume_init() })
-                .collect();
+            let mut out = vec![0; raw.len() + ROOM_BYTES];
+            let mut room = Room::of(&mut out);
+            assert!(encode(&raw, history, &mut room), "there is room");
+            let (written, block) = (room.len(), room.block().to_vec());
             assert!(written <= raw.len());
             let back = if written == raw.len() {
                 block
@@ -86,7 +83,7 @@ fn blocks_hold_their_records() {
             };
             assert_eq!(back, raw);
             out.pop();
-            assert_eq!(encode(&raw, history, &mut out), None);
+            assert!(!encode(&raw, history, &mut Room::of(&mut out)));
         }
         assert!(shrunk >= lens.len() / 6, "{shrunk} of {}", lens.len());
     }
