@@ -15,6 +15,19 @@ pub(crate) struct Guard<'m> {
 }
 
 impl Memory {
+    /// A guard for whoever alone has the tree, which needs no memory.
+    ///
+    /// # Safety
+    /// No other thread uses the tree, or will before the guard is dropped.
+    pub(crate) unsafe fn enter_alone(&self) -> Guard<'_> {
+        self.common.slot.enter(&self.epochs);
+        Guard {
+            memory: self,
+            local: &self.common,
+            of_this_thread: PhantomData,
+        }
+    }
+
     /// Begins an operation; one may begin within another.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ fn add(cell: &AtomicI64, amount: i64) {
 pub(crate) struct Memory {
     local: PerThread<LocalHandle>,
     /// The sums of threads that there was no memory for cells of their own for. Nobody enters with it.
-    common: LocalHandle,
+    pub(super) common: LocalHandle,
     pub epochs: Epochs,
     flushed: sync::Mutex<FlushedGarbage>,
     heap: Heap,

@@ -14,26 +14,35 @@ impl Latch {
     }
 
     #[inline]
-    pub(crate) fn lock(&self) {
+    pub(crate) fn lock(&self) -> LatchGuard<'_> {
         let mut patience = Patience::default();
-        while !self.try_lock() {
+        loop {
+            if let Some(guard) = self.try_lock() {
+                return guard;
+            }
             patience.wait();
         }
     }
 
     #[inline]
-    pub(crate) fn try_lock(&self) -> bool {
-        !self.0.load(Ordering::Relaxed)
+    pub(crate) fn try_lock(&self) -> Option<LatchGuard<'_>> {
+        let is_free = !self.0.load(Ordering::Relaxed)
             && self
                 .0
                 .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
+                .is_ok();
+        // Not made unless it is held: dropping it releases the latch.
+        is_free.then(|| LatchGuard(self))
     }
+}
 
-    /// # Safety
-    /// The calling thread holds the lock.
+/// Holds a latch until it is dropped.
+#[must_use]
+pub(crate) struct LatchGuard<'l>(&'l Latch);
+
+impl Drop for LatchGuard<'_> {
     #[inline]
-    pub(crate) unsafe fn unlock(&self) {
-        self.0.store(false, Ordering::Release);
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::Release);
     }
 }

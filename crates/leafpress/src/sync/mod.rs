@@ -102,4 +102,4 @@ mod imp {
 }
 
 pub(crate) use imp::*;
-pub(crate) use latch::Latch;
+pub(crate) use latch::{Latch, LatchGuard};

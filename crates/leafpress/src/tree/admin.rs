@@ -18,6 +18,7 @@ use crate::tree::local::{Contexts, Count};
 use crate::tree::node::landing::MAX_LANDING_BYTES;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
+use crate::tree::node::unpublished::NewLeaf;
 use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::write::{Locked, owned_large};
@@ -164,7 +165,7 @@ impl Tree {
 }
 
 impl Core {
-    fn empty_leaf(&self) -> Result<Leaf, Error> {
+    fn empty_leaf(&self) -> Result<NewLeaf, Error> {
         let (mut buffers, arena) = (Buffers::default(), Bump::new());
         let mut compression = self.compression(&mut buffers, &arena);
         // The leaf is not in the tree yet, so that a sweep would miss it and a dictionary it points to could be retired.
@@ -226,8 +227,7 @@ impl Core {
             let leaves = shard.reset(empty, &guard);
             self.background.leaves_cleared(leaves.len() - 1);
             for leaf in leaves {
-                leaf.header().lock.lock();
-                let locked = Locked(leaf);
+                let locked = Locked::lock(leaf);
                 // A writer may have got this leaf as it stood and replaced it before the tree was reset; then it is retired already.
                 if leaf.header().obsolete.swap(true, Ordering::Relaxed) {
                     continue;
@@ -335,11 +335,11 @@ fn check_dictionary(engine: &dyn Engine, dictionary: &Dictionary) -> Result<(), 
 }
 
 /// A leaf without records.
-fn first_leaf(compression: &mut Compression<'_, '_>) -> Result<Leaf, Error> {
+fn first_leaf(compression: &mut Compression<'_, '_>) -> Result<NewLeaf, Error> {
     compression.begin();
     let mut built = compression.compress_all(Vec::new(), SplitHint::Within)?;
     match built.leaves.pop() {
         Some(leaf) => Ok(leaf),
-        None => Err(Error::Invalid("an empty tree was pressed into no leaf".to_owned())),
+        None => Err(Error::Invalid("an empty tree was compressed into no leaf".to_owned())),
     }
 }

@@ -87,8 +87,7 @@ impl Core {
         let context = self.contexts.get()?;
         let guard = self.memory.enter()?;
         let step = self.shard(key).descend_to_read(key, &guard);
-        // SAFETY: the guard protects the leaf.
-        let leaf = unsafe { Leaf::from_ptr(step.child) };
+        let leaf = step.leaf();
         let mut tools = context.take_tools();
         let landing = leaf.landing_for(hash, &guard);
         let sought = Sought {
@@ -104,17 +103,15 @@ impl Core {
     /// What a reader of `leaf` sees of a key.
     pub(crate) fn seen(
         &self,
-        leaf: Leaf,
-        landing: Option<Landing>,
+        leaf: Leaf<'_>,
+        landing: Option<Landing<'_>>,
         sought: &Sought<'_>,
         tools: &mut Tools,
     ) -> Result<Seen, Error> {
         let Sought { key, hash, share } = *sought;
-        // SAFETY: the caller's guard protects the buffer and the large values it points to.
-        if let Some(entry) = landing.and_then(|landing| unsafe { landing.find(key, hash) }) {
+        if let Some(entry) = landing.and_then(|landing| landing.find(key, hash)) {
             return Ok(Seen {
-                // SAFETY: as above.
-                len: unsafe { entry.change.value_len() },
+                len: entry.change.value_len(),
                 slot: entry.slot,
             });
         }
@@ -169,22 +166,21 @@ impl Core {
         context.count(if value.is_some() { Count::Puts } else { Count::Removes });
         let guard = self.memory.enter()?;
         let mut tools = context.take_tools();
+        let mut large = None;
         let change = match value {
             None => Ok(Change::Remove),
             Some(value) if value.len() <= MAX_INLINE_VALUE_BYTES => Ok(Change::Put(value)),
-            // SAFETY: the memory outlives every node of the tree.
             Some(value) => {
-                unsafe { Large::new(value, &*self.engine, &self.memory, &mut tools.block) }.map(Change::PutLarge)
+                // SAFETY: the memory outlives every node of the tree.
+                unsafe { Large::compress(value, &*self.engine, &self.memory, &mut tools.block) }
+                    .map(|new| Change::PutLarge(large.insert(new).large()))
             }
         };
-        let result = change.and_then(|change| {
-            let result = self.write_change(key, change, condition, context, &mut tools, &guard);
-            if let (Change::PutLarge(large), Err(_) | Ok((_, false))) = (change, &result) {
-                // SAFETY: the value did not reach the tree.
-                unsafe { Memory::free(large.node()) };
-            }
-            result
-        });
+        let result = change.and_then(|change| self.write_change(key, change, condition, context, &mut tools, &guard));
+        // One that did not reach the tree is freed.
+        if let (Some(large), Ok((_, true))) = (large, &result) {
+            large.publish();
+        }
         if tools.block.capacity() > 1 << 20 {
             tools.block = Vec::new();
         }
@@ -206,8 +202,7 @@ impl Core {
         let mut block = std::mem::take(&mut tools.block);
         let result = loop {
             let (step, parent) = shard.descend_to_write(key, guard);
-            // SAFETY: the guard protects the leaf.
-            let leaf = unsafe { Leaf::from_ptr(step.child) };
+            let leaf = step.leaf();
             prefetch_for_write(leaf.as_ptr());
             prefetch_directory(leaf.as_ptr());
             // Null or out of date does no harm.
@@ -221,8 +216,7 @@ impl Core {
                 Ok(change) => change,
                 Err(error) => break Err(error),
             };
-            leaf.header().lock.lock();
-            let locked = Locked(leaf);
+            let locked = Locked::lock(leaf);
             if leaf.header().obsolete.load(Ordering::Relaxed) {
                 continue;
             }
@@ -290,23 +284,25 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
+        // SAFETY: the tree is going: nobody else has it.
+        let guard = unsafe { self.memory.enter_alone() };
         for shard in &mut self.shards {
-            let (inners, leaves) = shard.take_nodes();
-            for leaf in leaves {
-                for large in owned_large(leaf) {
-                    // SAFETY: the tree is going: nobody reads it any more.
-                    unsafe { Memory::free(large.node()) };
-                }
-                // SAFETY: as above.
+            let (inners, leaves) = shard.take_nodes(&guard);
+            for node in leaves {
+                // SAFETY: the tree is going: nobody reads it any more, and each node is freed once.
                 unsafe {
+                    let leaf = Leaf::from_node(node);
+                    for large in owned_large(leaf) {
+                        Memory::free(large.node());
+                    }
                     if let Some(landing) = leaf.landing_locked() {
                         Memory::free(landing.node());
                     }
-                    Memory::free(leaf.node());
+                    Memory::free(node);
                 }
             }
             for inner in inners {
-                // SAFETY: as above.
+                // SAFETY: nobody reads the tree any more, and its root leads to each inner node once.
                 unsafe { Memory::free(inner) };
             }
         }

@@ -18,7 +18,8 @@ use crate::tree::compact::split::SplitHint;
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
-use crate::tree::node::leaf::{Leaf, fingerprint};
+use crate::tree::node::leaf::fingerprint;
+use crate::tree::node::unpublished::{NewLarge, NewLeaf};
 use crate::tree::write::owned_large;
 
 /// The fingerprint that a leaf keeps of `key`.
@@ -30,34 +31,30 @@ pub fn fingerprint_of(key: &[u8]) -> u8 {
 pub struct Leaves {
     /// Lends its options, engine, dictionary and memory, and holds no records.
     tree: Tree,
-    leaves: Vec<Leaf>,
+    leaves: Vec<NewLeaf>,
     separators: Vec<Vec<u8>>,
 }
 
 /// Large values that no leaf owns yet: freed when dropped.
 #[derive(Default)]
-struct Unowned(Vec<Large>);
-
-impl Drop for Unowned {
-    fn drop(&mut self) {
-        for large in self.0.drain(..) {
-            // SAFETY: no leaf has come to own the value.
-            unsafe { Memory::free(large.node()) }
-        }
-    }
-}
+struct Unowned(Vec<NewLarge>);
 
 impl Unowned {
-    fn add(&mut self, value: &[u8], tree: &Tree) -> Result<Large, Error> {
-        // SAFETY: whoever has this borrows or owns the tree, and frees the values or hands them to leaves that it frees first.
-        let large = unsafe { Large::new(value, &*tree.core.engine, &tree.core.memory, &mut Vec::new())? };
-        self.0.push(large);
+    /// The value, compressed; whoever asks no longer uses it when the leaves that it is for are gone, or this without having handed over.
+    fn add<'g>(&mut self, value: &[u8], tree: &Tree) -> Result<Large<'g>, Error> {
+        // SAFETY: the tree, whose memory the value is from, is dropped last, and the value as said above.
+        let (new, large) = unsafe {
+            let new = Large::compress(value, &*tree.core.engine, &tree.core.memory, &mut Vec::new())?;
+            let node = new.large().node();
+            (new, Large::from_node(node))
+        };
+        self.0.push(new);
         Ok(large)
     }
 
     /// A leaf owns the values from now on.
     fn hand_over(mut self) {
-        self.0.clear();
+        self.0.drain(..).for_each(NewLarge::publish);
     }
 }
 
@@ -72,7 +69,7 @@ fn check<'r>(records: impl Iterator<Item = (&'r [u8], usize)>) -> Result<(), Err
             return Err(Error::ValueTooLong { len: value_len });
         }
         if last.is_some_and(|last| last >= key) {
-            return Err(Error::Invalid("keys to be pressed do not ascend".to_owned()));
+            return Err(Error::Invalid("keys to be compressed do not ascend".to_owned()));
         }
         last = Some(key);
     }
@@ -116,9 +113,10 @@ impl Leaves {
     pub fn compact(&mut self, index: usize, changes: &[(&[u8], Option<&[u8]>)], anew: bool) -> Result<(), Error> {
         check(changes.iter().map(|(key, value)| (*key, value.map_or(0, <[u8]>::len))))?;
         let elsewhere = changes.iter().any(|(key, _)| self.leaf_for(key) != index);
-        let Some(leaf) = self.leaves.get(index).copied().filter(|_| !elsewhere) else {
+        let Some(leaf) = self.leaves.get(index).filter(|_| !elsewhere) else {
             return Err(Error::Invalid("a change belongs to another leaf".to_owned()));
         };
+        let leaf = leaf.leaf();
         let core = &*self.tree.core;
         let (mut buffers, mut scratch, arena) = (Buffers::default(), Scratch::default(), Bump::new());
         let (mut unowned, mut block) = (Unowned::default(), Vec::new());
@@ -152,12 +150,11 @@ impl Leaves {
         unowned.hand_over();
         self.leaves.splice(index..=index, leaves);
         self.separators.splice(index..index, separators);
-        // SAFETY: the old leaf and the values that were only its own are in no list any more.
+        // SAFETY: the values were only the old leaf's own, which is gone.
         unsafe {
             for large in dead {
                 Memory::free(large.node());
             }
-            Memory::free(leaf.node());
         }
         Ok(())
     }
@@ -171,7 +168,7 @@ impl Leaves {
     pub fn iter(&self) -> impl Iterator<Item = LeafView<'_>> {
         self.leaves
             .iter()
-            .map(|leaf| LeafView::new(leaf, &*self.tree.core.engine))
+            .map(|leaf| LeafView::new(leaf.leaf(), &*self.tree.core.engine))
     }
 
     /// What stands between the leaves: one fewer than there are of them.
@@ -183,12 +180,9 @@ impl Leaves {
 impl Drop for Leaves {
     fn drop(&mut self) {
         for leaf in self.leaves.drain(..) {
-            // SAFETY: the leaves and what they own are reached through this alone, and their memory, the tree's, is still there.
-            unsafe {
-                for large in owned_large(leaf) {
-                    Memory::free(large.node());
-                }
-                Memory::free(leaf.node());
+            for large in owned_large(leaf.leaf()) {
+                // SAFETY: the leaves and what they own are reached through this alone, and their memory, the tree's, is still there.
+                unsafe { Memory::free(large.node()) };
             }
         }
     }

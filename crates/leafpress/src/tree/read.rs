@@ -26,7 +26,7 @@ const LANES: usize = 8;
 /// A value as a read finds it.
 pub(crate) enum Read<'a> {
     Bytes(&'a [u8]),
-    Large(Large, &'a dyn Engine),
+    Large(Large<'a>, &'a dyn Engine),
 }
 
 impl Read<'_> {
@@ -39,8 +39,7 @@ impl Read<'_> {
                 out.extend_from_slice(value);
                 Ok(())
             }
-            // SAFETY: the guard of the read protects the value.
-            Read::Large(large, engine) => unsafe { large.read_into(*engine, out) },
+            Read::Large(large, engine) => large.read_into(*engine, out),
         }
     }
 
@@ -59,15 +58,15 @@ impl Read<'_> {
 }
 
 /// A leaf, with what it says of a key before anything is decoded.
-struct Looked {
-    leaf: Leaf,
-    landing: Option<Landing>,
+struct Looked<'g> {
+    leaf: Leaf<'g>,
+    landing: Option<Landing<'g>>,
     sections: Sections,
     /// The record's place; [`None`] where only decoding tells.
     found: Option<Option<Place>>,
 }
 
-impl Looked {
+impl Looked<'_> {
     /// Whether the key is absent, for all that can be said now.
     #[inline(always)]
     fn is_absent(&self) -> bool {
@@ -77,10 +76,10 @@ impl Looked {
 
 /// A read on its way.
 #[derive(Clone, Copy)]
-struct Lane<'k> {
+struct Lane<'k, 'g> {
     key: &'k [u8],
     hash: u64,
-    descent: Descent,
+    descent: Descent<'g>,
 }
 
 impl Core {
@@ -134,8 +133,7 @@ impl Core {
         let Sought { key, hash, share } = *sought;
         let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
         let landing = leaf.landing_for(hash, guard);
-        // SAFETY: the guard protects the buffer and the large values it points to.
-        if let Some(entry) = landing.and_then(|landing| unsafe { landing.find(key, hash) }) {
+        if let Some(entry) = landing.and_then(|landing| landing.find(key, hash)) {
             return self.landed(leaf, entry.change, &mut decoder, read);
         }
         let sections = leaf.sections();
@@ -187,7 +185,7 @@ impl Core {
 
     /// The keys' ways, all gone to their ends, with what the reads will need of the leaves on its way from memory.
     #[inline(always)]
-    fn lanes<'k, K: AsRef<[u8]>>(&self, keys: &'k [K], guard: &Guard<'_>) -> [Lane<'k>; LANES] {
+    fn lanes<'k, 'g, K: AsRef<[u8]>>(&self, keys: &'k [K], guard: &'g Guard<'_>) -> [Lane<'k, 'g>; LANES] {
         let mut lanes = [Lane {
             key: &[],
             hash: 0,
@@ -220,7 +218,7 @@ impl Core {
     #[inline(always)]
     fn answer<R>(
         &self,
-        looked: &Looked,
+        looked: &Looked<'_>,
         key: &[u8],
         hash: u64,
         context: &Context,
@@ -228,8 +226,7 @@ impl Core {
         read: impl FnOnce(Read<'_>) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         let Looked { leaf, sections, .. } = looked;
-        // SAFETY: the caller's guard protects the buffer and the large values it points to.
-        if let Some(entry) = looked.landing.and_then(|landing| unsafe { landing.find(key, hash) }) {
+        if let Some(entry) = looked.landing.and_then(|landing| landing.find(key, hash)) {
             context.count(Count::GetLandingHits);
             return self.landed(*leaf, entry.change, decoder, read);
         }
@@ -282,9 +279,8 @@ impl Core {
 
 /// What the leaf says of the key, with what reading it needs on its way.
 #[inline(always)]
-fn look(step: &Step, key: &[u8], hash: u64, context: &Context, guard: &Guard<'_>) -> Looked {
-    // SAFETY: the guard protects the leaf, where the way has ended.
-    let leaf = unsafe { Leaf::from_ptr(step.child) };
+fn look<'g>(step: &Step<'g>, key: &[u8], hash: u64, context: &Context, guard: &'g Guard<'_>) -> Looked<'g> {
+    let leaf = step.leaf();
     context.count(Count::Gets);
     // Misses overlap: the landing buffer's line is on its way while the keys are searched, the block's while the buffer is.
     let landing = leaf.landing_for(hash, guard);

@@ -291,21 +291,18 @@ impl<'c> Reader<'c> {
         let gathered = self.gather(leaf, &self.landed(leaf, &guard), &span, &mut tools.scratch);
         context.return_tools(tools);
         let mut gathered = gathered?;
-        // SAFETY: the guard protects large values.
-        let (batch, trimmed) = unsafe {
-            let trimmed = gathered.trim(end);
-            (gathered.read_large(&*self.core.engine)?, trimmed)
-        };
+        let trimmed = gathered.trim(end);
+        let batch = gathered.read_large(&*self.core.engine)?;
         Ok((batch, trimmed.or(covered)))
     }
 
     /// The first leaf of a range that starts so, its frames that make a batch, and where these or the leaf's range end.
-    fn first_leaf(
+    fn first_leaf<'g>(
         &self,
         start: &Bound<Vec<u8>>,
         limit: usize,
-        guard: &Guard<'_>,
-    ) -> (Leaf, std::ops::Range<usize>, Option<Vec<u8>>) {
+        guard: &'g Guard<'_>,
+    ) -> (Leaf<'g>, std::ops::Range<usize>, Option<Vec<u8>>) {
         let from: &[u8] = match start {
             Bound::Included(key) | Bound::Excluded(key) => key,
             Bound::Unbounded => &[],
@@ -333,12 +330,12 @@ impl<'c> Reader<'c> {
     }
 
     /// The last leaf of a range that ends so, its frames that make a batch, and where these or the leaf's range start.
-    fn last_leaf(
+    fn last_leaf<'g>(
         &self,
         end: &Bound<Vec<u8>>,
         limit: usize,
-        guard: &Guard<'_>,
-    ) -> (Leaf, std::ops::Range<usize>, Option<Vec<u8>>) {
+        guard: &'g Guard<'_>,
+    ) -> (Leaf<'g>, std::ops::Range<usize>, Option<Vec<u8>>) {
         // The least key above an inclusive end is the end and a zero byte.
         let below = match end {
             Bound::Included(key) => Some([key.as_slice(), &[0]].concat()),
@@ -369,21 +366,20 @@ impl<'c> Reader<'c> {
     fn landed<'g>(&self, leaf: Leaf, guard: &'g Guard<'_>) -> Vec<Entry<'g>> {
         let mut entries = Vec::new();
         if let Some(landing) = leaf.landing(guard) {
-            // SAFETY: the guard protects the buffer and the large values it points to.
-            unsafe { landing.read_all(&mut entries) };
+            landing.read_all(&mut entries);
             newest_by_key(&mut entries, |_| {});
         }
         entries
     }
 
     /// The records of a part of a leaf, with the changes that landed on it.
-    fn gather(
+    fn gather<'g>(
         &self,
-        leaf: Leaf,
-        landed: &[Entry<'_>],
+        leaf: Leaf<'g>,
+        landed: &[Entry<'g>],
         span: &Span<'_>,
         scratch: &mut Scratch,
-    ) -> Result<Gathered, Error> {
+    ) -> Result<Gathered<'g>, Error> {
         let mut decoder = Decoder::new(&*self.core.engine, scratch);
         let landed = self.unpress(leaf, landed, &mut decoder)?;
         let mut gathered = Gathered::default();
@@ -392,7 +388,7 @@ impl<'c> Reader<'c> {
             .filter(|(entry, _)| span.holds(entry.key) && span.wants(entry.key))
             .peekable();
         let decoded_keys = leaf.has(FINGERPRINTS);
-        let mut emit = |gathered: &mut Gathered, key: &[u8], value: Value<'_>| -> Result<(), Error> {
+        let mut emit = |gathered: &mut Gathered<'g>, key: &[u8], value: Value<'_, 'g>| -> Result<(), Error> {
             if decoded_keys && !span.holds(key) {
                 return Err(corrupt("a key outside its leaf's range"));
             }

@@ -56,13 +56,10 @@ impl Core {
 
     fn validate_way(&self, shard: &Shard, key: &[u8], leaf: Leaf, guard: &Guard<'_>) -> Result<(), Error> {
         if shard.descend(key, guard).0 != leaf {
-            return invalid("the way down to a key does not lead to its leaf");
+            return invalid("the descent to a key does not lead to its leaf");
         }
-        if shard
-            .interpolate(key, guard)
-            .is_some_and(|step| step.child != leaf.as_ptr())
-        {
-            return invalid("the shortcut to a key does not lead to its leaf");
+        if shard.interpolate(key, guard).is_some_and(|step| step.leaf() != leaf) {
+            return invalid("the interpolation index does not lead from a key to its leaf");
         }
         Ok(())
     }
@@ -73,11 +70,9 @@ impl Core {
         if header.obsolete.load(Ordering::Relaxed) {
             return invalid("an obsolete leaf is in the tree");
         }
-        if !header.lock.try_lock() {
+        if header.lock.try_lock().is_none() {
             return invalid("a leaf is locked at rest");
         }
-        // SAFETY: locked above.
-        unsafe { header.lock.unlock() };
         if !self.dictionaries.holds(header.dictionary) {
             return invalid("its dictionary is not the tree's");
         }
@@ -169,8 +164,7 @@ fn with_landed(leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8
         return invalid("a landing buffer is over its capacity");
     }
     let mut entries = Vec::new();
-    // SAFETY: the caller's guard protects the buffer.
-    unsafe { landing.read_all(&mut entries) };
+    landing.read_all(&mut entries);
     let sections = leaf.sections();
     let is_where_it_says = |entry: &Entry<'_>| match entry.slot.map(usize::from) {
         None => true,
@@ -191,8 +185,7 @@ fn with_landed(leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8
     for entry in entries {
         match entry.change {
             Change::Remove => merged.remove(entry.key),
-            // SAFETY: the guard protects large values too.
-            change => merged.insert(entry.key.to_vec(), unsafe { change.value_len() }.unwrap_or_default()),
+            change => merged.insert(entry.key.to_vec(), change.value_len().unwrap_or_default()),
         };
     }
     Ok(merged.into_iter().collect())

@@ -6,16 +6,19 @@ use crate::reclaim::guard::Guard;
 
 use crate::mem::prefetch::prefetch_for_write;
 use crate::reclaim::memory::Memory;
+use crate::sync::LatchGuard;
 use crate::tree::compact::compress::BuiltLeaves;
 use crate::tree::compact::merge::Compaction;
 use crate::tree::core::{Condition, Core, Seen, Sought};
 use crate::tree::error::Error;
+use crate::tree::hash::hash;
 use crate::tree::index::shard::{Shard, Splice};
 use crate::tree::local::{Context, Count, Tools};
 use crate::tree::node::inner::Inner;
 use crate::tree::node::landing::{Change, Entry, Landing, newest_by_key};
-use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
+use crate::tree::node::large::{DeadLarge, Large, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::leaf::Leaf;
+use crate::tree::node::step::Node;
 
 /// How a write under a leaf's lock ended.
 pub(crate) enum Outcome {
@@ -25,13 +28,18 @@ pub(crate) enum Outcome {
     Restart,
 }
 
-/// Holds a leaf's lock.
-pub(crate) struct Locked(pub Leaf);
+/// A leaf whose latch is held until this is dropped.
+pub(crate) struct Locked<'g> {
+    pub leaf: Leaf<'g>,
+    _latch: LatchGuard<'g>,
+}
 
-impl Drop for Locked {
-    fn drop(&mut self) {
-        // SAFETY: whoever made this holds the lock.
-        unsafe { self.0.header().lock.unlock() }
+impl<'g> Locked<'g> {
+    /// Waits for the leaf's latch.
+    #[inline]
+    pub(crate) fn lock(leaf: Leaf<'g>) -> Self {
+        let _latch = leaf.header().lock.lock();
+        Self { leaf, _latch }
     }
 }
 
@@ -44,17 +52,17 @@ pub(crate) struct WritePath<'w> {
     pub guard: &'w Guard<'w>,
 }
 
-impl WritePath<'_> {
+impl<'w> WritePath<'w> {
     pub(crate) fn write_locked(
         &self,
-        locked: &Locked,
-        parent: Option<Inner>,
+        locked: &Locked<'w>,
+        parent: Option<Inner<'w>>,
         sought: &Sought<'_>,
         change: Change<'_>,
         condition: Condition<'_>,
         tools: &mut Tools,
     ) -> Result<Outcome, Error> {
-        let leaf = locked.0;
+        let leaf = locked.leaf;
         let Sought { key, hash, .. } = *sought;
         let landing = leaf.landing_locked();
         if let Some(landing) = landing {
@@ -118,7 +126,7 @@ impl WritePath<'_> {
     }
 
     /// Appends the entry to the landing buffer, which is allocated for it if there is none; false when it has no room.
-    fn land(&self, leaf: Leaf, landing: Option<Landing>, entry: &Entry<'_>, hash: u64) -> Result<bool, Error> {
+    fn land(&self, leaf: Leaf<'w>, landing: Option<Landing<'w>>, entry: &Entry<'_>, hash: u64) -> Result<bool, Error> {
         if let Some(landing) = landing {
             leaf.will_land(hash);
             // SAFETY: the caller holds the leaf's lock.
@@ -128,23 +136,21 @@ impl WritePath<'_> {
         if bytes > self.core.landing_bytes {
             return Ok(false);
         }
-        // SAFETY: the memory outlives every node; nobody else sees the buffer before it is stored.
-        unsafe {
-            let landing = Landing::new(self.core.landing_bytes, bytes, &self.core.memory)?;
-            if !landing.append(entry, hash) {
-                Memory::free(landing.node());
-                return Ok(false);
-            }
-            leaf.will_land(hash);
-            leaf.header().landing.store(landing.as_ptr(), Ordering::Release);
+        // SAFETY: the memory outlives every node.
+        let new = unsafe { Landing::allocate(self.core.landing_bytes, bytes, &self.core.memory)? };
+        // SAFETY: nobody else sees the buffer before it is stored.
+        if !unsafe { new.landing().append(entry, hash) } {
+            return Ok(false);
         }
+        leaf.will_land(hash);
+        leaf.store_landing(new);
         self.core.background.landed_anew();
         Ok(true)
     }
 
     /// Makes room in a landing buffer that is full of superseded entries, and appends the entry; false when that would not
     /// free half of it.
-    fn thin_landing(&self, leaf: Leaf, entry: Entry<'_>) -> Result<bool, Error> {
+    fn thin_landing(&self, leaf: Leaf<'w>, entry: Entry<'_>) -> Result<bool, Error> {
         let Some(old) = leaf.landing_locked() else {
             return Ok(false);
         };
@@ -153,8 +159,7 @@ impl WritePath<'_> {
             return Ok(false);
         }
         let mut entries = Vec::with_capacity(old.entries() + 1);
-        // SAFETY: the caller holds the leaf's lock, so that the buffer stays.
-        unsafe { old.read_all(&mut entries) };
+        old.read_all(&mut entries);
         entries.push(entry);
         let mut dead = Vec::new();
         newest_by_key(&mut entries, |entry| dead.push(entry));
@@ -165,19 +170,17 @@ impl WritePath<'_> {
         if dead.is_empty() || bytes > self.core.landing_bytes / 2 {
             return Ok(false);
         }
-        // SAFETY: the memory outlives every node; nobody else sees the new buffer before it is stored; the old one, and the
-        // large values only it points to, are retired after that.
+        // SAFETY: the memory outlives every node.
+        let new = unsafe { Landing::allocate(self.core.landing_bytes, bytes / entries.len(), &self.core.memory)? };
+        // SAFETY: nobody else sees the new buffer before it is stored.
+        let appended = |entry: &Entry<'_>| unsafe { new.landing().append(entry, hash(entry.key)) };
+        if !entries.iter().all(appended) {
+            return Ok(false);
+        }
+        leaf.will_land(hash(entry.key));
+        leaf.store_landing(new);
+        // SAFETY: the leaf no longer points to the old buffer, nor anything to the large values that only it pointed to.
         unsafe {
-            let new = Landing::new(self.core.landing_bytes, bytes / entries.len(), &self.core.memory)?;
-            let fits = entries
-                .iter()
-                .all(|entry| new.append(entry, crate::tree::hash::hash(entry.key)));
-            if !fits {
-                Memory::free(new.node());
-                return Ok(false);
-            }
-            leaf.will_land(crate::tree::hash::hash(entry.key));
-            leaf.header().landing.store(new.as_ptr(), Ordering::Release);
             Memory::retire(old.node(), self.guard);
             for entry in dead {
                 if let Change::PutLarge(large) = entry.change {
@@ -190,7 +193,7 @@ impl WritePath<'_> {
 
     /// Brings the leaf's live counts up to date with a change that landed. Frames that were decoded wrong may make more records go
     /// than there are.
-    fn account(&self, leaf: Leaf, key: &[u8], change: Change<'_>, old_len: Option<usize>) {
+    fn account(&self, leaf: Leaf<'w>, key: &[u8], change: Change<'_>, old_len: Option<usize>) {
         let header = leaf.header();
         let (mut live, mut bytes) = (
             header.live.load(Ordering::Relaxed),
@@ -200,8 +203,7 @@ impl WritePath<'_> {
             live = live.saturating_sub(1);
             bytes = bytes.saturating_sub((key.len() + old_len) as u64);
         }
-        // SAFETY: a large value that has just landed is live.
-        if let Some(len) = unsafe { change.value_len() } {
+        if let Some(len) = change.value_len() {
             live += 1;
             bytes += (key.len() + len) as u64;
         }
@@ -213,28 +215,29 @@ impl WritePath<'_> {
     /// longer in the tree. `key` is any key of the leaf's range.
     pub(crate) fn compact_locked(
         &self,
-        locked: &Locked,
-        parent: Option<Inner>,
+        locked: &Locked<'w>,
+        parent: Option<Inner<'w>>,
         key: &[u8],
         more: Option<Entry<'_>>,
         tools: &mut Tools,
     ) -> Result<bool, Error> {
-        let leaf = locked.0;
+        let leaf = locked.leaf;
         let mut dead = Vec::new();
         let changes = landed_changes(leaf, more, &mut dead);
         let removes = changes.iter().any(|entry| matches!(entry.change, Change::Remove));
-        let result = self.press_leaf(leaf, key, &changes, &mut dead, tools);
+        let result = self.compress_leaf(leaf, key, &changes, &mut dead, tools);
         tools.reset_arena();
         let mut built = result?;
-        if let [new] = *built.leaves.as_slice() {
-            if !self.shard.replace(leaf, new, key, parent, self.guard) {
-                built.free();
+        if let [new] = built.leaves.as_slice() {
+            if !self.shard.replace(leaf, new.leaf(), key, parent, self.guard) {
                 return Ok(false);
             }
+            let is_small = self.is_small(new.leaf());
+            built.publish();
             self.retire_leaf(leaf);
             self.retire_large(&dead);
             self.tidy_now_and_then();
-            if removes && self.is_small(new) {
+            if removes && is_small {
                 self.merge(key, tools);
             }
             return Ok(true);
@@ -242,24 +245,19 @@ impl WritePath<'_> {
         let structure = self.shard.lock_structure();
         let (path, here) = self.shard.path(key, self.guard);
         if here != leaf {
-            built.free();
             return Ok(false);
         }
         let at = path.last().map_or(0, |(_, index)| *index);
         let splice = Splice {
             from: at,
             to: at + 1,
-            children: built.leaves.iter().map(|leaf| leaf.as_ptr()).collect(),
+            children: built.leaves.iter().map(|leaf| leaf.leaf().as_ptr()).collect(),
             separators: std::mem::take(&mut built.separators),
         };
         let pieces = built.leaves.len();
-        if let Err(error) = self
-            .shard
-            .splice(&path, splice, &self.core.memory, self.guard, &structure)
-        {
-            built.free();
-            return Err(error);
-        }
+        self.shard
+            .splice(&path, splice, &self.core.memory, self.guard, &structure)?;
+        built.publish();
         drop(structure);
         self.retire_leaf(leaf);
         self.retire_large(&dead);
@@ -277,12 +275,12 @@ impl WritePath<'_> {
         }
     }
 
-    fn press_leaf(
+    fn compress_leaf(
         &self,
-        leaf: Leaf,
+        leaf: Leaf<'w>,
         key: &[u8],
         changes: &[Entry<'_>],
-        dead: &mut Vec<Large>,
+        dead: &mut Vec<DeadLarge>,
         tools: &mut Tools,
     ) -> Result<BuiltLeaves, Error> {
         let Tools {
@@ -307,7 +305,7 @@ impl WritePath<'_> {
     }
 
     /// The leaf and its landing buffer are no longer in the tree.
-    pub(crate) fn retire_leaf(&self, leaf: Leaf) {
+    pub(crate) fn retire_leaf(&self, leaf: Leaf<'w>) {
         leaf.header().obsolete.store(true, Ordering::Relaxed);
         // SAFETY: the tree no longer leads to the leaf; the lock's holder is the only one to get here.
         unsafe {
@@ -318,14 +316,14 @@ impl WritePath<'_> {
         }
     }
 
-    pub(crate) fn retire_large(&self, dead: &[Large]) {
+    pub(crate) fn retire_large(&self, dead: &[DeadLarge]) {
         for large in dead {
             // SAFETY: the leaf that pointed to the value is retired, and its successors do not point to it.
             unsafe { Memory::retire(large.node(), self.guard) };
         }
     }
 
-    fn is_small(&self, leaf: Leaf) -> bool {
+    fn is_small(&self, leaf: Leaf<'_>) -> bool {
         (leaf.header().inline_bytes as usize) < self.core.settings.leaf_bytes / 4
     }
 
@@ -364,8 +362,9 @@ impl WritePath<'_> {
             index - 1
         };
         let beside = if left == index { index + 1 } else { left };
-        // SAFETY: the guard protects what the parent leads to, and its children are leaves.
-        let sibling = unsafe { Leaf::from_ptr(parent.load_child(beside, self.guard)) };
+        let Node::Leaf(sibling) = parent.load_child(beside, self.guard) else {
+            return;
+        };
         let Some(sibling_locked) = self.try_lock(sibling) else {
             return;
         };
@@ -380,12 +379,12 @@ impl WritePath<'_> {
             (sibling, leaf)
         };
         let mut dead = Vec::new();
-        let joined = self.press_joined(first, second, &mut dead, tools);
+        let joined = self.compress_joined(first, second, &mut dead, tools);
         tools.reset_arena();
         let Ok(mut joined) = joined else {
             return;
         };
-        let children: Vec<_> = joined.leaves.iter().map(|leaf| leaf.as_ptr()).collect();
+        let children: Vec<_> = joined.leaves.iter().map(|leaf| leaf.leaf().as_ptr()).collect();
         let gone = 2usize.saturating_sub(children.len());
         let splice = Splice {
             from: left,
@@ -398,9 +397,9 @@ impl WritePath<'_> {
             .splice(&path, splice, memory, self.guard, &structure)
             .is_err()
         {
-            joined.free();
             return;
         }
+        joined.publish();
         self.retire_leaf(leaf);
         self.retire_leaf(sibling);
         self.retire_large(&dead);
@@ -409,11 +408,11 @@ impl WritePath<'_> {
         drop((locked, sibling_locked));
     }
 
-    fn press_joined(
+    fn compress_joined(
         &self,
-        first: Leaf,
-        second: Leaf,
-        dead: &mut Vec<Large>,
+        first: Leaf<'w>,
+        second: Leaf<'w>,
+        dead: &mut Vec<DeadLarge>,
         tools: &mut Tools,
     ) -> Result<BuiltLeaves, Error> {
         let changes = [landed_changes(first, None, dead), landed_changes(second, None, dead)];
@@ -440,40 +439,39 @@ impl WritePath<'_> {
     }
 
     /// Locks a leaf that is free and in the tree.
-    pub(crate) fn try_lock(&self, leaf: Leaf) -> Option<Locked> {
-        if !leaf.header().lock.try_lock() {
-            return None;
-        }
-        let locked = Locked(leaf);
-        (!leaf.header().obsolete.load(Ordering::Relaxed)).then_some(locked)
+    pub(crate) fn try_lock(&self, leaf: Leaf<'w>) -> Option<Locked<'w>> {
+        let _latch = leaf.header().lock.try_lock()?;
+        (!leaf.header().obsolete.load(Ordering::Relaxed)).then_some(Locked { leaf, _latch })
     }
 }
 
 /// The changes in the leaf's landing buffer and one more, newest of each key, in key order. Large values that were superseded
 /// are dead.
-pub(crate) fn landed_changes<'a>(leaf: Leaf, more: Option<Entry<'a>>, dead: &mut Vec<Large>) -> Vec<Entry<'a>> {
+pub(crate) fn landed_changes<'a, 'g: 'a>(
+    leaf: Leaf<'g>,
+    more: Option<Entry<'a>>,
+    dead: &mut Vec<DeadLarge>,
+) -> Vec<Entry<'a>> {
     let landing = leaf.landing_locked();
     let mut entries = Vec::with_capacity(landing.map_or(0, |landing| landing.entries()) + 1);
     if let Some(landing) = landing {
-        // SAFETY: the caller holds the leaf's lock and a guard.
-        unsafe { landing.read_all(&mut entries) };
+        landing.read_all(&mut entries);
     }
     entries.extend(more);
     newest_by_key(&mut entries, |entry| {
         if let Change::PutLarge(large) = entry.change {
-            dead.push(large);
+            dead.push(large.dead());
         }
     });
     entries
 }
 
 /// The large values that a leaf and its landing buffer own.
-pub(crate) fn owned_large(leaf: Leaf) -> Vec<Large> {
-    let mut large: Vec<Large> = leaf.larges(&leaf.sections()).map(|(_, large)| large).collect();
+pub(crate) fn owned_large(leaf: Leaf<'_>) -> Vec<Large<'_>> {
+    let mut large: Vec<Large<'_>> = leaf.larges(&leaf.sections()).map(|(_, large)| large).collect();
     if let Some(landing) = leaf.landing_locked() {
         let mut entries = Vec::new();
-        // SAFETY: the caller is the only one at the leaf.
-        unsafe { landing.read_all(&mut entries) };
+        landing.read_all(&mut entries);
         large.extend(entries.iter().filter_map(|entry| match entry.change {
             Change::PutLarge(large) => Some(large),
             _ => None,

@@ -29,7 +29,7 @@ pub(crate) enum RecordValue<'b> {
         block: &'b [u8],
         raw_len: usize,
     },
-    Large(Large),
+    Large(Large<'b>),
 }
 
 impl Record<'_> {
@@ -49,9 +49,9 @@ impl Record<'_> {
 
 /// A part of a leaf builder: one frame, or a run of them.
 #[derive(Clone, Copy)]
-pub(crate) enum Part {
+pub(crate) enum Part<'b> {
     /// Frames `from..to` of a leaf, as they are.
-    Kept { leaf: Leaf, from: usize, to: usize },
+    Kept { leaf: Leaf<'b>, from: usize, to: usize },
     /// One frame, compressed from the builder's records `from..to` into its blocks at `start..end`.
     Compressed {
         from: usize,
@@ -62,7 +62,7 @@ pub(crate) enum Part {
     },
 }
 
-impl Part {
+impl<'b> Part<'b> {
     /// The part's records, numbered within its leaf or its builder.
     pub(crate) fn slots(&self) -> Range<usize> {
         match self {
@@ -76,7 +76,7 @@ impl Part {
     }
 
     /// Its frames, each a part.
-    pub(crate) fn single_frames(self) -> impl Iterator<Item = Part> {
+    pub(crate) fn single_frames(self) -> impl Iterator<Item = Part<'b>> {
         let frames = match self {
             Part::Kept { from, to, .. } => from..to,
             Part::Compressed { .. } => 0..1,
@@ -102,12 +102,12 @@ pub(crate) enum Form<'b> {
 /// The content of leaves to be.
 pub(crate) struct LeafBuilder<'b> {
     pub form: Form<'b>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<Part<'b>>,
     pub records: Vec<Record<'b>>,
     /// User bytes in the frames.
     pub inline_bytes: usize,
     /// The leaf whose keys these are, one for one, when no key came or went.
-    pub same_keys: Option<Leaf>,
+    pub same_keys: Option<Leaf<'b>>,
 }
 
 /// `bytes` copied into the arena.
@@ -196,7 +196,7 @@ impl<'b> LeafBuilder<'b> {
     }
 
     /// Takes frames `from..to` of `leaf` as they are. The caller adds their user bytes to `inline_bytes`.
-    pub(crate) fn keep(&mut self, leaf: Leaf, from: usize, to: usize) {
+    pub(crate) fn keep(&mut self, leaf: Leaf<'b>, from: usize, to: usize) {
         if from < to {
             self.parts.push(Part::Kept { leaf, from, to });
         }

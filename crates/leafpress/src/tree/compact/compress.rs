@@ -9,9 +9,9 @@ use crate::tree::compact::split::SplitHint;
 use crate::tree::error::Error;
 use crate::tree::node::frame_keys::write_length;
 use crate::tree::node::inner::{common_prefix, separator};
-use crate::tree::node::large::Large;
 use crate::tree::node::layout::MAX_RECORDS;
-use crate::tree::node::leaf::{Leaf, corrupt, sub_page};
+use crate::tree::node::leaf::{corrupt, sub_page};
+use crate::tree::node::unpublished::NewLeaf;
 
 /// The settings that records are compressed with.
 pub(crate) struct Settings {
@@ -61,15 +61,10 @@ pub(crate) struct Buffers {
     pub raw: Vec<u8>,
     pub numbers: Vec<u64>,
     pub lens: Vec<u32>,
-    pub larges: Vec<(u16, Large)>,
     pub prints: Vec<u8>,
     /// Slots whose blocks are overwritten.
     pub overwritten: Vec<u16>,
 }
-
-// SAFETY: of what is here only the large values are no plain bytes, and they mean something only during one compaction. A thread takes
-// its buffers for that and is alone with them; when it returns them, there are none left (`Context::return_tools`).
-unsafe impl Send for Buffers {}
 
 /// Compresses builders into leaves.
 pub(crate) struct Compression<'p, 'b> {
@@ -81,10 +76,10 @@ pub(crate) struct Compression<'p, 'b> {
     pub arena: &'b Bump,
 }
 
-/// New leaves and the separators between them.
+/// New leaves, freed when dropped unless they were published, and the separators between them.
 #[derive(Default)]
 pub(crate) struct BuiltLeaves {
-    pub leaves: Vec<Leaf>,
+    pub leaves: Vec<NewLeaf>,
     pub separators: Vec<Vec<u8>>,
 }
 
@@ -232,7 +227,7 @@ impl<'b> Compression<'_, 'b> {
             let full = last || filled >= target || index + 1 - start >= MAX_RECORDS;
             if full {
                 let end = if last { index } else { index + 1 };
-                let leaf = self.press_hashed(&records[start..end]).inspect_err(|_| built.free())?;
+                let leaf = self.compress_hashed(&records[start..end])?;
                 if start > 0 {
                     built
                         .separators
@@ -250,7 +245,7 @@ impl<'b> Compression<'_, 'b> {
     }
 
     /// Compresses `records` (in key order) into one hashed leaf.
-    fn press_hashed(&mut self, records: &[Record<'b>]) -> Result<Leaf, Error> {
+    fn compress_hashed(&mut self, records: &[Record<'b>]) -> Result<NewLeaf, Error> {
         let sub_pages = self.settings.sub_pages;
         let mut builder = LeafBuilder::new(form_for(records, sub_pages));
         for page in 0..sub_pages {
@@ -283,11 +278,8 @@ impl<'b> Compression<'_, 'b> {
 }
 
 impl BuiltLeaves {
-    /// Frees leaves that were not published.
-    pub(crate) fn free(&mut self) {
-        for leaf in self.leaves.drain(..) {
-            // SAFETY: the leaf was never published.
-            unsafe { Memory::free(leaf.node()) }
-        }
+    /// The leaves are in the tree now.
+    pub(crate) fn publish(self) {
+        self.leaves.into_iter().for_each(NewLeaf::publish);
     }
 }

@@ -7,10 +7,12 @@ use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::error::Error;
 use crate::tree::node::key_array;
 use crate::tree::node::key_array::Widths;
+use crate::tree::node::large::Large;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, SINGLE, Sections, Shape};
 use crate::tree::node::leaf::{Leaf, corrupt, fingerprint, key_number};
 use crate::tree::node::packed;
 use crate::tree::node::packed::SLOP_BYTES;
+use crate::tree::node::unpublished::NewLeaf;
 
 /// The least and the greatest of some numbers.
 #[derive(Clone, Copy)]
@@ -58,16 +60,17 @@ impl<'b> Compression<'_, 'b> {
     pub(crate) fn write(
         &mut self,
         builder: &LeafBuilder<'b>,
-        parts: &[Part],
+        parts: &[Part<'b>],
         inline_bytes: usize,
-    ) -> Result<Leaf, Error> {
+    ) -> Result<NewLeaf, Error> {
         let prefix = builder.form.prefix();
         let (mut flags, key_len) = match builder.form {
             Form::Packed { key_len, .. } => (0, key_len),
             Form::Fingerprints { hashed: true, .. } => (FINGERPRINTS | HASHED, 0),
             Form::Fingerprints { hashed: false, .. } => (FINGERPRINTS, 0),
         };
-        let totals = gather(self.buffers, builder, parts, flags);
+        let mut larges = Vec::new();
+        let totals = gather(self.buffers, &mut larges, builder, parts, flags);
         // A hashed leaf's sub-pages keep their own directory even when each happens to hold one record.
         if totals.single && flags & HASHED == 0 {
             flags |= SINGLE;
@@ -76,9 +79,7 @@ impl<'b> Compression<'_, 'b> {
         if totals.data_bytes.max(totals.separator_bytes) > usize::from(u16::MAX) {
             return Err(corrupt("more bytes than a leaf can hold"));
         }
-        let Buffers {
-            numbers, lens, larges, ..
-        } = &*self.buffers;
+        let Buffers { numbers, lens, .. } = &*self.buffers;
         let count = lens.len();
         let len_span = totals.lens.or_zero();
         let (key_base, keys) = match builder.same_keys {
@@ -86,8 +87,7 @@ impl<'b> Compression<'_, 'b> {
             // Packed keys ascend; in a leaf of fingerprints there are no numbers.
             None => (numbers.first().copied().unwrap_or(0), Widths::of(numbers)),
         };
-        // SAFETY: large values in the builder are live, owned by the old leaf, its landing buffer or the caller.
-        let large_bytes: u64 = larges.iter().map(|(_, large)| unsafe { large.raw_len() as u64 }).sum();
+        let large_bytes: u64 = larges.iter().map(|(_, large)| large.raw_len() as u64).sum();
         let shape = Shape {
             count: count as u16,
             frames: totals.frames as u16,
@@ -125,13 +125,14 @@ impl<'b> Compression<'_, 'b> {
             (&raw mut (*header).lock).write(Latch::new());
             (&raw mut (*header).obsolete).write(AtomicBool::new(false));
             (&raw mut (*header).queued).write(AtomicBool::new(false));
-            let leaf = Leaf::from_ptr(node.as_ptr());
+            let leaf = NewLeaf::new(node);
             let mut writer = Writer {
                 start: node.as_ptr(),
                 sections,
                 shape,
                 builder,
                 buffers: self.buffers,
+                larges: &larges,
             };
             // Packed arrays write whole words past their end: into what is written after them.
             writer.large_values();
@@ -143,25 +144,26 @@ impl<'b> Compression<'_, 'b> {
 }
 
 /// A leaf's sections, from the last call if it was for the same leaf.
-fn sections_of(leaf: &Leaf, known: &mut Option<(Leaf, Sections)>) -> Sections {
+fn sections_of<'g>(leaf: &Leaf<'g>, known: &mut Option<(Leaf<'g>, Sections)>) -> Sections {
     match known {
         Some((last, sections)) if last == leaf => *sections,
         _ => known.insert((*leaf, leaf.sections())).1,
     }
 }
 
-/// Reads what the parts' records are into the buffers.
-fn gather(buffers: &mut Buffers, builder: &LeafBuilder<'_>, parts: &[Part], flags: u8) -> Totals {
+/// Reads what the parts' records are into the buffers, and which of their values are large.
+fn gather<'b>(
+    buffers: &mut Buffers,
+    larges: &mut Vec<(u16, Large<'b>)>,
+    builder: &LeafBuilder<'b>,
+    parts: &[Part<'b>],
+    flags: u8,
+) -> Totals {
     let Buffers {
-        numbers,
-        lens,
-        larges,
-        prints,
-        ..
+        numbers, lens, prints, ..
     } = buffers;
     numbers.clear();
     lens.clear();
-    larges.clear();
     prints.clear();
     let prefix_len = builder.form.prefix().len();
     let mut totals = Totals {
@@ -249,6 +251,7 @@ struct Writer<'w, 'b> {
     shape: Shape,
     builder: &'w LeafBuilder<'b>,
     buffers: &'w Buffers,
+    larges: &'w [(u16, Large<'b>)],
 }
 
 impl Writer<'_, '_> {
@@ -280,7 +283,7 @@ impl Writer<'_, '_> {
     }
 
     fn large_values(&mut self) {
-        for (index, (slot, large)) in self.buffers.larges.iter().enumerate() {
+        for (index, (slot, large)) in self.larges.iter().enumerate() {
             // SAFETY: the addresses' section follows the header, whose length is a multiple of eight.
             unsafe {
                 self.start

@@ -9,12 +9,12 @@ use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::compact::split::SplitHint;
 use crate::tree::error::Error;
 use crate::tree::node::landing::{Change, Entry};
-use crate::tree::node::large::Large;
+use crate::tree::node::large::DeadLarge;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE, Sections};
 use crate::tree::node::leaf::{Decoder, Leaf, Value, corrupt, key_number, sub_page};
 
 /// The leaf's form, borrowed from it.
-fn form_of<'b>(leaf: &'b Leaf, sections: &Sections) -> Form<'b> {
+fn form_of<'b>(leaf: &'b Leaf<'b>, sections: &Sections) -> Form<'b> {
     let prefix = leaf.prefix(sections);
     if leaf.has(FINGERPRINTS) {
         Form::Fingerprints {
@@ -48,14 +48,14 @@ pub(crate) struct Compaction<'c, 'p, 'b> {
     pub compression: Compression<'p, 'b>,
     pub scratch: &'c mut Scratch,
     /// Large values that the new leaves no longer hold: to be retired once those are published.
-    pub dead: Vec<Large>,
+    pub dead: Vec<DeadLarge>,
     /// Whether the descent to a key leads to a leaf.
     pub leads_to: &'c dyn Fn(&[u8], &Leaf) -> bool,
 }
 
 impl<'b> Compaction<'_, '_, 'b> {
     /// Compresses `leaf` with `changes` (sorted, one a key). With `anew`, every frame is compressed again.
-    pub(crate) fn run(&mut self, leaf: &'b Leaf, changes: &[Entry<'b>], anew: bool) -> Result<BuiltLeaves, Error> {
+    pub(crate) fn run(&mut self, leaf: &'b Leaf<'b>, changes: &[Entry<'b>], anew: bool) -> Result<BuiltLeaves, Error> {
         self.compression.begin();
         let sections = leaf.sections();
         let form = form_of(leaf, &sections);
@@ -124,7 +124,7 @@ impl<'b> Compaction<'_, '_, 'b> {
     }
 
     /// `changes` with compressed values decoded, for frames that hold more than one.
-    fn unpress(&mut self, leaf: &'b Leaf, changes: &[Entry<'b>]) -> Result<Vec<Entry<'b>>, Error> {
+    fn unpress(&mut self, leaf: &'b Leaf<'b>, changes: &[Entry<'b>]) -> Result<Vec<Entry<'b>>, Error> {
         let mut unpressed = changes.to_vec();
         for entry in &mut unpressed {
             if let Change::Compressed { block, raw_len } = entry.change {
@@ -139,7 +139,7 @@ impl<'b> Compaction<'_, '_, 'b> {
     /// Every record of the leaf with the changes applied, in key order.
     pub(crate) fn merge_all(
         &mut self,
-        leaf: &'b Leaf,
+        leaf: &'b Leaf<'b>,
         sections: &Sections,
         changes: &[Entry<'b>],
     ) -> Result<Vec<Record<'b>>, Error> {
@@ -156,7 +156,7 @@ impl<'b> Compaction<'_, '_, 'b> {
 
     fn read_frame(
         &mut self,
-        leaf: &'b Leaf,
+        leaf: &'b Leaf<'b>,
         sections: &Sections,
         frame: usize,
         records: &mut Vec<Record<'b>>,
@@ -207,7 +207,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             match changes.next_if(|entry| entry.key == record.key) {
                 Some(entry) => {
                     if let RecordValue::Large(large) = record.value {
-                        self.dead.push(large);
+                        self.dead.push(large.dead());
                     }
                     merged.extend(changed(entry.change).map(|value| Record { key: entry.key, value }));
                 }
@@ -221,7 +221,7 @@ impl<'b> Compaction<'_, '_, 'b> {
     /// Frames of one record each: a replaced record is never decoded.
     fn draft_single(
         &mut self,
-        leaf: &'b Leaf,
+        leaf: &'b Leaf<'b>,
         sections: &Sections,
         form: Form<'b>,
         changes: &[Entry<'b>],
@@ -238,7 +238,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             if found {
                 gone_bytes += entry.key.len() + leaf.lens(sections).get(at) as usize;
                 if let Some(large) = leaf.large(sections, at) {
-                    self.dead.push(large);
+                    self.dead.push(large.dead());
                 }
                 kept += 1;
             }
@@ -278,7 +278,7 @@ impl<'b> Compaction<'_, '_, 'b> {
     /// Frames of several records: those that changes fall into are decoded, merged and cut again.
     fn draft_ordered(
         &mut self,
-        leaf: &'b Leaf,
+        leaf: &'b Leaf<'b>,
         sections: &Sections,
         form: Form<'b>,
         changes: &[Entry<'b>],
@@ -332,7 +332,7 @@ impl<'b> Compaction<'_, '_, 'b> {
     /// Sub-pages: those that changes hash to are decoded, merged and compressed again.
     fn run_hashed(
         &mut self,
-        leaf: &'b Leaf,
+        leaf: &'b Leaf<'b>,
         sections: &Sections,
         form: Form<'b>,
         changes: &[Entry<'b>],

@@ -6,15 +6,16 @@ use crate::tree::error::Error;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::layout::Sections;
 use crate::tree::node::leaf::Leaf;
+use crate::tree::node::unpublished::NewLeaf;
 
 impl<'b> Compaction<'_, '_, 'b> {
     /// The leaf, of one-record frames, with `changes` (sorted, one a key); nothing where a change does more than to overwrite a block.
     pub(crate) fn overwrite(
         &mut self,
-        leaf: &'b Leaf,
+        leaf: &'b Leaf<'b>,
         sections: &Sections,
         changes: &[Entry<'b>],
-    ) -> Result<Option<Leaf>, Error> {
+    ) -> Result<Option<NewLeaf>, Error> {
         let mut blocks = std::mem::take(&mut self.compression.buffers.overwritten);
         blocks.clear();
         for entry in changes {
@@ -47,12 +48,8 @@ impl<'b> Compaction<'_, '_, 'b> {
         sections: &Sections,
         slots: &[u16],
         changes: &[Entry<'b>],
-    ) -> Result<Leaf, Error> {
-        // SAFETY: the leaf owns its large values.
-        let large_bytes: u64 = leaf
-            .larges(sections)
-            .map(|(_, large)| unsafe { large.raw_len() as u64 })
-            .sum();
+    ) -> Result<NewLeaf, Error> {
+        let large_bytes: u64 = leaf.larges(sections).map(|(_, large)| large.raw_len() as u64).sum();
         let live_user_bytes = u64::from(leaf.header().inline_bytes) + large_bytes;
         // SAFETY: the tree keeps its memory until its last node is gone. Nobody else sees the copy yet, and its blocks are where the
         // leaf's are.
@@ -60,7 +57,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             let copy = leaf.copy_frames(live_user_bytes, leaf.count() as u32, self.compression.memory)?;
             for (slot, entry) in slots.iter().zip(changes) {
                 if let Change::Compressed { block, .. } = entry.change {
-                    copy.overwrite_block(sections, usize::from(*slot), block);
+                    copy.leaf().overwrite_block(sections, usize::from(*slot), block);
                 }
             }
             Ok(copy)

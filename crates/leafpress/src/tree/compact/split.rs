@@ -43,16 +43,14 @@ impl<'b> Compression<'_, 'b> {
                     .separators
                     .push(boundary(builder, &frames[range.start - 1], &frames[range.start]));
             }
-            let leaf = self
-                .write(builder, &frames[range], bytes)
-                .inspect_err(|_| built.free())?;
+            let leaf = self.write(builder, &frames[range], bytes)?;
             built.leaves.push(leaf);
         }
         Ok(built)
     }
 
     /// User bytes of each frame.
-    fn frame_sizes(&mut self, builder: &LeafBuilder<'b>, frames: &[Part]) -> Result<Vec<usize>, Error> {
+    fn frame_sizes(&mut self, builder: &LeafBuilder<'b>, frames: &[Part<'b>]) -> Result<Vec<usize>, Error> {
         let mut scratch = Scratch::default();
         let mut key = Vec::new();
         let mut sizes = Vec::with_capacity(frames.len());

@@ -9,13 +9,13 @@ use crate::tree::node::leaf::{Decoder, Leaf, Place, Value};
 
 /// One of [`Leaves`](crate::tree::fuzz::Leaves).
 pub struct LeafView<'l> {
-    leaf: &'l Leaf,
+    leaf: Leaf<'l>,
     sections: Sections,
     engine: &'l dyn Engine,
 }
 
 impl<'l> LeafView<'l> {
-    pub(crate) fn new(leaf: &'l Leaf, engine: &'l dyn Engine) -> Self {
+    pub(crate) fn new(leaf: Leaf<'l>, engine: &'l dyn Engine) -> Self {
         Self {
             leaf,
             sections: leaf.sections(),
@@ -231,12 +231,11 @@ impl<'l> LeafView<'l> {
         Some(visited)
     }
 
-    fn read(&self, value: Value<'_>) -> Result<Vec<u8>, Error> {
+    fn read(&self, value: Value<'_, '_>) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         match value {
             Value::Inline(value) => bytes.extend_from_slice(value),
-            // SAFETY: the leaf owns the value and is borrowed.
-            Value::Large(large) => unsafe { large.read_into(self.engine, &mut bytes)? },
+            Value::Large(large) => large.read_into(self.engine, &mut bytes)?,
         }
         Ok(bytes)
     }

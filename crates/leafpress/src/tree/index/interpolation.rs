@@ -290,7 +290,7 @@ impl InterpolationIndex {
 
     /// About the step that [`InterpolationIndex::find`] will find: for lines to be asked for, and for nothing else.
     #[inline(always)]
-    fn foresee(&self, place: u64, number: u64, suffix_len: usize, partitioner: ShardPartitioner) -> Option<Step> {
+    fn foresee(&self, place: u64, number: u64, suffix_len: usize, partitioner: ShardPartitioner) -> Option<Step<'_>> {
         let header = self.header();
         if header.foresight_at == 0 {
             return None;
@@ -319,23 +319,27 @@ impl InterpolationIndex {
             // In the middle of the unit.
             unit + (1 << header.unit_bits >> 1)
         };
-        Some(Step {
-            child: std::ptr::without_provenance_mut(address),
-            hint: Leaf::hint_of_length(header.typical, lines),
-            share: Some(share),
-            records: header.records,
+        let hint = Leaf::hint_of_length(header.typical, lines);
+        // SAFETY: the step is a guess, which only lines are asked for with.
+        Some(unsafe {
+            Step::to_leaf(
+                std::ptr::without_provenance_mut(address),
+                hint,
+                Some(share),
+                header.records,
+            )
         })
     }
 
     /// The step to the leaf whose range holds `key`, if the table has it. `ASK` has what a read will need of the leaf asked for, before the leaf is known
     /// if that can be.
     #[inline(always)]
-    pub(crate) fn find<const ASK: bool>(
+    pub(crate) fn find<'g, const ASK: bool>(
         &self,
         key: &[u8],
         partitioner: ShardPartitioner,
-        guard: &Guard<'_>,
-    ) -> Option<Step> {
+        guard: &'g Guard<'_>,
+    ) -> Option<Step<'g>> {
         let header = self.header();
         let number = self.number(key)?;
         let place = self.place(number)?;
@@ -366,12 +370,8 @@ impl InterpolationIndex {
         let end = select_unpredictable(second > start, second, end);
         let suffix_len = key.len() - header.prefix_len as usize;
         let share = partitioner.share(suffix_len, self.number_at(start), number, self.number_at(end));
-        let step = Step {
-            child: word.map_addr(|_| leaf),
-            hint: entry.hint(),
-            share: Some(share),
-            records: header.records,
-        };
+        // SAFETY: the guard protects the leaf, which was in the table when the bucket was loaded.
+        let step = unsafe { Step::to_leaf(word.map_addr(|_| leaf), entry.hint(), Some(share), header.records) };
         if ASK && foreseen != Some(step) {
             Leaf::prefetch_step(&step);
         }

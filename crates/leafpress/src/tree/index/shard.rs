@@ -21,11 +21,13 @@ pub(crate) use self::descent::Descent;
 use crate::mem::tagged_ptr;
 use crate::reclaim::load;
 use crate::reclaim::memory::Memory;
-use crate::sync::{AtomicPtr, Mutex, MutexGuard};
+use crate::sync::{AtomicPtr, LatchGuard, Mutex, MutexGuard};
 use crate::tree::error::Error;
 use crate::tree::node::inner::{Inner, MAX_CHILDREN};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
+use crate::tree::node::step::Node;
+use crate::tree::node::unpublished::{NewInner, NewLeaf};
 
 /// Fewer children than this and a node looks for a neighbour to join.
 const MIN_CHILDREN: usize = MAX_CHILDREN / 4;
@@ -52,7 +54,7 @@ pub(crate) struct Shard {
 }
 
 /// The nodes from the root to a leaf's parent, each with the index of the child taken.
-pub(crate) type Path = Vec<(Inner, usize)>;
+pub(crate) type Path<'g> = Vec<(Inner<'g>, usize)>;
 
 /// A replacement of neighbouring children.
 pub(crate) struct Splice {
@@ -66,9 +68,11 @@ pub(crate) struct Splice {
 
 impl Shard {
     /// A tree of one leaf, for its part of the keys.
-    pub(crate) fn new(leaf: Leaf, partitioner: ShardPartitioner) -> Self {
+    pub(crate) fn new(leaf: NewLeaf, partitioner: ShardPartitioner) -> Self {
+        let root = tag_leaf(leaf.leaf().as_ptr());
+        leaf.publish();
         Self {
-            root: AtomicPtr::new(tag_leaf(leaf.as_ptr())),
+            root: AtomicPtr::new(root),
             interpolation: AtomicPtr::new(std::ptr::null_mut()),
             structure: Mutex::new(()),
             partitioner,
@@ -80,39 +84,41 @@ impl Shard {
     }
 
     /// The path to the leaf that `choose` leads to, the leaf, and whether the root is that leaf.
-    fn path_by(&self, guard: &Guard<'_>, choose: impl Fn(&Inner) -> usize) -> (Path, Leaf) {
+    fn path_by<'g>(&self, guard: &'g Guard<'_>, choose: impl Fn(&Inner) -> usize) -> (Path<'g>, Leaf<'g>) {
         let mut path = Path::new();
-        let (mut node, leaf) = untag(load(&self.root, guard));
-        if !leaf {
-            loop {
-                // SAFETY: as in `descend`.
-                let inner = unsafe { Inner::from_ptr(node) };
-                let index = choose(&inner);
-                path.push((inner, index));
-                node = inner.load_child(index, guard);
-                if inner.header().level == 1 {
-                    break;
+        let mut node = self.root(guard);
+        loop {
+            match node {
+                Node::Leaf(leaf) => return (path, leaf),
+                Node::Inner(inner) => {
+                    let index = choose(&inner);
+                    path.push((inner, index));
+                    node = inner.load_child(index, guard);
                 }
             }
         }
-        // SAFETY: as in `descend`.
-        (path, unsafe { Leaf::from_ptr(node) })
+    }
+
+    /// The root.
+    pub(crate) fn root<'g>(&self, guard: &'g Guard<'_>) -> Node<'g> {
+        // SAFETY: the guard protects the root.
+        unsafe { node_at(load(&self.root, guard)) }
     }
 
     /// The leaf whose range holds `key`, with the path to it.
-    pub(crate) fn path(&self, key: &[u8], guard: &Guard<'_>) -> (Path, Leaf) {
+    pub(crate) fn path<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Path<'g>, Leaf<'g>) {
         self.path_by(guard, |inner| inner.search(key))
     }
 
     /// The leaf whose range holds `key`, and where the range ends (exclusive).
-    pub(crate) fn descend_up(&self, key: &[u8], guard: &Guard<'_>) -> (Leaf, Option<Vec<u8>>) {
+    pub(crate) fn descend_up<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Leaf<'g>, Option<Vec<u8>>) {
         let (path, leaf) = self.path(key, guard);
         let end = path.iter().rev().find(|(inner, index)| index + 1 < inner.children());
         (leaf, end.map(|(inner, index)| inner.separator(*index)))
     }
 
     /// The leaf whose range holds the greatest keys below `key` (all keys for `None`), and where the range starts (inclusive).
-    pub(crate) fn descend_down(&self, key: Option<&[u8]>, guard: &Guard<'_>) -> (Leaf, Option<Vec<u8>>) {
+    pub(crate) fn descend_down<'g>(&self, key: Option<&[u8]>, guard: &'g Guard<'_>) -> (Leaf<'g>, Option<Vec<u8>>) {
         let (path, leaf) = self.path_by(guard, |inner| match key {
             Some(key) => inner.search_below(key),
             None => inner.children() - 1,
@@ -128,13 +134,13 @@ impl Shard {
 
     /// Puts `new` in the place of `leaf`, whose lock the caller holds; false when `leaf` is no longer in the tree. `parent` is the leaf's as
     /// far as the caller knows.
-    pub(crate) fn replace(
+    pub(crate) fn replace<'g>(
         &self,
-        leaf: Leaf,
-        new: Leaf,
+        leaf: Leaf<'g>,
+        new: Leaf<'_>,
         key: &[u8],
-        mut parent: Option<Inner>,
-        guard: &Guard<'_>,
+        mut parent: Option<Inner<'g>>,
+        guard: &'g Guard<'_>,
     ) -> bool {
         loop {
             match parent {
@@ -153,20 +159,16 @@ impl Shard {
                 }
                 Some(inner) => {
                     let latch_word = inner.latch_word();
-                    latch_word.lock.lock();
+                    let latch = latch_word.lock.lock();
                     let index = inner.search(key);
                     let current =
                         !latch_word.obsolete.load(Ordering::Relaxed) && inner.child_locked(index) == leaf.as_ptr();
-                    // SAFETY: locked above; the leaf is live and its parent's level is that above leaves.
-                    unsafe {
-                        if current {
-                            self.exchange(leaf, key, guard, || inner.store_child(index, new.as_ptr()));
-                        }
-                        latch_word.lock.unlock();
-                    }
                     if current {
+                        // SAFETY: the parent's latch is held; the new leaf is live, and its parent's level is that above leaves.
+                        self.exchange(leaf, key, guard, || unsafe { inner.store_child(index, new.as_ptr()) });
                         return true;
                     }
+                    drop(latch);
                 }
             }
             // The caller did not know the parent, it was replaced since the descent, or the tree was cleared.
@@ -182,7 +184,7 @@ impl Shard {
     /// which makes the node anew. On an error nothing has changed.
     pub(crate) fn splice(
         &self,
-        path: &[(Inner, usize)],
+        path: &[(Inner<'_>, usize)],
         mut change: Splice,
         memory: &Memory,
         guard: &Guard<'_>,
@@ -192,7 +194,7 @@ impl Shard {
             memory,
             made: Vec::new(),
             replaced: Vec::new(),
-            locked: Vec::new(),
+            latched: Vec::new(),
         };
         // Of the children of the node at hand.
         let mut level = path.last().map_or(0, |(node, _)| node.header().level - 1);
@@ -219,9 +221,9 @@ impl Shard {
                 Some((parent, index)) if children.len() < MIN_CHILDREN && parent.children() > 1 => {
                     let right = index + 1 < parent.children();
                     let beside = if right { index + 1 } else { index - 1 };
-                    // SAFETY: the structure lock keeps inner nodes in place, and a parent's children are of one level.
-                    let sibling = unsafe { Inner::from_ptr(parent.child_locked(beside)) };
-                    if children.len() + sibling.children() <= JOINED_CHILDREN {
+                    if let Node::Inner(sibling) = parent.load_child(beside, guard)
+                        && children.len() + sibling.children() <= JOINED_CHILDREN
+                    {
                         if level == 0 {
                             work.lock(sibling);
                         }
@@ -243,13 +245,7 @@ impl Shard {
                 _ => {}
             }
             level += 1;
-            let (nodes, between) = match work.build(level, children, separators, grows_at_end) {
-                Ok(built) => built,
-                Err(error) => {
-                    work.abandon();
-                    return Err(error);
-                }
-            };
+            let (nodes, between) = work.build(level, children, separators, grows_at_end)?;
             if let ([node], 1) = (nodes.as_slice(), to - from) {
                 match above {
                     // SAFETY: the structure lock is held, and the node was built for this level.
@@ -276,13 +272,7 @@ impl Shard {
         } = change;
         while children.len() > 1 {
             level += 1;
-            (children, separators) = match work.build(level, children, separators, true) {
-                Ok(built) => built,
-                Err(error) => {
-                    work.abandon();
-                    return Err(error);
-                }
-            };
+            (children, separators) = work.build(level, children, separators, true)?;
         }
         let root = tagged_ptr::address(children[0]);
         let root = if level == 0 { tag_leaf(root) } else { root };
@@ -292,22 +282,22 @@ impl Shard {
     }
 
     /// Makes the tree the one leaf `empty`, retires the old tree's inner nodes and returns its leaves, still unlocked.
-    pub(crate) fn reset(&self, empty: Leaf, guard: &Guard<'_>) -> Vec<Leaf> {
+    pub(crate) fn reset<'g>(&self, empty: NewLeaf, guard: &'g Guard<'_>) -> Vec<Leaf<'g>> {
         let structure = self.structure.lock();
         self.put_interpolation(None, guard, &structure);
-        let (node, is_leaf) = untag(self.root.swap(tag_leaf(empty.as_ptr()), Ordering::AcqRel));
+        // SAFETY: the guard protects what the tree led to until now.
+        let root = unsafe { node_at(self.root.swap(tag_leaf(empty.leaf().as_ptr()), Ordering::AcqRel)) };
+        empty.publish();
         let mut leaves = Vec::new();
-        walk(node, is_leaf, &mut |visit| match visit {
+        walk(root, &mut |visit| match visit {
             Visit::Inner(inner, children) => {
                 // No leaf is replaced in this node once it is obsolete: the children read now are its last.
-                inner.latch_word().lock.lock();
+                let latch = inner.latch_word().lock.lock();
                 inner.latch_word().obsolete.store(true, Ordering::Relaxed);
-                children.extend(inner.contents().0);
-                // SAFETY: locked above; the root no longer leads to the node.
-                unsafe {
-                    inner.latch_word().lock.unlock();
-                    Memory::retire(inner.node(), guard);
-                }
+                children.extend(inner.load_children(guard));
+                drop(latch);
+                // SAFETY: the root no longer leads to the node.
+                unsafe { Memory::retire(inner.node(), guard) };
             }
             Visit::Leaf(leaf) => leaves.push(leaf),
         });
@@ -316,52 +306,62 @@ impl Shard {
 
     /// Visits every leaf. Under concurrent changes of structure one may be seen twice or not at all.
     pub(crate) fn for_each_leaf(&self, guard: &Guard<'_>, mut visit: impl FnMut(Leaf)) {
-        let (node, is_leaf) = untag(load(&self.root, guard));
-        walk(node, is_leaf, &mut |step| match step {
-            Visit::Inner(inner, children) => {
-                children.extend((0..inner.children()).map(|index| inner.load_child(index, guard)));
-            }
+        walk(self.root(guard), &mut |step| match step {
+            Visit::Inner(inner, children) => children.extend(inner.load_children(guard)),
             Visit::Leaf(leaf) => visit(leaf),
         });
     }
 
-    /// Every node's address, for freeing the tree.
-    pub(crate) fn take_nodes(&mut self) -> (Vec<NonNull<u8>>, Vec<Leaf>) {
-        let (node, is_leaf) = untag(self.root.load(Ordering::Acquire));
+    /// Every node, for freeing the tree: its inner nodes and interpolation index, and its leaves.
+    pub(crate) fn take_nodes(&mut self, guard: &Guard<'_>) -> (Vec<NonNull<u8>>, Vec<NonNull<u8>>) {
         let (mut inners, mut leaves) = (Vec::new(), Vec::new());
         inners.extend(NonNull::new(self.interpolation.load(Ordering::Acquire)));
-        walk(node, is_leaf, &mut |step| match step {
+        walk(self.root(guard), &mut |step| match step {
             Visit::Inner(inner, children) => {
-                children.extend(inner.contents().0);
+                children.extend(inner.load_children(guard));
                 inners.push(inner.node());
             }
-            Visit::Leaf(leaf) => leaves.push(leaf),
+            Visit::Leaf(leaf) => leaves.push(leaf.node()),
         });
         (inners, leaves)
     }
 }
 
-enum Visit<'a> {
-    Inner(Inner, &'a mut Vec<*mut u8>),
-    Leaf(Leaf),
+/// The node that a root pointer leads to.
+///
+/// # Safety
+/// `root` was a shard's root, and the node is live for `'g`.
+unsafe fn node_at<'g>(root: *mut u8) -> Node<'g> {
+    // SAFETY: as the caller promises; the tag says what the node is.
+    unsafe {
+        match untag(root) {
+            (leaf, true) => Node::Leaf(Leaf::from_ptr(leaf)),
+            (inner, false) => Node::Inner(Inner::from_ptr(inner)),
+        }
+    }
 }
 
-fn walk(node: *mut u8, is_leaf: bool, visit: &mut impl FnMut(Visit<'_>)) {
-    if is_leaf {
-        // SAFETY: the caller protects the nodes, and the levels say what each is.
-        return visit(Visit::Leaf(unsafe { Leaf::from_ptr(node) }));
-    }
-    // SAFETY: as above.
-    let inner = unsafe { Inner::from_ptr(node) };
-    let mut children = Vec::new();
-    visit(Visit::Inner(inner, &mut children));
-    for child in children {
-        walk(tagged_ptr::address(child), inner.header().level == 1, visit);
+enum Visit<'a, 'g> {
+    /// Whose children are visited next: those that the visitor adds.
+    Inner(Inner<'g>, &'a mut Vec<Node<'g>>),
+    Leaf(Leaf<'g>),
+}
+
+fn walk<'g>(node: Node<'g>, visit: &mut impl FnMut(Visit<'_, 'g>)) {
+    match node {
+        Node::Leaf(leaf) => visit(Visit::Leaf(leaf)),
+        Node::Inner(inner) => {
+            let mut children = Vec::new();
+            visit(Visit::Inner(inner, &mut children));
+            for child in children {
+                walk(child, visit);
+            }
+        }
     }
 }
 
 /// The node's children and separators after the change.
-fn apply(node: Inner, change: Splice) -> (Vec<*mut u8>, Vec<Vec<u8>>) {
+fn apply(node: Inner<'_>, change: Splice) -> (Vec<*mut u8>, Vec<Vec<u8>>) {
     let Splice {
         from,
         to,
@@ -380,18 +380,17 @@ fn apply(node: Inner, change: Splice) -> (Vec<*mut u8>, Vec<Vec<u8>>) {
     (children, separators)
 }
 
-/// Inner nodes on their way in and out.
-struct Rebuild<'m> {
+/// Inner nodes on their way in and out. Dropped without being published, nothing has changed.
+struct Rebuild<'m, 'g> {
     memory: &'m Memory,
-    made: Vec<Inner>,
-    replaced: Vec<Inner>,
-    locked: Vec<Inner>,
+    made: Vec<NewInner>,
+    replaced: Vec<Inner<'g>>,
+    latched: Vec<(Inner<'g>, LatchGuard<'g>)>,
 }
 
-impl Rebuild<'_> {
-    fn lock(&mut self, node: Inner) {
-        node.latch_word().lock.lock();
-        self.locked.push(node);
+impl<'g> Rebuild<'_, 'g> {
+    fn lock(&mut self, node: Inner<'g>) {
+        self.latched.push((node, node.latch_word().lock.lock()));
     }
 
     /// Nodes of `level` over the children: one, or several when they are too many; and the separators between the nodes.
@@ -415,9 +414,9 @@ impl Rebuild<'_> {
         while from < total {
             let to = (from + share).min(total);
             // SAFETY: the children are nodes of the level below, and the tree keeps its memory until its last node is gone.
-            let node = unsafe { Inner::new(level, &children[from..to], &separators[from..to - 1], self.memory)? };
+            let node = unsafe { Inner::build(level, &children[from..to], &separators[from..to - 1], self.memory)? };
+            nodes.push(node.inner().as_ptr());
             self.made.push(node);
-            nodes.push(node.as_ptr());
             if to < total {
                 between.push(separators[to - 1].clone());
             }
@@ -428,26 +427,16 @@ impl Rebuild<'_> {
 
     /// The new nodes are in the tree: those they replace go.
     fn publish(self, guard: &Guard<'_>) {
-        for node in &self.locked {
+        for node in self.made {
+            node.publish();
+        }
+        for (node, latch) in self.latched {
             node.latch_word().obsolete.store(true, Ordering::Relaxed);
-            // SAFETY: locked by `lock`.
-            unsafe { node.latch_word().lock.unlock() };
+            drop(latch);
         }
         for node in self.replaced {
             // SAFETY: the tree no longer leads to the node.
             unsafe { Memory::retire(node.node(), guard) };
-        }
-    }
-
-    /// The new nodes will not be in the tree.
-    fn abandon(self) {
-        for node in &self.locked {
-            // SAFETY: locked by `lock`.
-            unsafe { node.latch_word().lock.unlock() };
-        }
-        for node in self.made {
-            // SAFETY: the node was never published.
-            unsafe { Memory::free(node.node()) };
         }
     }
 }

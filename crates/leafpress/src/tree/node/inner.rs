@@ -19,6 +19,7 @@
 //! node's address, and then one group, whose two lines come together.
 
 use std::cmp::Ordering as Order;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
@@ -35,7 +36,8 @@ use crate::tree::error::Error;
 use crate::tree::node::leaf::{Leaf, key_number};
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::rank::count_below;
-use crate::tree::node::step::{Fraction, Step};
+use crate::tree::node::step::{Fraction, Node, Step};
+use crate::tree::node::unpublished::NewInner;
 
 /// Most children of an inner node.
 pub(crate) const MAX_CHILDREN: usize = 128;
@@ -84,9 +86,9 @@ struct Found {
     wanted: Option<u64>,
 }
 
-/// An inner node, borrowed for as long as a guard protects it.
+/// An inner node, live for `'g`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Inner(NonNull<u8>);
+pub(crate) struct Inner<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
 /// The first eight bytes of `bytes`, zero-padded, as a number that orders as they do.
 pub(crate) fn head(bytes: &[u8]) -> u64 {
@@ -143,17 +145,17 @@ unsafe fn hinted(child: *mut u8, level: u8) -> *mut u8 {
     }
 }
 
-impl Inner {
+impl<'g> Inner<'g> {
     /// A node above `children`, separated by `separators` (one fewer, ascending). Children may have their hints already.
     ///
     /// # Safety
     /// `memory` outlives the node; the children are live nodes of `level - 1`.
-    pub(crate) unsafe fn new(
+    pub(crate) unsafe fn build(
         level: u8,
         children: &[*mut u8],
         separators: &[Vec<u8>],
         memory: &Memory,
-    ) -> Result<Self, Error> {
+    ) -> Result<NewInner, Error> {
         debug_assert_eq!(children.len(), separators.len() + 1);
         let prefix_len = match (separators.first(), separators.last()) {
             (Some(first), Some(last)) => common_prefix(first, last),
@@ -172,7 +174,7 @@ impl Inner {
             (&raw mut (*header).children).write(children.len() as u16);
             (&raw mut (*header).prefix_len).write(prefix_len as u16);
             (&raw mut (*header).level).write(level);
-            let inner = Self(node);
+            let inner = Self(node, PhantomData);
             inner.latch_word_at().write(LatchWord {
                 lock: Latch::new(),
                 obsolete: AtomicBool::new(false),
@@ -206,15 +208,21 @@ impl Inner {
                 };
                 inner.pivots().add(group).write(pivot);
             }
-            Ok(inner)
+            Ok(NewInner::new(node))
         }
     }
 
     /// # Safety
-    /// `pointer` is a live inner node's.
+    /// `node` is a inner node that is live for `'g`.
+    pub(crate) unsafe fn from_node(node: NonNull<u8>) -> Self {
+        Self(node, PhantomData)
+    }
+
+    /// # Safety
+    /// `pointer` is an inner node's that is live for `'g`.
     pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Self {
         // SAFETY: a live node's pointer is not null.
-        Self(unsafe { NonNull::new_unchecked(pointer) })
+        Self(unsafe { NonNull::new_unchecked(pointer) }, PhantomData)
     }
 
     pub(crate) fn as_ptr(self) -> *mut u8 {
@@ -225,7 +233,7 @@ impl Inner {
         self.0
     }
 
-    pub(crate) fn header(&self) -> &Header {
+    pub(crate) fn header(&self) -> &'g Header {
         // SAFETY: a live node begins with its header.
         unsafe { self.0.cast::<Header>().as_ref() }
     }
@@ -271,7 +279,7 @@ impl Inner {
         self.group_at(self.children().div_ceil(GROUP)).cast()
     }
 
-    pub(crate) fn latch_word(&self) -> &LatchWord {
+    pub(crate) fn latch_word(&self) -> &'g LatchWord {
         // SAFETY: a live node has its gate behind its groups.
         unsafe { &*self.latch_word_at() }
     }
@@ -319,8 +327,26 @@ impl Inner {
 
     /// The child at `index`, which the guard protects.
     #[inline]
-    pub(crate) fn load_child(&self, index: usize, guard: &Guard<'_>) -> *mut u8 {
-        tagged_ptr::address(load(self.child(index), guard))
+    pub(crate) fn load_child<'a>(&self, index: usize, guard: &'a Guard<'_>) -> Node<'a> {
+        // SAFETY: the guard protects the child.
+        unsafe { self.node_below(tagged_ptr::address(load(self.child(index), guard))) }
+    }
+
+    /// All children, which the guard protects.
+    pub(crate) fn load_children<'a>(&self, guard: &'a Guard<'_>) -> impl Iterator<Item = Node<'a>> {
+        (0..self.children()).map(move |index| self.load_child(index, guard))
+    }
+
+    /// # Safety
+    /// `child` is a child of this node that is live for `'a`.
+    unsafe fn node_below<'a>(&self, child: *mut u8) -> Node<'a> {
+        // SAFETY: as the caller promises; the level says what the child is.
+        unsafe {
+            match self.header().level {
+                1 => Node::Leaf(Leaf::from_ptr(child)),
+                _ => Node::Inner(Inner::from_ptr(child)),
+            }
+        }
     }
 
     /// The child at `index`, for who holds a lock that keeps it in place.
@@ -346,18 +372,20 @@ impl Inner {
 
     /// The way to the child whose range holds `key`, and about where in it the key is.
     #[inline]
-    pub(crate) fn step(&self, key: &[u8], partitioner: ShardPartitioner, guard: &Guard<'_>) -> Step {
+    pub(crate) fn step<'a>(&self, key: &[u8], partitioner: ShardPartitioner, guard: &'a Guard<'_>) -> Step<'a> {
         let Found { index, wanted } = self.partition(key, false);
         let (child, hint) = tagged_ptr::split(load(self.child(index), guard));
         let share = wanted.and_then(|wanted| {
             let suffix_len = key.len() - self.header().prefix_len as usize;
             self.share(index, wanted, suffix_len, partitioner)
         });
-        Step {
-            child,
-            hint,
-            share,
-            records: 0,
+        // SAFETY: the guard protects the children, and the level says what they are.
+        unsafe {
+            if self.header().level == 1 {
+                Step::to_leaf(child, hint, share, 0)
+            } else {
+                Step::to_inner(child, hint, share)
+            }
         }
     }
 
@@ -383,10 +411,8 @@ impl Inner {
     /// Asks for the lines of a node that a search in it most likely reads, of which only the address, the number of children, and where
     /// the key is among them are known.
     #[inline(always)]
-    pub(crate) fn prefetch_step(step: &Step) {
-        // SAFETY: the step led to a live node.
-        let node = unsafe { Self::from_ptr(step.child) };
-        let pivots = node.pivots().cast::<u8>();
+    pub(crate) fn prefetch_step(step: &Step<'g>) {
+        let pivots = step.inner().pivots().cast::<u8>();
         prefetch(pivots);
         prefetch(pivots.wrapping_add(LINE_BYTES));
         let Some(share) = step.share else { return };

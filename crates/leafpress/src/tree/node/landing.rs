@@ -18,6 +18,7 @@
 //! Where every record is a frame of its own, values are compressed before they land: the buffer holds more of them, and compaction
 //! has only to copy the blocks.
 
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
@@ -28,6 +29,7 @@ use crate::tree::error::{Error, MAX_KEY_BYTES};
 use crate::tree::node::inner::head;
 use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::layout::MAX_RECORDS;
+use crate::tree::node::unpublished::NewLanding;
 
 /// Largest landing buffer, in bytes: offsets have 16 bits.
 pub(crate) const MAX_LANDING_BYTES: usize = 16 << 10;
@@ -119,7 +121,7 @@ struct Header {
 #[derive(Clone, Copy)]
 pub(crate) enum Change<'a> {
     Put(&'a [u8]),
-    PutLarge(Large),
+    PutLarge(Large<'a>),
     /// A value compressed with its leaf's dictionary; raw when the block is as long as the value.
     Compressed {
         block: &'a [u8],
@@ -139,14 +141,10 @@ impl Change<'_> {
     }
 
     /// Length of the value, `None` for a removal.
-    ///
-    /// # Safety
-    /// A large value is live.
-    pub(crate) unsafe fn value_len(&self) -> Option<usize> {
+    pub(crate) fn value_len(&self) -> Option<usize> {
         match self {
             Change::Put(value) => Some(value.len()),
-            // SAFETY: as the caller promises.
-            Change::PutLarge(large) => Some(unsafe { large.raw_len() }),
+            Change::PutLarge(large) => Some(large.raw_len()),
             Change::Compressed { raw_len, .. } => Some(*raw_len),
             Change::Remove => None,
         }
@@ -180,16 +178,16 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A landing buffer. The leaf that points to it owns it.
+/// A landing buffer, live for `'g`. The leaf that points to it owns it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Landing(NonNull<u8>);
+pub(crate) struct Landing<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
-impl Landing {
+impl<'g> Landing<'g> {
     /// An empty buffer of `capacity` bytes for entries like the first, of `first_bytes`, and their index.
     ///
     /// # Safety
     /// `memory` outlives the buffer.
-    pub(crate) unsafe fn new(capacity: usize, first_bytes: usize, memory: &Memory) -> Result<Self, Error> {
+    pub(crate) unsafe fn allocate(capacity: usize, first_bytes: usize, memory: &Memory) -> Result<NewLanding, Error> {
         debug_assert!(capacity <= MAX_LANDING_BYTES);
         let slots = (capacity / first_bytes + SPARE_SLOTS).min(capacity / INDEX_BYTES);
         // SAFETY: the caller keeps `memory` alive; the header is written into the room asked for.
@@ -199,7 +197,7 @@ impl Landing {
             (&raw mut (*header).capacity).write(capacity as u16);
             (&raw mut (*header).slots).write(slots as u16);
             (&raw mut (*header).published).write(AtomicU32::new(0));
-            Ok(Self(node))
+            Ok(NewLanding::new(node))
         }
     }
 
@@ -207,7 +205,7 @@ impl Landing {
     ///
     /// # Safety
     /// The caller holds the leaf's lock, and `memory` outlives the buffer.
-    pub(crate) unsafe fn copy(&self, memory: &Memory) -> Result<Self, Error> {
+    pub(crate) unsafe fn copy(&self, memory: &Memory) -> Result<NewLanding, Error> {
         let header = self.header();
         let (_, bytes) = self.published();
         // SAFETY: the caller keeps `memory` alive and others from appending; index and entries are of one size in both buffers.
@@ -219,14 +217,20 @@ impl Landing {
             (&raw mut (*copy).published).write(AtomicU32::new(header.published.load(Ordering::Relaxed)));
             let (from, to) = (self.0.add(size_of::<Header>()), node.add(size_of::<Header>()));
             to.copy_from_nonoverlapping(from, self.slots() * INDEX_BYTES + bytes);
-            Ok(Self(node))
+            Ok(NewLanding::new(node))
         }
     }
 
     /// # Safety
-    /// `pointer` came from [`Landing::as_ptr`] and the buffer is live while the result is used.
+    /// `node` is a landing buffer that is live for `'g`.
+    pub(crate) unsafe fn from_node(node: NonNull<u8>) -> Self {
+        Self(node, PhantomData)
+    }
+
+    /// # Safety
+    /// `pointer` came from [`Landing::as_ptr`] and the buffer is live for `'g`.
     pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Option<Self> {
-        NonNull::new(pointer).map(Self)
+        NonNull::new(pointer).map(|node| Self(node, PhantomData))
     }
 
     pub(crate) fn as_ptr(self) -> *mut u8 {
@@ -329,11 +333,8 @@ impl Landing {
     }
 
     /// The newest published entry of `key`.
-    ///
-    /// # Safety
-    /// The buffer stays live while the result is used.
     #[inline]
-    pub(crate) unsafe fn find<'a>(&self, key: &[u8], hash: u64) -> Option<Entry<'a>> {
+    pub(crate) fn find(&self, key: &[u8], hash: u64) -> Option<Entry<'g>> {
         let (count, _) = self.published();
         let wanted = (hash >> 48) as u32;
         for index in (0..count).rev() {
@@ -351,8 +352,8 @@ impl Landing {
     }
 
     /// # Safety
-    /// `offset` is that of a published entry, and the buffer stays live while the result is used.
-    unsafe fn entry_at<'a>(&self, offset: usize) -> Entry<'a> {
+    /// `offset` is that of a published entry.
+    unsafe fn entry_at(&self, offset: usize) -> Entry<'g> {
         // SAFETY: a published entry is whole and never changes.
         unsafe {
             let mut at = self.data().add(offset);
@@ -378,10 +379,7 @@ impl Landing {
     }
 
     /// Appends the published entries to `out`, oldest first.
-    ///
-    /// # Safety
-    /// The buffer stays live while the entries are used.
-    pub(crate) unsafe fn read_all<'a>(&self, out: &mut Vec<Entry<'a>>) {
+    pub(crate) fn read_all(&self, out: &mut Vec<Entry<'g>>) {
         let (count, _) = self.published();
         for index in 0..count {
             // SAFETY: the entry is published and the buffer stays live.
@@ -390,14 +388,14 @@ impl Landing {
     }
 }
 
-impl Landing {
-    /// Puts what `other` returns in the place of each large value.
+impl<'g> Landing<'g> {
+    /// Puts what `other` returns in the place of each large value's address.
     ///
     /// # Safety
     /// Nobody else has seen the buffer yet.
     pub(crate) unsafe fn exchange_larges(
         &self,
-        mut other: impl FnMut(Large) -> Result<Large, Error>,
+        mut other: impl FnMut(NonNull<u8>) -> Result<NonNull<u8>, Error>,
     ) -> Result<(), Error> {
         for index in 0..self.entries() {
             // SAFETY: the entry is published, its address stands behind its key, and the caller is the only one at the buffer.
@@ -406,7 +404,7 @@ impl Landing {
                 let entry = self.entry_at(offset);
                 if let Change::PutLarge(large) = entry.change {
                     let at = self.data().add(offset + EntryHeader::BYTES + entry.key.len());
-                    at.cast::<*mut u8>().write_unaligned(other(large)?.as_ptr());
+                    at.cast::<*mut u8>().write_unaligned(other(large.node())?.as_ptr());
                 }
             }
         }

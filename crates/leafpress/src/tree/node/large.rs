@@ -1,11 +1,13 @@
 //! Values past the inline limit: each its own compressed block, outside the leaf.
 
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use crate::codec::{Codec, Engine, saves_enough};
 use crate::mem::node::{Kind, NodeHeader};
 use crate::reclaim::memory::Memory;
 use crate::tree::error::Error;
+use crate::tree::node::unpublished::NewLarge;
 
 /// Longest value that a leaf or a landing buffer holds itself, in bytes.
 pub(crate) const MAX_INLINE_VALUE_BYTES: usize = 2048;
@@ -17,21 +19,30 @@ struct Header {
     block_len: u32,
 }
 
-/// A large value. The leaf or landing buffer that points to it owns it.
+/// A large value, live for `'g`. The leaf or landing buffer that points to it owns it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Large(NonNull<u8>);
+pub(crate) struct Large<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
-impl Large {
+/// A large value that nothing points to once a compaction is published: it is retired then.
+pub(crate) struct DeadLarge(NonNull<u8>);
+
+impl DeadLarge {
+    pub(crate) fn node(&self) -> NonNull<u8> {
+        self.0
+    }
+}
+
+impl<'g> Large<'g> {
     /// Compresses `value` into a node of its own; stored raw when it does not shrink by an eighth.
     ///
     /// # Safety
     /// `memory` outlives the value.
-    pub(crate) unsafe fn new(
+    pub(crate) unsafe fn compress(
         value: &[u8],
         engine: &dyn Engine,
         memory: &Memory,
         buffer: &mut Vec<u8>,
-    ) -> Result<Self, Error> {
+    ) -> Result<NewLarge, Error> {
         buffer.clear();
         if engine.codec() != Codec::None {
             engine.compress(value, None, buffer)?;
@@ -47,15 +58,15 @@ impl Large {
             node.as_ptr()
                 .add(size_of::<Header>())
                 .copy_from_nonoverlapping(block.as_ptr(), block.len());
-            Ok(Self(node))
+            Ok(NewLarge::new(node))
         }
     }
 
     /// The same value in another place; nothing where it is too large to be moved.
     ///
     /// # Safety
-    /// The value is live, and `memory` outlives the copy.
-    pub(crate) unsafe fn copy(self, memory: &Memory) -> Result<Option<Self>, Error> {
+    /// `memory` outlives the copy.
+    pub(crate) unsafe fn copy(self, memory: &Memory) -> Result<Option<NewLarge>, Error> {
         // SAFETY: a live large value begins with its header and `block_len` bytes follow it; it never changes. The copy has the same
         // room.
         unsafe {
@@ -69,14 +80,20 @@ impl Large {
             (*copy).block_len = header.block_len;
             let (from, to) = (self.0.add(size_of::<Header>()), node.add(size_of::<Header>()));
             to.copy_from_nonoverlapping(from, header.block_len as usize);
-            Ok(Some(Self(node)))
+            Ok(Some(NewLarge::new(node)))
         }
     }
 
     /// # Safety
-    /// `pointer` came from [`Large::as_ptr`] and the value is live.
+    /// `node` is a large value that is live for `'g`.
+    pub(crate) unsafe fn from_node(node: NonNull<u8>) -> Self {
+        Self(node, PhantomData)
+    }
+
+    /// # Safety
+    /// `pointer` came from [`Large::as_ptr`] and the value is live for `'g`.
     pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Option<Self> {
-        NonNull::new(pointer).map(Self)
+        NonNull::new(pointer).map(|node| Self(node, PhantomData))
     }
 
     pub(crate) fn as_ptr(self) -> *mut u8 {
@@ -87,18 +104,19 @@ impl Large {
         self.0
     }
 
-    /// # Safety
-    /// The value is live.
-    pub(crate) unsafe fn raw_len(self) -> usize {
+    /// The value, as one that what is to be published does not point to.
+    pub(crate) fn dead(self) -> DeadLarge {
+        DeadLarge(self.0)
+    }
+
+    /// Length of the value, in bytes.
+    pub(crate) fn raw_len(self) -> usize {
         // SAFETY: a live large value begins with its header.
         unsafe { self.0.cast::<Header>().as_ref().raw_len as usize }
     }
 
     /// Appends the value to `out`. On an error `out` is as it was.
-    ///
-    /// # Safety
-    /// The value is live for the whole call.
-    pub(crate) unsafe fn read_into(self, engine: &dyn Engine, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn read_into(self, engine: &dyn Engine, out: &mut Vec<u8>) -> Result<(), Error> {
         // SAFETY: a live large value begins with its header and `block_len` bytes follow it.
         let (raw_len, block) = unsafe {
             let header = self.0.cast::<Header>().as_ref();

@@ -6,6 +6,7 @@ mod frame;
 mod hint;
 mod search;
 
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
@@ -20,10 +21,11 @@ use crate::tree::node::landing::Landing;
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, Header, SINGLE, Sections};
 use crate::tree::node::packed::Packed;
+use crate::tree::node::unpublished::NewLanding;
 
-/// A leaf, borrowed for as long as a guard or its lock protects it.
+/// A leaf, live for `'g`: as long as the guard is there under which it was found, or until who made it publishes or frees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Leaf(NonNull<u8>);
+pub(crate) struct Leaf<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
 /// Where a record is.
 #[derive(Clone, Copy)]
@@ -58,12 +60,18 @@ pub(crate) fn key_number(key: &[u8]) -> u64 {
     key.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-impl Leaf {
+impl<'g> Leaf<'g> {
     /// # Safety
-    /// `pointer` is a live leaf's.
+    /// `node` is a leaf that is live for `'g`.
+    pub(crate) unsafe fn from_node(node: NonNull<u8>) -> Self {
+        Self(node, PhantomData)
+    }
+
+    /// # Safety
+    /// `pointer` is a leaf's that is live for `'g`.
     pub(crate) unsafe fn from_ptr(pointer: *mut u8) -> Self {
         // SAFETY: a live node's pointer is not null.
-        Self(unsafe { NonNull::new_unchecked(pointer) })
+        Self(unsafe { NonNull::new_unchecked(pointer) }, PhantomData)
     }
 
     pub(crate) fn as_ptr(self) -> *mut u8 {
@@ -75,7 +83,7 @@ impl Leaf {
     }
 
     #[inline(always)]
-    pub(crate) fn header(&self) -> &Header {
+    pub(crate) fn header(&self) -> &'g Header {
         // SAFETY: a live leaf begins with its header.
         unsafe { self.0.cast::<Header>().as_ref() }
     }
@@ -119,7 +127,7 @@ impl Leaf {
 
     /// The landing buffer as of now, protected by the guard.
     #[inline(always)]
-    pub(crate) fn landing(&self, guard: &Guard<'_>) -> Option<Landing> {
+    pub(crate) fn landing<'a>(&self, guard: &'a Guard<'_>) -> Option<Landing<'a>> {
         // SAFETY: a buffer is retired once the leaf no longer points to it, so that the guard protects it.
         unsafe { Landing::from_ptr(load(&self.header().landing, guard)) }
     }
@@ -127,11 +135,17 @@ impl Leaf {
     /// The landing buffer, if an entry of a key with this hash may be in it. Without one the caller sees the leaf as it stood before
     /// any write to that key that is not yet published.
     #[inline(always)]
-    pub(crate) fn landing_for(&self, hash: u64, guard: &Guard<'_>) -> Option<Landing> {
+    pub(crate) fn landing_for<'a>(&self, hash: u64, guard: &'a Guard<'_>) -> Option<Landing<'a>> {
         if self.header().landed.load(Ordering::Acquire) & landed_bit(hash) == 0 {
             return None;
         }
         self.landing(guard)
+    }
+
+    /// Puts another landing buffer in the place of the one there is, which the caller retires. The caller holds the lock.
+    pub(crate) fn store_landing(&self, new: NewLanding) {
+        self.header().landing.store(new.landing().as_ptr(), Ordering::Release);
+        new.publish();
     }
 
     /// A key with this hash is about to land. The caller holds the lock.
@@ -147,8 +161,8 @@ impl Leaf {
     }
 
     /// The landing buffer, for the holder of the lock.
-    pub(crate) fn landing_locked(&self) -> Option<Landing> {
-        // SAFETY: only the lock's holder replaces the buffer.
+    pub(crate) fn landing_locked(&self) -> Option<Landing<'g>> {
+        // SAFETY: a buffer that the leaf points to while the leaf is live is freed no sooner than the leaf.
         unsafe { Landing::from_ptr(self.header().landing.load(Ordering::Acquire)) }
     }
 
@@ -274,7 +288,7 @@ impl Leaf {
     }
 
     /// The large value in `slot`, if its value is one.
-    pub(crate) fn large(&self, sections: &Sections, slot: usize) -> Option<Large> {
+    pub(crate) fn large(&self, sections: &Sections, slot: usize) -> Option<Large<'g>> {
         let count = self.header().shape.large as usize;
         (0..count)
             .find(|index| self.u16_at(sections.large_slots, *index) == slot)
@@ -282,13 +296,13 @@ impl Leaf {
     }
 
     /// The leaf's large values with their slots, in slot order.
-    pub(crate) fn larges(&self, sections: &Sections) -> impl Iterator<Item = (usize, Large)> {
+    pub(crate) fn larges(&self, sections: &Sections) -> impl Iterator<Item = (usize, Large<'g>)> {
         let slots = sections.large_slots;
         (0..self.header().shape.large as usize)
             .filter_map(move |index| self.large_at(index).map(|large| (self.u16_at(slots, index), large)))
     }
 
-    fn large_at(&self, index: usize) -> Option<Large> {
+    fn large_at(&self, index: usize) -> Option<Large<'g>> {
         // SAFETY: the addresses follow the header, and the leaf owns the values.
         unsafe { Large::from_ptr(self.at(HEADER_BYTES).cast::<*mut u8>().add(index).read()) }
     }
@@ -298,8 +312,7 @@ impl Leaf {
         match self.header().shape.large {
             0 => self.lens(sections).get(slot) as usize,
             _ => match self.large(sections, slot) {
-                // SAFETY: the leaf owns the value.
-                Some(large) => unsafe { large.raw_len() },
+                Some(large) => large.raw_len(),
                 None => self.lens(sections).get(slot) as usize,
             },
         }

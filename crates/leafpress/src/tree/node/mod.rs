@@ -11,3 +11,4 @@ pub(crate) mod packed;
 pub(crate) mod partition;
 mod rank;
 pub(crate) mod step;
+pub(crate) mod unpublished;

@@ -90,14 +90,14 @@ impl Batch {
 
 /// A batch whose large values are not read yet.
 #[derive(Default)]
-pub(crate) struct Gathered {
+pub(crate) struct Gathered<'g> {
     batch: Batch,
     /// Each with its record's index, ascending.
-    large: Vec<(usize, Large)>,
+    large: Vec<(usize, Large<'g>)>,
 }
 
-impl Gathered {
-    pub(crate) fn push(&mut self, key: &[u8], value: Value<'_>) -> Result<(), Error> {
+impl<'g> Gathered<'g> {
+    pub(crate) fn push(&mut self, key: &[u8], value: Value<'_, 'g>) -> Result<(), Error> {
         match value {
             Value::Inline(value) => self.batch.push(key, value),
             Value::Large(large) => {
@@ -107,7 +107,7 @@ impl Gathered {
         }
     }
 
-    pub(crate) fn push_entry(&mut self, (entry, value): &(Entry<'_>, Vec<u8>)) -> Result<(), Error> {
+    pub(crate) fn push_entry(&mut self, (entry, value): &(Entry<'g>, Vec<u8>)) -> Result<(), Error> {
         match entry.change {
             Change::Put(value) => self.push(entry.key, Value::Inline(value)),
             Change::PutLarge(large) => self.push(entry.key, Value::Large(large)),
@@ -118,14 +118,10 @@ impl Gathered {
 
     /// Drops records at the far end until the large values are within their bound, and returns the key up to which the batch
     /// then covers the range: exclusive from the front, inclusive from the back. `None` when it drops none.
-    ///
-    /// # Safety
-    /// The large values are live.
-    pub(crate) unsafe fn trim(&mut self, end: End) -> Option<Vec<u8>> {
+    pub(crate) fn trim(&mut self, end: End) -> Option<Vec<u8>> {
         let mut bytes = 0usize;
-        let mut fits = |(_, large): &(usize, Large)| {
-            // SAFETY: as the caller promises.
-            let len = unsafe { large.raw_len() };
+        let mut fits = |(_, large): &(usize, Large<'_>)| {
+            let len = large.raw_len();
             let fits = bytes == 0 || bytes + len <= MAX_BATCH_LARGE_BYTES;
             bytes += len;
             fits
@@ -147,15 +143,11 @@ impl Gathered {
     }
 
     /// The batch, with the values read of the large ones that are still in it.
-    ///
-    /// # Safety
-    /// The large values are live.
-    pub(crate) unsafe fn read_large(self, engine: &dyn Engine) -> Result<Batch, Error> {
+    pub(crate) fn read_large(self, engine: &dyn Engine) -> Result<Batch, Error> {
         let mut batch = self.batch;
         for (index, large) in self.large {
             let mut value = Vec::new();
-            // SAFETY: as the caller promises.
-            unsafe { large.read_into(engine, &mut value)? };
+            large.read_into(engine, &mut value)?;
             batch.large.push((index, value));
         }
         Ok(batch)

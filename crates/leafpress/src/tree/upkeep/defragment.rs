@@ -3,6 +3,7 @@
 //! A pass takes its nodes from a part of the heap that nothing else uses, so that it leaves them side by side in key order; what
 //! they leave behind is whole pages, most of which go back to the system as the pass goes on.
 
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use crate::mem::node::Kind;
@@ -10,9 +11,9 @@ use crate::reclaim::memory::{Memory, OwnPart};
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
-use crate::tree::node::large::Large;
-use crate::tree::node::layout::HEADER_BYTES;
+use crate::tree::node::large::{DeadLarge, Large};
 use crate::tree::node::leaf::Leaf;
+use crate::tree::node::unpublished::{NewLanding, NewLarge, NewLeaf};
 use crate::tree::write::{Locked, WritePath};
 
 /// Which leaves are compacted in a pass; the others are only moved.
@@ -54,8 +55,7 @@ impl Core {
                     return Ok(());
                 }
                 let (leaf, end) = shard.descend_up(&key, &guard);
-                leaf.header().lock.lock();
-                let locked = Locked(leaf);
+                let locked = Locked::lock(leaf);
                 if leaf.header().obsolete.load(Ordering::Relaxed) {
                     continue;
                 }
@@ -104,10 +104,10 @@ impl Core {
     }
 }
 
-impl WritePath<'_> {
+impl<'w> WritePath<'w> {
     /// Bytes that were moved; nothing when the leaf is no longer in the tree. `key` is any key of its range.
-    fn sweep_locked(&self, locked: &Locked, key: &[u8], sweep: Sweep) -> Result<Option<u64>, Error> {
-        let leaf = locked.0;
+    fn sweep_locked(&self, locked: &Locked<'w>, key: &[u8], sweep: Sweep) -> Result<Option<u64>, Error> {
+        let leaf = locked.leaf;
         let current = self
             .core
             .dictionaries
@@ -134,25 +134,18 @@ impl WritePath<'_> {
 
     /// Puts a copy of the leaf, its landing buffer and its large values in its place. Returns the bytes moved, nothing when the leaf is
     /// no longer in the tree. `key` is any key of its range.
-    fn move_locked(&self, locked: &Locked, key: &[u8]) -> Result<Option<u64>, Error> {
-        let leaf = locked.0;
+    fn move_locked(&self, locked: &Locked<'w>, key: &[u8]) -> Result<Option<u64>, Error> {
+        let leaf = locked.leaf;
         let mut larges = MovedLarges::default();
-        // SAFETY: the caller holds the leaf's lock, and the memory outlives every node. Nobody has seen the copies before they are put
-        // in the leaf's place, and nobody does if they are not.
-        unsafe {
-            let new = match leaf.copy(&self.core.memory, &mut larges) {
-                Ok(new) => new,
-                Err(error) => {
-                    larges.free_copies();
-                    return Err(error);
-                }
-            };
-            if !self.shard.replace(leaf, new, key, None, self.guard) {
-                new.free_copy();
-                larges.free_copies();
-                return Ok(None);
-            }
+        // SAFETY: the caller holds the leaf's lock, and the memory outlives every node.
+        let (new, landing) = unsafe { leaf.copy(&self.core.memory, &mut larges)? };
+        // Dropped without being published, the copies are freed.
+        if !self.shard.replace(leaf, new.leaf(), key, None, self.guard) {
+            return Ok(None);
         }
+        new.publish();
+        landing.into_iter().for_each(NewLanding::publish);
+        larges.copies.drain(..).for_each(NewLarge::publish);
         let bytes = leaf.header().node.asked() as u64 + larges.bytes;
         self.retire_leaf(leaf);
         self.retire_large(&larges.left);
@@ -163,8 +156,8 @@ impl WritePath<'_> {
 /// Large values on their way from one place to another.
 #[derive(Default)]
 struct MovedLarges {
-    left: Vec<Large>,
-    copies: Vec<Large>,
+    left: Vec<DeadLarge>,
+    copies: Vec<NewLarge>,
     bytes: u64,
 }
 
@@ -172,98 +165,56 @@ impl MovedLarges {
     /// Where the value will be.
     ///
     /// # Safety
-    /// It is live, and `memory` outlives the copy.
-    unsafe fn copy(&mut self, large: Large, memory: &Memory) -> Result<Large, Error> {
+    /// `memory` outlives the copy.
+    unsafe fn copy(&mut self, large: Large<'_>, memory: &Memory) -> Result<NonNull<u8>, Error> {
         // SAFETY: as the caller promises.
-        unsafe {
-            let Some(copy) = large.copy(memory)? else {
-                return Ok(large);
-            };
-            self.left.push(large);
-            self.copies.push(copy);
-            self.bytes += large.raw_len() as u64;
-            Ok(copy)
-        }
-    }
-
-    /// # Safety
-    /// Nobody has seen the copies.
-    unsafe fn free_copies(self) {
-        for copy in self.copies {
-            // SAFETY: as the caller promises.
-            unsafe { Memory::free(copy.node()) };
-        }
+        let Some(copy) = (unsafe { large.copy(memory)? }) else {
+            return Ok(large.node());
+        };
+        let node = copy.large().node();
+        self.left.push(large.dead());
+        self.copies.push(copy);
+        self.bytes += large.raw_len() as u64;
+        Ok(node)
     }
 }
 
-impl Leaf {
-    /// A leaf with the same records, a copy of the landing buffer and copies of the large values of both, unlocked. On an error only the
-    /// values that were copied are left.
+impl<'g> Leaf<'g> {
+    /// A leaf with the same records, unlocked, with a copy of the landing buffer, and copies of the large values of both.
     ///
     /// # Safety
-    /// The caller holds the leaf's lock, and `memory` outlives the copy.
-    unsafe fn copy(&self, memory: &Memory, larges: &mut MovedLarges) -> Result<Leaf, Error> {
+    /// The caller holds the leaf's lock, and `memory` outlives the copies.
+    unsafe fn copy(&self, memory: &Memory, larges: &mut MovedLarges) -> Result<(NewLeaf, Option<NewLanding>), Error> {
         let header = self.header();
         let (live_user_bytes, live) = (
             header.live_user_bytes.load(Ordering::Relaxed),
             header.live.load(Ordering::Relaxed),
         );
-        // SAFETY: the caller keeps `memory` alive and others from writing; the copy gets large values of its own.
+        // SAFETY: the caller keeps `memory` alive and others from writing; the copies get large values of their own before anybody
+        // sees them.
         unsafe {
             let copy = self.copy_frames(live_user_bytes, live, memory)?;
-            match self.landing_locked().map(|landing| landing.copy(memory)) {
-                None => {}
-                Some(Ok(landing)) => copy.header().landing.store(landing.as_ptr(), Ordering::Relaxed),
-                Some(Err(error)) => {
-                    Memory::free(copy.node());
-                    return Err(error);
-                }
-            }
-            copy.header()
+            copy.leaf()
+                .header()
                 .landed
                 .store(header.landed.load(Ordering::Relaxed), Ordering::Relaxed);
-            match copy.move_larges(memory, larges) {
-                Ok(()) => Ok(copy),
-                Err(error) => {
-                    copy.free_copy();
-                    Err(error)
+            copy.leaf()
+                .exchange_larges(|large| larges.copy(Large::from_node(large), memory))?;
+            let landing = match self.landing_locked() {
+                None => None,
+                Some(landing) => {
+                    let landing = landing.copy(memory)?;
+                    landing
+                        .landing()
+                        .exchange_larges(|large| larges.copy(Large::from_node(large), memory))?;
+                    copy.leaf()
+                        .header()
+                        .landing
+                        .store(landing.landing().as_ptr(), Ordering::Relaxed);
+                    Some(landing)
                 }
-            }
-        }
-    }
-
-    /// Copies the large values that the leaf and its landing buffer point to, and points to the copies.
-    ///
-    /// # Safety
-    /// The values are live, `memory` outlives the copies, and nobody else has seen the leaf.
-    unsafe fn move_larges(&self, memory: &Memory, larges: &mut MovedLarges) -> Result<(), Error> {
-        // SAFETY: as the caller promises; the addresses follow the header.
-        unsafe {
-            let addresses = self.node().add(HEADER_BYTES).cast::<*mut u8>();
-            for index in 0..usize::from(self.header().shape.large) {
-                let address = addresses.add(index);
-                if let Some(large) = Large::from_ptr(address.read()) {
-                    address.write(larges.copy(large, memory)?.as_ptr());
-                }
-            }
-            match self.landing_locked() {
-                Some(landing) => landing.exchange_larges(|large| larges.copy(large, memory)),
-                None => Ok(()),
-            }
-        }
-    }
-
-    /// Frees the leaf and its landing buffer, but not their large values.
-    ///
-    /// # Safety
-    /// Nobody else has seen them.
-    unsafe fn free_copy(self) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            if let Some(landing) = self.landing_locked() {
-                Memory::free(landing.node());
-            }
-            Memory::free(self.node());
+            };
+            Ok((copy, landing))
         }
     }
 }

@@ -87,7 +87,7 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
                 continue;
             };
             assert!(
-                step.is_none_or(|step| step.child == address(leaf)),
+                step.is_none_or(|step| step.address() == address(leaf)),
                 "{key:?} in {bounds:?}"
             );
             found += usize::from(step.is_some());
@@ -156,7 +156,7 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
         for (slot, key) in leaf.iter().enumerate() {
             all += 1;
             if let Some(step) = table.find::<true>(&key.to_be_bytes(), partitioner, &guard) {
-                assert_eq!(step.child, address(index), "{key}");
+                assert_eq!(step.address(), address(index), "{key}");
                 found += 1;
                 near += usize::from(step.share.unwrap().times(leaf.len()).abs_diff(slot) <= 1);
             }
@@ -169,7 +169,7 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
 }
 
 /// What the prefetch summary says of a key: the line that its leaf begins in, and where in the leaf it is.
-fn foreseen(table: &InterpolationIndex, key: u64, partitioner: ShardPartitioner) -> Option<Step> {
+fn foreseen(table: &InterpolationIndex, key: u64, partitioner: ShardPartitioner) -> Option<Step<'_>> {
     let key = key.to_be_bytes();
     let number = table.number(&key)?;
     let place = table.place(number)?;
@@ -219,7 +219,7 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
         for &key in leaf {
             all += 1;
             let seen = foreseen(&table, key, partitioner);
-            right += usize::from(seen.is_some_and(|step| step.child.addr() == *place));
+            right += usize::from(seen.is_some_and(|step| step.address().addr() == *place));
             // What was told by the summary rightly need not be asked for again.
             if let Some(step) = table.find::<false>(&key.to_be_bytes(), partitioner, &guard) {
                 found += 1;
@@ -241,7 +241,7 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
         let step = foreseen(&table, middle, partitioner);
         if *place == places[moved] {
             assert!(
-                step.is_none_or(|step| step.child.addr() != *place),
+                step.is_none_or(|step| step.address().addr() != *place),
                 "{middle} is no longer there"
             );
         }
@@ -254,12 +254,9 @@ fn where_the_leaves_of_a_tidied_tree_are_is_foreseen_and_replaced_ones_are_not_t
 fn a_leaf_foreseen_shorter_than_the_directory_of_another_is_asked_for() {
     // 20 lines, of which data is the last three; and half as many.
     let like = (17 * 64 / 16) << 10 | 1 << 9 | 20;
-    let step = Step {
-        child: address(0),
-        hint: Leaf::hint_of_length(like, 10),
-        share: Some(Fraction::of(1.0, 2.0)),
-        records: 0,
-    };
+    let hint = Leaf::hint_of_length(like, 10);
+    // SAFETY: nobody asks for the leaf.
+    let step = unsafe { Step::to_leaf(address(0), hint, Some(Fraction::of(1.0, 2.0)), 0) };
     assert_eq!(step.hint, like - 10);
     Leaf::prefetch_step(&step);
     // What cannot be true is not taken for it.

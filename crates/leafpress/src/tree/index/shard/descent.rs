@@ -11,38 +11,26 @@ use crate::tree::node::step::Step;
 
 /// Where a search has got to.
 #[derive(Clone, Copy)]
-pub(crate) struct Descent {
-    pub step: Step,
-    at_leaf: bool,
+pub(crate) struct Descent<'g> {
+    pub step: Step<'g>,
 }
 
-impl Descent {
+impl<'g> Descent<'g> {
     /// A way that leads nowhere.
-    pub(crate) const END: Self = Self {
-        step: Step {
-            child: std::ptr::null_mut(),
-            hint: 0,
-            share: None,
-            records: 0,
-        },
-        at_leaf: true,
-    };
+    pub(crate) const END: Self = Self { step: Step::NOWHERE };
 
     /// Goes one step towards `key` and asks for the lines that the next one, or a read of the leaf, needs. False if at the leaf before.
     /// The guard is the one that the way was begun under.
     #[inline(always)]
-    pub(crate) fn advance(&mut self, key: &[u8], partitioner: ShardPartitioner, guard: &Guard<'_>) -> bool {
-        if self.at_leaf {
+    pub(crate) fn advance(&mut self, key: &[u8], partitioner: ShardPartitioner, guard: &'g Guard<'_>) -> bool {
+        if !self.step.is_inner() {
             return false;
         }
-        // SAFETY: the guard protects every node on the way, and the levels say what each is.
-        let inner = unsafe { Inner::from_ptr(self.step.child) };
-        self.step = inner.step(key, partitioner, guard);
-        self.at_leaf = inner.header().level == 1;
-        if self.at_leaf {
-            Leaf::prefetch_step(&self.step);
-        } else {
+        self.step = self.step.inner().step(key, partitioner, guard);
+        if self.step.is_inner() {
             Inner::prefetch_step(&self.step);
+        } else {
+            Leaf::prefetch_step(&self.step);
         }
         true
     }
@@ -51,44 +39,42 @@ impl Descent {
 impl Shard {
     /// The leaf whose range holds `key`, and its parent.
     #[inline]
-    pub(crate) fn descend(&self, key: &[u8], guard: &Guard<'_>) -> (Leaf, Option<Inner>) {
-        let (step, parent) = self.way_down(key, guard);
-        // SAFETY: the guard protects the leaf.
-        (unsafe { Leaf::from_ptr(step.child) }, parent)
+    pub(crate) fn descend<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Leaf<'g>, Option<Inner<'g>>) {
+        let (step, parent) = self.path_to_leaf(key, guard);
+        (step.leaf(), parent)
     }
 
     /// The step to the leaf whose range holds `key`, with what a read of it will need on its way from memory.
     #[inline]
-    pub(crate) fn descend_to_read(&self, key: &[u8], guard: &Guard<'_>) -> Step {
+    pub(crate) fn descend_to_read<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Step<'g> {
         if let Some(step) = self.interpolate_with_summary(key, guard) {
             return step;
         }
-        let step = self.way_down(key, guard).0;
+        let step = self.path_to_leaf(key, guard).0;
         Leaf::prefetch_step(&step);
         step
     }
 
     /// The step to the leaf whose range holds `key`, and the leaf's parent if the way led past it.
     #[inline]
-    pub(crate) fn descend_to_write(&self, key: &[u8], guard: &Guard<'_>) -> (Step, Option<Inner>) {
+    pub(crate) fn descend_to_write<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Step<'g>, Option<Inner<'g>>) {
         match self.interpolate(key, guard) {
             Some(step) => (step, None),
-            None => self.way_down(key, guard),
+            None => self.path_to_leaf(key, guard),
         }
     }
 
     /// The step to the leaf whose range holds `key`, and the leaf's parent.
     #[inline]
-    fn way_down(&self, key: &[u8], guard: &Guard<'_>) -> (Step, Option<Inner>) {
-        let Descent { mut step, at_leaf } = self.descent(guard);
-        if at_leaf {
+    fn path_to_leaf<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Step<'g>, Option<Inner<'g>>) {
+        let Descent { mut step } = self.descent(guard);
+        if !step.is_inner() {
             return (step, None);
         }
         loop {
-            // SAFETY: the guard protects every node on the way, and the levels say what each is.
-            let inner = unsafe { Inner::from_ptr(step.child) };
+            let inner = step.inner();
             step = inner.step(key, self.partitioner, guard);
-            if inner.header().level == 1 {
+            if !step.is_inner() {
                 return (step, Some(inner));
             }
             Inner::prefetch_step(&step);
@@ -97,11 +83,11 @@ impl Shard {
 
     /// A descent for a read: at the leaf, if a interpolated entry leads there, with what the read will need on its way from memory, else at the root.
     #[inline(always)]
-    pub(crate) fn descent_to_read(&self, key: &[u8], guard: &Guard<'_>) -> Descent {
+    pub(crate) fn descent_to_read<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Descent<'g> {
         match self.interpolate(key, guard) {
             Some(step) => {
                 Leaf::prefetch_step(&step);
-                Descent { step, at_leaf: true }
+                Descent { step }
             }
             None => self.descent(guard),
         }
@@ -109,14 +95,16 @@ impl Shard {
 
     /// A descent, still at the root.
     #[inline(always)]
-    fn descent(&self, guard: &Guard<'_>) -> Descent {
-        let (child, at_leaf) = untag(load(&self.root, guard));
-        let step = Step {
-            child,
-            hint: 0,
-            share: None,
-            records: 0,
+    fn descent<'g>(&self, guard: &'g Guard<'_>) -> Descent<'g> {
+        let (root, is_leaf) = untag(load(&self.root, guard));
+        // SAFETY: the guard protects the root, whose tag says what it is.
+        let step = unsafe {
+            if is_leaf {
+                Step::to_leaf(root, 0, None, 0)
+            } else {
+                Step::to_inner(root, 0, None)
+            }
         };
-        Descent { step, at_leaf }
+        Descent { step }
     }
 }

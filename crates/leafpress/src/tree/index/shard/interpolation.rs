@@ -8,10 +8,10 @@ use crate::reclaim::load;
 use crate::sync::MutexGuard;
 use crate::tree::error::Error;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
-use crate::tree::index::shard::{Memory, Shard, Splice, untag};
+use crate::tree::index::shard::{Memory, Shard, Splice};
 use crate::tree::node::inner::Inner;
 use crate::tree::node::leaf::Leaf;
-use crate::tree::node::step::Step;
+use crate::tree::node::step::{Node, Step};
 
 /// Inner nodes above leaves that make a table worth its while: a single one stays in the nearest caches. Under tools that try orders of
 /// steps trees are small.
@@ -26,17 +26,17 @@ impl Shard {
 
     /// The step to the leaf whose range holds `key`, if the table has it.
     #[inline(always)]
-    pub(crate) fn interpolate(&self, key: &[u8], guard: &Guard<'_>) -> Option<Step> {
+    pub(crate) fn interpolate<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Option<Step<'g>> {
         self.interpolation(guard)?.find::<false>(key, self.partitioner, guard)
     }
 
     /// The same for a read that goes on at once: what it will need of the leaf is asked for, before the table's line is there if that can be.
     #[inline(always)]
-    pub(crate) fn interpolate_with_summary(&self, key: &[u8], guard: &Guard<'_>) -> Option<Step> {
+    pub(crate) fn interpolate_with_summary<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Option<Step<'g>> {
         self.interpolation(guard)?.find::<true>(key, self.partitioner, guard)
     }
 
-    /// Asks for the line that [`Shard::interpolated entry`] will read.
+    /// Asks for the line that [`Shard::interpolate`] will read.
     #[inline(always)]
     pub(crate) fn prefetch_interpolation(&self, key: &[u8], guard: &Guard<'_>) {
         if let Some(table) = self.interpolation(guard) {
@@ -46,7 +46,7 @@ impl Shard {
 
     /// Has `store` put the new leaf in its parent, and the table lead to the new one. The caller holds the parent's lock, and `key` is of the
     /// leaf's range.
-    pub(crate) fn exchange(&self, leaf: Leaf, key: &[u8], guard: &Guard<'_>, store: impl FnOnce() -> *mut u8) {
+    pub(crate) fn exchange(&self, leaf: Leaf<'_>, key: &[u8], guard: &Guard<'_>, store: impl FnOnce() -> *mut u8) {
         // Under the lock: a table that comes later will take the child from the parent.
         let Some(table) = self.interpolation(guard) else {
             store();
@@ -58,7 +58,7 @@ impl Shard {
     }
 
     /// The table no longer leads to the leaves whose ranges the change will change. The caller holds the lock of the path's last node.
-    pub(crate) fn forget_replaced(&self, path: &[(Inner, usize)], change: &Splice, guard: &Guard<'_>) {
+    pub(crate) fn forget_replaced(&self, path: &[(Inner<'_>, usize)], change: &Splice, guard: &Guard<'_>) {
         let (Some((&(parent, _), above)), Some(table)) = (path.split_last(), self.interpolation(guard)) else {
             return;
         };
@@ -118,10 +118,9 @@ impl Shard {
     pub(crate) fn renew_interpolation(&self, shards: usize, memory: &Memory, guard: &Guard<'_>) -> Result<(), Error> {
         let structure = self.lock_structure();
         let mut parents = Vec::new();
-        let (node, is_leaf) = untag(load(&self.root, guard));
-        if !is_leaf {
-            // SAFETY: the structure lock keeps inner nodes in place.
-            collect_parents(unsafe { Inner::from_ptr(node) }, None, &mut parents);
+        // The structure lock keeps inner nodes in place.
+        if let Node::Inner(root) = self.root(guard) {
+            collect_parents(root, None, guard, &mut parents);
         }
         let made = match parents.as_slice() {
             few if few.len() < MIN_PARENTS => None,
@@ -137,26 +136,31 @@ impl Shard {
 }
 
 /// An inner node above leaves, with the separator before it.
-struct Parent {
-    inner: Inner,
+struct Parent<'g> {
+    inner: Inner<'g>,
     before: Option<Vec<u8>>,
 }
 
 /// All inner nodes above leaves, in order. The caller holds the structure lock.
-fn collect_parents(inner: Inner, before: Option<Vec<u8>>, parents: &mut Vec<Parent>) {
+fn collect_parents<'g>(
+    inner: Inner<'g>,
+    mut before: Option<Vec<u8>>,
+    guard: &'g Guard<'_>,
+    parents: &mut Vec<Parent<'g>>,
+) {
     if inner.header().level == 1 {
         return parents.push(Parent { inner, before });
     }
-    let mut before = before;
     for index in 0..inner.children() {
-        // SAFETY: the structure lock keeps inner nodes in place.
-        collect_parents(unsafe { Inner::from_ptr(inner.child_locked(index)) }, before, parents);
+        if let Node::Inner(child) = inner.load_child(index, guard) {
+            collect_parents(child, before, guard, parents);
+        }
         before = (index + 1 < inner.children()).then(|| inner.separator(index));
     }
 }
 
 /// The separators between the parents' children.
-fn bounds(parents: &[Parent]) -> Bounds {
+fn bounds(parents: &[Parent<'_>]) -> Bounds {
     let separators = || {
         parents.iter().flat_map(|parent| {
             let within = (0..parent.inner.children() - 1).map(|index| parent.inner.separator(index));
@@ -171,13 +175,13 @@ fn bounds(parents: &[Parent]) -> Bounds {
 }
 
 /// What a table is told of the parents' children: reading every leaf's header would keep the structure lock for a cache miss each.
-fn sample(parents: &[Parent], guard: &Guard<'_>) -> Leaves {
+fn sample(parents: &[Parent<'_>], guard: &Guard<'_>) -> Leaves {
     const ONE_IN: usize = 16;
-    let children = parents
-        .iter()
-        .flat_map(|parent| (0..parent.inner.children()).map(|index| parent.inner.load_child(index, guard)));
-    // SAFETY: the guard protects the leaves.
-    let leaves = children.step_by(ONE_IN).map(|leaf| unsafe { Leaf::from_ptr(leaf) });
+    let children = parents.iter().flat_map(|parent| parent.inner.load_children(guard));
+    let leaves = children.step_by(ONE_IN).filter_map(|child| match child {
+        Node::Leaf(leaf) => Some(leaf),
+        Node::Inner(_) => None,
+    });
     let leaves: Vec<Leaf> = leaves.collect();
     let asked = leaves.iter().map(|leaf| leaf.header().node.asked());
     let one = leaves[leaves.len() / 2];
@@ -191,19 +195,18 @@ fn sample(parents: &[Parent], guard: &Guard<'_>) -> Leaves {
 
 /// Gives each bucket its leaf, of which the first is the second child of all. The table is the shard's already: a leaf that is replaced
 /// from now on, under its parent's lock, is replaced in it.
-fn fill(table: InterpolationIndex, leaves: &[u32], parents: &[Parent]) {
+fn fill(table: InterpolationIndex, leaves: &[u32], parents: &[Parent<'_>]) {
     let (mut bucket, mut first) = (0, 0);
     for Parent { inner, .. } in parents {
         let behind = first + inner.children();
-        inner.latch_word().lock.lock();
+        let latch = inner.latch_word().lock.lock();
         while let Some(&leaf) = leaves.get(bucket)
             && (leaf as usize) + 1 < behind
         {
             table.store(bucket..bucket + 1, inner.child_with_hint(leaf as usize + 1 - first));
             bucket += 1;
         }
-        // SAFETY: locked above.
-        unsafe { inner.latch_word().lock.unlock() };
+        drop(latch);
         first = behind;
     }
 }

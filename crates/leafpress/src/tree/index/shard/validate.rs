@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use crate::reclaim::guard::Guard;
 
-use crate::reclaim::load;
 use crate::tree::error::Error;
-use crate::tree::index::shard::{Shard, untag};
+use crate::tree::index::shard::Shard;
 use crate::tree::node::inner::{Inner, MAX_CHILDREN};
 use crate::tree::node::leaf::Leaf;
+use crate::tree::node::step::Node;
 
 impl Shard {
     /// Checks separators, levels and sizes, and gives `visit` each leaf with its range, in order.
@@ -23,26 +23,22 @@ impl Shard {
             leaves.insert(leaf.as_ptr());
             visit(leaf, start, end)
         };
-        let (node, is_leaf) = untag(load(&self.root, guard));
-        if is_leaf {
-            // SAFETY: the guard protects the leaf.
-            visit(unsafe { Leaf::from_ptr(node) }, None, None)?;
-        } else {
-            // SAFETY: the guard protects the node.
-            validate_inner(unsafe { Inner::from_ptr(node) }, None, None, guard, &mut visit)?;
+        match self.root(guard) {
+            Node::Leaf(leaf) => visit(leaf, None, None)?,
+            Node::Inner(inner) => validate_inner(inner, None, None, guard, &mut visit)?,
         }
         if self.interpolation_leads_to(guard, |leaf| leaves.contains(&leaf)) {
             Ok(())
         } else {
             Err(Error::Invalid(
-                "a shortcut leads to a leaf that is not in the tree".to_owned(),
+                "the interpolation index leads to a leaf that is not in the tree".to_owned(),
             ))
         }
     }
 }
 
 fn validate_inner(
-    inner: Inner,
+    inner: Inner<'_>,
     start: Option<&[u8]>,
     end: Option<&[u8]>,
     guard: &Guard<'_>,
@@ -77,17 +73,10 @@ fn validate_inner(
             Some(separators[index - 1].as_slice())
         };
         let end = separators.get(index).map(Vec::as_slice).or(end);
-        let child = inner.load_child(index, guard);
-        if header.level == 1 {
-            // SAFETY: the guard protects the leaf.
-            visit(unsafe { Leaf::from_ptr(child) }, start, end)?;
-        } else {
-            // SAFETY: the guard protects the node.
-            let child = unsafe { Inner::from_ptr(child) };
-            if child.header().level + 1 != header.level {
-                return invalid("levels");
-            }
-            validate_inner(child, start, end, guard, visit)?;
+        match inner.load_child(index, guard) {
+            Node::Leaf(leaf) => visit(leaf, start, end)?,
+            Node::Inner(child) if child.header().level + 1 != header.level => return invalid("levels"),
+            Node::Inner(child) => validate_inner(child, start, end, guard, visit)?,
         }
     }
     Ok(())

@@ -1,18 +1,26 @@
 //! A leaf's frames, copied to another leaf.
 
+use std::ptr::NonNull;
+
 use crate::mem::node::Kind;
 use crate::reclaim::memory::Memory;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 use crate::tree::error::Error;
-use crate::tree::node::layout::{Header, Sections};
+use crate::tree::node::layout::{HEADER_BYTES, Header, Sections};
 use crate::tree::node::leaf::Leaf;
+use crate::tree::node::unpublished::NewLeaf;
 
-impl Leaf {
+impl<'g> Leaf<'g> {
     /// A leaf with the same frames and large values, of which a reader sees so much, without a landing buffer, unlocked.
     ///
     /// # Safety
     /// `memory` outlives the copy, and only one of the two owns the large values from now on.
-    pub(crate) unsafe fn copy_frames(&self, live_user_bytes: u64, live: u32, memory: &Memory) -> Result<Leaf, Error> {
+    pub(crate) unsafe fn copy_frames(
+        &self,
+        live_user_bytes: u64,
+        live: u32,
+        memory: &Memory,
+    ) -> Result<NewLeaf, Error> {
         let header = self.header();
         // SAFETY: the caller keeps `memory` alive. Behind its header a leaf never changes, and as much room was asked for.
         unsafe {
@@ -34,8 +42,26 @@ impl Leaf {
             (&raw mut (*copy).shape).write(header.shape);
             let (from, to) = (self.node().add(size_of::<Header>()), node.add(size_of::<Header>()));
             to.copy_from_nonoverlapping(from, header.node.asked() - size_of::<Header>());
-            Ok(Leaf::from_ptr(node.as_ptr()))
+            Ok(NewLeaf::new(node))
         }
+    }
+
+    /// Puts what `other` returns in the place of the address of each large value in the frames.
+    ///
+    /// # Safety
+    /// Nobody else has seen the leaf, and `other` returns large values.
+    pub(crate) unsafe fn exchange_larges(
+        &self,
+        mut other: impl FnMut(NonNull<u8>) -> Result<NonNull<u8>, Error>,
+    ) -> Result<(), Error> {
+        for index in 0..usize::from(self.header().shape.large) {
+            // SAFETY: the addresses follow the header, and the caller is the only one at the leaf.
+            unsafe {
+                let address = self.node().add(HEADER_BYTES).cast::<NonNull<u8>>().add(index);
+                address.write(other(address.read())?);
+            }
+        }
+        Ok(())
     }
 
     /// Puts `block` in the place of a frame's.

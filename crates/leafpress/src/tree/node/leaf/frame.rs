@@ -10,9 +10,9 @@ use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
 use crate::tree::node::leaf::{Leaf, Place, fingerprint, sub_page};
 
 /// A record's value.
-pub(crate) enum Value<'a> {
+pub(crate) enum Value<'a, 'g> {
     Inline(&'a [u8]),
-    Large(Large),
+    Large(Large<'g>),
 }
 
 /// Decodes frames into one buffer and counts what it did.
@@ -43,7 +43,7 @@ pub(crate) fn corrupt(reason: &'static str) -> Error {
     })
 }
 
-impl Leaf {
+impl<'g> Leaf<'g> {
     /// At least the first `needed` raw bytes of `frame`.
     #[inline]
     pub(crate) fn decode<'s>(
@@ -91,7 +91,7 @@ impl Leaf {
         sections: &Sections,
         place: Place,
         decoder: &'s mut Decoder<'_>,
-    ) -> Result<Value<'s>, Error> {
+    ) -> Result<Value<'s, 'g>, Error> {
         if self.header().shape.large > 0
             && let Some(large) = self.large(sections, place.slot)
         {
@@ -127,7 +127,7 @@ impl Leaf {
         frame: usize,
         decoder: &mut Decoder<'_>,
         key: &mut Vec<u8>,
-        mut visit: impl FnMut(usize, &[u8], Value<'_>) -> Result<(), Error>,
+        mut visit: impl FnMut(usize, &[u8], Value<'_, 'g>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let raw_len = self.raw_len(sections, frame);
         let raw = self.decode(sections, frame, raw_len, decoder)?;

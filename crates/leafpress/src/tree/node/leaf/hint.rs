@@ -31,7 +31,7 @@ const BLOCK_OFF_LINES: usize = BLOCK_OFF_BYTES.div_ceil(LINE_BYTES);
 /// The middle of a short block.
 const BLOCK_MIDDLE_BYTES: usize = 16;
 
-impl Leaf {
+impl<'g> Leaf<'g> {
     /// What a reader wants to know of the leaf before it is there: the lines that it takes and where its data starts.
     /// Nothing where the order of keys does not tell where they are, or the numbers do not fit.
     pub(crate) fn hint(&self) -> Hint {
@@ -65,7 +65,7 @@ impl Leaf {
     /// most likely is.
     #[inline(always)]
     fn likely_lines(step: &Step, mut ask: impl FnMut(*const u8)) {
-        let mut at = |offset: usize| ask(step.child.wrapping_add(offset));
+        let mut at = |offset: usize| ask(step.address().wrapping_add(offset));
         let lines = (step.hint & LENGTH) as usize;
         let data = (step.hint >> DATA_BIT) as usize * DATA_UNIT_BYTES;
         let Some(share) = step.share.filter(|_| data > 0) else {
@@ -158,7 +158,7 @@ mod tests {
                 lines.insert(address.addr() / LINE_BYTES);
             });
             // SAFETY: the guard protects the leaf.
-            let leaf = unsafe { Leaf::from_ptr(step.child) };
+            let leaf = step.leaf();
             let (sections, shape) = (leaf.sections(), leaf.header().shape);
             // It may have landed only.
             let Some(place) = leaf.search_exact(&sections, &key, step.share).unwrap() else {
@@ -167,9 +167,9 @@ mod tests {
             let bits = usize::from(shape.keys.key_bits);
             let bases = shape.keys.bytes(leaf.count()) - packed::bytes_for(leaf.count(), shape.keys.key_bits);
             let built = leaf.block(&sections, place.frame);
-            let start = built.as_ptr().addr() - step.child.addr();
+            let start = built.as_ptr().addr() - step.address().addr();
             let are_asked = |offsets: &[usize]| {
-                let line = |offset: &usize| (step.child.addr() + offset) / LINE_BYTES;
+                let line = |offset: &usize| (step.address().addr() + offset) / LINE_BYTES;
                 offsets.iter().map(line).all(|line| lines.contains(&line))
             };
             reads += 1;

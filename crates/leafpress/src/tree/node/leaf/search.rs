@@ -6,7 +6,7 @@ use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
 use crate::tree::node::leaf::{Decoder, Leaf, Place, fingerprint, key_number, sub_page};
 use crate::tree::node::step::Fraction;
 
-impl Leaf {
+impl<'g> Leaf<'g> {
     /// The frame that `slot` is in.
     #[inline(always)]
     pub(crate) fn frame_of(&self, sections: &Sections, slot: usize) -> usize {
