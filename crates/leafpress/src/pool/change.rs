@@ -31,12 +31,16 @@ impl Core {
         }
         self.check_write(page, len)?;
         let (hash, shard) = self.shard(page);
-        let frame = self.frame_to_update(page, len)?;
-        // SAFETY: the frame is this long and nobody else's, and not a part of the caller's bytes.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), frame.start.as_ptr(), len) };
-        let number = self.new_entry(page).inspect_err(|_| self.frames.free(frame))?;
+        let mut frame = self.frame_to_update(page, len)?;
+        frame.bytes_mut().copy_from_slice(bytes);
+        let number = match self.new_entry(page) {
+            Ok(number) => number,
+            Err(error) => {
+                self.frames.free(frame);
+                return Err(error);
+            }
+        };
         let entry = self.entries.at(number);
-        entry.put(frame.start.as_ptr(), len, frame.run);
         let mut locked = shard.lock();
         let old = loop {
             match locked.get(hash, page, &self.entries) {
@@ -53,6 +57,7 @@ impl Core {
                 return Err(error);
             }
         };
+        entry.put_frame(frame);
         let popularity = old.map_or(0, |old| self.entries.at(old).state().popularity());
         entry.change(|_| State(RAW | DIRTY | PIN).with_popularity(popularity));
         if let Some(old) = old {

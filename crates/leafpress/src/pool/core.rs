@@ -162,16 +162,19 @@ impl Core {
     fn free_now(&self, number: u32) {
         let entry = self.entries.at(number);
         match entry.state().kind() {
-            RAW => self.free_frame(entry.place(), entry.aux()),
+            RAW => self.free_frame(entry.place(), entry.aux(), entry.len()),
             COMPRESSED => self.log.dead(entry),
             _ => {}
         }
         self.entries.free(number);
     }
 
-    pub(super) fn free_frame(&self, place: *mut u8, run: u32) {
+    /// Frees the frame that an entry, which the caller has to itself, kept until now.
+    pub(super) fn free_frame(&self, place: *mut u8, run: u32, len: usize) {
         if let Some(start) = std::ptr::NonNull::new(place) {
-            self.frames.free(Frame { start, run });
+            // SAFETY: `Entry::put_frame` kept the parts, and the entry has another place by now, or is freed.
+            self.frames
+                .free(unsafe { Frame::from_parts(&self.frames, start, run, len) });
         }
     }
 
@@ -233,9 +236,9 @@ impl Core {
     }
 
     /// Makes an entry that was loading a raw page, pinned once.
-    pub(super) fn publish(&self, number: u32, hash: u64, frame: Frame, len: usize, shard: &Shard, in_hand: InHand<'_>) {
+    pub(super) fn publish(&self, number: u32, hash: u64, frame: Frame<'_>, shard: &Shard, in_hand: InHand<'_>) {
         let entry = self.entries.at(number);
-        entry.put(frame.start.as_ptr(), len, frame.run);
+        entry.put_frame(frame);
         entry.change(|_| State(RAW | PIN));
         shard.lock().notify();
         self.list(number, hash);

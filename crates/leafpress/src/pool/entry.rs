@@ -28,6 +28,7 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use super::PageId;
+use super::frames::Frame;
 use crate::eviction::{MAX_POPULARITY, Pages};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Mutex};
 
@@ -150,6 +151,26 @@ impl Entry {
     pub(super) fn put(&self, place: *mut u8, len: usize, aux: u32) {
         self.place.store(place, Relaxed);
         self.info.store(u64::from(aux) << 32 | len as u64, Relaxed);
+    }
+
+    /// Keeps a raw page's frame. Only for the one who has the entry to itself.
+    pub(super) fn put_frame(&self, frame: Frame<'_>) {
+        let (start, run, len) = frame.into_parts();
+        self.put(start.as_ptr(), len, run);
+    }
+
+    /// The page's bytes as they are kept, raw or compressed.
+    ///
+    /// # Safety
+    /// The caller has pinned the entry, and keeps the pin as long as it has the bytes: a page that is pinned neither moves nor goes,
+    /// and nobody writes it.
+    pub(super) unsafe fn bytes(&self) -> &[u8] {
+        let len = match self.state().kind() {
+            COMPRESSED => self.aux() as usize,
+            _ => self.len(),
+        };
+        // SAFETY: as the caller promises; whoever put the place there put so many bytes in it.
+        unsafe { std::slice::from_raw_parts(self.place(), len) }
     }
 
     /// Pins the entry and counts `hits`, 0 or 1, if a page is here that can be pinned; returns the state it has then. Whether it is

@@ -3,6 +3,7 @@
 //! Pages of about one length share a class, whose frames have one length. Frames are cut from runs of whole system pages, so that a run
 //! without a page in it goes back to the system. What counts against the budget are whole runs, used or kept.
 
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -16,11 +17,41 @@ const MAX_FRAMES: usize = 64;
 /// Memory is mapped in parts of about this many bytes.
 const PART_BYTES: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
 
-/// A frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Frame {
-    pub(crate) start: NonNull<u8>,
-    pub(crate) run: u32,
+/// A frame that nobody else has, for a page of some length: its bytes are zero, or what was written there before.
+#[derive(Debug)]
+pub(crate) struct Frame<'f> {
+    start: NonNull<u8>,
+    run: u32,
+    len: usize,
+    /// The memory is mapped as long as the frames are there.
+    of: PhantomData<&'f Frames>,
+}
+
+impl<'f> Frame<'f> {
+    /// The page's bytes.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: `Frames::allocate` gave the frame, which has so many bytes, to its one owner; mapped memory is initialised.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+
+    /// Where it is, the run it is in, and the page's length: for an entry to keep.
+    pub(crate) fn into_parts(self) -> (NonNull<u8>, u32, usize) {
+        (self.start, self.run, self.len)
+    }
+
+    /// The frame again that was taken apart.
+    ///
+    /// # Safety
+    /// The parts are those of a frame of `frames`, not put together since, and nobody uses its bytes any more.
+    pub(crate) unsafe fn from_parts(frames: &'f Frames, start: NonNull<u8>, run: u32, len: usize) -> Self {
+        let _ = frames;
+        Self {
+            start,
+            run,
+            len,
+            of: PhantomData,
+        }
+    }
 }
 
 /// Which lengths share a class.
@@ -167,7 +198,7 @@ impl Frames {
     }
 
     /// A frame for a page of `len` bytes, as long as no more than `limit` bytes are held then. [`None`]: there is no room.
-    pub(crate) fn allocate(&self, len: usize, limit: usize) -> Option<Frame> {
+    pub(crate) fn allocate(&self, len: usize, limit: usize) -> Option<Frame<'_>> {
         let (number, frame_bytes) = self.class(len);
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
@@ -213,11 +244,16 @@ impl Frames {
             (false, true) => inner.unlist(run),
             _ => {}
         }
-        Some(Frame { start, run })
+        Some(Frame {
+            start,
+            run,
+            len,
+            of: PhantomData,
+        })
     }
 
     /// Takes a frame back.
-    pub(crate) fn free(&self, frame: Frame) {
+    pub(crate) fn free(&self, frame: Frame<'_>) {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         let run = &mut inner.runs[frame.run as usize];

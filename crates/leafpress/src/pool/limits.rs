@@ -130,7 +130,7 @@ impl Core {
     /// Moves a raw page that the caller has pinned to another frame, if nobody else has pinned it and there is one.
     fn relocate(&self, number: u32, entry: &Entry) {
         // No more memory is held for it.
-        let Some(frame) = self.frames.allocate(entry.len(), 0) else {
+        let Some(mut frame) = self.frames.allocate(entry.len(), 0) else {
             return;
         };
         if self.mark_if_alone(number, CLAIMED).is_none() {
@@ -138,11 +138,11 @@ impl Core {
             return;
         }
         let (from, run) = (entry.place(), entry.aux());
-        // SAFETY: the entry's frame holds the page, and nobody has a pin on it but the caller; the other frame is nobody else's.
-        unsafe { std::ptr::copy_nonoverlapping(from, frame.start.as_ptr(), entry.len()) };
-        entry.put(frame.start.as_ptr(), entry.len(), frame.run);
+        // SAFETY: the caller has pinned the entry, which changes its place behind this line and not before.
+        frame.bytes_mut().copy_from_slice(unsafe { entry.bytes() });
+        entry.put_frame(frame);
         entry.clear(CLAIMED);
-        self.free_frame(from, run);
+        self.free_frame(from, run, entry.len());
     }
 
     /// Lets the adaptive share think.

@@ -15,8 +15,8 @@ impl Core {
     pub(super) fn prefetch(&self, pages: &[PageId]) -> Result<usize, PoolError> {
         let mut read = 0;
         for batch in pages.chunks(BATCH_PAGES) {
-            let (mut loading, mut reads, mut in_hand) =
-                (room_for(batch.len())?, room_for(batch.len())?, room_for(batch.len())?);
+            let (mut loading, mut in_hand) = (room_for(batch.len())?, room_for(batch.len())?);
+            let (mut reads, mut results) = (room_for(batch.len())?, room_for(batch.len())?);
             let mut outcome = ControlFlow::Continue(());
             for &page in batch {
                 match self.begin_prefetch(page) {
@@ -31,15 +31,15 @@ impl Core {
                     }
                 }
             }
-            reads.extend(loading.iter().map(|one: &Loading| PageRead {
-                page: one.page,
-                // SAFETY: the frame is this long and nobody else's; frames are zeroed or were written.
-                into: unsafe { std::slice::from_raw_parts_mut(one.frame.start.as_ptr(), one.len) },
-                result: Ok(()),
-            }));
             // Not before: who gathers a batch has to find room for it, and may not have others wait for it meanwhile.
             in_hand.extend(loading.iter().map(|_| self.waiters.take_in_hand()));
-            let failed = self.finish_prefetch(loading, reads, in_hand, &mut read);
+            reads.extend(loading.iter_mut().map(|one: &mut Loading<'_>| PageRead {
+                page: one.page,
+                into: one.frame.bytes_mut(),
+                result: Ok(()),
+            }));
+            self.read_batch(reads, &mut results);
+            let failed = self.finish_prefetch(loading, results, in_hand, &mut read);
             if let Some(error) = outcome.break_value().or(failed) {
                 return Err(error);
             }
@@ -48,7 +48,7 @@ impl Core {
     }
 
     /// Makes room for a page that is not here. Pages that the store does not have are passed over.
-    fn begin_prefetch(&self, page: PageId) -> Result<Begun, PoolError> {
+    fn begin_prefetch(&self, page: PageId) -> Result<Begun<'_>, PoolError> {
         let (hash, shard) = self.shard(page);
         let number = {
             let mut locked = shard.lock();
@@ -82,30 +82,34 @@ impl Core {
         }
     }
 
-    /// Reads a batch, and returns the first error.
-    fn finish_prefetch(
-        &self,
-        loading: Vec<Loading>,
-        mut reads: Vec<PageRead<'_>>,
-        in_hand: Vec<InHand<'_>>,
-        read: &mut usize,
-    ) -> Option<PoolError> {
+    /// Reads a batch; how it went goes to `results`, which has room for it.
+    fn read_batch(&self, mut reads: Vec<PageRead<'_>>, results: &mut Vec<io::Result<()>>) {
         let whole = operate(|| {
             if !reads.is_empty() {
                 self.store.read_batch(&mut reads);
             }
             Ok(())
         });
-        let results = reads.into_iter().map(|read| match &whole {
+        results.extend(reads.into_iter().map(|read| match &whole {
             Ok(()) => read.result,
             Err(error) => Err(io::Error::other(error.to_string())),
-        });
+        }));
+    }
+
+    /// Puts what was read in the pool, and returns the first error.
+    fn finish_prefetch(
+        &self,
+        loading: Vec<Loading<'_>>,
+        results: Vec<io::Result<()>>,
+        in_hand: Vec<InHand<'_>>,
+        read: &mut usize,
+    ) -> Option<PoolError> {
         let mut failed = None;
-        for ((one, result), in_hand) in loading.iter().zip(results).zip(in_hand) {
+        for ((one, result), in_hand) in loading.into_iter().zip(results).zip(in_hand) {
             let shard = self.index.shard(one.hash);
             match result {
                 Ok(()) => {
-                    self.publish(one.number, one.hash, one.frame, one.len, shard, in_hand);
+                    self.publish(one.number, one.hash, one.frame, shard, in_hand);
                     self.unpin(one.number);
                     self.counts.add(Count::Prefetched, 1);
                     self.counts.add(Count::StoreReadBytes, one.len as u64);
@@ -125,17 +129,17 @@ impl Core {
 }
 
 /// A page that is being prefetched.
-struct Loading {
+struct Loading<'f> {
     number: u32,
     page: PageId,
     hash: u64,
-    frame: Frame,
+    frame: Frame<'f>,
     len: usize,
 }
 
 /// How the prefetching of a page began.
-enum Begun {
-    Loading(Loading),
+enum Begun<'f> {
+    Loading(Loading<'f>),
     /// It is here, or the store does not have it.
     Nothing,
     /// Dirty pages that cannot be written are in its way.

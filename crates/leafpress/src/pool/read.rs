@@ -14,8 +14,8 @@ use crate::sync::Patience;
 
 /// A page that was read.
 enum Read<'c> {
-    /// Into a frame: its length, and the room in hand.
-    Pooled(Frame, usize, InHand<'c>),
+    /// Into a frame, and the room in hand.
+    Pooled(Frame<'c>, InHand<'c>),
     /// Into memory of its own: the pool is full of pages that cannot be written.
     Past(Vec<u8>),
 }
@@ -127,8 +127,8 @@ impl Core {
     /// Reads an entry's page from the store.
     fn load(&self, number: u32, page: PageId, hash: u64, shard: &Shard) -> Result<PageGuard<'_>, PoolError> {
         match self.read(page) {
-            Ok(Read::Pooled(frame, len, in_hand)) => {
-                self.publish(number, hash, frame, len, shard, in_hand);
+            Ok(Read::Pooled(frame, in_hand)) => {
+                self.publish(number, hash, frame, shard, in_hand);
                 // SAFETY: it is raw, and pinned since it was published.
                 Ok(unsafe { PageGuard::of_entry(self, number) })
             }
@@ -146,16 +146,14 @@ impl Core {
     /// Reads a page, into a frame if one is to be had.
     fn read(&self, page: PageId) -> Result<Read<'_>, PoolError> {
         let len = self.page_bytes(page)?;
-        let Some(frame) = self.frame_to_read(page, len)? else {
+        let Some(mut frame) = self.frame_to_read(page, len)? else {
             let mut bytes = zeroed(len)?;
             self.read_into(page, &mut bytes)?;
             return Ok(Read::Past(bytes));
         };
         let in_hand = self.waiters.take_in_hand();
-        // SAFETY: the frame is this long and nobody else's; frames are zeroed or were written.
-        let into = unsafe { std::slice::from_raw_parts_mut(frame.start.as_ptr(), len) };
-        match self.read_into(page, into) {
-            Ok(()) => Ok(Read::Pooled(frame, len, in_hand)),
+        match self.read_into(page, frame.bytes_mut()) {
+            Ok(()) => Ok(Read::Pooled(frame, in_hand)),
             Err(error) => {
                 self.frames.free(frame);
                 Err(error)
@@ -218,8 +216,8 @@ impl Core {
         let Some(engine) = &self.engine else {
             return Ok(());
         };
-        // SAFETY: while the entry is pinned its block stays where it is, and nobody writes it.
-        let block = unsafe { std::slice::from_raw_parts(entry.place(), entry.aux() as usize) };
+        // SAFETY: the caller has pinned the entry, and takes the pin away when this has returned.
+        let block = unsafe { entry.bytes() };
         let start = Instant::now();
         engine.decompress(block, None, into)?;
         self.costs.decompress(into.len() as u32, nanoseconds(start));
@@ -231,15 +229,13 @@ impl Core {
     fn restore(&self, number: u32, hash: u64) -> Option<PageGuard<'_>> {
         let entry = self.entries.at(number);
         let len = entry.len();
-        let frame = self.frame_to_restore(len)?;
-        // SAFETY: the frame is this long and nobody else's; frames are zeroed or were written.
-        let into = unsafe { std::slice::from_raw_parts_mut(frame.start.as_ptr(), len) };
-        if self.decode(number, into).is_err() || self.mark_if_alone(number, CLAIMED).is_none() {
+        let mut frame = self.frame_to_restore(len)?;
+        if self.decode(number, frame.bytes_mut()).is_err() || self.mark_if_alone(number, CLAIMED).is_none() {
             self.frames.free(frame);
             return None;
         }
         self.log.dead(entry);
-        entry.put(frame.start.as_ptr(), len, frame.run);
+        entry.put_frame(frame);
         entry.change(|state| State(state.with_kind(RAW).0 & !CLAIMED));
         self.list_new(number, hash);
         self.counts.add(Count::Restorations, 1);

@@ -31,7 +31,7 @@ struct Unwritten {
 impl Core {
     /// A frame for a version of a page that is to be kept, made room for if need be. When dirty pages would have to leave and cannot be
     /// written, that is the error.
-    pub(super) fn frame_to_update(&self, page: PageId, len: usize) -> Result<Frame, PoolError> {
+    pub(super) fn frame_to_update(&self, page: PageId, len: usize) -> Result<Frame<'_>, PoolError> {
         self.frame(len, Sweeper::Writer).or_else(|unwritten| {
             let frame = self.frame_of_compressed(len);
             frame.ok_or_else(|| unwritten.error.unwrap_or_else(|| self.full(page)))
@@ -39,7 +39,7 @@ impl Core {
     }
 
     /// A frame for a page that is read, made room for if need be; [`None`] where there would be room if all pages could be written.
-    pub(super) fn frame_to_read(&self, page: PageId, len: usize) -> Result<Option<Frame>, PoolError> {
+    pub(super) fn frame_to_read(&self, page: PageId, len: usize) -> Result<Option<Frame<'_>>, PoolError> {
         match self.frame(len, Sweeper::Reader) {
             Ok(frame) => Ok(Some(frame)),
             Err(unwritten) => match self.frame_of_compressed(len) {
@@ -51,7 +51,7 @@ impl Core {
     }
 
     /// A frame for a page that is in the pool as it is: where no raw page can leave, none has to leave for it.
-    pub(super) fn frame_to_restore(&self, len: usize) -> Option<Frame> {
+    pub(super) fn frame_to_restore(&self, len: usize) -> Option<Frame<'_>> {
         self.frame(len, Sweeper::Reader).ok()
     }
 
@@ -64,7 +64,7 @@ impl Core {
     }
 
     /// A free frame, or one of a raw page that leaves.
-    fn frame(&self, len: usize, sweeper: Sweeper) -> Result<Frame, Unwritten> {
+    fn frame(&self, len: usize, sweeper: Sweeper) -> Result<Frame<'_>, Unwritten> {
         if !self.is_to_shrink()
             && let Some(frame) = self.frames.allocate(len, self.raw_limit())
         {
@@ -86,7 +86,7 @@ impl Core {
 
     /// Sweeps until there is a frame.
     #[cold]
-    fn sweep_for(&self, len: usize, sweeper: Sweeper) -> Result<Frame, Unwritten> {
+    fn sweep_for(&self, len: usize, sweeper: Sweeper) -> Result<Frame<'_>, Unwritten> {
         self.approach_shares(sweeper);
         let (mut kept, mut failed, mut unwritten) = (0, 0, Unwritten::default());
         let patience = 2 * self.entries.used() as usize + 64;
@@ -113,7 +113,7 @@ impl Core {
 
     /// A frame of the memory that compressed pages have. Some of them may be held for a moment.
     #[cold]
-    fn frame_of_compressed(&self, len: usize) -> Option<Frame> {
+    fn frame_of_compressed(&self, len: usize) -> Option<Frame<'_>> {
         let mut stuck = 0;
         while stuck < STUCK_SEGMENTS {
             let limit = self.data_limit().saturating_sub(self.log.bytes());

@@ -249,7 +249,7 @@ impl Core {
             self.costs.compressed(sweeper != Sweeper::Ahead);
             match kept {
                 Some(Appended::Done(frame, run)) => {
-                    self.free_frame(frame, run);
+                    self.free_frame(frame, run, entry.len());
                     self.counts.add(Count::Compressions, 1);
                     return Swept::Freed;
                 }
@@ -271,8 +271,8 @@ impl Core {
     /// `counts`: what it takes is noted.
     fn compress<R>(&self, entry: &Entry, page_hash: u64, counts: bool, then: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let engine = self.engine.as_ref()?;
-        // SAFETY: while the entry is pinned its frame holds the page, and nobody writes it.
-        let raw = unsafe { std::slice::from_raw_parts(entry.place(), entry.len()) };
+        // SAFETY: the caller has pinned the entry, and takes the pin away when this has returned.
+        let raw = unsafe { entry.bytes() };
         let mut compressed = COMPRESSED.try_with(Cell::take).unwrap_or_default();
         compressed.clear();
         let start = Instant::now();

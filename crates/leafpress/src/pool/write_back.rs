@@ -77,8 +77,8 @@ impl Core {
     /// The bytes of a raw page, which the caller has pinned.
     fn raw_bytes(&self, number: u32) -> &[u8] {
         let entry = self.entries.at(number);
-        // SAFETY: while the entry is pinned its frame holds the page, and nobody writes it.
-        unsafe { std::slice::from_raw_parts(entry.place(), entry.len()) }
+        // SAFETY: the callers take their pins away when the write has ended.
+        unsafe { entry.bytes() }
     }
 
     /// Notes how the write of a page went that the caller has pinned and set busy. `failures` are the syncs that had failed before it.
