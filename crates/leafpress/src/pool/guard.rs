@@ -9,7 +9,6 @@ use super::counts::HoldSlot;
 
 /// A pinned page: its bytes neither move nor change nor go while this lives. An update meanwhile is seen by those who get the page
 /// afterwards.
-#[must_use = "the page is pinned as long as this lives"]
 pub struct PageGuard<'p> {
     core: &'p Core,
     held: Held<'p>,
