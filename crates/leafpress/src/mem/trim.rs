@@ -31,6 +31,15 @@ pub(crate) fn return_working_memory() {
     }
 }
 
+/// Gives what the allocator has free back to the system. Does nothing where the C library is another.
+pub(crate) fn return_freed() {
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+    // SAFETY: it frees what nobody uses.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Gives that memory back to the system. Does nothing where the C library is another.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", not(miri))))]
 pub(crate) fn return_working_memory() {}

@@ -129,6 +129,14 @@ impl Slot {
         self.due.set(true);
     }
 
+    /// Whether the thread is at no operation, and will see what was written before this was asked when it begins one.
+    pub(crate) fn is_outside(&self) -> bool {
+        // As between a thread's note and what it looks at then: see `Epochs::begin`.
+        #[cfg(not(shuttle))]
+        fence(Ordering::SeqCst);
+        self.noted.load(Ordering::SeqCst) == OUTSIDE
+    }
+
     /// Whether this thread is at an operation.
     pub(crate) fn is_inside(&self) -> bool {
         self.depth.get() > 0

@@ -17,6 +17,7 @@ use crate::reclaim::epoch::{Epochs, Slot};
 use crate::reclaim::garbage::{FlushedGarbage, GarbageBag};
 use crate::reclaim::guard::Guard;
 use crate::sync;
+use crate::sync::per_thread::Place;
 use crate::sync::{Patience, PerThread};
 
 /// The largest node: a large value of 64 MiB, stored raw, and its header.
@@ -284,6 +285,30 @@ impl Memory {
             }
         }
         waits_for
+    }
+
+    /// Whether the thread with that place is at no operation. If so, it sees what the caller has written before when it begins one.
+    #[cfg(not(shuttle))]
+    pub(crate) fn is_outside(&self, place: Place) -> bool {
+        self.local.at(place).is_none_or(|local| local.slot.is_outside())
+    }
+
+    /// The model checker's threads have one context in common.
+    #[cfg(shuttle)]
+    pub(crate) fn is_outside(&self, _place: Place) -> bool {
+        false
+    }
+
+    /// What is kept for each thread.
+    #[cfg(not(shuttle))]
+    pub(crate) fn locals_bytes(&self) -> u64 {
+        self.local.held_bytes() as u64
+    }
+
+    /// The same, which the model checker does not ask for.
+    #[cfg(shuttle)]
+    pub(crate) fn locals_bytes(&self) -> u64 {
+        0
     }
 
     /// Whether the calling thread is at an operation.

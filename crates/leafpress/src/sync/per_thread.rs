@@ -12,7 +12,7 @@ const BUCKETS: usize = 32;
 
 /// Where a thread's values are.
 #[derive(Clone, Copy)]
-struct Place {
+pub(crate) struct Place {
     bucket: usize,
     index: usize,
 }
@@ -157,7 +157,7 @@ impl<T> PerThread<T> {
     }
 
     #[inline(always)]
-    fn at(&self, place: Place) -> Option<&T> {
+    pub(crate) fn at(&self, place: Place) -> Option<&T> {
         self.buckets.get(place.bucket)?.get()?.get(place.index)?.get()
     }
 
@@ -165,6 +165,15 @@ impl<T> PerThread<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let made = self.buckets.iter().filter_map(OnceLock::get);
         made.flat_map(|bucket| bucket.iter().filter_map(OnceLock::get))
+    }
+
+    /// The same, each with its place, at which the thread's other values are found.
+    pub(crate) fn iter_with_places(&self) -> impl Iterator<Item = (Place, &T)> {
+        (0..BUCKETS).flat_map(move |bucket| {
+            let made = self.buckets[bucket].get().map_or(&[][..], |values| values);
+            let values = made.iter().enumerate();
+            values.filter_map(move |(index, value)| Some((Place { bucket, index }, value.get()?)))
+        })
     }
 
     /// Bytes that the values take.

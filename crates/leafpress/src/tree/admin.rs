@@ -277,6 +277,7 @@ impl Core {
         stats.inner_nodes = held.nodes(Kind::Inner);
         stats.landing_buffers = held.nodes(Kind::Landing);
         stats.dictionary_bytes = self.dictionaries.held_bytes();
+        stats.thread_bytes = self.contexts.held_bytes(&self.memory) + self.memory.locals_bytes();
         stats.fixed_bytes = (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>()) as u64;
         stats.bytes_held = stats.leaf_bytes
             + stats.inner_bytes
@@ -286,6 +287,7 @@ impl Core {
             + stats.dictionary_bytes
             + stats.retired_bytes
             + stats.free_bytes
+            + stats.thread_bytes
             + stats.fixed_bytes;
         let sum = |count| self.contexts.sum(count);
         stats.gets = sum(Count::Gets);

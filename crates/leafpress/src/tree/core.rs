@@ -81,6 +81,21 @@ impl Core {
         }
     }
 
+    /// The calling thread's tools.
+    #[inline]
+    pub(crate) fn take_tools(&self, context: &Context, guard: &Guard<'_>) -> Box<Tools> {
+        match context.take_tools(guard) {
+            Some(tools) => tools,
+            None => self.new_tools(),
+        }
+    }
+
+    #[cold]
+    fn new_tools(&self) -> Box<Tools> {
+        self.background.tools_made();
+        Box::default()
+    }
+
     /// Whether `key` is there.
     pub(crate) fn contains_key(&self, key: &[u8]) -> Result<bool, Error> {
         let hash = hash(key);
@@ -88,7 +103,7 @@ impl Core {
         let guard = self.memory.enter()?;
         let step = self.shard(key).descend_to_read(key, &guard);
         let leaf = step.leaf();
-        let mut tools = context.take_tools();
+        let mut tools = self.take_tools(context, &guard);
         let landing = leaf.landing_for(hash, &guard);
         let sought = Sought {
             key,
@@ -96,7 +111,7 @@ impl Core {
             share: step.share,
         };
         let seen = self.seen(leaf, landing, &sought, &mut tools);
-        context.return_tools(tools);
+        context.return_tools(tools, &guard);
         Ok(seen?.len.is_some())
     }
 
@@ -165,7 +180,7 @@ impl Core {
         let context = self.contexts.get()?;
         context.count(if value.is_some() { Count::Puts } else { Count::Removes });
         let guard = self.memory.enter()?;
-        let mut tools = context.take_tools();
+        let mut tools = self.take_tools(context, &guard);
         let mut large = None;
         let change = match value {
             None => Ok(Change::Remove),
@@ -184,7 +199,7 @@ impl Core {
         if tools.block.capacity() > 1 << 20 {
             tools.block = Vec::new();
         }
-        context.return_tools(tools);
+        context.return_tools(tools, &guard);
         result
     }
 

@@ -1,9 +1,11 @@
 //! What each thread keeps for a tree: its counters and its buffers.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::codec::Scratch;
+use crate::reclaim::guard::Guard;
+use crate::reclaim::memory::Memory;
 use crate::sync::per_thread::PerThread;
 use crate::tree::compact::compress::Buffers;
 use crate::tree::error::Error;
@@ -50,10 +52,17 @@ pub(crate) struct Context {
     /// Only the owning thread writes, so a load and a store are an addition.
     counts: [AtomicU64; COUNTS],
     tools: Cell<Option<Box<Tools>>>,
+    /// Whether the thread has used its tools since they were last looked for.
+    used: AtomicBool,
+    /// Whether another thread is at the tools, or is about to see whether it may be.
+    claimed: AtomicBool,
+    /// What the tools held when that was last asked.
+    held: AtomicU64,
 }
 
-// SAFETY: other threads only read the counters; `tools` is touched by the thread the context belongs to, which reaches it
-// through `Contexts::get`.
+// SAFETY: `tools`, the only part that is not atomic, is touched by two: by the context's own thread, which reaches it through `Contexts::get`,
+// at an operation and only while it finds `claimed` false; and by whoever has set `claimed` and then found that thread at no operation. A
+// thread notes that it is at an operation before it looks at `claimed`, with a barrier between: one of the two sees the other.
 unsafe impl Sync for Context {}
 
 /// Buffers that operations borrow. A nested operation, which finds them taken, makes its own.
@@ -66,7 +75,7 @@ pub(crate) struct Tools {
 }
 
 /// An arena that grew past this is given back after the compaction that needed it.
-const MAX_KEPT_ARENA_BYTES: usize = 1 << 20;
+const MAX_KEPT_ARENA_BYTES: usize = 256 << 10;
 
 impl Context {
     #[inline]
@@ -86,18 +95,67 @@ impl Context {
         self.counts[count as usize].load(Ordering::Relaxed)
     }
 
+    /// The thread's tools, if it has some at hand. Its guard, which it needs to have, keeps others from them.
     #[inline]
-    pub(crate) fn take_tools(&self) -> Box<Tools> {
-        self.tools.take().unwrap_or_default()
+    pub(crate) fn take_tools(&self, _guard: &Guard<'_>) -> Option<Box<Tools>> {
+        if self.claimed.load(Ordering::Acquire) {
+            return None;
+        }
+        self.tools.take()
     }
 
     #[inline]
-    pub(crate) fn return_tools(&self, tools: Box<Tools>) {
-        self.tools.set(Some(tools));
+    pub(crate) fn return_tools(&self, tools: Box<Tools>, _guard: &Guard<'_>) {
+        self.used.store(true, Ordering::Relaxed);
+        if !self.claimed.load(Ordering::Acquire) {
+            self.tools.set(Some(tools));
+        }
+    }
+
+    /// Notes what the tools hold that the thread has taken.
+    pub(crate) fn note_held(&self, tools: &Tools) {
+        self.held.store(tools.held_bytes(), Ordering::Relaxed);
+    }
+
+    /// Does something with the tools of a thread that is at no operation, as `is_outside` says when it is asked; nothing for others.
+    fn while_outside<R>(
+        &self,
+        is_outside: impl FnOnce() -> bool,
+        work: impl FnOnce(&Cell<Option<Box<Tools>>>) -> R,
+    ) -> Option<R> {
+        if self.claimed.swap(true, Ordering::SeqCst) {
+            return None;
+        }
+        let result = is_outside().then(|| work(&self.tools));
+        self.claimed.store(false, Ordering::Release);
+        result
+    }
+
+    /// Bytes of the tools, or of those that the thread had when that was last asked.
+    fn tools_bytes(&self, is_outside: impl FnOnce() -> bool) -> u64 {
+        let held = self.while_outside(is_outside, |cell| {
+            let tools = cell.take();
+            let held = tools.as_ref().map_or(0, |tools| tools.held_bytes());
+            cell.set(tools);
+            held
+        });
+        if let Some(held) = held {
+            self.held.store(held, Ordering::Relaxed);
+        }
+        self.held.load(Ordering::Relaxed)
     }
 }
 
 impl Tools {
+    fn held_bytes(&self) -> u64 {
+        let held = size_of::<Self>()
+            + self.scratch.held_bytes()
+            + self.buffers.held_bytes()
+            + self.arena.allocated_bytes()
+            + self.block.capacity();
+        held as u64
+    }
+
     /// Makes the arena empty, and small if it had grown large.
     pub(crate) fn reset_arena(&mut self) {
         if self.arena.allocated_bytes() > MAX_KEPT_ARENA_BYTES {
@@ -118,6 +176,33 @@ impl Contexts {
     pub(crate) fn get(&self) -> Result<&Context, Error> {
         let bytes = size_of::<Context>();
         self.0.get_or_make().ok_or(Error::OutOfMemory { bytes })
+    }
+
+    /// Bytes of all threads' counters and tools. The counters' are held as long as the tree is.
+    pub(crate) fn held_bytes(&self, memory: &Memory) -> u64 {
+        let tools = self.0.iter_with_places();
+        let tools = tools.map(|(place, context)| context.tools_bytes(|| memory.is_outside(place)));
+        self.0.held_bytes() as u64 + tools.sum::<u64>()
+    }
+
+    /// Frees the tools of threads that are at no operation, and were at none since this was last asked if `idle_only`. Returns what was freed,
+    /// and whether some are left.
+    pub(crate) fn free_tools(&self, memory: &Memory, idle_only: bool) -> (u64, bool) {
+        let (mut freed, mut left) = (0, false);
+        for (place, context) in self.0.iter_with_places() {
+            if context.used.swap(false, Ordering::Relaxed) && idle_only {
+                left = true;
+                continue;
+            }
+            match context.while_outside(|| memory.is_outside(place), Cell::take) {
+                Some(tools) => {
+                    context.held.store(0, Ordering::Relaxed);
+                    freed += tools.map_or(0, |tools| tools.held_bytes());
+                }
+                None => left = true,
+            }
+        }
+        (freed, left)
     }
 
     /// A count summed over threads.

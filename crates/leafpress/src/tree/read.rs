@@ -98,11 +98,11 @@ impl Core {
         if looked.is_absent() {
             return Ok(None);
         }
-        let mut tools = context.take_tools();
+        let mut tools = self.take_tools(context, &guard);
         let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
         let result = self.answer(&looked, key, hash, context, &mut decoder, read);
         count_decoded(context, &decoder);
-        context.return_tools(tools);
+        context.return_tools(tools, &guard);
         result
     }
 
@@ -149,8 +149,6 @@ impl Core {
         mut read: impl FnMut(usize, Option<Read<'_>>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let context = self.contexts.get()?;
-        let mut tools = context.take_tools();
-        let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
         let mut result = Ok(());
         for (chunk, first) in keys.chunks(LANES).zip((0..).step_by(LANES)) {
             // A guard for each few reads: what is replaced meanwhile need not wait for all of them.
@@ -160,6 +158,8 @@ impl Core {
             for (looked, lane) in looked.iter_mut().zip(&lanes).take(chunk.len()) {
                 *looked = Some(look(&lane.descent.step, lane.key, lane.hash, context, &guard));
             }
+            let mut tools = self.take_tools(context, &guard);
+            let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
             for ((index, lane), looked) in (first..).zip(&lanes).zip(looked.iter().flatten()) {
                 let mut answer = |value: Option<Read<'_>>| read(index, value);
                 let done = if looked.is_absent() {
@@ -177,9 +177,9 @@ impl Core {
                     result = done;
                 }
             }
+            count_decoded(context, &decoder);
+            context.return_tools(tools, &guard);
         }
-        count_decoded(context, &decoder);
-        context.return_tools(tools);
         result
     }
 

@@ -287,9 +287,9 @@ impl<'c> Reader<'c> {
             bounds,
         };
         let context = self.core.contexts.get()?;
-        let mut tools = context.take_tools();
+        let mut tools = self.core.take_tools(context, &guard);
         let gathered = self.gather(leaf, &self.landed(leaf, &guard), &span, &mut tools.scratch);
-        context.return_tools(tools);
+        context.return_tools(tools, &guard);
         let mut gathered = gathered?;
         let trimmed = gathered.trim(end);
         let batch = gathered.read_large(&*self.core.engine)?;

@@ -4,7 +4,7 @@ use crate::codec::EngineCounters;
 
 /// A snapshot of a tree's memory and counters, from [`Tree::stats`](crate::tree::Tree::stats).
 ///
-/// `bytes_held` is the sum of the nine `*_bytes` fields below it, each with its allocator slack. The contexts that codecs
+/// `bytes_held` is the sum of the ten `*_bytes` fields below it, each with its allocator slack. The contexts that codecs
 /// keep per thread belong to the process, not to the tree, and are not in it.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -31,6 +31,8 @@ pub struct Stats {
     pub retired_bytes: u64,
     /// Resident memory of the tree's heap that nothing uses now: holes between nodes, and the heap's own tables.
     pub free_bytes: u64,
+    /// What is kept for each thread: counters, and buffers that a thread which is at no operation for a while gives back.
+    pub thread_bytes: u64,
     /// The tree's own fixed parts.
     pub fixed_bytes: u64,
     /// Number of leaves.

@@ -227,6 +227,7 @@ impl<'w> WritePath<'w> {
         let removes = changes.iter().any(|entry| matches!(entry.change, Change::Remove));
         let result = self.compress_leaf(leaf, key, &changes, &mut dead, tools);
         tools.reset_arena();
+        self.context.note_held(tools);
         let mut built = result?;
         if let [new] = built.leaves.as_slice() {
             if !self.shard.replace(leaf, new.leaf(), key, parent, self.guard) {

@@ -66,6 +66,17 @@ pub(crate) struct Buffers {
     pub overwritten: Vec<u16>,
 }
 
+impl Buffers {
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.blocks.capacity()
+            + self.raw.capacity()
+            + self.numbers.capacity() * size_of::<u64>()
+            + self.lens.capacity() * size_of::<u32>()
+            + self.prints.capacity()
+            + self.overwritten.capacity() * size_of::<u16>()
+    }
+}
+
 /// Compresses builders into leaves.
 pub(crate) struct Compression<'p, 'b> {
     pub settings: &'p Settings,

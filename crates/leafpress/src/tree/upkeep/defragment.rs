@@ -126,9 +126,9 @@ impl<'w> WritePath<'w> {
             };
         }
         let bytes = leaf.header().node.asked() as u64;
-        let mut tools = self.context.take_tools();
+        let mut tools = self.core.take_tools(self.context, self.guard);
         let compacted = self.compact_locked(locked, None, key, None, &mut tools);
-        self.context.return_tools(tools);
+        self.context.return_tools(tools, self.guard);
         Ok(compacted?.then_some(bytes))
     }
 

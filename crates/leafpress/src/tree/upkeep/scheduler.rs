@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::mem::trim;
 use crate::reclaim::memory::Memory;
 use crate::sync::worker::{Health, Workers};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -52,6 +53,8 @@ pub(crate) struct Background {
     pub(super) may_ask_to_defragment: AtomicBool,
     /// Whether there is a thread that looks for landing buffers that nobody fills, and it has not been told to.
     pub(super) may_ask_to_look: AtomicBool,
+    /// Whether there is a thread that frees the tools of idle threads.
+    looks_for_tools: AtomicBool,
     /// Whether there is a thread that makes interpolation indexes.
     tends: AtomicBool,
     /// How the threads are.
@@ -68,6 +71,8 @@ pub(super) struct State {
     pub(super) defragmentation_due: bool,
     pub(super) interpolation_due: bool,
     pub(super) looks_due: bool,
+    /// Threads have tools, which are to be freed once they are idle.
+    pub(super) tools_due: bool,
     /// Callers that wait for the work that is due, and not for a rest before it.
     pub(super) settling: usize,
     /// Threads that compact.
@@ -209,6 +214,14 @@ impl Background {
         }
     }
 
+    /// A thread made tools for itself.
+    pub(crate) fn tools_made(&self) {
+        if self.looks_for_tools.load(Ordering::Relaxed) {
+            self.state.lock().tools_due = true;
+            self.due.notify_one();
+        }
+    }
+
     fn tidy_if(&self, due: impl FnOnce() -> bool) {
         if self.may_ask_to_defragment.load(Ordering::Relaxed)
             && due()
@@ -239,6 +252,7 @@ impl Background {
             core.renew_interpolation();
         }
         core.flush_retired();
+        core.free_tools(false);
         self.health
             .failure()
             .map_or(Ok(()), |reason| Err(Error::Background { reason }))
@@ -279,6 +293,7 @@ impl Background {
         // Model checkers have no time to wait for.
         let idle = tends && !cfg!(any(shuttle, miri));
         background.may_ask_to_look.store(idle, Ordering::Relaxed);
+        background.looks_for_tools.store(idle, Ordering::Relaxed);
         Ok(workers)
     }
 
@@ -330,7 +345,24 @@ fn past_watermark(landing: Option<Landing>, watermark_pct: u8) -> bool {
     landing.is_some_and(|landing| landing.used() * 100 >= landing.capacity() * usize::from(watermark_pct))
 }
 
+/// From this many bytes of freed tools on what the program's allocator keeps of them is given back.
+const MUCH_TOOLS_BYTES: u64 = 64 << 10;
+
 impl Core {
+    /// Frees what threads keep for their operations and need not now, all of it or, if `idle_only`, of threads that have not been here since
+    /// the last time. Returns whether some is left.
+    pub(super) fn free_tools(&self, idle_only: bool) -> bool {
+        let (freed, left) = self.contexts.free_tools(&self.memory, idle_only);
+        if freed > 0 {
+            // What an idle thread has retired nobody else would free.
+            self.flush_retired();
+        }
+        if freed >= MUCH_TOOLS_BYTES {
+            trim::return_freed();
+        }
+        left
+    }
+
     /// Makes every shard's interpolation index anew. Where there is no memory for one, the old one stays.
     pub(crate) fn renew_interpolation(&self) {
         self.background.interpolation_renewed();
@@ -369,12 +401,12 @@ impl Core {
             context.count(Count::BgSkipped);
             return;
         }
-        let mut tools = context.take_tools();
+        let mut tools = self.take_tools(context, &guard);
         match work.compact_locked(&locked, parent, key, None, &mut tools) {
             Ok(true) => context.count(Count::BgCompactions),
             Ok(false) => context.count(Count::BgSkipped),
             Err(_) => context.count(Count::BgErrors),
         }
-        context.return_tools(tools);
+        context.return_tools(tools, &guard);
     }
 }

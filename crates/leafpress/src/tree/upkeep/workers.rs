@@ -17,6 +17,8 @@ use crate::tree::upkeep::scheduler::State;
 const REST: u32 = 50;
 /// At least so long is the rest.
 const MIN_REST: Duration = Duration::from_millis(10);
+/// A thread that is at no operation for this long, or twice as long, keeps no buffers.
+const TOOLS_LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A thread that compacts leaves of the queue.
 pub(super) struct Compactor(pub(super) Arc<Core>);
@@ -67,6 +69,8 @@ pub(super) struct Tender {
     rest_until: Instant,
     last_rest: Duration,
     idle: IdleDetector,
+    /// When threads' tools are looked for next.
+    tools_look: Instant,
 }
 
 impl Worker for Tender {
@@ -111,10 +115,25 @@ impl Worker for Tender {
                         return ControlFlow::Continue(());
                     }
                 }
+            } else if state.tools_due && self.tools_look <= Instant::now() {
+                let mut left = false;
+                background.work_unlocked(
+                    state,
+                    |state| state.tools_due = false,
+                    || {
+                        left = core.free_tools(true);
+                    },
+                );
+                self.tools_look = Instant::now() + TOOLS_LOOK_EVERY;
+                background.state.lock().tools_due |= left;
+                return ControlFlow::Continue(());
             } else {
                 let tidying = state.defragmentation_due.then_some(rest);
                 let look = state.looks_due.then(|| self.idle.until_next(&core).max(rest));
-                match tidying.into_iter().chain(look).min() {
+                let tools = state
+                    .tools_due
+                    .then(|| self.tools_look.saturating_duration_since(Instant::now()));
+                match tidying.into_iter().chain(look).chain(tools).min() {
                     Some(time) => drop(background.due.wait_for(&mut state, time)),
                     None => background.due.wait(&mut state),
                 }
@@ -140,6 +159,7 @@ impl Tender {
             rest_until: Instant::now(),
             last_rest: Duration::ZERO,
             idle: IdleDetector::default(),
+            tools_look: Instant::now() + TOOLS_LOOK_EVERY,
         }
     }
 
