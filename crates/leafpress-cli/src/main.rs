@@ -49,7 +49,7 @@ enum Command {
     /// Measure every codec, block length and number of threads on your files: ratio, microseconds per block, MB/s, memcpy as the floor
     Suite(Box<suite::SuiteArgs>),
     /// Compare with uncompressed concurrent ordered maps: reads per second and core, memory per record
-    Peers(peers::PeersArgs),
+    Peers(Box<peers::PeersArgs>),
     /// List every codec: whether it runs here, a self-test, MB/s and ratio on a sample
     Codecs(codecs::CodecsArgs),
     /// Report what this machine offers to accelerators, direct I/O and hardware counters, and how to mend what is missing
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
         Command::Device(args) => device::run(args),
         Command::Model(args) => model::run(args),
         Command::Suite(args) => suite::run(args),
-        Command::Peers(args) => peers::run(args),
+        Command::Peers(args) => peers::run(*args),
         Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::EvalRun => return leafpress_lab::child_main_with(bench::open_library),

@@ -35,4 +35,4 @@ pub mod victim;
 
 pub use codec::{Codec, CodecError, Dictionary};
 pub use pool::PagePool;
-pub use tree::{Builder, DictionaryChoice, Error, KeyRange, Layout, Range, ShardBy, Stats, Tree};
+pub use tree::{Builder, DictionaryChoice, Error, KeyRange, Layout, Range, Record, ShardBy, Stats, Tree};

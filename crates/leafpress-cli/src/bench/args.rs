@@ -332,11 +332,11 @@ impl BenchArgs {
 
     /// How many records there are to be, if that was told.
     fn count(&self) -> Option<u64> {
-        let counts = self.records.iter().filter_map(|word| match word {
+        let mut counts = self.records.iter().filter_map(|word| match word {
             RecordsWord::Count(count) => Some(*count),
             RecordsWord::Format(_) => None,
         });
-        counts.last()
+        counts.next_back()
     }
 
     fn set_keys(&self, options: &mut Options) -> Result<(), LabError> {
@@ -353,11 +353,11 @@ impl BenchArgs {
             }
             options.set_key_shape(shape);
         }
-        let formats = self.records.iter().filter_map(|word| match word {
+        let mut formats = self.records.iter().filter_map(|word| match word {
             RecordsWord::Format(format) => Some(format),
             RecordsWord::Count(_) => None,
         });
-        let Some(format) = formats.last() else {
+        let Some(format) = formats.next_back() else {
             if self.data.is_some() {
                 return Err(option_error(
                     "data",

@@ -83,8 +83,11 @@ pub(super) fn times(report: &Report, threads: usize) -> Result<Vec<Markup>, LabE
     Ok(compression.into_iter().chain(decompression).collect())
 }
 
+/// Names and the colours that stand for them.
+type Legend = Vec<(String, RGBColor)>;
+
 /// Ratio of each file over the lengths of blocks, a chart for each codec: figures 7a to 7c.
-pub(super) fn ratio_by_file(report: &Report) -> Result<(Vec<(String, RGBColor)>, Vec<Markup>), LabError> {
+pub(super) fn ratio_by_file(report: &Report) -> Result<(Legend, Vec<Markup>), LabError> {
     let Some((_, threads)) = common_setting(report) else {
         return Ok(Default::default());
     };

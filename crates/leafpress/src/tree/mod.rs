@@ -39,6 +39,9 @@ use crate::tree::core::{Condition, Core};
 use crate::tree::key_range::prefixed;
 use crate::tree::scan::End;
 
+/// A key and its value.
+pub type Record = (Vec<u8>, Vec<u8>);
+
 /// A concurrent, ordered map from byte strings to byte strings whose leaves are kept compressed.
 ///
 /// Keys are at most [`MAX_KEY_BYTES`] long, values at most [`MAX_VALUE_BYTES`]; both may be empty. All methods take `&self` and may be
@@ -246,7 +249,7 @@ impl Tree {
     ///
     /// # Errors
     /// [`Error::Codec`] when a frame cannot be decoded, [`Error::OutOfMemory`].
-    pub fn first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    pub fn first(&self) -> Result<Option<Record>, Error> {
         self.at_end(End::Front)
     }
 
@@ -254,7 +257,7 @@ impl Tree {
     ///
     /// # Errors
     /// As [`Tree::first`].
-    pub fn last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    pub fn last(&self) -> Result<Option<Record>, Error> {
         self.at_end(End::Back)
     }
 
@@ -265,7 +268,7 @@ impl Tree {
     ///
     /// # Errors
     /// As [`Tree::first`] and [`Tree::take`]; the record is then still there.
-    pub fn pop_first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    pub fn pop_first(&self) -> Result<Option<Record>, Error> {
         self.pop(End::Front)
     }
 
@@ -273,7 +276,7 @@ impl Tree {
     ///
     /// # Errors
     /// As [`Tree::pop_first`].
-    pub fn pop_last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    pub fn pop_last(&self) -> Result<Option<Record>, Error> {
         self.pop(End::Back)
     }
 
@@ -362,7 +365,7 @@ impl Tree {
         Ok(visited)
     }
 
-    fn at_end(&self, end: End) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    fn at_end(&self, end: End) -> Result<Option<Record>, Error> {
         let mut range = Range::new(&self.core, Bound::Unbounded, Bound::Unbounded, Some(1));
         match range.step(end, |key, value| Ok((copied(key)?, copied(value)?))) {
             None => Ok(None),
@@ -370,7 +373,7 @@ impl Tree {
         }
     }
 
-    fn pop(&self, end: End) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    fn pop(&self, end: End) -> Result<Option<Record>, Error> {
         while let Some((key, _)) = self.at_end(end)? {
             // Nothing where another thread was faster.
             if let Some(value) = self.take(&key)? {

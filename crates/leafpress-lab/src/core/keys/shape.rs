@@ -201,7 +201,7 @@ impl Words {
         let half = u64::from(u32::MAX);
         let (one, other) = (self.0 >> 32, self.0 & half);
         self.0 = mix(self.0.wrapping_add(STEP));
-        ((one * other >> 32) * below as u64 >> 32) as usize
+        ((((one * other) >> 32) * below as u64) >> 32) as usize
     }
 
     fn push(&mut self, list: &[&str], key: &mut Vec<u8>) {

@@ -24,7 +24,9 @@ pub(super) fn load(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) ->
         move |index| {
             if ahead && index + AHEAD < shared.data.keys {
                 let next = at(index + AHEAD);
-                keys.place(next).map(|key| prefetch(key.as_ptr()));
+                if let Some(key) = keys.place(next) {
+                    prefetch(key.as_ptr());
+                }
                 shared.ledger.prefetch_value(next, false);
             }
             let id = at(index);
