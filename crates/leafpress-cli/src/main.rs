@@ -85,7 +85,7 @@ fn main() -> ExitCode {
         Command::Device(args) => device::run(args),
         Command::Model(args) => model::run(args),
         Command::Suite(args) => suite::run(args),
-        Command::Peers(args) => peers::run(*args),
+        Command::Peers(args) => peers::run(args),
         Command::Codecs(args) => codecs::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::EvalRun => return leafpress_lab::child_main_with(bench::open_library),
