@@ -17,6 +17,8 @@
 //! # }
 //! ```
 #![warn(missing_docs)]
+// Modules that need it are allowed it by name, where they are declared.
+#![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 // What unit tests share with the tests outside of the crate and with the fuzz targets names it as those do.
 #[cfg(test)]
@@ -28,6 +30,7 @@ mod io;
 mod mem;
 pub mod pool;
 mod reclaim;
+#[allow(unsafe_code)]
 mod sync;
 pub mod tree;
 mod tuner;

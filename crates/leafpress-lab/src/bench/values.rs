@@ -115,7 +115,7 @@ impl Values {
     /// The keys and values of a run.
     ///
     /// # Errors
-    /// As [`Corpus::load`] and [`Records::load`]; [`LabError::Option`] of `records` when the dump has too few.
+    /// As [`Corpus::load`] and [`Records::load`](crate::core::corpus::Records::load); [`LabError::Option`] of `records` when the dump has too few.
     pub(super) fn of(options: &Options) -> Result<(KeyFormat, Self), LabError> {
         let Some(dump) = &options.dump else {
             let values = Self::load(&options.value_source, options.value_size, options.seed)?;

@@ -2,7 +2,9 @@
 
 pub(crate) mod aligned;
 pub(crate) mod at_path;
+#[allow(unsafe_code)]
 pub(crate) mod direct;
+#[allow(unsafe_code)]
 pub(crate) mod system;
 pub(crate) mod transfer;
 #[cfg_attr(
@@ -19,6 +21,8 @@ pub(crate) mod transfer;
     )),
     path = "no_uring.rs"
 )]
+#[allow(unsafe_code)]
 pub(crate) mod uring;
 #[cfg(feature = "testing")]
+#[allow(unsafe_code)]
 pub(crate) mod wait;

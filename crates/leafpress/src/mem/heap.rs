@@ -552,4 +552,5 @@ impl Room {
 }
 
 #[cfg(all(test, target_os = "linux"))]
+#[allow(unsafe_code)]
 mod tests;

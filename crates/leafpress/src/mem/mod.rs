@@ -1,20 +1,29 @@
 //! Memory: mappings and regions of the system's, the tree's heap for its nodes, and hints about cache lines.
 
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
+#[allow(unsafe_code)]
 pub(crate) mod heap;
+#[allow(unsafe_code)]
 pub(crate) mod mapping;
 pub(crate) mod node;
 #[cfg(not(all(feature = "node-heap", unix, not(miri))))]
+#[allow(unsafe_code)]
 pub(crate) mod plain_heap;
 #[cfg(all(leafpress_asan, feature = "node-heap", unix, not(miri)))]
+#[allow(unsafe_code)]
 mod poison;
+#[allow(unsafe_code)]
 pub(crate) mod prefetch;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
+#[allow(unsafe_code)]
 mod region;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
+#[allow(unsafe_code)]
 mod remote_free;
 pub(crate) mod tagged_ptr;
+#[allow(unsafe_code)]
 pub(crate) mod transient;
+#[allow(unsafe_code)]
 pub(crate) mod trim;
 
 #[cfg(not(all(feature = "node-heap", unix, not(miri))))]

@@ -1,8 +1,12 @@
 //! When memory that readers may still look at is freed: epochs, guards, garbage, and what is held and what waits.
 
+#[allow(unsafe_code)]
 mod epoch;
+#[allow(unsafe_code)]
 mod garbage;
+#[allow(unsafe_code)]
 pub(crate) mod guard;
+#[allow(unsafe_code)]
 pub(crate) mod memory;
 
 pub(crate) use guard::load;

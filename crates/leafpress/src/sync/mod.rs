@@ -8,6 +8,7 @@ mod latch;
 #[cfg(any(shuttle, miri))]
 mod locks;
 /// Threads of the system's, whatever the model checker's are.
+#[allow(unsafe_code)]
 pub(crate) mod per_thread;
 pub(crate) mod worker;
 

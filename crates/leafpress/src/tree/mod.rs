@@ -4,16 +4,20 @@
 //! under a leaf's lock, `shard` is one B+tree of `inner` nodes and leaves, `leaf` reads a leaf's records, `landing` is its buffer of
 //! recent writes. `compact` makes a `builder` of a leaf and its landed writes, `compress` compresses it, `share_out` makes new leaves of it. `docs/design.md` draws the pages and gives the reasons.
 
+#[allow(unsafe_code)]
 mod admin;
 mod compact;
+#[allow(unsafe_code)]
 mod core;
 mod error;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
+#[allow(unsafe_code)]
 pub mod fuzz;
 mod hash;
 mod index;
 mod key_range;
+#[allow(unsafe_code)]
 mod local;
 mod node;
 mod options;
@@ -22,6 +26,7 @@ mod scan;
 mod stats;
 mod upkeep;
 mod validate;
+#[allow(unsafe_code)]
 mod write;
 
 use std::ops::Bound;

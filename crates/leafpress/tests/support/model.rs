@@ -247,6 +247,7 @@ pub fn same_statistics(tree: &Tree, map: &Map) {
         + stats.dictionary_bytes
         + stats.retired_bytes
         + stats.free_bytes
+        + stats.thread_bytes
         + stats.fixed_bytes;
     assert_eq!(stats.bytes_held, parts, "bytes held is the sum of its parts: {stats:?}");
 }

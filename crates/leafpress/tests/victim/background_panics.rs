@@ -52,7 +52,7 @@ impl Engine for Panicking {
         let left = is_background
             && self
                 .panics
-                .try_update(SeqCst, SeqCst, |left| left.checked_sub(1))
+                .fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1))
                 .is_ok();
         assert!(!left, "a bug of the engine");
         self.engine.compress(raw, dictionary, out)

@@ -2,7 +2,9 @@
 
 pub(crate) mod builder;
 pub(crate) mod compress;
+#[allow(unsafe_code)]
 mod encode;
 pub(crate) mod merge;
+#[allow(unsafe_code)]
 pub(crate) mod overwrite;
 pub(crate) mod split;

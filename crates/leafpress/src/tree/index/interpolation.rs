@@ -431,4 +431,5 @@ impl InterpolationIndex {
 }
 
 #[cfg(test)]
+#[allow(unsafe_code)]
 mod tests;

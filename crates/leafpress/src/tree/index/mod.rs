@@ -1,4 +1,6 @@
 //! The way from a key to its leaf: a shard's inner nodes, and the interpolation index that leads past them.
 
+#[allow(unsafe_code)]
 pub(crate) mod interpolation;
+#[allow(unsafe_code)]
 pub(crate) mod shard;

@@ -7,8 +7,11 @@
 //! - Everything else (splits, merges, the root's growth and fall) is done under the structure lock: new inner nodes are made
 //!   bottom-up and one pointer is stored at the top.
 
+#[allow(unsafe_code)]
 mod descent;
+#[allow(unsafe_code)]
 mod interpolation;
+#[allow(unsafe_code)]
 mod move_inner;
 mod validate;
 

@@ -1,6 +1,7 @@
 //! A leaf, read: what stands in its sections. `layout` says where each section is, `hint` what is known of a leaf before it is there, `search` finds records, `frame` decodes
 //! them, `copy` copies them to another leaf.
 
+#[allow(unsafe_code)]
 mod copy;
 mod frame;
 mod hint;

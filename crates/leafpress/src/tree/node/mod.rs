@@ -1,14 +1,23 @@
 //! Nodes: leaves, inner nodes, landing buffers and large values, as bytes and as what stands in them.
 
 pub(crate) mod frame_keys;
+#[allow(unsafe_code)]
 pub(crate) mod inner;
+#[allow(unsafe_code)]
 pub(crate) mod key_array;
+#[allow(unsafe_code)]
 pub(crate) mod landing;
+#[allow(unsafe_code)]
 pub(crate) mod large;
 pub(crate) mod layout;
+#[allow(unsafe_code)]
 pub(crate) mod leaf;
+#[allow(unsafe_code)]
 pub(crate) mod packed;
 pub(crate) mod partition;
+#[allow(unsafe_code)]
 mod rank;
+#[allow(unsafe_code)]
 pub(crate) mod step;
+#[allow(unsafe_code)]
 pub(crate) mod unpublished;

@@ -4,9 +4,13 @@
 //! The victim is the worst of some entries drawn at random, by how often they were asked for lately against what they take
 //! (Blankstein, Sen, Freedman, "Hyperbolic Caching", USENIX ATC 2017).
 
+#[allow(unsafe_code)]
 mod books;
+#[allow(unsafe_code)]
 mod memory;
+#[allow(unsafe_code)]
 mod raw;
+#[allow(unsafe_code)]
 mod victims;
 
 use super::Taking;

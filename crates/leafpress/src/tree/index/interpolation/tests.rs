@@ -40,8 +40,8 @@ fn there_is_no_table_without_buckets() {
     for (first, last) in [(b"a", b"b"), (b"a", b"a")] {
         let mut bounds = Bounds::new(first, last);
         [first, last].into_iter().for_each(|bound| bounds.push(bound));
-        // SAFETY: no table is made that could outlive the memory.
         assert!(
+            // SAFETY: the memory outlives the table.
             unsafe { InterpolationIndex::new(&bounds, taking(0), 1, &memory) }
                 .unwrap()
                 .is_none()
