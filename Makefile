@@ -48,7 +48,6 @@ test-rocksdb: ## the RocksDB integration; compiles RocksDB once, outside the che
 	@scripts/test-rocksdb
 
 check: ## formatting, clippy and the documentation, warnings are errors
-	@scripts/check-docs
 	@scripts/checks format clippy docs
 
 unit: ## unit, integration and documentation tests
