@@ -249,10 +249,12 @@ class Report:
         print("\n==> what ran")
         for name, verdict, seconds, why in self.rows:
             print(f"{name:<12} {verdict:<9} {seconds:6.0f} s  {why}".rstrip())
+        # A test may say so for each of its cases.
+        skips = dict.fromkeys(self.skips)
         reasons = {}
-        for step, test, reason in self.skips:
+        for step, test, reason in skips:
             reasons.setdefault((step, reason), []).append(test)
-        print(f"==> skipped by tests: {len(self.skips)}")
+        print(f"==> skipped by tests: {len(skips)}")
         for (step, reason), tests in sorted(reasons.items()):
             named = ", ".join(sorted({test for test in tests if test})[:4])
             print(f"{step}: {reason}: {len(tests)}{' (' + named + ')' if named else ''}")
