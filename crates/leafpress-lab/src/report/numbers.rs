@@ -14,6 +14,7 @@ pub fn thousands(number: u64) -> String {
 }
 
 /// A figure with three digits or more.
+#[cfg(feature = "advise")]
 pub(crate) fn brief(figure: f64) -> String {
     match figure.abs() {
         f64::INFINITY => "∞".to_owned(),

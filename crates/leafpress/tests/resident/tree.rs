@@ -126,8 +126,11 @@ fn measured_with_waiting_threads(codec: &str) {
     let (stats, thread_bytes_loaded, grown) = results.pop().unwrap();
     // Training leaves half a megabyte in the program's allocator, which is much of so small a tree.
     let is_trained = stats.dictionary_bytes > 0;
+    // Each thread has an arena of the C library's, which takes memory by pages.
+    let by_pages = (THREADS * 2 * 4096) as f64;
+    let apart = (grown as f64 - stats.bytes_held as f64).abs();
     assert!(
-        is_trained || (grown as f64 / stats.bytes_held as f64 - 1.0).abs() < 0.10,
+        is_trained || apart < 0.10 * stats.bytes_held as f64 + by_pages,
         "{codec}: resident growth {grown}: {stats:?}"
     );
     assert!(
