@@ -64,7 +64,7 @@ fn add(cell: &AtomicI64, amount: i64) {
 /// A tree's nodes: where they come from and go to, and what they hold, by kind, summed over threads.
 pub(crate) struct Memory {
     local: PerThread<LocalHandle>,
-    /// The sums of threads that there was no memory for cells of their own for. Nobody enters with it.
+    /// The sums of threads that there was no memory for cells of their own for. Only who alone has the tree enters with it.
     pub(super) common: LocalHandle,
     pub epochs: Epochs,
     flushed: sync::Mutex<FlushedGarbage>,

@@ -1,6 +1,6 @@
 //! The background threads of a tree, a pool or a cache.
 //!
-//! A worker does one piece of work after another until its owner goes. WritePath that panics (a caller's engine or store may) is counted and
+//! A worker does one piece of work after another until its owner goes. Work that panics (a caller's engine or store may) is counted and
 //! lost, and the thread goes on with the next. One that panics again and again without any work done in between ends: then its owner's
 //! statistics and calls say so. No background thread ends silently.
 

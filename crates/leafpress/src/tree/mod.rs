@@ -1,8 +1,9 @@
 //! The compressed B+tree.
 //!
-//! [`Tree`] is what users see. Inside, from the outside in: `core` holds the parts, `read` does the point reads and `work` writes
-//! under a leaf's lock, `shard` is one B+tree of `inner` nodes and leaves, `leaf` reads a leaf's records, `landing` is its buffer of
-//! recent writes. `compact` makes a `builder` of a leaf and its landed writes, `compress` compresses it, `share_out` makes new leaves of it. `docs/design.md` draws the pages and gives the reasons.
+//! [`Tree`] is what users see. Inside, from the outside in: `core` holds the parts, `read` does the point reads, `scan` the range
+//! scans, and `write` writes under a leaf's latch. `index` leads from a key to its leaf, `node` is what stands in leaves, inner nodes
+//! and landing buffers, `compact` makes new leaves of a leaf and what landed on it, and `upkeep` works beside the writers.
+//! `docs/design.md` draws the pages and gives the reasons.
 
 #[allow(unsafe_code)]
 mod admin;

@@ -10,7 +10,7 @@ use crate::tree::error::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
-    /// ShardPartitioner of adjacent records.
+    /// Runs of adjacent records.
     Ordered,
     /// `sub_pages` frames a leaf, each with the records whose key hash falls to it: the layout of the ZipCache paper, where a
     /// read decodes one sub-page and stops early. 1 to 64.

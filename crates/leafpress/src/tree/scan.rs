@@ -381,7 +381,7 @@ impl<'c> Reader<'c> {
         scratch: &mut Scratch,
     ) -> Result<Gathered<'g>, Error> {
         let mut decoder = Decoder::new(&*self.core.engine, scratch);
-        let landed = self.unpress(leaf, landed, &mut decoder)?;
+        let landed = self.decompress(leaf, landed, &mut decoder)?;
         let mut gathered = Gathered::default();
         let mut landed = landed
             .iter()
@@ -432,7 +432,7 @@ impl<'c> Reader<'c> {
     }
 
     /// `landed` with compressed values decoded.
-    fn unpress<'e>(
+    fn decompress<'e>(
         &self,
         leaf: Leaf,
         landed: &[Entry<'e>],

@@ -237,7 +237,7 @@ impl<'w> WritePath<'w> {
             built.publish();
             self.retire_leaf(leaf);
             self.retire_large(&dead);
-            self.tidy_now_and_then();
+            self.defragment_now_and_then();
             if removes && is_small {
                 self.merge(key, tools);
             }
@@ -268,8 +268,8 @@ impl<'w> WritePath<'w> {
         Ok(true)
     }
 
-    /// IdleDetector at every 64th leaf replaced whether the holes that leaves have left are to be defragmented away.
-    fn tidy_now_and_then(&self) {
+    /// Looks at every 64th leaf replaced whether the holes that leaves have left are worth a pass of defragmentation.
+    fn defragment_now_and_then(&self) {
         self.context.count(Count::Replaced);
         if self.context.so_far(Count::Replaced).is_multiple_of(64) {
             self.core.background.defragment_if_due(self.core);

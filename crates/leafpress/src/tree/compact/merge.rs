@@ -77,12 +77,12 @@ impl<'b> Compaction<'_, '_, 'b> {
             });
         }
         let split_hint = self.split_hint(leaf, &sections, changes);
-        let unpressed;
+        let decompressed;
         let changes = if single {
             changes
         } else {
-            unpressed = self.unpress(leaf, changes)?;
-            &unpressed
+            decompressed = self.decompress(leaf, changes)?;
+            &decompressed
         };
         if leaf.has(HASHED) {
             return self.run_hashed(leaf, &sections, form, changes);
@@ -124,16 +124,16 @@ impl<'b> Compaction<'_, '_, 'b> {
     }
 
     /// `changes` with compressed values decoded, for frames that hold more than one.
-    fn unpress(&mut self, leaf: &'b Leaf<'b>, changes: &[Entry<'b>]) -> Result<Vec<Entry<'b>>, Error> {
-        let mut unpressed = changes.to_vec();
-        for entry in &mut unpressed {
+    fn decompress(&mut self, leaf: &'b Leaf<'b>, changes: &[Entry<'b>]) -> Result<Vec<Entry<'b>>, Error> {
+        let mut decompressed = changes.to_vec();
+        for entry in &mut decompressed {
             if let Change::Compressed { block, raw_len } = entry.change {
                 let mut decoder = Decoder::new(self.compression.engine, self.scratch);
                 let value = leaf.decode_block(block, raw_len, raw_len, &mut decoder)?;
                 entry.change = Change::Put(keep(self.compression.arena, value)?);
             }
         }
-        Ok(unpressed)
+        Ok(decompressed)
     }
 
     /// Every record of the leaf with the changes applied, in key order.
@@ -150,7 +150,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         if leaf.has(HASHED) {
             records.sort_unstable_by(|a, b| a.key.cmp(b.key));
         }
-        let changes = self.unpress(leaf, changes)?;
+        let changes = self.decompress(leaf, changes)?;
         Ok(self.merge(records, &changes))
     }
 

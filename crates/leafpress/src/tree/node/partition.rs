@@ -14,11 +14,11 @@ const RUN_BITS: u32 = 4;
 /// 2^64 divided by the golden ratio: multiples of it are spread over the 64-bit numbers more evenly than random ones.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The runs of a tree of so many shards.
+/// Divides keys among so many shards, in runs of neighbours.
 #[derive(Clone, Copy)]
 pub(crate) struct ShardPartitioner {
     shards: u32,
-    /// ShardPartitioner of a group, as a power of two: the least not below the number of shards.
+    /// Runs of a group, as a power of two: the least not below the number of shards.
     group_bits: u8,
     /// The same where every shard has one run of each group, else 0: then runs of other shards cannot be told from gaps.
     left_out_bits: u8,

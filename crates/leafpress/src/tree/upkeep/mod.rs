@@ -1,4 +1,4 @@
-//! WritePath beside the writers: compaction ahead of them, dictionary training, defragmentation.
+//! Work beside the writers: compaction ahead of them, dictionary training, defragmentation.
 
 #[allow(unsafe_code)]
 pub(crate) mod defragment;

@@ -1,5 +1,5 @@
-//! WritePath that is done beside the writers: compaction of leaves past the watermark, dictionary training, defragmentation the heap, tables of
-//! the interpolation index, and compaction of what landed before writers calmed down.
+//! Work that is done beside the writers: compaction of leaves past the watermark, dictionary training, defragmentation of the heap,
+//! interpolation indexes, and compaction of what landed before writers calmed down.
 
 use std::collections::VecDeque;
 use std::io;

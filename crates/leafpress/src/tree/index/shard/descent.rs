@@ -81,7 +81,7 @@ impl Shard {
         }
     }
 
-    /// A descent for a read: at the leaf, if a interpolated entry leads there, with what the read will need on its way from memory, else at the root.
+    /// A descent for a read: at the leaf, if the interpolation index leads there, with what the read will need on its way from memory, else at the root.
     #[inline(always)]
     pub(crate) fn descent_to_read<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Descent<'g> {
         match self.interpolate(key, guard) {
