@@ -119,13 +119,13 @@ impl Counts {
         let mine = {
             let mut limbo = self.limbo.lock();
             // Threads that begin at the same time wait here.
-            let most = (self.threads.iter().count() + 1) * HOLDS;
+            let most = self.threads.count_with_mine()? * HOLDS;
             let more = most.saturating_sub(limbo.len());
             limbo.try_reserve_exact(more).ok()?;
             self.threads.get_or_make()?
         };
         self.bytes.store(self.threads.held_bytes(), Relaxed);
-        // Who marked an entry and does not find this thread's slots yet has marked it before the thread looks at it.
+        // Who marked an entry and does not find these slots yet has marked it before their threads look at it.
         fence(SeqCst);
         Some(mine)
     }

@@ -5,7 +5,10 @@
 //! gone, gets a number all the same: what its destructors do works as before.
 
 use std::cell::Cell;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::{ptr, slice};
 
 /// Bucket `n` has the 2^n numbers from 2^n - 1 on.
 const BUCKETS: usize = 32;
@@ -135,16 +138,38 @@ mod late {
 }
 
 /// A value for each thread.
-#[derive(Debug)]
+///
+/// A hit is two loads: the thread's place, and its bucket's address. So a bucket's values are made together, before their threads come.
 pub(crate) struct PerThread<T> {
-    /// Made when a thread with one of the bucket's numbers first comes.
-    buckets: [OnceLock<Box<[OnceLock<T>]>>; BUCKETS],
+    /// The first of a bucket's values; null until a thread with one of the bucket's numbers comes.
+    buckets: [AtomicPtr<T>; BUCKETS],
+    /// The values are shared and dropped as if they stood here.
+    values: PhantomData<T>,
 }
 
 impl<T> Default for PerThread<T> {
     fn default() -> Self {
         Self {
-            buckets: [const { OnceLock::new() }; BUCKETS],
+            buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS],
+            values: PhantomData,
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for PerThread<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PerThread").finish_non_exhaustive()
+    }
+}
+
+impl<T> Drop for PerThread<T> {
+    fn drop(&mut self) {
+        for (number, bucket) in self.buckets.iter_mut().enumerate() {
+            let first = *bucket.get_mut();
+            if !first.is_null() {
+                // SAFETY: the bucket came from `Box::into_raw` of a slice of so many values, and nobody borrows `self` any more.
+                drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(first, 1 << number)) });
+            }
         }
     }
 }
@@ -158,28 +183,39 @@ impl<T> PerThread<T> {
 
     #[inline(always)]
     pub(crate) fn at(&self, place: Place) -> Option<&T> {
-        self.buckets.get(place.bucket)?.get()?.get(place.index)?.get()
+        let first = self.buckets.get(place.bucket)?.load(Ordering::Acquire);
+        if first.is_null() {
+            return None;
+        }
+        // SAFETY: a bucket that is there has 2^n values, a place's index is below that (`Place::of`), and they stay until `self` is dropped.
+        Some(unsafe { &*first.add(place.index) })
     }
 
-    /// All threads' values, those of threads that have ended included.
+    /// The buckets that were made, each with its number.
+    fn made(&self) -> impl Iterator<Item = (usize, &[T])> {
+        self.buckets.iter().enumerate().filter_map(|(number, bucket)| {
+            let first = bucket.load(Ordering::Acquire);
+            // SAFETY: as in `at`.
+            (!first.is_null()).then(|| (number, unsafe { slice::from_raw_parts(first, 1 << number) }))
+        })
+    }
+
+    /// All threads' values: also of threads that have ended, and of some that have not come yet.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        let made = self.buckets.iter().filter_map(OnceLock::get);
-        made.flat_map(|bucket| bucket.iter().filter_map(OnceLock::get))
+        self.made().flat_map(|(_, values)| values)
     }
 
     /// The same, each with its place, at which the thread's other values are found.
     pub(crate) fn iter_with_places(&self) -> impl Iterator<Item = (Place, &T)> {
-        (0..BUCKETS).flat_map(move |bucket| {
-            let made = self.buckets[bucket].get().map_or(&[][..], |values| values);
-            let values = made.iter().enumerate();
-            values.filter_map(move |(index, value)| Some((Place { bucket, index }, value.get()?)))
+        self.made().flat_map(|(bucket, values)| {
+            let values = values.iter().enumerate();
+            values.map(move |(index, value)| (Place { bucket, index }, value))
         })
     }
 
     /// Bytes that the values take.
     pub(crate) fn held_bytes(&self) -> usize {
-        let made = self.buckets.iter().filter_map(OnceLock::get);
-        made.map(|bucket| size_of_val(&**bucket)).sum()
+        self.made().map(|(_, values)| size_of_val(values)).sum()
     }
 }
 
@@ -193,22 +229,30 @@ impl<T: Default> PerThread<T> {
         }
     }
 
+    /// How many values there will be once the calling thread has one; [`None`] when there is no memory.
+    pub(crate) fn count_with_mine(&self) -> Option<usize> {
+        let place = take_place()?;
+        let others = self.made().filter(|(bucket, _)| *bucket != place.bucket);
+        Some(others.map(|(_, values)| values.len()).sum::<usize>() + (1 << place.bucket))
+    }
+
     #[cold]
     fn make(&self) -> Option<&T> {
         let place = take_place()?;
         let bucket = self.buckets.get(place.bucket)?;
-        let bucket = match bucket.get() {
-            Some(bucket) => bucket,
-            None => {
-                let places = 1 << place.bucket;
-                let mut new = Vec::new();
-                new.try_reserve_exact(places).ok()?;
-                new.resize_with(places, OnceLock::new);
-                bucket.get_or_init(|| new.into_boxed_slice())
+        if bucket.load(Ordering::Acquire).is_null() {
+            let mut new = Vec::new();
+            new.try_reserve_exact(1 << place.bucket).ok()?;
+            new.resize_with(1 << place.bucket, T::default);
+            let new = Box::into_raw(new.into_boxed_slice());
+            let first = new.cast::<T>();
+            let stored = bucket.compare_exchange(ptr::null_mut(), first, Ordering::AcqRel, Ordering::Acquire);
+            if stored.is_err() {
+                // SAFETY: another thread's bucket came first, and nobody has seen this one.
+                drop(unsafe { Box::from_raw(new) });
             }
-        };
-        // The place is this thread's alone: nobody makes the value at the same time.
-        Some(bucket.get(place.index)?.get_or_init(T::default))
+        }
+        self.at(place)
     }
 }
 
@@ -246,7 +290,8 @@ mod tests {
                 });
             }
         });
-        assert_eq!(values.iter().count(), THREADS);
+        let touched = values.iter().map(|value| value.load(Ordering::Relaxed));
+        assert_eq!(touched.sum::<usize>(), THREADS);
         assert!(values.held_bytes() >= THREADS * size_of::<AtomicUsize>());
     }
 
@@ -275,6 +320,7 @@ mod tests {
         let touched = VALUES.iter().map(|value| value.load(Ordering::Relaxed));
         assert_eq!(touched.sum::<usize>(), THREADS);
         // Other tests run at the same time and take numbers in between.
-        assert!(VALUES.iter().count() < THREADS / 2, "{}", VALUES.iter().count());
+        let used = VALUES.iter().filter(|value| value.load(Ordering::Relaxed) > 0).count();
+        assert!(used < THREADS / 2, "{used}");
     }
 }

@@ -68,16 +68,14 @@ pub(crate) enum Condition<'c> {
 }
 
 impl Core {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn shard(&self, key: &[u8]) -> &Shard {
         if self.shards.len() == 1 {
             return &self.shards[0];
         }
         match &self.shard_by {
             ShardBy::Hash => &self.shards[self.partitioner.shard(key)],
-            ShardBy::Range(boundaries) => {
-                &self.shards[boundaries.partition_point(|boundary| boundary.as_slice() <= key)]
-            }
+            ShardBy::Range(boundaries) => &self.shards[covering(boundaries, key)],
         }
     }
 
@@ -322,4 +320,10 @@ impl Drop for Core {
             }
         }
     }
+}
+
+/// Which of the ranges between the boundaries, of which there are fewer than shards, a key is in.
+#[inline(never)]
+fn covering(boundaries: &[Vec<u8>], key: &[u8]) -> usize {
+    boundaries.partition_point(|boundary| boundary.as_slice() <= key)
 }
