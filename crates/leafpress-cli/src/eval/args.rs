@@ -90,7 +90,7 @@ pub struct EvalArgs {
     /// How keys are shared out to shards: hash or range [default: hash]
     #[arg(long, value_name = "CHOICE", help_heading = "Tree")]
     shard_by: Option<String>,
-    /// Landing buffer bytes per leaf [default: 512]
+    /// Bytes of a landing buffer, or auto: as the records need [default: auto]
     #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Tree")]
     landing_bytes: Option<Vec<String>>,
     /// User bytes at which a leaf splits

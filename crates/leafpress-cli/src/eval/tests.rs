@@ -7,6 +7,7 @@ use clap::Parser;
 use leafpress::codec::{JobCache, StreamCache};
 use leafpress_lab::core::corpus::{Cut, Source};
 use leafpress_lab::core::keys::{Distribution, KeyShape, LoadOrder};
+use leafpress_lab::eval::LandingBytes;
 use leafpress_lab::{EvalConfig, LabError, Workload};
 
 use super::args::EvalArgs;
@@ -205,7 +206,7 @@ fn every_flag_sets_its_option() {
         reads_per_call: 4,
         shards: 2,
         shard_by_range: true,
-        landing_bytes: vec![0, 512],
+        landing_bytes: [0, 512].map(LandingBytes::Fixed).to_vec(),
         background: vec![false, true],
         background_threads: 2,
         watermark_pct: 50,
@@ -266,7 +267,7 @@ fn the_documents_sprint_sweep_sets_what_it_says() {
     );
     let expected = EvalConfig {
         threads: vec![8, 32],
-        landing_bytes: vec![512, 1024, 2048],
+        landing_bytes: [512, 1024, 2048].map(LandingBytes::Fixed).to_vec(),
         background: vec![false, true],
         background_codec: Some("qpl".into()),
         latency_samples_per_thread: 4096,
@@ -304,7 +305,7 @@ fn the_documents_single_runs_set_what_they_say() {
         assert_eq!((set.threads.as_slice(), set.seconds), ([32].as_slice(), 10.0));
         assert_eq!(
             (set.landing_bytes.as_slice(), set.background.as_slice()),
-            ([1024].as_slice(), [true].as_slice())
+            ([LandingBytes::Fixed(1024)].as_slice(), [true].as_slice())
         );
         assert!(matches!(set.data, Source::Synthetic(_)));
     }
@@ -342,7 +343,7 @@ fn lists_win_over_single_values_and_flags_over_both() {
     let set = config(&variables, &[]);
     assert_eq!(
         (set.threads.as_slice(), set.landing_bytes.as_slice()),
-        ([4, 8].as_slice(), [0].as_slice())
+        ([4, 8].as_slice(), [LandingBytes::Fixed(0)].as_slice())
     );
     assert_eq!(config(&variables, &["--threads", "3"]).threads, [3]);
     assert_eq!(

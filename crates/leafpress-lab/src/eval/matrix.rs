@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::core::LabError;
 use crate::eval::EvalConfig;
 use crate::eval::dataset::Dataset;
+use crate::eval::landing_bytes::LandingBytes;
 use crate::eval::options::parse_codec;
 use crate::eval::workload::Workload;
 
@@ -24,8 +25,8 @@ pub struct RunSpec {
     pub workload: Workload,
     /// Worker threads.
     pub threads: usize,
-    /// Landing buffer size in bytes.
-    pub landing_bytes: usize,
+    /// Size of landing buffers.
+    pub landing_bytes: LandingBytes,
     /// Whether leaves are compacted in the background.
     pub background: bool,
     /// Check the reads of one batch of operations in so many; 1 checks every read, as every evaluation does. The comparison of
@@ -172,7 +173,6 @@ impl RunSpec {
             .codec(self.codec()?)
             .job_cache(base.job_cache)
             .stream_cache(base.stream_cache)
-            .landing_bytes(self.landing_bytes)
             .shards(base.shards)
             .dictionary(if base.dictionary {
                 DictionaryChoice::Auto
@@ -184,6 +184,9 @@ impl RunSpec {
             .background_codec(base.background_codec.clone());
         if let Some(bytes) = base.leaf_bytes {
             builder = builder.leaf_bytes(bytes);
+        }
+        if let Some(bytes) = self.landing_bytes.fixed() {
+            builder = builder.landing_bytes(bytes);
         }
         if let Some(bytes) = base.frame_bytes {
             builder = builder.frame_bytes(bytes);
@@ -232,7 +235,7 @@ mod tests {
             codecs: vec!["none".into(), "lz4".into(), "none".into()],
             workloads: vec![Workload::ReadOnly, Workload::Scan],
             threads: vec![1, 2],
-            landing_bytes: vec![512, 1024],
+            landing_bytes: vec![LandingBytes::Fixed(512), LandingBytes::Auto],
             background: vec![false, true],
             ..EvalConfig::default()
         };

@@ -5,6 +5,7 @@
 
 pub mod dataset;
 pub mod driver;
+mod landing_bytes;
 pub mod matrix;
 pub mod options;
 mod outcome;
@@ -14,6 +15,7 @@ pub mod summary;
 mod view;
 pub mod workload;
 
+pub use landing_bytes::LandingBytes;
 pub use matrix::RunSpec;
 pub use options::EvalConfig;
 pub use outcome::{EvalOutcome, Failure, Progress, Row};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::core::LabError;
 use crate::core::corpus::{Cut, RecordFormat, Source};
 use crate::core::keys::{Distribution, KeyShape, LoadOrder, MAX_KEYS, MIN_KEY_BYTES};
+use crate::eval::landing_bytes::LandingBytes;
 use crate::eval::workload::Workload;
 use crate::harness::MAX_THREADS;
 
@@ -61,8 +62,8 @@ pub struct EvalConfig {
     pub shards: usize,
     /// Give each shard an even range of the keys instead of the keys with its hash.
     pub shard_by_range: bool,
-    /// Landing buffer sizes in bytes (`LANDING_LIST`, `BTREE_LANDING_BUFFER_BYTES`).
-    pub landing_bytes: Vec<usize>,
+    /// Sizes of landing buffers (`LANDING_LIST`, `BTREE_LANDING_BUFFER_BYTES`).
+    pub landing_bytes: Vec<LandingBytes>,
     /// Background compaction off or on (`BTREE_BG_COMPACTION`; both is `RUN_BG_SWEEP` with `BG_SWEEP_VALUES`).
     pub background: Vec<bool>,
     /// Background threads where background compaction is on (`BTREE_BG_THREADS`), 1 to 64.
@@ -137,7 +138,7 @@ impl Default for EvalConfig {
             reads_per_call: 1,
             shards: 8,
             shard_by_range: false,
-            landing_bytes: vec![512],
+            landing_bytes: vec![LandingBytes::Auto],
             background: vec![false],
             background_threads: 1,
             watermark_pct: 75,

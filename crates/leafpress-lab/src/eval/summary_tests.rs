@@ -1,9 +1,9 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::eval::EvalConfig;
 use crate::eval::matrix::RunSpec;
 use crate::eval::result::{Memory, RunResult};
+use crate::eval::{EvalConfig, LandingBytes};
 use crate::report::NOT_APPLICABLE;
 
 const GOLDEN_HEADER: &str = "run workload threads landing_bytes bg_compaction bg_threads bg_watermark bg_codec codec engine \
@@ -23,7 +23,7 @@ fn row(codec: &str, workload: Workload) -> Row {
             codec: codec.into(),
             workload,
             threads: 2,
-            landing_bytes: 512,
+            landing_bytes: LandingBytes::Fixed(512),
             background: false,
             check_one_in: 1,
             base: EvalConfig::default(),

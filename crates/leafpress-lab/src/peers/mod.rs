@@ -25,7 +25,7 @@ use crate::eval::dataset::{Dataset, Lengths};
 use crate::eval::driver;
 use crate::eval::matrix::RunSpec;
 use crate::eval::result::RunResult;
-use crate::eval::{EvalConfig, Workload};
+use crate::eval::{EvalConfig, LandingBytes, Workload};
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
 use crate::harness::maps::{Key, KeyKind, MASSTREE_KEY_BYTES, Value};
@@ -380,7 +380,7 @@ fn spec_of(config: &PeersConfig, peer: &Peer) -> RunSpec {
         codec: codec.into(),
         workload: config.workload,
         threads: config.threads,
-        landing_bytes: 512,
+        landing_bytes: LandingBytes::Auto,
         background: false,
         check_one_in: CHECK_ONE_IN,
         base: base_config(config),

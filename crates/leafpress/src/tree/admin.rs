@@ -16,6 +16,7 @@ use crate::tree::error::{Error, MAX_KEY_BYTES};
 use crate::tree::index::shard::Shard;
 use crate::tree::local::{Contexts, Count};
 use crate::tree::node::landing::MAX_LANDING_BYTES;
+use crate::tree::node::large::MAX_INLINE_VALUE_BYTES;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::unpublished::NewLeaf;
@@ -24,6 +25,8 @@ use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::write::{Locked, owned_large};
 use crate::tree::{Builder, DictionaryChoice, Layout, ShardBy, Stats, Tree};
 
+/// Least bound of the values that leaves hold themselves.
+const MIN_INLINE_VALUE_BYTES: usize = 64;
 const MIN_LEAF_BYTES: usize = 1 << 10;
 const MAX_LEAF_BYTES: usize = 32 << 10;
 const MAX_SUB_PAGES: usize = 64;
@@ -37,6 +40,14 @@ fn default_frame_bytes(codec: Codec) -> usize {
         Codec::None | Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => 1,
         Codec::Zstd { .. } => 512,
         Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Qpl { .. } => 2 << 10,
+    }
+}
+
+/// Longest value that a leaf holds itself. An uncompressed one gains nothing there, and every compaction copies it.
+fn default_inline_value_bytes(codec: Codec) -> usize {
+    match codec {
+        Codec::None => 512,
+        _ => MAX_INLINE_VALUE_BYTES,
     }
 }
 
@@ -59,7 +70,17 @@ impl Builder {
         if let Layout::Hashed { sub_pages } = self.layout {
             within("layout", sub_pages, 1, MAX_SUB_PAGES)?;
         }
-        within("landing_bytes", self.landing_bytes, 0, MAX_LANDING_BYTES)?;
+        if let Some(bytes) = self.inline_value_bytes {
+            within(
+                "inline_value_bytes",
+                bytes,
+                MIN_INLINE_VALUE_BYTES,
+                MAX_INLINE_VALUE_BYTES,
+            )?;
+        }
+        if let Some(bytes) = self.landing_bytes {
+            within("landing_bytes", bytes, 0, MAX_LANDING_BYTES)?;
+        }
         within("shards", self.shards, 1, MAX_SHARDS)?;
         if let ShardBy::Range(boundaries) = &self.shard_by {
             let option = "shard_by";
@@ -132,6 +153,7 @@ impl Tree {
                 Layout::Ordered => 0,
                 Layout::Hashed { sub_pages } => sub_pages,
             },
+            inline_value_bytes: builder.inline_value_bytes.unwrap_or(default_inline_value_bytes(codec)),
         };
         let dictionaries = Dictionaries::new(
             &builder.dictionary,

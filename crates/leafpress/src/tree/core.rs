@@ -16,7 +16,7 @@ use crate::tree::hash::hash;
 use crate::tree::index::shard::Shard;
 use crate::tree::local::{Context, Contexts, Count, Tools};
 use crate::tree::node::landing::{Change, Landing};
-use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
+use crate::tree::node::large::Large;
 use crate::tree::node::leaf::{Decoder, Leaf};
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Fraction;
@@ -32,7 +32,8 @@ pub(crate) struct Core {
     /// What of the keys goes to which shard, by hash.
     pub partitioner: ShardPartitioner,
     pub settings: Settings,
-    pub landing_bytes: usize,
+    /// Room of a landing buffer; [`None`] where it follows the records.
+    pub landing_bytes: Option<usize>,
     pub engine: Arc<dyn Engine>,
     pub contexts: Contexts,
     pub background: Background,
@@ -54,6 +55,8 @@ pub(crate) struct Seen {
     pub len: Option<usize>,
     /// Where the key is in the leaf's frames, if that is known.
     pub slot: Option<u16>,
+    /// Whether the landing buffer has the key.
+    pub landed: bool,
 }
 
 /// When a write applies.
@@ -126,6 +129,7 @@ impl Core {
             return Ok(Seen {
                 len: entry.change.value_len(),
                 slot: entry.slot,
+                landed: true,
             });
         }
         let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
@@ -134,6 +138,7 @@ impl Core {
         Ok(Seen {
             len: place.map(|place| leaf.value_len(&sections, place.slot)),
             slot: place.map(|place| place.slot as u16),
+            landed: false,
         })
     }
 
@@ -182,7 +187,7 @@ impl Core {
         let mut large = None;
         let change = match value {
             None => Ok(Change::Remove),
-            Some(value) if value.len() <= MAX_INLINE_VALUE_BYTES => Ok(Change::Put(value)),
+            Some(value) if value.len() <= self.settings.inline_value_bytes => Ok(Change::Put(value)),
             Some(value) => {
                 // SAFETY: the memory outlives every node of the tree.
                 unsafe { Large::compress(value, &*self.engine, &self.memory, &mut tools.block) }

@@ -53,7 +53,8 @@ pub struct Builder {
     pub(crate) leaf_bytes: usize,
     pub(crate) frame_bytes: Option<usize>,
     pub(crate) layout: Layout,
-    pub(crate) landing_bytes: usize,
+    pub(crate) inline_value_bytes: Option<usize>,
+    pub(crate) landing_bytes: Option<usize>,
     pub(crate) shards: usize,
     pub(crate) shard_by: ShardBy,
     pub(crate) dictionary: DictionaryChoice,
@@ -72,7 +73,8 @@ impl Default for Builder {
             leaf_bytes: 16 << 10,
             frame_bytes: None,
             layout: Layout::Ordered,
-            landing_bytes: 512,
+            inline_value_bytes: None,
+            landing_bytes: None,
             shards: 1,
             shard_by: ShardBy::Hash,
             dictionary: DictionaryChoice::Auto,
@@ -127,9 +129,17 @@ impl Builder {
         self
     }
 
-    /// Size of a leaf's landing buffer in bytes; 0 compacts at every write. 0 to 16 KiB, default 512.
+    /// Longest value that leaves hold themselves, in bytes; a longer one is a node of its own, which an update replaces without touching
+    /// its leaf. 64 to 2048. By default 512 where values are not compressed, and 2048 where they are: by itself a value shrinks less.
+    pub fn inline_value_bytes(mut self, bytes: usize) -> Self {
+        self.inline_value_bytes = Some(bytes);
+        self
+    }
+
+    /// Size of a leaf's landing buffer in bytes; 0 compacts at every write. 0 to 16 KiB. By default it follows the records: room for some
+    /// of them, as long as that is little beside the leaf.
     pub fn landing_bytes(mut self, bytes: usize) -> Self {
-        self.landing_bytes = bytes;
+        self.landing_bytes = Some(bytes);
         self
     }
 

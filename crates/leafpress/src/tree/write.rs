@@ -15,10 +15,17 @@ use crate::tree::hash::hash;
 use crate::tree::index::shard::{Shard, Splice};
 use crate::tree::local::{Context, Count, Tools};
 use crate::tree::node::inner::Inner;
-use crate::tree::node::landing::{Change, Entry, Landing, newest_by_key};
+use crate::tree::node::landing::{Change, Entry, Landing, MAX_LANDING_BYTES, newest_by_key};
 use crate::tree::node::large::{DeadLarge, Large, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::step::Node;
+
+/// Entries that a landing buffer has room for when it has grown, where its leaf is large enough, and when it is new.
+const LANDING_ENTRIES: usize = 32;
+const FIRST_ENTRIES: usize = 4;
+/// A landing buffer is at most one part in so many of its leaf and the values outside it, but may have these bytes.
+const LEAF_FOR_LANDING: usize = 4;
+const MIN_LANDING_BYTES: usize = 512;
 
 /// How a write under a leaf's lock ended.
 pub(crate) enum Outcome {
@@ -71,7 +78,11 @@ impl<'w> WritePath<'w> {
         let seen = self
             .core
             .seen(leaf, leaf.landing_for(hash, self.guard), sought, tools)?;
-        let Seen { len: old_len, slot } = seen;
+        let Seen {
+            len: old_len,
+            slot,
+            landed: is_landed,
+        } = seen;
         let present = old_len.is_some();
         let entry = Entry::new(key, change, slot);
         let skip = match condition {
@@ -88,10 +99,20 @@ impl<'w> WritePath<'w> {
                 applied: false,
             });
         }
+        if let (Change::PutLarge(large), Some(slot), false) = (change, slot, is_landed)
+            && let Some(old) = leaf.exchange_large(&leaf.sections(), usize::from(slot), large)
+        {
+            self.retire_large(&[old]);
+            self.account(leaf, key, change, old_len);
+            return Ok(Outcome::Done { present, applied: true });
+        }
         // A large value that is superseded would be held until the buffer is full: it goes at once.
         let frees_large = old_len.is_some_and(|len| len > MAX_INLINE_VALUE_BYTES);
-        let landed = !frees_large && self.land(leaf, landing, &entry, hash)?;
-        if landed {
+        let lands = !frees_large && self.land(leaf, landing, &entry, hash)?;
+        if !lands && !frees_large {
+            self.context.count(Count::FgLandingFull);
+        }
+        if lands || !frees_large && (self.thin_landing(leaf, entry)? || self.grow_landing(leaf, &entry, hash)?) {
             self.account(leaf, key, change, old_len);
             let live = leaf.header().live.load(Ordering::Relaxed) as usize;
             if matches!(change, Change::Remove) && live <= leaf.count() / 2 {
@@ -100,21 +121,14 @@ impl<'w> WritePath<'w> {
                 let _ = self.compact_locked(locked, parent, key, None, tools);
             }
         } else {
-            if !frees_large {
-                self.context.count(Count::FgLandingFull);
-            }
-            if frees_large || !self.thin_landing(leaf, entry)? {
-                self.context.count(Count::FgSyncCompactions);
-                match self.compact_locked(locked, parent, key, Some(entry), tools) {
-                    Ok(true) => {}
-                    Ok(false) => return Ok(Outcome::Restart),
-                    Err(error) => {
-                        self.context.count(Count::FgSyncCompactionErrors);
-                        return Err(error);
-                    }
+            self.context.count(Count::FgSyncCompactions);
+            match self.compact_locked(locked, parent, key, Some(entry), tools) {
+                Ok(true) => {}
+                Ok(false) => return Ok(Outcome::Restart),
+                Err(error) => {
+                    self.context.count(Count::FgSyncCompactionErrors);
+                    return Err(error);
                 }
-            } else {
-                self.account(leaf, key, change, old_len);
             }
         }
         match (present, matches!(change, Change::Remove)) {
@@ -133,11 +147,17 @@ impl<'w> WritePath<'w> {
             return Ok(unsafe { landing.append(entry, hash) });
         }
         let bytes = Landing::entry_bytes(entry.key, &entry.change);
-        if bytes > self.core.landing_bytes {
+        let room = self.landing_room(leaf, bytes);
+        if bytes > room {
             return Ok(false);
         }
+        let first = self
+            .core
+            .landing_bytes
+            .unwrap_or(FIRST_ENTRIES * bytes)
+            .clamp(MIN_LANDING_BYTES.min(room), room);
         // SAFETY: the memory outlives every node.
-        let new = unsafe { Landing::allocate(self.core.landing_bytes, bytes, &self.core.memory)? };
+        let new = unsafe { Landing::allocate(first, bytes, &self.core.memory)? };
         // SAFETY: nobody else sees the buffer before it is stored.
         if !unsafe { new.landing().append(entry, hash) } {
             return Ok(false);
@@ -145,6 +165,48 @@ impl<'w> WritePath<'w> {
         leaf.will_land(hash);
         leaf.store_landing(new);
         self.core.background.landed_anew();
+        Ok(true)
+    }
+
+    /// Most room of a landing buffer for entries of so many bytes: for enough of them that a compaction is worth its while, but a small
+    /// part of what the leaf holds, since while writes go on every leaf has a buffer.
+    fn landing_room(&self, leaf: Leaf<'_>, entry_bytes: usize) -> usize {
+        self.core.landing_bytes.unwrap_or_else(|| {
+            let header = leaf.header();
+            let user = header.live_user_bytes.load(Ordering::Relaxed) as usize;
+            let outside = user.saturating_sub(header.inline_bytes as usize);
+            let most = (header.node.asked() + outside) / LEAF_FOR_LANDING;
+            (LANDING_ENTRIES * entry_bytes)
+                .min(most)
+                .clamp(MIN_LANDING_BYTES, MAX_LANDING_BYTES)
+        })
+    }
+
+    /// Gives a full landing buffer twice the room, and appends the entry; false when it has as much as it may have.
+    fn grow_landing(&self, leaf: Leaf<'w>, entry: &Entry<'_>, hash: u64) -> Result<bool, Error> {
+        let Some(old) = leaf.landing_locked() else {
+            return Ok(false);
+        };
+        let bytes = Landing::entry_bytes(entry.key, &entry.change);
+        let room = self.landing_room(leaf, bytes);
+        if old.capacity() + bytes > room {
+            return Ok(false);
+        }
+        // SAFETY: the caller holds the leaf's lock, and the memory outlives every node.
+        let new = unsafe {
+            old.grown(
+                (2 * old.capacity()).max(old.capacity() + bytes).min(room),
+                &self.core.memory,
+            )?
+        };
+        // SAFETY: nobody else sees the new buffer before it is stored.
+        if !unsafe { new.landing().append(entry, hash) } {
+            return Ok(false);
+        }
+        leaf.will_land(hash);
+        leaf.store_landing(new);
+        // SAFETY: the leaf no longer points to the old buffer, and the new one owns what it pointed to.
+        unsafe { Memory::retire(old.node(), self.guard) };
         Ok(true)
     }
 
@@ -167,11 +229,12 @@ impl<'w> WritePath<'w> {
             .iter()
             .map(|entry| Landing::entry_bytes(entry.key, &entry.change))
             .sum();
-        if dead.is_empty() || bytes > self.core.landing_bytes / 2 {
+        let room = self.landing_room(leaf, bytes / entries.len());
+        if dead.is_empty() || bytes > room / 2 {
             return Ok(false);
         }
         // SAFETY: the memory outlives every node.
-        let new = unsafe { Landing::allocate(self.core.landing_bytes, bytes / entries.len(), &self.core.memory)? };
+        let new = unsafe { Landing::allocate(room, bytes / entries.len(), &self.core.memory)? };
         // SAFETY: nobody else sees the new buffer before it is stored.
         let appended = |entry: &Entry<'_>| unsafe { new.landing().append(entry, hash(entry.key)) };
         if !entries.iter().all(appended) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::core::corpus::{Corpus, Cut};
 use crate::core::keys::KeyShape;
-use crate::eval::{EvalConfig, Workload};
+use crate::eval::{EvalConfig, LandingBytes, Workload};
 
 /// What a [`Broken`] map does wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -132,7 +132,7 @@ fn spec(workload: Workload, threads: usize) -> RunSpec {
         codec: "none".into(),
         workload,
         threads,
-        landing_bytes: 512,
+        landing_bytes: LandingBytes::Fixed(512),
         background: false,
         check_one_in: 1,
         base,

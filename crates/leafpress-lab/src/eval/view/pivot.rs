@@ -3,6 +3,7 @@
 use crate::core::latency::Latency;
 use crate::eval::Row;
 use crate::eval::Workload;
+use crate::eval::landing_bytes::LandingBytes;
 
 /// All settings of an evaluation.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(super) struct Pivot<'r> {
 #[derive(Debug)]
 pub(super) struct Setting<'r> {
     pub(super) threads: usize,
-    pub(super) landing_bytes: usize,
+    pub(super) landing_bytes: LandingBytes,
     pub(super) background: bool,
     /// In the order tables show them, those that have a row.
     pub(super) workloads: Vec<Workload>,
@@ -101,7 +102,7 @@ impl<'r> Setting<'r> {
         };
         let background = if self.background { "on" } else { "off" };
         format!(
-            "{threads}, landing {} bytes, background compaction {background}",
+            "{threads}, landing bytes {}, background compaction {background}",
             self.landing_bytes
         )
     }

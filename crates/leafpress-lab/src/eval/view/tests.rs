@@ -2,7 +2,7 @@ use super::*;
 use crate::core::latency::Latency;
 use crate::eval::matrix::RunSpec;
 use crate::eval::result::{Memory, Resources, RunResult};
-use crate::eval::{EvalConfig, Workload};
+use crate::eval::{EvalConfig, LandingBytes, Workload};
 use std::path::Path;
 
 fn row(codec: &str, workload: Workload, mops: f64, held: u64) -> Row {
@@ -50,7 +50,7 @@ impl RunResult {
             codec: codec.into(),
             workload,
             threads: 2,
-            landing_bytes: 512,
+            landing_bytes: LandingBytes::Fixed(512),
             background: false,
             check_one_in: 1,
             base: EvalConfig::default(),

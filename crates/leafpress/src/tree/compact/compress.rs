@@ -19,6 +19,8 @@ pub(crate) struct Settings {
     pub frame_bytes: usize,
     /// Sub-pages of a hashed leaf; 0 for ordered leaves.
     pub sub_pages: usize,
+    /// Longest value that leaves and landing buffers hold themselves.
+    pub inline_value_bytes: usize,
 }
 
 impl Settings {

@@ -199,11 +199,8 @@ fn gather<'b>(
                 }
                 if leaf.header().shape.large > 0 {
                     let before = lens.len();
-                    larges.extend(
-                        leaf.larges(sections)
-                            .filter(|(slot, _)| slots.contains(slot))
-                            .map(|(slot, large)| ((before + slot - slots.start) as u16, large)),
-                    );
+                    let within = leaf.larges_within(sections, slots.clone());
+                    larges.extend(within.map(|(slot, large)| ((before + slot - slots.start) as u16, large)));
                 }
                 let packed = leaf.lens(sections);
                 if leaf.header().shape.len_bits == 0 {

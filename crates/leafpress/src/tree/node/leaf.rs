@@ -8,8 +8,9 @@ mod hint;
 mod search;
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicPtr as StdAtomicPtr, Ordering};
 
 use crate::reclaim::guard::Guard;
 
@@ -19,7 +20,7 @@ use crate::mem::prefetch::{LINE_BYTES, prefetch};
 use crate::reclaim::load;
 use crate::tree::node::key_array::KeyArray;
 use crate::tree::node::landing::Landing;
-use crate::tree::node::large::Large;
+use crate::tree::node::large::{DeadLarge, Large};
 use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, Header, SINGLE, Sections};
 use crate::tree::node::packed::Packed;
 use crate::tree::node::unpublished::NewLanding;
@@ -202,7 +203,7 @@ impl<'g> Leaf<'g> {
 
     /// Slots of `frame`.
     #[inline(always)]
-    pub(crate) fn slots(&self, sections: &Sections, frame: usize) -> std::ops::Range<usize> {
+    pub(crate) fn slots(&self, sections: &Sections, frame: usize) -> Range<usize> {
         if self.has(SINGLE) {
             frame..frame + 1
         } else {
@@ -290,22 +291,72 @@ impl<'g> Leaf<'g> {
 
     /// The large value in `slot`, if its value is one.
     pub(crate) fn large(&self, sections: &Sections, slot: usize) -> Option<Large<'g>> {
+        let index = self.large_index(sections, slot)?;
+        self.large_at(index)
+    }
+
+    /// Where among the large values' addresses that of `slot` is.
+    fn large_index(&self, sections: &Sections, slot: usize) -> Option<usize> {
+        let index = self.larges_before(sections, slot);
         let count = self.header().shape.large as usize;
-        (0..count)
-            .find(|index| self.u16_at(sections.large_slots, *index) == slot)
-            .and_then(|index| self.large_at(index))
+        (index < count && self.u16_at(sections.large_slots, index) == slot).then_some(index)
+    }
+
+    /// How many large values are in slots before `slot`.
+    fn larges_before(&self, sections: &Sections, slot: usize) -> usize {
+        let shape = &self.header().shape;
+        let (mut from, mut to) = (0, shape.large as usize);
+        if shape.large == shape.count {
+            return slot.min(to);
+        }
+        // Slots ascend.
+        while from < to {
+            let middle = from.midpoint(to);
+            if self.u16_at(sections.large_slots, middle) < slot {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        from
+    }
+
+    /// The large values in these slots, each with its slot, in slot order.
+    pub(crate) fn larges_within(
+        &self,
+        sections: &Sections,
+        slots: Range<usize>,
+    ) -> impl Iterator<Item = (usize, Large<'g>)> {
+        let indices = self.larges_before(sections, slots.start)..self.larges_before(sections, slots.end);
+        let large_slots = sections.large_slots;
+        indices.filter_map(move |index| Some((self.u16_at(large_slots, index), self.large_at(index)?)))
+    }
+
+    /// Puts a large value in the place of the one in `slot`; nothing if there is none. The caller holds the lock, and retires what it is
+    /// given.
+    pub(crate) fn exchange_large(&self, sections: &Sections, slot: usize, large: Large<'_>) -> Option<DeadLarge> {
+        let index = self.large_index(sections, slot)?;
+        let old = self.large_at(index)?.dead();
+        self.address(index).store(large.as_ptr(), Ordering::Release);
+        Some(old)
     }
 
     /// The leaf's large values with their slots, in slot order.
     pub(crate) fn larges(&self, sections: &Sections) -> impl Iterator<Item = (usize, Large<'g>)> {
-        let slots = sections.large_slots;
-        (0..self.header().shape.large as usize)
-            .filter_map(move |index| self.large_at(index).map(|large| (self.u16_at(slots, index), large)))
+        self.larges_within(sections, 0..self.header().shape.count as usize)
     }
 
     fn large_at(&self, index: usize) -> Option<Large<'g>> {
-        // SAFETY: the addresses follow the header, and the leaf owns the values.
-        unsafe { Large::from_ptr(self.at(HEADER_BYTES).cast::<*mut u8>().add(index).read()) }
+        // SAFETY: the leaf owns the values that it points to, and one that leaves it is retired: it is live as long as the leaf.
+        unsafe { Large::from_ptr(self.address(index).load(Ordering::Acquire)) }
+    }
+
+    /// The address of a large value. Readers may be at it while the lock's holder stores another.
+    fn address(&self, index: usize) -> &StdAtomicPtr<u8> {
+        debug_assert!(index < self.header().shape.large as usize);
+        // SAFETY: the addresses follow the header, whose length is a multiple of eight, and once the leaf is published they are touched
+        // by this alone.
+        unsafe { StdAtomicPtr::from_ptr(self.at(HEADER_BYTES).cast::<*mut u8>().add(index).cast_mut()) }
     }
 
     /// Length of the value in `slot`.
