@@ -20,6 +20,7 @@ use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::leaf::{Decoder, Leaf};
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Fraction;
+use crate::tree::node::unpublished::NewLarge;
 use crate::tree::read::Read;
 use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::training::Dictionaries;
@@ -33,6 +34,8 @@ pub(crate) struct Core {
     pub partitioner: ShardPartitioner,
     pub settings: Settings,
     pub landing_bytes: usize,
+    /// Threads that load a long run of records, the one that has them included.
+    pub load_threads: usize,
     pub engine: Arc<dyn Engine>,
     pub contexts: Contexts,
     pub background: Background,
@@ -70,14 +73,18 @@ pub(crate) enum Condition<'c> {
 impl Core {
     #[inline]
     pub(crate) fn shard(&self, key: &[u8]) -> &Shard {
+        &self.shards[self.shard_index(key)]
+    }
+
+    /// Which of the shards has `key`.
+    #[inline]
+    pub(crate) fn shard_index(&self, key: &[u8]) -> usize {
         if self.shards.len() == 1 {
-            return &self.shards[0];
+            return 0;
         }
         match &self.shard_by {
-            ShardBy::Hash => &self.shards[self.partitioner.shard(key)],
-            ShardBy::Range(boundaries) => {
-                &self.shards[boundaries.partition_point(|boundary| boundary.as_slice() <= key)]
-            }
+            ShardBy::Hash => self.partitioner.shard(key),
+            ShardBy::Range(boundaries) => boundaries.partition_point(|boundary| boundary.as_slice() <= key),
         }
     }
 
@@ -185,11 +192,9 @@ impl Core {
         let change = match value {
             None => Ok(Change::Remove),
             Some(value) if value.len() <= MAX_INLINE_VALUE_BYTES => Ok(Change::Put(value)),
-            Some(value) => {
-                // SAFETY: the memory outlives every node of the tree.
-                unsafe { Large::compress(value, &*self.engine, &self.memory, &mut tools.block) }
-                    .map(|new| Change::PutLarge(large.insert(new).large()))
-            }
+            Some(value) => self
+                .new_large(value, &mut tools.block)
+                .map(|new| Change::PutLarge(large.insert(new).large())),
         };
         let result = change.and_then(|change| self.write_change(key, change, condition, context, &mut tools, &guard));
         // One that did not reach the tree is freed.
@@ -201,6 +206,12 @@ impl Core {
         }
         context.return_tools(tools, &guard);
         result
+    }
+
+    /// A large value, compressed by way of `block`.
+    pub(crate) fn new_large(&self, value: &[u8], block: &mut Vec<u8>) -> Result<NewLarge, Error> {
+        // SAFETY: the memory outlives every node of the tree.
+        unsafe { Large::compress(value, &*self.engine, &self.memory, block) }
     }
 
     fn write_change(

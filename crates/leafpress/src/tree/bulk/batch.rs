@@ -1,0 +1,171 @@
+//! Records of a run, copied back to back.
+
+use std::ops::Range;
+
+use crate::tree::compact::compress::Settings;
+use crate::tree::error::Error;
+use crate::tree::node::large::MAX_INLINE_VALUE_BYTES;
+use crate::tree::node::layout::MAX_RECORDS;
+
+/// Where a record ends; it starts where the one before it does.
+#[derive(Clone, Copy)]
+struct Ends {
+    key: usize,
+    value: usize,
+}
+
+/// Records whose keys ascend.
+#[derive(Default)]
+pub(super) struct Batch {
+    bytes: Vec<u8>,
+    ends: Vec<Ends>,
+    /// What the records fill of the last leaf.
+    last_leaf: Fill,
+}
+
+/// How full a leaf is.
+#[derive(Clone, Copy, Default)]
+struct Fill {
+    bytes: usize,
+    records: usize,
+}
+
+impl Fill {
+    /// Adds a record with so many bytes in the leaf if it fits, as it does into an empty leaf. Returns whether it did.
+    fn add(&mut self, bytes: usize, settings: &Settings) -> bool {
+        let fits = self.records == 0 || (self.bytes + bytes <= settings.leaf_bytes && self.records < MAX_RECORDS);
+        if fits {
+            self.bytes += bytes;
+            self.records += 1;
+        }
+        fits
+    }
+}
+
+/// Bytes that a record takes of a leaf's.
+fn bytes_in_leaf(key: &[u8], value: &[u8]) -> usize {
+    key.len()
+        + if value.len() > MAX_INLINE_VALUE_BYTES {
+            0
+        } else {
+            value.len()
+        }
+}
+
+impl Batch {
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// How many records there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes of the records' keys and values.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The same of some of the records.
+    pub(super) fn bytes_of(&self, range: Range<usize>) -> usize {
+        match range.end.checked_sub(1) {
+            Some(last) if !range.is_empty() => self.ends[last].value - self.start(range.start),
+            _ => 0,
+        }
+    }
+
+    fn start(&self, index: usize) -> usize {
+        match index.checked_sub(1) {
+            None => 0,
+            Some(before) => self.ends[before].value,
+        }
+    }
+
+    /// Whether the record would begin a leaf, and the records so far fill theirs.
+    pub(super) fn ends_before(&self, key: &[u8], value: &[u8], settings: &Settings) -> bool {
+        !self.last_leaf.clone().add(bytes_in_leaf(key, value), settings)
+    }
+
+    /// Takes a record, whose key is above those of all others.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the record is not taken.
+    pub(super) fn push(&mut self, key: &[u8], value: &[u8], settings: &Settings) -> Result<(), Error> {
+        let bytes = key.len() + value.len();
+        let no_memory = |_| Error::OutOfMemory { bytes };
+        self.bytes.try_reserve(bytes).map_err(no_memory)?;
+        self.ends.try_reserve(1).map_err(no_memory)?;
+        self.bytes.extend_from_slice(key);
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push(Ends {
+            key: key_end,
+            value: self.bytes.len(),
+        });
+        let in_leaf = bytes_in_leaf(key, value);
+        if !self.last_leaf.add(in_leaf, settings) {
+            self.last_leaf = Fill {
+                bytes: in_leaf,
+                records: 1,
+            };
+        }
+        Ok(())
+    }
+
+    /// The record's key and value.
+    pub(super) fn record(&self, index: usize) -> (&[u8], &[u8]) {
+        let Ends { key, value } = self.ends[index];
+        (&self.bytes[self.start(index)..key], &self.bytes[key..value])
+    }
+
+    pub(super) fn key(&self, index: usize) -> &[u8] {
+        self.record(index).0
+    }
+
+    pub(super) fn records(&self, range: Range<usize>) -> impl Iterator<Item = (&[u8], &[u8])> {
+        range.map(|index| self.record(index))
+    }
+
+    /// The first of the records from `from` on whose key is not below `key`.
+    pub(super) fn first_from(&self, from: usize, key: &[u8]) -> usize {
+        let (mut low, mut high) = (from, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.key(middle) < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Shares these records out to leaves, each as full as can be.
+    pub(super) fn leaves<'a>(
+        &'a self,
+        range: Range<usize>,
+        settings: &'a Settings,
+    ) -> impl Iterator<Item = Range<usize>> + 'a {
+        let mut from = range.start;
+        std::iter::from_fn(move || {
+            let start = from;
+            let mut fill = Fill::default();
+            while from < range.end {
+                let (key, value) = self.record(from);
+                if !fill.add(bytes_in_leaf(key, value), settings) {
+                    break;
+                }
+                from += 1;
+            }
+            (start < from).then_some(start..from)
+        })
+    }
+
+    /// Forgets the records and keeps the room.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.last_leaf = Fill::default();
+    }
+}
