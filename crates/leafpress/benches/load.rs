@@ -1,7 +1,7 @@
 //! Loading records in key order: `from_sorted`, beside inserting one by one, the codec alone, a `BTreeMap` under a lock, and memcpy.
 //!
-//! `cargo bench -p leafpress --bench load`, or `... -- MEGABYTES ROUNDS` (64 and 3); with `lz4 loads` behind that, `from_sorted` alone with
-//! that codec, for a profiler. Keys are 25 bytes of text, values are cut from the bundled package index.
+//! `cargo bench -p leafpress --bench load`, or `... -- MEGABYTES ROUNDS` (64 and 3); with `512 lz4 loads` behind that, `from_sorted`
+//! alone with that length of values and codec, for a profiler. Keys are 25 bytes of text, values are cut from the bundled package index.
 //! The codec alone compresses the same frames with the same dictionary, which are taken from a load before. Times are processor
 //! time of the thread that loads, medians of the rounds; what other threads of the tree took beside it, mostly training the
 //! dictionary, stands in a column of its own.
@@ -28,7 +28,8 @@ fn main() {
         numbers.get(1).copied().unwrap_or(3),
     );
     if std::env::args().any(|arg| arg == "loads") {
-        return only_loads(megabytes << 20, rounds);
+        let lengths = numbers.get(2).map_or(&VALUE_BYTES[..], std::slice::from_ref);
+        return only_loads(megabytes << 20, rounds, lengths);
     }
     println!("{megabytes} MB of records, medians of {rounds}; MB/s of processor time, but for the two last columns");
     println!(
@@ -126,13 +127,16 @@ fn main() {
     }
 }
 
-fn only_loads(bytes: usize, rounds: usize) {
-    for value_bytes in VALUE_BYTES {
+fn only_loads(bytes: usize, rounds: usize, lengths: &[usize]) {
+    for &value_bytes in lengths {
         let records = Records::new(value_bytes, bytes);
         for name in CODECS {
             if std::env::args().any(|arg| arg == name) {
                 let codec: Codec = name.parse().expect("a codec's name");
-                let time = median(rounds, || timed(|| drop(build(codec, 1, &records))));
+                let time = median(rounds, || {
+                    let mut tree = None;
+                    timed(|| tree = Some(build(codec, 1, &records)))
+                });
                 println!("{value_bytes} {name} {:.0} MB/s", records.bytes() as f64 / 1e6 / time);
             }
         }

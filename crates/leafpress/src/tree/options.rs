@@ -197,7 +197,7 @@ impl Builder {
 
     /// Builds the tree of `records`, whose keys ascend.
     ///
-    /// Leaves are made of the records as they come, each as full as can be, and the dictionary is trained from the first 16 MiB before any of
+    /// Leaves are made of the records as they come, each as full as can be, and the dictionary is trained from the first 8 MiB before any of
     /// them is compressed. See [`Builder::load_threads`].
     ///
     /// # Errors

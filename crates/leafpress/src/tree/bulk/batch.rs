@@ -7,6 +7,9 @@ use crate::tree::error::Error;
 use crate::tree::node::large::MAX_INLINE_VALUE_BYTES;
 use crate::tree::node::layout::MAX_RECORDS;
 
+/// Values of their own fill no leaf: a batch that is so many times as large as it should be is full all the same.
+const MOST_BATCHES: usize = 4;
+
 /// Where a record ends; it starts where the one before it does.
 #[derive(Clone, Copy)]
 struct Ends {
@@ -53,6 +56,11 @@ fn bytes_in_leaf(key: &[u8], value: &[u8]) -> usize {
 }
 
 impl Batch {
+    /// Makes room for about so many bytes of records, if there is memory for them: a batch that grows by itself is copied as it grows.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        let _ = self.bytes.try_reserve_exact(bytes);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -82,9 +90,11 @@ impl Batch {
         }
     }
 
-    /// Whether the record would begin a leaf, and the records so far fill theirs.
-    pub(super) fn ends_before(&self, key: &[u8], value: &[u8], settings: &Settings) -> bool {
-        !self.last_leaf.clone().add(bytes_in_leaf(key, value), settings)
+    /// Whether so many bytes are in the batch, and its records fill their leaves, so that the next one would begin another.
+    pub(super) fn is_full_before(&self, key: &[u8], value: &[u8], bytes: usize, settings: &Settings) -> bool {
+        let mut last_leaf = self.last_leaf;
+        self.bytes() >= bytes
+            && (!last_leaf.add(bytes_in_leaf(key, value), settings) || self.bytes() >= bytes * MOST_BATCHES)
     }
 
     /// Takes a record, whose key is above those of all others.
@@ -124,7 +134,12 @@ impl Batch {
     }
 
     pub(super) fn records(&self, range: Range<usize>) -> impl Iterator<Item = (&[u8], &[u8])> {
-        range.map(|index| self.record(index))
+        let mut start = self.start(range.start);
+        self.ends[range].iter().map(move |&Ends { key, value }| {
+            let record = (&self.bytes[start..key], &self.bytes[key..value]);
+            start = value;
+            record
+        })
     }
 
     /// The first of the records from `from` on whose key is not below `key`.
@@ -151,11 +166,11 @@ impl Batch {
         std::iter::from_fn(move || {
             let start = from;
             let mut fill = Fill::default();
-            while from < range.end {
-                let (key, value) = self.record(from);
-                if !fill.add(bytes_in_leaf(key, value), settings) {
-                    break;
-                }
+            let mut records = self.records(start..range.end);
+            while records
+                .next()
+                .is_some_and(|(key, value)| fill.add(bytes_in_leaf(key, value), settings))
+            {
                 from += 1;
             }
             (start < from).then_some(start..from)

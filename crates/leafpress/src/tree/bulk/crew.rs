@@ -49,6 +49,15 @@ impl<'c> Crew<'c> {
         self.state.lock().spare.pop().unwrap_or_default()
     }
 
+    /// Takes a batch whose records are not needed any more, for its room.
+    pub(super) fn take_back(&self, mut batch: Batch) {
+        batch.clear();
+        let mut state = self.state.lock();
+        if state.spare.len() <= state.hands {
+            state.spare.push(batch);
+        }
+    }
+
     /// How many keys were new of what was put into the tree since this was last asked.
     pub(super) fn take_new(&self) -> u64 {
         std::mem::take(&mut self.state.lock().new)
@@ -124,19 +133,13 @@ impl<'c> Crew<'c> {
     /// Puts a batch into the tree. It was counted as being worked at.
     fn place(&self, job: Job) {
         let _at_work = AtWork(self);
-        let Job {
-            shard,
-            mut batch,
-            least_bytes,
-        } = job;
-        let placed = self.core.place(shard, &batch, least_bytes);
-        batch.clear();
+        let placed = self.core.place(job.shard, &job.batch, job.least_bytes);
+        self.take_back(job.batch);
         let mut state = self.state.lock();
         match placed {
             Ok(new) => state.new += new,
             Err(error) => _ = state.error.get_or_insert(error),
         }
-        state.spare.push(batch);
     }
 }
 

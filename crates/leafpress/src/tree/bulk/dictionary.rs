@@ -18,37 +18,41 @@ use crate::tree::upkeep::training::{Ahead, FIRST_TRAINING_LEAVES, Samples};
 impl Core {
     /// Trains a dictionary from a run's beginning, if the tree has none and this is enough. Without memory for it the tree does as well as
     /// it can.
-    pub(super) fn train_ahead(&self, head: &Batch) {
-        let leaves = head.bytes() / self.settings.leaf_bytes;
+    pub(super) fn train_ahead(&self, head: &[Batch]) {
+        let bytes = head.iter().map(Batch::bytes).sum::<usize>();
+        let leaves = bytes / self.settings.leaf_bytes;
         if leaves < FIRST_TRAINING_LEAVES || !self.lacks_dictionary() {
             return;
         }
         self.background.will_train_at(self.next_training_leaves(leaves));
-        let user_bytes = head.bytes() as u64;
-        let _ = self.train_first(user_bytes, |wanted_bytes| self.samples_of(head, wanted_bytes));
+        let _ = self.train_first(bytes as u64, |wanted_bytes| {
+            self.samples_of(head, bytes.div_ceil(wanted_bytes.max(1)).max(1))
+        });
         trim::return_freed();
     }
 
-    /// Frames as the records would be cut into, about `wanted_bytes` of them, evenly from all.
-    fn samples_of(&self, head: &Batch, wanted_bytes: usize) -> Result<Ahead, Error> {
-        let step = head.bytes().div_ceil(wanted_bytes.max(1)).max(1);
+    /// One in `step` of the frames that the records would be cut into.
+    fn samples_of(&self, head: &[Batch], step: usize) -> Result<Ahead, Error> {
+        let bytes = head.iter().map(Batch::bytes).sum::<usize>();
         let mut ahead = Ahead {
-            samples: Samples::for_frames(wanted_bytes.min(head.bytes()))?,
+            samples: Samples::for_frames(bytes / step)?,
             raw_bytes: 0,
         };
         let mut seen = 0;
-        self.for_each_frame(head, |raw| {
-            ahead.raw_bytes += raw.len() as u64;
-            seen += 1;
-            if seen % step == 0 {
-                ahead.samples.push(raw);
-            }
-        })?;
+        for batch in head {
+            self.for_each_frame(batch, |raw| {
+                ahead.raw_bytes += raw.len() as u64;
+                seen += 1;
+                if seen % step == 0 {
+                    ahead.samples.push(raw);
+                }
+            })?;
+        }
         Ok(ahead)
     }
 
     /// Calls `visit` with each frame's raw bytes. Records with large values, which are no part of a frame, are left out.
-    fn for_each_frame(&self, head: &Batch, mut visit: impl FnMut(&[u8])) -> Result<(), Error> {
+    fn for_each_frame(&self, batch: &Batch, mut visit: impl FnMut(&[u8])) -> Result<(), Error> {
         // What this engine compresses is the frame itself.
         let plain = Codec::None.open(&EngineOptions::default())?;
         let (mut buffers, arena) = (Buffers::default(), Bump::new());
@@ -61,8 +65,8 @@ impl Core {
             arena: &arena,
         };
         let sub_pages = self.settings.sub_pages;
-        for leaf in head.leaves(0..head.len(), &self.settings) {
-            let inline = head
+        for leaf in batch.leaves(0..batch.len(), &self.settings) {
+            let inline = batch
                 .records(leaf)
                 .filter(|(_, value)| value.len() <= MAX_INLINE_VALUE_BYTES);
             let records: Vec<Record<'_>> = inline

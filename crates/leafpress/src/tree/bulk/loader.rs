@@ -9,10 +9,8 @@ use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 const BATCHES_BYTES: usize = 8 << 20;
 /// A batch of more takes no less time for a byte, and a guard for longer.
 const MAX_BATCH_BYTES: usize = 512 << 10;
-/// Values of their own fill no leaf: a batch that is so many times as large as it should be ends all the same.
-const MOST_BATCHES: usize = 4;
 /// Of a run in a tree that has no dictionary yet, so much is kept at most to train one from.
-const HEAD_BYTES: usize = 16 << 20;
+const HEAD_BYTES: usize = 8 << 20;
 
 /// Which order records have to be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,10 +76,11 @@ struct Loader<'l> {
     crew: &'l Crew<'l>,
     /// Has the crew come.
     hire: &'l mut dyn FnMut(),
-    /// The run's first records, until there are enough.
-    head: Batch,
-    /// Bytes that are enough.
+    /// The run's first records, in batches as those of a shard, until there are enough. Never empty.
+    head: Vec<Batch>,
+    /// Bytes in it, and bytes that are enough.
     head_bytes: usize,
+    enough_bytes: usize,
     /// Whether they were: records go to their shard's batch.
     is_long: bool,
     /// A batch a shard.
@@ -103,8 +102,9 @@ impl<'l> Loader<'l> {
             order,
             crew,
             hire,
-            head: Batch::default(),
+            head: vec![Batch::default()],
             head_bytes: 0,
+            enough_bytes: 0,
             is_long: false,
             batches: Vec::new(),
             batch_bytes: (BATCHES_BYTES / core.shards.len()).clamp(2 * leaf_bytes, MAX_BATCH_BYTES),
@@ -138,8 +138,8 @@ impl<'l> Loader<'l> {
         if self.is_long {
             self.route(key, value)?;
         } else {
-            self.head.push(key, value, &self.core.settings)?;
-            if self.head.bytes() >= self.head_bytes {
+            self.keep(key, value)?;
+            if self.head_bytes >= self.enough_bytes {
                 self.go_long()?;
             }
         }
@@ -163,7 +163,7 @@ impl<'l> Loader<'l> {
     fn begin_run(&mut self) {
         self.last = Some(std::mem::take(&mut self.key_room));
         self.is_long = false;
-        self.head_bytes = if self.core.lacks_dictionary() {
+        self.enough_bytes = if self.core.lacks_dictionary() {
             HEAD_BYTES
         } else {
             self.short_bytes()
@@ -191,33 +191,61 @@ impl<'l> Loader<'l> {
         if self.is_long {
             return self.flush();
         }
-        if self.head.is_empty() {
+        if self.head_bytes == 0 && self.head[0].is_empty() {
             return Ok(());
         }
-        if self.head.bytes() >= self.short_bytes() {
+        if self.head_bytes >= self.short_bytes() {
             self.go_long()?;
             return self.flush();
         }
-        let inserted = self.core.insert_each(&self.head, 0..self.head.len());
-        self.head.clear();
+        // It is no longer than a batch.
+        let head = &mut self.head[0];
+        let inserted = self.core.insert_each(head, 0..head.len());
+        head.clear();
+        self.head_bytes = 0;
         self.new += inserted?;
         Ok(())
     }
 
-    /// The run is long: its first records go to their shards' batches.
+    /// Adds a record to the head.
+    fn keep(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let settings = &self.core.settings;
+        let mut last = self.head.len() - 1;
+        if self.head[last].is_full_before(key, value, self.batch_bytes, settings) {
+            let batch = self.spare();
+            self.head.push(batch);
+            last += 1;
+        }
+        self.head[last].push(key, value, settings)?;
+        self.head_bytes += key.len() + value.len();
+        Ok(())
+    }
+
+    /// The run is long: its first records go to their shards.
     fn go_long(&mut self) -> Result<(), Error> {
         self.is_long = true;
-        let mut head = std::mem::take(&mut self.head);
+        self.head_bytes = 0;
+        let head = std::mem::replace(&mut self.head, vec![Batch::default()]);
         self.core.train_ahead(&head);
-        if head.bytes() >= self.batch_bytes {
+        if self.batches.is_empty() {
+            self.batches.resize_with(self.core.shards.len(), Batch::default);
+        }
+        if head.len() > 1 {
             (self.hire)();
         }
-        for (key, value) in head.records(0..head.len()) {
-            self.route(key, value)?;
-        }
-        if self.head_bytes != HEAD_BYTES {
-            head.clear();
-            self.head = head;
+        for batch in head {
+            if let [own] = self.batches.as_mut_slice() {
+                // The last one goes on to be filled.
+                let full = std::mem::replace(own, batch);
+                if !full.is_empty() {
+                    self.crew.hand(0, full, self.least_bytes())?;
+                }
+                continue;
+            }
+            for (key, value) in batch.records(0..batch.len()) {
+                self.route(key, value)?;
+            }
+            self.crew.take_back(batch);
         }
         Ok(())
     }
@@ -225,14 +253,8 @@ impl<'l> Loader<'l> {
     /// Adds a record to its shard's batch, which goes into the tree before if it is full.
     fn route(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let shard = self.core.shard_index(key);
-        if self.batches.is_empty() {
-            self.batches.resize_with(self.core.shards.len(), Batch::default);
-        }
         let settings = &self.core.settings;
-        let batch = &self.batches[shard];
-        let is_full = batch.bytes() >= self.batch_bytes
-            && (batch.ends_before(key, value, settings) || batch.bytes() >= self.batch_bytes * MOST_BATCHES);
-        if is_full {
+        if self.batches[shard].is_full_before(key, value, self.batch_bytes, settings) {
             (self.hire)();
             self.hand(shard)?;
         }
@@ -241,8 +263,16 @@ impl<'l> Loader<'l> {
 
     /// Has a shard's batch put into the tree, by the crew or here.
     fn hand(&mut self, shard: usize) -> Result<(), Error> {
-        let batch = std::mem::replace(&mut self.batches[shard], self.crew.spare());
+        let spare = self.spare();
+        let batch = std::mem::replace(&mut self.batches[shard], spare);
         self.crew.hand(shard, batch, self.least_bytes())
+    }
+
+    /// An empty batch with room.
+    fn spare(&self) -> Batch {
+        let mut batch = self.crew.spare();
+        batch.reserve(self.batch_bytes + self.core.settings.leaf_bytes);
+        batch
     }
 
     /// Has all that is left put into the tree, and waits for it.
@@ -250,9 +280,11 @@ impl<'l> Loader<'l> {
         self.is_long = false;
         let mut first_error = None;
         for shard in 0..self.batches.len() {
-            if !self.batches[shard].is_empty()
-                && let Err(error) = self.hand(shard)
-            {
+            if self.batches[shard].is_empty() {
+                continue;
+            }
+            let batch = std::mem::replace(&mut self.batches[shard], self.crew.spare());
+            if let Err(error) = self.crew.hand(shard, batch, self.least_bytes()) {
                 first_error.get_or_insert(error);
             }
         }

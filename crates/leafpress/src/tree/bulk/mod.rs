@@ -33,7 +33,7 @@ impl Tree {
     /// Records whose keys ascend are a run. A run that is long goes into leaves that are made of it at once, full ones, where no other records
     /// are in between; this takes little more time than compressing the records does. Else each is inserted by itself. Where a key comes
     /// twice, the later record counts. Records are kept for a while until there are enough: others see them when this returns, or before.
-    /// In a tree whose dictionary is yet to be trained, it is trained from a long run's first 16 MiB before these are compressed.
+    /// In a tree whose dictionary is yet to be trained, it is trained from a long run's first 8 MiB before these are compressed.
     /// See [`Builder::load_threads`](crate::tree::Builder::load_threads).
     ///
     /// # Errors
