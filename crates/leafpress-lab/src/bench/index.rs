@@ -48,8 +48,8 @@ pub trait Index: Send + Sync {
     /// As [`Index::find`].
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError>;
 
-    /// Takes records whose keys ascend, and returns how many were new; nothing, before any is asked for, where the index has no other way to
-    /// do so than to insert each.
+    /// Takes records whose keys ascend, and returns how many were new; nothing, before any is asked for, where the
+    /// index has no other way to do so than to insert each.
     ///
     /// # Errors
     /// As [`Index::find`].

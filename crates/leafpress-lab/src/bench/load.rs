@@ -83,7 +83,8 @@ impl Loader<'_> {
         })
     }
 
-    /// Hands the ids 1 to n, whose keys ascend, to an index that has a way of its own to load such records; false where it has none.
+    /// Hands the ids 1 to n, whose keys ascend, to an index that has a way of its own to load such records; false where
+    /// it has none.
     fn load_in_order(&self, progress: &mut dyn FnMut(f64)) -> Result<bool, LabError> {
         let count = self.options.records;
         let mut told = Instant::now();

@@ -13,8 +13,8 @@ pub trait Store: Send + Sync {
     /// What the map says.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error>;
 
-    /// Takes records whose keys ascend, and returns how many were new; nothing, before any is asked for, where the map has no other way to do
-    /// so than to put each.
+    /// Takes records whose keys ascend, and returns how many were new; nothing, before any is asked for, where the map
+    /// has no other way to do so than to put each.
     ///
     /// # Errors
     /// What the map says.

@@ -2,8 +2,8 @@
 //!
 //! [`Tree`] is what users see. Inside, from the outside in: `core` holds the parts, `read` does the point reads, `scan` the range
 //! scans, and `write` writes under a leaf's latch. `index` leads from a key to its leaf, `node` is what stands in leaves, inner nodes
-//! and landing buffers, `compact` makes new leaves of a leaf and what landed on it, `bulk` of records that come in key order, and `upkeep`
-//! works beside the writers.
+//! and landing buffers, `compact` makes new leaves of a leaf and what landed on it, `bulk` of records that come in key
+//! order, and `upkeep` works beside the writers.
 //! `docs/design.md` draws the pages and gives the reasons.
 
 #[allow(unsafe_code)]

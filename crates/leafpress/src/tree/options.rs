@@ -166,8 +166,8 @@ impl Builder {
         self
     }
 
-    /// Threads that [`Builder::from_sorted`] and [`Tree::extend`] load a long run of records with, the calling one included. They are started
-    /// for the run and end with it. 1 to 64, default 1.
+    /// Threads that [`Builder::from_sorted`] and [`Tree::extend`] load a long run of records with, the calling one
+    /// included. They are started for the run and end with it. 1 to 64, default 1.
     pub fn load_threads(mut self, threads: usize) -> Self {
         self.load_threads = threads;
         self
@@ -197,12 +197,12 @@ impl Builder {
 
     /// Builds the tree of `records`, whose keys ascend.
     ///
-    /// Leaves are made of the records as they come, each as full as can be, and the dictionary is trained from the first 8 MiB before any of
-    /// them is compressed. See [`Builder::load_threads`].
+    /// Leaves are made of the records as they come, each as full as can be, and the dictionary is trained from the
+    /// first 8 MiB before any of them is compressed. See [`Builder::load_threads`].
     ///
     /// # Errors
-    /// As [`Builder::build`] and [`Tree::insert`], and [`Error::Unsorted`] for the first key that is not above the one before it: one that comes
-    /// twice, too. There is no tree then.
+    /// As [`Builder::build`] and [`Tree::insert`], and [`Error::Unsorted`] for the first key that is not above the one
+    /// before it: one that comes twice, too. There is no tree then.
     pub fn from_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         self,
         records: impl IntoIterator<Item = (K, V)>,

@@ -312,7 +312,8 @@ impl<'w> WritePath<'w> {
             leaf.header().live_user_bytes.load(Ordering::Relaxed),
             leaf.header().live.load(Ordering::Relaxed),
         );
-        // SAFETY: the memory outlives every node; the leaf is retired once the copy, which owns the large values then, is published.
+        // SAFETY: the memory outlives every node; the leaf is retired once the copy, which owns the large values then,
+        // is published.
         unsafe { leaf.copy_frames(live_user_bytes, live, &self.core.memory) }
     }
 

@@ -1,4 +1,5 @@
-//! Records that come in key order: the tree is the same as if each had been inserted, its leaves are full, and nothing landed.
+//! Records that come in key order: the tree is the same as if each had been inserted, its leaves are full, and nothing
+//! landed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -187,8 +188,8 @@ fn the_later_of_two_records_counts() {
     check(&tree, &(0..3000).map(|n| (key(n), value(n + 2))).collect());
 }
 
-/// A run behind the last record, before the first, or between two that are neighbours makes leaves of its own; whether something landed
-/// there or not. One that others are in between does not.
+/// A run behind the last record, before the first, or between two that are neighbours makes leaves of its own; whether
+/// something landed there or not. One that others are in between does not.
 #[test]
 fn runs_go_where_no_others_are() {
     for (codec, layout) in [
@@ -323,7 +324,8 @@ fn an_iterator_that_panics_leaves_a_whole_tree() {
     }
 }
 
-/// Readers see each record from when it is there on, in order and with its own value, and writers lose nothing, while runs come in between.
+/// Readers see each record from when it is there on, in order and with its own value, and writers lose nothing, while
+/// runs come in between.
 #[test]
 fn readers_and_writers_go_on_meanwhile() {
     const RUNS: u64 = 12;

@@ -51,7 +51,8 @@ pub(super) fn load(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) ->
     })
 }
 
-/// Hands version 0 of every key, in key order, to a map that has a way of its own to load such records; false where it has none.
+/// Hands version 0 of every key, in key order, to a map that has a way of its own to load such records; false where it
+/// has none.
 fn load_in_order(shared: &Shared<'_>, progress: &mut dyn FnMut(Phase, f64)) -> Result<bool, LabError> {
     let keys = shared.data.keys;
     let mut key_bytes = shared.key_bytes();

@@ -56,7 +56,8 @@ fn bytes_in_leaf(key: &[u8], value: &[u8]) -> usize {
 }
 
 impl Batch {
-    /// Makes room for about so many bytes of records, if there is memory for them: a batch that grows by itself is copied as it grows.
+    /// Makes room for about so many bytes of records, if there is memory for them: a batch that grows by itself is
+    /// copied as it grows.
     pub(super) fn reserve(&mut self, bytes: usize) {
         let _ = self.bytes.try_reserve_exact(bytes);
     }
@@ -90,7 +91,8 @@ impl Batch {
         }
     }
 
-    /// Whether so many bytes are in the batch, and its records fill their leaves, so that the next one would begin another.
+    /// Whether so many bytes are in the batch, and its records fill their leaves, so that the next one would begin
+    /// another.
     pub(super) fn is_full_before(&self, key: &[u8], value: &[u8], bytes: usize, settings: &Settings) -> bool {
         let mut last_leaf = self.last_leaf;
         self.bytes() >= bytes

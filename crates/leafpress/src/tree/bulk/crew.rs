@@ -63,7 +63,8 @@ impl<'c> Crew<'c> {
         std::mem::take(&mut self.state.lock().new)
     }
 
-    /// Has the batch put into the tree: by the crew, or by the calling thread where the crew has as much waiting as it has threads.
+    /// Has the batch put into the tree: by the crew, or by the calling thread where the crew has as much waiting as it
+    /// has threads.
     ///
     /// # Errors
     /// As [`Core::place`], for this batch or one before.

@@ -16,8 +16,8 @@ use crate::tree::node::leaf::sub_page;
 use crate::tree::upkeep::training::{Ahead, FIRST_TRAINING_LEAVES, Samples};
 
 impl Core {
-    /// Trains a dictionary from a run's beginning, if the tree has none and this is enough. Without memory for it the tree does as well as
-    /// it can.
+    /// Trains a dictionary from a run's beginning, if the tree has none and this is enough. Without memory for it the
+    /// tree does as well as it can.
     pub(super) fn train_ahead(&self, head: &[Batch]) {
         let bytes = head.iter().map(Batch::bytes).sum::<usize>();
         let leaves = bytes / self.settings.leaf_bytes;
@@ -51,7 +51,8 @@ impl Core {
         Ok(ahead)
     }
 
-    /// Calls `visit` with each frame's raw bytes. Records with large values, which are no part of a frame, are left out.
+    /// Calls `visit` with each frame's raw bytes. Records with large values, which are no part of a frame, are left
+    /// out.
     fn for_each_frame(&self, batch: &Batch, mut visit: impl FnMut(&[u8])) -> Result<(), Error> {
         // What this engine compresses is the frame itself.
         let plain = Codec::None.open(&EngineOptions::default())?;

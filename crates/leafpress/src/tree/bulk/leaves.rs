@@ -13,7 +13,8 @@ use crate::tree::node::inner::separator;
 use crate::tree::node::large::MAX_INLINE_VALUE_BYTES;
 use crate::tree::node::unpublished::{NewLarge, NewLeaf};
 
-/// Leaves of a run, the separators between them, and the large values that they point to. What is not published is freed.
+/// Leaves of a run, the separators between them, and the large values that they point to. What is not published is
+/// freed.
 pub(super) struct Built {
     pub leaves: Vec<NewLeaf>,
     pub separators: Vec<Vec<u8>>,

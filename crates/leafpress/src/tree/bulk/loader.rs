@@ -118,7 +118,8 @@ impl<'l> Loader<'l> {
     /// Takes a record.
     ///
     /// # Errors
-    /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::Unsorted`]: for this record. Others: for this one or one before.
+    /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::Unsorted`]: for this record. Others: for this one or
+    /// one before.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         if key.len() > MAX_KEY_BYTES {
             return Err(Error::KeyTooLong { len: key.len() });

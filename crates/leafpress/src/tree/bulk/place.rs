@@ -1,7 +1,8 @@
 //! New leaves, put into the tree where their records belong.
 //!
-//! The leaf whose range holds the first of the records is locked, and replaced by what of its records is before them, by the new leaves,
-//! and by what is behind them. The new leaves were compressed before that, so that the lock is held for a moment.
+//! The leaf whose range holds the first of the records is locked, and replaced by what of its records is before them,
+//! by the new leaves, and by what is behind them. The new leaves were compressed before that, so that the lock is held
+//! for a moment.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -53,8 +54,9 @@ struct Beside {
 }
 
 impl Core {
-    /// Puts a batch's records, which belong to one shard, into the tree, and returns how many of their keys are new. Where those that fall
-    /// into a leaf's range have less than `least_bytes`, and the leaf is not empty, they are inserted one by one.
+    /// Puts a batch's records, which belong to one shard, into the tree, and returns how many of their keys are new.
+    /// Where those that fall into a leaf's range have less than `least_bytes`, and the leaf is not empty, they are
+    /// inserted one by one.
     ///
     /// # Errors
     /// As [`Core::write`], for the first record that is not put in; those before it are.
@@ -82,8 +84,8 @@ impl Core {
         Ok(new)
     }
 
-    /// Puts those of the records from `from` on that are in the first one's leaf's range into leaves of their own. Returns where they end,
-    /// and how many there were, or nothing where they are to be inserted.
+    /// Puts those of the records from `from` on that are in the first one's leaf's range into leaves of their own.
+    /// Returns where they end, and how many there were, or nothing where they are to be inserted.
     fn place_run(
         &self,
         shard: usize,
@@ -134,7 +136,8 @@ impl Core {
     }
 }
 
-/// Whether some of the leaf's records are certain to be between the run's: its frames begin there. To be asked before the run is compressed.
+/// Whether some of the leaf's records are certain to be between the run's: its frames begin there. To be asked before
+/// the run is compressed.
 fn is_mixed(leaf: Leaf<'_>, run: &Run<'_>) -> bool {
     if leaf.count() == 0 || leaf.has(HASHED) {
         return false;
@@ -202,7 +205,8 @@ impl<'w> WritePath<'w> {
         Ok(Placed::Done)
     }
 
-    /// What of the leaf's records is before the run and what behind it; nothing where one is within. The caller holds the leaf's lock.
+    /// What of the leaf's records is before the run and what behind it; nothing where one is within. The caller holds
+    /// the leaf's lock.
     fn part(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Tools) -> Result<Option<Beside>, Error> {
         if leaf.landing_locked().is_some() {
             return self.part_records(leaf, run, tools);

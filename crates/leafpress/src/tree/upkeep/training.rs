@@ -231,8 +231,9 @@ impl Core {
         self.dictionaries.auto && self.dictionaries.trained_for_bytes.load(Ordering::Relaxed) == 0
     }
 
-    /// Trains the tree's first dictionary from frames that are yet to come into it, of which `collect` gives so many bytes, for so many user
-    /// bytes. If it saves more than it costs, it becomes current, and what the tree has already is compressed with it.
+    /// Trains the tree's first dictionary from frames that are yet to come into it, of which `collect` gives so many
+    /// bytes, for so many user bytes. If it saves more than it costs, it becomes current, and what the tree has already
+    /// is compressed with it.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or [`Error::Codec`]; nothing has changed, or some leaves have the new dictionary.
@@ -274,8 +275,8 @@ impl Core {
         self.trained_from(&samples, bytes, user_bytes, raw_bytes)
     }
 
-    /// A dictionary of at most `bytes`, trained from these frames, if it saves more than it costs in a tree of so many user bytes, and raw bytes
-    /// in its frames.
+    /// A dictionary of at most `bytes`, trained from these frames, if it saves more than it costs in a tree of so many
+    /// user bytes, and raw bytes in its frames.
     fn trained_from(
         &self,
         samples: &Samples,
@@ -413,7 +414,8 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// Room for samples of about so many bytes: a frame more at a leaf's end, and another where the tree has grown since, fit as well.
+    /// Room for samples of about so many bytes: a frame more at a leaf's end, and another where the tree has grown
+    /// since, fit as well.
     pub(crate) fn for_frames(bytes: usize) -> Result<Self, Error> {
         Self::with_capacity(bytes + bytes / 4 + MAX_SAMPLE_BYTES)
     }
