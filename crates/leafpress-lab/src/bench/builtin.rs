@@ -163,10 +163,7 @@ impl<S: ConditionalStore> Index for Stored<S> {
         Ok(self.store.insert(key, value)?)
     }
 
-    fn load_sorted<'v>(
-        &self,
-        records: &mut dyn Iterator<Item = (Vec<u8>, &'v [u8])>,
-    ) -> Option<Result<u64, IndexError>> {
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, IndexError>> {
         self.store.load_sorted(records).map(|loaded| Ok(loaded?))
     }
 

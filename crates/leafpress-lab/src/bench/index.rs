@@ -53,10 +53,7 @@ pub trait Index: Send + Sync {
     ///
     /// # Errors
     /// As [`Index::find`].
-    fn load_sorted<'v>(
-        &self,
-        records: &mut dyn Iterator<Item = (Vec<u8>, &'v [u8])>,
-    ) -> Option<Result<u64, IndexError>> {
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, IndexError>> {
         let _ = records;
         None
     }
@@ -127,10 +124,7 @@ impl<I: Index + ?Sized> Index for Arc<I> {
         (**self).insert(key, value)
     }
 
-    fn load_sorted<'v>(
-        &self,
-        records: &mut dyn Iterator<Item = (Vec<u8>, &'v [u8])>,
-    ) -> Option<Result<u64, IndexError>> {
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, IndexError>> {
         (**self).load_sorted(records)
     }
 

@@ -18,7 +18,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// What the map says.
-    fn load_sorted<'v>(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &'v [u8])>) -> Option<Result<u64, Error>> {
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, Error>> {
         let _ = records;
         None
     }
@@ -124,7 +124,7 @@ impl Store for Tree {
         Tree::insert(self, key, value)
     }
 
-    fn load_sorted<'v>(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &'v [u8])>) -> Option<Result<u64, Error>> {
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, Error>> {
         Some(self.extend(records))
     }
 

@@ -1,6 +1,6 @@
 //! Bulk loading: records that come in key order become leaves at once, without a landing buffer or a way down for each.
 //!
-//! A [`Loader`] is handed one record after the other. As long as their keys ascend they are a run. Of a long run each
+//! A `loader` is handed one record after the other. As long as their keys ascend they are a run. Of a long run each
 //! shard's records are copied into a `batch`, whose records are compressed into full leaves (`leaves`), and these are
 //! put into the tree where the batch belongs (`place`), one change of structure for all of them. A run that is short,
 //! and records that fall between others which are there, are inserted one by one. Where the tree has no dictionary yet,
