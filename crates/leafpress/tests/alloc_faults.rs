@@ -141,6 +141,41 @@ fn reads_need_no_node_memory() {
     });
 }
 
+/// Whichever node's allocation is the first to fail: what came before is in the tree, in order, and nothing else.
+#[test]
+fn records_in_key_order_without_memory_are_taken_up_to_one() {
+    let record = |n: u16| (n.to_be_bytes(), vec![n as u8; if n % 50 == 7 { 3000 } else { 60 }]);
+    let mut taken = 0;
+    for after in (0..60).chain([100, 200, 400]) {
+        for there in [0, 300] {
+            let tree = tree(256);
+            for n in 0..there {
+                let (key, value) = record(n);
+                tree.insert(&key, &value).unwrap();
+            }
+            let extended = starved(after, || tree.extend((there..3000).map(record)));
+            let len = tree.len() as u16;
+            match extended {
+                Ok(new) => assert_eq!(new, u64::from(3000 - there)),
+                Err(error) => assert!(matches!(error, Error::OutOfMemory { .. }), "{error}"),
+            }
+            assert!(len >= there);
+            taken = taken.max(len);
+            tree.validate().unwrap();
+            let map = (0..len).map(|n| (record(n).0.to_vec(), record(n).1)).collect();
+            same_contents(&tree, &map, "without memory");
+            tree.extend((0..3000).map(record)).unwrap();
+            tree.validate().unwrap();
+        }
+        let built = starved(after, || {
+            let builder = Tree::builder().leaf_bytes(1024).dictionary(DictionaryChoice::Off);
+            builder.from_sorted((0..3000).map(record))
+        });
+        assert!(matches!(built, Ok(_) | Err(Error::OutOfMemory { .. })));
+    }
+    assert_eq!(taken, 3000, "with enough of it");
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Put(u16, u8, u16),

@@ -40,7 +40,7 @@ impl Builtin {
     pub(super) fn make(&self, options: &Options) -> Result<Box<dyn Index>, LabError> {
         Ok(match self {
             Self::Leafpress(codec) => {
-                let tree = options.tree.build(*codec)?;
+                let tree = options.tree.build(*codec, options.threads)?;
                 let name = if options.tree.is_empty() {
                     self.to_string()
                 } else {
@@ -161,6 +161,10 @@ impl<S: ConditionalStore> Index for Stored<S> {
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError> {
         Ok(self.store.insert(key, value)?)
+    }
+
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, IndexError>> {
+        self.store.load_sorted(records).map(|loaded| Ok(loaded?))
     }
 
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError> {

@@ -48,6 +48,16 @@ pub trait Index: Send + Sync {
     /// As [`Index::find`].
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError>;
 
+    /// Takes records whose keys ascend, and returns how many were new; nothing, before any is asked for, where the
+    /// index has no other way to do so than to insert each.
+    ///
+    /// # Errors
+    /// As [`Index::find`].
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, IndexError>> {
+        let _ = records;
+        None
+    }
+
     /// Replaces the value if the key is there; returns whether it did.
     ///
     /// # Errors
@@ -112,6 +122,10 @@ impl<I: Index + ?Sized> Index for Arc<I> {
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError> {
         (**self).insert(key, value)
+    }
+
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, IndexError>> {
+        (**self).load_sorted(records)
     }
 
     fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError> {

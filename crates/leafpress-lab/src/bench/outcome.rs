@@ -76,6 +76,9 @@ pub struct ScanErrors {
 pub struct Load {
     /// Records loaded.
     pub records: u64,
+    /// Whether they came in key order and the index took them all together, in a way of its own.
+    #[serde(default)]
+    pub in_bulk: bool,
     /// How long it took, in milliseconds.
     pub milliseconds: f64,
     /// How long reading all of them back took, in milliseconds; `None` for an index that stores nothing.

@@ -155,6 +155,9 @@ pub fn extras(report: &Report, outcome: &Outcome) -> String {
             outcome.scanned_records, errors.scans, errors.too_many, errors.not_ascending, errors.before_start
         );
     }
+    if outcome.load.as_ref().is_some_and(|load| load.in_bulk) {
+        text.push_str("Load: in the order of the keys, in bulk (Tree::extend)\n");
+    }
     memory(&mut text, outcome);
     processor(&mut text, outcome);
     if let Some(spread) = report.throughput().filter(|_| report.outcomes.len() > 1) {

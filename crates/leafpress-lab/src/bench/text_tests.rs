@@ -32,6 +32,7 @@ pub(in crate::bench) fn outcome(run_milliseconds: f64) -> Outcome {
         index: "an index".into(),
         load: Some(Load {
             records: 10_000_000,
+            in_bulk: false,
             milliseconds: 13_894.3,
             verify_milliseconds: Some(1.0),
             wrong_values: 0,

@@ -7,6 +7,7 @@ use leafpress::{Builder, Codec, DictionaryChoice, Tree};
 use serde::{Deserialize, Serialize};
 
 use crate::core::LabError;
+use crate::harness::store::MAX_LOAD_THREADS;
 
 /// Options of our tree besides its codec, as `shards=4,landing_bytes=2048`; the tree's own defaults where nothing is said.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,12 +54,14 @@ impl TreeOptions {
         builder
     }
 
-    /// Builds a tree with this codec.
+    /// Builds a tree with this codec, which loads with so many threads.
     ///
     /// # Errors
     /// [`LabError::Option`] for what is out of bounds, [`LabError::Tree`] when the codec cannot run here.
-    pub fn build(&self, codec: Codec) -> Result<Tree, LabError> {
-        self.builder().codec(codec).build().map_err(|e| match e {
+    pub fn build(&self, codec: Codec, load_threads: usize) -> Result<Tree, LabError> {
+        let builder = self.builder().codec(codec);
+        let built = builder.load_threads(load_threads.clamp(1, MAX_LOAD_THREADS)).build();
+        built.map_err(|e| match e {
             leafpress::Error::Option { option, reason } => LabError::option("tree", format!("{option}: {reason}")),
             e => e.into(),
         })
@@ -76,7 +79,7 @@ impl TreeOptions {
                 .filter(|(key, value)| *key != Key::BackgroundThreads || *value > 64)
                 .collect(),
         );
-        without_threads.build(Codec::None).map(drop)
+        without_threads.build(Codec::None, 1).map(drop)
     }
 
     /// Whether nothing is set.
@@ -160,7 +163,7 @@ mod tests {
     #[test]
     fn a_tree_is_built_as_told() {
         let options: TreeOptions = "shards=3,dictionary=0".parse().unwrap();
-        let tree = options.build(Codec::None).unwrap();
+        let tree = options.build(Codec::None, 1).unwrap();
         assert!(format!("{tree:?}").contains("shards: 3"), "{tree:?}");
     }
 }

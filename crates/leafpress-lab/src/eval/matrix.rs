@@ -13,6 +13,7 @@ use crate::eval::dataset::Dataset;
 use crate::eval::landing_bytes::LandingBytes;
 use crate::eval::options::parse_codec;
 use crate::eval::workload::Workload;
+use crate::harness::store::MAX_LOAD_THREADS;
 
 /// One run: a codec and a configuration, in a process of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -180,6 +181,7 @@ impl RunSpec {
                 DictionaryChoice::Off
             })
             .background_threads(if self.background { base.background_threads } else { 0 })
+            .load_threads(self.threads.clamp(1, MAX_LOAD_THREADS))
             .high_watermark_pct(base.watermark_pct)
             .background_codec(base.background_codec.clone());
         if let Some(bytes) = base.leaf_bytes {

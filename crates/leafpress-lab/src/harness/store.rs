@@ -2,6 +2,9 @@
 
 use leafpress::{Error, Stats, Tree};
 
+/// Most threads that a tree loads with.
+pub(crate) const MAX_LOAD_THREADS: usize = 64;
+
 /// A concurrent ordered map. The tree is one; so are the maps it is compared with, and the broken ones that tests run.
 pub trait Store: Send + Sync {
     /// Inserts or replaces; returns whether the key was new.
@@ -9,6 +12,16 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// What the map says.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error>;
+
+    /// Takes records whose keys ascend, and returns how many were new; nothing, before any is asked for, where the map
+    /// has no other way to do so than to put each.
+    ///
+    /// # Errors
+    /// What the map says.
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, Error>> {
+        let _ = records;
+        None
+    }
 
     /// Replaces `value` by the key's value; false when absent.
     ///
@@ -109,6 +122,10 @@ impl ConditionalStore for Tree {
 impl Store for Tree {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         Tree::insert(self, key, value)
+    }
+
+    fn load_sorted(&self, records: &mut dyn Iterator<Item = (Vec<u8>, &[u8])>) -> Option<Result<u64, Error>> {
+        Some(self.extend(records))
     }
 
     fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {

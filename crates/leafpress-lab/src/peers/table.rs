@@ -15,7 +15,8 @@ pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
         outcome.data,
         match config.load_order {
             LoadOrder::Random => "in random order",
-            LoadOrder::Sequential => "in the order of the keys",
+            LoadOrder::Sequential =>
+                "in the order of the keys (trees in bulk, by Tree::extend; the others record by record)",
         },
         config.threads,
         if config.threads == 1 { "" } else { "s" },

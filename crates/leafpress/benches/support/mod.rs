@@ -93,7 +93,7 @@ pub fn key(n: u64) -> [u8; 8] {
 }
 
 /// The bundled package index, unpacked.
-fn sample() -> Vec<u8> {
+pub fn sample() -> Vec<u8> {
     let packed = include_bytes!("../../../../data/packages.txt.gz");
     // A gzip member ends with its raw length.
     let (_, len) = packed.split_last_chunk::<4>().expect("a gzip file");

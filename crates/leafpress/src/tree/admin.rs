@@ -111,6 +111,7 @@ impl Builder {
             within("dictionary_bytes", bytes, 1 << 10, 1 << 20)?;
         }
         within("background_threads", self.background_threads, 0, MAX_THREADS)?;
+        within("load_threads", self.load_threads, 1, MAX_THREADS)?;
         within("high_watermark_pct", usize::from(self.high_watermark_pct), 1, 100)?;
         if let Some(family) = &self.background_codec
             && !FAMILIES.contains(&family.as_str())
@@ -170,6 +171,7 @@ impl Tree {
             partitioner,
             settings,
             landing_bytes: builder.landing_bytes,
+            load_threads: builder.load_threads,
             engine,
             contexts: Contexts::default(),
             background: Background::new((compactors > 0).then_some(builder.high_watermark_pct)),
@@ -317,6 +319,7 @@ impl Core {
         stats.get_bytes_decoded = sum(Count::GetBytes);
         stats.get_landing_hits = sum(Count::GetLandingHits);
         stats.puts = sum(Count::Puts);
+        stats.bulk_loaded = sum(Count::BulkLoaded);
         stats.removes = sum(Count::Removes);
         stats.splits = sum(Count::Splits);
         stats.merges = sum(Count::Merges);

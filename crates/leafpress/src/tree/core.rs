@@ -20,6 +20,7 @@ use crate::tree::node::large::Large;
 use crate::tree::node::leaf::{Decoder, Leaf};
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Fraction;
+use crate::tree::node::unpublished::NewLarge;
 use crate::tree::read::Read;
 use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::training::Dictionaries;
@@ -34,6 +35,8 @@ pub(crate) struct Core {
     pub settings: Settings,
     /// Room of a landing buffer; [`None`] where it follows the records.
     pub landing_bytes: Option<usize>,
+    /// Threads that load a long run of records, the one that has them included.
+    pub load_threads: usize,
     pub engine: Arc<dyn Engine>,
     pub contexts: Contexts,
     pub background: Background,
@@ -73,12 +76,18 @@ pub(crate) enum Condition<'c> {
 impl Core {
     #[inline(always)]
     pub(crate) fn shard(&self, key: &[u8]) -> &Shard {
+        &self.shards[self.shard_index(key)]
+    }
+
+    /// Which of the shards has `key`.
+    #[inline(always)]
+    pub(crate) fn shard_index(&self, key: &[u8]) -> usize {
         if self.shards.len() == 1 {
-            return &self.shards[0];
+            return 0;
         }
         match &self.shard_by {
-            ShardBy::Hash => &self.shards[self.partitioner.shard(key)],
-            ShardBy::Range(boundaries) => &self.shards[covering(boundaries, key)],
+            ShardBy::Hash => self.partitioner.shard(key),
+            ShardBy::Range(boundaries) => covering(boundaries, key),
         }
     }
 
@@ -188,11 +197,9 @@ impl Core {
         let change = match value {
             None => Ok(Change::Remove),
             Some(value) if value.len() <= self.settings.inline_value_bytes => Ok(Change::Put(value)),
-            Some(value) => {
-                // SAFETY: the memory outlives every node of the tree.
-                unsafe { Large::compress(value, &*self.engine, &self.memory, &mut tools.block) }
-                    .map(|new| Change::PutLarge(large.insert(new).large()))
-            }
+            Some(value) => self
+                .new_large(value, &mut tools.block)
+                .map(|new| Change::PutLarge(large.insert(new).large())),
         };
         let result = change.and_then(|change| self.write_change(key, change, condition, context, &mut tools, &guard));
         // One that did not reach the tree is freed.
@@ -204,6 +211,12 @@ impl Core {
         }
         context.return_tools(tools, &guard);
         result
+    }
+
+    /// A large value, compressed by way of `block`.
+    pub(crate) fn new_large(&self, value: &[u8], block: &mut Vec<u8>) -> Result<NewLarge, Error> {
+        // SAFETY: the memory outlives every node of the tree.
+        unsafe { Large::compress(value, &*self.engine, &self.memory, block) }
     }
 
     fn write_change(

@@ -41,9 +41,11 @@ pub(crate) enum Count {
     BgQueuePops,
     /// Leaves replaced by others, for whatever reason.
     Replaced,
+    /// Records that came into leaves made for them and their neighbours.
+    BulkLoaded,
 }
 
-const COUNTS: usize = Count::Replaced as usize + 1;
+const COUNTS: usize = Count::BulkLoaded as usize + 1;
 
 /// One thread's counters and buffers, on cache lines of its own: threads' contexts lie side by side.
 #[derive(Default)]

@@ -2,11 +2,13 @@
 //!
 //! [`Tree`] is what users see. Inside, from the outside in: `core` holds the parts, `read` does the point reads, `scan` the range
 //! scans, and `write` writes under a leaf's latch. `index` leads from a key to its leaf, `node` is what stands in leaves, inner nodes
-//! and landing buffers, `compact` makes new leaves of a leaf and what landed on it, and `upkeep` works beside the writers.
+//! and landing buffers, `compact` makes new leaves of a leaf and what landed on it, `bulk` of records that come in key
+//! order, and `upkeep` works beside the writers.
 //! `docs/design.md` draws the pages and gives the reasons.
 
 #[allow(unsafe_code)]
 mod admin;
+mod bulk;
 mod compact;
 #[allow(unsafe_code)]
 mod core;
@@ -309,21 +311,6 @@ impl Tree {
             }
         }
         Ok(removed)
-    }
-
-    /// Inserts or replaces each of `records`, and returns how many keys were new. Each is atomic for itself.
-    ///
-    /// # Errors
-    /// As [`Tree::insert`], for the first record that cannot be inserted; those before it are.
-    pub fn extend<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        records: impl IntoIterator<Item = (K, V)>,
-    ) -> Result<u64, Error> {
-        let mut new = 0;
-        for (key, value) in records {
-            new += u64::from(self.insert(&key, &value)?);
-        }
-        Ok(new)
     }
 
     /// The records whose keys are in `range`, in key order, from either end (`.rev()`).

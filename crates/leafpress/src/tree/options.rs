@@ -60,6 +60,7 @@ pub struct Builder {
     pub(crate) dictionary: DictionaryChoice,
     pub(crate) dictionary_bytes: Option<usize>,
     pub(crate) background_threads: usize,
+    pub(crate) load_threads: usize,
     pub(crate) high_watermark_pct: u8,
     pub(crate) background_codec: Option<String>,
 }
@@ -80,6 +81,7 @@ impl Default for Builder {
             dictionary: DictionaryChoice::Auto,
             dictionary_bytes: None,
             background_threads: 0,
+            load_threads: 1,
             high_watermark_pct: 75,
             background_codec: None,
         }
@@ -174,6 +176,13 @@ impl Builder {
         self
     }
 
+    /// Threads that [`Builder::from_sorted`] and [`Tree::extend`] load a long run of records with, the calling one
+    /// included. They are started for the run and end with it. 1 to 64, default 1.
+    pub fn load_threads(mut self, threads: usize) -> Self {
+        self.load_threads = threads;
+        self
+    }
+
     /// Fill of a landing buffer, in percent, at which a leaf is offered to the background. 1 to 100, default 75.
     pub fn high_watermark_pct(mut self, pct: u8) -> Self {
         self.high_watermark_pct = pct;
@@ -196,23 +205,20 @@ impl Builder {
         Tree::from_builder(self)
     }
 
-    /// Builds the tree and inserts `records`, whose keys ascend.
+    /// Builds the tree of `records`, whose keys ascend.
+    ///
+    /// Leaves are made of the records as they come, each as full as can be, and the dictionary is trained from the
+    /// first 8 MiB before any of them is compressed. See [`Builder::load_threads`].
     ///
     /// # Errors
-    /// As [`Builder::build`] and [`Tree::insert`], and [`Error::Unsorted`] for the first key that is not above the one before it.
+    /// As [`Builder::build`] and [`Tree::insert`], and [`Error::Unsorted`] for the first key that is not above the one
+    /// before it: one that comes twice, too. There is no tree then.
     pub fn from_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         self,
         records: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Tree, Error> {
         let tree = self.build()?;
-        let mut before: Option<K> = None;
-        for (index, (key, value)) in records.into_iter().enumerate() {
-            if before.is_some_and(|before| before.as_ref() >= key.as_ref()) {
-                return Err(Error::Unsorted { index });
-            }
-            tree.insert(&key, &value)?;
-            before = Some(key);
-        }
+        tree.load_ascending(records)?;
         Ok(tree)
     }
 }

@@ -58,6 +58,9 @@ pub struct Stats {
     pub get_landing_hits: u64,
     /// Puts, of any kind.
     pub puts: u64,
+    /// Puts, among those, of records that came in key order and went into leaves made of them at once: see
+    /// [`Tree::extend`](crate::tree::Tree::extend).
+    pub bulk_loaded: u64,
     /// Removes.
     pub removes: u64,
     /// Leaf splits.

@@ -19,6 +19,7 @@ use crate::tree::node::landing::{Change, Entry, Landing, MAX_LANDING_BYTES, newe
 use crate::tree::node::large::{DeadLarge, Large, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::step::Node;
+use crate::tree::node::unpublished::NewLeaf;
 
 /// Entries that a landing buffer has room for when it has grown, where its leaf is large enough, and when it is new.
 const LANDING_ENTRIES: usize = 32;
@@ -332,7 +333,7 @@ impl<'w> WritePath<'w> {
     }
 
     /// Looks at every 64th leaf replaced whether the holes that leaves have left are worth a pass of defragmentation.
-    fn defragment_now_and_then(&self) {
+    pub(crate) fn defragment_now_and_then(&self) {
         self.context.count(Count::Replaced);
         if self.context.so_far(Count::Replaced).is_multiple_of(64) {
             self.core.background.defragment_if_due(self.core);
@@ -366,6 +367,17 @@ impl<'w> WritePath<'w> {
         let built = compaction.run(&leaf, changes, false)?;
         dead.append(&mut compaction.dead);
         Ok(built)
+    }
+
+    /// A copy of a leaf that nothing landed on, which is about to take its place. The caller holds the leaf's lock.
+    pub(crate) fn copy_of(&self, leaf: Leaf<'w>) -> Result<NewLeaf, Error> {
+        let (live_user_bytes, live) = (
+            leaf.header().live_user_bytes.load(Ordering::Relaxed),
+            leaf.header().live.load(Ordering::Relaxed),
+        );
+        // SAFETY: the memory outlives every node; the leaf is retired once the copy, which owns the large values then,
+        // is published.
+        unsafe { leaf.copy_frames(live_user_bytes, live, &self.core.memory) }
     }
 
     /// The leaf and its landing buffer are no longer in the tree.

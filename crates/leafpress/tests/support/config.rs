@@ -1,7 +1,7 @@
 //! Tree configurations that make splits, merges and compactions happen within a few operations.
 
 use leafpress::codec::{Codec, CodecError, QplMode, QplPath};
-use leafpress::tree::{DictionaryChoice, Error};
+use leafpress::tree::{Builder, DictionaryChoice, Error};
 use leafpress::{Dictionary, Layout, ShardBy, Tree};
 
 use super::keys::KeyShape;
@@ -26,6 +26,7 @@ pub struct Config {
     pub by_range: bool,
     pub dictionary: Dict,
     pub background_threads: usize,
+    pub load_threads: usize,
 }
 
 impl Default for Config {
@@ -39,6 +40,7 @@ impl Default for Config {
             by_range: false,
             dictionary: Dict::Off,
             background_threads: 0,
+            load_threads: 1,
         }
     }
 }
@@ -46,6 +48,16 @@ impl Default for Config {
 impl Config {
     /// The tree, or `None` with a line on standard error when the codec cannot run on this machine.
     pub fn build(&self, codec: Codec, shape: KeyShape) -> Option<Tree> {
+        self.build_by(codec, shape, Builder::build)
+    }
+
+    /// The same, where `build` makes the tree.
+    pub fn build_by(
+        &self,
+        codec: Codec,
+        shape: KeyShape,
+        build: impl FnOnce(Builder) -> Result<Tree, Error>,
+    ) -> Option<Tree> {
         let mut builder = Tree::builder()
             .codec(codec)
             .layout(self.layout)
@@ -53,6 +65,7 @@ impl Config {
             .landing_bytes(self.landing_bytes)
             .shards(self.shards)
             .background_threads(self.background_threads)
+            .load_threads(self.load_threads)
             .dictionary(match self.dictionary {
                 Dict::Off => DictionaryChoice::Off,
                 Dict::Auto => DictionaryChoice::Auto,
@@ -64,7 +77,7 @@ impl Config {
         if self.by_range {
             builder = builder.shard_by(ShardBy::Range(boundaries(shape, self.shards)));
         }
-        match builder.build() {
+        match build(builder) {
             Ok(tree) => Some(tree),
             Err(Error::Codec(CodecError::Unavailable { reason, .. })) if !always_available(codec) => {
                 eprintln!("skipped: {codec}: {reason}");

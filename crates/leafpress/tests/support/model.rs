@@ -23,6 +23,14 @@ pub enum Op {
     Remove(u16),
     /// Puts `count` keys from the first on: grows the tree within one step of the sequence.
     PutRun(u16, u8, Value),
+    /// Puts `count` keys from number `n` on, that many numbers apart, in one call; in key order if `sorted`.
+    Extend {
+        n: u16,
+        count: u8,
+        apart: u8,
+        sorted: bool,
+        value: Value,
+    },
     /// Removes `count` keys from the first on: empties leaves.
     RemoveRun(u16, u8),
     /// Scans; `turns` says for each step, bit by bit and over again, whether it is taken from the back. The bounds may be
@@ -106,6 +114,27 @@ fn apply(tree: &Tree, map: &mut Map, shape: KeyShape, op: &Op, at: &str) {
                 };
                 put(tree, map, &shape.key(n.wrapping_add(i)), &value.bytes(), at);
             }
+        }
+        Op::Extend {
+            n,
+            count,
+            apart,
+            sorted,
+            value,
+        } => {
+            let numbers = (0..u16::from(count)).map(|i| n.wrapping_add(i.wrapping_mul(apart.into())));
+            let mut records: Vec<_> = numbers
+                .map(|n| {
+                    let seed = value.seed.wrapping_add(n);
+                    (shape.key(n), Value { seed, ..value }.bytes())
+                })
+                .collect();
+            if sorted {
+                records.sort();
+            }
+            let before = map.len();
+            map.extend(records.iter().cloned());
+            assert_eq!(tree.extend(records).expect(at), (map.len() - before) as u64, "{at}");
         }
         Op::RemoveRun(n, count) => {
             for i in 0..u16::from(count) {

@@ -45,9 +45,18 @@ pub fn configs() -> impl Strategy<Value = Config> {
         prop_oneof![2 => Just((1, false)), 1 => Just((4, false)), 1 => Just((4, true))],
         prop_oneof![2 => Just(Dict::Off), 1 => Just(Dict::Auto), 1 => Just(Dict::Given)],
         prop_oneof![4 => Just(0usize), 1 => Just(1)],
+        prop_oneof![3 => Just(1usize), 1 => Just(3)],
     )
         .prop_map(
-            |((layout, frame_bytes), leaf_bytes, landing_bytes, (shards, by_range), dictionary, background_threads)| {
+            |(
+                (layout, frame_bytes),
+                leaf_bytes,
+                landing_bytes,
+                (shards, by_range),
+                dictionary,
+                background_threads,
+                load_threads,
+            )| {
                 Config {
                     layout,
                     frame_bytes,
@@ -57,6 +66,7 @@ pub fn configs() -> impl Strategy<Value = Config> {
                     by_range,
                     dictionary,
                     background_threads,
+                    load_threads,
                 }
             },
         )
@@ -106,6 +116,24 @@ pub fn bounds() -> impl Strategy<Value = Bound<u16>> {
     ]
 }
 
+/// Runs, long and short, of neighbours and with gaps that others are in.
+pub fn extend() -> impl Strategy<Value = Op> {
+    (
+        numbers(),
+        1u8..200,
+        prop_oneof![2 => Just(1u8), 1 => 2u8..9],
+        any::<bool>(),
+        small_values(),
+    )
+        .prop_map(|(n, count, apart, sorted, value)| Op::Extend {
+            n,
+            count,
+            apart,
+            sorted,
+            value,
+        })
+}
+
 pub fn ops() -> impl Strategy<Value = Vec<Op>> {
     vec(op(), 1..150)
 }
@@ -123,6 +151,7 @@ fn op() -> impl Strategy<Value = Op> {
         10 => numbers().prop_map(Op::Remove),
         8 => (numbers(), 1u8..60, small_values()).prop_map(|(n, c, v)| Op::PutRun(n, c, v)),
         6 => (numbers(), 1u8..80).prop_map(|(n, c)| Op::RemoveRun(n, c)),
+        8 => extend(),
         8 => (bounds(), bounds(), any::<u8>()).prop_map(|(l, h, t)| Op::Range(l, h, t)),
         1 => Just(Op::FullScan),
         2 => Just(Op::Len),

@@ -3,7 +3,7 @@
 use crate::support::config::{Config, Dict};
 use crate::support::keys::KeyShape;
 use crate::support::model::{Op, check};
-use crate::support::strategies::{bounds, layouts, numbers, settings, small_values};
+use crate::support::strategies::{bounds, extend, layouts, numbers, settings, small_values};
 use leafpress::codec::Codec;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -13,6 +13,7 @@ fn growth() -> impl Strategy<Value = Vec<Op>> {
     vec(
         prop_oneof![
             6 => (numbers(), 1u8..120, small_values()).prop_map(|(n, c, v)| Op::PutRun(n, c, v)),
+            3 => extend(),
             5 => (numbers(), 1u8..120).prop_map(|(n, c)| Op::RemoveRun(n, c)),
             3 => numbers().prop_map(Op::Get),
             3 => (bounds(), bounds(), any::<u8>()).prop_map(|(l, h, t)| Op::Range(l, h, t)),

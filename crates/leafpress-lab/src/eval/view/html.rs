@@ -6,6 +6,7 @@ use super::charts::{self, Side};
 use super::pivot::{Pivot, Setting};
 use super::table;
 use crate::core::LabError;
+use crate::core::keys::LoadOrder;
 use crate::eval::{EvalConfig, EvalOutcome, Workload};
 use crate::report::html::{self, document, figure, pair, swatch};
 use crate::report::numbers::thousands;
@@ -134,7 +135,10 @@ fn configuration(config: &EvalConfig, host: &str) -> Vec<(&'static str, String)>
                 "{} ({}), loaded {}",
                 thousands(config.keys),
                 config.key_source(),
-                config.load_order
+                match config.load_order {
+                    LoadOrder::Random => "in random order",
+                    LoadOrder::Sequential => "in the order of the keys, in bulk (Tree::extend)",
+                }
             ),
         ),
         (

@@ -1,5 +1,6 @@
 //! Rows of an evaluation, turned: for each setting, codecs down and workloads across.
 
+use crate::core::keys::LoadOrder;
 use crate::core::latency::Latency;
 use crate::eval::Row;
 use crate::eval::Workload;
@@ -105,6 +106,12 @@ impl<'r> Setting<'r> {
             "{threads}, landing bytes {}, background compaction {background}",
             self.landing_bytes
         )
+    }
+
+    /// How the runs' keys were loaded.
+    pub(super) fn load_order(&self) -> Option<LoadOrder> {
+        let row = self.lines.iter().find_map(|line| line.rows.first())?;
+        Some(row.spec.base.load_order)
     }
 
     /// The workload whose throughput per core, and so whose CPU cost, the tables show.

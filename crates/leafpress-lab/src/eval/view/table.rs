@@ -4,6 +4,7 @@ use comfy_table::{CellAlignment, Table};
 use maud::{Markup, html};
 
 use super::pivot::{Pivot, Setting};
+use crate::core::keys::LoadOrder;
 use crate::eval::EvalOutcome;
 use crate::eval::Workload;
 use crate::report::TABLE_STYLE;
@@ -153,6 +154,9 @@ pub(super) fn caption(setting: &Setting<'_>) -> String {
     }
     if setting.workloads.contains(&Workload::Scan) {
         caption += " A scan is one operation.";
+    }
+    if setting.load_order() == Some(LoadOrder::Sequential) {
+        caption += " Loaded in the order of the keys, in bulk.";
     }
     caption
         + " Held/user byte: all memory of the tree at the end of a run over the keys and values in it, least to most."

@@ -115,6 +115,7 @@ impl<'b> Compression<'_, 'b> {
         } else {
             ((left + limit / 2) / limit).max(1)
         };
+        builder.parts.reserve(pieces.min(builder.records.len() - from));
         let fills = split_hint == SplitHint::AtEnd && pieces > 1;
         let target = if fills { limit } else { left.div_ceil(pieces) }.max(1);
         let mut start = from;

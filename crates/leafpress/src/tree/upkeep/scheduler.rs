@@ -184,6 +184,11 @@ impl Background {
             .store(next.max(FIRST_SHORTCUTS_LEAVES), Ordering::Relaxed);
     }
 
+    /// A dictionary is trained without having been asked for here: the next one is due at so many leaves.
+    pub(crate) fn will_train_at(&self, leaves: usize) {
+        self.train_at.store(leaves, Ordering::Relaxed);
+    }
+
     fn train(&self) {
         self.state.lock().training_due = true;
         self.due.notify_one();

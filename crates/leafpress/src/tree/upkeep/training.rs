@@ -226,17 +226,64 @@ impl Core {
                 .is_ok_and(|user_bytes| last < self.dictionary_bytes_for(user_bytes))
     }
 
+    /// Whether a dictionary is to be trained and never was.
+    pub(crate) fn lacks_dictionary(&self) -> bool {
+        self.dictionaries.auto && self.dictionaries.trained_for_bytes.load(Ordering::Relaxed) == 0
+    }
+
+    /// Trains the tree's first dictionary from frames that are yet to come into it, of which `collect` gives so many
+    /// bytes, for so many user bytes. If it saves more than it costs, it becomes current, and what the tree has already
+    /// is compressed with it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or [`Error::Codec`]; nothing has changed, or some leaves have the new dictionary.
+    pub(crate) fn train_first(
+        &self,
+        user_bytes: u64,
+        collect: impl Fn(usize) -> Result<Ahead, Error> + Sync,
+    ) -> Result<(), Error> {
+        let _training = self.dictionaries.training.lock();
+        if !self.lacks_dictionary() {
+            return Ok(());
+        }
+        let trained = on_a_thread_of_its_own(&|| {
+            let bytes = self.begin_training(user_bytes);
+            let trained = collect(sample_bytes_for(bytes))
+                .and_then(|Ahead { samples, raw_bytes }| self.trained_from(&samples, bytes, user_bytes, raw_bytes));
+            trim::return_working_memory();
+            trained
+        })?;
+        let Some(trained) = trained else { return Ok(()) };
+        self.dictionaries.install(trained);
+        self.sweep(Sweep::Dictionary)?;
+        self.dictionaries.retire_older(&self.memory);
+        Ok(())
+    }
+
+    /// The size to train for, for so many user bytes, which is noted.
+    fn begin_training(&self, user_bytes: u64) -> usize {
+        let bytes = self.dictionary_bytes_for(user_bytes);
+        self.dictionaries.trained_for_bytes.store(bytes, Ordering::Relaxed);
+        bytes
+    }
+
     /// A dictionary trained from the tree's leaves, if it saves more than it costs.
     fn trained(&self) -> Result<Option<Dictionary>, Error> {
         let (user_bytes, raw_bytes) = (self.user_bytes()?, self.raw_bytes()?);
-        let bytes = self.dictionary_bytes_for(user_bytes);
-        self.dictionaries.trained_for_bytes.store(bytes, Ordering::Relaxed);
-        let few = bytes * FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE;
-        let samples = self.samples(
-            (bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)
-                .min(MANY_SAMPLE_BYTES)
-                .max(few),
-        )?;
+        let bytes = self.begin_training(user_bytes);
+        let samples = self.samples(sample_bytes_for(bytes))?;
+        self.trained_from(&samples, bytes, user_bytes, raw_bytes)
+    }
+
+    /// A dictionary of at most `bytes`, trained from these frames, if it saves more than it costs in a tree of so many
+    /// user bytes, and raw bytes in its frames.
+    fn trained_from(
+        &self,
+        samples: &Samples,
+        bytes: usize,
+        user_bytes: u64,
+        raw_bytes: u64,
+    ) -> Result<Option<Dictionary>, Error> {
         let parts = |held_out: bool| {
             let samples = samples.each().enumerate();
             samples
@@ -327,8 +374,7 @@ impl Core {
         // a leaf has, so that all places in a leaf are sampled.
         let step = held.div_ceil(bytes.max(1)).max(1);
         let mut scratch = Scratch::default();
-        // A frame more at a leaf's end, and another where the tree has grown since, are within these.
-        let mut samples = Samples::with_capacity(bytes.min(held) + bytes.min(held) / 4 + MAX_SAMPLE_BYTES)?;
+        let mut samples = Samples::for_frames(bytes.min(held))?;
         let mut seen = 0;
         self.for_each_leaf_in_turn(|leaf| {
             let sections = leaf.sections();
@@ -347,13 +393,33 @@ impl Core {
     }
 }
 
+/// Bytes of samples for a dictionary of so many.
+fn sample_bytes_for(bytes: usize) -> usize {
+    (bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)
+        .min(MANY_SAMPLE_BYTES)
+        .max(bytes * FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE)
+}
+
+/// What is known of frames that are yet to come into a tree.
+pub(crate) struct Ahead {
+    pub samples: Samples,
+    /// Of all of them.
+    pub raw_bytes: u64,
+}
+
 /// Samples, back to back.
-struct Samples {
+pub(crate) struct Samples {
     bytes: Transient,
     ends: Vec<usize>,
 }
 
 impl Samples {
+    /// Room for samples of about so many bytes: a frame more at a leaf's end, and another where the tree has grown
+    /// since, fit as well.
+    pub(crate) fn for_frames(bytes: usize) -> Result<Self, Error> {
+        Self::with_capacity(bytes + bytes / 4 + MAX_SAMPLE_BYTES)
+    }
+
     fn with_capacity(bytes: usize) -> Result<Self, Error> {
         let room = Transient::with_capacity(bytes).ok_or(Error::OutOfMemory { bytes })?;
         Ok(Self {
@@ -363,7 +429,7 @@ impl Samples {
     }
 
     /// Takes a sample, unless it is empty or there are enough.
-    fn push(&mut self, sample: &[u8]) {
+    pub(crate) fn push(&mut self, sample: &[u8]) {
         if !sample.is_empty() && self.bytes.push(sample) {
             self.ends.push(self.bytes.bytes().len());
         }

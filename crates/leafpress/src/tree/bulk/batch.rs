@@ -1,0 +1,187 @@
+//! Records of a run, copied back to back.
+
+use std::ops::Range;
+
+use crate::tree::compact::compress::Settings;
+use crate::tree::error::Error;
+use crate::tree::node::layout::MAX_RECORDS;
+
+/// Values of their own fill no leaf: a batch that is so many times as large as it should be is full all the same.
+const MOST_BATCHES: usize = 4;
+
+/// Where a record ends; it starts where the one before it does.
+#[derive(Clone, Copy)]
+struct Ends {
+    key: usize,
+    value: usize,
+}
+
+/// Records whose keys ascend.
+#[derive(Default)]
+pub(super) struct Batch {
+    bytes: Vec<u8>,
+    ends: Vec<Ends>,
+    /// What the records fill of the last leaf.
+    last_leaf: Fill,
+}
+
+/// How full a leaf is.
+#[derive(Clone, Copy, Default)]
+struct Fill {
+    bytes: usize,
+    records: usize,
+}
+
+impl Fill {
+    /// Adds a record with so many bytes in the leaf if it fits, as it does into an empty leaf. Returns whether it did.
+    fn add(&mut self, bytes: usize, settings: &Settings) -> bool {
+        let fits = self.records == 0 || (self.bytes + bytes <= settings.leaf_bytes && self.records < MAX_RECORDS);
+        if fits {
+            self.bytes += bytes;
+            self.records += 1;
+        }
+        fits
+    }
+}
+
+/// Bytes that a record takes of a leaf's.
+fn bytes_in_leaf(key: &[u8], value: &[u8], settings: &Settings) -> usize {
+    key.len()
+        + if value.len() > settings.inline_value_bytes {
+            0
+        } else {
+            value.len()
+        }
+}
+
+impl Batch {
+    /// Makes room for about so many bytes of records, if there is memory for them: a batch that grows by itself is
+    /// copied as it grows.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        let _ = self.bytes.try_reserve_exact(bytes);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// How many records there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes of the records' keys and values.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The same of some of the records.
+    pub(super) fn bytes_of(&self, range: Range<usize>) -> usize {
+        match range.end.checked_sub(1) {
+            Some(last) if !range.is_empty() => self.ends[last].value - self.start(range.start),
+            _ => 0,
+        }
+    }
+
+    fn start(&self, index: usize) -> usize {
+        match index.checked_sub(1) {
+            None => 0,
+            Some(before) => self.ends[before].value,
+        }
+    }
+
+    /// Whether so many bytes are in the batch, and its records fill their leaves, so that the next one would begin
+    /// another.
+    pub(super) fn is_full_before(&self, key: &[u8], value: &[u8], bytes: usize, settings: &Settings) -> bool {
+        let mut last_leaf = self.last_leaf;
+        self.bytes() >= bytes
+            && (!last_leaf.add(bytes_in_leaf(key, value, settings), settings) || self.bytes() >= bytes * MOST_BATCHES)
+    }
+
+    /// Takes a record, whose key is above those of all others.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; the record is not taken.
+    pub(super) fn push(&mut self, key: &[u8], value: &[u8], settings: &Settings) -> Result<(), Error> {
+        let bytes = key.len() + value.len();
+        let no_memory = |_| Error::OutOfMemory { bytes };
+        self.bytes.try_reserve(bytes).map_err(no_memory)?;
+        self.ends.try_reserve(1).map_err(no_memory)?;
+        self.bytes.extend_from_slice(key);
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push(Ends {
+            key: key_end,
+            value: self.bytes.len(),
+        });
+        let in_leaf = bytes_in_leaf(key, value, settings);
+        if !self.last_leaf.add(in_leaf, settings) {
+            self.last_leaf = Fill {
+                bytes: in_leaf,
+                records: 1,
+            };
+        }
+        Ok(())
+    }
+
+    /// The record's key and value.
+    pub(super) fn record(&self, index: usize) -> (&[u8], &[u8]) {
+        let Ends { key, value } = self.ends[index];
+        (&self.bytes[self.start(index)..key], &self.bytes[key..value])
+    }
+
+    pub(super) fn key(&self, index: usize) -> &[u8] {
+        self.record(index).0
+    }
+
+    pub(super) fn records(&self, range: Range<usize>) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut start = self.start(range.start);
+        self.ends[range].iter().map(move |&Ends { key, value }| {
+            let record = (&self.bytes[start..key], &self.bytes[key..value]);
+            start = value;
+            record
+        })
+    }
+
+    /// The first of the records from `from` on whose key is not below `key`.
+    pub(super) fn first_from(&self, from: usize, key: &[u8]) -> usize {
+        let (mut low, mut high) = (from, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.key(middle) < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Shares these records out to leaves, each as full as can be.
+    pub(super) fn leaves<'a>(
+        &'a self,
+        range: Range<usize>,
+        settings: &'a Settings,
+    ) -> impl Iterator<Item = Range<usize>> + 'a {
+        let mut from = range.start;
+        std::iter::from_fn(move || {
+            let start = from;
+            let mut fill = Fill::default();
+            let mut records = self.records(start..range.end);
+            while records
+                .next()
+                .is_some_and(|(key, value)| fill.add(bytes_in_leaf(key, value, settings), settings))
+            {
+                from += 1;
+            }
+            (start < from).then_some(start..from)
+        })
+    }
+
+    /// Forgets the records and keeps the room.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.last_leaf = Fill::default();
+    }
+}

@@ -1,0 +1,165 @@
+//! Who puts batches into the tree: the thread that has the records, and others if the tree is to have some.
+
+use std::collections::VecDeque;
+
+use crate::sync::{Condvar, Mutex};
+use crate::tree::bulk::batch::Batch;
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+
+/// A shard's batch that is to be put into the tree.
+struct Job {
+    shard: usize,
+    batch: Batch,
+    least_bytes: usize,
+}
+
+/// Threads that put batches into the tree.
+pub(super) struct Crew<'c> {
+    core: &'c Core,
+    state: Mutex<State>,
+    /// A job was added, taken or done, or the crew is dismissed.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Threads, but for the one that has the records.
+    hands: usize,
+    at_work: usize,
+    dismissed: bool,
+    new: u64,
+    error: Option<Error>,
+    /// Batches that were put into the tree, for their room.
+    spare: Vec<Batch>,
+}
+
+impl<'c> Crew<'c> {
+    pub(super) fn new(core: &'c Core) -> Self {
+        Self {
+            core,
+            state: Mutex::new(State::default()),
+            changed: Condvar::default(),
+        }
+    }
+
+    /// An empty batch.
+    pub(super) fn spare(&self) -> Batch {
+        self.state.lock().spare.pop().unwrap_or_default()
+    }
+
+    /// Takes a batch whose records are not needed any more, for its room.
+    pub(super) fn take_back(&self, mut batch: Batch) {
+        batch.clear();
+        let mut state = self.state.lock();
+        if state.spare.len() <= state.hands {
+            state.spare.push(batch);
+        }
+    }
+
+    /// How many keys were new of what was put into the tree since this was last asked.
+    pub(super) fn take_new(&self) -> u64 {
+        std::mem::take(&mut self.state.lock().new)
+    }
+
+    /// Has the batch put into the tree: by the crew, or by the calling thread where the crew has as much waiting as it
+    /// has threads.
+    ///
+    /// # Errors
+    /// As [`Core::place`], for this batch or one before.
+    pub(super) fn hand(&self, shard: usize, batch: Batch, least_bytes: usize) -> Result<(), Error> {
+        let job = Job {
+            shard,
+            batch,
+            least_bytes,
+        };
+        let mut state = self.state.lock();
+        if state.jobs.len() < state.hands {
+            state.jobs.push_back(job);
+            let earlier = state.error.take();
+            drop(state);
+            self.changed.notify_one();
+            return earlier.map_or(Ok(()), Err);
+        }
+        state.at_work += 1;
+        drop(state);
+        self.place(job);
+        self.state.lock().error.take().map_or(Ok(()), Err)
+    }
+
+    /// Waits until every batch is in the tree, and helps.
+    ///
+    /// # Errors
+    /// As [`Core::place`], for one of them.
+    pub(super) fn wait(&self) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                state.at_work += 1;
+                drop(state);
+                self.place(job);
+                state = self.state.lock();
+            } else if state.at_work > 0 {
+                self.changed.wait(&mut state);
+            } else {
+                return state.error.take().map_or(Ok(()), Err);
+            }
+        }
+    }
+
+    /// There is a thread more that does [`Crew::work`].
+    pub(super) fn hired(&self) {
+        self.state.lock().hands += 1;
+    }
+
+    /// What each thread of the crew does, until it is dismissed.
+    pub(super) fn work(&self) {
+        let mut state = self.state.lock();
+        loop {
+            if state.dismissed {
+                return;
+            }
+            if let Some(job) = state.jobs.pop_front() {
+                state.at_work += 1;
+                drop(state);
+                self.place(job);
+                state = self.state.lock();
+            } else {
+                self.changed.wait(&mut state);
+            }
+        }
+    }
+
+    /// Puts a batch into the tree. It was counted as being worked at.
+    fn place(&self, job: Job) {
+        let _at_work = AtWork(self);
+        let placed = self.core.place(job.shard, &job.batch, job.least_bytes);
+        self.take_back(job.batch);
+        let mut state = self.state.lock();
+        match placed {
+            Ok(new) => state.new += new,
+            Err(error) => _ = state.error.get_or_insert(error),
+        }
+    }
+}
+
+/// A batch being worked at, until dropped, by a panic as well.
+struct AtWork<'a, 'c>(&'a Crew<'c>);
+
+impl Drop for AtWork<'_, '_> {
+    fn drop(&mut self) {
+        self.0.state.lock().at_work -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Dismisses the crew when dropped: by a panic in the caller's iterator too, for which its threads would wait else.
+pub(super) struct Dismissed<'a, 'c>(pub &'a Crew<'c>);
+
+impl Drop for Dismissed<'_, '_> {
+    fn drop(&mut self) {
+        self.0.state.lock().dismissed = true;
+        self.0.changed.notify_all();
+    }
+}

@@ -1,0 +1,96 @@
+//! A tree's first dictionary, trained from the beginning of a run before any of it is compressed.
+
+use bumpalo::Bump;
+
+use crate::codec::{Codec, EngineOptions};
+use crate::mem::trim;
+use crate::tree::bulk::batch::Batch;
+use crate::tree::compact::builder::{LeafBuilder, Part, Record, RecordValue, form_for};
+use crate::tree::compact::compress::{Buffers, Compression};
+use crate::tree::compact::split::SplitHint;
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::hash::hash;
+use crate::tree::node::leaf::sub_page;
+use crate::tree::upkeep::training::{Ahead, FIRST_TRAINING_LEAVES, Samples};
+
+impl Core {
+    /// Trains a dictionary from a run's beginning, if the tree has none and this is enough. Without memory for it the
+    /// tree does as well as it can.
+    pub(super) fn train_ahead(&self, head: &[Batch]) {
+        let bytes = head.iter().map(Batch::bytes).sum::<usize>();
+        let leaves = bytes / self.settings.leaf_bytes;
+        if leaves < FIRST_TRAINING_LEAVES || !self.lacks_dictionary() {
+            return;
+        }
+        self.background.will_train_at(self.next_training_leaves(leaves));
+        let _ = self.train_first(bytes as u64, |wanted_bytes| {
+            self.samples_of(head, bytes.div_ceil(wanted_bytes.max(1)).max(1))
+        });
+        trim::return_freed();
+    }
+
+    /// One in `step` of the frames that the records would be cut into.
+    fn samples_of(&self, head: &[Batch], step: usize) -> Result<Ahead, Error> {
+        let bytes = head.iter().map(Batch::bytes).sum::<usize>();
+        let mut ahead = Ahead {
+            samples: Samples::for_frames(bytes / step)?,
+            raw_bytes: 0,
+        };
+        let mut seen = 0;
+        for batch in head {
+            self.for_each_frame(batch, |raw| {
+                ahead.raw_bytes += raw.len() as u64;
+                seen += 1;
+                if seen % step == 0 {
+                    ahead.samples.push(raw);
+                }
+            })?;
+        }
+        Ok(ahead)
+    }
+
+    /// Calls `visit` with each frame's raw bytes. Records with large values, which are no part of a frame, are left
+    /// out.
+    fn for_each_frame(&self, batch: &Batch, mut visit: impl FnMut(&[u8])) -> Result<(), Error> {
+        // What this engine compresses is the frame itself.
+        let plain = Codec::None.open(&EngineOptions::default())?;
+        let (mut buffers, arena) = (Buffers::default(), Bump::new());
+        let mut compression = Compression {
+            settings: &self.settings,
+            engine: &*plain,
+            dictionary: None,
+            memory: &self.memory,
+            buffers: &mut buffers,
+            arena: &arena,
+        };
+        let sub_pages = self.settings.sub_pages;
+        for leaf in batch.leaves(0..batch.len(), &self.settings) {
+            let inline = batch
+                .records(leaf)
+                .filter(|(_, value)| value.len() <= self.settings.inline_value_bytes);
+            let records: Vec<Record<'_>> = inline
+                .map(|(key, value)| Record {
+                    key,
+                    value: RecordValue::Inline(value),
+                })
+                .collect();
+            compression.begin();
+            let mut builder = LeafBuilder::new(form_for(&records, sub_pages));
+            for page in 0..sub_pages {
+                let is_on_it = |record: &Record<'_>| sub_page(hash(record.key), sub_pages) == page;
+                compression.compress_sub_page(&mut builder, records.iter().copied().filter(is_on_it))?;
+            }
+            if sub_pages == 0 {
+                builder.records = records;
+                compression.compress_tail(&mut builder, 0, SplitHint::Within)?;
+            }
+            for part in &builder.parts {
+                if let Part::Compressed { start, end, .. } = part {
+                    visit(&compression.buffers.blocks[*start..*end]);
+                }
+            }
+        }
+        Ok(())
+    }
+}

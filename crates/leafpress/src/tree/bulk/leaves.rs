@@ -1,0 +1,83 @@
+//! A batch's records, compressed into leaves that nobody else sees yet.
+
+use std::ops::Range;
+
+use crate::codec::Dictionary;
+use crate::tree::bulk::batch::Batch;
+use crate::tree::compact::builder::{Record, RecordValue};
+use crate::tree::compact::split::SplitHint;
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::local::Tools;
+use crate::tree::node::inner::separator;
+use crate::tree::node::unpublished::{NewLarge, NewLeaf};
+
+/// Leaves of a run, the separators between them, and the large values that they point to. What is not published is
+/// freed.
+pub(super) struct Built {
+    pub leaves: Vec<NewLeaf>,
+    pub separators: Vec<Vec<u8>>,
+    pub larges: Vec<NewLarge>,
+    dictionary: *const Dictionary,
+}
+
+impl Built {
+    /// Whether a leaf that is compressed now would have the same dictionary.
+    pub(super) fn has_current_dictionary(&self, core: &Core) -> bool {
+        std::ptr::eq(self.dictionary, current_dictionary(core))
+    }
+}
+
+fn current_dictionary(core: &Core) -> *const Dictionary {
+    core.dictionaries.current().map_or(std::ptr::null(), std::ptr::from_ref)
+}
+
+impl Core {
+    /// Compresses these records of a batch. The caller has a guard, which keeps the dictionary.
+    pub(super) fn build_leaves(&self, batch: &Batch, range: Range<usize>, tools: &mut Tools) -> Result<Built, Error> {
+        let Tools {
+            buffers, arena, block, ..
+        } = tools;
+        let mut larges = Vec::new();
+        for (_, value) in batch.records(range.clone()) {
+            if value.len() > self.settings.inline_value_bytes {
+                larges.push(self.new_large(value, block)?);
+            }
+        }
+        let mut built = Built {
+            leaves: Vec::new(),
+            separators: Vec::new(),
+            larges: Vec::new(),
+            dictionary: std::ptr::null(),
+        };
+        {
+            let mut next_large = larges.iter();
+            let mut compression = self.compression(buffers, arena);
+            built.dictionary = compression.dictionary.map_or(std::ptr::null(), std::ptr::from_ref);
+            for leaf in batch.leaves(range.clone(), &self.settings) {
+                if leaf.start > range.start {
+                    built
+                        .separators
+                        .push(separator(batch.key(leaf.start - 1), batch.key(leaf.start)));
+                }
+                let mut records = Vec::with_capacity(leaf.len());
+                for (key, value) in batch.records(leaf) {
+                    let value = if value.len() <= self.settings.inline_value_bytes {
+                        RecordValue::Inline(value)
+                    } else {
+                        // As many as there are such values were made above.
+                        let Some(large) = next_large.next() else { break };
+                        RecordValue::Large(large.large())
+                    };
+                    records.push(Record { key, value });
+                }
+                compression.begin();
+                let new = compression.compress_all(records, SplitHint::Within)?;
+                built.separators.extend(new.separators);
+                built.leaves.extend(new.leaves);
+            }
+        }
+        built.larges = larges;
+        Ok(built)
+    }
+}

@@ -1,0 +1,296 @@
+//! Records as they come: whose run they belong to, and which shard's batch.
+
+use crate::tree::bulk::batch::Batch;
+use crate::tree::bulk::crew::{Crew, Dismissed};
+use crate::tree::core::Core;
+use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+
+/// Bytes of the batches of all shards together.
+const BATCHES_BYTES: usize = 8 << 20;
+/// A batch of more takes no less time for a byte, and a guard for longer.
+const MAX_BATCH_BYTES: usize = 512 << 10;
+/// Of a run in a tree that has no dictionary yet, so much is kept at most to train one from.
+const HEAD_BYTES: usize = 8 << 20;
+
+/// Which order records have to be in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Their keys ascend; the tree is new.
+    Ascending,
+    /// Any; where a key comes again, the later record counts.
+    Any,
+}
+
+/// Takes `records` into the tree, and returns how many of their keys are new.
+///
+/// # Errors
+/// As [`Loader::push`]. In a tree with one shard the records before the one that the error is about are in the tree.
+pub(crate) fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    core: &Core,
+    order: Order,
+    records: impl IntoIterator<Item = (K, V)>,
+) -> Result<u64, Error> {
+    let crew = Crew::new(core);
+    // The model checker has threads of its own.
+    if core.load_threads <= 1 || cfg!(shuttle) {
+        return take_all(Loader::new(core, order, &crew, &mut || {}), order, records);
+    }
+    std::thread::scope(|scope| {
+        let _dismissed = Dismissed(&crew);
+        let mut wanted = core.load_threads - 1;
+        let mut hire = || {
+            // Once, and fewer where the system has no more.
+            for number in 0..std::mem::take(&mut wanted) {
+                let thread = std::thread::Builder::new().name(format!("leafpress-load-{number}"));
+                if thread.spawn_scoped(scope, || crew.work()).is_err() {
+                    break;
+                }
+                crew.hired();
+            }
+        };
+        take_all(Loader::new(core, order, &crew, &mut hire), order, records)
+    })
+}
+
+fn take_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    mut loader: Loader<'_>,
+    order: Order,
+    records: impl IntoIterator<Item = (K, V)>,
+) -> Result<u64, Error> {
+    for (key, value) in records {
+        if let Err(error) = loader.push(key.as_ref(), value.as_ref()) {
+            if order == Order::Any {
+                // Those before it are to be in the tree; the first error is the one to be told.
+                let _ = loader.finish();
+            }
+            return Err(error);
+        }
+    }
+    loader.finish()
+}
+
+/// Takes records into the tree.
+struct Loader<'l> {
+    core: &'l Core,
+    order: Order,
+    crew: &'l Crew<'l>,
+    /// Has the crew come.
+    hire: &'l mut dyn FnMut(),
+    /// The run's first records, in batches as those of a shard, until there are enough. Never empty.
+    head: Vec<Batch>,
+    /// Bytes in it, and bytes that are enough.
+    head_bytes: usize,
+    enough_bytes: usize,
+    /// Whether they were: records go to their shard's batch.
+    is_long: bool,
+    /// A batch a shard.
+    batches: Vec<Batch>,
+    batch_bytes: usize,
+    /// The run's last key, if there is a run.
+    last: Option<Vec<u8>>,
+    /// The room of the last key of the run before.
+    key_room: Vec<u8>,
+    taken: usize,
+    new: u64,
+}
+
+impl<'l> Loader<'l> {
+    fn new(core: &'l Core, order: Order, crew: &'l Crew<'l>, hire: &'l mut dyn FnMut()) -> Self {
+        let leaf_bytes = core.settings.leaf_bytes;
+        Self {
+            core,
+            order,
+            crew,
+            hire,
+            head: vec![Batch::default()],
+            head_bytes: 0,
+            enough_bytes: 0,
+            is_long: false,
+            batches: Vec::new(),
+            batch_bytes: (BATCHES_BYTES / core.shards.len()).clamp(2 * leaf_bytes, MAX_BATCH_BYTES),
+            last: None,
+            key_room: Vec::new(),
+            taken: 0,
+            new: 0,
+        }
+    }
+
+    /// Takes a record.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::Unsorted`]: for this record. Others: for this one or
+    /// one before.
+    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        if key.len() > MAX_KEY_BYTES {
+            return Err(Error::KeyTooLong { len: key.len() });
+        }
+        if value.len() > MAX_VALUE_BYTES {
+            return Err(Error::ValueTooLong { len: value.len() });
+        }
+        if self.last.as_ref().is_some_and(|last| last.as_slice() >= key) {
+            if self.order == Order::Ascending {
+                return Err(Error::Unsorted { index: self.taken });
+            }
+            self.end_run()?;
+        }
+        if self.last.is_none() {
+            self.begin_run();
+        }
+        if self.is_long {
+            self.route(key, value)?;
+        } else {
+            self.keep(key, value)?;
+            if self.head_bytes >= self.enough_bytes {
+                self.go_long()?;
+            }
+        }
+        if let Some(last) = &mut self.last {
+            last.clear();
+            last.extend_from_slice(key);
+        }
+        self.taken += 1;
+        Ok(())
+    }
+
+    /// Ends the run, and returns how many keys were new.
+    ///
+    /// # Errors
+    /// As [`Loader::push`].
+    fn finish(&mut self) -> Result<u64, Error> {
+        self.end_run()?;
+        Ok(self.new)
+    }
+
+    fn begin_run(&mut self) {
+        self.last = Some(std::mem::take(&mut self.key_room));
+        self.is_long = false;
+        self.enough_bytes = if self.core.lacks_dictionary() {
+            HEAD_BYTES
+        } else {
+            self.short_bytes()
+        };
+    }
+
+    /// A run of fewer bytes is inserted record by record: it would leave a leaf with little in it.
+    fn short_bytes(&self) -> usize {
+        match self.order {
+            Order::Ascending => 0,
+            Order::Any => self.core.settings.leaf_bytes / 2,
+        }
+    }
+
+    /// The same for what of a long run falls into the range of a leaf.
+    fn least_bytes(&self) -> usize {
+        self.short_bytes() / 4
+    }
+
+    fn end_run(&mut self) -> Result<(), Error> {
+        if let Some(mut last) = self.last.take() {
+            last.clear();
+            self.key_room = last;
+        }
+        if self.is_long {
+            return self.flush();
+        }
+        if self.head_bytes == 0 && self.head[0].is_empty() {
+            return Ok(());
+        }
+        if self.head_bytes >= self.short_bytes() {
+            self.go_long()?;
+            return self.flush();
+        }
+        // It is no longer than a batch.
+        let head = &mut self.head[0];
+        let inserted = self.core.insert_each(head, 0..head.len());
+        head.clear();
+        self.head_bytes = 0;
+        self.new += inserted?;
+        Ok(())
+    }
+
+    /// Adds a record to the head.
+    fn keep(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let settings = &self.core.settings;
+        let mut last = self.head.len() - 1;
+        if self.head[last].is_full_before(key, value, self.batch_bytes, settings) {
+            let batch = self.spare();
+            self.head.push(batch);
+            last += 1;
+        }
+        self.head[last].push(key, value, settings)?;
+        self.head_bytes += key.len() + value.len();
+        Ok(())
+    }
+
+    /// The run is long: its first records go to their shards.
+    fn go_long(&mut self) -> Result<(), Error> {
+        self.is_long = true;
+        self.head_bytes = 0;
+        let head = std::mem::replace(&mut self.head, vec![Batch::default()]);
+        self.core.train_ahead(&head);
+        if self.batches.is_empty() {
+            self.batches.resize_with(self.core.shards.len(), Batch::default);
+        }
+        if head.len() > 1 {
+            (self.hire)();
+        }
+        for batch in head {
+            if let [own] = self.batches.as_mut_slice() {
+                // The last one goes on to be filled.
+                let full = std::mem::replace(own, batch);
+                if !full.is_empty() {
+                    self.crew.hand(0, full, self.least_bytes())?;
+                }
+                continue;
+            }
+            for (key, value) in batch.records(0..batch.len()) {
+                self.route(key, value)?;
+            }
+            self.crew.take_back(batch);
+        }
+        Ok(())
+    }
+
+    /// Adds a record to its shard's batch, which goes into the tree before if it is full.
+    fn route(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let shard = self.core.shard_index(key);
+        let settings = &self.core.settings;
+        if self.batches[shard].is_full_before(key, value, self.batch_bytes, settings) {
+            (self.hire)();
+            self.hand(shard)?;
+        }
+        self.batches[shard].push(key, value, settings)
+    }
+
+    /// Has a shard's batch put into the tree, by the crew or here.
+    fn hand(&mut self, shard: usize) -> Result<(), Error> {
+        let spare = self.spare();
+        let batch = std::mem::replace(&mut self.batches[shard], spare);
+        self.crew.hand(shard, batch, self.least_bytes())
+    }
+
+    /// An empty batch with room.
+    fn spare(&self) -> Batch {
+        let mut batch = self.crew.spare();
+        batch.reserve(self.batch_bytes + self.core.settings.leaf_bytes);
+        batch
+    }
+
+    /// Has all that is left put into the tree, and waits for it.
+    fn flush(&mut self) -> Result<(), Error> {
+        self.is_long = false;
+        let mut first_error = None;
+        for shard in 0..self.batches.len() {
+            if self.batches[shard].is_empty() {
+                continue;
+            }
+            let batch = std::mem::replace(&mut self.batches[shard], self.crew.spare());
+            if let Err(error) = self.crew.hand(shard, batch, self.least_bytes()) {
+                first_error.get_or_insert(error);
+            }
+        }
+        let placed = self.crew.wait();
+        self.new += self.crew.take_new();
+        first_error.map_or(placed, Err)
+    }
+}

@@ -1,0 +1,304 @@
+//! New leaves, put into the tree where their records belong.
+//!
+//! The leaf whose range holds the first of the records is locked, and replaced by what of its records is before them,
+//! by the new leaves, and by what is behind them. The new leaves were compressed before that, so that the lock is held
+//! for a moment.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use crate::codec::Scratch;
+use crate::tree::bulk::batch::Batch;
+use crate::tree::bulk::leaves::Built;
+use crate::tree::compact::compress::BuiltLeaves;
+use crate::tree::compact::merge::Compaction;
+use crate::tree::compact::split::SplitHint;
+use crate::tree::core::{Condition, Core};
+use crate::tree::error::Error;
+use crate::tree::index::shard::Splice;
+use crate::tree::local::{Count, Tools};
+use crate::tree::node::inner::separator;
+use crate::tree::node::large::DeadLarge;
+use crate::tree::node::layout::{FINGERPRINTS, HASHED};
+use crate::tree::node::leaf::{Decoder, Leaf, corrupt};
+use crate::tree::node::unpublished::{NewLarge, NewLeaf};
+use crate::tree::write::{Locked, WritePath, landed_changes};
+
+/// A buffer for large values that grew past this is given back.
+const MAX_KEPT_BLOCK_BYTES: usize = 1 << 20;
+
+/// Records of a batch that are all in one leaf's range.
+struct Run<'r> {
+    range: Range<usize>,
+    first: &'r [u8],
+    last: &'r [u8],
+}
+
+/// How an attempt to put new leaves into the tree ended.
+enum Placed {
+    Done,
+    /// They are of an older dictionary, or of more than one leaf's range by now.
+    Outdated,
+    /// There are records between theirs.
+    Mixed,
+}
+
+/// What stays of a leaf that new ones are put into, and the separators to those.
+#[derive(Default)]
+struct Beside {
+    before: BuiltLeaves,
+    to_first: Option<Vec<u8>>,
+    from_last: Option<Vec<u8>>,
+    behind: BuiltLeaves,
+    dead: Vec<DeadLarge>,
+}
+
+impl Core {
+    /// Puts a batch's records, which belong to one shard, into the tree, and returns how many of their keys are new.
+    /// Where those that fall into a leaf's range have less than `least_bytes`, and the leaf is not empty, they are
+    /// inserted one by one.
+    ///
+    /// # Errors
+    /// As [`Core::write`], for the first record that is not put in; those before it are.
+    pub(super) fn place(&self, shard: usize, batch: &Batch, least_bytes: usize) -> Result<u64, Error> {
+        let mut new = 0;
+        let mut from = 0;
+        while from < batch.len() {
+            let (to, placed) = self.place_run(shard, batch, from, least_bytes)?;
+            new += match placed {
+                Some(placed) => placed,
+                None => self.insert_each(batch, from..to)?,
+            };
+            from = to;
+        }
+        Ok(new)
+    }
+
+    /// Inserts records one by one, and returns how many of their keys are new.
+    pub(super) fn insert_each(&self, batch: &Batch, range: Range<usize>) -> Result<u64, Error> {
+        let mut new = 0;
+        for (key, value) in batch.records(range) {
+            let (present, _) = self.write(key, Some(value), Condition::Always)?;
+            new += u64::from(!present);
+        }
+        Ok(new)
+    }
+
+    /// Puts those of the records from `from` on that are in the first one's leaf's range into leaves of their own.
+    /// Returns where they end, and how many there were, or nothing where they are to be inserted.
+    fn place_run(
+        &self,
+        shard: usize,
+        batch: &Batch,
+        from: usize,
+        least_bytes: usize,
+    ) -> Result<(usize, Option<u64>), Error> {
+        let context = self.contexts.get()?;
+        loop {
+            let guard = self.memory.enter()?;
+            let work = WritePath {
+                core: self,
+                shard: &self.shards[shard],
+                context,
+                guard: &guard,
+            };
+            let (leaf, end) = work.shard.descend_up(batch.key(from), &guard);
+            let to = end.map_or(batch.len(), |end| batch.first_from(from, &end));
+            let is_empty = leaf.header().live.load(Ordering::Relaxed) == 0;
+            if to == from || (!is_empty && batch.bytes_of(from..to) < least_bytes) {
+                return Ok((to.max(from + 1), None));
+            }
+            let run = Run {
+                range: from..to,
+                first: batch.key(from),
+                last: batch.key(to - 1),
+            };
+            if is_mixed(leaf, &run) {
+                return Ok((to, None));
+            }
+            let mut tools = self.take_tools(context, &guard);
+            let placed = self
+                .build_leaves(batch, run.range.clone(), &mut tools)
+                .and_then(|built| work.place(&run, built, &mut tools));
+            tools.reset_arena();
+            if tools.block.capacity() > MAX_KEPT_BLOCK_BYTES {
+                tools.block = Vec::new();
+            }
+            context.note_held(&tools);
+            context.return_tools(tools, &guard);
+            match placed {
+                Ok(Placed::Done) => return Ok((to, Some((to - from) as u64))),
+                Ok(Placed::Outdated) => {}
+                // Whoever inserts them one by one finds out which of them it is that cannot be.
+                Ok(Placed::Mixed) | Err(_) => return Ok((to, None)),
+            }
+        }
+    }
+}
+
+/// Whether some of the leaf's records are certain to be between the run's: its frames begin there. To be asked before
+/// the run is compressed.
+fn is_mixed(leaf: Leaf<'_>, run: &Run<'_>) -> bool {
+    if leaf.count() == 0 || leaf.has(HASHED) {
+        return false;
+    }
+    let sections = leaf.sections();
+    leaf.frame_for(&sections, run.first) < leaf.frame_for(&sections, run.last)
+}
+
+impl<'w> WritePath<'w> {
+    fn place(&self, run: &Run<'_>, mut built: Built, tools: &mut Tools) -> Result<Placed, Error> {
+        let (locked, mut beside) = loop {
+            let (leaf, _) = self.shard.descend(run.first, self.guard);
+            let locked = Locked::lock(leaf);
+            if leaf.header().obsolete.load(Ordering::Relaxed) {
+                continue;
+            }
+            // Under the lock: whoever makes another dictionary current takes the locks of all leaves then.
+            if !built.has_current_dictionary(self.core) {
+                return Ok(Placed::Outdated);
+            }
+            match self.part(leaf, run, tools)? {
+                Some(beside) => break (locked, beside),
+                None => return Ok(Placed::Mixed),
+            }
+        };
+        let leaf = locked.leaf;
+        let structure = self.shard.lock_structure();
+        let (path, here) = self.shard.path(run.first, self.guard);
+        let end = path.iter().rev().find(|(inner, index)| index + 1 < inner.children());
+        let is_past_end = end.is_some_and(|(inner, index)| inner.separator(*index).as_slice() <= run.last);
+        if here != leaf || is_past_end {
+            return Ok(Placed::Outdated);
+        }
+        let at = path.last().map_or(0, |(_, index)| *index);
+        let new = [&beside.before.leaves, &built.leaves, &beside.behind.leaves];
+        let children: Vec<*mut u8> = new.into_iter().flatten().map(|leaf| leaf.leaf().as_ptr()).collect();
+        let pieces = children.len();
+        let mut separators = std::mem::take(&mut beside.before.separators);
+        separators.extend(beside.to_first.take());
+        separators.append(&mut built.separators);
+        separators.extend(beside.from_last.take());
+        separators.append(&mut beside.behind.separators);
+        let splice = Splice {
+            from: at,
+            to: at + 1,
+            children,
+            separators,
+        };
+        self.shard
+            .splice(&path, splice, &self.core.memory, self.guard, &structure)?;
+        beside.before.publish();
+        beside.behind.publish();
+        built.leaves.into_iter().for_each(NewLeaf::publish);
+        built.larges.into_iter().for_each(NewLarge::publish);
+        drop(structure);
+        self.retire_leaf(leaf);
+        self.retire_large(&beside.dead);
+        let records = run.range.len() as u64;
+        for count in [Count::Puts, Count::Inserted, Count::BulkLoaded] {
+            self.context.add(count, records);
+        }
+        drop(locked);
+        self.defragment_now_and_then();
+        self.core.background.leaves_grew(self.core, pieces - 1);
+        Ok(Placed::Done)
+    }
+
+    /// What of the leaf's records is before the run and what behind it; nothing where one is within. The caller holds
+    /// the leaf's lock.
+    fn part(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Tools) -> Result<Option<Beside>, Error> {
+        if leaf.landing_locked().is_some() {
+            return self.part_records(leaf, run, tools);
+        }
+        let mut beside = Beside::default();
+        if leaf.count() == 0 {
+            return Ok(Some(beside));
+        }
+        let (least, greatest) = self.ends_of(leaf, &mut tools.scratch)?;
+        if greatest.as_slice() < run.first {
+            beside.to_first = Some(separator(&greatest, run.first));
+            beside.before.leaves.push(self.copy_of(leaf)?);
+        } else if run.last < least.as_slice() {
+            beside.from_last = Some(separator(run.last, &least));
+            beside.behind.leaves.push(self.copy_of(leaf)?);
+        } else {
+            return self.part_records(leaf, run, tools);
+        }
+        Ok(Some(beside))
+    }
+
+    /// The leaf's least and greatest key. It has some, and nothing landed on it.
+    fn ends_of(&self, leaf: Leaf<'w>, scratch: &mut Scratch) -> Result<(Vec<u8>, Vec<u8>), Error> {
+        let sections = leaf.sections();
+        if !leaf.has(FINGERPRINTS) {
+            let mut greatest = Vec::new();
+            leaf.packed_key(&sections, leaf.count() - 1, &mut greatest);
+            return Ok((leaf.first_key(&sections, 0), greatest));
+        }
+        let hashed = leaf.has(HASHED);
+        let frames = if hashed { 0 } else { leaf.frames() - 1 }..leaf.frames();
+        let mut ends: Option<(Vec<u8>, Vec<u8>)> = None;
+        let mut key = Vec::new();
+        for frame in frames {
+            let mut decoder = Decoder::new(&*self.core.engine, scratch);
+            leaf.visit_frame(&sections, frame, &mut decoder, &mut key, |_, key, _| {
+                match &mut ends {
+                    None => ends = Some((key.to_vec(), key.to_vec())),
+                    Some((least, _)) if key < least.as_slice() => *least = key.to_vec(),
+                    Some((_, greatest)) if key > greatest.as_slice() => *greatest = key.to_vec(),
+                    Some(_) => {}
+                }
+                Ok(())
+            })?;
+        }
+        let (mut least, greatest) = ends.ok_or_else(|| corrupt("a leaf without records"))?;
+        if !hashed {
+            // It is the first frame's separator.
+            least = leaf.first_key(&sections, 0);
+        }
+        // Keys that were decoded wrong would lead others astray once they had become separators.
+        let is_here = |key: &[u8]| self.shard.descend(key, self.guard).0 == leaf;
+        if !is_here(&greatest) || (hashed && !is_here(&least)) {
+            return Err(corrupt("a key outside its leaf's range"));
+        }
+        Ok((least, greatest))
+    }
+
+    /// As [`WritePath::part`], with what landed, and every record compressed again.
+    fn part_records(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Tools) -> Result<Option<Beside>, Error> {
+        let mut beside = Beside::default();
+        let changes = landed_changes(leaf, None, &mut beside.dead);
+        let Tools {
+            scratch,
+            buffers,
+            arena,
+            ..
+        } = tools;
+        let mut compaction = Compaction {
+            compression: self.core.compression(buffers, arena),
+            scratch,
+            dead: Vec::new(),
+            leads_to: &|key, leaf| self.shard.descend(key, self.guard).0 == *leaf,
+        };
+        compaction.compression.begin();
+        let records = compaction.merge_all(&leaf, &leaf.sections(), &changes)?;
+        beside.dead.append(&mut compaction.dead);
+        let behind = records.partition_point(|record| record.key < run.first);
+        if records.get(behind).is_some_and(|record| record.key <= run.last) {
+            return Ok(None);
+        }
+        let (before, behind) = records.split_at(behind);
+        let compression = &mut compaction.compression;
+        if let Some(greatest) = before.last() {
+            beside.to_first = Some(separator(greatest.key, run.first));
+            beside.before = compression.compress_all(before.to_vec(), SplitHint::Within)?;
+        }
+        if let Some(least) = behind.first() {
+            beside.from_last = Some(separator(run.last, least.key));
+            compression.begin();
+            beside.behind = compression.compress_all(behind.to_vec(), SplitHint::Within)?;
+        }
+        Ok(Some(beside))
+    }
+}
