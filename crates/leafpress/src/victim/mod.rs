@@ -33,14 +33,9 @@ mod core;
 mod dictionaries;
 #[allow(unsafe_code)]
 mod entry;
-#[allow(unsafe_code)]
 mod insert;
 mod limits;
-#[allow(unsafe_code)]
 mod read;
-#[allow(unsafe_code)]
-mod region;
-#[allow(unsafe_code)]
 mod shard;
 mod stats;
 
