@@ -7,14 +7,20 @@ mod support;
 
 use std::hint::black_box;
 
-use leafpress::Codec;
+use leafpress::pool::{MemoryStore, Share};
+use leafpress::victim::VictimCache;
+use leafpress::{Codec, PagePool};
 use support::{Loaded, key};
 
 /// Records in the tree, and operations counted.
 const KEYS: u64 = 10_000;
 const OPERATIONS: u64 = 2_000;
 
-const OPERATION_NAMES: [&str; 9] = [
+/// Pages in the pool, and blocks in the victim cache: they keep as many raw as their codec says.
+const PAGES: u64 = 256;
+const PAGE_BYTES: usize = 4096;
+
+const OPERATION_NAMES: [&str; 12] = [
     "get_hit",
     "get_miss",
     "get_many",
@@ -24,6 +30,9 @@ const OPERATION_NAMES: [&str; 9] = [
     "scan100",
     "range100",
     "compress",
+    "pool_get",
+    "victim_get",
+    "victim_put",
 ];
 
 /// What callgrind collects: it is told this function's name.
@@ -55,6 +64,64 @@ fn counted(loaded: &mut Loaded, operation: &str, value: &mut Vec<u8>) {
     }
 }
 
+/// A page, a third of it noise.
+fn page(id: u64) -> Vec<u8> {
+    let mut bytes = vec![id as u8; PAGE_BYTES];
+    fastrand::Rng::with_seed(id).fill(&mut bytes[..PAGE_BYTES / 3]);
+    bytes
+}
+
+/// The share of a pool or a cache: nothing is kept raw that can be compressed.
+fn share(codec: Codec) -> Share {
+    Share::Fixed {
+        raw_percent: if codec == Codec::None { 100 } else { 0 },
+    }
+}
+
+/// A pool in which all pages are.
+fn pool(codec: Codec) -> PagePool {
+    let pool = PagePool::builder(MemoryStore::from_pages((0..PAGES).map(page)).expect("pages"))
+        .budget_bytes(PAGES as usize * (PAGE_BYTES + 512) + (1 << 20))
+        .codec(codec)
+        .share(share(codec))
+        .restore_after(63)
+        .background_threads(0)
+        .build()
+        .expect("a pool");
+    for id in 0..PAGES {
+        pool.get(id).expect("a page");
+    }
+    pool
+}
+
+/// A victim cache in which all pages are.
+fn victim_cache(codec: Codec) -> VictimCache {
+    let cache = VictimCache::builder(16 << 20)
+        .codec(codec)
+        .share(share(codec))
+        .dictionary_bytes(0)
+        .build()
+        .expect("a cache");
+    for id in 0..PAGES {
+        cache.insert(&key(id), &page(id));
+    }
+    cache
+}
+
+/// The same for pages; a put has as much to do as if the page were new.
+#[inline(never)]
+fn counted_pages(pool: &PagePool, cache: &VictimCache, operation: &str, pages: &[Vec<u8>]) {
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..OPERATIONS {
+        let id = random.u64(0..PAGES);
+        match operation {
+            "pool_get" => drop(black_box(pool.get(id).expect("a page")[PAGE_BYTES / 2])),
+            "victim_get" => drop(black_box(cache.get(&key(id)))),
+            _ => drop(black_box(cache.insert(&key(id), &pages[id as usize]))),
+        }
+    }
+}
+
 fn main() {
     let words: Vec<String> = std::env::args()
         .skip(1)
@@ -68,6 +135,14 @@ fn main() {
         _ => (OPERATION_NAMES.to_vec(), Codec::Lz4 { acceleration: 1 }),
     };
     for operation in operations {
+        if operation.starts_with("pool") || operation.starts_with("victim") {
+            let (pool, cache) = (pool(codec), victim_cache(codec));
+            let pages: Vec<_> = (0..PAGES).map(page).collect();
+            counted_pages(&pool, &cache, operation, &pages);
+            cache.validate().expect("the cache is whole");
+            assert_eq!(cache.stats().misses, 0, "all pages are there");
+            continue;
+        }
         let mut loaded = Loaded::new(codec, KEYS);
         if operation == "compress" {
             loaded.train();

@@ -11,8 +11,6 @@ use super::lz4::ffi as lz4_ffi;
 #[cfg(feature = "lz4")]
 use super::lz4::short::History;
 #[cfg(feature = "zstd")]
-use super::output;
-#[cfg(feature = "zstd")]
 use super::zstd::dictionary::{ZstdCompression, ZstdDecompression};
 #[cfg(feature = "zstd")]
 use super::zstd::ffi::{CompressionTables, DecompressionTables, Prepared};
@@ -145,11 +143,12 @@ impl fmt::Debug for Dictionary {
     }
 }
 
-#[cfg(feature = "zstd")]
-/// The error for dictionary bytes that a codec refuses.
-pub(super) fn refused(codec: &'static str) -> CodecError {
-    output::failed(
-        codec,
-        "the dictionary is malformed, or there is no memory for its tables",
-    )
+/// What becomes of zstd's header with the entropy tables.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Header {
+    Kept,
+    CutOff,
 }
+
+/// What errors of training name.
+pub(super) const TRAINING: &str = "dictionary training";

@@ -4,6 +4,7 @@ use super::{Codec, CodecError, EngineOptions, QplMode, QplPath};
 
 /// Whether a codec can run here, and on what.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Availability {
     /// The codec, at a usual setting.
     pub codec: Codec,

@@ -7,6 +7,7 @@ use super::CodecError;
 
 /// Which path Intel QPL executes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum QplPath {
     /// The CPU, never a device.
     Software,
@@ -18,6 +19,7 @@ pub enum QplPath {
 
 /// Which Huffman tables QPL compresses with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum QplMode {
     /// The fixed tables of RFC 1951.
     Fixed,
@@ -27,6 +29,7 @@ pub enum QplMode {
 
 /// A codec's name and settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Codec {
     /// Stored as it is.
     None,

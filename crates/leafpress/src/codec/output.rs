@@ -49,3 +49,12 @@ pub(super) fn failed(codec: &'static str, reason: impl Into<String>) -> CodecErr
 pub(super) fn loader_reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
+
+#[cfg(feature = "zstd")]
+/// The error for dictionary bytes that a codec refuses.
+pub(super) fn refused(codec: &'static str) -> CodecError {
+    failed(
+        codec,
+        "the dictionary is malformed, or there is no memory for its tables",
+    )
+}

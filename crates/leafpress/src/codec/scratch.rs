@@ -2,7 +2,7 @@
 
 use super::CodecError;
 #[cfg(feature = "zstd")]
-use super::dictionary::refused;
+use super::output::refused;
 #[cfg(feature = "zstd")]
 use super::zstd::ffi::{DecompressionTables, Prepared};
 

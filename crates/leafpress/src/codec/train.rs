@@ -9,11 +9,10 @@ use rapidhash::v3::rapidhash_v3;
 
 #[cfg(feature = "zstd")]
 use super::EngineOptions;
+use super::dictionary::{Header, TRAINING};
 #[cfg(feature = "zstd")]
 use super::zstd::train::Samples;
 use super::{Codec, CodecError, Dictionary, output};
-
-pub(super) const NAME: &str = "dictionary training";
 
 /// Fewer samples than this say too little.
 pub const MIN_SAMPLES: usize = 8;
@@ -37,13 +36,13 @@ impl Dictionary {
     pub fn train(codec: Codec, samples: &[&[u8]], max_bytes: usize) -> Result<Self, CodecError> {
         if max_bytes < MIN_DICTIONARY_BYTES {
             return Err(output::failed(
-                NAME,
+                TRAINING,
                 format!("{max_bytes} bytes are too few for a dictionary, the least is {MIN_DICTIONARY_BYTES}"),
             ));
         }
         if samples.len() < MIN_SAMPLES {
             return Err(output::failed(
-                NAME,
+                TRAINING,
                 format!(
                     "{} samples are too few, at least {MIN_SAMPLES} are needed",
                     samples.len()
@@ -53,27 +52,20 @@ impl Dictionary {
         let sample_bytes: usize = samples.iter().map(|s| s.len()).sum();
         if sample_bytes < MIN_SAMPLE_BYTES {
             return Err(output::failed(
-                NAME,
+                TRAINING,
                 format!("{sample_bytes} bytes of samples are too few, at least {MIN_SAMPLE_BYTES} are needed"),
             ));
         }
         let header = match codec {
             Codec::Zstd { .. } => Header::Kept,
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Header::CutOff,
-            other => return Err(output::failed(NAME, format!("codec {other} uses no dictionary"))),
+            other => return Err(output::failed(TRAINING, format!("codec {other} uses no dictionary"))),
         };
         let bytes = best(codec, header, samples, max_bytes)?;
         // Any 32 bits that follow from the bytes do; 0 stays free to mean "none".
         let id = (rapidhash_v3(&bytes) as u32).max(1);
         Ok(Self::from_bytes(id, bytes))
     }
-}
-
-/// What becomes of zstd's header with the entropy tables.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Header {
-    Kept,
-    CutOff,
 }
 
 #[cfg(feature = "zstd")]
@@ -119,7 +111,7 @@ fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Re
     match (best, failure) {
         (Some((_, bytes)), _) => Ok(bytes),
         (None, Some(error)) => Err(error),
-        (None, None) => Err(output::failed(NAME, "no dictionary was found")),
+        (None, None) => Err(output::failed(TRAINING, "no dictionary was found")),
     }
 }
 
@@ -127,7 +119,7 @@ fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Re
 /// Nothing: the trainer is libzstd's.
 fn best(_: Codec, _: Header, _: &[&[u8]], _: usize) -> Result<Vec<u8>, CodecError> {
     Err(CodecError::Unavailable {
-        codec: NAME.to_owned(),
+        codec: TRAINING.to_owned(),
         reason: super::open::left_out("zstd"),
     })
 }

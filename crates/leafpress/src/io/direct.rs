@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+#[cfg(target_os = "linux")]
+use super::system::{in_memory, stated_alignment};
+
 /// A descriptor that goes past the page cache, and what it wants of buffers.
 pub(crate) struct Direct {
     pub(crate) file: File,
@@ -69,46 +72,7 @@ impl Direct {
     }
 }
 
-/// Whether the file is on tmpfs or ramfs.
-#[cfg(target_os = "linux")]
-fn in_memory(file: &File) -> bool {
-    use std::os::fd::AsRawFd;
-
-    const RAMFS_MAGIC: u32 = 0x8584_58f6;
-    // SAFETY: `statfs` is a struct of integers, for which zeroes are a value.
-    let mut about: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open, and `about` is where the kernel may write a `statfs`.
-    let failed = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut about) } != 0;
-    // The type's width and sign differ between platforms; the magic numbers have 32 bits.
-    !failed && [libc::TMPFS_MAGIC as u32, RAMFS_MAGIC].contains(&(about.f_type as u32))
-}
-
-/// The alignment of buffers and of offsets that the kernel states (`statx`, Linux 6.1; 0 means no direct I/O).
-#[cfg(target_os = "linux")]
-fn stated_alignment(file: &File) -> Option<(usize, usize)> {
-    use std::os::fd::AsRawFd;
-
-    // SAFETY: `statx` is a struct of integers, for which zeroes are a value.
-    let mut about: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open, the path is an empty C string, and `about` is where the kernel may write a `statx`.
-    let failed = unsafe {
-        libc::statx(
-            file.as_raw_fd(),
-            c"".as_ptr(),
-            libc::AT_EMPTY_PATH,
-            libc::STATX_DIOALIGN,
-            &raw mut about,
-        )
-    } != 0;
-    if failed || about.stx_mask & libc::STATX_DIOALIGN == 0 {
-        return None;
-    }
-    let (memory, granule) = (about.stx_dio_mem_align as usize, about.stx_dio_offset_align as usize);
-    let sane = |alignment: usize| alignment == 0 || alignment.is_power_of_two();
-    (sane(memory) && sane(granule)).then_some((memory, granule))
-}
-
-/// The same by trial: 512 bytes where such a read works, else what works on every device.
+/// What [`stated_alignment`] says, by trial: 512 bytes where such a read works, else what works on every device.
 #[cfg(target_os = "linux")]
 fn guessed_alignment(direct: &File) -> (usize, usize) {
     use std::os::unix::fs::FileExt;

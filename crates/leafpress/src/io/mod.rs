@@ -2,7 +2,6 @@
 
 pub(crate) mod aligned;
 pub(crate) mod at_path;
-#[allow(unsafe_code)]
 pub(crate) mod direct;
 #[allow(unsafe_code)]
 pub(crate) mod system;
@@ -24,5 +23,4 @@ pub(crate) mod transfer;
 #[allow(unsafe_code)]
 pub(crate) mod uring;
 #[cfg(feature = "testing")]
-#[allow(unsafe_code)]
 pub(crate) mod wait;

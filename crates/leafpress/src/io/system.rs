@@ -1,7 +1,9 @@
-//! Calls of the system on files that the standard library does not have.
+//! Calls of the system that the standard library does not have: on files, on timers and clocks.
 
 use std::fs::File;
 use std::io;
+#[cfg(unix)]
+use std::time::Duration;
 
 /// Makes everything on the file system of an open directory last.
 #[cfg(target_os = "linux")]
@@ -48,4 +50,70 @@ pub(crate) fn free_space(file: &File, offset: u64, len: usize) -> io::Result<()>
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn free_space(_file: &File, _offset: u64, _len: usize) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Whether the file is on tmpfs or ramfs.
+#[cfg(target_os = "linux")]
+pub(super) fn in_memory(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+
+    const RAMFS_MAGIC: u32 = 0x8584_58f6;
+    // SAFETY: `statfs` is a struct of integers, for which zeroes are a value.
+    let mut about: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open, and `about` is where the kernel may write a `statfs`.
+    let failed = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut about) } != 0;
+    // The type's width and sign differ between platforms; the magic numbers have 32 bits.
+    !failed && [libc::TMPFS_MAGIC as u32, RAMFS_MAGIC].contains(&(about.f_type as u32))
+}
+
+/// The alignment of buffers and of offsets that the kernel states (`statx`, Linux 6.1; 0 means no direct I/O).
+#[cfg(target_os = "linux")]
+pub(super) fn stated_alignment(file: &File) -> Option<(usize, usize)> {
+    use std::os::fd::AsRawFd;
+
+    // SAFETY: `statx` is a struct of integers, for which zeroes are a value.
+    let mut about: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open, the path is an empty C string, and `about` is where the kernel may write a `statx`.
+    let failed = unsafe {
+        libc::statx(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            libc::STATX_DIOALIGN,
+            &raw mut about,
+        )
+    } != 0;
+    if failed || about.stx_mask & libc::STATX_DIOALIGN == 0 {
+        return None;
+    }
+    let (memory, granule) = (about.stx_dio_mem_align as usize, about.stx_dio_offset_align as usize);
+    let sane = |alignment: usize| alignment == 0 || alignment.is_power_of_two();
+    (sane(memory) && sane(granule)).then_some((memory, granule))
+}
+
+/// How late timers of this thread may fire, in nanoseconds; 0 of real-time threads, which have no slack.
+#[cfg(target_os = "linux")]
+pub(super) fn timer_slack_ns() -> u64 {
+    // SAFETY: the call takes no pointer and changes nothing.
+    let slack_ns = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
+    u64::try_from(slack_ns).unwrap_or(0)
+}
+
+/// Changes that.
+#[cfg(target_os = "linux")]
+pub(super) fn set_timer_slack_ns(ns: u64) {
+    let ns = libc::c_ulong::try_from(ns).unwrap_or(libc::c_ulong::MAX);
+    // SAFETY: the call takes no pointer; it changes when this thread's timers may fire, and nothing else.
+    let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns, 0, 0, 0) };
+}
+
+/// The time of one of the system's clocks. Zero where there is no such clock.
+#[cfg(unix)]
+pub(crate) fn clock_time(clock: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a timespec to write to.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return Duration::ZERO;
+    }
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }

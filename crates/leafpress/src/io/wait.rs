@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use super::system::{set_timer_slack_ns, timer_slack_ns};
+
 /// Time before the end from which the processor is kept: what a sleep may come late by. Linux wakes a thread 5 to 12 us late once it is
 /// told not to gather wakeups, and by 55 to 65 us otherwise.
 const SPIN: Duration = Duration::from_micros(if cfg!(target_os = "linux") { 15 } else { 60 });
@@ -23,21 +26,14 @@ pub(crate) fn until(start: Instant, wait: Duration) {
 /// Sleeps with the thread's timer slack, 50 us unless somebody changed it, out of the way; the thread has it back afterwards.
 #[cfg(target_os = "linux")]
 fn sleep_precisely(duration: Duration) {
-    // SAFETY: the call takes no pointer and changes nothing.
-    let slack_ns = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
-    let set = |ns: libc::c_ulong| {
-        // SAFETY: the call takes no pointer; it changes when this thread's timers may fire, and nothing else.
-        let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns, 0, 0, 0) };
-    };
-    match libc::c_ulong::try_from(slack_ns) {
-        Ok(slack_ns) if slack_ns > 1 => {
-            set(1);
-            std::thread::sleep(duration);
-            set(slack_ns);
-        }
-        // Real-time threads have none.
-        _ => std::thread::sleep(duration),
+    let slack_ns = timer_slack_ns();
+    // Real-time threads have none.
+    if slack_ns <= 1 {
+        return std::thread::sleep(duration);
     }
+    set_timer_slack_ns(1);
+    std::thread::sleep(duration);
+    set_timer_slack_ns(slack_ns);
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -47,9 +43,7 @@ fn sleep_precisely(duration: Duration) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
-    use super::until;
+    use super::*;
 
     #[test]
     fn never_returns_early() {
@@ -72,12 +66,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn the_thread_keeps_its_timer_slack() {
-        // SAFETY: the calls take no pointer and change this thread's timer slack only.
-        let slack = unsafe {
-            libc::prctl(libc::PR_SET_TIMERSLACK, 70_000_u64, 0, 0, 0);
-            until(Instant::now(), Duration::from_micros(200));
-            libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0)
-        };
-        assert_eq!(slack, 70_000);
+        set_timer_slack_ns(70_000);
+        until(Instant::now(), Duration::from_micros(200));
+        assert_eq!(timer_slack_ns(), 70_000);
     }
 }

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 // Not the tree's swapped primitives: no step that the model checker orders lies inside.
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::mem::prefetch::LINE_BYTES;
+use crate::mem::LINE_BYTES;
 use crate::mem::region::Region;
 use crate::mem::remote_free::RemoteFrees;
 

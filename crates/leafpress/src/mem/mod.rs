@@ -29,6 +29,9 @@ pub(crate) mod trim;
 #[cfg(not(all(feature = "node-heap", unix, not(miri))))]
 pub(crate) use plain_heap as heap;
 
+/// Bytes of a cache line.
+pub(crate) const LINE_BYTES: usize = 64;
+
 /// So many bytes could not be had.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutOfMemory {

@@ -3,8 +3,8 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use super::LINE_BYTES;
 use super::heap;
-use super::prefetch::LINE_BYTES;
 
 /// What a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

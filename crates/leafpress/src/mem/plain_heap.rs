@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::mem::prefetch::LINE_BYTES;
+use crate::mem::LINE_BYTES;
 
 /// Parts are names here, for the tools to see what is moved from one to another.
 #[derive(Default)]

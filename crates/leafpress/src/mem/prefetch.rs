@@ -25,8 +25,7 @@ mod imp {
 
 use crate::mem::node::NodeHeader;
 
-/// Bytes of a cache line.
-pub(crate) const LINE_BYTES: usize = 64;
+pub(crate) use super::LINE_BYTES;
 /// Lines that the header, frame offsets and keys of a leaf of 16 KiB mostly take.
 pub(crate) const DIRECTORY_LINES: usize = 8;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::core::{Core, operate, store_error};
 use super::counts::Count;
-use super::entry::{DIRTY, LOADING, PIN, RAW, State};
+use super::entry::{DIRTY, LOADING, RAW, State};
 use super::{PageId, PoolError};
 use crate::sync::Patience;
 
@@ -40,7 +40,6 @@ impl Core {
                 return Err(error);
             }
         };
-        let entry = self.entries.at(number);
         let mut locked = shard.lock();
         let old = loop {
             match locked.get(hash, page, &self.entries) {
@@ -57,9 +56,8 @@ impl Core {
                 return Err(error);
             }
         };
-        entry.put_frame(frame);
         let popularity = old.map_or(0, |old| self.entries.at(old).state().popularity());
-        entry.change(|_| State(RAW | DIRTY | PIN).with_popularity(popularity));
+        let pinned = self.begin_raw(number, frame, State(RAW | DIRTY).with_popularity(popularity));
         if let Some(old) = old {
             self.detach(&mut locked, hash, old);
         }
@@ -69,7 +67,7 @@ impl Core {
             self.forget(old);
         }
         self.list_new(number, hash);
-        self.unpin(number);
+        drop(pinned);
         self.counts.add(Count::Updates, 1);
         self.follow(hash, len);
         Ok(())

@@ -11,8 +11,9 @@ use std::time::Instant;
 
 use super::adaptive::{Adaptive, Costs};
 use super::counts::Counts;
-use super::entry::{COMPRESSED, DETACHED, Entries, Entry, LISTED, LOADING, PIN, RAW, State};
+use super::entry::{COMPRESSED, DETACHED, Entries, Entry, Kept, LISTED, LOADING, PIN, RAW, State};
 use super::frames::{Frame, Frames};
+use super::guard::Pinned;
 use super::index::{Index, Locked, Shard, hash};
 use super::log::Log;
 use super::store::PageStore;
@@ -161,20 +162,17 @@ impl Core {
 
     fn free_now(&self, number: u32) {
         let entry = self.entries.at(number);
-        match entry.state().kind() {
-            RAW => self.free_frame(entry.place(), entry.aux(), entry.len()),
-            COMPRESSED => self.log.dead(entry),
-            _ => {}
+        if entry.state().kind() == COMPRESSED {
+            self.log.dead(entry);
         }
+        self.free_kept(entry.take());
         self.entries.free(number);
     }
 
-    /// Frees the frame that an entry, which the caller has to itself, kept until now.
-    pub(super) fn free_frame(&self, place: *mut u8, run: u32, len: usize) {
-        if let Some(start) = std::ptr::NonNull::new(place) {
-            // SAFETY: `Entry::put_frame` kept the parts, and the entry has another place by now, or is freed.
-            self.frames
-                .free(unsafe { Frame::from_parts(&self.frames, start, run, len) });
+    /// Frees the frame that an entry kept until now.
+    pub(super) fn free_kept(&self, kept: Kept) {
+        if let Some(frame) = kept.into_frame(&self.frames) {
+            self.frames.free(frame);
         }
     }
 
@@ -235,15 +233,21 @@ impl Core {
         locked.notify();
     }
 
-    /// Makes an entry that was loading a raw page, pinned once.
-    pub(super) fn publish(&self, number: u32, hash: u64, frame: Frame<'_>, shard: &Shard, in_hand: InHand<'_>) {
-        let entry = self.entries.at(number);
-        entry.put_frame(frame);
-        entry.change(|_| State(RAW | PIN));
+    /// Makes an entry that was loading a raw page.
+    pub(super) fn publish(
+        &self,
+        number: u32,
+        hash: u64,
+        frame: Frame<'_>,
+        shard: &Shard,
+        in_hand: InHand<'_>,
+    ) -> Pinned<'_> {
+        let pinned = self.begin_raw(number, frame, State(RAW));
         shard.lock().notify();
         self.list(number, hash);
         drop(in_hand);
         self.fit();
+        pinned
     }
 
     /// Puts a raw page that is new, and that the caller has pinned, in the order in which pages leave.

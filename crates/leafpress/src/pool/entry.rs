@@ -25,10 +25,11 @@
 //!
 //! Dirty and unsynced change under the lock of the page's shard of the index.
 
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 use super::PageId;
-use super::frames::Frame;
+use super::frames::{Frame, Frames};
 use crate::eviction::{MAX_POPULARITY, Pages};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Mutex};
 
@@ -121,6 +122,19 @@ pub(super) struct Entry {
     info: AtomicU64,
 }
 
+/// What an entry kept: a frame, if the page was raw.
+#[must_use]
+pub(super) struct Kept(Option<(NonNull<u8>, u32, usize)>);
+
+impl Kept {
+    /// The frame, which nobody reads any more.
+    pub(super) fn into_frame(self, frames: &Frames) -> Option<Frame<'_>> {
+        let (start, run, len) = self.0?;
+        // SAFETY: `Entry::put_frame` kept the parts, and `Entry::take` gave them out once.
+        Some(unsafe { Frame::from_parts(frames, start, run, len) })
+    }
+}
+
 impl Entry {
     pub(super) fn state(&self) -> State {
         State(self.state.load(Acquire))
@@ -148,15 +162,31 @@ impl Entry {
     }
 
     /// Only for the one who has the entry to itself.
-    pub(super) fn put(&self, place: *mut u8, len: usize, aux: u32) {
+    fn put(&self, place: *mut u8, len: usize, aux: u32) {
         self.place.store(place, Relaxed);
         self.info.store(u64::from(aux) << 32 | len as u64, Relaxed);
     }
 
-    /// Keeps a raw page's frame. Only for the one who has the entry to itself.
-    pub(super) fn put_frame(&self, frame: Frame<'_>) {
+    /// Keeps a raw page's frame, in place of what this returns. Only for the one who has the entry to itself.
+    pub(super) fn put_frame(&self, frame: Frame<'_>) -> Kept {
+        let kept = self.take();
         let (start, run, len) = frame.into_parts();
         self.put(start.as_ptr(), len, run);
+        kept
+    }
+
+    /// Keeps where a page is in the log, in place of what this returns. Only for the one who has the entry to itself.
+    pub(super) fn put_block(&self, place: *mut u8, stored: u32) -> Kept {
+        let kept = self.take();
+        self.put(place, self.len(), stored);
+        kept
+    }
+
+    /// Takes out what the entry keeps. Only for the one who has the entry to itself.
+    pub(super) fn take(&self) -> Kept {
+        let place = self.place.swap(std::ptr::null_mut(), Relaxed);
+        let start = NonNull::new(place).filter(|_| self.state().kind() == RAW);
+        Kept(start.map(|start| (start, self.aux(), self.len())))
     }
 
     /// The page's bytes as they are kept, raw or compressed.
@@ -189,6 +219,21 @@ impl Entry {
                 Err(now) => state = State(now),
             }
         }
+    }
+
+    /// Pins the entry once more if it is pinned, and returns the state it has then.
+    pub(super) fn pin_again(&self) -> Option<State> {
+        let mut state = State(self.state.load(Relaxed));
+        while (1..PINS).contains(&state.pins()) {
+            match self
+                .state
+                .compare_exchange_weak(state.0, state.0 + PIN, Acquire, Relaxed)
+            {
+                Ok(before) => return Some(State(before + PIN)),
+                Err(now) => state = State(now),
+            }
+        }
+        None
     }
 
     /// Whether the entry, which the caller has just put in a slot of its own, is this page, raw, and not marked: then it stays so

@@ -1,11 +1,14 @@
-//! A page in a caller's hands.
+//! A page in hand: in a caller's as a [`PageGuard`], in the pool's own as a [`Pinned`] entry.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::PageId;
 use super::core::Core;
-use super::counts::HoldSlot;
+use super::counts::{HoldSlot, ThreadCounts};
+use super::entry::{Entry, PIN, State};
+use super::frames::Frame;
 
 /// A pinned page: its bytes neither move nor change nor go while this lives. An update meanwhile is seen by those who get the page
 /// afterwards.
@@ -32,33 +35,115 @@ unsafe impl Send for PageGuard<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for PageGuard<'_> {}
 
-impl<'p> PageGuard<'p> {
-    /// A raw page's guard.
-    ///
-    /// # Safety
-    /// The slot has held the entry since before it was seen to be raw and not marked, and is handed over.
-    #[inline]
-    pub(super) unsafe fn of_slot(core: &'p Core, number: u32, slot: &'p HoldSlot) -> Self {
-        let entry = core.entries.at(number);
-        let held = Held::Slot {
-            slot,
-            start: entry.place(),
-            len: entry.len(),
-        };
-        Self { core, held }
+/// A raw page that a thread's slot holds. Dropped, it is held for ever.
+pub(super) struct HeldRaw<'p> {
+    slot: &'p HoldSlot,
+    entry: &'p Entry,
+}
+
+/// A pin on an entry, given back when this is dropped. Its page stays what and where it is, as long as whoever has this does not mark the
+/// entry to change that.
+pub(super) struct Pinned<'c> {
+    core: &'c Core,
+    number: u32,
+    /// What the entry was when it was pinned.
+    pub(super) state: State,
+}
+
+impl<'c> Pinned<'c> {
+    pub(super) fn number(&self) -> u32 {
+        self.number
     }
 
-    /// A raw page's guard.
-    ///
-    /// # Safety
-    /// The caller has pinned the entry, which is raw, and hands the pin over.
+    pub(super) fn entry(&self) -> &'c Entry {
+        self.core.entries.at(self.number)
+    }
+
+    /// The page's bytes as they are kept, raw or compressed.
+    pub(super) fn bytes(&self) -> &[u8] {
+        // SAFETY: the entry is pinned as long as these are borrowed.
+        unsafe { self.entry().bytes() }
+    }
+
+    /// The guard of a raw page, which has the pin then.
     #[inline]
-    pub(super) unsafe fn of_entry(core: &'p Core, number: u32) -> Self {
-        let entry = core.entries.at(number);
+    pub(super) fn into_guard(self) -> PageGuard<'c> {
+        let bytes = self.bytes();
         let held = Held::Entry {
+            number: self.number,
+            start: bytes.as_ptr(),
+            len: bytes.len(),
+        };
+        let core = self.core;
+        std::mem::forget(self);
+        PageGuard { core, held }
+    }
+}
+
+impl Drop for Pinned<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.core.unpin(self.number);
+    }
+}
+
+impl Core {
+    /// Pins an entry if a page is there that can be pinned, and counts `hits`, 0 or 1.
+    #[inline]
+    pub(super) fn pin(&self, number: u32, hits: u64) -> Option<Pinned<'_>> {
+        let state = self.entries.at(number).pin(hits)?;
+        Some(Pinned {
+            core: self,
             number,
-            start: entry.place(),
-            len: entry.len(),
+            state,
+        })
+    }
+
+    /// Keeps a page in an entry that was loading, or is new, and that only the caller has; it is pinned in this state.
+    pub(super) fn begin_raw(&self, number: u32, frame: Frame<'_>, state: State) -> Pinned<'_> {
+        let entry = self.entries.at(number);
+        self.free_kept(entry.put_frame(frame));
+        let state = State(state.0 + PIN);
+        entry.change(|_| state);
+        Pinned {
+            core: self,
+            number,
+            state,
+        }
+    }
+
+    /// Pins an entry once more that is pinned already, whatever becomes of it; [`None`] if it is not pinned.
+    pub(super) fn pin_again(&self, number: u32) -> Option<Pinned<'_>> {
+        let state = self.entries.at(number).pin_again()?;
+        Some(Pinned {
+            core: self,
+            number,
+            state,
+        })
+    }
+
+    /// Holds an entry's page, if it is this one, raw, and not marked, and the thread has a slot left.
+    #[inline]
+    pub(super) fn hold_raw<'p>(&'p self, mine: &'p ThreadCounts, number: u32, page: PageId) -> Option<HeldRaw<'p>> {
+        let entry = self.entries.at(number);
+        let slot = mine.hold(number)?;
+        // It was held before it was looked at: so it stays what it is.
+        if entry.is_held_raw(page) {
+            return Some(HeldRaw { slot, entry });
+        }
+        slot.release();
+        None
+    }
+}
+
+impl<'p> PageGuard<'p> {
+    /// A raw page's guard.
+    #[inline]
+    pub(super) fn of_held(core: &'p Core, held: HeldRaw<'p>) -> Self {
+        let held = Held::Slot {
+            slot: held.slot,
+            start: held.entry.place(),
+            len: held.entry.len(),
         };
         Self { core, held }
     }

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::PoolError;
 use super::builder::check_budget;
 use super::core::Core;
-use super::entry::{CLAIMED, Entry, RAW};
+use super::entry::{CLAIMED, RAW};
+use super::guard::Pinned;
 use super::sweep::{Sweeper, Swept};
 
 /// The raw space that there is at least, in the longest runs; and what an adaptive share leaves, where that is no large part of the memory.
@@ -114,12 +115,11 @@ impl Core {
                 let entry = self.entries.at(number);
                 if entry.state().kind() == RAW
                     && leaving.binary_search(&entry.aux()).is_ok()
-                    && let Some(state) = entry.pin(0)
+                    && let Some(pinned) = self.pin(number, 0)
+                    && pinned.state.kind() == RAW
+                    && leaving.binary_search(&entry.aux()).is_ok()
                 {
-                    if state.kind() == RAW && leaving.binary_search(&entry.aux()).is_ok() {
-                        self.relocate(number, entry);
-                    }
-                    self.unpin(number);
+                    self.relocate(&pinned);
                 }
             }
             self.frames.stay(&leaving);
@@ -127,22 +127,21 @@ impl Core {
         self.frames.trim(limit);
     }
 
-    /// Moves a raw page that the caller has pinned to another frame, if nobody else has pinned it and there is one.
-    fn relocate(&self, number: u32, entry: &Entry) {
+    /// Moves a raw page to another frame, if nobody else has pinned it and there is one.
+    fn relocate(&self, pinned: &Pinned<'_>) {
+        let entry = pinned.entry();
         // No more memory is held for it.
         let Some(mut frame) = self.frames.allocate(entry.len(), 0) else {
             return;
         };
-        if self.mark_if_alone(number, CLAIMED).is_none() {
+        if self.mark_if_alone(pinned.number(), CLAIMED).is_none() {
             self.frames.free(frame);
             return;
         }
-        let (from, run) = (entry.place(), entry.aux());
-        // SAFETY: the caller has pinned the entry, which changes its place behind this line and not before.
-        frame.bytes_mut().copy_from_slice(unsafe { entry.bytes() });
-        entry.put_frame(frame);
+        frame.bytes_mut().copy_from_slice(pinned.bytes());
+        let kept = entry.put_frame(frame);
         entry.clear(CLAIMED);
-        self.free_frame(from, run, entry.len());
+        self.free_kept(kept);
     }
 
     /// Lets the adaptive share think.

@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::mem::mapping::{Mapping, page_bytes};
-use crate::pool::entry::{CLAIMED, COMPRESSED, Entry, FREE, State};
+use crate::pool::entry::{CLAIMED, COMPRESSED, Entry, FREE, Kept, State};
 use crate::sync::Mutex;
 
 const HEADER_BYTES: usize = 8;
@@ -61,9 +61,9 @@ pub(crate) struct Log {
 }
 
 /// How an append ended.
-pub(crate) enum Appended {
-    /// The entry is compressed now; where it was, and the run of its frame.
-    Done(*mut u8, u32),
+pub(in crate::pool) enum Appended {
+    /// The entry is compressed now; what it kept before.
+    Done(Kept),
     /// Somebody else has pinned it or taken it out.
     NotAlone,
     /// The space is full: reclaim a segment.
@@ -148,16 +148,15 @@ impl Log {
         if !claim() {
             return Appended::NotAlone;
         }
-        let (before, run) = (entry.place(), entry.aux());
         self.write(&mut inner, block, number, compressed);
         // SAFETY: the block has a header.
         let place = unsafe { block.add(HEADER_BYTES) };
-        entry.put(place.as_ptr(), entry.len(), compressed.len() as u32);
+        let kept = entry.put_block(place.as_ptr(), compressed.len() as u32);
         entry.change(|state| State(state.with_kind(COMPRESSED).with_popularity(0).0 & !CLAIMED));
         self.pages.fetch_add(1, Relaxed);
         self.stored.fetch_add(compressed.len(), Relaxed);
         self.raw.fetch_add(entry.len(), Relaxed);
-        Appended::Done(before, run)
+        Appended::Done(kept)
     }
 
     /// Where a block goes next; nothing is written yet.
@@ -325,7 +324,7 @@ impl Log {
         self.write(inner, to, number, compressed);
         // SAFETY: the block has a header.
         let place = unsafe { to.add(HEADER_BYTES) };
-        entry.put(place.as_ptr(), entry.len(), entry.aux());
+        let _ = entry.put_block(place.as_ptr(), entry.aux());
         entry.change(|state| State(state.with_popularity(popularity).0 & !CLAIMED));
         true
     }

@@ -26,7 +26,6 @@
 mod adaptive;
 mod builder;
 mod change;
-#[allow(unsafe_code)]
 mod core;
 mod counts;
 #[allow(unsafe_code)]
@@ -37,24 +36,20 @@ mod frames;
 #[allow(unsafe_code)]
 mod guard;
 mod index;
-#[allow(unsafe_code)]
 mod limits;
 #[allow(unsafe_code)]
 mod log;
 mod prefetch;
-#[allow(unsafe_code)]
 mod read;
 mod room;
 mod stats;
 mod store;
-#[allow(unsafe_code)]
 mod sweep;
 #[cfg(test)]
 mod tests;
 mod unsynced;
 mod waiters;
 mod workers;
-#[allow(unsafe_code)]
 mod write_back;
 
 use std::sync::Arc;

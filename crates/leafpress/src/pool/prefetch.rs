@@ -109,8 +109,7 @@ impl Core {
             let shard = self.index.shard(one.hash);
             match result {
                 Ok(()) => {
-                    self.publish(one.number, one.hash, one.frame, shard, in_hand);
-                    self.unpin(one.number);
+                    drop(self.publish(one.number, one.hash, one.frame, shard, in_hand));
                     self.counts.add(Count::Prefetched, 1);
                     self.counts.add(Count::StoreReadBytes, one.len as u64);
                     *read += 1;

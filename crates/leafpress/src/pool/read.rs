@@ -6,7 +6,7 @@ use super::core::{Core, nanoseconds, operate, store_error, zeroed};
 use super::counts::Count;
 use super::entry::{CLAIMED, COMPRESSED, DIRTY, LOADING, RAW, State};
 use super::frames::Frame;
-use super::guard::PageGuard;
+use super::guard::{PageGuard, Pinned};
 use super::index::Shard;
 use super::waiters::InHand;
 use super::{PageId, PoolError};
@@ -31,57 +31,49 @@ impl Core {
             if entry.page() != page {
                 return None;
             }
-            let Some(slot) = mine.and_then(|mine| mine.hold(number)) else {
-                return Some((number, None));
-            };
-            if entry.is_held_raw(page) {
-                return Some((number, Some(slot)));
-            }
-            slot.release();
-            Some((number, None))
+            Some((number, mine.and_then(|mine| self.hold_raw(mine, number, page))))
         });
-        if let (Some((number, Some(slot))), Some(mine)) = (found, mine) {
-            mine.add(Count::RawHits, 1);
-            if self.wants_hits {
-                self.note_hit(number);
+        let number = match found {
+            Some((number, Some(held))) => {
+                if let Some(mine) = mine {
+                    mine.add(Count::RawHits, 1);
+                }
+                if self.wants_hits {
+                    self.note_hit(number);
+                }
+                let guard = PageGuard::of_held(self, held);
+                self.follow(hash, guard.len());
+                return Ok(guard);
             }
-            // SAFETY: the slot holds it, and it is raw.
-            let guard = unsafe { PageGuard::of_slot(self, number, slot) };
-            self.follow(hash, guard.len());
-            return Ok(guard);
-        }
-        match found.and_then(|(number, _)| Some((number, self.pin_if_is(number, page, 1)?))) {
-            Some((number, state)) if state.kind() == RAW => Ok(self.raw_hit(number, hash)),
-            Some((number, state)) => self.compressed_hit(number, state, page, hash),
+            Some((number, None)) => Some(number),
+            None => None,
+        };
+        match number.and_then(|number| self.pin_if_is(number, page, 1)) {
+            Some(pinned) if pinned.state.kind() == RAW => Ok(self.raw_hit(pinned, hash)),
+            Some(pinned) => self.compressed_hit(pinned, page, hash),
             None => self.get_slowly(page, hash, shard),
         }
     }
 
     /// Pins an entry if it is the page's.
     #[inline]
-    fn pin_if_is(&self, number: u32, page: PageId, hits: u64) -> Option<State> {
+    fn pin_if_is(&self, number: u32, page: PageId, hits: u64) -> Option<Pinned<'_>> {
         let entry = self.entries.at(number);
         if entry.page() != page {
             return None;
         }
-        let state = entry.pin(hits)?;
-        if entry.page() == page {
-            return Some(state);
-        }
-        // It became another page's between the index and the pin.
-        self.unpin(number);
-        None
+        // It may have become another page's between the index and the pin.
+        self.pin(number, hits).filter(|_| entry.page() == page)
     }
 
-    /// A hit on a raw page that is pinned.
+    /// A hit on a raw page.
     #[inline]
-    fn raw_hit(&self, number: u32, hash: u64) -> PageGuard<'_> {
+    fn raw_hit<'c>(&self, pinned: Pinned<'c>, hash: u64) -> PageGuard<'c> {
         self.counts.add(Count::RawHits, 1);
         if self.wants_hits {
-            self.note_hit(number);
+            self.note_hit(pinned.number());
         }
-        // SAFETY: it is raw, and pinned by the caller.
-        let guard = unsafe { PageGuard::of_entry(self, number) };
+        let guard = pinned.into_guard();
         self.follow(hash, guard.len());
         guard
     }
@@ -105,14 +97,14 @@ impl Core {
                 return Ok(loaded);
             };
             let entry = self.entries.at(number);
-            match entry.pin(1) {
-                Some(state) if state.kind() == RAW => {
+            match self.pin(number, 1) {
+                Some(pinned) if pinned.state.kind() == RAW => {
                     drop(locked);
-                    return Ok(self.raw_hit(number, hash));
+                    return Ok(self.raw_hit(pinned, hash));
                 }
-                Some(state) => {
+                Some(pinned) => {
                     drop(locked);
-                    return self.compressed_hit(number, state, page, hash);
+                    return self.compressed_hit(pinned, page, hash);
                 }
                 None if entry.state().kind() == LOADING => locked.wait(),
                 None => {
@@ -127,11 +119,7 @@ impl Core {
     /// Reads an entry's page from the store.
     fn load(&self, number: u32, page: PageId, hash: u64, shard: &Shard) -> Result<PageGuard<'_>, PoolError> {
         match self.read(page) {
-            Ok(Read::Pooled(frame, in_hand)) => {
-                self.publish(number, hash, frame, shard, in_hand);
-                // SAFETY: it is raw, and pinned since it was published.
-                Ok(unsafe { PageGuard::of_entry(self, number) })
-            }
+            Ok(Read::Pooled(frame, in_hand)) => Ok(self.publish(number, hash, frame, shard, in_hand).into_guard()),
             Ok(Read::Past(bytes)) => {
                 self.end_loading(number, hash, shard);
                 Ok(PageGuard::of_copy(self, bytes))
@@ -181,22 +169,29 @@ impl Core {
         })
     }
 
-    /// A hit on a compressed page that is pinned; `state` is what it is since.
-    fn compressed_hit(&self, number: u32, state: State, page: PageId, hash: u64) -> Result<PageGuard<'_>, PoolError> {
-        let entry = self.entries.at(number);
-        let len = entry.len();
+    /// A hit on a compressed page.
+    fn compressed_hit<'c>(
+        &'c self,
+        mut pinned: Pinned<'c>,
+        page: PageId,
+        hash: u64,
+    ) -> Result<PageGuard<'c>, PoolError> {
+        let (number, len) = (pinned.number(), pinned.entry().len());
         self.follow(hash, len);
-        if state.popularity() >= self.restore_after
-            && let Some(guard) = self.restore(number, hash)
-        {
-            self.counts.add(Count::CompressedHits, 1);
-            return Ok(guard);
+        if pinned.state.popularity() >= self.restore_after {
+            match self.restore(pinned, hash) {
+                Ok(guard) => {
+                    self.counts.add(Count::CompressedHits, 1);
+                    return Ok(guard);
+                }
+                Err(unmoved) => pinned = unmoved,
+            }
         }
         let decoded = zeroed(len).and_then(|mut copy| {
-            self.decode(number, &mut copy)?;
+            self.decode(&pinned, &mut copy)?;
             Ok(copy)
         });
-        self.unpin(number);
+        drop(pinned);
         match decoded {
             Ok(copy) => {
                 self.counts.add(Count::CompressedHits, 1);
@@ -210,37 +205,34 @@ impl Core {
         }
     }
 
-    /// Decodes a compressed page that the caller has pinned.
-    pub(super) fn decode(&self, number: u32, into: &mut [u8]) -> Result<(), PoolError> {
-        let entry = self.entries.at(number);
+    /// Decodes a compressed page.
+    pub(super) fn decode(&self, pinned: &Pinned<'_>, into: &mut [u8]) -> Result<(), PoolError> {
         let Some(engine) = &self.engine else {
             return Ok(());
         };
-        // SAFETY: the caller has pinned the entry, and takes the pin away when this has returned.
-        let block = unsafe { entry.bytes() };
         let start = Instant::now();
-        engine.decompress(block, None, into)?;
+        engine.decompress(pinned.bytes(), None, into)?;
         self.costs.decompress(into.len() as u32, nanoseconds(start));
         Ok(())
     }
 
-    /// Makes a compressed page that the caller has pinned a raw one, and returns the guard with the caller's pin; [`None`] when
-    /// there is no room, or somebody else has pinned it.
-    fn restore(&self, number: u32, hash: u64) -> Option<PageGuard<'_>> {
-        let entry = self.entries.at(number);
-        let len = entry.len();
-        let mut frame = self.frame_to_restore(len)?;
-        if self.decode(number, frame.bytes_mut()).is_err() || self.mark_if_alone(number, CLAIMED).is_none() {
+    /// Makes a compressed page a raw one, and returns its guard with the pin; the pin when there is no room, or somebody else has
+    /// pinned it.
+    fn restore<'c>(&self, pinned: Pinned<'c>, hash: u64) -> Result<PageGuard<'c>, Pinned<'c>> {
+        let (number, entry) = (pinned.number(), pinned.entry());
+        let Some(mut frame) = self.frame_to_restore(entry.len()) else {
+            return Err(pinned);
+        };
+        if self.decode(&pinned, frame.bytes_mut()).is_err() || self.mark_if_alone(number, CLAIMED).is_none() {
             self.frames.free(frame);
-            return None;
+            return Err(pinned);
         }
         self.log.dead(entry);
-        entry.put_frame(frame);
+        self.free_kept(entry.put_frame(frame));
         entry.change(|state| State(state.with_kind(RAW).0 & !CLAIMED));
         self.list_new(number, hash);
         self.counts.add(Count::Restorations, 1);
-        // SAFETY: it is raw, and pinned by the caller.
-        Some(unsafe { PageGuard::of_entry(self, number) })
+        Ok(pinned.into_guard())
     }
 
     /// Drops a page whose compressed form does not decode; returns whether it is worth a new look. It stays if the store has not got it.

@@ -234,7 +234,9 @@ impl Core {
             return Swept::PassedOver;
         }
         if state.has(DIRTY) {
-            match self.write_back(number, false) {
+            let pinned = self.pin_again(number);
+            let written = pinned.map_or(Ok(Written::Gone), |pinned| self.write_back(&pinned, false));
+            match written {
                 Ok(Written::Clean) => {}
                 Ok(Written::Gone) => return Swept::Freed,
                 Ok(Written::Busy) => return Swept::Kept,
@@ -243,13 +245,13 @@ impl Core {
         }
         let (_, share) = self.shares();
         if share > 0 {
-            let kept = self.compress(entry, page_hash, true, |compressed| {
+            let kept = self.compress(number, page_hash, true, |compressed| {
                 self.append(number, entry, compressed)
             });
             self.costs.compressed(sweeper != Sweeper::Ahead);
             match kept {
-                Some(Appended::Done(frame, run)) => {
-                    self.free_frame(frame, run, entry.len());
+                Some(Appended::Done(kept)) => {
+                    self.free_kept(kept);
                     self.counts.add(Count::Compressions, 1);
                     return Swept::Freed;
                 }
@@ -257,7 +259,7 @@ impl Core {
                 Some(Appended::NoRoom) | None => {}
             }
         } else if probe != Probe::No && self.adaptive.is_some() {
-            self.probe(entry, page_hash, probe == Probe::Yes);
+            self.probe(number, page_hash, probe == Probe::Yes);
         }
         if self.evict(number, page_hash) {
             self.counts.add(Count::RawEvictions, 1);
@@ -269,10 +271,10 @@ impl Core {
 
     /// Compresses a raw page that the caller has pinned, and calls `then` with the result if it saves an eighth.
     /// `counts`: what it takes is noted.
-    fn compress<R>(&self, entry: &Entry, page_hash: u64, counts: bool, then: impl FnOnce(&[u8]) -> R) -> Option<R> {
+    fn compress<R>(&self, number: u32, page_hash: u64, counts: bool, then: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let engine = self.engine.as_ref()?;
-        // SAFETY: the caller has pinned the entry, and takes the pin away when this has returned.
-        let raw = unsafe { entry.bytes() };
+        let pinned = self.pin_again(number)?;
+        let raw = pinned.bytes();
         let mut compressed = COMPRESSED.try_with(Cell::take).unwrap_or_default();
         compressed.clear();
         let start = Instant::now();
@@ -288,6 +290,8 @@ impl Core {
         {
             adaptive.sized(page_hash, stored);
         }
+        // Who is alone with the page may move it.
+        drop(pinned);
         let kept = stored.map(|_| then(&compressed));
         if kept.is_none() {
             self.counts.add(Count::Incompressible, 1);
@@ -309,9 +313,9 @@ impl Core {
     }
 
     /// Compresses and decodes a page that leaves, to know what it costs, if it `counts`.
-    fn probe(&self, entry: &Entry, page_hash: u64, counts: bool) {
-        let len = entry.len();
-        self.compress(entry, page_hash, counts, |compressed| {
+    fn probe(&self, number: u32, page_hash: u64, counts: bool) {
+        let len = self.entries.at(number).len();
+        self.compress(number, page_hash, counts, |compressed| {
             if let Some(engine) = &self.engine
                 && let Ok(mut decoded) = zeroed(len)
             {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::core::{BATCH_PAGES, Core, operate, room_for, store_error, zeroed};
 use super::counts::Count;
 use super::entry::{COMPRESSED, DETACHED, DIRTY, State, UNWRITABLE};
+use super::guard::Pinned;
 use super::store::PageWrite;
 use super::{PageId, PoolError};
 use crate::sync::Patience;
@@ -22,9 +23,9 @@ pub(super) enum Written {
 }
 
 /// How the write of a page for [`Core::flush`] began.
-enum Begun {
-    /// This entry is pinned, and the page is busy.
-    Pinned(u32),
+enum Begun<'c> {
+    /// The entry is pinned, and the page is busy.
+    Pinned(Pinned<'c>),
     /// Somebody is in the way.
     Later,
     /// There is nothing to write.
@@ -32,9 +33,9 @@ enum Begun {
 }
 
 impl Core {
-    /// Writes a page that the caller has pinned, if it is dirty. One that the store is busy with is waited for if `wait` says so.
-    pub(super) fn write_back(&self, number: u32, wait: bool) -> Result<Written, PoolError> {
-        let entry = self.entries.at(number);
+    /// Writes a page, if it is dirty. One that the store is busy with is waited for if `wait` says so.
+    pub(super) fn write_back(&self, pinned: &Pinned<'_>, wait: bool) -> Result<Written, PoolError> {
+        let entry = pinned.entry();
         let page = entry.page();
         let (_, shard) = self.shard(page);
         let mut locked = shard.lock();
@@ -59,31 +60,24 @@ impl Core {
         drop(locked);
         let failures = self.unsynced.failures();
         let written = if entry.state().kind() == COMPRESSED {
-            self.decoded(number)
+            self.decoded(pinned)
                 .and_then(|bytes| operate(|| self.store.write(page, &bytes)))
         } else {
-            operate(|| self.store.write(page, self.raw_bytes(number)))
+            operate(|| self.store.write(page, pinned.bytes()))
         };
-        self.written(number, failures, written)
+        self.written(pinned, failures, written)
     }
 
-    /// The bytes of a compressed page, which the caller has pinned. Such a page is only written after a sync failed.
-    fn decoded(&self, number: u32) -> io::Result<Vec<u8>> {
-        let mut bytes = zeroed(self.entries.at(number).len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        self.decode(number, &mut bytes).map_err(io::Error::other)?;
+    /// The bytes of a compressed page. Such a page is only written after a sync failed.
+    fn decoded(&self, pinned: &Pinned<'_>) -> io::Result<Vec<u8>> {
+        let mut bytes = zeroed(pinned.entry().len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.decode(pinned, &mut bytes).map_err(io::Error::other)?;
         Ok(bytes)
     }
 
-    /// The bytes of a raw page, which the caller has pinned.
-    fn raw_bytes(&self, number: u32) -> &[u8] {
-        let entry = self.entries.at(number);
-        // SAFETY: the callers take their pins away when the write has ended.
-        unsafe { entry.bytes() }
-    }
-
-    /// Notes how the write of a page went that the caller has pinned and set busy. `failures` are the syncs that had failed before it.
-    fn written(&self, number: u32, failures: u64, written: io::Result<()>) -> Result<Written, PoolError> {
-        let entry = self.entries.at(number);
+    /// Notes how the write of a page went that the caller has set busy. `failures` are the syncs that had failed before it.
+    fn written(&self, pinned: &Pinned<'_>, failures: u64, written: io::Result<()>) -> Result<Written, PoolError> {
+        let entry = pinned.entry();
         let page = entry.page();
         let (_, shard) = self.shard(page);
         let mut locked = shard.lock();
@@ -155,7 +149,7 @@ impl Core {
             let in_hand = self.waiters.take_in_hand();
             for &page in pages {
                 match self.begin_write(page) {
-                    Begun::Pinned(number) => batch.push(number),
+                    Begun::Pinned(pinned) => batch.push(pinned),
                     Begun::Later => late.push(page),
                     Begun::Clean => {}
                 }
@@ -198,24 +192,26 @@ impl Core {
     }
 
     /// Pins a page and sets it busy, if it is dirty and nobody is in the way.
-    fn begin_write(&self, page: PageId) -> Begun {
+    fn begin_write(&self, page: PageId) -> Begun<'_> {
         let (hash, shard) = self.shard(page);
         let mut locked = shard.lock();
         let Some(number) = locked.get(hash, page, &self.entries) else {
             return Begun::Clean;
         };
-        let entry = self.entries.at(number);
-        if !entry.state().has(DIRTY) {
-            Begun::Clean
-        } else if locked.is_busy(page) || entry.pin(0).is_none() {
-            Begun::Later
-        } else if entry.state().kind() == COMPRESSED || locked.set_busy(page).is_err() {
-            drop(locked);
-            self.unpin(number);
-            Begun::Later
-        } else {
-            Begun::Pinned(number)
+        if !self.entries.at(number).state().has(DIRTY) {
+            return Begun::Clean;
         }
+        if locked.is_busy(page) {
+            return Begun::Later;
+        }
+        let Some(pinned) = self.pin(number, 0) else {
+            return Begun::Later;
+        };
+        if pinned.entry().state().kind() == COMPRESSED || locked.set_busy(page).is_err() {
+            drop(locked);
+            return Begun::Later;
+        }
+        Begun::Pinned(pinned)
     }
 
     /// Writes a page as it is now, if it is dirty, and waits for whoever is in the way.
@@ -227,19 +223,18 @@ impl Core {
             let Some(number) = locked.get(hash, page, &self.entries) else {
                 return Ok(());
             };
-            let entry = self.entries.at(number);
-            if !entry.state().has(DIRTY) {
+            if !self.entries.at(number).state().has(DIRTY) {
                 return Ok(());
             }
-            let pinned = entry.pin(0);
+            let pinned = self.pin(number, 0);
             drop(locked);
-            if pinned.is_none() {
+            let Some(pinned) = pinned else {
                 // It is changing its place, for some nanoseconds.
                 patience.wait();
                 continue;
-            }
-            let written = self.write_back(number, true);
-            self.unpin(number);
+            };
+            let written = self.write_back(&pinned, true);
+            drop(pinned);
             // Where there is a newer one, that has to be written.
             if written? == Written::Clean {
                 return Ok(());
@@ -248,14 +243,14 @@ impl Core {
     }
 
     /// Writes pages that are pinned and set busy, and empties the list; returns the first error.
-    fn write_batch(&self, batch: &mut Vec<u32>) -> Result<(), PoolError> {
+    fn write_batch(&self, batch: &mut Vec<Pinned<'_>>) -> Result<(), PoolError> {
         let failures = self.unsynced.failures();
         let Ok(mut writes) = room_for(batch.len()) else {
             return self.write_one_by_one(batch);
         };
-        writes.extend(batch.iter().map(|&number| PageWrite {
-            page: self.entries.at(number).page(),
-            bytes: self.raw_bytes(number),
+        writes.extend(batch.iter().map(|pinned| PageWrite {
+            page: pinned.entry().page(),
+            bytes: pinned.bytes(),
             result: Ok(()),
         }));
         let whole = operate(|| {
@@ -265,28 +260,27 @@ impl Core {
             Ok(())
         });
         let mut outcome = Ok(());
-        for (number, write) in batch.drain(..).zip(writes) {
+        for (pinned, write) in batch.iter().zip(writes) {
             let result = match &whole {
                 Ok(()) => write.result,
                 Err(error) => Err(io::Error::other(error.to_string())),
             };
-            let written = self.written(number, failures, result);
+            let written = self.written(pinned, failures, result);
             outcome = outcome.and(written.map(|_| ()));
-            self.unpin(number);
         }
+        batch.clear();
         outcome
     }
 
     /// As [`Core::write_batch`], without memory.
-    fn write_one_by_one(&self, batch: &mut Vec<u32>) -> Result<(), PoolError> {
+    fn write_one_by_one(&self, batch: &mut Vec<Pinned<'_>>) -> Result<(), PoolError> {
         let mut outcome = Ok(());
-        for number in batch.drain(..) {
+        for pinned in batch.drain(..) {
             let failures = self.unsynced.failures();
-            let page = self.entries.at(number).page();
-            let result = operate(|| self.store.write(page, self.raw_bytes(number)));
-            let written = self.written(number, failures, result);
+            let page = pinned.entry().page();
+            let result = operate(|| self.store.write(page, pinned.bytes()));
+            let written = self.written(&pinned, failures, result);
             outcome = outcome.and(written.map(|_| ()));
-            self.unpin(number);
         }
         outcome
     }

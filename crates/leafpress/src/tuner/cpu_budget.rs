@@ -33,20 +33,10 @@ impl Spent {
 
 #[cfg(unix)]
 mod clock {
-    use std::time::Duration;
+    pub(super) use crate::io::system::clock_time as time;
 
     pub(super) const PROCESS: libc::clockid_t = libc::CLOCK_PROCESS_CPUTIME_ID;
     pub(super) const THREAD: libc::clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
-
-    /// Zero where there is no such clock: time then stands still, and nothing is ever too much.
-    pub(super) fn time(clock: libc::clockid_t) -> Duration {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is a timespec to write to.
-        if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
-            return Duration::ZERO;
-        }
-        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
-    }
 }
 
 /// Wall-clock time, where processor time is not known: too little is then granted to a process of many threads, not too much.

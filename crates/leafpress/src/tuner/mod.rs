@@ -10,7 +10,6 @@
 
 pub(crate) mod controller;
 pub(crate) mod costs;
-#[allow(unsafe_code)]
 pub(crate) mod cpu_budget;
 pub(crate) mod miniatures;
 pub(crate) mod readiness;

@@ -156,7 +156,7 @@ impl Core {
         let (mut blocks, mut scratch) = (Vec::new(), Scratch::default());
         for shard in &self.shards {
             let mut sampled = Sampled::new(shard);
-            shard.0.lock().sample(family as u8, each, &mut sampled.entries);
+            shard.0.lock().sample(family as u8, each, &mut sampled.pins);
             while let Some(pinned) = sampled.next() {
                 // One that is not what it was, or that there is no memory for, is no sample.
                 let raw = self.raw_bytes(&pinned, &mut scratch).ok().and_then(copy_of);

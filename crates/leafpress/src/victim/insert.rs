@@ -226,58 +226,60 @@ impl Core {
         let admission = self.admission.load(Relaxed);
         for _ in 0..MOST_COMPRESSED {
             let expected = |family: u8, raw_bytes| self.expected(usize::from(family), raw_bytes);
-            let Some(entry) = shard.0.lock().surplus(admission, expected) else {
+            let Some(pin) = shard.0.lock().surplus(admission, expected) else {
                 return;
             };
-            let pinned = Pinned::new(shard, entry);
-            // SAFETY: the entry is pinned.
-            let (header, key, raw) = unsafe { (entry.header(), entry.key(), entry.stored()) };
-            // SAFETY: the entry is pinned.
-            if !unsafe { entry.is_sound() } {
+            let pinned = Pinned::new(shard, pin);
+            let entry = pinned.entry();
+            if !entry.is_sound() {
                 self.corrupt_unread.fetch_add(1, Relaxed);
-                shard.0.lock().erase_entry(entry, header.hash);
+                shard.0.lock().remove(entry.at());
                 continue;
             }
-            let family = usize::from(header.family);
+            let family = usize::from(entry.family);
             let version = self.dictionaries.current(family);
             let out = &mut buffers.pressed;
-            if !self.press(raw, header.hash, family, version.as_deref(), Measured::Yes, out) {
+            if !self.press(
+                entry.stored(),
+                entry.hash,
+                family,
+                version.as_deref(),
+                Measured::Yes,
+                out,
+            ) {
                 // It stays as it is, and is none of those that could be compressed.
                 continue;
             }
             let parts = Parts {
-                key,
-                hash: header.hash,
+                key: entry.key(),
+                hash: entry.hash,
                 stored: out,
-                raw_bytes: header.raw_bytes,
+                raw_bytes: entry.raw_bytes,
                 pressed: true,
                 dictionary: version,
-                family: header.family,
-                tag: header.tag,
+                family: entry.family,
+                tag: entry.tag,
             };
-            let replaced = shard.0.lock().replace(entry, parts, false);
+            let replaced = shard.0.lock().replace(entry.at(), parts, false);
             self.compressed_later.fetch_add(u64::from(replaced), Relaxed);
-            drop(pinned);
         }
     }
 
     /// Makes a compressed block raw again that was just decoded. The caller has a pin.
     pub(super) fn restore(&self, pinned: &Pinned<'_>, raw: &[u8]) {
-        let entry = pinned.entry;
-        // SAFETY: the entry is pinned.
-        let (header, key) = unsafe { (entry.header(), entry.key()) };
+        let entry = pinned.entry();
         let parts = Parts {
-            key,
-            hash: header.hash,
+            key: entry.key(),
+            hash: entry.hash,
             stored: raw,
-            raw_bytes: header.raw_bytes,
+            raw_bytes: entry.raw_bytes,
             pressed: false,
             dictionary: None,
-            family: header.family,
-            tag: header.tag,
+            family: entry.family,
+            tag: entry.tag,
         };
-        let mut shard = pinned.shard().0.lock();
-        let replaced = shard.replace(entry, parts, true);
+        let mut shard = pinned.home().0.lock();
+        let replaced = shard.replace(entry.at(), parts, true);
         shard.counts.restored += u64::from(replaced);
     }
 }

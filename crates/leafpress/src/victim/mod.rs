@@ -33,14 +33,9 @@ mod core;
 mod dictionaries;
 #[allow(unsafe_code)]
 mod entry;
-#[allow(unsafe_code)]
 mod insert;
 mod limits;
-#[allow(unsafe_code)]
 mod read;
-#[allow(unsafe_code)]
-mod region;
-#[allow(unsafe_code)]
 mod shard;
 mod stats;
 
@@ -134,6 +129,7 @@ pub struct NewBlock {
 
 /// What becomes of a block that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Taking {
     /// It stays.
     Keep,
@@ -160,6 +156,7 @@ impl NewBlock {
 
 /// A block that was found.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct FoundBlock<'b> {
     /// Its bytes, as they were put in.
     pub bytes: &'b [u8],
@@ -171,6 +168,7 @@ pub struct FoundBlock<'b> {
 
 /// What became of a block that was to be put in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Insertion {
     /// It is in the cache.
     Inserted,

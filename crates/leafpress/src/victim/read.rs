@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rapidhash::v3::rapidhash_v3;
 
 use super::core::{Core, Padded};
-use super::entry::Entry;
+use super::entry::{self, Home, Owned, Pin};
 use super::limits::Reading;
 use super::{FoundBlock, Taking};
 use crate::codec::{CodecError, Scratch};
@@ -35,50 +35,31 @@ thread_local! {
     static MISSED: Cell<Option<Missed>> = const { Cell::new(None) };
 }
 
-/// A pinned entry; it is let go when this is dropped.
-pub(super) struct Pinned<'c> {
-    shard: &'c Padded,
-    pub(super) entry: Entry,
-}
+/// A pinned entry of a shard; it is let go when this is dropped.
+pub(super) type Pinned<'c> = entry::Pinned<'c, Padded>;
 
-impl<'c> Pinned<'c> {
-    /// Takes over a pin on an entry of the shard.
-    pub(super) fn new(shard: &'c Padded, entry: Entry) -> Self {
-        Self { shard, entry }
-    }
-
-    pub(super) fn shard(&self) -> &'c Padded {
-        self.shard
-    }
-}
-
-impl Drop for Pinned<'_> {
-    fn drop(&mut self) {
-        // SAFETY: this is a pin.
-        if unsafe { self.entry.header() }.unpin_is_last() {
-            // SAFETY: the entry is unlinked, and this was the last pin.
-            unsafe { self.shard.0.lock().free_read(self.entry) };
-        }
+impl Home for Padded {
+    fn free(&self, entry: Owned) {
+        self.0.lock().free(entry);
     }
 }
 
 /// Pinned entries of a shard, let go one by one, or all when this is dropped.
 pub(super) struct Sampled<'c> {
     shard: &'c Padded,
-    /// Each of them has a pin that is this sample's.
-    pub(super) entries: Vec<Entry>,
+    pub(super) pins: Vec<Pin>,
 }
 
 impl<'c> Sampled<'c> {
     pub(super) fn new(shard: &'c Padded) -> Self {
         Self {
             shard,
-            entries: Vec::new(),
+            pins: Vec::new(),
         }
     }
 
     pub(super) fn next(&mut self) -> Option<Pinned<'c>> {
-        self.entries.pop().map(|entry| Pinned::new(self.shard, entry))
+        self.pins.pop().map(|pin| Pinned::new(self.shard, pin))
     }
 }
 
@@ -119,15 +100,14 @@ impl Core {
         let hash = rapidhash_v3(key);
         let shard = self.shard(hash);
         let looked = shard.0.lock().get(key, hash, taking);
-        // SAFETY: the entry is pinned.
-        let raw_bytes = looked.entry.map(|entry| unsafe { entry.header() }.raw_bytes);
+        let raw_bytes = looked.pin.as_ref().map(|pin| pin.entry().raw_bytes);
         self.note(hash, |adaptive| adaptive.looked(hash, looked.asked, raw_bytes, taking));
-        let Some(entry) = looked.entry else {
+        let Some(pin) = looked.pin else {
             self.miss_begins();
             return None;
         };
         let _ = MISSED.try_with(|missed| missed.set(None));
-        let pinned = Pinned::new(shard, entry);
+        let pinned = Pinned::new(shard, pin);
         self.read_entry(&pinned, taking == Taking::Take, looked.is_for_raw, read)
     }
 
@@ -138,21 +118,20 @@ impl Core {
         is_for_raw: bool,
         read: impl FnOnce(FoundBlock<'_>) -> Result<R, E>,
     ) -> Option<Result<R, E>> {
-        // SAFETY: the entry is pinned.
-        let header = unsafe { pinned.entry.header() };
+        let entry = pinned.entry();
         let mut buffers = self.buffers.borrow();
-        let decoded = header.pressed.then(|| {
+        let decoded = entry.pressed.then(|| {
             buffers.decoded = buffers.decoded.wrapping_add(1);
             buffers.decoded.is_multiple_of(TIMED_ONE_IN).then(Instant::now)
         });
         let result = self.raw_bytes(pinned, &mut buffers.scratch).ok().map(|bytes| {
             if let Some(start) = decoded.flatten() {
-                self.costs.decompress(header.raw_bytes, nanoseconds(start));
+                self.costs.decompress(entry.raw_bytes, nanoseconds(start));
             }
             let result = read(FoundBlock {
                 bytes,
-                tag: header.tag,
-                family: header.family,
+                tag: entry.tag,
+                family: entry.family,
             });
             if is_for_raw && result.is_ok() {
                 self.restore(pinned, bytes);
@@ -165,7 +144,7 @@ impl Core {
             Some(Ok(_)) => return result,
         };
         if !is_gone {
-            pinned.shard().0.lock().erase_entry(pinned.entry, header.hash);
+            pinned.home().0.lock().remove(entry.at());
         }
         result
     }
@@ -176,21 +155,20 @@ impl Core {
         pinned: &'b Pinned<'_>,
         scratch: &'b mut Scratch,
     ) -> Result<&'b [u8], CodecError> {
-        // SAFETY: the entry is pinned.
-        let (header, stored, is_sound) =
-            unsafe { (pinned.entry.header(), pinned.entry.stored(), pinned.entry.is_sound()) };
-        if !is_sound {
+        let entry = pinned.entry();
+        if !entry.is_sound() {
             return Err(CodecError::Corrupt {
                 codec: "victim",
                 reason: "its checksum is wrong".into(),
             });
         }
-        if !header.pressed {
-            return Ok(stored);
+        if !entry.pressed {
+            return Ok(entry.stored());
         }
-        let raw_bytes = header.raw_bytes as usize;
-        let dictionary = header.dictionary.as_ref().map(|version| &version.dictionary);
-        self.engine.decode(stored, dictionary, raw_bytes, raw_bytes, scratch)
+        let raw_bytes = entry.raw_bytes as usize;
+        let dictionary = entry.dictionary.as_ref().map(|version| &version.dictionary);
+        self.engine
+            .decode(entry.stored(), dictionary, raw_bytes, raw_bytes, scratch)
     }
 
     /// The calling thread found nothing, and will get the block from elsewhere.

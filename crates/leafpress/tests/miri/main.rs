@@ -2,3 +2,4 @@
 
 mod pool;
 mod tree;
+mod victim;

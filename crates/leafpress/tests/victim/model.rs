@@ -77,7 +77,7 @@ fn one_thread_sees_what_it_put_in() {
                         Insertion::Inserted => drop(model.insert(key, version)),
                         // What was there stays when the new block is not worth it; callers erase what they change.
                         Insertion::Rejected => assert!(!new.force),
-                        Insertion::NoRoom => drop(model.remove(&key)),
+                        _ => drop(model.remove(&key)),
                     }
                 }
                 450..960 => {

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::NAME;
 use super::ffi::{CompressionTables, DecompressionTables, Prepared, has_plain_tables};
 use crate::codec::CodecError;
-use crate::codec::dictionary::refused;
+use crate::codec::output::refused;
 
 /// Tables to compress with, one set per level, as a list that only grows: a dictionary sees one level or two.
 #[derive(Default)]

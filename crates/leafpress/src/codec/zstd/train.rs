@@ -1,7 +1,7 @@
 //! zstd's trainer of dictionaries, FastCover.
 
 use super::ffi;
-use crate::codec::train::{Header, NAME};
+use crate::codec::dictionary::{Header, TRAINING};
 use crate::codec::{CodecError, output};
 use crate::mem::transient::Transient;
 
@@ -37,7 +37,7 @@ impl Samples {
     ) -> Result<Vec<u8>, CodecError> {
         let header_room = if header == Header::CutOff { HEADER_ROOM_BYTES } else { 0 };
         let mut dictionary = vec![0_u8; max_bytes + header_room];
-        let refused = |reason| output::failed(NAME, format!("{reason} (the samples may be too few or too small)"));
+        let refused = |reason| output::failed(TRAINING, format!("{reason} (the samples may be too few or too small)"));
         let len = ffi::train(self.bytes.bytes(), &self.lengths, segment_bytes, level, &mut dictionary);
         dictionary.truncate(len.map_err(refused)?);
         if header == Header::CutOff {

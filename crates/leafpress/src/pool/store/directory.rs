@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use super::directory_options::{DirectoryOptions, FileSystem, Found};
+use super::found::{FileSystem, Found};
 use super::{MIN_PAGE_BYTES, PageId, PageStore, check_read_length, no_such_page};
 use crate::io::at_path::at_path;
 
@@ -55,19 +55,6 @@ pub struct DirectoryStore {
 }
 
 impl DirectoryStore {
-    /// Opens a directory that exists, to read and write.
-    ///
-    /// # Errors
-    /// As [`DirectoryOptions::open`].
-    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::options().open(path)
-    }
-
-    /// Settings to open a directory with.
-    pub fn options() -> DirectoryOptions {
-        DirectoryOptions::default()
-    }
-
     pub(super) fn of(root: PathBuf, found: Found, read_only: bool, max_page_bytes: usize) -> Self {
         let len = found.pages.len() as u64;
         let mut shards: Vec<HashMap<PageId, Entry>> = (0..SHARDS).map(|_| HashMap::new()).collect();

@@ -1,14 +1,13 @@
 //! How a [`DirectoryStore`] is opened: what of a directory becomes a page.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::Path;
 
 use walkdir::{DirEntry, WalkDir};
 
 use super::directory::{DirectoryStore, is_temporary};
+use super::found::Found;
 use super::{MAX_PAGE_BYTES, MIN_PAGE_BYTES};
 use crate::io::at_path::at_path;
 
@@ -20,16 +19,6 @@ pub struct DirectoryOptions {
     max_pages: Option<u64>,
     max_bytes: Option<u64>,
     longest_page_bytes: Option<usize>,
-}
-
-/// What a directory was found to hold.
-#[derive(Default)]
-pub(super) struct Found {
-    /// Paths below the directory, and bytes.
-    pub(super) pages: Vec<(PathBuf, usize)>,
-    pub(super) skipped: u64,
-    pub(super) file_systems: Vec<FileSystem>,
-    temporary: Vec<PathBuf>,
 }
 
 impl DirectoryOptions {
@@ -129,49 +118,18 @@ impl DirectoryOptions {
     }
 }
 
-impl Found {
-    /// One directory that can be opened is enough for a file system.
-    fn note_file_system(&mut self, directory: &Path) {
-        let device = fs::metadata(directory).ok().map(|about| about.dev());
-        let known = self.file_systems.iter_mut().find(|known| known.device == device);
-        match known {
-            Some(known) if device.is_some() => {
-                if known.open.get().is_none() {
-                    *known = FileSystem::of(device, directory);
-                }
-            }
-            _ => self.file_systems.push(FileSystem::of(device, directory)),
-        }
-    }
-}
-
-/// A file system that pages are on, by one of its directories.
-pub(super) struct FileSystem {
-    /// Not known where the directory could not be looked at.
-    device: Option<u64>,
-    directory: PathBuf,
-    /// Opened now or, where that fails, when there is something to sync: errors are told to who had it open when they happened.
-    open: OnceLock<File>,
-}
-
-impl FileSystem {
-    fn of(device: Option<u64>, directory: &Path) -> Self {
-        Self {
-            device,
-            directory: directory.to_owned(),
-            open: File::open(directory).map(OnceLock::from).unwrap_or_default(),
-        }
+impl DirectoryStore {
+    /// Opens a directory that exists, to read and write.
+    ///
+    /// # Errors
+    /// As [`DirectoryOptions::open`].
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::options().open(path)
     }
 
-    /// The directory, open; [`None`] if it is gone, with all its pages.
-    pub(super) fn open(&self) -> io::Result<Option<&File>> {
-        if self.open.get().is_none() {
-            match File::open(&self.directory) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-                opened => drop(self.open.set(opened.map_err(|e| at_path(&self.directory, "sync", e))?)),
-            }
-        }
-        Ok(self.open.get())
+    /// Settings to open a directory with.
+    pub fn options() -> DirectoryOptions {
+        DirectoryOptions::default()
     }
 }
 

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use parking_lot::RwLock;
 
 use super::extent::{Change, Extent};
-use super::file_options::FileOptions;
 use super::{PageId, PageRead, PageStore, PageWrite, check_read_length, no_such_page};
 use crate::io::aligned::AlignedBuffer;
 use crate::io::at_path::at_path;
@@ -55,27 +54,6 @@ pub(super) struct Method {
 }
 
 impl FileStore {
-    /// Opens a file that exists to read and write pages of `page_bytes`.
-    ///
-    /// # Errors
-    /// As [`FileOptions::open`].
-    pub fn open(path: impl AsRef<Path>, page_bytes: usize) -> io::Result<Self> {
-        Self::options().open(path, page_bytes)
-    }
-
-    /// Makes an empty file of pages of `page_bytes`.
-    ///
-    /// # Errors
-    /// As [`FileOptions::create`].
-    pub fn create(path: impl AsRef<Path>, page_bytes: usize) -> io::Result<Self> {
-        Self::options().create(path, page_bytes)
-    }
-
-    /// Settings to open or make a file with.
-    pub fn options() -> FileOptions {
-        FileOptions::default()
-    }
-
     /// Whether reads and writes go past the system's page cache.
     pub fn is_direct(&self) -> bool {
         self.method.direct.is_some()

@@ -142,6 +142,29 @@ impl FileOptions {
     }
 }
 
+impl FileStore {
+    /// Opens a file that exists to read and write pages of `page_bytes`.
+    ///
+    /// # Errors
+    /// As [`FileOptions::open`].
+    pub fn open(path: impl AsRef<Path>, page_bytes: usize) -> io::Result<Self> {
+        Self::options().open(path, page_bytes)
+    }
+
+    /// Makes an empty file of pages of `page_bytes`.
+    ///
+    /// # Errors
+    /// As [`FileOptions::create`].
+    pub fn create(path: impl AsRef<Path>, page_bytes: usize) -> io::Result<Self> {
+        Self::options().create(path, page_bytes)
+    }
+
+    /// Settings to open or make a file with.
+    pub fn options() -> FileOptions {
+        FileOptions::default()
+    }
+}
+
 fn check_page_bytes(page_bytes: usize) -> io::Result<()> {
     if (MIN_PAGE_BYTES..=MAX_PAGE_BYTES).contains(&page_bytes) {
         return Ok(());

@@ -8,6 +8,7 @@ mod faulty;
 mod file;
 mod file_batch;
 mod file_options;
+mod found;
 mod memory;
 
 use std::io;

@@ -1,27 +1,21 @@
 //! Looking at a shard's entries: samples of them, faults for tests, and whether the books are right.
 
-use super::super::entry::Entry;
-use super::super::region::Region;
+use super::super::entry::{Pin, Region, Table};
 use super::Shard;
 
 impl Shard {
     /// Some entries of a family, pinned, from a random place on, until their raw bytes are enough.
-    pub(in crate::victim) fn sample(&mut self, family: u8, mut raw_bytes: usize, out: &mut Vec<Entry>) {
-        if self.buckets.is_empty() {
+    pub(in crate::victim) fn sample(&mut self, family: u8, mut raw_bytes: usize, out: &mut Vec<Pin>) {
+        if self.table.is_closed() {
             return;
         }
         let random = self.random();
-        let start = self.bucket(random);
-        for bucket in 0..self.buckets.len() {
-            let mut at = self.buckets[(start + bucket) % self.buckets.len()];
-            while let Some(entry) = at {
-                // SAFETY: the entry is linked, and the lock is held.
-                let header = unsafe { entry.header() };
-                at = header.next();
-                if header.family == family && out.try_reserve(1).is_ok() {
-                    header.pin();
-                    out.push(entry);
-                    raw_bytes = raw_bytes.saturating_sub(header.raw_bytes as usize);
+        let start = self.table.bucket(random);
+        for bucket in 0..self.table.buckets() {
+            for entry in self.table.chain((start + bucket) % self.table.buckets()) {
+                if entry.family == family && out.try_reserve(1).is_ok() {
+                    out.push(entry.pin());
+                    raw_bytes = raw_bytes.saturating_sub(entry.raw_bytes as usize);
                 }
             }
             if raw_bytes == 0 {
@@ -32,54 +26,38 @@ impl Shard {
 
     /// Flips a bit of an entry that nobody reads; whether there is one.
     pub(in crate::victim) fn flip(&mut self, key: &[u8], hash: u64, bit: usize) -> bool {
-        let Some(entry) = self.find(key, hash) else {
-            return false;
-        };
-        // SAFETY: the entry is linked, and the lock is held.
-        let is_free = !unsafe { entry.header() }.is_pinned();
-        if is_free {
-            // SAFETY: as above, and nobody has a pin.
-            unsafe { entry.flip(bit) };
-        }
-        is_free
+        self.table.flip(key, hash, bit)
     }
 
     /// What is wrong with the books; empty when nothing is.
     pub(in crate::victim) fn faults(&self) -> String {
         let (mut entries, mut raw, mut stored, mut pressed, mut lost) = (0, 0, 0, 0, 0);
         let (mut listed, mut listed_bytes) = (0, 0);
-        for (at, &bucket) in self.buckets.iter().enumerate() {
-            let mut next = bucket;
-            while let Some(entry) = next {
-                // SAFETY: the entry is linked, and the lock is held.
-                let header = unsafe { entry.header() };
-                next = header.next();
+        for at in 0..self.table.buckets() {
+            for entry in self.table.chain(at) {
                 entries += 1;
-                raw += u64::from(header.raw_bytes);
-                stored += u64::from(header.stored_bytes);
-                pressed += usize::from(header.pressed);
+                raw += u64::from(entry.raw_bytes);
+                stored += u64::from(entry.stored_bytes);
+                pressed += usize::from(entry.pressed);
                 let regions = self
                     .regions
                     .iter()
                     .filter(|region| region.contains(entry.address()))
                     .count();
-                // SAFETY: as above.
-                let bytes = unsafe { entry.bytes() };
-                listed += usize::from(header.is_listed());
-                listed_bytes += if header.is_listed() { bytes } else { 0 };
+                listed += usize::from(entry.is_listed());
+                listed_bytes += if entry.is_listed() { entry.bytes() } else { 0 };
                 lost += usize::from(
-                    self.bucket(header.hash) != at
+                    self.table.bucket(entry.hash) != at
                         || regions != 1
-                        || header.stored_bytes > header.raw_bytes
-                        || !self.raw.is_in_order(entry),
+                        || entry.stored_bytes > entry.raw_bytes
+                        || !self.table.is_in_order(entry),
                 );
             }
         }
         let regions: usize = self.regions.iter().map(Region::held_bytes).sum();
-        let in_regions: usize = self.regions.iter().map(|region| region.entries).sum();
+        let in_regions: usize = self.regions.iter().map(Region::entries).sum();
         let tables = self.held_bytes.wrapping_sub(regions);
-        let raw_space =
-            self.raw.len() == listed && self.raw.held_bytes() == listed_bytes && self.raw.table_bytes() <= tables;
+        let raw_space = self.kept_raw() == (listed, listed_bytes) && Table::bytes_for(0, self.table.places()) <= tables;
         let good = raw_space
             && (entries, raw, stored, pressed, lost)
                 == (self.entries, self.raw_bytes, self.stored_bytes, self.pressed_entries, 0)
@@ -96,8 +74,8 @@ impl Shard {
             self.raw_bytes,
             self.stored_bytes,
             self.pressed_entries,
-            self.raw.len(),
-            self.raw.held_bytes(),
+            self.table.listed(),
+            self.table.listed_bytes(),
             self.held_bytes,
             self.budget_bytes
         )

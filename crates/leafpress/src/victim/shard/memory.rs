@@ -1,11 +1,8 @@
 //! A shard's memory: tables of a fixed size, and regions that are mapped and unmapped whole.
 
-use std::ptr::NonNull;
-
 use crate::eviction::sketch::Sketch;
 use crate::mem::mapping::page_bytes;
-use crate::victim::entry::Entry;
-use crate::victim::region::{MAX_REGION_BYTES, MIN_REGION_BYTES, Region, block_bytes};
+use crate::victim::entry::{MAX_REGION_BYTES, MIN_REGION_BYTES, Owned, Region, Room, Table, block_bytes};
 use crate::victim::shard::Shard;
 
 /// Memory that the tables count on for an entry, in bytes.
@@ -25,9 +22,8 @@ impl Shard {
     /// Memory of tables for a budget, in bytes.
     fn table_bytes_for(&self, budget_bytes: usize) -> usize {
         let entries = budget_bytes / BYTES_PER_ENTRY;
-        (budget_bytes / BUCKET_BYTES) * size_of::<Option<Entry>>()
-            + Sketch::bytes_for(entries)
-            + self.raw.bytes_for(budget_bytes)
+        let places = self.raw.places_for(budget_bytes);
+        Table::bytes_for(budget_bytes / BUCKET_BYTES, places) + Sketch::bytes_for(entries)
     }
 
     /// The length of regions that use a budget up, but for some pages.
@@ -44,12 +40,12 @@ impl Shard {
         self.budget_bytes = budget_bytes;
         self.raw.set_budget(budget_bytes);
         self.region_bytes = self.region_bytes_for(budget_bytes);
-        let made_for = self.buckets.len() * BUCKET_BYTES;
+        let made_for = self.table.buckets() * BUCKET_BYTES;
         let fitting = made_for / 4 * 3..=made_for / 4 * 5;
         if budget_bytes < LEAST_BYTES {
             self.shrink(0);
             self.drop_tables();
-        } else if !fitting.contains(&budget_bytes) || self.buckets.is_empty() {
+        } else if !fitting.contains(&budget_bytes) || self.table.is_closed() {
             let new = self.table_bytes_for(budget_bytes);
             self.shrink(budget_bytes.saturating_sub(self.tables_bytes() + new));
             let regions = self.held_bytes - self.tables_bytes();
@@ -70,37 +66,20 @@ impl Shard {
     /// The tables are empty, and go.
     fn drop_tables(&mut self) {
         self.held_bytes -= self.tables_bytes();
-        self.buckets = Vec::new();
+        self.table.close();
         self.sketch = Sketch::default();
-        self.raw.drop_table();
     }
 
     /// Hangs all entries into tables for the budget. Without memory for them it stays with those it has.
     fn remake_tables(&mut self) {
-        let len = self.budget_bytes / BUCKET_BYTES;
-        let mut buckets = Vec::new();
-        if buckets.try_reserve_exact(len).is_err() {
-            return;
-        }
         let Some(sketch) = Sketch::new(self.budget_bytes / BYTES_PER_ENTRY) else {
             return;
         };
-        if !self.raw.remake_table(self.budget_bytes) {
-            return;
-        }
-        buckets.resize(len, None);
         let old_bytes = self.tables_bytes();
-        self.held_bytes = self.held_bytes - old_bytes + self.table_bytes_for(self.budget_bytes);
-        self.sketch = sketch;
-        for mut chain in std::mem::replace(&mut self.buckets, buckets) {
-            while let Some(entry) = chain {
-                // SAFETY: the entry was linked, and the lock is held.
-                let header = unsafe { entry.header() };
-                chain = header.next();
-                let bucket = self.bucket(header.hash);
-                header.set_next(self.buckets[bucket]);
-                self.buckets[bucket] = Some(entry);
-            }
+        let places = self.raw.places_for(self.budget_bytes);
+        if self.table.remake(self.budget_bytes / BUCKET_BYTES, places) {
+            self.held_bytes = self.held_bytes - old_bytes + self.table_bytes_for(self.budget_bytes);
+            self.sketch = sketch;
         }
     }
 
@@ -112,7 +91,7 @@ impl Shard {
                 return;
             }
             let staying = (0..self.regions.len()).filter(|&at| !self.regions[at].leaving);
-            let Some(least) = staying.min_by_key(|&at| self.regions[at].used_bytes) else {
+            let Some(least) = staying.min_by_key(|&at| self.regions[at].used_bytes()) else {
                 return;
             };
             self.regions[least].leaving = true;
@@ -122,28 +101,24 @@ impl Shard {
 
     /// Removes all entries of a region, and the region with the last of them that nobody reads.
     fn evict_region(&mut self, region: usize) {
-        // Pinned by a count of one, so that the region stays until all entries are out.
-        self.regions[region].entries += 1;
-        for bucket in 0..self.buckets.len() {
-            let mut at = self.buckets[bucket];
-            while let Some(entry) = at {
-                // SAFETY: the entry is linked, and the lock is held.
-                at = unsafe { entry.header() }.next();
-                if self.regions[region].contains(entry.address()) {
-                    self.counts.evicted += 1;
-                    self.unlink(bucket, entry);
-                    self.release(entry);
-                }
+        self.regions[region].staying = true;
+        for bucket in 0..self.table.buckets() {
+            let mut chain = self.table.chain(bucket);
+            while let Some(entry) = chain.find(|entry| self.regions[region].contains(entry.address())) {
+                let at = entry.at();
+                self.counts.evicted += 1;
+                self.remove(at);
+                chain = self.table.chain(bucket);
             }
         }
-        self.regions[region].entries -= 1;
+        self.regions[region].staying = false;
         self.drop_if_left(region);
     }
 
     /// Unmaps a region that is to go and has no entry any more, or that was the mapping of an entry that has gone.
     fn drop_if_left(&mut self, at: usize) {
         let region = &self.regions[at];
-        if region.entries == 0 && (region.leaving || region.is_single()) {
+        if region.entries() == 0 && !region.staying && (region.leaving || region.is_single()) {
             let held = region.held_bytes();
             self.shared_bytes -= if region.is_single() { 0 } else { held };
             self.held_bytes -= held;
@@ -152,39 +127,24 @@ impl Shard {
     }
 
     /// Gives an entry's memory back. Its last reader calls this as well.
-    ///
-    /// # Safety
-    /// The entry is unlinked, and nobody has a pin.
-    pub(crate) unsafe fn free(&mut self, entry: Entry) {
-        // SAFETY: as the caller promises.
-        let (bytes, address) = unsafe { (entry.bytes(), entry.address()) };
+    pub(crate) fn free(&mut self, entry: Owned) {
+        let address = entry.address();
         let Some(at) = self.regions.iter().position(|region| region.contains(address)) else {
             debug_assert!(false, "an entry lies in a region");
             return;
         };
         let region = &mut self.regions[at];
-        // SAFETY: as the caller promises.
-        unsafe { entry.drop_dictionary() };
+        let room = entry.into_room();
         if !region.is_single() {
-            self.shared_used_bytes -= block_bytes(bytes);
+            self.shared_used_bytes -= block_bytes(room.bytes());
         }
-        // SAFETY: the entry was allocated with these bytes.
-        unsafe { region.free(address, bytes) };
+        region.free(room);
         self.drop_if_left(at);
     }
 
-    /// Frees an entry whose last reader the caller was.
-    ///
-    /// # Safety
-    /// As [`Shard::free`].
-    pub(crate) unsafe fn free_read(&mut self, entry: Entry) {
-        // SAFETY: as the caller promises.
-        unsafe { self.free(entry) };
-    }
-
     /// Room for an entry of so many bytes; others leave for it.
-    pub(crate) fn make_room(&mut self, bytes: usize) -> Option<NonNull<u8>> {
-        if self.buckets.is_empty() {
+    pub(crate) fn make_room(&mut self, bytes: usize) -> Option<Room> {
+        if self.table.is_closed() {
             return None;
         }
         if bytes > self.region_bytes / LARGE_ONE_IN {
@@ -202,7 +162,7 @@ impl Shard {
     }
 
     /// A mapping for one entry. A region leaves where there is no other room.
-    fn make_single(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+    fn make_single(&mut self, bytes: usize) -> Option<Room> {
         let held = Region::held_bytes_for(Region::single_bytes(bytes));
         // One entry does not drive out more than half of the others.
         if held > self.budget_bytes / 2 {
@@ -223,7 +183,7 @@ impl Shard {
         Some(room)
     }
 
-    fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+    fn allocate(&mut self, bytes: usize) -> Option<Room> {
         let from = self.regions.iter_mut().filter(|region| !region.is_single());
         let room = from.into_iter().find_map(|region| region.allocate(bytes));
         let room = match room {

@@ -1,6 +1,6 @@
 //! What leaves, and what is let in.
 
-use super::super::entry::{Entry, entry_bytes};
+use super::super::entry::{At, Entry, entry_bytes};
 use super::Shard;
 use crate::victim::LENT_WORTH;
 
@@ -21,49 +21,42 @@ impl Shard {
     }
 
     /// What an entry is worth a byte: how often it was asked for lately, a little less the longer ago that was.
-    pub(super) fn worth(&self, entry: Entry) -> f32 {
-        // SAFETY: the entry is linked, and the lock is held.
-        let header = unsafe { entry.header() };
-        let age = self.clock.wrapping_sub(header.touched()) as f32 / (4 * self.entries.max(64)) as f32;
-        let asked = f32::from(self.sketch.get(header.hash));
-        let here = if header.is_lent() { LENT_WORTH } else { 1.0 };
-        // SAFETY: as above.
-        here * (asked + 0.5 - 0.4 * age.min(1.0)) / unsafe { entry.bytes() } as f32
+    pub(super) fn worth(&self, entry: Entry<'_>) -> f32 {
+        let age = self.clock.wrapping_sub(entry.touched()) as f32 / (4 * self.entries.max(64)) as f32;
+        let asked = f32::from(self.sketch.get(entry.hash));
+        let here = if entry.is_lent() { LENT_WORTH } else { 1.0 };
+        here * (asked + 0.5 - 0.4 * age.min(1.0)) / entry.bytes() as f32
     }
 
     /// The entry that is worth least of some, with that. Raw ones are no candidates while there are no more of them than their share
     /// allows, except where there is nothing else.
-    pub(super) fn victim(&mut self) -> Option<(Entry, f32)> {
+    pub(super) fn victim(&mut self) -> Option<(At, f32)> {
         if self.entries == 0 {
             return None;
         }
-        let spares_raw = self.raw.is_within_limit();
+        let spares_raw = self.raw.is_within_limit(self.table.listed_bytes());
         let random = self.random();
-        let mut bucket = self.bucket(random);
-        let mut worst: Option<(Entry, f32)> = None;
-        let mut worst_spared: Option<(Entry, f32)> = None;
+        let mut bucket = self.table.bucket(random);
+        let mut worst: Option<(At, f32)> = None;
+        let mut worst_spared: Option<(At, f32)> = None;
         let (mut seen, mut spared) = (0, 0);
-        for _ in 0..self.buckets.len() {
-            let mut at = self.buckets[bucket];
-            while let Some(entry) = at {
-                // SAFETY: the entry is linked, and the lock is held.
-                let header = unsafe { entry.header() };
-                at = header.next();
-                if header.is_pinned() {
+        for _ in 0..self.table.buckets() {
+            for entry in self.table.chain(bucket) {
+                if entry.is_pinned() {
                     continue;
                 }
                 let worth = self.worth(entry);
-                let is_spared = spares_raw && header.is_listed();
+                let is_spared = spares_raw && entry.is_listed();
                 let least = if is_spared { &mut worst_spared } else { &mut worst };
                 if least.is_none_or(|(_, least)| worth < least) {
-                    *least = Some((entry, worth));
+                    *least = Some((entry.at(), worth));
                 }
                 *(if is_spared { &mut spared } else { &mut seen }) += 1;
             }
             if seen >= SAMPLE || (seen > 0 && spared >= MOST_SPARED) {
                 break;
             }
-            bucket = (bucket + 1) % self.buckets.len();
+            bucket = (bucket + 1) % self.table.buckets();
         }
         worst.or(worst_spared)
     }
@@ -71,7 +64,7 @@ impl Shard {
     /// Whether a block that would take about so many bytes is worth more than what would have to leave for it.
     pub(in crate::victim) fn admits(&mut self, hash: u64, key_bytes: usize, stored_bytes: usize) -> bool {
         let bytes = entry_bytes(key_bytes, stored_bytes);
-        if self.buckets.is_empty() {
+        if self.table.is_closed() {
             return false;
         }
         let unmapped = self.budget_bytes.saturating_sub(self.held_bytes);
@@ -86,11 +79,8 @@ impl Shard {
         self.victim().is_none_or(|(_, least)| worth > least)
     }
 
-    pub(super) fn evict(&mut self, entry: Entry) {
-        // SAFETY: the entry is linked, and the lock is held.
-        let hash = unsafe { entry.header() }.hash;
+    pub(super) fn evict(&mut self, at: At) {
         self.counts.evicted += 1;
-        self.unlink(self.bucket(hash), entry);
-        self.release(entry);
+        self.remove(at);
     }
 }

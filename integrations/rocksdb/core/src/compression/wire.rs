@@ -21,13 +21,14 @@ pub(crate) enum BlockType {
 pub(crate) const BLOCK_TYPES: [BlockType; 3] = [BlockType::Lz4, BlockType::Zstd, BlockType::Deflate];
 
 impl BlockType {
-    /// What a codec writes; `None` for `none`.
+    /// What a codec writes; `None` for `none`, and for one that has no type here: then nothing is compressed.
     pub(crate) fn of(codec: Codec) -> Option<Self> {
         match codec {
             Codec::None => None,
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Some(Self::Lz4),
             Codec::Zstd { .. } => Some(Self::Zstd),
             Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Qpl { .. } => Some(Self::Deflate),
+            _ => None,
         }
     }
 

@@ -4,6 +4,7 @@
 //! crate). An entry too long to share a region has a mapping of its own.
 
 use std::alloc::Layout;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use crate::mem::mapping::{Mapping, page_bytes};
@@ -24,13 +25,39 @@ const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
 pub(crate) struct Region {
     /// One heap, or none where the mapping is one entry. A box could not be had without a panic when there is no memory.
     blocks: Vec<Blocks>,
-    mapping: Mapping,
+    mapping: ManuallyDrop<Mapping>,
     /// Entries in it.
-    pub(crate) entries: usize,
+    entries: usize,
     /// Bytes of blocks in use.
-    pub(crate) used_bytes: usize,
+    used_bytes: usize,
     /// Nothing is allocated from it any more; it goes when its last entry does.
     pub(crate) leaving: bool,
+    /// It stays though its last entry goes.
+    pub(crate) staying: bool,
+}
+
+/// Room for an entry, its owner's alone, in a region that stays mapped as long as it has room given out.
+#[derive(Debug)]
+pub(crate) struct Room {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Room {
+    /// # Safety
+    /// The region gave this room out, with so many bytes, and it is nobody else's.
+    pub(super) unsafe fn new(start: NonNull<u8>, bytes: usize) -> Self {
+        Self { start, bytes }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where the room begins, a multiple of [`ALIGNMENT`].
+    pub(super) fn into_start(self) -> NonNull<u8> {
+        self.start
+    }
 }
 
 /// Sizes of free blocks between powers of two that the heap tells apart.
@@ -62,10 +89,11 @@ impl Region {
         unsafe { blocks[0].insert_free_block_ptr(whole) }?;
         Some(Self {
             blocks,
-            mapping,
+            mapping: ManuallyDrop::new(mapping),
             entries: 0,
             used_bytes: 0,
             leaving: false,
+            staying: false,
         })
     }
 
@@ -78,10 +106,11 @@ impl Region {
     pub(crate) fn single(bytes: usize) -> Option<Self> {
         Some(Self {
             blocks: Vec::new(),
-            mapping: Mapping::new(Self::single_bytes(bytes))?,
+            mapping: ManuallyDrop::new(Mapping::new(Self::single_bytes(bytes))?),
             entries: 0,
             used_bytes: 0,
             leaving: false,
+            staying: false,
         })
     }
 
@@ -94,17 +123,27 @@ impl Region {
         Self::held_bytes_for(self.mapping.len())
     }
 
+    /// Entries in it.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Bytes of blocks in use.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.used_bytes
+    }
+
     pub(crate) fn contains(&self, address: NonNull<u8>) -> bool {
         self.mapping.contains(address)
     }
 
     /// Room for an entry of `bytes`.
-    pub(crate) fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Option<Room> {
         if self.leaving {
             return None;
         }
-        let block = match self.blocks.first_mut() {
-            None if self.entries == 0 => self.mapping.start(),
+        let start = match self.blocks.first_mut() {
+            None if self.entries == 0 && bytes <= self.mapping.len() => self.mapping.start(),
             None => return None,
             Some(blocks) => {
                 let bytes = block_bytes(bytes) - BLOCK_HEADER_BYTES;
@@ -113,19 +152,30 @@ impl Region {
         };
         self.entries += 1;
         self.used_bytes += block_bytes(bytes);
-        Some(block)
+        Some(Room { start, bytes })
     }
 
-    /// Takes an entry's room back.
-    ///
-    /// # Safety
-    /// `block` came from [`Region::allocate`] of this region with `bytes`, and is not used again.
-    pub(crate) unsafe fn free(&mut self, block: NonNull<u8>, bytes: usize) {
+    /// Takes an entry's room back. What is not of this region stays where it is.
+    pub(crate) fn free(&mut self, room: Room) {
+        if !self.contains(room.start) {
+            debug_assert!(false, "room is given back where it came from");
+            return;
+        }
         if let Some(blocks) = self.blocks.first_mut() {
-            // SAFETY: as the caller promises.
-            unsafe { blocks.deallocate(block, ALIGNMENT) };
+            // SAFETY: the heap gave this room out, because it lies in its mapping, which no other had since; and it is its owner's alone.
+            unsafe { blocks.deallocate(room.start, ALIGNMENT) };
         }
         self.entries -= 1;
-        self.used_bytes -= block_bytes(bytes);
+        self.used_bytes -= block_bytes(room.bytes);
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // Entries that are still in use keep their memory.
+        if self.entries == 0 {
+            // SAFETY: it is dropped here only, and the heap in it is not used again.
+            unsafe { ManuallyDrop::drop(&mut self.mapping) };
+        }
     }
 }

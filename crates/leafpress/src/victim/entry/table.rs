@@ -1,0 +1,224 @@
+//! The entries of a shard: all of them hang in buckets, by hash, and those that are kept raw though they could be compressed are listed as
+//! well, in no order.
+//!
+//! What is in the table is not freed: it is unlinked first, which takes the table for itself.
+
+use super::{At, Entry, Link, Owned};
+
+/// A table of entries. One that is dropped leaves its entries where they are.
+#[derive(Debug, Default)]
+pub(in crate::victim) struct Table {
+    buckets: Vec<Option<Link>>,
+    /// Each of these knows its place. As long as it may become.
+    listed: Vec<Link>,
+    listed_bytes: usize,
+}
+
+/// An entry that was unlinked, for the books.
+#[derive(Debug)]
+pub(in crate::victim) struct Unlinked {
+    pub(in crate::victim) raw_bytes: u32,
+    pub(in crate::victim) stored_bytes: u32,
+    pub(in crate::victim) pressed: bool,
+    /// The shard's clock when it was last hit.
+    pub(in crate::victim) touched: u32,
+    /// The entry, unless it has readers: the last of them gets it.
+    pub(in crate::victim) entry: Option<Owned>,
+}
+
+/// The entries of a bucket.
+#[derive(Debug)]
+pub(in crate::victim) struct Chain<'t> {
+    next: Option<Link>,
+    table: std::marker::PhantomData<&'t Table>,
+}
+
+impl<'t> Iterator for Chain<'t> {
+    type Item = Entry<'t>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Entry<'t>> {
+        // SAFETY: what hangs in a table that is borrowed for `'t` stays in it so long.
+        let entry = unsafe { self.next?.entry() };
+        self.next = entry.next();
+        Some(entry)
+    }
+}
+
+impl Table {
+    /// Memory of a table with so many buckets and places, in bytes.
+    pub(in crate::victim) fn bytes_for(buckets: usize, places: usize) -> usize {
+        buckets * size_of::<Option<Link>>() + places * size_of::<Link>()
+    }
+
+    pub(in crate::victim) fn buckets(&self) -> usize {
+        self.buckets.len()
+    }
+
+    /// Whether nothing can be put in.
+    pub(in crate::victim) fn is_closed(&self) -> bool {
+        self.buckets.is_empty()
+    }
+
+    #[inline]
+    pub(in crate::victim) fn bucket(&self, hash: u64) -> usize {
+        ((u128::from(hash) * self.buckets.len() as u128) >> 64) as usize
+    }
+
+    /// The entries of a bucket; of one that is not there, none.
+    #[inline]
+    pub(in crate::victim) fn chain(&self, bucket: usize) -> Chain<'_> {
+        Chain {
+            next: self.buckets.get(bucket).copied().flatten(),
+            table: std::marker::PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(in crate::victim) fn find(&self, key: &[u8], hash: u64) -> Option<Entry<'_>> {
+        self.chain(self.bucket(hash))
+            .find(|entry| entry.hash == hash && entry.key() == key)
+    }
+
+    /// Hangs an entry in; nobody else is there with its key.
+    pub(in crate::victim) fn link(&mut self, entry: Owned) -> At {
+        let link = entry.into_link();
+        // SAFETY: it is nobody else's, and goes into this table, or is left where it is for ever.
+        let entry: Entry<'static> = unsafe { link.entry() };
+        let bucket = self.bucket(entry.hash);
+        if let Some(first) = self.buckets.get_mut(bucket) {
+            entry.set_next(first.replace(link));
+        }
+        entry.at()
+    }
+
+    /// Takes an entry out of its bucket and off the list; [`None`] where it is not in the table any more.
+    pub(in crate::victim) fn unlink(&mut self, at: At) -> Option<Unlinked> {
+        let bucket = self.bucket(at.hash);
+        let mut before: Option<Entry<'_>> = None;
+        let entry = self.chain(bucket).find(|entry| {
+            let is_it = entry.link == at.link;
+            if !is_it {
+                before = Some(*entry);
+            }
+            is_it
+        })?;
+        let (link, next, place) = (entry.link, entry.next(), entry.place());
+        let (raw_bytes, stored_bytes, pressed) = (entry.raw_bytes, entry.stored_bytes, entry.pressed);
+        let touched = entry.touched();
+        match before {
+            Some(before) => before.set_next(next),
+            None => self.buckets[bucket] = next,
+        }
+        if let Some(place) = place {
+            self.unlist(place);
+        }
+        // SAFETY: it was just taken out, and the link is not used again.
+        let entry = unsafe { link.unlinked() };
+        Some(Unlinked {
+            raw_bytes,
+            stored_bytes,
+            pressed,
+            touched,
+            entry,
+        })
+    }
+
+    /// Makes buckets and places for all entries; whether there was memory. Entries that find no place are listed no more.
+    pub(in crate::victim) fn remake(&mut self, buckets: usize, places: usize) -> bool {
+        let (mut new, mut listed) = (Vec::new(), Vec::new());
+        if new.try_reserve_exact(buckets).is_err() || listed.try_reserve_exact(places).is_err() || buckets == 0 {
+            return false;
+        }
+        while self.listed.len() > places {
+            self.unlist(self.listed.len() - 1);
+        }
+        listed.extend_from_slice(&self.listed);
+        self.listed = listed;
+        new.resize(buckets, None);
+        for first in std::mem::replace(&mut self.buckets, new) {
+            let mut next = first;
+            while let Some(link) = next {
+                // SAFETY: it hung in this table, and is hung into it again.
+                let entry: Entry<'static> = unsafe { link.entry() };
+                next = entry.next();
+                let bucket = self.bucket(entry.hash);
+                entry.set_next(self.buckets[bucket].replace(link));
+            }
+        }
+        true
+    }
+
+    /// Lets go of the memory of a table that has no entries.
+    pub(in crate::victim) fn close(&mut self) {
+        debug_assert!(self.listed.is_empty() && self.buckets.iter().all(Option::is_none));
+        *self = Self::default();
+    }
+
+    /// Entries that are listed.
+    pub(in crate::victim) fn listed(&self) -> usize {
+        self.listed.len()
+    }
+
+    /// Places of the list.
+    pub(in crate::victim) fn places(&self) -> usize {
+        self.listed.capacity()
+    }
+
+    /// Memory of the entries that are listed, in bytes.
+    pub(in crate::victim) fn listed_bytes(&self) -> usize {
+        self.listed_bytes
+    }
+
+    /// The entry in a place of the list.
+    pub(in crate::victim) fn listed_at(&self, place: usize) -> Option<Entry<'_>> {
+        let link = *self.listed.get(place)?;
+        // SAFETY: what is listed hangs in the table, which is borrowed.
+        Some(unsafe { link.entry() })
+    }
+
+    /// Lists an entry that is not listed yet, where there is a place and it is in the table.
+    pub(in crate::victim) fn list(&mut self, at: At) {
+        let place = self.listed.len();
+        if place == self.listed.capacity() {
+            return;
+        }
+        let found = self.chain(self.bucket(at.hash)).find(|entry| entry.link == at.link);
+        let Some(entry) = found.filter(|entry| !entry.is_listed()) else {
+            return;
+        };
+        entry.set_place(place);
+        let bytes = entry.bytes();
+        self.listed.push(at.link);
+        self.listed_bytes += bytes;
+    }
+
+    /// Takes the entry in a place off the list.
+    pub(in crate::victim) fn unlist(&mut self, place: usize) {
+        let Some(entry) = self.listed_at(place) else { return };
+        entry.clear_place();
+        let bytes = entry.bytes();
+        self.listed.swap_remove(place);
+        self.listed_bytes -= bytes;
+        if let Some(moved) = self.listed_at(place) {
+            moved.set_place(place);
+        }
+    }
+
+    /// Whether the list says of an entry what the entry says.
+    pub(in crate::victim) fn is_in_order(&self, entry: Entry<'_>) -> bool {
+        let Some(place) = entry.place() else { return true };
+        self.listed.get(place) == Some(&entry.link) && !entry.pressed
+    }
+
+    /// Flips a bit of a block that nobody reads; whether there is one under the key.
+    pub(in crate::victim) fn flip(&mut self, key: &[u8], hash: u64, bit: usize) -> bool {
+        let Some(entry) = self.find(key, hash).filter(|entry| !entry.is_pinned()) else {
+            return false;
+        };
+        let link = entry.link;
+        // SAFETY: nobody has a pin, nor, since the table is the caller's alone, an entry that borrows it.
+        unsafe { link.flip(bit) };
+        true
+    }
+}
