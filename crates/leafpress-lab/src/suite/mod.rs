@@ -23,6 +23,7 @@ mod sample;
 mod single;
 mod tables;
 mod text;
+mod turns;
 
 pub use files::{Files, write_files};
 pub use html::page;
@@ -32,12 +33,13 @@ pub use options::{
     DEFAULT_BLOCK_BYTES, MAX_BLOCK_BYTES, MAX_PASSES, MIN_BLOCK_BYTES, Options, QUICK_BYTES, block_bytes, threads,
 };
 pub use outcome::{FileRows, MEMCPY, Measured, Report, Row, SampleSize, Speed};
-pub use run::{Progress, run, run_engines};
+pub use run::{run, run_engines};
 #[cfg(feature = "advise")]
 pub(crate) use sample::SamplePages;
 pub use single::measure_blocks;
 pub use tables::{overall, summary, wide};
 pub use text::text;
+pub use turns::Progress;
 
 #[cfg(test)]
 mod tests;
