@@ -35,6 +35,14 @@ impl Method {
         }
     }
 
+    /// Length of its dictionary; 0 without one.
+    pub(super) fn dictionary_bytes(&self) -> u64 {
+        match self {
+            Self::Engine(_, Some(dictionary)) => dictionary.bytes().len() as u64,
+            _ => 0,
+        }
+    }
+
     /// What a pass is taken to cost before there is a measurement, compression, decompression and all the rest together.
     pub(super) fn guess_ns_per_byte(&self) -> f64 {
         let family = match self {

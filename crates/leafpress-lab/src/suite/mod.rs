@@ -4,6 +4,7 @@
 //! blocks as a cache would hold them, and each block is compressed by itself. [`run()`] finds the files (`listing`), reads them or a
 //! sample of them (`sample`), cuts them (`blocks`) and lets each `method` (a codec's engine, or memcpy as the floor) do `pass`es over
 //! them. What it measured is a [`Report`]; [`text()`] writes it for people, [`write_files`] for programs and as a page with charts.
+//! [`records`] does the same with the records of a dump.
 
 mod blocks;
 mod charts;
@@ -18,6 +19,7 @@ mod options;
 mod outcome;
 mod pass;
 mod pieces;
+pub mod records;
 mod run;
 mod sample;
 mod single;
