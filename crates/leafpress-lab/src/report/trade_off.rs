@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::RGBColor;
 
-use super::draw::{FONT_SIZE, GRID, INK, decades, draw, duration, headroom, ink, on_axis};
+use super::draw::{INK, decades, draw, duration, headroom, ink, on_axis, plain};
 use super::scatter::pareto;
 use crate::core::LabError;
 
@@ -52,15 +52,8 @@ pub(crate) fn trade_off(spec: &TradeOff<'_>) -> Result<Option<String>, LabError>
             .set_label_area_size(LabelAreaPosition::Bottom, 46)
             .build_cartesian_2d((left..right).log_scale(), 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
-        mesh.y_labels(8)
-            .x_desc(spec.x)
-            .y_desc(spec.y)
-            .axis_desc_style(ink(FONT_SIZE));
-        mesh.light_line_style(TRANSPARENT)
-            .bold_line_style(GRID)
-            .axis_style(GRID)
-            .x_label_style(ink(12))
-            .y_label_style(ink(12));
+        mesh.y_labels(8).x_desc(spec.x);
+        plain(&mut mesh, spec.y);
         mesh.x_label_formatter(&|us| duration(*us))
             .y_label_formatter(&on_axis(largest))
             .draw()?;

@@ -2,12 +2,12 @@
 
 use super::{Place, Report, Row};
 use crate::report::NOT_APPLICABLE;
-use crate::report::tsv::{self, word};
+use crate::suite::tables::{SPEEDS, line, number};
 
 type Column = (&'static str, fn(&Row) -> String);
 
-/// The columns of a row, in order; those of the dump stand before them.
-const COLUMNS: [Column; 19] = [
+/// The columns of a row, in order: those of the dump stand before them, [`SPEEDS`] behind.
+const COLUMNS: [Column; 9] = [
     ("records_in", |r| match r.place {
         Place::Record => "record".to_owned(),
         Place::Frame(bytes) => bytes.to_string(),
@@ -20,25 +20,7 @@ const COLUMNS: [Column; 19] = [
     ("stored_bytes", |r| r.stored_bytes.to_string()),
     ("ratio", |r| number(r.ratio)),
     ("read_us", |r| number(r.read_us)),
-    ("compress_us", |r| number(r.compress.us)),
-    ("decompress_us", |r| number(r.decompress.us)),
-    ("compress_median_us", |r| number(r.compress.median_us)),
-    ("decompress_median_us", |r| number(r.decompress.median_us)),
-    ("compress_cpu_us", |r| number(r.compress.cpu_us)),
-    ("decompress_cpu_us", |r| number(r.decompress.cpu_us)),
-    ("compress_cpu_median_us", |r| number(r.compress.cpu_median_us)),
-    ("decompress_cpu_median_us", |r| number(r.decompress.cpu_median_us)),
-    ("compress_mb_per_s", |r| format!("{:.1}", r.compress.mb_per_s)),
-    ("decompress_mb_per_s", |r| format!("{:.1}", r.decompress.mb_per_s)),
 ];
-
-fn number(figure: f64) -> String {
-    format!("{figure:.4}")
-}
-
-fn line(cells: impl IntoIterator<Item = String>) -> String {
-    tsv::line(cells.into_iter().map(word))
-}
 
 /// `records.tsv`: a line for each codec, with a dictionary and without, each place and number of threads; the last is the limit, `all`
 /// records in one piece. Times are microseconds per record, `read_us` those to decode one frame.
@@ -52,10 +34,13 @@ pub fn table(report: &Report) -> String {
         ]
     };
     let names = ["file", "format", "records", "raw_bytes"].map(str::to_owned);
-    let columns = COLUMNS.iter().map(|(name, _)| (*name).to_owned());
-    let mut table = line(names.into_iter().chain(columns));
+    let columns = COLUMNS.iter().map(|(name, _)| *name);
+    let columns: Vec<&str> = columns.chain(SPEEDS.iter().map(|(name, _)| *name)).collect();
+    let mut table = line(names.into_iter().chain(columns.iter().map(|name| (*name).to_owned())));
     for row in &report.rows {
-        table += &line(dump().into_iter().chain(COLUMNS.iter().map(|(_, cell)| cell(row))));
+        let speeds = SPEEDS.iter().map(|(_, cell)| cell(&row.compress, &row.decompress));
+        let cells = COLUMNS.iter().map(|(_, cell)| cell(row)).chain(speeds);
+        table += &line(dump().into_iter().chain(cells));
     }
     if let Some(limit) = &report.limit {
         let us = |seconds: f64| number(seconds * 1e6 / report.records.max(1) as f64);
@@ -70,7 +55,7 @@ pub fn table(report: &Report) -> String {
             "decompress_us" => us(limit.decompress_seconds),
             _ => NOT_APPLICABLE.to_owned(),
         };
-        table += &line(dump().into_iter().chain(COLUMNS.iter().map(|(name, _)| cell(name))));
+        table += &line(dump().into_iter().chain(columns.iter().map(|name| cell(name))));
     }
     table
 }
