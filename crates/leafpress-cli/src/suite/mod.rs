@@ -54,7 +54,10 @@ fn measure<R>(
     let mut directory = None;
     let report = run(&cancel, &mut |progress| {
         if progress.left_seconds.is_some() && directory.is_none() {
-            let made = args.out.as_deref().map_or(Ok(()), make);
+            let made = args
+                .out
+                .as_deref()
+                .map_or(Ok(()), |out| output::make_directory("out", out));
             cancel.fetch_or(made.is_err(), Ordering::Relaxed);
             directory = Some(made);
         }
@@ -97,10 +100,6 @@ fn named(files: &suite::Files) -> Written {
     written.extend(files.wide.iter().map(|wide| ("wide", wide.clone())));
     written.extend([("json", files.json.clone()), ("report", files.html.clone())]);
     written
-}
-
-fn make(out: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(out).map_err(|e| Failure::bad_input(format!("--out {}: {e}", out.display())))
 }
 
 fn show(bar: &Bar, progress: &Progress) {
