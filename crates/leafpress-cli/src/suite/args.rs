@@ -24,8 +24,8 @@ pub struct SuiteArgs {
     /// Only these codecs, with commas between [default: all that run here, but for none]
     #[arg(short = 'c', long, value_name = "LIST")]
     codecs: Option<String>,
-    /// Lengths of blocks, with commas between [default: 4K,8K,16K,32K,64K, those that the data has]; with --records of
-    /// frames [default: 4K,16K]
+    /// Lengths of blocks, with commas between [default: 4K,8K,16K,32K,64K, those that the data has]; with --records
+    /// lengths of frames [default: 4K,16K]
     #[arg(short = 'b', long, value_name = "LIST")]
     block_bytes: Option<String>,
     /// With --records: bytes of a trained dictionary, 0 for none [default: 32K]

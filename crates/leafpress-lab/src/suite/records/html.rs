@@ -13,7 +13,7 @@ use crate::suite::text::in_words;
 const NOTES: [&str; 7] = [
     "<b>Each alone</b>: a value is compressed by itself, as a cache keeps it that finds each record by its key. \
      <b>Frames</b>: as many values as fit, neighbours by key, as a store of blocks keeps them; a longer value is a frame of its own.",
-    "<b>Read</b> is the mean time to decode one frame, which is what reading one record takes. <b>Compress</b> and <b>decompress</b> are \
+    "<b>Read</b> is the mean time in which a thread decodes one frame, which is what reading one record takes. <b>Compress</b> and <b>decompress</b> are \
      times per record when all are done in a row.",
     "<b>Ratio</b> is bytes of values over stored bytes. A dictionary counts among the stored bytes. Keys do not count on either side.",
     "<b>Dictionaries</b> are trained from values of the dump, evenly spread over its keys, for each codec that takes one. The values they \

@@ -105,6 +105,42 @@ fn frames_and_dictionaries_bring_it_nearer_to_the_limit() {
 }
 
 #[test]
+fn a_read_is_the_time_of_one_thread() {
+    let measured = suite_row(2);
+    let row = Row::new(&measured, Place::Frame(4096), 0, 1000);
+    // 100 frames in 100 times 5 us of two threads side by side, ten records each.
+    assert!(
+        (row.read_us - 10.0).abs() < 1e-9 && (row.decompress.us - 0.5).abs() < 1e-9,
+        "{row:?}"
+    );
+    let row = Row::new(&suite_row(1), Place::Frame(4096), 0, 1000);
+    assert!(
+        (row.read_us - 5.0).abs() < 1e-9 && (row.decompress.us - 0.5).abs() < 1e-9,
+        "{row:?}"
+    );
+}
+
+/// A hundred full frames, decoded in 5 us each.
+fn suite_row(threads: usize) -> crate::suite::Row {
+    let speed = crate::suite::Speed {
+        us: 5.0,
+        ..crate::suite::Speed::default()
+    };
+    crate::suite::Row {
+        codec: "lz4".into(),
+        block_bytes: 4096,
+        threads,
+        raw_bytes: 409_600,
+        stored_bytes: 100_000,
+        blocks: 100,
+        stored_blocks: 0,
+        ratio: 4.096,
+        compress: speed,
+        decompress: speed,
+    }
+}
+
+#[test]
 fn a_dictionary_counts_among_what_is_stored() {
     let (_directory, options) = options(&dump(4000));
     let report = measure(&options).unwrap();

@@ -26,7 +26,7 @@ pub fn text(report: &Report) -> String {
 const CAPTION: &str = "
 Records in: each value by itself, or frames of neighbours by key, as many as fit. Ratio: bytes of values over stored bytes, the dictionary
 among these. Compress, decompress: microseconds per record, wall time of the best pass and of the median one, when all are done in a row.
-Read: microseconds to decode one frame, which is what reading one record takes. ◆ nothing else has as high a ratio at as short a read.
+Read: microseconds in which a thread decodes one frame, as it must to read a record. ◆ nothing else has as high a ratio at as short a read.
 ";
 
 /// What was measured, on what, with what.
@@ -114,14 +114,14 @@ pub(super) fn cells(report: &Report, rows: &[(&Row, bool)]) -> Vec<Vec<String>> 
             us(row.read_us),
         ];
         for speed in [&row.compress, &row.decompress] {
-            line.extend([us(speed.us), us(speed.median_us), format!("{:.0}", speed.mb_per_s)]);
+            line.extend([us(speed.us), us(speed.median_us), mb_per_s(speed.mb_per_s)]);
         }
         cells.push(line);
     }
     if let Some(limit) = &report.limit {
         let per_record = |seconds: f64| us(seconds * 1e6 / report.records.max(1) as f64);
         let none = || "-".to_owned();
-        let mb_per_s = |seconds: f64| format!("{:.0}", report.raw_bytes as f64 / 1e6 / seconds.max(f64::MIN_POSITIVE));
+        let raw_mb = report.raw_bytes as f64 / 1e6;
         let mut line = vec![
             "one piece".to_owned(),
             limit.codec.clone(),
@@ -130,11 +130,24 @@ pub(super) fn cells(report: &Report, rows: &[(&Row, bool)]) -> Vec<Vec<String>> 
         ];
         line.extend([none(), none()]);
         for seconds in [limit.compress_seconds, limit.decompress_seconds] {
-            line.extend([per_record(seconds), none(), mb_per_s(seconds)]);
+            line.extend([
+                per_record(seconds),
+                none(),
+                mb_per_s(raw_mb / seconds.max(f64::MIN_POSITIVE)),
+            ]);
         }
         cells.push(line);
     }
     cells
+}
+
+/// Megabytes a second with as many digits as help.
+fn mb_per_s(figure: f64) -> String {
+    if figure >= 10.0 {
+        format!("{figure:.0}")
+    } else {
+        format!("{figure:.1}")
+    }
 }
 
 /// What a value is compressed with, as people read it.
