@@ -1,5 +1,5 @@
-//! What the benchmarks of the library measure: a loaded tree with keys of 8 big-endian bytes and values of 128 bytes, cut from the
-//! bundled package index.
+//! What the benchmarks of the library measure: a loaded tree with keys of 8 big-endian bytes and values of 128 bytes,
+//! cut from the bundled package index.
 #![warn(missing_docs)]
 
 use std::sync::Arc;

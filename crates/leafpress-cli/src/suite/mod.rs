@@ -40,8 +40,8 @@ pub fn run(args: &SuiteArgs) -> Result<(), Failure> {
     }
 }
 
-/// Measures under a bar; the directory for files is made when the data was read and can be measured, so that bad input leaves none
-/// behind.
+/// Measures under a bar; the directory for files is made when the data was read and can be measured, so that bad input
+/// leaves none behind.
 fn measure<R>(
     args: &SuiteArgs,
     run: impl FnOnce(&AtomicBool, &mut dyn FnMut(&Progress)) -> Result<R, LabError>,
@@ -73,7 +73,8 @@ fn measure<R>(
 /// What was written, with a word for each file.
 type Written = Vec<(&'static str, PathBuf)>;
 
-/// Prints the report, writes the files and says where they are. A reader who goes away does not keep files from being written.
+/// Prints the report, writes the files and says where they are. A reader who goes away does not keep files from being
+/// written.
 fn tell(args: &SuiteArgs, text: &str, write: impl FnOnce(&Path) -> Result<Written, LabError>) -> Result<(), Failure> {
     let printed = output::print(text);
     if let Some(out) = &args.out {

@@ -105,7 +105,8 @@ impl<'s, T: Send> Gate<'s, T> {
         }
     }
 
-    /// A thread's side: works, and tells of a failure. A panic is one too, and does not leave the other threads waiting.
+    /// A thread's side: works, and tells of a failure. A panic is one too, and does not leave the other threads
+    /// waiting.
     pub(crate) fn work<R>(
         &self,
         panicked: impl FnOnce() -> LabError,

@@ -53,7 +53,8 @@ impl<'b, 's> Series<'b, 's> {
     }
 }
 
-/// Lets every setting do its passes. `files` is how many files the blocks are of, and their names. Whether it was cancelled.
+/// Lets every setting do its passes. `files` is how many files the blocks are of, and their names. Whether it was
+/// cancelled.
 ///
 /// # Errors
 /// As [`pass`].

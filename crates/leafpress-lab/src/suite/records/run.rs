@@ -17,15 +17,16 @@ use crate::suite::method::{self, Method};
 use crate::suite::text::in_words;
 use crate::suite::turns::{self, Progress, Series};
 
-/// Bytes of values that a dictionary is trained from, for each of its own: what is beyond helps little and takes its time.
+/// Bytes of values that a dictionary is trained from, for each of its own: what is beyond helps little and takes its
+/// time.
 const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
 
 /// Runs a suite over records. One that is cancelled keeps the rows that have a pass.
 ///
 /// # Errors
-/// [`LabError::Option`] for options out of bounds and codecs that are named and not available; [`LabError::Data`] when the dump cannot
-/// be read, or has no value; [`LabError::Block`] when a codec fails or gives back a wrong byte; [`LabError::Cancelled`] before anything
-/// was measured.
+/// [`LabError::Option`] for options out of bounds and codecs that are named and not available; [`LabError::Data`] when
+/// the dump cannot be read, or has no value; [`LabError::Block`] when a codec fails or gives back a wrong byte;
+/// [`LabError::Cancelled`] before anything was measured.
 pub fn run(options: &Options, cancel: &AtomicBool, progress: &mut dyn FnMut(&Progress)) -> Result<Report, LabError> {
     options.validate()?;
     let (engines, absent) = method::open(options.codecs.as_deref())?;
@@ -97,8 +98,8 @@ fn before_measuring(what: String) -> Progress {
     }
 }
 
-/// memcpy, and each codec without a dictionary and then, where it takes one, with one that is trained from the values; and for which
-/// codecs none could be.
+/// memcpy, and each codec without a dictionary and then, where it takes one, with one that is trained from the values;
+/// and for which codecs none could be.
 fn methods(
     options: &Options,
     engines: &[Arc<dyn Engine>],
