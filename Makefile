@@ -87,8 +87,8 @@ features: ## the library with no feature and with each alone
 	@scripts/checks features
 
 bench: ## benchmarks of the library
-	cargo bench -p leafpress --bench tree
-	cargo bench -p leafpress --bench pool
+	cargo bench -p leafpress-bench --bench tree
+	cargo bench -p leafpress-bench --bench pool
 	@scripts/bench-instructions
 
 instructions: ## instructions per operation, counted by callgrind

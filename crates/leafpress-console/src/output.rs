@@ -28,6 +28,19 @@ pub fn default_directory(command: &str) -> PathBuf {
         .join(now.replace(['-', ':'], ""))
 }
 
+/// Makes a directory and those above it.
+///
+/// # Errors
+/// [`Failure::BadInput`] with the option that names one that cannot be made.
+pub fn make_directory(option: &str, directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).map_err(|e| {
+        Failure::bad_input(format!(
+            "--{option} {}: {e}; name a directory that can be written",
+            directory.display()
+        ))
+    })
+}
+
 /// A command line that can be typed again: `program` and the words behind the first, quoted where a shell needs it.
 pub fn command_line(program: &str, words: impl Iterator<Item = OsString>) -> String {
     let words = words.skip(1).map(|word| quoted(&word.to_string_lossy()));

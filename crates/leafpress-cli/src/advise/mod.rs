@@ -22,7 +22,7 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     let without_trace = args.options(None).map_err(|e| failure(&e))?;
     let trace = args.trace().map_err(|e| failure(&e))?;
     if let Some(out) = &args.out {
-        std::fs::create_dir_all(out).map_err(|e| Failure::bad_input(format!("--out {}: {e}", out.display())))?;
+        output::make_directory("out", out)?;
     }
     let cancel = interrupt::flag()?;
     let mut bar = Bar::new();

@@ -53,7 +53,7 @@ fn probe(args: &DeviceArgs) -> Result<Report, Failure> {
 /// Makes the directory for the files before anything is measured.
 fn make(out: Option<&Path>) -> Result<(), Failure> {
     let Some(out) = out else { return Ok(()) };
-    std::fs::create_dir_all(out).map_err(|e| Failure::bad_input(format!("--out {}: {e}", out.display())))
+    output::make_directory("out", out)
 }
 
 /// Writes the files and says where they are.

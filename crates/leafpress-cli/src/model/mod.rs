@@ -68,7 +68,7 @@ fn options(args: &ModelArgs) -> Result<Options, Failure> {
 
 /// Writes the files and says where they are.
 fn write(outcome: &Outcome, savings: Option<&[Savings]>, command_line: &str, out: &Path) -> Result<String, Failure> {
-    std::fs::create_dir_all(out).map_err(|e| Failure::bad_input(format!("--out {}: {e}", out.display())))?;
+    output::make_directory("out", out)?;
     let files = model::write_files(outcome, savings, command_line, out);
     let files = files.map_err(|e| Failure::failed(e.to_string()))?;
     Ok(format!(

@@ -19,7 +19,7 @@ use crate::{interrupt, output};
 pub fn run(args: &PoolArgs) -> Result<(), Failure> {
     let runs = args.plan()?;
     if let Some(out) = &args.out {
-        std::fs::create_dir_all(out).map_err(|e| Failure::bad_input(format!("--out {}: {e}", out.display())))?;
+        output::make_directory("out", out)?;
     }
     let cancel = interrupt::flag()?;
     let mut reporter = Reporter::new(args.talk());

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use leafpress::Codec;
-use leafpress_lab::suite::{self, Options, QUICK_BYTES};
+use leafpress_lab::core::corpus::RecordFormat;
+use leafpress_lab::suite::{self, Options, QUICK_BYTES, records};
 use leafpress_lab::{Bytes, LabError};
 
 use crate::eval::words;
@@ -17,13 +18,20 @@ pub struct SuiteArgs {
     /// Files, directories (searched to their depth) and archives (zip, gzip and zstd are opened); or a bundled sample's name
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
+    /// Measure the records of one PATH, each alone and in frames: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
+    #[arg(long, value_name = "FORMAT")]
+    records: Option<String>,
     /// Only these codecs, with commas between [default: all that run here, but for none]
     #[arg(short = 'c', long, value_name = "LIST")]
     codecs: Option<String>,
-    /// Lengths of blocks, with commas between [default: 4K,8K,16K,32K,64K, those that the data has]
+    /// Lengths of blocks, with commas between [default: 4K,8K,16K,32K,64K, those that the data has]; with --records
+    /// lengths of frames [default: 4K,16K]
     #[arg(short = 'b', long, value_name = "LIST")]
     block_bytes: Option<String>,
-    /// Numbers of threads, with commas between [default: 1 and the number of CPUs]
+    /// With --records: bytes of a trained dictionary, 0 for none [default: 32K]
+    #[arg(long, value_name = "BYTES")]
+    dictionary_bytes: Option<Bytes>,
+    /// Numbers of threads, with commas between [default: 1 and the number of CPUs; with --records 1]
     #[arg(short = 't', long, value_name = "LIST")]
     threads: Option<String>,
     /// Passes that are measured; the best and the median are reported [default: 3]
@@ -41,7 +49,7 @@ pub struct SuiteArgs {
     /// Take an archive's own, compressed bytes instead of opening it
     #[arg(long)]
     raw: bool,
-    /// Write summary.tsv, overall.tsv, suite_wide_Nt.tsv, results.json and report.html there
+    /// Write summary.tsv, overall.tsv, suite_wide_Nt.tsv (with --records records.tsv), results.json and report.html there
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Say nothing but the report
@@ -54,17 +62,41 @@ docs/suite.md explains the report, the files and how it is measured.
 
   leafpress suite /data/tables --out result
   leafpress suite dump.zip -c lz4,zstd:1,zstd:3 -b 8K -t 1
-  leafpress suite /data --max-bytes 500M --quick";
+  leafpress suite /data --max-bytes 500M --quick
+  leafpress suite users.jsonl.gz --records jsonl:/user/id --out result";
+
+/// What the arguments ask for.
+#[derive(Debug)]
+pub enum Asked {
+    /// Files in blocks.
+    Files(Options),
+    /// Records.
+    Records(records::Options),
+}
 
 impl SuiteArgs {
     /// What the arguments ask for, checked as far as that goes without the data.
-    pub fn options(&self) -> Result<Options, Failure> {
-        let options = self.parse().map_err(|e| failure(&e))?;
-        options.validate().map_err(|e| failure(&e))?;
-        Ok(options)
+    pub fn asked(&self) -> Result<Asked, Failure> {
+        let asked = match &self.records {
+            None => self.files().map(Asked::Files),
+            Some(format) => self.of_records(format).map(Asked::Records),
+        };
+        let asked = asked.map_err(|e| failure(&e))?;
+        let checked = match &asked {
+            Asked::Files(options) => options.validate(),
+            Asked::Records(options) => options.validate(),
+        };
+        checked.map_err(|e| failure(&e))?;
+        Ok(asked)
     }
 
-    fn parse(&self) -> Result<Options, LabError> {
+    fn files(&self) -> Result<Options, LabError> {
+        if self.dictionary_bytes.is_some() {
+            return Err(refused(
+                "dictionary-bytes",
+                "it goes with --records: blocks of files are compressed without",
+            ));
+        }
         let mut options = Options::new(self.paths.clone());
         options.raw = self.raw;
         options.codecs = self.codecs.as_deref().map(codecs).transpose()?;
@@ -72,13 +104,65 @@ impl SuiteArgs {
         if let Some(text) = &self.threads {
             options.threads = suite::threads(text)?;
         }
-        if self.quick {
-            (options.passes, options.max_bytes) = (1, Some(QUICK_BYTES));
-        }
-        options.passes = self.passes.unwrap_or(options.passes);
-        options.max_bytes = self.max_bytes.map(|Bytes(bytes)| bytes).or(options.max_bytes);
+        (options.passes, options.max_bytes) = self.extent(options.passes);
         options.max_file_bytes = self.max_file_bytes.map(|Bytes(bytes)| bytes);
         Ok(options)
+    }
+
+    fn of_records(&self, format: &str) -> Result<records::Options, LabError> {
+        let format: RecordFormat = format.parse()?;
+        let [path] = self.paths.as_slice() else {
+            let reason = format!(
+                "{} PATHs are given, and it takes one: name a directory for several dumps",
+                self.paths.len()
+            );
+            return Err(refused("records", &reason));
+        };
+        if self.raw {
+            return Err(refused(
+                "raw",
+                "an archive's own bytes are no records: leave it out with --records",
+            ));
+        }
+        if self.max_file_bytes.is_some() {
+            return Err(refused(
+                "max-file-bytes",
+                "records are sampled by --max-bytes: leave it out with --records",
+            ));
+        }
+        let mut options = records::Options::new(path.clone(), format);
+        options.codecs = self.codecs.as_deref().map(codecs).transpose()?;
+        if let Some(text) = &self.block_bytes {
+            options.frame_bytes = suite::block_bytes(text)?;
+        }
+        if let Some(Bytes(bytes)) = self.dictionary_bytes {
+            options.dictionary_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        }
+        if let Some(text) = &self.threads {
+            options.threads = suite::threads(text)?;
+        }
+        (options.passes, options.max_bytes) = self.extent(options.passes);
+        Ok(options)
+    }
+
+    /// Passes, and of how many bytes, where `passes` is the default.
+    fn extent(&self, passes: usize) -> (usize, Option<u64>) {
+        let (passes, most) = if self.quick {
+            (1, Some(QUICK_BYTES))
+        } else {
+            (passes, None)
+        };
+        (
+            self.passes.unwrap_or(passes),
+            self.max_bytes.map(|Bytes(bytes)| bytes).or(most),
+        )
+    }
+}
+
+fn refused(option: &'static str, reason: &str) -> LabError {
+    LabError::Option {
+        option,
+        reason: reason.to_owned(),
     }
 }
 

@@ -16,12 +16,23 @@ fn parsed(words: &str) -> SuiteArgs {
 
 #[track_caller]
 fn options(words: &str) -> Options {
-    parsed(words).options().unwrap_or_else(|e| panic!("{words}: {e:?}"))
+    match parsed(words).asked() {
+        Ok(Asked::Files(options)) => options,
+        other => panic!("{words}: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn of_records(words: &str) -> records::Options {
+    match parsed(words).asked() {
+        Ok(Asked::Records(options)) => options,
+        other => panic!("{words}: {other:?}"),
+    }
 }
 
 #[track_caller]
 fn refused(words: &str, expected: &[&str]) {
-    let Err(Failure::BadInput(message)) = parsed(words).options() else {
+    let Err(Failure::BadInput(message)) = parsed(words).asked() else {
         panic!("{words}: not bad input");
     };
     for word in expected {
@@ -72,4 +83,39 @@ fn what_is_out_of_bounds_is_told() {
     refused("a -t 1,x", &["--threads", "`x`", "1,4,8"]);
     refused("a -t 2000", &["--threads", "2000"]);
     refused("a -n 0", &["--passes", "0"]);
+}
+
+#[test]
+fn records_have_options_of_their_own() {
+    let defaults = of_records("a --records jsonl:/id");
+    assert_eq!(
+        (defaults.path, defaults.records.to_string()),
+        ("a".into(), "jsonl:/id".to_owned())
+    );
+    assert_eq!(
+        (defaults.frame_bytes, defaults.dictionary_bytes),
+        (vec![4096, 16384], 32768)
+    );
+    assert_eq!(
+        (defaults.threads, defaults.passes, defaults.max_bytes),
+        (vec![1], 3, None)
+    );
+    let said = of_records("a --records tsv -b 8K --dictionary-bytes 0 -t 2 --quick -c lz4");
+    assert_eq!(
+        (said.frame_bytes, said.dictionary_bytes, said.threads),
+        (vec![8192], 0, vec![2])
+    );
+    assert_eq!((said.passes, said.max_bytes), (1, Some(QUICK_BYTES)));
+    refused("a b --records tsv", &["--records", "2 PATHs", "directory"]);
+    refused("a --records json", &["--records", "json", "jsonl:/POINTER"]);
+    refused("a --records tsv --raw", &["--raw", "leave it out with --records"]);
+    refused(
+        "a --records tsv --max-file-bytes 1M",
+        &["--max-file-bytes", "--max-bytes"],
+    );
+    refused(
+        "a --records tsv --dictionary-bytes 2M",
+        &["--dictionary-bytes", "1M", "0 for none"],
+    );
+    refused("a --dictionary-bytes 4K", &["--dictionary-bytes", "--records"]);
 }

@@ -2,30 +2,62 @@
 
 mod args;
 
-use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use leafpress_lab::suite::{self, Progress, Report};
+use leafpress_lab::LabError;
+use leafpress_lab::suite::{self, Progress, records};
 
 pub use self::args::SuiteArgs;
-use self::args::failure;
+use self::args::{Asked, failure};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::{interrupt, output};
 
 /// Runs the suite.
 pub fn run(args: &SuiteArgs) -> Result<(), Failure> {
-    let options = args.options()?;
+    match args.asked()? {
+        Asked::Files(options) => {
+            let report = measure(args, |cancel, progress| suite::run(&options, cancel, progress))?;
+            let write =
+                |out: &Path| suite::write_files(&report, &crate::command_line(), out).map(|files| named(&files));
+            tell(args, &suite::text(&report), write)?;
+            interrupted(report.interrupted, report.passes, options.passes)
+        }
+        Asked::Records(options) => {
+            let report = measure(args, |cancel, progress| records::run(&options, cancel, progress))?;
+            let write = |out: &Path| {
+                let files = records::write_files(&report, &crate::command_line(), out)?;
+                Ok(vec![
+                    ("records", files.table),
+                    ("json", files.json),
+                    ("report", files.html),
+                ])
+            };
+            tell(args, &records::text(&report), write)?;
+            interrupted(report.interrupted, report.passes, options.passes)
+        }
+    }
+}
+
+/// Measures under a bar; the directory for files is made when the data was read and can be measured, so that bad input
+/// leaves none behind.
+fn measure<R>(
+    args: &SuiteArgs,
+    run: impl FnOnce(&AtomicBool, &mut dyn FnMut(&Progress)) -> Result<R, LabError>,
+) -> Result<R, Failure> {
     let cancel = interrupt::flag()?;
     let mut bar = Bar::new();
     if !args.quiet {
         bar.start(0, 1, "reading".into());
     }
-    // The directory is made when the data was read and can be measured, so that bad input leaves none behind.
     let mut directory = None;
-    let report = suite::run(&options, &cancel, &mut |progress| {
+    let report = run(&cancel, &mut |progress| {
         if progress.left_seconds.is_some() && directory.is_none() {
-            let made = args.out.as_deref().map_or(Ok(()), make);
+            let made = args
+                .out
+                .as_deref()
+                .map_or(Ok(()), |out| output::make_directory("out", out));
             cancel.fetch_or(made.is_err(), Ordering::Relaxed);
             directory = Some(made);
         }
@@ -35,23 +67,40 @@ pub fn run(args: &SuiteArgs) -> Result<(), Failure> {
     });
     bar.finish();
     directory.unwrap_or(Ok(()))?;
-    let report = report.map_err(|e| failure(&e))?;
-    let printed = output::print(&suite::text(&report));
+    report.map_err(|e| failure(&e))
+}
+
+/// What was written, with a word for each file.
+type Written = Vec<(&'static str, PathBuf)>;
+
+/// Prints the report, writes the files and says where they are. A reader who goes away does not keep files from being
+/// written.
+fn tell(args: &SuiteArgs, text: &str, write: impl FnOnce(&Path) -> Result<Written, LabError>) -> Result<(), Failure> {
+    let printed = output::print(text);
     if let Some(out) = &args.out {
-        let written = write(&report, out)?;
-        output::print(&written)?;
-    }
-    if report.interrupted {
-        return Err(Failure::Interrupted(format!(
-            "interrupted: every row has {} of {} passes",
-            report.passes, options.passes
-        )));
+        let written = write(out).map_err(|e| Failure::failed(e.to_string()))?;
+        let lines = written
+            .iter()
+            .map(|(word, path)| format!("{word:7} {}\n", path.display()));
+        output::print(&format!("\n{}", lines.collect::<String>()))?;
     }
     printed
 }
 
-fn make(out: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(out).map_err(|e| Failure::bad_input(format!("--out {}: {e}", out.display())))
+fn interrupted(interrupted: bool, passes: usize, wanted: usize) -> Result<(), Failure> {
+    if interrupted {
+        return Err(Failure::Interrupted(format!(
+            "interrupted: every row has {passes} of {wanted} passes"
+        )));
+    }
+    Ok(())
+}
+
+fn named(files: &suite::Files) -> Written {
+    let mut written = vec![("summary", files.summary.clone()), ("overall", files.overall.clone())];
+    written.extend(files.wide.iter().map(|wide| ("wide", wide.clone())));
+    written.extend([("json", files.json.clone()), ("report", files.html.clone())]);
+    written
 }
 
 fn show(bar: &Bar, progress: &Progress) {
@@ -61,20 +110,4 @@ fn show(bar: &Bar, progress: &Progress) {
         format!("  about {}", humantime::format_duration(seconds))
     });
     bar.say(format!("{}{left}", progress.what));
-}
-
-/// Writes the files and says where they are.
-fn write(report: &Report, out: &Path) -> Result<String, Failure> {
-    let command_line = crate::command_line();
-    let files = suite::write_files(report, &command_line, out).map_err(|e| Failure::failed(e.to_string()))?;
-    let mut text = format!(
-        "\nsummary {}\noverall {}\n",
-        files.summary.display(),
-        files.overall.display()
-    );
-    for wide in &files.wide {
-        text += &format!("wide    {}\n", wide.display());
-    }
-    text += &format!("json    {}\nreport  {}\n", files.json.display(), files.html.display());
-    Ok(text)
 }

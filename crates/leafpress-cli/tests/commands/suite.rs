@@ -320,3 +320,69 @@ fn an_interrupt_ends_it() {
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).starts_with("interrupted: "), "{}", stderr(&output));
 }
+
+#[test]
+fn records_are_measured_alone_in_frames_and_in_one_piece() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let out = directory.path().join("out");
+    let records = ["packages", "--records", "stanzas:Package", "-c", "lz4,zstd:3,deflate:1"];
+    let text = suite(&[&records[..], &["--out", out.to_str().expect("UTF-8")]].concat());
+    for part in [
+        "3,280 records of packages (stanzas:Package), ",
+        "1 pass, every record compared",
+        "1 thread\n",
+        "◆",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    for name in ["records.tsv", "results.json", "report.html"] {
+        assert!(out.join(name).metadata().is_ok_and(|found| found.len() > 0), "{name}");
+        assert!(text.contains(out.join(name).to_str().expect("UTF-8")), "{text}");
+    }
+    let tsv = std::fs::read_to_string(out.join("records.tsv")).expect("read");
+    let mut lines = tsv.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let names = lines.next().expect("names");
+    let at = |name: &str| names.iter().position(|known| *known == name).expect("a column");
+    let rows: Vec<_> = lines.collect();
+    let ratio = |place: &str, codec: &str, with: bool| -> f64 {
+        let row = rows.iter().find(|row| {
+            (row[at("records_in")], row[at("codec")]) == (place, codec) && (row[at("dictionary_bytes")] != "0") == with
+        });
+        row.expect("a row")[at("ratio")].parse().expect("a number")
+    };
+    // The frontier: more neighbours and a dictionary save more, and one piece is the limit.
+    let ratios = [
+        ratio("record", "zstd:3", false),
+        ratio("record", "zstd:3", true),
+        ratio("16384", "zstd:3", true),
+        ratio("all", "zstd:19", false),
+    ];
+    assert!(ratios.is_sorted() && ratios[0] > 1.2, "{ratios:?}");
+}
+
+#[test]
+fn records_that_cannot_be_measured_are_refused() {
+    let data = Data::new();
+    std::fs::write(data.path("dump.tsv"), "key\tvalue\n").expect("written");
+    let (even, dump, out) = (data.text("even"), data.text("dump.tsv"), data.text("never"));
+    let refused = |arguments: &[&str], words: &[&str]| {
+        assert_bad_input(&run(&[&["suite", "--out", &out], arguments].concat()), words);
+        assert!(!data.path("never").exists(), "nothing is left behind by {arguments:?}");
+    };
+    refused(&[&even, "--records", "tsv"], &["even: line 1: no tab", "--records tsv"]);
+    refused(&[&dump, &even, "--records", "tsv"], &["--records", "2 PATHs"]);
+    refused(&[&dump, "--records", "xml"], &["--records", "`xml`", "jsonl:/POINTER"]);
+    refused(&[&dump, "--records", "tsv", "--raw"], &["--raw", "leave it out"]);
+    refused(&[&dump, "--records", "tsv", "-b", "32"], &["--block-bytes", "32", "64"]);
+    refused(
+        &[&dump, "--dictionary-bytes", "8K"],
+        &["--dictionary-bytes", "--records"],
+    );
+    refused(
+        &["synthetic:0.5", "--records", "tsv"],
+        &["synthetic:0.5", "no such file"],
+    );
+    // One short record is enough to measure, though not to train from.
+    let text = suite(&[&dump, "--records", "tsv", "-c", "zstd:1"]);
+    assert!(text.contains("No dictionary for zstd:1: "), "{text}");
+}

@@ -1,9 +1,6 @@
 //! The run: threads in step, samples of the throughput, an end on time.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::thread::Thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quanta::Clock;
@@ -18,6 +15,7 @@ use super::worker::{Done, Shared, Shown, Worker};
 use super::{Counts, Hardware, Index, KeyFormat, Latencies, Mode, Options, Sample, ScanErrors, pin};
 use crate::core::LabError;
 use crate::core::resources::{Usage, usage};
+use crate::harness::gate::{Gate, Stage};
 
 /// How often progress is told, and how soon a cancellation is seen.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -60,87 +58,6 @@ struct Finished {
     recorder: Option<Recorder>,
 }
 
-/// What all threads wait for, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-enum Gate {
-    Closed,
-    WarmUp,
-    Timed,
-    /// There is no run after all.
-    Abandoned,
-}
-
-/// Keeps the threads and the one that drives them in step.
-struct Steps {
-    gate: AtomicU8,
-    /// Times a thread came to the gate.
-    arrived: AtomicU64,
-    /// Threads that have not ended.
-    working: AtomicU64,
-    driver: Thread,
-    failure: Mutex<Option<LabError>>,
-    finished: Mutex<Vec<Finished>>,
-}
-
-impl Steps {
-    fn new() -> Self {
-        Self {
-            gate: AtomicU8::new(Gate::Closed as u8),
-            arrived: AtomicU64::new(0),
-            working: AtomicU64::new(0),
-            driver: std::thread::current(),
-            failure: Mutex::new(None),
-            finished: Mutex::new(Vec::new()),
-        }
-    }
-
-    fn open(&self, gate: Gate) {
-        self.gate.store(gate as u8, Ordering::Release);
-    }
-
-    /// A thread's side: waits until the gate is open so far; false when there is no run.
-    fn pass(&self, gate: Gate) -> bool {
-        self.arrived.fetch_add(1, Ordering::AcqRel);
-        self.driver.unpark();
-        loop {
-            let open = self.gate.load(Ordering::Acquire);
-            if open >= gate as u8 {
-                return open != Gate::Abandoned as u8;
-            }
-            std::thread::yield_now();
-        }
-    }
-
-    /// The driver's side: waits until threads came to the gate `times` times altogether.
-    fn await_arrivals(&self, times: u64) {
-        while self.arrived.load(Ordering::Acquire) < times {
-            std::thread::park_timeout(LOOK_EVERY);
-        }
-    }
-
-    fn at_work(&self) -> bool {
-        self.working.load(Ordering::Acquire) > 0
-    }
-
-    fn fail(&self, shared: &Shared<'_>, error: LabError) {
-        shared.stop.store(true, Ordering::Relaxed);
-        if let Ok(mut failure) = self.failure.lock() {
-            failure.get_or_insert(error);
-        }
-    }
-}
-
-/// Counts a thread out, even one that panics.
-struct Working<'s>(&'s Steps);
-
-impl Drop for Working<'_> {
-    fn drop(&mut self) {
-        self.0.working.fetch_sub(1, Ordering::Release);
-        self.0.driver.unpark();
-    }
-}
-
 impl Run<'_> {
     /// Runs the operations and measures them.
     ///
@@ -169,86 +86,60 @@ impl Run<'_> {
         let recorder = || wanted.then(|| Recorder::new(clock.clone(), options.rate.is_some(), options.sampling_ms));
         let recorders = (0..options.threads).map(|_| recorder().transpose());
         let recorders = recorders.collect::<Result<Vec<_>, _>>()?;
-        let steps = Steps::new();
+        let gate = Gate::new(&shared.stop);
         let driven = std::thread::scope(|scope| {
             for (thread, recorder) in recorders.into_iter().enumerate() {
                 let pinned_to = (!places.is_empty()).then(|| places[thread % places.len()]);
-                let (shared, steps, clock) = (&shared, &steps, clock.clone());
-                steps.working.fetch_add(1, Ordering::Relaxed);
-                let working = Working(steps);
-                let body = move || {
-                    let _working = working;
-                    self.work(
-                        steps,
-                        Worker::new(shared, thread, clock, recorder),
-                        shared,
-                        thread,
-                        pinned_to,
-                    );
-                };
-                if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, body) {
-                    steps.open(Gate::Abandoned);
-                    return Err(LabError::System(format!("cannot start thread {thread}: {e}")));
-                }
+                let (shared, gate, clock) = (&shared, &gate, clock.clone());
+                gate.start(scope, thread, move || {
+                    let worker = Worker::new(shared, thread, clock, recorder);
+                    self.work(gate, worker, thread, pinned_to);
+                })?;
             }
-            self.drive(&steps, &shared, &mut counters, progress)
+            self.drive(&gate, &shared, &mut counters, progress)
         });
         let (samples, cpu) = driven?;
-        if let Some(error) = steps.failure.into_inner().ok().flatten() {
-            return Err(error);
-        }
+        let finished = gate.close()?;
         if self.cancel.load(Ordering::Relaxed) {
             return Err(LabError::Cancelled);
         }
-        let finished = steps.finished.into_inner().unwrap_or_default();
         let hardware = counters.map(|mut counters| counters.read());
         self.measured(&clock, finished, samples, cpu, hardware)
     }
 
     /// A thread's life.
-    fn work<'r>(
-        &self,
-        steps: &Steps,
-        worker: Worker<'r>,
-        shared: &'r Shared<'r>,
-        thread: usize,
-        pinned_to: Option<usize>,
-    ) {
+    fn work(&self, gate: &Gate<'_, Finished>, worker: Worker<'_>, thread: usize, pinned_to: Option<usize>) {
         if let Some(Err(error)) = pinned_to.map(pin::to) {
-            steps.fail(shared, error);
+            gate.fail(error);
         }
         // Short waits of an open loop end when they should, not 50 microseconds later.
         let _ = nix::sys::prctl::set_timerslack(1000);
         self.index.attach_thread();
-        self.operate(steps, worker, shared, thread);
+        self.operate(gate, worker, thread);
         self.index.detach_thread();
     }
 
     /// What a thread does between its first and its last operation.
-    fn operate<'r>(&self, steps: &Steps, mut worker: Worker<'r>, shared: &'r Shared<'r>, thread: usize) {
-        let operate = |worker: &mut Worker<'r>, limit, measured| {
-            // An index that panics must not leave the other threads waiting.
-            let error = match catch_unwind(AssertUnwindSafe(|| worker.run(limit, measured))) {
-                Ok(Ok(span)) => return Some(span),
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "a thread panicked in the index".into(),
-            };
-            steps.fail(shared, self.options.input.error(error));
-            None
+    fn operate(&self, gate: &Gate<'_, Finished>, mut worker: Worker<'_>, thread: usize) {
+        let operate = |worker: &mut Worker<'_>, limit, measured| {
+            let error = |reason| self.options.input.error(reason);
+            gate.work(
+                || error("a thread panicked in the index".into()),
+                || worker.run(limit, measured).map_err(|e| error(e.to_string())),
+            )
         };
-        if !steps.pass(Gate::WarmUp) {
+        if !gate.pass(Stage::WarmUp) {
             return;
         }
         if self.options.warmup_seconds > 0.0 {
             operate(&mut worker, None, false);
             worker.forget();
         }
-        if !steps.pass(Gate::Timed) {
+        if !gate.pass(Stage::Timed) {
             return;
         }
-        let span = operate(&mut worker, self.options.operations_of(thread), true);
-        if let (Some((start, end)), Ok(mut finished)) = (span, steps.finished.lock()) {
-            finished.push(Finished {
+        if let Some((start, end)) = operate(&mut worker, self.options.operations_of(thread), true) {
+            gate.finish(Finished {
                 start,
                 end,
                 done: worker.done,
@@ -260,15 +151,15 @@ impl Run<'_> {
     /// Lets the threads warm up and run, and samples what they do.
     fn drive(
         &self,
-        steps: &Steps,
+        gate: &Gate<'_, Finished>,
         shared: &Shared<'_>,
         counters: &mut Option<Counters>,
         progress: &mut dyn FnMut(Part, f64),
     ) -> Result<(Vec<Sample>, CpuTime), LabError> {
         let options = self.options;
-        let threads = options.threads as u64;
-        steps.await_arrivals(threads);
-        steps.open(Gate::WarmUp);
+        let threads = options.threads;
+        gate.await_arrivals(threads);
+        gate.open(Stage::WarmUp);
         if options.warmup_seconds > 0.0 {
             let (started, length) = (Instant::now(), Duration::from_secs_f64(options.warmup_seconds));
             while let Some(left) = length.checked_sub(started.elapsed()).filter(|left| !left.is_zero())
@@ -279,14 +170,14 @@ impl Run<'_> {
             }
             shared.stop.store(true, Ordering::Relaxed);
         }
-        steps.await_arrivals(2 * threads);
-        let failed = steps.failure.lock().is_ok_and(|failure| failure.is_some());
+        gate.await_arrivals(2 * threads);
+        let failed = gate.failed();
         let counted_from = Instant::now();
         let before = usage();
         let before = match before {
             Ok(before) if !failed && !self.cancel.load(Ordering::Relaxed) => before,
             before => {
-                steps.open(Gate::Abandoned);
+                gate.open(Stage::Abandoned);
                 // What went wrong is told by the caller, but for this.
                 return before.map(|_| (Vec::new(), CpuTime::default()));
             }
@@ -296,8 +187,8 @@ impl Run<'_> {
             counters.start();
         }
         let started = Instant::now();
-        steps.open(Gate::Timed);
-        let samples = self.sample(steps, shared, started, progress);
+        gate.open(Stage::Timed);
+        let samples = self.sample(gate, shared, started, progress);
         if let Some(counters) = counters {
             counters.stop();
         }
@@ -315,7 +206,7 @@ impl Run<'_> {
     /// Counts operations at the end of each window until all threads have ended; in time mode, ends them.
     fn sample(
         &self,
-        steps: &Steps,
+        gate: &Gate<'_, Finished>,
         shared: &Shared<'_>,
         started: Instant,
         progress: &mut dyn FnMut(Part, f64),
@@ -332,7 +223,7 @@ impl Run<'_> {
         };
         let mut samples = Samples::default();
         let mut next = window;
-        while steps.at_work() {
+        while gate.at_work() {
             let now = started.elapsed();
             if end.is_some_and(|end| now >= end) {
                 shared.stop.store(true, Ordering::Relaxed);

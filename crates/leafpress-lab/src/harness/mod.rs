@@ -1,7 +1,9 @@
-//! What runs of every kind share: processes of their own, the map under test, the maps it is compared with, and the oracle that
+//! What runs of every kind share: processes of their own, the gate that keeps threads in step, the map under test, the maps it is compared with, and the oracle that
 //! knows what each answer may be. Knows no command.
 
 pub mod child;
+#[cfg(any(feature = "bench", feature = "pool"))]
+pub(crate) mod gate;
 #[cfg(feature = "peers")]
 pub(crate) mod maps;
 pub mod oracle;

@@ -1,4 +1,12 @@
+use std::sync::atomic::AtomicBool;
+
+use super::outcome::median;
+use super::run::PeerSpec;
 use super::*;
+use crate::core::corpus::Source;
+use crate::core::keys::KeyShape;
+use crate::eval::Workload;
+use crate::eval::dataset::Lengths;
 
 fn config() -> PeersConfig {
     PeersConfig {
@@ -35,7 +43,7 @@ fn every_map_is_driven_right() {
     }
     for (peer, workload, config) in samples {
         {
-            let mut spec = spec_of(&config, &peer);
+            let mut spec = config.run_of(&peer);
             spec.workload = workload;
             let sample = PeerSpec {
                 peer: peer.clone(),
@@ -116,7 +124,7 @@ fn the_table_is_relative_to_the_fastest_other() {
         failures: vec!["scc::TreeIndex: it fell".into()],
         cancelled: true,
     };
-    let table = table::text(&config(), &outcome);
+    let table = view::text(&config(), &outcome);
     for words in [
         "3.00x",
         "0.33x",

@@ -1,22 +1,21 @@
 //! The thread that starts and ends the workers, and samples what they do.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use leafpress::pool::{PagePool, PageStore};
 use quanta::Clock;
 
-use super::gate::{Finished, Gate, Stage, Working};
 use super::ledger::Ledger;
 use super::outcome::{Cpu, Held};
-use super::worker::{Shared, Shown, Worker};
+use super::worker::{Finished, Shared, Shown, Worker};
 use super::{Checks, Counters, Options, Outcome, Sample, Warmup};
 use crate::core::LabError;
 use crate::core::keys::{Chooser, mix};
 use crate::core::latency::{Histograms, Kind};
 use crate::core::resources::{resident_anonymous_bytes, usage};
 use crate::harness::Phase;
+use crate::harness::gate::{Gate, Stage};
 
 /// How often progress is looked at, and how soon a cancellation is seen.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -107,34 +106,24 @@ impl<'c> Driver<'c> {
             stop: AtomicBool::new(false),
             shown: (0..options.workers).map(|_| Shown::default()).collect(),
         };
-        let (gate, clock) = (Gate::new(), Clock::new());
+        let (gate, clock) = (Gate::new(&shared.stop), Clock::new());
         let mut outcome = std::thread::scope(|scope| {
             for (number, histograms) in histograms.into_iter().enumerate() {
                 let (shared, gate, clock) = (&shared, &gate, clock.clone());
-                gate.working.fetch_add(1, Ordering::Relaxed);
-                let working = Working(gate);
-                let body = move || {
-                    let _working = working;
-                    gate.work(Worker::new(shared, number, clock, histograms), shared);
-                };
-                if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, body) {
-                    gate.open(Stage::Abandoned);
-                    return Err(LabError::System(format!("cannot start worker {number}: {e}")));
-                }
+                gate.start(scope, number, move || {
+                    Worker::new(shared, number, clock, histograms).live(gate);
+                })?;
             }
             self.measure(&gate, &shared, pages)
         })?;
-        if let Some(error) = gate.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
-        let finished = gate.finished.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let finished = gate.close()?;
         self.collect(&mut outcome, finished)?;
         outcome.samples = self.samples;
         Ok(outcome)
     }
 
     /// What can be measured from outside of the workers.
-    fn measure(&mut self, gate: &Gate, shared: &Shared<'_>, pages: u64) -> Result<Outcome, LabError> {
+    fn measure(&mut self, gate: &Gate<'_, Finished>, shared: &Shared<'_>, pages: u64) -> Result<Outcome, LabError> {
         let workers = self.options.workers;
         gate.await_arrivals(workers);
         self.started = Instant::now();
@@ -167,7 +156,7 @@ impl<'c> Driver<'c> {
             counters: counters_before,
         };
         self.measured_from = Instant::now();
-        gate.open(Stage::Measured);
+        gate.open(Stage::Timed);
         self.watch(gate, shared);
         let after = usage()?;
         let stats = self.pool.stats();
@@ -186,7 +175,7 @@ impl<'c> Driver<'c> {
     }
 
     /// Waits until the pool is warm; whether it is full.
-    fn warm_up(&mut self, gate: &Gate, shared: &Shared<'_>, pages: u64) -> bool {
+    fn warm_up(&mut self, gate: &Gate<'_, Finished>, shared: &Shared<'_>, pages: u64) -> bool {
         let longest = match self.options.warmup {
             Warmup::Full => LONGEST_WARMUP,
             Warmup::Seconds(seconds) => Duration::from_secs_f64(seconds),
@@ -219,7 +208,7 @@ impl<'c> Driver<'c> {
     }
 
     /// Samples until the time is up, and waits until all workers have ended.
-    fn watch(&mut self, gate: &Gate, shared: &Shared<'_>) {
+    fn watch(&mut self, gate: &Gate<'_, Finished>, shared: &Shared<'_>) {
         let length = Duration::from_secs_f64(self.options.seconds);
         let switch_at = self.options.switch_at_seconds.map(Duration::from_secs_f64);
         loop {
@@ -235,8 +224,8 @@ impl<'c> Driver<'c> {
             std::thread::sleep(LOOK_EVERY.min(length - now));
         }
         shared.stop.store(true, Ordering::Relaxed);
-        while gate.working.load(Ordering::Acquire) > 0 {
-            std::thread::sleep(Duration::from_micros(200));
+        while gate.at_work() {
+            std::thread::park_timeout(LOOK_EVERY);
         }
         self.sample(shared, self.started.elapsed(), true);
     }

@@ -9,7 +9,6 @@ mod driver;
 mod files;
 #[cfg(test)]
 mod fixtures;
-mod gate;
 mod html;
 mod ledger;
 mod options;

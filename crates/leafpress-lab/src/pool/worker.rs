@@ -3,6 +3,7 @@
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use leafpress::pool::{PageGuard, PageId, PagePool, PageStore, PoolError};
 use quanta::Clock;
@@ -15,6 +16,7 @@ use super::outcome::Work;
 use crate::core::LabError;
 use crate::core::keys::{Chooser, below, mix, unit};
 use crate::core::latency::{Histograms, Kind, Recorder, Sampling};
+use crate::harness::gate::{Gate, Stage};
 
 /// What a worker's counts look like from outside while it works.
 #[derive(Debug, Default)]
@@ -37,6 +39,15 @@ pub(super) struct Shared<'r> {
     pub shown: Vec<Shown>,
 }
 
+/// What a worker hands back.
+pub(super) struct Finished {
+    pub end: Instant,
+    pub work: Work,
+    /// Pages compared before the measured time.
+    pub warmup_checked: u64,
+    pub latencies: Histograms,
+}
+
 /// A page of the round in progress.
 struct Pinned<'r> {
     page: PageId,
@@ -53,7 +64,7 @@ pub(super) struct Worker<'r> {
     recorder: Recorder,
     pinned: Vec<Pinned<'r>>,
     buffer: Vec<u8>,
-    pub work: Work,
+    work: Work,
 }
 
 impl<'r> Worker<'r> {
@@ -70,19 +81,31 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// From now on latencies are measured and work is counted anew.
-    pub(super) fn measure(&mut self) {
+    /// A worker's life.
+    pub(super) fn live(mut self, gate: &Gate<'_, Finished>) {
+        let panicked = || LabError::System("a worker panicked in the pool".into());
+        if !gate.pass(Stage::WarmUp) {
+            return;
+        }
+        gate.work(panicked, || self.run());
+        let warmup_checked = self.work.checked;
+        // From now on latencies are measured and work is counted anew.
         self.recorder.set_sampling(Sampling::All);
         self.work = Work::default();
-    }
-
-    /// The latencies measured.
-    pub(super) fn latencies(self) -> Histograms {
-        self.recorder.finish()
+        if !gate.pass(Stage::Timed) {
+            return;
+        }
+        gate.work(panicked, || self.run());
+        gate.finish(Finished {
+            end: Instant::now(),
+            work: self.work,
+            warmup_checked,
+            latencies: self.recorder.finish(),
+        });
     }
 
     /// Does rounds until told to stop.
-    pub(super) fn run(&mut self) -> Result<(), LabError> {
+    fn run(&mut self) -> Result<(), LabError> {
         while !self.shared.stop.load(Ordering::Relaxed) {
             self.round()?;
         }

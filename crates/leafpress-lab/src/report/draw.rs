@@ -3,7 +3,9 @@
 //! Ink, faint ink and grid are drawn in three colours nobody would choose; the page's style sheet replaces them by the
 //! reader's light or dark ones. Legends belong to the page.
 
+use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -24,6 +26,17 @@ pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 pub(crate) fn ink(size: u32) -> TextStyle<'static> {
     (FONT, size).into_font().color(&INK)
+}
+
+/// Draws a chart's grid and labels in the page's colours; `y` stands along the axis of figures.
+pub(crate) fn plain<'b, X: Ranged, Y: Ranged, DB: DrawingBackend>(mesh: &mut MeshStyle<'_, 'b, X, Y, DB>, y: &str) {
+    mesh.y_desc(y)
+        .axis_desc_style(ink(FONT_SIZE))
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .axis_style(GRID)
+        .x_label_style(ink(12))
+        .y_label_style(ink(12));
 }
 
 pub(crate) fn draw(
@@ -139,15 +152,8 @@ pub fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
             .set_label_area_size(LabelAreaPosition::Bottom, 30)
             .build_cartesian_2d(0.0..spec.groups.len() as f64, low..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
-        mesh.disable_x_mesh()
-            .disable_x_axis()
-            .y_labels(6)
-            .y_desc(spec.unit)
-            .axis_desc_style(ink(FONT_SIZE));
-        mesh.light_line_style(TRANSPARENT)
-            .bold_line_style(GRID)
-            .axis_style(GRID)
-            .y_label_style(ink(12));
+        mesh.disable_x_mesh().disable_x_axis().y_labels(6);
+        plain(&mut mesh, spec.unit);
         mesh.y_label_formatter(&on_axis(largest.max(-low))).draw()?;
         let width = 0.84 / spec.colours.len() as f64;
         let (left_end, right_end) = (chart.backend_coord(&(0.0, 0.0)).0, chart.backend_coord(&(width, 0.0)).0);
@@ -223,14 +229,8 @@ pub fn quantile_lines(
             .set_label_area_size(LabelAreaPosition::Bottom, 30)
             .build_cartesian_2d(-0.2..QUANTILES.len() as f64 - 0.8, (low..high).log_scale())?;
         let mut mesh = chart.configure_mesh();
-        mesh.disable_x_mesh()
-            .disable_x_axis()
-            .y_desc(description)
-            .axis_desc_style(ink(FONT_SIZE));
-        mesh.light_line_style(TRANSPARENT)
-            .bold_line_style(GRID)
-            .axis_style(GRID)
-            .y_label_style(ink(12));
+        mesh.disable_x_mesh().disable_x_axis();
+        plain(&mut mesh, description);
         mesh.y_label_formatter(&|us| duration(*us)).draw()?;
         for (at, quantile) in QUANTILES.iter().enumerate() {
             let (x, y) = chart.backend_coord(&(at as f64, low));
@@ -297,16 +297,8 @@ pub(crate) fn curves(spec: &Curves<'_>) -> Result<Option<String>, LabError> {
             .set_label_area_size(LabelAreaPosition::Bottom, 46)
             .build_cartesian_2d(from..to, 0.0..spec.most.unwrap_or_else(|| headroom(largest)))?;
         let mut mesh = chart.configure_mesh();
-        mesh.x_labels(11)
-            .y_labels(6)
-            .x_desc(x_name)
-            .y_desc(spec.description)
-            .axis_desc_style(ink(FONT_SIZE));
-        mesh.light_line_style(TRANSPARENT)
-            .bold_line_style(GRID)
-            .axis_style(GRID)
-            .x_label_style(ink(12))
-            .y_label_style(ink(12));
+        mesh.x_labels(11).y_labels(6).x_desc(x_name);
+        plain(&mut mesh, spec.description);
         mesh.x_label_formatter(&|x| format!("{x:.0}"))
             .y_label_formatter(&on_axis(largest))
             .draw()?;
@@ -371,16 +363,8 @@ pub(crate) fn over_time(spec: &OverTime<'_>) -> Result<Option<String>, LabError>
             ($y:expr, $label:expr) => {{
                 let mut chart = builder.build_cartesian_2d(0.0..end, $y)?;
                 let mut mesh = chart.configure_mesh();
-                mesh.x_labels(8)
-                    .y_labels(6)
-                    .x_desc("seconds")
-                    .y_desc(spec.description)
-                    .axis_desc_style(ink(FONT_SIZE));
-                mesh.light_line_style(TRANSPARENT)
-                    .bold_line_style(GRID)
-                    .axis_style(GRID)
-                    .x_label_style(ink(12))
-                    .y_label_style(ink(12));
+                mesh.x_labels(8).y_labels(6).x_desc("seconds");
+                plain(&mut mesh, spec.description);
                 mesh.x_label_formatter(&|x| format!("{x:.digits$}"))
                     .y_label_formatter(&$label)
                     .draw()?;

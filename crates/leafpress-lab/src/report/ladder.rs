@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::draw::{FONT_SIZE, GRID, decades, draw, duration, headroom, ink, on_axis};
+use super::draw::{FONT_SIZE, decades, draw, duration, headroom, ink, on_axis, plain};
 use crate::core::LabError;
 
 /// A line: its colour, a figure for each step that has one, and whether it is dashed.
@@ -48,15 +48,8 @@ pub(crate) fn ladder(spec: &Ladder<'_>) -> Result<Option<String>, LabError> {
             ($low:expr, $y:expr, $label:expr) => {{
                 let mut chart = builder.build_cartesian_2d(0.0..end, $y)?;
                 let mut mesh = chart.configure_mesh();
-                mesh.disable_x_mesh()
-                    .disable_x_axis()
-                    .y_labels(8)
-                    .y_desc(spec.unit)
-                    .axis_desc_style(ink(FONT_SIZE));
-                mesh.light_line_style(TRANSPARENT)
-                    .bold_line_style(GRID)
-                    .axis_style(GRID)
-                    .y_label_style(ink(12));
+                mesh.disable_x_mesh().disable_x_axis().y_labels(8);
+                plain(&mut mesh, spec.unit);
                 mesh.y_label_formatter(&$label).draw()?;
                 for (at, step) in spec.steps.iter().enumerate() {
                     let (x, y) = chart.backend_coord(&(at as f64 + 0.5, $low));

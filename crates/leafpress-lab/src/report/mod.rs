@@ -8,6 +8,8 @@ pub(crate) mod ladder;
 pub mod numbers;
 pub mod palette;
 pub mod scatter;
+#[cfg(feature = "suite")]
+pub(crate) mod trade_off;
 pub(crate) mod tsv;
 
 use std::fs::{File, Permissions};

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::draw::{FONT_SIZE, GRID, INK, brief, draw, headroom, ink};
+use super::draw::{INK, brief, draw, headroom, ink, plain};
 use super::labels;
 use crate::core::LabError;
 
@@ -74,16 +74,8 @@ pub fn scatter(spec: &Scatter<'_>) -> Result<Option<String>, LabError> {
             .set_label_area_size(LabelAreaPosition::Bottom, 46)
             .build_cartesian_2d(left - margin..right + margin, 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
-        mesh.x_labels(8)
-            .y_labels(6)
-            .x_desc(spec.x)
-            .y_desc(spec.y)
-            .axis_desc_style(ink(FONT_SIZE));
-        mesh.light_line_style(TRANSPARENT)
-            .bold_line_style(GRID)
-            .axis_style(GRID)
-            .x_label_style(ink(12))
-            .y_label_style(ink(12));
+        mesh.x_labels(8).y_labels(6).x_desc(spec.x);
+        plain(&mut mesh, spec.y);
         mesh.x_label_formatter(&|x| brief(*x))
             .y_label_formatter(&|y| brief(*y))
             .draw()?;

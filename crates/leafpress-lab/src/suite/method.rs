@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use leafpress::codec::{Availability, Engine, EngineOptions};
-use leafpress::{Codec, CodecError};
+use leafpress::{Codec, CodecError, Dictionary};
 use serde::Serialize;
 
-use super::{MEMCPY, Options};
+use super::{MEMCPY, Measured};
 use crate::core::LabError;
 
 /// A codec that was asked for by nobody and is not available here.
@@ -23,14 +23,38 @@ pub struct Absent {
 pub(super) enum Method {
     /// The floor: no compression can be faster than moving the bytes.
     Memcpy,
-    Engine(Arc<dyn Engine>),
+    /// A codec, and a dictionary where there is one.
+    Engine(Arc<dyn Engine>, Option<Dictionary>),
 }
 
 impl Method {
     pub(super) fn name(&self) -> String {
         match self {
             Self::Memcpy => MEMCPY.to_owned(),
-            Self::Engine(engine) => engine.codec().to_string(),
+            Self::Engine(engine, _) => engine.codec().to_string(),
+        }
+    }
+
+    /// Length of its dictionary; 0 without one.
+    pub(super) fn dictionary_bytes(&self) -> u64 {
+        match self {
+            Self::Engine(_, Some(dictionary)) => dictionary.bytes().len() as u64,
+            _ => 0,
+        }
+    }
+
+    /// What a pass is taken to cost before there is a measurement, compression, decompression and all the rest together.
+    pub(super) fn guess_ns_per_byte(&self) -> f64 {
+        let family = match self {
+            Self::Memcpy => return 1.0,
+            Self::Engine(engine, _) => engine.codec().family(),
+        };
+        match family {
+            "none" => 1.0,
+            "lz4" => 4.0,
+            "zstd" => 8.0,
+            "deflate" => 16.0,
+            _ => 30.0,
         }
     }
 
@@ -41,8 +65,10 @@ impl Method {
     /// What the codec said.
     #[inline]
     pub(super) fn compress(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
-        if let Self::Engine(engine) = self {
-            let length = engine.compress(raw, None, out).map_err(|e| e.to_string())?;
+        if let Self::Engine(engine, dictionary) = self {
+            let length = engine
+                .compress(raw, dictionary.as_ref(), out)
+                .map_err(|e| e.to_string())?;
             if out.len() != length {
                 return Err(format!("it said {length} bytes and wrote {}", out.len()));
             }
@@ -62,9 +88,9 @@ impl Method {
     #[inline]
     pub(super) fn decompress(&self, block: &[u8], raw: &mut [u8]) -> Result<(), String> {
         match self {
-            Self::Engine(engine) if block.len() != raw.len() => {
-                engine.decompress(block, None, raw).map_err(|e| e.to_string())
-            }
+            Self::Engine(engine, dictionary) if block.len() != raw.len() => engine
+                .decompress(block, dictionary.as_ref(), raw)
+                .map_err(|e| e.to_string()),
             _ => {
                 raw.copy_from_slice(block);
                 Ok(())
@@ -76,13 +102,13 @@ impl Method {
 /// Codecs that run here, and those that do not.
 pub(super) type Opened = (Vec<Arc<dyn Engine>>, Vec<Absent>);
 
-/// Opens the codecs that are asked for; what else there could be and is not available is told.
+/// Opens the codecs that are named, or all but `none`; of the latter those that are not available are told.
 ///
 /// # Errors
-/// [`LabError::Option`] when a codec that is named cannot run here.
-pub(super) fn open(options: &Options) -> Result<Opened, LabError> {
+/// [`LabError::Option`] when a codec that is named cannot run here, or none can.
+pub(super) fn open(named: Option<&[Codec]>) -> Result<Opened, LabError> {
     let open = |codec: &Codec| codec.open(&EngineOptions::default());
-    if let Some(codecs) = &options.codecs {
+    if let Some(codecs) = named {
         let engines = codecs.iter().map(|codec| {
             open(codec).map_err(|e| LabError::option("codecs", format!("{e}; `leafpress codecs` lists what runs here")))
         });
@@ -104,5 +130,23 @@ pub(super) fn open(options: &Options) -> Result<Opened, LabError> {
             }),
         }
     }
+    if engines.is_empty() {
+        return Err(LabError::option("codecs", "none is available here"));
+    }
     Ok((engines, absent))
+}
+
+/// What a report says of engines that were measured.
+pub(super) fn measured<'e>(engines: impl IntoIterator<Item = &'e Arc<dyn Engine>>) -> Vec<Measured> {
+    let libraries = Codec::list();
+    let measured = engines.into_iter().map(|engine| {
+        let codec = engine.codec();
+        let known = libraries.iter().find(|known| known.codec.family() == codec.family());
+        Measured {
+            codec: codec.to_string(),
+            engine: engine.engine_name(),
+            provided_by: known.and_then(|known| known.provided_by.clone()),
+        }
+    });
+    measured.collect()
 }

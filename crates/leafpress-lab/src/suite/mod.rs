@@ -4,6 +4,7 @@
 //! blocks as a cache would hold them, and each block is compressed by itself. [`run()`] finds the files (`listing`), reads them or a
 //! sample of them (`sample`), cuts them (`blocks`) and lets each `method` (a codec's engine, or memcpy as the floor) do `pass`es over
 //! them. What it measured is a [`Report`]; [`text()`] writes it for people, [`write_files`] for programs and as a page with charts.
+//! [`records`] does the same with the records of a dump.
 
 mod blocks;
 mod charts;
@@ -18,11 +19,13 @@ mod options;
 mod outcome;
 mod pass;
 mod pieces;
+pub mod records;
 mod run;
 mod sample;
 mod single;
 mod tables;
 mod text;
+mod turns;
 
 pub use files::{Files, write_files};
 pub use html::page;
@@ -32,12 +35,13 @@ pub use options::{
     DEFAULT_BLOCK_BYTES, MAX_BLOCK_BYTES, MAX_PASSES, MIN_BLOCK_BYTES, Options, QUICK_BYTES, block_bytes, threads,
 };
 pub use outcome::{FileRows, MEMCPY, Measured, Report, Row, SampleSize, Speed};
-pub use run::{Progress, run, run_engines};
+pub use run::{run, run_engines};
 #[cfg(feature = "advise")]
 pub(crate) use sample::SamplePages;
 pub use single::measure_blocks;
 pub use tables::{overall, summary, wide};
 pub use text::text;
+pub use turns::Progress;
 
 #[cfg(test)]
 mod tests;

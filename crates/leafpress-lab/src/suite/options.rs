@@ -45,7 +45,7 @@ pub struct Options {
 }
 
 /// Codecs by their names.
-fn names<S: Serializer>(codecs: &Option<Vec<Codec>>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn names<S: Serializer>(codecs: &Option<Vec<Codec>>, serializer: S) -> Result<S::Ok, S::Error> {
     let names: Option<Vec<String>> = codecs
         .as_ref()
         .map(|codecs| codecs.iter().map(Codec::to_string).collect());
@@ -78,36 +78,54 @@ impl Options {
         if self.paths.is_empty() {
             return Err(LabError::option("paths", "name a file or a directory"));
         }
-        if let Some(codecs) = &self.codecs {
-            several("codecs", codecs, Codec::to_string, |_| Ok(()))?;
-        }
-        if let Some(lengths) = &self.block_bytes {
-            let shown = |length: &usize| Bytes(*length as u64).to_string();
-            several("block-bytes", lengths, shown, |length| {
-                if (MIN_BLOCK_BYTES..=MAX_BLOCK_BYTES).contains(length) {
-                    return Ok(());
-                }
-                Err(format!(
-                    "{} is not between {MIN_BLOCK_BYTES} bytes and {}",
-                    Bytes(*length as u64),
-                    Bytes(MAX_BLOCK_BYTES as u64)
-                ))
-            })?;
-        }
-        several("threads", &self.threads, usize::to_string, |threads| {
-            if (1..=MAX_THREADS).contains(threads) {
+        bounds(
+            self.codecs.as_deref(),
+            self.block_bytes.as_deref(),
+            &self.threads,
+            self.passes,
+        )
+    }
+}
+
+/// Checks what every suite is told: codecs, lengths of blocks, numbers of threads, passes.
+///
+/// # Errors
+/// As [`Options::validate`].
+pub(super) fn bounds(
+    codecs: Option<&[Codec]>,
+    block_bytes: Option<&[usize]>,
+    threads: &[usize],
+    passes: usize,
+) -> Result<(), LabError> {
+    if let Some(codecs) = codecs {
+        several("codecs", codecs, Codec::to_string, |_| Ok(()))?;
+    }
+    if let Some(lengths) = block_bytes {
+        let shown = |length: &usize| Bytes(*length as u64).to_string();
+        several("block-bytes", lengths, shown, |length| {
+            if (MIN_BLOCK_BYTES..=MAX_BLOCK_BYTES).contains(length) {
                 return Ok(());
             }
-            Err(format!("{threads} is not between 1 and {MAX_THREADS}"))
+            Err(format!(
+                "{} is not between {MIN_BLOCK_BYTES} bytes and {}",
+                Bytes(*length as u64),
+                Bytes(MAX_BLOCK_BYTES as u64)
+            ))
         })?;
-        if !(1..=MAX_PASSES).contains(&self.passes) {
-            return Err(LabError::option(
-                "passes",
-                format!("{} is not between 1 and {MAX_PASSES}", self.passes),
-            ));
-        }
-        Ok(())
     }
+    several("threads", threads, usize::to_string, |threads| {
+        if (1..=MAX_THREADS).contains(threads) {
+            return Ok(());
+        }
+        Err(format!("{threads} is not between 1 and {MAX_THREADS}"))
+    })?;
+    if !(1..=MAX_PASSES).contains(&passes) {
+        return Err(LabError::option(
+            "passes",
+            format!("{passes} is not between 1 and {MAX_PASSES}"),
+        ));
+    }
+    Ok(())
 }
 
 /// Checks that a list has something in it, nothing twice, and nothing that is out of its bounds.

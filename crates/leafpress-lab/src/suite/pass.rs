@@ -54,7 +54,7 @@ pub(super) struct Pass {
 #[derive(Default)]
 pub(super) struct Room {
     stored: Vec<Vec<u8>>,
-    /// What the buffers are long enough for.
+    /// The longest block that the buffers were made for.
     block_bytes: usize,
     decoded: Vec<u8>,
 }
@@ -192,11 +192,15 @@ impl Room {
             self.block_bytes = block_bytes;
             self.stored.clear();
         }
-        let blocks = tasks.iter().map(|task| task.len()).sum();
-        if self.stored.len() < blocks {
+        let blocks = tasks.iter().copied().flatten();
+        for (at, block) in blocks.enumerate() {
             // A codec asks for room for the worst case before it knows that the block shrinks.
-            let room = block_bytes + block_bytes / 4 + 256;
-            self.stored.resize_with(blocks, || vec![0x5a; room]);
+            let room = block.raw.len() + block.raw.len() / 4 + 256;
+            match self.stored.get_mut(at) {
+                Some(stored) if stored.capacity() >= room => {}
+                Some(stored) => *stored = vec![0x5a; room],
+                None => self.stored.push(vec![0x5a; room]),
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn measure_blocks(engine: &Arc<dyn Engine>, blocks: &[&[u8]], passes: usize)
     if blocks.raw_bytes() == 0 {
         return Err(LabError::data("blocks", "they have no bytes"));
     }
-    let method = Method::Engine(Arc::clone(engine));
+    let method = Method::Engine(Arc::clone(engine), None);
     let setting = Setting {
         codec: method.name(),
         block_bytes: blocks.block_bytes,

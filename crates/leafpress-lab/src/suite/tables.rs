@@ -1,13 +1,14 @@
 //! What was measured as tab-separated tables, for programs.
 
+use super::outcome::Speed;
 use super::{Report, Row};
 use crate::report::NOT_APPLICABLE;
 use crate::report::tsv::{self, word};
 
 type Column = (&'static str, fn(&Row) -> String);
 
-/// The columns of a row, in order.
-const COLUMNS: [Column; 18] = [
+/// The columns of a row, in order, but for [`SPEEDS`] behind them.
+const COLUMNS: [Column; 8] = [
     ("codec", |r| r.codec.clone()),
     ("block_bytes", |r| r.block_bytes.to_string()),
     ("threads", |r| r.threads.to_string()),
@@ -16,32 +17,41 @@ const COLUMNS: [Column; 18] = [
     ("stored_bytes", |r| r.stored_bytes.to_string()),
     ("stored_raw_blocks", |r| r.stored_blocks.to_string()),
     ("ratio", |r| number(r.ratio)),
-    ("compress_us", |r| number(r.compress.us)),
-    ("decompress_us", |r| number(r.decompress.us)),
-    ("compress_median_us", |r| number(r.compress.median_us)),
-    ("decompress_median_us", |r| number(r.decompress.median_us)),
-    ("compress_cpu_us", |r| number(r.compress.cpu_us)),
-    ("decompress_cpu_us", |r| number(r.decompress.cpu_us)),
-    ("compress_cpu_median_us", |r| number(r.compress.cpu_median_us)),
-    ("decompress_cpu_median_us", |r| number(r.decompress.cpu_median_us)),
-    ("compress_mb_per_s", |r| format!("{:.1}", r.compress.mb_per_s)),
-    ("decompress_mb_per_s", |r| format!("{:.1}", r.decompress.mb_per_s)),
 ];
 
-fn number(figure: f64) -> String {
+/// A figure of compression and decompression.
+type SpeedColumn = (&'static str, fn(&Speed, &Speed) -> String);
+
+/// The columns of the times of a row.
+pub(super) const SPEEDS: [SpeedColumn; 10] = [
+    ("compress_us", |c, _| number(c.us)),
+    ("decompress_us", |_, d| number(d.us)),
+    ("compress_median_us", |c, _| number(c.median_us)),
+    ("decompress_median_us", |_, d| number(d.median_us)),
+    ("compress_cpu_us", |c, _| number(c.cpu_us)),
+    ("decompress_cpu_us", |_, d| number(d.cpu_us)),
+    ("compress_cpu_median_us", |c, _| number(c.cpu_median_us)),
+    ("decompress_cpu_median_us", |_, d| number(d.cpu_median_us)),
+    ("compress_mb_per_s", |c, _| format!("{:.1}", c.mb_per_s)),
+    ("decompress_mb_per_s", |_, d| format!("{:.1}", d.mb_per_s)),
+];
+
+pub(super) fn number(figure: f64) -> String {
     format!("{figure:.4}")
 }
 
-fn line(cells: impl IntoIterator<Item = String>) -> String {
+pub(super) fn line(cells: impl IntoIterator<Item = String>) -> String {
     tsv::line(cells.into_iter().map(word))
 }
 
 fn names() -> impl Iterator<Item = String> {
-    COLUMNS.iter().map(|(name, _)| (*name).to_owned())
+    let names = COLUMNS.iter().map(|(name, _)| *name);
+    names.chain(SPEEDS.iter().map(|(name, _)| *name)).map(str::to_owned)
 }
 
 fn cells(row: &Row) -> impl Iterator<Item = String> {
-    COLUMNS.iter().map(|(_, cell)| cell(row))
+    let speeds = SPEEDS.iter().map(|(_, cell)| cell(&row.compress, &row.decompress));
+    COLUMNS.iter().map(|(_, cell)| cell(row)).chain(speeds)
 }
 
 /// `overall.tsv`: all files together, a line for each codec, length of blocks and number of threads.

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Table};
 
-use super::{FileRows, MEMCPY, Report, Row, Skipped};
+use super::{Absent, FileRows, MEMCPY, Measured, Report, Row, Skipped};
 use crate::core::Bytes;
 use crate::report::NOT_APPLICABLE;
 use crate::report::TABLE_STYLE;
@@ -77,16 +77,10 @@ pub(super) fn head(report: &Report) -> Vec<String> {
             Bytes(sample.piece_bytes)
         ));
     }
-    let mut libraries: Vec<&str> = Vec::new();
-    for codec in &report.codecs {
-        if let Some(library) = codec.provided_by.as_deref().filter(|known| !libraries.contains(known)) {
-            libraries.push(library);
-        }
-    }
     lines.push(format!(
         "{} · {} · {} pass{}, every block compared",
         report.host,
-        libraries.join(", "),
+        libraries(&report.codecs),
         report.passes,
         if report.passes == 1 { "" } else { "es" }
     ));
@@ -94,6 +88,17 @@ pub(super) fn head(report: &Report) -> Vec<String> {
         lines.push("INTERRUPTED: what was not measured yet is missing".into());
     }
     lines
+}
+
+/// The libraries behind the codecs, each once.
+pub(super) fn libraries(codecs: &[Measured]) -> String {
+    let mut libraries: Vec<&str> = Vec::new();
+    for codec in codecs {
+        if let Some(library) = codec.provided_by.as_deref().filter(|known| !libraries.contains(known)) {
+            libraries.push(library);
+        }
+    }
+    libraries.join(", ")
 }
 
 pub(super) fn headings() -> [&'static str; 12] {
@@ -149,7 +154,7 @@ pub(super) fn us(us: f64) -> String {
 }
 
 /// A table whose first `left` columns are words.
-fn table(headings: &[impl AsRef<str>], rows: &[Vec<String>], left: usize) -> Table {
+pub(super) fn table(headings: &[impl AsRef<str>], rows: &[Vec<String>], left: usize) -> Table {
     let mut table = Table::new();
     table
         .load_style(TABLE_STYLE)
@@ -253,16 +258,7 @@ pub(super) fn troubles(report: &Report) -> Vec<String> {
             "The machine was busy: {waited:.0}% of the wall time of one thread was spent waiting for a CPU. Go by the CPU columns."
         ));
     }
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for absent in &report.absent {
-        match reasons.iter_mut().find(|(reason, _)| *reason == absent.reason) {
-            Some((_, codecs)) => codecs.push(&absent.codec),
-            None => reasons.push((&absent.reason, vec![&absent.codec])),
-        }
-    }
-    for (reason, codecs) in reasons {
-        lines.push(format!("Not available: {}: {reason}", codecs.join(", ")));
-    }
+    lines.extend(not_available(&report.absent));
     let skipped = report.skipped.len();
     if skipped > 0 {
         lines.push(format!(
@@ -276,4 +272,19 @@ pub(super) fn troubles(report: &Report) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The codecs that are not available here: a line for each reason.
+pub(super) fn not_available(absent: &[Absent]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for absent in absent {
+        match reasons.iter_mut().find(|(reason, _)| *reason == absent.reason) {
+            Some((_, codecs)) => codecs.push(&absent.codec),
+            None => reasons.push((&absent.reason, vec![&absent.codec])),
+        }
+    }
+    let lines = reasons.into_iter();
+    lines
+        .map(|(reason, codecs)| format!("Not available: {}: {reason}", codecs.join(", ")))
+        .collect()
 }

@@ -15,7 +15,7 @@ use leafpress_rocksdb_bench::{
 };
 
 use super::args::{DataArgs, OutputArgs, TuningArgs, a_run};
-use super::failure::{failure, make_directory};
+use super::failure::failure;
 use super::reporter::Reporter;
 
 /// Arguments of `bench`.
@@ -239,7 +239,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let runs = args.plan(scratch.databases()).map_err(|e| failure(&e))?;
     scratch.make()?;
     if let Some(out) = &args.output.out {
-        make_directory("out", out)?;
+        output::make_directory("out", out)?;
     }
     let cancel = interrupt::flag()?;
     let mut session = Session::new(scratch.logs().to_owned()).map_err(|e| failure(&e))?;

@@ -1,7 +1,5 @@
 //! The library's errors as the command reports them.
 
-use std::path::Path;
-
 use leafpress_console::failure::Failure;
 use leafpress_lab::LabError;
 use leafpress_rocksdb_bench::BenchError;
@@ -21,14 +19,4 @@ pub fn failure(error: &BenchError) -> Failure {
         )),
         error => Failure::failed(error.to_string()),
     }
-}
-
-/// Makes a directory, or says which option names one that cannot be.
-pub fn make_directory(option: &str, directory: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(directory).map_err(|e| {
-        Failure::bad_input(format!(
-            "--{option} {}: {e}; name a directory that can be written",
-            directory.display()
-        ))
-    })
 }

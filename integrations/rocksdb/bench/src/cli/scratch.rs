@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use leafpress_console::failure::Failure;
-
-use super::failure::make_directory;
+use leafpress_console::output::make_directory;
 
 /// A directory for logs, and for databases that nobody wants to keep; it goes when this goes.
 pub struct Scratch {

@@ -13,7 +13,7 @@ use leafpress_rocksdb_bench::study::Event;
 use serde::Serialize;
 
 use super::args::OutputArgs;
-use super::failure::{failure, make_directory};
+use super::failure::failure;
 use super::reporter::Reporter;
 use super::scratch::Scratch;
 
@@ -65,7 +65,7 @@ impl Stage {
     pub fn new(mut scratch: Scratch, args: &OutputArgs, total: usize) -> Result<Self, Failure> {
         scratch.make()?;
         if let Some(out) = &args.out {
-            make_directory("out", out)?;
+            output::make_directory("out", out)?;
         }
         let session = Session::new(scratch.logs().to_owned()).map_err(|e| failure(&e))?;
         Ok(Self {

@@ -62,7 +62,7 @@ impl Compressor {
         let Some(block_type) = BlockType::of(codec) else {
             return Ok(None);
         };
-        let (engine, stand_in) = engine_and_stand_in(codec)?;
+        let (engine, stand_in) = engines::engine_and_stand_in(codec)?;
         let (dictionary_bytes, sample_bytes) = if dictionary::uses_dictionary(codec) {
             options.dictionary(max_dict_bytes as usize, zstd_max_train_bytes as usize)
         } else {
@@ -245,33 +245,4 @@ impl Compressor {
         };
         VERIFIED.try_with(work).ok().flatten().unwrap_or(false)
     }
-}
-
-/// An engine, and the one that stands in for it.
-type Writers = (Arc<dyn Engine>, Option<Arc<dyn Engine>>);
-
-/// A codec's engine, and the one that writes the same blocks when that one fails. `qpl:auto` where there is no QPL at all is
-/// the stand-in: it asked for whatever there is.
-fn engine_and_stand_in(codec: Codec) -> Result<Writers, CodecError> {
-    use leafpress::codec::QplPath::Auto;
-    if !matches!(codec, Codec::Qpl { .. } | Codec::Zlib { .. }) {
-        return Ok((engines::engine(codec)?, None));
-    }
-    let stand_in = Arc::clone(&engines::built_in()?.deflate);
-    match engines::engine(codec) {
-        Ok(engine) => Ok((engine, Some(stand_in))),
-        Err(CodecError::Unavailable { .. }) if matches!(codec, Codec::Qpl { path: Auto, .. }) => Ok((stand_in, None)),
-        Err(error) => Err(error),
-    }
-}
-
-/// Whether a codec can write here.
-///
-/// # Errors
-/// [`CodecError::Unavailable`], with the reason.
-pub(crate) fn check_available(codec: Codec) -> Result<(), CodecError> {
-    if codec == Codec::None {
-        return Ok(());
-    }
-    engine_and_stand_in(codec).map(drop)
 }

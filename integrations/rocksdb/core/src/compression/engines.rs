@@ -55,3 +55,32 @@ pub(crate) fn built_in() -> Result<&'static BuiltIn, CodecError> {
     };
     Ok(BUILT_IN.get_or_init(|| new))
 }
+
+/// An engine, and the one that stands in for it.
+pub(crate) type Writers = (Arc<dyn Engine>, Option<Arc<dyn Engine>>);
+
+/// A codec's engine, and the one that writes the same blocks when that one fails. `qpl:auto` where there is no QPL at all is
+/// the stand-in: it asked for whatever there is.
+pub(crate) fn engine_and_stand_in(codec: Codec) -> Result<Writers, CodecError> {
+    use leafpress::codec::QplPath::Auto;
+    if !matches!(codec, Codec::Qpl { .. } | Codec::Zlib { .. }) {
+        return Ok((engine(codec)?, None));
+    }
+    let stand_in = Arc::clone(&built_in()?.deflate);
+    match engine(codec) {
+        Ok(engine) => Ok((engine, Some(stand_in))),
+        Err(CodecError::Unavailable { .. }) if matches!(codec, Codec::Qpl { path: Auto, .. }) => Ok((stand_in, None)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a codec can write here.
+///
+/// # Errors
+/// [`CodecError::Unavailable`], with the reason.
+pub(crate) fn check_available(codec: Codec) -> Result<(), CodecError> {
+    if codec == Codec::None {
+        return Ok(());
+    }
+    engine_and_stand_in(codec).map(drop)
+}

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use leafpress::codec::{Codec, CodecError, MIN_DICTIONARY_BYTES, MIN_SAMPLE_BYTES, QplMode, QplPath};
 use thiserror::Error;
 
-use super::compressor;
+use super::engines;
 
 /// An option, or options together, that cannot be.
 #[derive(Debug, Clone, Error)]
@@ -257,7 +257,7 @@ impl CompressionOptions {
     pub fn check_available(&self) -> Result<(), OptionError> {
         let codecs = self.level_codec.iter().map(|(_, codec)| *codec);
         for codec in codecs.chain([self.codec()]) {
-            compressor::check_available(codec)?;
+            engines::check_available(codec)?;
         }
         Ok(())
     }

@@ -1,15 +1,13 @@
 //! Point operations and short scans, by codec and size, on one thread.
 //!
-//! `cargo bench -p leafpress --bench tree`, or a part of it: `... --bench tree -- 'get hit/.*lz4'`.
-
-mod support;
+//! `cargo bench -p leafpress-bench --bench tree`, or a part of it: `... --bench tree -- 'get hit/.*lz4'`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use leafpress::Codec;
-use support::{Loaded, key};
+use leafpress_bench::{Loaded, key};
 
 const CODECS: [Codec; 3] = [Codec::None, Codec::Lz4 { acceleration: 1 }, Codec::Zstd { level: 1 }];
 const KEYS: [u64; 2] = [50_000, 1_000_000];

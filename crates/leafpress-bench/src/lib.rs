@@ -1,6 +1,6 @@
-//! A loaded tree to measure: keys of 8 big-endian bytes, values of 128 bytes cut from the bundled package index.
-
-#![allow(dead_code)] // Each benchmark uses a part.
+//! What the benchmarks of the library measure: a loaded tree with keys of 8 big-endian bytes and values of 128 bytes,
+//! cut from the bundled package index.
+#![warn(missing_docs)]
 
 use std::sync::Arc;
 
@@ -8,11 +8,14 @@ use leafpress::codec::{Dictionary, Engine, EngineOptions};
 use leafpress::tree::DictionaryChoice;
 use leafpress::{Codec, Tree};
 
+/// Length of a value in bytes.
 pub const VALUE_BYTES: usize = 128;
 
 /// A tree with the even numbers below `2 * keys` as keys; the odd ones are absent.
 pub struct Loaded {
+    /// The tree.
     pub tree: Tree,
+    /// How many keys it has.
     pub keys: u64,
     values: Vec<u8>,
     state: u64,
@@ -21,6 +24,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// A tree with this codec and so many keys, settled.
     pub fn new(codec: Codec, keys: u64) -> Self {
         let tree = Tree::builder()
             .codec(codec)
@@ -81,6 +85,7 @@ impl Loaded {
         compressed.expect("compress");
     }
 
+    /// The value of key number `n`.
     pub fn value(&self, n: u64) -> &[u8] {
         let cuts = self.values.len() / VALUE_BYTES;
         let start = n as usize % cuts * VALUE_BYTES;
@@ -88,13 +93,14 @@ impl Loaded {
     }
 }
 
+/// Key number `n`.
 pub fn key(n: u64) -> [u8; 8] {
     n.to_be_bytes()
 }
 
 /// The bundled package index, unpacked.
 pub fn sample() -> Vec<u8> {
-    let packed = include_bytes!("../../../../data/packages.txt.gz");
+    let packed = include_bytes!("../../../data/packages.txt.gz");
     // A gzip member ends with its raw length.
     let (_, len) = packed.split_last_chunk::<4>().expect("a gzip file");
     let mut raw = vec![0; u32::from_le_bytes(*len) as usize];

@@ -7,8 +7,6 @@
 //! from a load before. Times are processor time of the thread that loads, medians of the rounds; what other threads of
 //! the tree took beside it, mostly training the dictionary, stands in a column of its own.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::{Arc, Mutex, RwLock};
@@ -163,7 +161,7 @@ impl Records {
         let keys = (0..len).flat_map(|n| format!("catalogue/item/{n:010}").into_bytes());
         Self {
             keys: keys.collect(),
-            text: support::sample(),
+            text: leafpress_bench::sample(),
             value_bytes,
             len,
         }

@@ -1,6 +1,6 @@
 //! Hits of the page pool: raw pages on one thread and on two at once, by the pages there are, and compressed pages by codec.
 //!
-//! `cargo bench -p leafpress --bench pool`
+//! `cargo bench -p leafpress-bench --bench pool`
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,16 +1,14 @@
-//! One operation, over and over, for counting its instructions: `make bench-instructions` runs it under callgrind.
+//! One operation, over and over, for counting its instructions: `make instructions` runs it under callgrind.
 //!
 //! A count does not depend on the machine's load or clock, so that a change of a few per cent is seen at once. It says nothing
 //! about cache misses. On its own, as in a plain `cargo bench`, it runs every operation once over to see that it works.
-
-mod support;
 
 use std::hint::black_box;
 
 use leafpress::pool::{MemoryStore, Share};
 use leafpress::victim::VictimCache;
 use leafpress::{Codec, PagePool};
-use support::{Loaded, key};
+use leafpress_bench::{Loaded, VALUE_BYTES, key};
 
 /// Records in the tree, and operations counted.
 const KEYS: u64 = 10_000;
@@ -147,7 +145,7 @@ fn main() {
         if operation == "compress" {
             loaded.train();
         }
-        let mut value = Vec::with_capacity(support::VALUE_BYTES);
+        let mut value = Vec::with_capacity(VALUE_BYTES);
         counted(&mut loaded, operation, &mut value);
         loaded.tree.validate().expect("the tree is whole");
     }

@@ -1,0 +1,89 @@
+//! What the comparison leaves: medians over the rounds.
+
+use serde::Serialize;
+
+use super::peer::Peer;
+use crate::eval::result::RunResult;
+
+/// One map's medians over the rounds.
+#[derive(Debug, Clone, Serialize)]
+pub struct PeerLine {
+    /// The map.
+    pub peer: Peer,
+    /// Operations per second and core's worth of CPU time.
+    pub operations_per_second_per_core: f64,
+    /// The least and the most of the rounds.
+    pub operations_range: (f64, f64),
+    /// 99% of the reads took no longer, in nanoseconds; `None` where nothing is read.
+    pub read_p99_ns: Option<f64>,
+    /// Records put per second of the load, on all threads.
+    pub loads_per_second: f64,
+    /// What was left to do in the background after the load, in no other figure, in seconds.
+    pub settle_seconds: f64,
+    /// Growth of the process's resident memory over the load, per record, in bytes.
+    pub resident_bytes_per_record: f64,
+    /// Bytes held per record by the map's own account, which only our tree gives.
+    pub bytes_held_per_record: Option<f64>,
+}
+
+/// What the comparison leaves.
+#[derive(Debug, Clone, Serialize)]
+pub struct PeersOutcome {
+    /// The maps: ours first, then the others.
+    pub lines: Vec<PeerLine>,
+    /// What was stored, in words.
+    pub data: String,
+    /// Bytes of a record's key and value, on average.
+    pub record_bytes: f64,
+    /// Maps that were left out, each in one line.
+    pub left_out: Vec<String>,
+    /// The table for people, ready to print.
+    #[serde(skip)]
+    pub table: String,
+    /// Wrong answers of all samples together; must be 0.
+    pub mismatches: u64,
+    /// Samples that failed, each in one line.
+    pub failures: Vec<String>,
+    /// Whether it was cancelled before the last sample.
+    pub cancelled: bool,
+}
+
+impl PeerLine {
+    /// `None` without a sample.
+    pub(super) fn new(peer: Peer, samples: &[RunResult]) -> Option<Self> {
+        let figures = |figure: &dyn Fn(&RunResult) -> Option<f64>| {
+            let mut figures: Vec<_> = samples.iter().filter_map(figure).collect();
+            figures.sort_by(f64::total_cmp);
+            figures
+        };
+        let per_record = |bytes: f64, result: &RunResult| (result.keys > 0).then(|| bytes / result.keys as f64);
+        let operations = figures(&RunResult::qps_per_core);
+        let loads = figures(&|result| (result.load_seconds > 0.0).then(|| result.keys as f64 / result.load_seconds));
+        let settle = figures(&|result| Some(result.settle_seconds));
+        let p99 = figures(&|result| result.read_latency.as_ref().map(|latency| latency.p99_ns as f64));
+        let resident = figures(&|result| per_record(result.loaded.rss_growth_bytes? as f64, result));
+        let held = figures(&|result| match result.loaded.bytes_held {
+            0 => None,
+            held => per_record(held as f64, result),
+        });
+        Some(Self {
+            peer,
+            operations_per_second_per_core: median(&operations)?,
+            operations_range: (*operations.first()?, *operations.last()?),
+            read_p99_ns: median(&p99),
+            loads_per_second: median(&loads)?,
+            settle_seconds: median(&settle)?,
+            resident_bytes_per_record: median(&resident)?,
+            bytes_held_per_record: median(&held),
+        })
+    }
+}
+
+pub(super) fn median(sorted: &[f64]) -> Option<f64> {
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        len if len.is_multiple_of(2) => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+        _ => Some(sorted[middle]),
+    }
+}

@@ -1,0 +1,138 @@
+//! The samples of the comparison, by turns, each in a process of its own.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+
+use super::options::PeersConfig;
+use super::outcome::{PeerLine, PeersOutcome};
+use super::peer::Peer;
+use super::{SAMPLE, view};
+use crate::core::LabError;
+use crate::eval::dataset::Dataset;
+use crate::eval::result::RunResult;
+use crate::eval::{RunSpec, driver};
+use crate::harness::Phase;
+use crate::harness::child::{Job, Launcher};
+use crate::report::write;
+
+/// What a child of the comparison is to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct PeerSpec {
+    pub(super) peer: Peer,
+    pub(super) spec: RunSpec,
+}
+
+/// Compares the maps; logs and `peers.json` go to `out_dir`. `progress` is told the sample's number, the number of samples, its map,
+/// and what the sample is doing.
+///
+/// # Errors
+/// Options out of bounds, unusable data, an `out_dir` that cannot be written. A sample that fails is told in the outcome.
+pub fn run_peers(
+    config: &PeersConfig,
+    out_dir: &Path,
+    cancel: &Arc<AtomicBool>,
+    progress: &mut dyn FnMut(usize, usize, &Peer, Phase, f64),
+) -> Result<PeersOutcome, LabError> {
+    run_peers_with(&Launcher::current_exe()?, config, out_dir, cancel, progress)
+}
+
+/// [`run_peers`] with children started in another way.
+///
+/// # Errors
+/// As [`run_peers`].
+pub fn run_peers_with(
+    launcher: &Launcher,
+    config: &PeersConfig,
+    out_dir: &Path,
+    cancel: &Arc<AtomicBool>,
+    progress: &mut dyn FnMut(usize, usize, &Peer, Phase, f64),
+) -> Result<PeersOutcome, LabError> {
+    if config.rounds == 0 {
+        return Err(LabError::option("rounds", "0 is not at least 1"));
+    }
+    let base = config.evaluation();
+    base.validate()?;
+    let data = Dataset::load(&base)?;
+    let config = &PeersConfig {
+        keys: data.keys,
+        ..config.clone()
+    };
+    std::fs::create_dir_all(out_dir).map_err(|e| LabError::io(out_dir, e))?;
+    let ours = config.codecs.iter().map(|codec| Peer::Leafpress(codec.clone()));
+    let (mut peers, mut left_out) = (Vec::new(), Vec::new());
+    for peer in ours.chain(Peer::OTHERS) {
+        match peer.fault(config.workload, &data.key_lengths()) {
+            Some(fault) => left_out.push(format!("{peer}: {fault}")),
+            None => peers.push(peer),
+        }
+    }
+    let mut samples: Vec<Vec<RunResult>> = vec![Vec::new(); peers.len()];
+    let mut outcome = PeersOutcome {
+        lines: Vec::new(),
+        data: data.describe(&base),
+        record_bytes: data.key_lengths().mean + data.value_lengths().mean,
+        left_out,
+        table: String::new(),
+        mismatches: 0,
+        failures: Vec::new(),
+        cancelled: false,
+    };
+    drop(data);
+    let total = peers.len() * config.rounds;
+    for number in 0..total {
+        let (round, place) = (number / peers.len(), number % peers.len());
+        let index = if round.is_multiple_of(2) {
+            place
+        } else {
+            peers.len() - 1 - place
+        };
+        let peer = &peers[index];
+        let request = Job {
+            name: SAMPLE,
+            request: PeerSpec {
+                peer: peer.clone(),
+                spec: config.run_of(peer),
+            },
+        };
+        let log = out_dir.join(format!("peers-{number:03}.log"));
+        let mut phases = |phase, fraction| progress(number, total, peer, phase, fraction);
+        match launcher.call::<_, RunResult>(&request, None, &log, cancel, &mut phases) {
+            Ok(result) => {
+                outcome.mismatches += result.mismatches;
+                samples[index].push(result);
+            }
+            Err(LabError::Cancelled) => {
+                outcome.cancelled = true;
+                break;
+            }
+            Err(error) => outcome
+                .failures
+                .push(format!("{peer}: {error} (log: {})", log.display())),
+        }
+    }
+    outcome.lines = peers
+        .into_iter()
+        .zip(&samples)
+        .filter_map(|(peer, samples)| PeerLine::new(peer, samples))
+        .collect();
+    outcome.table = view::text(config, &outcome);
+    let path = out_dir.join("peers.json");
+    let json = serde_json::to_string_pretty(&outcome).map_err(|e| LabError::System(e.to_string()))?;
+    write(&path, &json)?;
+    Ok(outcome)
+}
+
+/// The child's side of a sample.
+pub(crate) fn run_sample(
+    sample: &PeerSpec,
+    cancel: &AtomicBool,
+    progress: &mut dyn FnMut(Phase, f64),
+) -> Result<RunResult, LabError> {
+    progress(Phase::Corpus, 0.0);
+    let data = Dataset::load(&sample.spec.base)?;
+    let make = || sample.peer.make(&sample.spec, &data);
+    driver::run_store(&sample.spec, &data, &make, cancel, progress)
+}

@@ -1,0 +1,169 @@
+//! What was measured, for people.
+
+use super::{Place, Report, Row};
+use crate::core::Bytes;
+use crate::report::numbers::thousands;
+use crate::suite::MEMCPY;
+use crate::suite::text::{in_words, libraries, not_available, table, us};
+
+/// The report.
+pub fn text(report: &Report) -> String {
+    let mut text = head(report).join("\n") + "\n";
+    for &threads in &report.options.threads {
+        let rows = report.of_threads(threads);
+        if !rows.is_empty() {
+            let cells = cells(report, &rows);
+            text += &format!("\n{}\n{}\n", in_words(threads), table(&HEADINGS, &cells, 3));
+        }
+    }
+    text += CAPTION;
+    for trouble in troubles(report) {
+        text += &format!("{trouble}\n");
+    }
+    text
+}
+
+const CAPTION: &str = "
+Records in: each value by itself, or frames of neighbours by key, as many as fit. Ratio: bytes of values over stored bytes, the dictionary
+among these. Compress, decompress: microseconds per record, wall time of the best pass and of the median one, when all are done in a row.
+Read: microseconds in which a thread decodes one frame, as it must to read a record. ◆ nothing else has as high a ratio at as short a read.
+";
+
+/// What was measured, on what, with what.
+pub(super) fn head(report: &Report) -> Vec<String> {
+    let (options, census) = (&report.options, &report.census);
+    let some = if report.records < census.records {
+        format!(" of {}", thousands(census.records))
+    } else {
+        String::new()
+    };
+    let (shortest, longest) = report.value_bytes;
+    let mean = report.raw_bytes as f64 / report.records.max(1) as f64;
+    let mut lines = vec![format!(
+        "{}{some} records of {} ({}), {} bytes of values: {} to {} each, {mean:.0} on average",
+        thousands(report.records),
+        options.path.display(),
+        options.records,
+        thousands(report.raw_bytes),
+        thousands(shortest as u64),
+        thousands(longest as u64),
+    )];
+    if let Some(most) = options.max_bytes.filter(|_| report.records < census.records) {
+        lines.push(format!(
+            "a sample of the {} bytes of values (--max-bytes {}), in runs of neighbours evenly spread over the keys",
+            thousands(report.found_bytes),
+            Bytes(most)
+        ));
+    }
+    lines.push(format!(
+        "their keys have {} bytes more, which are in no figure",
+        thousands(report.key_bytes)
+    ));
+    lines.extend(census.left_out());
+    lines.push(format!(
+        "{} · {} · {} pass{}, every record compared",
+        report.host,
+        libraries(&report.codecs),
+        report.passes,
+        if report.passes == 1 { "" } else { "es" }
+    ));
+    if report.interrupted {
+        lines.push("INTERRUPTED: what was not measured yet is missing".into());
+    }
+    lines
+}
+
+pub(super) const HEADINGS: [&str; 12] = [
+    "records\nin",
+    "codec",
+    "",
+    "ratio",
+    "stored\nraw %",
+    "read\nus",
+    "compress\nus/record",
+    "\nmedian",
+    "\nMB/s",
+    "decompress\nus/record",
+    "\nmedian",
+    "\nMB/s",
+];
+
+/// The cells of some rows, and of the limit behind them.
+pub(super) fn cells(report: &Report, rows: &[(&Row, bool)]) -> Vec<Vec<String>> {
+    let mut last = None;
+    let mut cells: Vec<Vec<String>> = Vec::new();
+    for (row, best) in rows {
+        let place = if last == Some(row.place) {
+            String::new()
+        } else {
+            place(row.place)
+        };
+        last = Some(row.place);
+        let raw = if row.codec == MEMCPY {
+            "-".to_owned()
+        } else {
+            format!("{:.1}", row.stored_raw_frames as f64 * 100.0 / row.frames.max(1) as f64)
+        };
+        let mark = if *best { "◆" } else { "" };
+        let mut line = vec![
+            place,
+            row.name(),
+            mark.to_owned(),
+            format!("{:.3}", row.ratio),
+            raw,
+            us(row.read_us),
+        ];
+        for speed in [&row.compress, &row.decompress] {
+            line.extend([us(speed.us), us(speed.median_us), mb_per_s(speed.mb_per_s)]);
+        }
+        cells.push(line);
+    }
+    if let Some(limit) = &report.limit {
+        let per_record = |seconds: f64| us(seconds * 1e6 / report.records.max(1) as f64);
+        let none = || "-".to_owned();
+        let raw_mb = report.raw_bytes as f64 / 1e6;
+        let mut line = vec![
+            "one piece".to_owned(),
+            limit.codec.clone(),
+            String::new(),
+            format!("{:.3}", limit.ratio),
+        ];
+        line.extend([none(), none()]);
+        for seconds in [limit.compress_seconds, limit.decompress_seconds] {
+            line.extend([
+                per_record(seconds),
+                none(),
+                mb_per_s(raw_mb / seconds.max(f64::MIN_POSITIVE)),
+            ]);
+        }
+        cells.push(line);
+    }
+    cells
+}
+
+/// Megabytes a second with as many digits as help.
+fn mb_per_s(figure: f64) -> String {
+    if figure >= 10.0 {
+        format!("{figure:.0}")
+    } else {
+        format!("{figure:.1}")
+    }
+}
+
+/// What a value is compressed with, as people read it.
+pub(super) fn place(place: Place) -> String {
+    match place {
+        Place::Record => "each alone".to_owned(),
+        Place::Frame(bytes) => format!("frames of {}", Bytes(bytes as u64)),
+    }
+}
+
+/// What is not in the tables, and why.
+pub(super) fn troubles(report: &Report) -> Vec<String> {
+    let untrained = report.untrained.iter();
+    let mut lines: Vec<String> = untrained
+        .map(|one| format!("No dictionary for {}: {}", one.codec, one.reason))
+        .collect();
+    lines.extend(not_available(&report.absent));
+    lines
+}
