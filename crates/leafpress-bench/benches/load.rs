@@ -1,7 +1,7 @@
 //! Loading records in key order: `from_sorted`, beside inserting one by one, the codec alone, a `BTreeMap` under a
 //! lock, and memcpy.
 //!
-//! `cargo bench -p leafpress --bench load`, or `... -- MEGABYTES ROUNDS` (64 and 3); with `512 lz4 loads` behind that,
+//! `cargo bench -p leafpress-bench --bench load`, or `... -- MEGABYTES ROUNDS` (64 and 3); with `512 lz4 loads` behind that,
 //! `from_sorted` alone with that length of values and codec, for a profiler. Keys are 25 bytes of text, values are cut
 //! from the bundled package index. The codec alone compresses the same frames with the same dictionary, which are taken
 //! from a load before. Times are processor time of the thread that loads, medians of the rounds; what other threads of

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::peer::Peer;
 use crate::core::corpus::{Cut, RecordFormat, Source};
 use crate::core::keys::{KeyShape, LoadOrder};
-use crate::eval::{EvalConfig, RunSpec, Workload};
+use crate::eval::{EvalConfig, LandingBytes, RunSpec, Workload};
 
 /// Of so many batches of reads, one is checked while the clock runs.
 const CHECK_ONE_IN: u32 = 64;
