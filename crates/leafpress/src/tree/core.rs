@@ -10,7 +10,8 @@ use crate::codec::Engine;
 use crate::mem::prefetch::{prefetch_directory, prefetch_for_write};
 use crate::reclaim::memory::Memory;
 use crate::tree::ShardBy;
-use crate::tree::compact::compress::{Compression, Settings, compress_block};
+use crate::tree::compact::compress::{Compression, compress_block};
+use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::tree::hash::hash;
 use crate::tree::index::shard::Shard;
@@ -22,6 +23,7 @@ use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Fraction;
 use crate::tree::read::Read;
 use crate::tree::upkeep::scheduler::Background;
+use crate::tree::upkeep::sizing::Sizing;
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::write::{Locked, Outcome, WritePath, owned_large};
 
@@ -31,7 +33,9 @@ pub(crate) struct Core {
     pub shard_by: ShardBy,
     /// What of the keys goes to which shard, by hash.
     pub partitioner: ShardPartitioner,
-    pub settings: Settings,
+    pub settings: LiveSettings,
+    /// How the lengths of frames and leaves are chosen.
+    pub sizing: Sizing,
     pub landing_bytes: usize,
     pub engine: Arc<dyn Engine>,
     pub contexts: Contexts,
@@ -222,7 +226,7 @@ impl Core {
             prefetch_for_write(leaf.header().landing.load(Ordering::Relaxed));
             // Compressed before the latch is taken; with a dictionary that is most likely the leaf's.
             let built = match change {
-                Change::Put(value) if self.settings.single() => self.compress_value(leaf, value, &mut block),
+                Change::Put(value) if self.settings.now().single() => self.compress_value(leaf, value, &mut block),
                 change => Ok(change),
             };
             let change = match built {
@@ -285,7 +289,7 @@ impl Core {
         arena: &'b bumpalo::Bump,
     ) -> Compression<'p, 'b> {
         Compression {
-            settings: &self.settings,
+            settings: self.settings.now(),
             engine: &*self.engine,
             dictionary: self.dictionaries.current(),
             memory: &self.memory,
