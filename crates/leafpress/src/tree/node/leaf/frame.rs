@@ -38,6 +38,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Notes that `block` was decoded last, to the `raw_len` bytes at `raw`: who looked for a key in them may want its value next.
+    #[inline(never)]
     pub(crate) fn note_whole(&mut self, block: &[u8], raw: *const u8, raw_len: usize) {
         let kept = self.scratch.last(raw_len);
         if kept.len() == raw_len && std::ptr::eq(kept.as_ptr(), raw) {
