@@ -93,10 +93,10 @@ pub struct EvalArgs {
     /// Bytes of a landing buffer, or auto: as the records need [default: auto]
     #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Tree")]
     landing_bytes: Option<Vec<String>>,
-    /// User bytes at which a leaf splits
+    /// User bytes at which a leaf splits [default: the tree chooses]
     #[arg(long, value_name = "BYTES", help_heading = "Tree")]
     leaf_bytes: Option<usize>,
-    /// Raw bytes at which a frame is closed; 1 makes every record a frame
+    /// Raw bytes at which a frame is closed; 1 makes every record a frame [default: the tree chooses]
     #[arg(long, value_name = "BYTES", help_heading = "Tree")]
     frame_bytes: Option<usize>,
     /// ordered, or hashed:N for N sub-pages per leaf [default: ordered]

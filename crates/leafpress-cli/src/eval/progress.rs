@@ -62,6 +62,17 @@ fn share(phase: Phase, fraction: f64) -> f64 {
     before + length * fraction
 }
 
+/// How long frames and leaves were at the end. Other maps have none.
+fn frames(row: &Row) -> Option<String> {
+    let ended = &row.result.ended;
+    let frame = match ended.frame_limit_bytes {
+        0 => return None,
+        1 => "one record".to_owned(),
+        bytes => format!("{bytes} bytes"),
+    };
+    Some(format!("  in frames of {frame}, leaves of {}", ended.leaf_limit_bytes))
+}
+
 fn finished(index: usize, total: usize, row: &Row) -> String {
     let (spec, result) = (&row.spec, &row.result);
     let width = total.to_string().len();
@@ -88,6 +99,9 @@ fn finished(index: usize, total: usize, row: &Row) -> String {
             "  holds {:.2} per user byte",
             result.ended.bytes_held as f64 / result.ended.user_bytes as f64
         );
+    }
+    if let Some(frames) = frames(row) {
+        line += &frames;
     }
     if result.mismatches > 0 {
         line += &format!("  {} MISMATCHES", result.mismatches);

@@ -108,6 +108,12 @@ pub struct Memory {
     pub bytes_held: u64,
     /// Of that, dictionaries.
     pub dictionary_bytes: u64,
+    /// Raw bytes at which a frame is closed: given, or what the tree chose.
+    #[serde(default)]
+    pub frame_limit_bytes: u64,
+    /// User bytes at which a leaf splits.
+    #[serde(default)]
+    pub leaf_limit_bytes: u64,
     /// Growth of the process's resident memory since just before the tree was made, by the system's account, without what its
     /// allocators have free.
     pub rss_growth_bytes: Option<i64>,

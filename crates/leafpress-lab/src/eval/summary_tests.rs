@@ -52,6 +52,7 @@ fn row(codec: &str, workload: Workload) -> Row {
                 bytes_held: 34_000,
                 dictionary_bytes: 2048,
                 rss_growth_bytes: Some(36_864),
+                ..Memory::default()
             },
             counters: Counters {
                 gets: 4,

@@ -116,6 +116,13 @@ impl Scratch {
         Ok((tables, output))
     }
 
+    /// The first `len` bytes of what was decoded last, or none if there is no room for so many.
+    pub(crate) fn last(&self, len: usize) -> &[u8] {
+        self.bytes
+            .get(self.history_len..self.history_len.saturating_add(len))
+            .unwrap_or_default()
+    }
+
     /// Memory that this buffer holds, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.bytes.capacity() + self.tables_bytes()

@@ -9,7 +9,8 @@ use bumpalo::Bump;
 use crate::codec::{Codec, CodecError, Dictionary, Engine};
 use crate::mem::node::Kind;
 use crate::reclaim::memory::Memory;
-use crate::tree::compact::compress::{Buffers, Compression, Settings};
+use crate::tree::compact::compress::{Buffers, Compression};
+use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::compact::split::SplitHint;
 use crate::tree::core::Core;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
@@ -21,6 +22,7 @@ use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::unpublished::NewLeaf;
 use crate::tree::upkeep::scheduler::Background;
+use crate::tree::upkeep::sizing::{Given, Sizing};
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::write::{Locked, owned_large};
 use crate::tree::{Builder, DictionaryChoice, Layout, ShardBy, Stats, Tree};
@@ -33,15 +35,6 @@ const MAX_SUB_PAGES: usize = 64;
 const MAX_SHARDS: usize = 1024;
 const MAX_THREADS: usize = 64;
 const FAMILIES: [&str; 6] = ["none", "lz4", "zstd", "deflate", "zlib", "qpl"];
-
-/// Raw bytes of a frame, where the builder does not say: measured in docs/design.md.
-fn default_frame_bytes(codec: Codec) -> usize {
-    match codec {
-        Codec::None | Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => 1,
-        Codec::Zstd { .. } => 512,
-        Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Qpl { .. } => 2 << 10,
-    }
-}
 
 /// Longest value that a leaf holds itself. An uncompressed one gains nothing there, and every compaction copies it.
 fn default_inline_value_bytes(codec: Codec) -> usize {
@@ -63,9 +56,11 @@ fn within(option: &'static str, value: usize, least: usize, most: usize) -> Resu
 
 impl Builder {
     fn check(&self) -> Result<(), Error> {
-        within("leaf_bytes", self.leaf_bytes, MIN_LEAF_BYTES, MAX_LEAF_BYTES)?;
+        if let Some(bytes) = self.leaf_bytes {
+            within("leaf_bytes", bytes, MIN_LEAF_BYTES, MAX_LEAF_BYTES)?;
+        }
         if let Some(bytes) = self.frame_bytes {
-            within("frame_bytes", bytes, 1, self.leaf_bytes)?;
+            within("frame_bytes", bytes, 1, self.leaf_bytes.unwrap_or(MAX_LEAF_BYTES))?;
         }
         if let Layout::Hashed { sub_pages } = self.layout {
             within("layout", sub_pages, 1, MAX_SUB_PAGES)?;
@@ -144,18 +139,17 @@ impl Tree {
             .as_deref()
             .is_some_and(|wanted| wanted != codec.family());
         let compactors = if filtered { 0 } else { builder.background_threads };
-        let settings = Settings {
-            leaf_bytes: builder.leaf_bytes,
-            frame_bytes: builder
-                .frame_bytes
-                .unwrap_or(default_frame_bytes(codec))
-                .min(builder.leaf_bytes),
-            sub_pages: match builder.layout {
-                Layout::Ordered => 0,
-                Layout::Hashed { sub_pages } => sub_pages,
-            },
-            inline_value_bytes: builder.inline_value_bytes.unwrap_or(default_inline_value_bytes(codec)),
+        let sub_pages = match builder.layout {
+            Layout::Ordered => 0,
+            Layout::Hashed { sub_pages } => sub_pages,
         };
+        let given = Given {
+            frame_bytes: builder.frame_bytes,
+            leaf_bytes: builder.leaf_bytes,
+            inline_value_bytes: builder.inline_value_bytes.unwrap_or(default_inline_value_bytes(codec)),
+            sub_pages,
+        };
+        let (sizing, settings) = Sizing::new(codec, given);
         let dictionaries = Dictionaries::new(
             &builder.dictionary,
             engine.supports_dictionary(),
@@ -169,7 +163,8 @@ impl Tree {
             shards: Vec::new(),
             shard_by: builder.shard_by,
             partitioner,
-            settings,
+            settings: LiveSettings::new(settings),
+            sizing,
             landing_bytes: builder.landing_bytes,
             load_threads: builder.load_threads,
             engine,
@@ -339,6 +334,10 @@ impl Core {
         stats.bg_queue_pops = sum(Count::BgQueuePops);
         stats.bg_panics = self.background.health.panics();
         stats.bg_threads_ended = self.background.health.ended();
+        let settings = self.settings.now();
+        stats.frame_limit_bytes = settings.frame_bytes as u64;
+        stats.leaf_limit_bytes = settings.leaf_bytes as u64;
+        stats.limits_reason = self.sizing.reason();
         stats.engine = self.engine.counters();
         stats.engine_name = self.engine.engine_name();
         stats

@@ -10,7 +10,8 @@ use crate::codec::Engine;
 use crate::mem::prefetch::{prefetch_directory, prefetch_for_write};
 use crate::reclaim::memory::Memory;
 use crate::tree::ShardBy;
-use crate::tree::compact::compress::{Compression, Settings, compress_block};
+use crate::tree::compact::compress::{Compression, compress_block};
+use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::tree::hash::hash;
 use crate::tree::index::shard::Shard;
@@ -23,6 +24,7 @@ use crate::tree::node::step::Fraction;
 use crate::tree::node::unpublished::NewLarge;
 use crate::tree::read::Read;
 use crate::tree::upkeep::scheduler::Background;
+use crate::tree::upkeep::sizing::Sizing;
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::write::{Locked, Outcome, WritePath, owned_large};
 
@@ -32,7 +34,9 @@ pub(crate) struct Core {
     pub shard_by: ShardBy,
     /// What of the keys goes to which shard, by hash.
     pub partitioner: ShardPartitioner,
-    pub settings: Settings,
+    pub settings: LiveSettings,
+    /// How the lengths of frames and leaves are chosen.
+    pub sizing: Sizing,
     /// Room of a landing buffer; [`None`] where it follows the records.
     pub landing_bytes: Option<usize>,
     /// Threads that load a long run of records, the one that has them included.
@@ -196,7 +200,7 @@ impl Core {
         let mut large = None;
         let change = match value {
             None => Ok(Change::Remove),
-            Some(value) if value.len() <= self.settings.inline_value_bytes => Ok(Change::Put(value)),
+            Some(value) if value.len() <= self.settings.inline_value_bytes() => Ok(Change::Put(value)),
             Some(value) => self
                 .new_large(value, &mut tools.block)
                 .map(|new| Change::PutLarge(large.insert(new).large())),
@@ -240,7 +244,7 @@ impl Core {
             prefetch_for_write(leaf.header().landing.load(Ordering::Relaxed));
             // Compressed before the latch is taken; with a dictionary that is most likely the leaf's.
             let built = match change {
-                Change::Put(value) if self.settings.single() => self.compress_value(leaf, value, &mut block),
+                Change::Put(value) if self.settings.now().single() => self.compress_value(leaf, value, &mut block),
                 change => Ok(change),
             };
             let change = match built {
@@ -303,7 +307,7 @@ impl Core {
         arena: &'b bumpalo::Bump,
     ) -> Compression<'p, 'b> {
         Compression {
-            settings: &self.settings,
+            settings: self.settings.now(),
             engine: &*self.engine,
             dictionary: self.dictionaries.current(),
             memory: &self.memory,

@@ -50,7 +50,7 @@ pub struct Builder {
     pub(crate) codec: Codec,
     pub(crate) engine: Option<Arc<dyn Engine>>,
     pub(crate) engine_options: EngineOptions,
-    pub(crate) leaf_bytes: usize,
+    pub(crate) leaf_bytes: Option<usize>,
     pub(crate) frame_bytes: Option<usize>,
     pub(crate) layout: Layout,
     pub(crate) inline_value_bytes: Option<usize>,
@@ -71,7 +71,7 @@ impl Default for Builder {
             codec: Codec::Lz4 { acceleration: 1 },
             engine: None,
             engine_options: EngineOptions::default(),
-            leaf_bytes: 16 << 10,
+            leaf_bytes: None,
             frame_bytes: None,
             layout: Layout::Ordered,
             inline_value_bytes: None,
@@ -113,13 +113,19 @@ impl Builder {
         self
     }
 
-    /// User bytes (keys and values) at which a leaf splits. 1 KiB to 32 KiB, default 16 KiB.
+    /// User bytes (keys and values) at which a leaf splits. 1 KiB to 32 KiB. By default the tree chooses 16 or 32 KiB together with
+    /// [`Builder::frame_bytes`], and begins with 16 KiB.
     pub fn leaf_bytes(mut self, bytes: usize) -> Self {
-        self.leaf_bytes = bytes;
+        self.leaf_bytes = Some(bytes);
         self
     }
 
-    /// Raw bytes at which a frame is closed; 1 makes every record a frame. 1 to `leaf_bytes`. The default depends on the codec.
+    /// Raw bytes at which a frame is closed; 1 makes every record a frame. 1 to `leaf_bytes`.
+    ///
+    /// By default the tree chooses, when it first has 16 leaves and again whenever a dictionary is due: it tries lengths up to 8 KiB on
+    /// records of its own, and weighs the bytes that a record then holds against the time that a read of it takes.
+    /// [`Stats::limits_reason`](crate::tree::Stats::limits_reason) says what came of it. Until then, and at least, a frame is one
+    /// record for `lz4`, 512 bytes for `zstd` and 2 KiB for the deflate family; for `none` it stays one record.
     pub fn frame_bytes(mut self, bytes: usize) -> Self {
         self.frame_bytes = Some(bytes);
         self

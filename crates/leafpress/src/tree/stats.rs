@@ -47,6 +47,12 @@ pub struct Stats {
     pub depth: u32,
     /// The id of the dictionary new frames are compressed with, 0 for none.
     pub dictionary_id: u32,
+    /// Raw bytes at which a frame is closed now, 1 when every record is one: given, or chosen.
+    pub frame_limit_bytes: u64,
+    /// User bytes at which a leaf splits now: given, or chosen.
+    pub leaf_limit_bytes: u64,
+    /// Why these two are what they are, in words: what was tried, what came of it.
+    pub limits_reason: String,
 
     /// Point reads.
     pub gets: u64,

@@ -285,11 +285,24 @@ impl<'w> WritePath<'w> {
         more: Option<Entry<'_>>,
         tools: &mut Tools,
     ) -> Result<bool, Error> {
+        self.compact_frames_locked(locked, parent, key, more, false, tools)
+    }
+
+    /// As [`Self::compact_locked`]; with `anew` every frame is cut and compressed again.
+    pub(crate) fn compact_frames_locked(
+        &self,
+        locked: &Locked<'w>,
+        parent: Option<Inner<'w>>,
+        key: &[u8],
+        more: Option<Entry<'_>>,
+        anew: bool,
+        tools: &mut Tools,
+    ) -> Result<bool, Error> {
         let leaf = locked.leaf;
         let mut dead = Vec::new();
         let changes = landed_changes(leaf, more, &mut dead);
         let removes = changes.iter().any(|entry| matches!(entry.change, Change::Remove));
-        let result = self.compress_leaf(leaf, key, &changes, &mut dead, tools);
+        let result = self.compress_leaf(leaf, key, &changes, anew, &mut dead, tools);
         tools.reset_arena();
         self.context.note_held(tools);
         let mut built = result?;
@@ -345,6 +358,7 @@ impl<'w> WritePath<'w> {
         leaf: Leaf<'w>,
         key: &[u8],
         changes: &[Entry<'_>],
+        anew: bool,
         dead: &mut Vec<DeadLarge>,
         tools: &mut Tools,
     ) -> Result<BuiltLeaves, Error> {
@@ -364,7 +378,7 @@ impl<'w> WritePath<'w> {
                 self.shard.descend(other, self.guard).0 == *leaf || self.shard.descend(key, self.guard).0 != *leaf
             },
         };
-        let built = compaction.run(&leaf, changes, false)?;
+        let built = compaction.run(&leaf, changes, anew)?;
         dead.append(&mut compaction.dead);
         Ok(built)
     }
@@ -400,7 +414,7 @@ impl<'w> WritePath<'w> {
     }
 
     fn is_small(&self, leaf: Leaf<'_>) -> bool {
-        (leaf.header().inline_bytes as usize) < self.core.settings.leaf_bytes / 4
+        (leaf.header().inline_bytes as usize) < self.core.settings.now().leaf_bytes / 4
     }
 
     /// Joins the small leaf that holds `key` to a neighbour, or drops it when it is empty. What stands in the way (a neighbour
@@ -446,7 +460,7 @@ impl<'w> WritePath<'w> {
         };
         let together = leaf.header().live_user_bytes.load(Ordering::Relaxed)
             + sibling.header().live_user_bytes.load(Ordering::Relaxed);
-        if together > self.core.settings.leaf_bytes as u64 * 3 / 4 {
+        if together > self.core.settings.now().leaf_bytes as u64 * 3 / 4 {
             return;
         }
         let (first, second) = if left == index {

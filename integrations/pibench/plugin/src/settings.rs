@@ -166,7 +166,7 @@ mod tests {
             ("landing_bytes=99", "landing_bytes: 99"),
             ("layout=hashed:7", "layout: Hashed { sub_pages: 7 }"),
             ("layout=ordered", "layout: Ordered"),
-            ("leaf_bytes=2048", "leaf_bytes: 2048"),
+            ("leaf_bytes=2048", "leaf_bytes: Some(2048)"),
             ("shards=5", "shards: 5"),
             ("stream_cache=none", "stream_cache: None"),
         ];

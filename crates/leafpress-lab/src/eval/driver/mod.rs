@@ -213,6 +213,8 @@ fn memory(stats: &Stats, resident_before: Option<u64>) -> Memory {
         user_bytes: stats.user_bytes,
         bytes_held: stats.bytes_held,
         dictionary_bytes: stats.dictionary_bytes,
+        frame_limit_bytes: stats.frame_limit_bytes,
+        leaf_limit_bytes: stats.leaf_limit_bytes,
         rss_growth_bytes: growth(resident_before),
     }
 }

@@ -19,7 +19,7 @@ impl Core {
     /// tree does as well as it can.
     pub(super) fn train_ahead(&self, head: &[Batch]) {
         let bytes = head.iter().map(Batch::bytes).sum::<usize>();
-        let leaves = bytes / self.settings.leaf_bytes;
+        let leaves = bytes / self.settings.now().leaf_bytes;
         if leaves < FIRST_TRAINING_LEAVES || !self.lacks_dictionary() {
             return;
         }
@@ -57,18 +57,18 @@ impl Core {
         let plain = Codec::None.open(&EngineOptions::default())?;
         let (mut buffers, arena) = (Buffers::default(), Bump::new());
         let mut compression = Compression {
-            settings: &self.settings,
+            settings: self.settings.now(),
             engine: &*plain,
             dictionary: None,
             memory: &self.memory,
             buffers: &mut buffers,
             arena: &arena,
         };
-        let sub_pages = self.settings.sub_pages;
-        for leaf in batch.leaves(0..batch.len(), &self.settings) {
+        let sub_pages = self.settings.now().sub_pages;
+        for leaf in batch.leaves(0..batch.len(), &self.settings.now()) {
             let inline = batch
                 .records(leaf)
-                .filter(|(_, value)| value.len() <= self.settings.inline_value_bytes);
+                .filter(|(_, value)| value.len() <= self.settings.inline_value_bytes());
             let records: Vec<Record<'_>> = inline
                 .map(|(key, value)| Record {
                     key,

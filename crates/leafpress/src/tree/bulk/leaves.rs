@@ -40,7 +40,7 @@ impl Core {
         } = tools;
         let mut larges = Vec::new();
         for (_, value) in batch.records(range.clone()) {
-            if value.len() > self.settings.inline_value_bytes {
+            if value.len() > self.settings.inline_value_bytes() {
                 larges.push(self.new_large(value, block)?);
             }
         }
@@ -54,7 +54,7 @@ impl Core {
             let mut next_large = larges.iter();
             let mut compression = self.compression(buffers, arena);
             built.dictionary = compression.dictionary.map_or(std::ptr::null(), std::ptr::from_ref);
-            for leaf in batch.leaves(range.clone(), &self.settings) {
+            for leaf in batch.leaves(range.clone(), &self.settings.now()) {
                 if leaf.start > range.start {
                     built
                         .separators
@@ -62,7 +62,7 @@ impl Core {
                 }
                 let mut records = Vec::with_capacity(leaf.len());
                 for (key, value) in batch.records(leaf) {
-                    let value = if value.len() <= self.settings.inline_value_bytes {
+                    let value = if value.len() <= self.settings.inline_value_bytes() {
                         RecordValue::Inline(value)
                     } else {
                         // As many as there are such values were made above.

@@ -96,7 +96,7 @@ struct Loader<'l> {
 
 impl<'l> Loader<'l> {
     fn new(core: &'l Core, order: Order, crew: &'l Crew<'l>, hire: &'l mut dyn FnMut()) -> Self {
-        let leaf_bytes = core.settings.leaf_bytes;
+        let leaf_bytes = core.settings.now().leaf_bytes;
         Self {
             core,
             order,
@@ -175,7 +175,7 @@ impl<'l> Loader<'l> {
     fn short_bytes(&self) -> usize {
         match self.order {
             Order::Ascending => 0,
-            Order::Any => self.core.settings.leaf_bytes / 2,
+            Order::Any => self.core.settings.now().leaf_bytes / 2,
         }
     }
 
@@ -210,7 +210,7 @@ impl<'l> Loader<'l> {
 
     /// Adds a record to the head.
     fn keep(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        let settings = &self.core.settings;
+        let settings = &self.core.settings.now();
         let mut last = self.head.len() - 1;
         if self.head[last].is_full_before(key, value, self.batch_bytes, settings) {
             let batch = self.spare();
@@ -254,7 +254,7 @@ impl<'l> Loader<'l> {
     /// Adds a record to its shard's batch, which goes into the tree before if it is full.
     fn route(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let shard = self.core.shard_index(key);
-        let settings = &self.core.settings;
+        let settings = &self.core.settings.now();
         if self.batches[shard].is_full_before(key, value, self.batch_bytes, settings) {
             (self.hire)();
             self.hand(shard)?;
@@ -272,7 +272,7 @@ impl<'l> Loader<'l> {
     /// An empty batch with room.
     fn spare(&self) -> Batch {
         let mut batch = self.crew.spare();
-        batch.reserve(self.batch_bytes + self.core.settings.leaf_bytes);
+        batch.reserve(self.batch_bytes + self.core.settings.now().leaf_bytes);
         batch
     }
 

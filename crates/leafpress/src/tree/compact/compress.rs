@@ -14,8 +14,11 @@ use crate::tree::node::leaf::{corrupt, sub_page};
 use crate::tree::node::unpublished::NewLeaf;
 
 /// The settings that records are compressed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
+    /// User bytes at which a leaf splits.
     pub leaf_bytes: usize,
+    /// Raw bytes at which a frame is closed; with 1 every record is one.
     pub frame_bytes: usize,
     /// Sub-pages of a hashed leaf; 0 for ordered leaves.
     pub sub_pages: usize,
@@ -81,7 +84,7 @@ impl Buffers {
 
 /// Compresses builders into leaves.
 pub(crate) struct Compression<'p, 'b> {
-    pub settings: &'p Settings,
+    pub settings: Settings,
     pub engine: &'p dyn Engine,
     pub dictionary: Option<&'p Dictionary>,
     pub memory: &'p Memory,

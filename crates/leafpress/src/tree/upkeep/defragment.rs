@@ -23,6 +23,8 @@ pub(crate) enum Sweep {
     Landed,
     /// Those with an older dictionary.
     Dictionary,
+    /// All, and all their frames: these are to have another length.
+    Anew,
     /// None.
     Defragment,
 }
@@ -51,7 +53,8 @@ impl Core {
                     context: self.contexts.get()?,
                     guard: &guard,
                 };
-                if sweep != Sweep::Dictionary && self.background.stopped.load(Ordering::Relaxed) {
+                if !matches!(sweep, Sweep::Dictionary | Sweep::Anew) && self.background.stopped.load(Ordering::Relaxed)
+                {
                     return Ok(());
                 }
                 let (leaf, end) = shard.descend_up(&key, &guard);
@@ -116,6 +119,7 @@ impl<'w> WritePath<'w> {
         let compacts = match sweep {
             Sweep::Landed => leaf.landing_locked().is_some() || !std::ptr::eq(current, leaf.header().dictionary),
             Sweep::Dictionary => !std::ptr::eq(current, leaf.header().dictionary),
+            Sweep::Anew => true,
             Sweep::Defragment => false,
         };
         if !compacts {
@@ -127,7 +131,7 @@ impl<'w> WritePath<'w> {
         }
         let bytes = leaf.header().node.asked() as u64;
         let mut tools = self.core.take_tools(self.context, self.guard);
-        let compacted = self.compact_locked(locked, None, key, None, &mut tools);
+        let compacted = self.compact_frames_locked(locked, None, key, None, sweep == Sweep::Anew, &mut tools);
         self.context.return_tools(tools, self.guard);
         Ok(compacted?.then_some(bytes))
     }

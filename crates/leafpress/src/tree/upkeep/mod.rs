@@ -4,6 +4,7 @@
 pub(crate) mod defragment;
 pub(crate) mod idle;
 pub(crate) mod scheduler;
+pub(crate) mod sizing;
 #[allow(unsafe_code)]
 pub(crate) mod training;
 mod workers;

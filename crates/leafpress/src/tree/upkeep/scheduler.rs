@@ -140,7 +140,7 @@ impl Background {
     pub(crate) fn leaves_grew(&self, core: &Core, more: usize) {
         let leaves = self.leaves.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
         self.renew_shortcuts_if_due(leaves);
-        if !core.dictionaries.auto {
+        if !core.dictionaries.auto && !core.sizing.auto {
             return;
         }
         let due = self.train_at.load(Ordering::Relaxed);
@@ -284,7 +284,7 @@ impl Background {
     /// Starts the threads: `compactors` of them, and one that trains dictionaries and defragments the heap, if the tree has either.
     pub(crate) fn start(core: &Arc<Core>, compactors: usize) -> Result<Workers, Error> {
         let tidies = Memory::CAN_BE_DEFRAGMENTED && !cfg!(shuttle);
-        let tends = core.dictionaries.auto || tidies;
+        let tends = core.dictionaries.auto || core.sizing.auto || tidies;
         let background = &core.background;
         {
             let mut state = background.state.lock();

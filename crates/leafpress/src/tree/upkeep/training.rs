@@ -13,6 +13,7 @@ use crate::mem::transient::Transient;
 use crate::mem::trim;
 use crate::reclaim::memory::{MAX_WAITS, Memory};
 use crate::sync::{AtomicPtr, Mutex, Patience};
+use crate::tree::compact::compress::Settings;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::node::layout::FINGERPRINTS;
@@ -158,6 +159,12 @@ impl Drop for Dictionaries {
     }
 }
 
+/// What a training found to be better than what there is.
+struct Found {
+    dictionary: Option<Dictionary>,
+    lengths: Option<Settings>,
+}
+
 /// What a tree would hold.
 struct Judged {
     pressed_bytes: u64,
@@ -175,7 +182,7 @@ impl Core {
     /// Trains a dictionary from the tree's leaves and, if it saves more than it costs, makes it current and compresses every leaf
     /// with it. Returns whether it did.
     pub(crate) fn train_dictionary(&self) -> Result<bool, Error> {
-        if !self.dictionaries.auto {
+        if !self.dictionaries.auto && !self.sizing.auto {
             return Ok(false);
         }
         let _training = self.dictionaries.training.lock();
@@ -183,16 +190,35 @@ impl Core {
     }
 
     fn train_and_sweep(&self) -> Result<bool, Error> {
-        let trained = on_a_thread_of_its_own(&|| {
-            let trained = self.trained();
+        let found = on_a_thread_of_its_own(&|| {
+            let found = self.trained_and_sized();
             trim::return_working_memory();
-            trained
+            found
         })?;
-        let Some(trained) = trained else { return Ok(false) };
-        self.dictionaries.install(trained);
-        self.sweep(Sweep::Dictionary)?;
-        self.dictionaries.retire_older(&self.memory);
-        Ok(true)
+        // One that is trained is compressed with by every leaf, which then has frames of the new length too.
+        if let Some(lengths) = &found.lengths {
+            self.settings.set_lengths(lengths);
+        }
+        let is_trained = found.dictionary.is_some();
+        if let Some(trained) = found.dictionary {
+            self.dictionaries.install(trained);
+        }
+        if found.lengths.is_some() {
+            self.sweep(Sweep::Anew)?;
+        } else if is_trained {
+            self.sweep(Sweep::Dictionary)?;
+        }
+        if is_trained {
+            self.dictionaries.retire_older(&self.memory);
+        }
+        Ok(is_trained)
+    }
+
+    /// A better dictionary and better lengths, if there are.
+    fn trained_and_sized(&self) -> Result<Found, Error> {
+        let dictionary = if self.dictionaries.auto { self.trained()? } else { None };
+        let lengths = self.better_lengths(dictionary.as_ref().or(self.dictionaries.current()))?;
+        Ok(Found { dictionary, lengths })
     }
 
     /// Most bytes of a dictionary for a tree of so many user bytes.
@@ -210,7 +236,7 @@ impl Core {
     /// Leaves at which a dictionary is trained again when it is trained at so many: twice as many while it grows with the tree, then
     /// four times.
     pub(crate) fn next_training_leaves(&self, leaves: usize) -> usize {
-        let bytes = self.dictionary_bytes_for(leaves as u64 * self.settings.leaf_bytes as u64);
+        let bytes = self.dictionary_bytes_for(leaves as u64 * self.settings.now().leaf_bytes as u64);
         let grown = bytes == self.dictionary_bytes_for(u64::MAX);
         leaves.next_power_of_two().saturating_mul(if grown { 4 } else { 2 })
     }

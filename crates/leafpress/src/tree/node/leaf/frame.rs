@@ -21,6 +21,9 @@ pub(crate) struct Decoder<'a> {
     pub scratch: &'a mut Scratch,
     pub frames: u64,
     pub bytes: u64,
+    /// The address of the block whose raw bytes, all of them, are in the buffer still; 0 for none. A guard keeps the block where it is for
+    /// as long as a decoder is used.
+    whole: usize,
 }
 
 impl<'a> Decoder<'a> {
@@ -30,6 +33,16 @@ impl<'a> Decoder<'a> {
             scratch,
             frames: 0,
             bytes: 0,
+            whole: 0,
+        }
+    }
+
+    /// Notes that `block` was decoded last, to the `raw_len` bytes at `raw`: who looked for a key in them may want its value next.
+    #[inline(never)]
+    pub(crate) fn note_whole(&mut self, block: &[u8], raw: *const u8, raw_len: usize) {
+        let kept = self.scratch.last(raw_len);
+        if kept.len() == raw_len && std::ptr::eq(kept.as_ptr(), raw) {
+            self.whole = block.as_ptr().addr();
         }
     }
 }
@@ -73,6 +86,10 @@ impl<'g> Leaf<'g> {
         if block.len() == raw_len {
             return Ok(block);
         }
+        if block.as_ptr().addr() == decoder.whole {
+            return Ok(decoder.scratch.last(raw_len));
+        }
+        decoder.whole = 0;
         decoder.frames += 1;
         let raw = decoder
             .engine

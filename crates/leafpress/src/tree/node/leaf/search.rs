@@ -110,6 +110,7 @@ impl<'g> Leaf<'g> {
             }
             let raw_len = self.raw_len(sections, frame);
             let raw = self.decode(sections, frame, raw_len, decoder)?;
+            let (raw_at, decoded_len) = (raw.as_ptr(), raw.len());
             let mut keys = FrameKeys::new(self, sections, frame, raw);
             while let Some((at, shared, rest)) = keys.next() {
                 if at == slot {
@@ -119,6 +120,9 @@ impl<'g> Leaf<'g> {
                         && suffix.starts_with(&base[..shared])
                         && suffix[shared..] == *rest;
                     if same {
+                        if decoded_len == raw_len {
+                            decoder.note_whole(self.block(sections, frame), raw_at, raw_len);
+                        }
                         return Ok(Some(Place { slot, frame }));
                     }
                     break;

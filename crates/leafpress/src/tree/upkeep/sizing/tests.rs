@@ -1,0 +1,272 @@
+//! Lengths of frames and leaves that change under way, and lengths that are chosen.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::tree::compact::compress::Settings;
+use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::{Builder, DictionaryChoice};
+use crate::{Codec, Tree};
+
+const LZ4: Codec = Codec::Lz4 { acceleration: 1 };
+const ZSTD: Codec = Codec::Zstd { level: 1 };
+
+#[derive(Debug, Clone)]
+enum Op {
+    Put(u16, u16),
+    PutRun(u16, u8, u16),
+    Remove(u16),
+    RemoveRun(u16, u8),
+    Lengths(usize, usize),
+    Sweep(Sweep),
+    Train,
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let lens = || prop_oneof![3 => 0u16..200, 2 => 200u16..1500, 1 => 2000u16..2300];
+    let op = prop_oneof![
+        10 => (0u16..400, lens()).prop_map(|(n, len)| Op::Put(n, len)),
+        4 => (0u16..400, 1u8..60, lens()).prop_map(|(n, count, len)| Op::PutRun(n, count, len)),
+        4 => (0u16..400).prop_map(Op::Remove),
+        2 => (0u16..400, 1u8..80).prop_map(|(n, count)| Op::RemoveRun(n, count)),
+        4 => (0usize..6, 0usize..3).prop_map(|(frame, leaf)| Op::Lengths(frame, leaf)),
+        1 => Just(Op::Sweep(Sweep::Anew)),
+        1 => Just(Op::Sweep(Sweep::Landed)),
+        1 => Just(Op::Train),
+    ];
+    vec(op, 1..60)
+}
+
+/// Keys of one length, or text with much in common.
+fn key(text: bool, n: u16) -> Vec<u8> {
+    match text {
+        true => format!("pool/main/{}/{:x}/{n}.deb", n % 7, n.wrapping_mul(31)).into_bytes(),
+        false => u64::from(n).to_be_bytes().to_vec(),
+    }
+}
+
+fn value(n: u16, len: u16) -> Vec<u8> {
+    let text = format!("Package: {n}\nSection: {}\nSize: {len}\n", n % 5);
+    text.bytes().cycle().take(usize::from(len)).collect()
+}
+
+fn builder(codec: Codec, landing_bytes: usize) -> Builder {
+    Tree::builder().codec(codec).landing_bytes(landing_bytes)
+}
+
+fn set_lengths(tree: &Tree, frame: usize, leaf: usize) {
+    let leaf_bytes = [1 << 10, 4 << 10, 32 << 10][leaf];
+    let frame_bytes = [1, 64, 512, 1 << 10, 4 << 10, 8 << 10][frame].min(leaf_bytes);
+    let settings = Settings {
+        leaf_bytes,
+        frame_bytes,
+        ..tree.core.settings.now()
+    };
+    tree.core.settings.set_lengths(&settings);
+}
+
+fn check_all(tree: &Tree, map: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    tree.validate().unwrap();
+    for (key, value) in map {
+        assert_eq!(tree.get(key).unwrap().as_ref(), Some(value));
+    }
+    let records = tree.iter().map(Result::unwrap);
+    assert!(records.eq(map.iter().map(|(key, value)| (key.clone(), value.clone()))));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    #[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
+    fn every_record_is_there_whatever_the_lengths_become(
+        codec in prop_oneof![Just(LZ4), Just(ZSTD), Just(Codec::None), Just(Codec::Deflate { level: 1 })],
+        landing_bytes in prop_oneof![Just(0usize), Just(512), Just(4096)],
+        text in any::<bool>(),
+        ops in ops(),
+    ) {
+        let tree = builder(codec, landing_bytes).leaf_bytes(1 << 10).build().unwrap();
+        let mut map = BTreeMap::new();
+        for op in ops {
+            let checks = matches!(op, Op::Lengths(..) | Op::Sweep(_) | Op::Train);
+            match op {
+                Op::Put(n, len) => {
+                    tree.insert(&key(text, n), &value(n, len)).unwrap();
+                    map.insert(key(text, n), value(n, len));
+                }
+                Op::PutRun(first, count, len) => for n in first..first + u16::from(count) {
+                    tree.insert(&key(text, n), &value(n, len)).unwrap();
+                    map.insert(key(text, n), value(n, len));
+                },
+                Op::Remove(n) => {
+                    prop_assert_eq!(tree.remove(&key(text, n)).unwrap(), map.remove(&key(text, n)).is_some());
+                }
+                Op::RemoveRun(first, count) => for n in first..first + u16::from(count) {
+                    prop_assert_eq!(tree.remove(&key(text, n)).unwrap(), map.remove(&key(text, n)).is_some());
+                },
+                Op::Lengths(frame, leaf) => set_lengths(&tree, frame, leaf),
+                Op::Sweep(sweep) => tree.core.sweep(sweep).unwrap(),
+                Op::Train => drop(tree.core.train_dictionary().unwrap()),
+            }
+            if checks {
+                check_all(&tree, &map);
+            }
+        }
+        check_all(&tree, &map);
+    }
+}
+
+/// A value that was compressed by itself lands on a leaf, and is there when the leaf's frames have become longer.
+#[test]
+#[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
+fn what_landed_compressed_survives_longer_frames() {
+    for text in [false, true] {
+        let tree = builder(LZ4, 4096).build().unwrap();
+        for n in 0..60 {
+            tree.insert(&key(text, n), &value(n, 700)).unwrap();
+        }
+        for n in 0..60 {
+            set_lengths(&tree, if n % 2 == 0 { 0 } else { 4 }, 2);
+            tree.insert(&key(text, n), &value(n, 701 + n)).unwrap();
+        }
+        tree.core.sweep(Sweep::Anew).unwrap();
+        check_all(&tree, &(0..60).map(|n| (key(text, n), value(n, 701 + n))).collect());
+        let stats = tree.stats();
+        assert!(stats.frames < stats.records / 2, "frames of several records: {stats:?}");
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
+fn lengths_change_while_threads_write_and_read() {
+    const KEYS: u16 = 600;
+    let tree = builder(LZ4, 512).leaf_bytes(4 << 10).build().unwrap();
+    for n in 0..KEYS {
+        tree.insert(&key(true, n), &value(n, 300)).unwrap();
+    }
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2)
+            .map(|writer| {
+                let tree = &tree;
+                scope.spawn(move || {
+                    for round in 0..6 {
+                        for n in (writer..KEYS).step_by(2) {
+                            tree.insert(&key(true, n), &value(n, 300 + round)).unwrap();
+                        }
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                for n in 0..KEYS {
+                    let found = tree.get(&key(true, n)).unwrap().unwrap();
+                    assert_eq!(found, value(n, found.len() as u16));
+                }
+            }
+        });
+        for turn in 0.. {
+            set_lengths(&tree, turn % 6, turn % 3);
+            tree.core.sweep(Sweep::Anew).unwrap();
+            if writers.iter().all(|writer| writer.is_finished()) {
+                break;
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    check_all(&tree, &(0..KEYS).map(|n| (key(true, n), value(n, 305))).collect());
+}
+
+/// Values that have much in common with their neighbours and little with others.
+fn families(tree: &Tree) {
+    for n in 0..2000u16 {
+        let mut rng = fastrand::Rng::with_seed(u64::from(n / 8));
+        let mut text: String = std::iter::repeat_with(|| rng.alphanumeric()).take(800).collect();
+        text.push_str(&n.to_string());
+        tree.insert(&format!("pool/{n:05}"), &text).unwrap();
+    }
+    tree.settle().unwrap();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
+fn neighbours_that_are_alike_share_frames() {
+    for codec in [LZ4, ZSTD] {
+        for dictionary in [DictionaryChoice::Auto, DictionaryChoice::Off] {
+            let tree = builder(codec, 512).dictionary(dictionary).build().unwrap();
+            families(&tree);
+            let stats = tree.stats();
+            assert!(stats.frame_limit_bytes >= 2048, "{}: {}", codec, stats.limits_reason);
+            assert!(stats.held_per_user_byte() < 0.7, "{stats:?}");
+            assert!(stats.limits_reason.contains("records"), "{}", stats.limits_reason);
+            tree.validate().unwrap();
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
+fn lengths_that_are_given_are_kept() {
+    let tree = builder(LZ4, 512).frame_bytes(700).leaf_bytes(9000).build().unwrap();
+    families(&tree);
+    let stats = tree.stats();
+    assert_eq!((stats.frame_limit_bytes, stats.leaf_limit_bytes), (700, 9000));
+    assert_eq!(stats.limits_reason, "given by the caller");
+    let tree = builder(LZ4, 512).leaf_bytes(9000).build().unwrap();
+    families(&tree);
+    let stats = tree.stats();
+    assert_eq!(stats.leaf_limit_bytes, 9000);
+    assert!(stats.frame_limit_bytes > 700, "{}", stats.limits_reason);
+    let tree = builder(Codec::None, 512).build().unwrap();
+    families(&tree);
+    assert_eq!(tree.stats().frame_limit_bytes, 1, "{}", tree.stats().limits_reason);
+}
+
+/// Where neighbours have nothing in common longer frames save nothing: these stay the codec's own.
+#[test]
+#[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
+fn records_that_do_not_compress_stay_alone() {
+    let tree = builder(LZ4, 512).build().unwrap();
+    let mut rng = fastrand::Rng::with_seed(7);
+    for n in 0..2000u64 {
+        let noise: Vec<u8> = std::iter::repeat_with(|| rng.u8(..)).take(300).collect();
+        tree.insert(&n.to_be_bytes(), &noise).unwrap();
+    }
+    tree.settle().unwrap();
+    let stats = tree.stats();
+    assert!(stats.limits_reason.contains("records"), "{}", stats.limits_reason);
+    assert_eq!(
+        (stats.frame_limit_bytes, stats.frames),
+        (1, stats.records),
+        "{}",
+        stats.limits_reason
+    );
+}
+
+/// Short records keep the codec's own frames, and get them back when longer ones have made way for them.
+#[test]
+#[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
+fn short_records_keep_the_codecs_own_frames() {
+    let tree = builder(LZ4, 512).build().unwrap();
+    families(&tree);
+    assert!(tree.stats().frame_limit_bytes > 1);
+    tree.clear().unwrap();
+    for n in 0..4000u16 {
+        tree.insert(&key(false, n), &value(n, 120)).unwrap();
+    }
+    tree.settle().unwrap();
+    tree.compact().unwrap();
+    let stats = tree.stats();
+    assert_eq!(
+        (stats.frame_limit_bytes, stats.leaf_limit_bytes),
+        (1, 16 << 10),
+        "{}",
+        stats.limits_reason
+    );
+    assert_eq!(stats.frames, stats.records);
+    tree.validate().unwrap();
+}
