@@ -289,3 +289,14 @@ impl Core {
         self.unpin(number);
     }
 }
+
+/// A pin that was never taken away would keep its page in memory for ever. When the pool goes, only victims that are waiting have one, and
+/// guards that were forgotten.
+#[cfg(debug_assertions)]
+impl Drop for Core {
+    fn drop(&mut self) {
+        let pins = (0..self.entries.used()).map(|number| self.entries.at(number).state().pins());
+        let known = self.raw.lock().waiting() as u64 + self.counts.pins_handed_out();
+        debug_assert!(std::thread::panicking() || pins.sum::<u64>() == known, "a pin was lost");
+    }
+}

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::core::Core;
+use super::counts::Count;
 use super::counts::HoldSlot;
 
 /// A pinned page: its bytes neither move nor change nor go while this lives. An update meanwhile is seen by those who get the page
@@ -55,6 +56,7 @@ impl<'p> PageGuard<'p> {
     #[inline]
     pub(super) unsafe fn of_entry(core: &'p Core, number: u32) -> Self {
         let entry = core.entries.at(number);
+        core.counts.add(Count::PinsHandedOut, 1);
         let held = Held::Entry {
             number,
             start: entry.place(),
@@ -111,7 +113,10 @@ impl Drop for PageGuard<'_> {
     fn drop(&mut self) {
         match &self.held {
             Held::Slot { slot, .. } => slot.release(),
-            Held::Entry { number, .. } => self.core.unpin(*number),
+            Held::Entry { number, .. } => {
+                self.core.unpin(*number);
+                self.core.counts.pin_handed_back();
+            }
             Held::Copy(bytes) => {
                 self.core.copy_bytes.fetch_sub(bytes.capacity(), Relaxed);
             }
