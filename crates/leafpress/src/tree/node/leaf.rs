@@ -16,7 +16,9 @@ use crate::reclaim::guard::Guard;
 pub(crate) use self::frame::{Decoder, Value, corrupt};
 use crate::codec::Dictionary;
 use crate::mem::prefetch::{LINE_BYTES, prefetch};
+use crate::mem::room::{TryGrow, joined};
 use crate::reclaim::load;
+use crate::tree::error::Error;
 use crate::tree::node::key_array::KeyArray;
 use crate::tree::node::landing::Landing;
 use crate::tree::node::large::Large;
@@ -303,6 +305,11 @@ impl<'g> Leaf<'g> {
             .filter_map(move |index| self.large_at(index).map(|large| (self.u16_at(slots, index), large)))
     }
 
+    /// All large values, without their slots.
+    pub(crate) fn larges_owned(self) -> impl Iterator<Item = Large<'g>> {
+        (0..self.header().shape.large as usize).filter_map(move |index| self.large_at(index))
+    }
+
     fn large_at(&self, index: usize) -> Option<Large<'g>> {
         // SAFETY: the addresses follow the header, and the leaf owns the values.
         unsafe { Large::from_ptr(self.at(HEADER_BYTES).cast::<*mut u8>().add(index).read()) }
@@ -320,20 +327,22 @@ impl<'g> Leaf<'g> {
     }
 
     /// Writes the key of `slot` in a packed leaf behind `out`.
-    pub(crate) fn packed_key(&self, sections: &Sections, slot: usize, out: &mut Vec<u8>) {
+    pub(crate) fn packed_key(&self, sections: &Sections, slot: usize, out: &mut Vec<u8>) -> Result<(), Error> {
         let header = self.header();
+        out.try_grow(header.key_len as usize)?;
         out.extend_from_slice(self.prefix(sections));
         let number = self.key_number(sections, slot).to_be_bytes();
         out.extend_from_slice(&number[8 - (header.key_len - header.shape.prefix_len) as usize..]);
+        Ok(())
     }
 
     /// First key of `frame` in an ordered leaf, whole.
-    pub(crate) fn first_key(&self, sections: &Sections, frame: usize) -> Vec<u8> {
+    pub(crate) fn first_key(&self, sections: &Sections, frame: usize) -> Result<Vec<u8>, Error> {
         if self.has(FINGERPRINTS) {
-            return [self.prefix(sections), self.separator(sections, frame)].concat();
+            return Ok(joined(self.prefix(sections), self.separator(sections, frame))?);
         }
-        let mut key = Vec::with_capacity(self.header().key_len as usize);
-        self.packed_key(sections, self.slots(sections, frame).start, &mut key);
-        key
+        let mut key = Vec::new();
+        self.packed_key(sections, self.slots(sections, frame).start, &mut key)?;
+        Ok(key)
     }
 }

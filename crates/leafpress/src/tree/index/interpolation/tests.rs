@@ -38,8 +38,8 @@ fn taking(bytes: usize) -> Leaves {
 fn there_is_no_table_without_buckets() {
     let memory = Memory::new();
     for (first, last) in [(b"a", b"b"), (b"a", b"a")] {
-        let mut bounds = Bounds::new(first, last);
-        [first, last].into_iter().for_each(|bound| bounds.push(bound));
+        let mut bounds = Bounds::new(first, last).unwrap();
+        [first, last].into_iter().for_each(|bound| bounds.push(bound).unwrap());
         assert!(
             // SAFETY: the memory outlives the table.
             unsafe { InterpolationIndex::new(&bounds, taking(0), 1, &memory) }
@@ -60,8 +60,8 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
         let mut bounds: Vec<_> = (0..rng.usize(2..200)).map(|_| key(&mut rng, prefix, wide)).collect();
         bounds.sort();
         bounds.dedup();
-        let mut of_bounds = Bounds::new(&bounds[0], &bounds[bounds.len() - 1]);
-        bounds.iter().for_each(|bound| of_bounds.push(bound));
+        let mut of_bounds = Bounds::new(&bounds[0], &bounds[bounds.len() - 1]).unwrap();
+        bounds.iter().for_each(|bound| of_bounds.push(bound).unwrap());
         // SAFETY: the memory outlives the table.
         let Some((table, leaves)) =
             unsafe { InterpolationIndex::new(&of_bounds, taking(1 << 20), 1, &memory) }.unwrap()
@@ -130,8 +130,8 @@ fn numbered(rng: &mut fastrand::Rng, partitioner: ShardPartitioner) -> (Vec<Vec<
             right[..=same].to_vec()
         })
         .collect();
-    let mut of_bounds = Bounds::new(&bounds[0], &bounds[bounds.len() - 1]);
-    bounds.iter().for_each(|bound| of_bounds.push(bound));
+    let mut of_bounds = Bounds::new(&bounds[0], &bounds[bounds.len() - 1]).unwrap();
+    bounds.iter().for_each(|bound| of_bounds.push(bound).unwrap());
     (leaves, of_bounds)
 }
 
