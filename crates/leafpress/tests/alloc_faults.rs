@@ -154,7 +154,9 @@ fn key(n: u16, text: bool) -> Vec<u8> {
 fn value(n: u16, v: u8, len: u16) -> Vec<u8> {
     match v % 2 {
         0 => vec![v; len.into()],
-        _ => (0..len).map(|at| ((u32::from(at ^ n) * 0x9E37) >> 5) as u8 ^ v).collect(),
+        _ => (0..len)
+            .map(|at| ((u32::from(at ^ n) * 0x9E37) >> 5) as u8 ^ v)
+            .collect(),
     }
 }
 
