@@ -10,7 +10,9 @@ mod support;
 use std::collections::BTreeMap;
 
 use leafpress::PagePool;
-use leafpress::pool::{MemoryStore, PageId, PolicyKind, PoolError, Share};
+use leafpress::pool::{
+    FileStore, MemoryStore, PageId, PageRead, PageStore, PageWrite, PolicyKind, PoolError, Share, Switch,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use starving::{refused, starved};
@@ -167,4 +169,40 @@ fn a_thread_without_memory_of_its_own_reads_raw_pages() {
         });
     });
     assert_eq!((version_of(7, &held), pool.stats().raw_hits), (0, 2));
+}
+
+/// Without memory for its lists a batch is done page by page.
+#[test]
+fn batches_of_a_file_need_no_memory_but_for_copies() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for io_uring in [Switch::Off, Switch::Auto] {
+        let options = FileStore::options().direct(Switch::Off).io_uring(io_uring);
+        let store = options.create(directory.path().join(format!("{io_uring:?}")), LEN).unwrap();
+        // First with memory: what a file that grows notes of its new pages needs some.
+        for after in -1..8 {
+            let pages: Vec<_> = (0..40).map(|id| page(id, (after + 1) as u64, LEN, 30)).collect();
+            let mut writes: Vec<PageWrite<'_>> = (0..)
+                .zip(&pages)
+                .map(|(page, bytes)| PageWrite {
+                    page,
+                    bytes,
+                    result: Err(std::io::ErrorKind::Other.into()),
+                })
+                .collect();
+            starved(after, || store.write_batch(&mut writes));
+            assert!(writes.iter().all(|write| write.result.is_ok()), "{after}");
+            let mut buffers = vec![vec![0; LEN]; pages.len()];
+            let mut reads: Vec<PageRead<'_>> = (0..)
+                .zip(&mut buffers)
+                .map(|(page, into)| PageRead {
+                    page,
+                    into,
+                    result: Err(std::io::ErrorKind::Other.into()),
+                })
+                .collect();
+            starved(after, || store.read_batch(&mut reads));
+            assert!(reads.iter().all(|read| read.result.is_ok()), "{after}");
+            assert!(buffers == pages, "{after}");
+        }
+    }
 }

@@ -22,6 +22,7 @@ use super::waiters::{InHand, Waiters};
 use super::workers::Workers;
 use super::{PageId, PolicyKind, PoolError};
 use crate::codec::Engine;
+use crate::mem::{OutOfMemory, room};
 use crate::sync::Mutex;
 
 /// Pages that are read or written at once.
@@ -87,11 +88,7 @@ pub(super) fn operate<R>(operation: impl FnOnce() -> io::Result<R>) -> io::Resul
 
 /// Room for so many.
 pub(super) fn room_for<T>(count: usize) -> Result<Vec<T>, PoolError> {
-    let mut room = Vec::new();
-    let bytes = count * size_of::<T>();
-    room.try_reserve_exact(count)
-        .map_err(|_| PoolError::OutOfMemory { bytes })?;
-    Ok(room)
+    room::room_for(count).map_err(|OutOfMemory { bytes }| PoolError::OutOfMemory { bytes })
 }
 
 /// So many zeros.

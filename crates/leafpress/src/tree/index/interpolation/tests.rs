@@ -1,6 +1,7 @@
 //! The table against the bounds that it was made from.
 
 use crate::mem::tagged_ptr;
+#[cfg(target_arch = "x86_64")]
 use crate::mem::tagged_ptr::Hint;
 use crate::reclaim::memory::Memory;
 use crate::tree::index::interpolation::entry::Entry;
@@ -169,6 +170,7 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
 }
 
 /// What the prefetch summary says of a key: the line that its leaf begins in, and where in the leaf it is.
+#[cfg(target_arch = "x86_64")]
 fn foreseen(table: &InterpolationIndex, key: u64, partitioner: ShardPartitioner) -> Option<Step<'_>> {
     let key = key.to_be_bytes();
     let number = table.number(&key)?;
