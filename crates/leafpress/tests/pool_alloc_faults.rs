@@ -177,7 +177,9 @@ fn batches_of_a_file_need_no_memory_but_for_copies() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     for io_uring in [Switch::Off, Switch::Auto] {
         let options = FileStore::options().direct(Switch::Off).io_uring(io_uring);
-        let store = options.create(directory.path().join(format!("{io_uring:?}")), LEN).unwrap();
+        let store = options
+            .create(directory.path().join(format!("{io_uring:?}")), LEN)
+            .unwrap();
         // First with memory: what a file that grows notes of its new pages needs some.
         for after in -1..8 {
             let pages: Vec<_> = (0..40).map(|id| page(id, (after + 1) as u64, LEN, 30)).collect();
