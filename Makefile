@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-deep test-rocksdb check unit examples shuttle faults resident shuttle-long miri tsan asan fuzz \
-	aarch64 features bench instructions clean
+	aarch64 features msrv package bench instructions clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -85,6 +85,12 @@ aarch64: ## the library compiled for Linux on AArch64, its tests under qemu-user
 
 features: ## the library with no feature and with each alone
 	@scripts/checks features
+
+msrv: ## the library with the oldest Rust that it names
+	@scripts/checks msrv
+
+package: ## what is published, compiled from its packages
+	@scripts/checks package
 
 bench: ## benchmarks of the library
 	cargo bench -p leafpress-bench --bench tree

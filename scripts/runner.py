@@ -92,6 +92,7 @@ class Step:
         self.name, self.deadline = name, deadline
         self.began = time.monotonic()
         self.passed = self.left_out = 0
+        self.building = 0.0
         self.skips, self.notes = [], []
 
     def seconds_left(self):
@@ -128,7 +129,7 @@ class Step:
     def build(self, command, env):
         """Builds test programs; their paths."""
         print("+ " + " ".join(command), flush=True)
-        process, paths = start(command + ["--no-run", "--message-format=json-render-diagnostics"], env), []
+        process, paths, began = start(command + ["--no-run", "--message-format=json-render-diagnostics"], env), [], time.monotonic()
         timer = after(self.seconds_left(), kill, process)
         for line in process.stdout:
             if line.startswith("{"):
@@ -138,6 +139,7 @@ class Step:
                 print(line, end="", flush=True)
         finish(process)
         timer.cancel()
+        self.building += time.monotonic() - began
         if self.seconds_left() <= 0:
             raise LeftOut("its time was up before it was built")
         if process.returncode != 0:
@@ -236,7 +238,8 @@ class Report:
             why = "; ".join(filter(None, [why, f"{step.passed} tests passed"]))
         if step.left_out:
             why += f"; {step.left_out} left out: its time was up"
-        why = "; ".join(filter(None, [why, *step.notes]))
+        built = f"built in {step.building:.0f} s" if step.building else ""
+        why = "; ".join(filter(None, [why, built, *step.notes]))
         self.failed |= verdict == "FAILED"
         self.skips += [(name, test, reason) for test, reason in step.skips]
         self.rows.append((name, verdict, time.monotonic() - step.began, why))

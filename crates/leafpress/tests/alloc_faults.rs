@@ -1,62 +1,37 @@
-//! Memory that runs out: the operation reports it, the record is as it was, the tree stays whole and works on.
+//! Memory that runs out, whichever allocation it is refused to: the operation reports it, the record is as it was, the tree stays whole and
+//! works on.
 //!
-//! Node memory must come from the program's allocator for this: `cargo test -p leafpress --no-default-features`.
-#![cfg(not(feature = "node-heap"))]
+//! A program of its own, for its allocator. Nodes are from that only where they have no heap of their own: `cargo test -p leafpress
+//! --no-default-features`.
 
+#[path = "support/starving.rs"]
+mod starving;
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use leafpress::tree::{DictionaryChoice, Error};
+use leafpress::codec::CodecError;
+use leafpress::tree::{DictionaryChoice, Error, Layout};
 use leafpress::{Codec, Tree};
 use proptest::collection::vec;
 use proptest::prelude::*;
+#[cfg(not(feature = "node-heap"))]
+use starving::starved_of_lines;
+use starving::{refused, starved};
 use support::model::same_contents;
 use support::strategies::settings;
 
-thread_local! {
-    /// Node allocations of this thread that succeed before all fail; negative: none fails.
-    static LEFT: Cell<i64> = const { Cell::new(-1) };
-    static REFUSED: Cell<u64> = const { Cell::new(0) };
+fn is_of_memory(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::OutOfMemory { .. } | Error::Codec(CodecError::OutOfMemory { .. })
+    )
 }
 
-struct Failing;
-
-/// Nodes are the allocations aligned to a cache line; byte strings and the rest of the program are not refused.
-const NODE_ALIGN: usize = 64;
-
-// SAFETY: everything is passed to the system's allocator; refusing is allowed.
-unsafe impl GlobalAlloc for Failing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.align() == NODE_ALIGN {
-            let left = LEFT.get();
-            if left == 0 {
-                REFUSED.set(REFUSED.get() + 1);
-                return std::ptr::null_mut();
-            }
-            LEFT.set(left - i64::from(left > 0));
-        }
-        // SAFETY: the caller's promises are the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer came from `alloc`, which is the system's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Failing = Failing;
-
-/// Runs `work` with node allocations failing from number `after` on.
-fn starved<T>(after: i64, work: impl FnOnce() -> T) -> T {
-    LEFT.set(after);
-    let result = work();
-    LEFT.set(-1);
-    result
+/// What an operation gave; nothing where it had no memory. Panics for an error of another kind.
+#[track_caller]
+fn done<T>(result: Result<T, Error>) -> Option<T> {
+    result.map_err(|error| assert!(is_of_memory(&error), "{error}")).ok()
 }
 
 fn tree(landing_bytes: usize) -> Tree {
@@ -70,20 +45,21 @@ fn tree(landing_bytes: usize) -> Tree {
 }
 
 #[test]
+#[cfg(not(feature = "node-heap"))]
 fn a_put_without_memory_leaves_the_old_record() {
     let tree = tree(0);
     for n in 0..200u16 {
         tree.insert(&n.to_be_bytes(), &[1; 60]).unwrap();
     }
-    let before = REFUSED.get();
+    let before = refused();
     for n in 0..200u16 {
-        match starved(0, || tree.insert(&n.to_be_bytes(), &[2; 90])) {
+        match starved_of_lines(0, || tree.insert(&n.to_be_bytes(), &[2; 90])) {
             Err(Error::OutOfMemory { bytes }) => assert!(bytes > 0),
             other => panic!("{n}: {other:?}"),
         }
         assert_eq!(tree.get(&n.to_be_bytes()).unwrap(), Some(vec![1; 60]));
     }
-    assert!(REFUSED.get() >= before + 200);
+    assert!(refused() >= before + 200);
     tree.validate().unwrap();
     assert!(!tree.insert(&7u16.to_be_bytes(), &[2; 90]).unwrap());
     assert_eq!(tree.get(&7u16.to_be_bytes()).unwrap(), Some(vec![2; 90]));
@@ -93,12 +69,15 @@ fn a_put_without_memory_leaves_the_old_record() {
 fn a_large_value_without_memory_leaves_the_old_record() {
     let tree = tree(512);
     tree.insert(b"k", b"old").unwrap();
-    for after in 0..2 {
+    for after in 0..12 {
         // Refused at the value's block, or where the leaf takes it in: done, or not at all.
         match starved(after, || tree.insert(b"k", &[3; 50_000])) {
-            Ok(new) => assert!(!new),
+            Ok(new) => {
+                assert!(!new);
+                tree.insert(b"k", b"old").unwrap();
+            }
             Err(error) => {
-                assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+                assert!(is_of_memory(&error), "{error}");
                 assert_eq!(tree.get(b"k").unwrap().as_deref(), Some(b"old".as_slice()));
             }
         }
@@ -114,6 +93,7 @@ fn a_large_value_without_memory_leaves_the_old_record() {
 }
 
 #[test]
+#[cfg(not(feature = "node-heap"))]
 fn a_compaction_of_a_compact_tree_needs_no_node_memory() {
     let tree = tree(256);
     for n in 0..300u16 {
@@ -121,19 +101,20 @@ fn a_compaction_of_a_compact_tree_needs_no_node_memory() {
     }
     tree.compact().unwrap();
     // Leaves would be moved: those that cannot stay where they are, which is no error.
-    let before = REFUSED.get();
-    starved(0, || tree.compact()).unwrap();
-    assert!(REFUSED.get() > before, "a leaf was to be moved");
+    let before = refused();
+    starved_of_lines(0, || tree.compact()).unwrap();
+    assert!(refused() > before, "a leaf was to be moved");
     tree.validate().unwrap();
 }
 
 #[test]
+#[cfg(not(feature = "node-heap"))]
 fn reads_need_no_node_memory() {
     let tree = tree(256);
     for n in 0..300u16 {
         tree.insert(&n.to_be_bytes(), &n.to_be_bytes().repeat(30)).unwrap();
     }
-    starved(0, || {
+    starved_of_lines(0, || {
         for n in 0..300u16 {
             assert_eq!(tree.get(&n.to_be_bytes()).unwrap(), Some(n.to_be_bytes().repeat(30)));
         }
@@ -179,57 +160,187 @@ fn records_in_key_order_without_memory_are_taken_up_to_one() {
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Put(u16, u8, u16),
+    /// So many keys from the first on.
+    PutRun(u16, u8),
+    RemoveRun(u16),
     Remove(u16),
+    Take(u16),
+    Get(u16),
+    GetMany(u16),
+    Scan(u16, u8),
+    ScanBack(u16, u8),
+    First,
     Compact,
+    Settle,
     Clear,
 }
 
-proptest! {
-    #![proptest_config(settings(64))]
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-    /// Whichever node allocation of an operation fails: an operation that reports it changed nothing, one that reports
-    /// success is done.
-    #[test]
-    fn an_operation_without_memory_changes_nothing(
-        landing_bytes in prop_oneof![Just(0usize), Just(128), Just(512)],
-        steps in vec((
-            prop_oneof![
-                10 => (0u16..200, any::<u8>(), prop_oneof![9 => Just(60u16), 1 => Just(3000)])
-                    .prop_map(|(n, v, len)| Step::Put(n, v, len)),
-                8 => (0u16..200).prop_map(Step::Remove),
-                1 => Just(Step::Compact),
-                1 => Just(Step::Clear),
-            ],
-            prop_oneof![1 => Just(-1i64), 2 => 0i64..5],
-        ), 1..250),
-    ) {
-        let tree = tree(landing_bytes);
-        let mut map = BTreeMap::new();
-        for n in 0..100u16 {
-            tree.insert(&n.to_be_bytes(), &[n as u8; 60]).unwrap();
-            map.insert(n.to_be_bytes().to_vec(), vec![n as u8; 60]);
+/// Keys of one length, which leaves keep as numbers; or of several, with much in common.
+fn key(n: u16, text: bool) -> Vec<u8> {
+    match text {
+        false => n.to_be_bytes().to_vec(),
+        true => format!("user:{:03}:{}", n / 3, "profile".repeat(n as usize % 3)).into_bytes(),
+    }
+}
+
+/// A value that no codec makes much smaller, or one that all do.
+fn value(n: u16, v: u8, len: u16) -> Vec<u8> {
+    match v % 2 {
+        0 => vec![v; len.into()],
+        _ => (0..len)
+            .map(|at| ((u32::from(at ^ n) * 0x9E37) >> 5) as u8 ^ v)
+            .collect(),
+    }
+}
+
+/// Does a step with memory running out at allocation `after`, and what was done of it to the map.
+fn apply(tree: &Tree, map: &mut Map, step: Step, text: bool, after: i64) {
+    let key = |n| key(n, text);
+    match step {
+        Step::Put(n, v, len) => {
+            let (key, value) = (key(n), value(n, v, len));
+            if let Some(new) = done(starved(after, || tree.insert(&key, &value))) {
+                assert_eq!(new, map.insert(key, value).is_none());
+            }
         }
-        for (i, &(step, after)) in steps.iter().enumerate() {
-            match step {
-                Step::Put(n, v, len) => {
-                    let value = vec![v; len.into()];
-                    if let Ok(new) = starved(after, || tree.insert(&n.to_be_bytes(), &value)) {
-                        assert_eq!(new, map.insert(n.to_be_bytes().to_vec(), value).is_none());
+        Step::PutRun(n, v) => (n..(n + 40).min(300)).for_each(|n| apply(tree, map, Step::Put(n, v, 70), text, after)),
+        Step::RemoveRun(n) => (n..(n + 60).min(300)).for_each(|n| apply(tree, map, Step::Remove(n), text, after)),
+        Step::Remove(n) => {
+            let key = key(n);
+            if let Some(present) = done(starved(after, || tree.remove(&key))) {
+                assert_eq!(present, map.remove(&key).is_some());
+            }
+        }
+        Step::Take(n) => {
+            let key = key(n);
+            if let Some(taken) = done(starved(after, || tree.take(&key))) {
+                assert_eq!(taken, map.remove(&key));
+            }
+        }
+        Step::Get(n) => {
+            let key = key(n);
+            let got = starved(after, || (tree.get(&key), tree.contains_key(&key)));
+            if let Some(got) = done(got.0) {
+                assert_eq!(got.as_ref(), map.get(&key));
+            }
+            if let Some(is_there) = done(got.1) {
+                assert_eq!(is_there, map.contains_key(&key));
+            }
+        }
+        Step::GetMany(n) => {
+            let keys: Vec<_> = (n..n + 20).map(key).collect();
+            if let Some(values) = done(starved(after, || tree.get_many(&keys))) {
+                assert!(
+                    keys.iter()
+                        .map(|key| map.get(key))
+                        .eq(values.iter().map(Option::as_ref))
+                );
+            }
+        }
+        Step::Scan(n, limit) => {
+            let from = key(n);
+            let mut range = starved(after, || tree.range(from.as_slice()..));
+            for (key, value) in map.range(from.clone()..).take(limit.into()) {
+                match starved(after, || range.next()) {
+                    Some(Ok(record)) => assert_eq!((&record.0, &record.1), (key, value)),
+                    Some(Err(error)) => {
+                        assert!(is_of_memory(&error), "{error}");
+                        assert!(range.next().is_none());
+                        break;
                     }
-                }
-                Step::Remove(n) => {
-                    if let Ok(present) = starved(after, || tree.remove(&n.to_be_bytes())) {
-                        assert_eq!(present, map.remove(n.to_be_bytes().as_slice()).is_some());
-                    }
-                }
-                Step::Compact => drop(starved(after, || tree.compact())),
-                Step::Clear => {
-                    // A clear may fail part way: shards are cleared one by one. Here there is one.
-                    if starved(after, || tree.clear()).is_ok() {
-                        map.clear();
-                    }
+                    None => panic!("a record is missing"),
                 }
             }
+            let mut seen = 0;
+            let visit = |_: &[u8], _: &[u8]| seen += 1;
+            if let Some(visited) = done(starved(after, || tree.scan(&from, limit.into(), visit))) {
+                assert_eq!((seen, visited), (visited, map.range(from..).take(limit.into()).count()));
+            }
+        }
+        Step::ScanBack(n, limit) => {
+            let to = key(n);
+            let range = starved(after, || tree.range(..=to.as_slice()));
+            let found = starved(after, || {
+                range
+                    .rev()
+                    .take(limit.into())
+                    .try_fold(0, |n, record| record.map(|_| n + 1))
+            });
+            if let Some(found) = done(found) {
+                assert_eq!(found, map.range(..=to).take(limit.into()).count());
+            }
+        }
+        Step::First => {
+            if let Some(first) = done(starved(after, || tree.first())) {
+                assert_eq!(
+                    first,
+                    map.first_key_value().map(|(key, value)| (key.clone(), value.clone()))
+                );
+            }
+        }
+        Step::Compact => _ = done(starved(after, || tree.compact())),
+        Step::Settle => _ = done(starved(after, || tree.settle())),
+        // A clear may fail part way: shards are cleared one by one. Here there is one.
+        Step::Clear => {
+            if done(starved(after, || tree.clear())).is_some() {
+                map.clear();
+            }
+        }
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<(Step, i64)>> {
+    let n = || 0u16..300;
+    let step = prop_oneof![
+        10 => (n(), any::<u8>(), prop_oneof![9 => Just(60u16), 1 => Just(3000)]).prop_map(|(n, v, len)| Step::Put(n, v, len)),
+        2 => (n(), any::<u8>()).prop_map(|(n, v)| Step::PutRun(n, v)),
+        1 => n().prop_map(Step::RemoveRun),
+        8 => n().prop_map(Step::Remove),
+        2 => n().prop_map(Step::Take),
+        3 => n().prop_map(Step::Get),
+        1 => n().prop_map(Step::GetMany),
+        1 => (n(), any::<u8>()).prop_map(|(n, limit)| Step::Scan(n, limit)),
+        1 => (n(), any::<u8>()).prop_map(|(n, limit)| Step::ScanBack(n, limit)),
+        1 => Just(Step::First),
+        1 => Just(Step::Compact),
+        1 => Just(Step::Settle),
+        1 => Just(Step::Clear),
+    ];
+    vec(
+        (step, prop_oneof![1 => Just(-1i64), 2 => 0i64..5, 2 => 5i64..40]),
+        1..200,
+    )
+}
+
+proptest! {
+    #![proptest_config(settings(48))]
+
+    /// Whichever allocation of an operation fails: an operation that reports it changed nothing, one that reports success is done.
+    #[test]
+    fn an_operation_without_memory_changes_nothing(
+        codec in prop_oneof![1 => Just("none"), 2 => Just("lz4"), 2 => Just("zstd:1"), 1 => Just("deflate:1")],
+        layout in prop_oneof![3 => Just(Layout::Ordered), 1 => Just(Layout::Hashed { sub_pages: 4 })],
+        landing_bytes in prop_oneof![Just(0usize), Just(128), Just(512), Just(8192)],
+        text in any::<bool>(),
+        steps in steps(),
+    ) {
+        let tree = Tree::builder()
+            .codec(codec.parse().unwrap())
+            .dictionary(DictionaryChoice::Off)
+            .layout(layout)
+            .leaf_bytes(1024)
+            .landing_bytes(landing_bytes)
+            .build()
+            .unwrap();
+        let mut map = Map::new();
+        for n in 0..100u16 {
+            tree.insert(&key(n, text), &[n as u8; 60]).unwrap();
+            map.insert(key(n, text), vec![n as u8; 60]);
+        }
+        for (i, &(step, after)) in steps.iter().enumerate() {
+            apply(&tree, &mut map, step, text, after);
             if i % 32 == 0 {
                 tree.validate().unwrap();
             }
@@ -239,5 +350,9 @@ proptest! {
         tree.compact().unwrap();
         tree.validate().unwrap();
         same_contents(&tree, &map, "after a compaction");
+        prop_assert_eq!(tree.stats().large_value_bytes > 0, map.values().any(|value| value.len() > 2048));
+        let before = refused();
+        starved(0, || drop(tree));
+        prop_assert_eq!(refused(), before, "a tree that goes needs no memory");
     }
 }

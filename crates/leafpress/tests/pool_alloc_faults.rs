@@ -2,59 +2,24 @@
 //!
 //! A program of its own, for its allocator. Only the texts of a store's errors still need memory.
 
+#[path = "support/starving.rs"]
+mod starving;
 #[path = "pool/support.rs"]
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use leafpress::PagePool;
-use leafpress::pool::{MemoryStore, PageId, PolicyKind, PoolError, Share};
+use leafpress::pool::{
+    FileStore, MemoryStore, PageId, PageRead, PageStore, PageWrite, PolicyKind, PoolError, Share, Switch,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use starving::{refused, starved};
 use support::{page, version_of};
 
 const LEN: usize = 4096;
 const PAGES: PageId = 300;
-
-thread_local! {
-    /// Allocations of this thread that succeed before all fail; negative: none fails.
-    static LEFT: Cell<i64> = const { Cell::new(-1) };
-    static REFUSED: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Failing;
-
-// SAFETY: everything is passed to the system's allocator; refusing is allowed.
-unsafe impl GlobalAlloc for Failing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let left = LEFT.get();
-        if left == 0 {
-            REFUSED.set(REFUSED.get() + 1);
-            return std::ptr::null_mut();
-        }
-        LEFT.set(left - i64::from(left > 0));
-        // SAFETY: the caller's promises are the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer came from `alloc`, which is the system's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Failing = Failing;
-
-/// Runs `work` with allocations failing from number `after` on.
-fn starved<T>(after: i64, work: impl FnOnce() -> T) -> T {
-    LEFT.set(after);
-    let result = work();
-    LEFT.set(-1);
-    result
-}
 
 /// Whether an operation was done; panics for an error that is not one of memory.
 #[track_caller]
@@ -180,13 +145,13 @@ fn a_hit_on_a_compressed_page_without_memory_is_an_error() {
     (0..PAGES).for_each(|id| drop(pool.get(id).unwrap()));
     assert!(pool.stats().compressed_pages > 100);
     let hits = pool.stats().compressed_hits;
-    let refused = (0..PAGES).filter(|&id| match starved(0, || pool.get(id)) {
+    let without = (0..PAGES).filter(|&id| match starved(0, || pool.get(id)) {
         Ok(bytes) => version_of(id, &bytes) != 0,
         Err(PoolError::OutOfMemory { bytes }) => bytes == LEN,
         Err(error) => panic!("{error}"),
     });
-    assert!(refused.count() > 100);
-    assert!(REFUSED.get() > 100);
+    assert!(without.count() > 100);
+    assert!(refused() > 100);
     (0..PAGES).for_each(|id| assert_eq!(version_of(id, &pool.get(id).unwrap()), 0));
     assert!(pool.stats().compressed_hits > hits + 100);
 }
@@ -204,4 +169,42 @@ fn a_thread_without_memory_of_its_own_reads_raw_pages() {
         });
     });
     assert_eq!((version_of(7, &held), pool.stats().raw_hits), (0, 2));
+}
+
+/// Without memory for its lists a batch is done page by page.
+#[test]
+fn batches_of_a_file_need_no_memory_but_for_copies() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for io_uring in [Switch::Off, Switch::Auto] {
+        let options = FileStore::options().direct(Switch::Off).io_uring(io_uring);
+        let store = options
+            .create(directory.path().join(format!("{io_uring:?}")), LEN)
+            .unwrap();
+        // First with memory: what a file that grows notes of its new pages needs some.
+        for after in -1..8 {
+            let pages: Vec<_> = (0..40).map(|id| page(id, (after + 1) as u64, LEN, 30)).collect();
+            let mut writes: Vec<PageWrite<'_>> = (0..)
+                .zip(&pages)
+                .map(|(page, bytes)| PageWrite {
+                    page,
+                    bytes,
+                    result: Err(std::io::ErrorKind::Other.into()),
+                })
+                .collect();
+            starved(after, || store.write_batch(&mut writes));
+            assert!(writes.iter().all(|write| write.result.is_ok()), "{after}");
+            let mut buffers = vec![vec![0; LEN]; pages.len()];
+            let mut reads: Vec<PageRead<'_>> = (0..)
+                .zip(&mut buffers)
+                .map(|(page, into)| PageRead {
+                    page,
+                    into,
+                    result: Err(std::io::ErrorKind::Other.into()),
+                })
+                .collect();
+            starved(after, || store.read_batch(&mut reads));
+            assert!(reads.iter().all(|read| read.result.is_ok()), "{after}");
+            assert!(buffers == pages, "{after}");
+        }
+    }
 }

@@ -1,51 +1,13 @@
 //! What a victim cache takes of the program's allocator: when that has nothing more to give, nothing is lost but blocks, and nothing aborts;
 //! and threads that wait keep little of it.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "support/starving.rs"]
+mod starving;
+
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use leafpress::victim::{Insertion, Share, Taking, VictimCache};
-
-thread_local! {
-    /// Allocations of this thread that succeed before all fail; negative: none fails.
-    static LEFT: Cell<i64> = const { Cell::new(-1) };
-}
-static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-struct Failing;
-
-// SAFETY: everything is passed to the system's allocator; refusing is allowed.
-unsafe impl GlobalAlloc for Failing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let left = LEFT.get();
-        if left == 0 {
-            return std::ptr::null_mut();
-        }
-        LEFT.set(left - i64::from(left > 0));
-        LIVE_BYTES.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller's promises are the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE_BYTES.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the pointer came from `alloc`, which is the system's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Failing = Failing;
-
-/// Runs `work` with allocations failing from number `after` on.
-fn starved<T>(after: i64, work: impl FnOnce() -> T) -> T {
-    LEFT.set(after);
-    let result = work();
-    LEFT.set(-1);
-    result
-}
+use starving::{live_bytes, starved};
 
 fn block(n: u64, len: usize) -> Vec<u8> {
     let words = (0..len.div_ceil(16)).map(|word| format!("{:07} of {:05};", n * 7919 + word as u64, n));
@@ -108,7 +70,7 @@ fn threads_that_wait_keep_little_and_it_is_counted() {
     const THREADS: u64 = 32;
     const LEN: usize = 256 << 10;
     let cache = cache("lz4", Share::Fixed { raw_percent: 0 });
-    let before = LIVE_BYTES.load(Relaxed);
+    let before = live_bytes();
     let barrier = Barrier::new(THREADS as usize + 1);
     let (stats, kept) = std::thread::scope(|scope| {
         for n in 0..THREADS {
@@ -126,7 +88,7 @@ fn threads_that_wait_keep_little_and_it_is_counted() {
         }
         barrier.wait();
         let stats = cache.stats();
-        let kept = LIVE_BYTES.load(Relaxed).saturating_sub(before) as u64;
+        let kept = live_bytes().saturating_sub(before) as u64;
         barrier.wait();
         (stats, kept)
     });

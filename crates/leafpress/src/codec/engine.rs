@@ -4,7 +4,6 @@ use super::{Codec, CodecError, Dictionary, EngineCounters, Scratch};
 
 /// Whether QPL jobs are kept per thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub enum JobCache {
     /// One job per thread, initialised once and reused.
     #[default]
@@ -15,7 +14,6 @@ pub enum JobCache {
 
 /// Whether zlib streams are kept per thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub enum StreamCache {
     /// One stream per thread, reset between calls.
     #[default]
@@ -26,7 +24,6 @@ pub enum StreamCache {
 
 /// What `lz4` writes for up to 4 KiB of raw bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub enum Lz4Blocks {
     /// Blocks that are twelve bytes shorter than LZ4's own, which pays for records; reading one takes two copies.
     #[default]

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
+use crate::mem::OutOfMemory;
+
 /// An error of a codec or its engine.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
@@ -41,4 +43,10 @@ pub enum CodecError {
         /// Bytes asked for.
         bytes: usize,
     },
+}
+
+impl From<OutOfMemory> for CodecError {
+    fn from(OutOfMemory { bytes }: OutOfMemory) -> Self {
+        CodecError::OutOfMemory { bytes }
+    }
 }

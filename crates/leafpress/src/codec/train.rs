@@ -13,6 +13,8 @@ use super::dictionary::{Header, TRAINING};
 #[cfg(feature = "zstd")]
 use super::zstd::train::Samples;
 use super::{Codec, CodecError, Dictionary, output};
+#[cfg(feature = "zstd")]
+use crate::mem::room::collected;
 
 /// Fewer samples than this say too little.
 pub const MIN_SAMPLES: usize = 8;
@@ -82,8 +84,11 @@ const MOST_HELD_OUT: usize = 4000;
 /// Of one dictionary for each segment length, the one that the codec itself compresses best with.
 fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Result<Vec<u8>, CodecError> {
     let every = HELD_OUT.max(samples.len() / MOST_HELD_OUT);
-    let (judges, training): (Vec<_>, Vec<_>) = samples.iter().enumerate().partition(|(i, _)| i % every == every - 1);
-    let training: Vec<&[u8]> = training.into_iter().map(|(_, sample)| *sample).collect();
+    let part = |of_judges: bool| {
+        let is_of_it = move |(i, _): &(usize, &&[u8])| (i % every == every - 1) == of_judges;
+        collected(samples.iter().enumerate().filter(is_of_it).map(|(_, sample)| *sample))
+    };
+    let (judges, training): (Vec<&[u8]>, Vec<&[u8]>) = (part(true)?, part(false)?);
     let level = if let Codec::Zstd { level } = codec { level } else { 1 };
     let engine = codec.open(&EngineOptions::default())?;
     let training = Samples::new(&training)?;
@@ -96,7 +101,7 @@ fn best(codec: Codec, header: Header, samples: &[&[u8]], max_bytes: usize) -> Re
             .and_then(|bytes| {
                 let dictionary = Dictionary::from_bytes(0, bytes.as_slice());
                 let mut sum = 0;
-                for (_, sample) in &judges {
+                for sample in &judges {
                     block.clear();
                     sum += engine.compress(sample, Some(&dictionary), &mut block)?;
                 }

@@ -14,8 +14,12 @@ struct AtPath {
     source: io::Error,
 }
 
-/// `error`, of the same kind, with the path and what was tried in its text; the system's own error is its source.
+/// `error`, of the same kind, with the path and what was tried in its text; the system's own error is its source. An error for want of memory
+/// stays as it is: there may be none for a text either.
 pub(crate) fn at_path(path: &Path, action: impl Display, source: io::Error) -> io::Error {
+    if source.kind() == io::ErrorKind::OutOfMemory {
+        return source;
+    }
     io::Error::new(
         source.kind(),
         AtPath {

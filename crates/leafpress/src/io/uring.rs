@@ -11,6 +11,7 @@ use io_uring::{IoUring, Probe, opcode, squeue, types};
 use parking_lot::Mutex;
 
 use super::transfer::{Buffer, Transfer};
+use crate::mem::room::{TryGrow, room_for};
 
 /// Requests that a ring has in flight at most.
 const ENTRIES: usize = 64;
@@ -43,7 +44,8 @@ impl Rings {
         if ring.run(file, transfers).is_ok() {
             let mut idle = self.idle.lock();
             if idle.len() < MAX_IDLE {
-                idle.push(ring);
+                // Without memory to keep it the ring is closed.
+                let _ = idle.try_push(ring);
             }
         }
     }
@@ -91,7 +93,10 @@ impl Ring {
     fn run(&mut self, file: &File, transfers: &mut [Transfer<'_>]) -> io::Result<()> {
         let fd = types::Fd(file.as_raw_fd());
         let mut next = 0;
-        let mut again = Vec::with_capacity(ENTRIES);
+        let Ok(mut again) = room_for(ENTRIES) else {
+            // The caller does it the plain way.
+            return Ok(());
+        };
         // Requests pushed whose completion was not seen.
         let mut in_flight = 0;
         loop {

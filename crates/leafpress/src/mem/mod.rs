@@ -20,6 +20,8 @@ mod region;
 #[cfg(all(feature = "node-heap", unix, not(miri)))]
 #[allow(unsafe_code)]
 mod remote_free;
+#[allow(unsafe_code)]
+pub(crate) mod room;
 pub(crate) mod tagged_ptr;
 #[allow(unsafe_code)]
 pub(crate) mod transient;

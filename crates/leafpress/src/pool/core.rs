@@ -23,6 +23,7 @@ use super::waiters::{InHand, Waiters};
 use super::workers::Workers;
 use super::{PageId, PolicyKind, PoolError};
 use crate::codec::Engine;
+use crate::mem::{OutOfMemory, room};
 use crate::sync::Mutex;
 
 /// Pages that are read or written at once.
@@ -88,11 +89,7 @@ pub(super) fn operate<R>(operation: impl FnOnce() -> io::Result<R>) -> io::Resul
 
 /// Room for so many.
 pub(super) fn room_for<T>(count: usize) -> Result<Vec<T>, PoolError> {
-    let mut room = Vec::new();
-    let bytes = count * size_of::<T>();
-    room.try_reserve_exact(count)
-        .map_err(|_| PoolError::OutOfMemory { bytes })?;
-    Ok(room)
+    room::room_for(count).map_err(|OutOfMemory { bytes }| PoolError::OutOfMemory { bytes })
 }
 
 /// So many zeros.
@@ -291,5 +288,16 @@ impl Core {
             }
         }
         self.unpin(number);
+    }
+}
+
+/// A pin that was never taken away would keep its page in memory for ever. When the pool goes, only victims that are waiting have one, and
+/// guards that were forgotten.
+#[cfg(debug_assertions)]
+impl Drop for Core {
+    fn drop(&mut self) {
+        let pins = (0..self.entries.used()).map(|number| self.entries.at(number).state().pins());
+        let known = self.raw.lock().waiting() as u64 + self.counts.pins_handed_out();
+        debug_assert!(std::thread::panicking() || pins.sum::<u64>() == known, "a pin was lost");
     }
 }

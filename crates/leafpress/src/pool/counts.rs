@@ -31,9 +31,12 @@ pub(super) enum Count {
     SweepNs,
     StoreReadBytes,
     StoreWriteBytes,
+    /// Guards that were given a pin, and those of them that are gone.
+    PinsHandedOut,
+    PinsHandedBack,
 }
 
-const COUNTS: usize = Count::StoreWriteBytes as usize + 1;
+const COUNTS: usize = Count::PinsHandedBack as usize + 1;
 
 /// Raw pages that a thread holds without counting a pin in their entries.
 const HOLDS: usize = 8;
@@ -140,6 +143,17 @@ impl Counts {
         }
     }
 
+    /// A guard that was given a pin is gone, in whatever thread: one that has no counts here needs none for that.
+    #[inline]
+    pub(super) fn pin_handed_back(&self) {
+        match self.threads.get() {
+            Some(mine) => mine.add(Count::PinsHandedBack, 1),
+            None => {
+                self.common[Count::PinsHandedBack as usize].fetch_add(1, Relaxed);
+            }
+        }
+    }
+
     /// Entries whose pages threads hold, or held a moment ago.
     pub(super) fn limbo(&self) -> MutexGuard<'_, Vec<u32>> {
         self.limbo.lock()
@@ -168,10 +182,18 @@ impl Counts {
         self.threads.iter().any(holds)
     }
 
-    /// Pages that threads hold.
-    pub(super) fn held_pages(&self) -> usize {
+    /// Pages in callers' hands, by a slot or by a pin. Pins of the pool's own work are not among them.
+    pub(super) fn pages_in_hand(&self) -> u64 {
         let held = |thread: &ThreadCounts| thread.holds.iter().filter(|slot| slot.0.load(Relaxed) != 0).count();
-        self.threads.iter().map(held).sum()
+        let by_slot = self.threads.iter().map(held).sum::<usize>() as u64;
+        by_slot + self.pins_handed_out()
+    }
+
+    /// Pins that guards have.
+    pub(super) fn pins_handed_out(&self) -> u64 {
+        // In this order, so that a guard that comes and goes meanwhile is not one too few.
+        let back = self.sum(Count::PinsHandedBack);
+        self.sum(Count::PinsHandedOut).saturating_sub(back)
     }
 
     pub(super) fn sum(&self, count: Count) -> u64 {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::PageId;
 use super::core::Core;
-use super::counts::{HoldSlot, ThreadCounts};
+use super::counts::{Count, HoldSlot, ThreadCounts};
 use super::entry::{Entry, PIN, State};
 use super::frames::Frame;
 
@@ -68,6 +68,7 @@ impl<'c> Pinned<'c> {
     /// The guard of a raw page, which has the pin then.
     #[inline]
     pub(super) fn into_guard(self) -> PageGuard<'c> {
+        self.core.counts.add(Count::PinsHandedOut, 1);
         let bytes = self.bytes();
         let held = Held::Entry {
             number: self.number,
@@ -196,7 +197,10 @@ impl Drop for PageGuard<'_> {
     fn drop(&mut self) {
         match &self.held {
             Held::Slot { slot, .. } => slot.release(),
-            Held::Entry { number, .. } => self.core.unpin(*number),
+            Held::Entry { number, .. } => {
+                self.core.unpin(*number);
+                self.core.counts.pin_handed_back();
+            }
             Held::Copy(bytes) => {
                 self.core.copy_bytes.fetch_sub(bytes.capacity(), Relaxed);
             }

@@ -58,7 +58,7 @@ pub struct PoolStats {
     pub raw_pages: u64,
     /// Compressed pages held.
     pub compressed_pages: u64,
-    /// Pages pinned now.
+    /// Pages that callers have pinned now, each as often as they have. What the pool itself works on is not counted.
     pub pinned_pages: u64,
     /// Bytes of the compressed pages when decoded.
     pub compressed_raw_bytes: usize,
@@ -101,11 +101,7 @@ impl Core {
         let (raw_space_bytes, compressed_space_bytes) = (self.frames.bytes(), self.log.bytes());
         let (table_bytes, ghost_bytes) = (self.table_bytes(), self.ghost_bytes());
         let pinned_copy_bytes = self.copy_bytes.load(Relaxed);
-        let (raw_pages, pinned_by_queue) = {
-            let raw = self.raw.lock();
-            (raw.len() as u64, raw.pinned_by_queue(&self.entries))
-        };
-        let pinned = (0..self.entries.used()).filter(|&number| self.entries.at(number).state().pins() > 0);
+        let raw_pages = self.raw.lock().len() as u64;
         PoolStats {
             raw_hits: count(Count::RawHits),
             compressed_hits: count(Count::CompressedHits),
@@ -130,7 +126,7 @@ impl Core {
             store_write_bytes: count(Count::StoreWriteBytes),
             raw_pages,
             compressed_pages: compressed_pages as u64,
-            pinned_pages: (pinned.count() + self.counts.held_pages()).saturating_sub(pinned_by_queue) as u64,
+            pinned_pages: self.counts.pages_in_hand(),
             compressed_raw_bytes,
             compressed_bytes,
             budget_bytes: self.budget.load(Relaxed),

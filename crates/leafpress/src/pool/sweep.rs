@@ -13,7 +13,7 @@ use std::time::Instant;
 use super::PoolError;
 use super::core::{Core, nanoseconds, zeroed};
 use super::counts::Count;
-use super::entry::{CLAIMED, DETACHED, DIRTY, Entries, Entry, LISTED, State, UNWRITABLE};
+use super::entry::{CLAIMED, DETACHED, DIRTY, Entry, LISTED, State, UNWRITABLE};
 use super::index::hash;
 use super::log::{Appended, Reclaimed, Turn};
 use super::write_back::Written;
@@ -64,10 +64,10 @@ impl RawSpace {
         self.pages + self.queue.len()
     }
 
-    /// Victims that nobody has pinned but the queue.
-    pub(super) fn pinned_by_queue(&self, entries: &Entries) -> usize {
-        let is_alone = |&&number: &&u32| entries.at(number).state().pins() == 1;
-        self.queue.iter().filter(is_alone).count()
+    /// Victims that are waiting.
+    #[cfg(debug_assertions)]
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.len()
     }
 
     /// Memory held, in bytes.

@@ -154,7 +154,7 @@ impl Tree {
             &builder.dictionary,
             engine.supports_dictionary(),
             builder.dictionary_bytes,
-        );
+        )?;
         let partitioner = ShardPartitioner::new(match builder.shard_by {
             ShardBy::Hash => builder.shards,
             ShardBy::Range(_) => 1,
@@ -227,7 +227,7 @@ impl Core {
             let mut key = Vec::new();
             loop {
                 let guard = self.memory.enter()?;
-                let (leaf, end) = shard.descend_up(&key, &guard);
+                let (leaf, end) = shard.descend_up(&key, &guard)?;
                 visit(leaf)?;
                 match end {
                     Some(end) => key = end,
@@ -243,7 +243,7 @@ impl Core {
         for shard in &self.shards {
             let guard = self.memory.enter()?;
             let empty = self.empty_leaf()?;
-            let leaves = shard.reset(empty, &guard);
+            let leaves = shard.reset(empty, &guard)?;
             self.background.leaves_cleared(leaves.len() - 1);
             for leaf in leaves {
                 let locked = Locked::lock(leaf);

@@ -8,6 +8,7 @@ use crate::reclaim::guard::Guard;
 
 use crate::codec::Engine;
 use crate::mem::prefetch::{prefetch_directory, prefetch_for_write};
+use crate::mem::room::boxed;
 use crate::reclaim::memory::Memory;
 use crate::tree::ShardBy;
 use crate::tree::compact::compress::{Compression, compress_block};
@@ -97,17 +98,18 @@ impl Core {
 
     /// The calling thread's tools.
     #[inline]
-    pub(crate) fn take_tools(&self, context: &Context, guard: &Guard<'_>) -> Box<Tools> {
+    pub(crate) fn take_tools(&self, context: &Context, guard: &Guard<'_>) -> Result<Box<Tools>, Error> {
         match context.take_tools(guard) {
-            Some(tools) => tools,
+            Some(tools) => Ok(tools),
             None => self.new_tools(),
         }
     }
 
     #[cold]
-    fn new_tools(&self) -> Box<Tools> {
+    fn new_tools(&self) -> Result<Box<Tools>, Error> {
+        let tools = boxed(Tools::default())?;
         self.background.tools_made();
-        Box::default()
+        Ok(tools)
     }
 
     /// Whether `key` is there.
@@ -117,7 +119,7 @@ impl Core {
         let guard = self.memory.enter()?;
         let step = self.shard(key).descend_to_read(key, &guard);
         let leaf = step.leaf();
-        let mut tools = self.take_tools(context, &guard);
+        let mut tools = self.take_tools(context, &guard)?;
         let landing = leaf.landing_for(hash, &guard);
         let sought = Sought {
             key,
@@ -196,7 +198,7 @@ impl Core {
         let context = self.contexts.get()?;
         context.count(if value.is_some() { Count::Puts } else { Count::Removes });
         let guard = self.memory.enter()?;
-        let mut tools = self.take_tools(context, &guard);
+        let mut tools = self.take_tools(context, &guard)?;
         let mut large = None;
         let change = match value {
             None => Ok(Change::Remove),
@@ -322,24 +324,21 @@ impl Drop for Core {
         // SAFETY: the tree is going: nobody else has it.
         let guard = unsafe { self.memory.enter_alone() };
         for shard in &mut self.shards {
-            let (inners, leaves) = shard.take_nodes(&guard);
-            for node in leaves {
+            let free_leaf = |leaf: Leaf<'_>| {
+                let landing = leaf.landing_locked();
                 // SAFETY: the tree is going: nobody reads it any more, and each node is freed once.
                 unsafe {
-                    let leaf = Leaf::from_node(node);
                     for large in owned_large(leaf) {
                         Memory::free(large.node());
                     }
-                    if let Some(landing) = leaf.landing_locked() {
+                    if let Some(landing) = landing {
                         Memory::free(landing.node());
                     }
-                    Memory::free(node);
+                    Memory::free(leaf.node());
                 }
-            }
-            for inner in inners {
-                // SAFETY: nobody reads the tree any more, and its root leads to each inner node once.
-                unsafe { Memory::free(inner) };
-            }
+            };
+            // SAFETY: nobody reads the tree any more, and its root leads to each inner node once.
+            shard.take_nodes(&guard, free_leaf, |inner| unsafe { Memory::free(inner) });
         }
     }
 }

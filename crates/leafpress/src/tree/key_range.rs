@@ -2,6 +2,9 @@
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
+use crate::mem::room::copied;
+use crate::tree::error::Error;
+
 /// The bounds of a range, each with its key.
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -12,54 +15,62 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 pub trait KeyRange: sealed::Sealed {
     /// The range's bounds.
     #[doc(hidden)]
-    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>);
+    fn into_bounds(self) -> Result<Bounds, Error>;
 }
 
 mod sealed {
     pub trait Sealed {}
 }
 
-fn owned(key: impl AsRef<[u8]>) -> Vec<u8> {
-    key.as_ref().to_vec()
+fn owned(key: impl AsRef<[u8]>) -> Result<Vec<u8>, Error> {
+    Ok(copied(key.as_ref())?)
+}
+
+fn owned_bound(bound: Bound<impl AsRef<[u8]>>) -> Result<Bound<Vec<u8>>, Error> {
+    Ok(match bound {
+        Bound::Included(key) => Bound::Included(owned(key)?),
+        Bound::Excluded(key) => Bound::Excluded(owned(key)?),
+        Bound::Unbounded => Bound::Unbounded,
+    })
 }
 
 macro_rules! key_ranges {
     ($($range:ident, $self:ident => $start:expr, $end:expr;)*) => {$(
         impl<K: AsRef<[u8]>> sealed::Sealed for $range<K> {}
         impl<K: AsRef<[u8]>> KeyRange for $range<K> {
-            fn into_bounds($self) -> Bounds {
-                ($start, $end)
+            fn into_bounds($self) -> Result<Bounds, Error> {
+                Ok(($start, $end))
             }
         }
     )*};
 }
 
 key_ranges! {
-    Range, self => Bound::Included(owned(self.start)), Bound::Excluded(owned(self.end));
-    RangeFrom, self => Bound::Included(owned(self.start)), Bound::Unbounded;
-    RangeInclusive, self => Bound::Included(owned(self.start())), Bound::Included(owned(self.end()));
-    RangeTo, self => Bound::Unbounded, Bound::Excluded(owned(self.end));
-    RangeToInclusive, self => Bound::Unbounded, Bound::Included(owned(self.end));
+    Range, self => Bound::Included(owned(self.start)?), Bound::Excluded(owned(self.end)?);
+    RangeFrom, self => Bound::Included(owned(self.start)?), Bound::Unbounded;
+    RangeInclusive, self => Bound::Included(owned(self.start())?), Bound::Included(owned(self.end())?);
+    RangeTo, self => Bound::Unbounded, Bound::Excluded(owned(self.end)?);
+    RangeToInclusive, self => Bound::Unbounded, Bound::Included(owned(self.end)?);
 }
 
 impl sealed::Sealed for RangeFull {}
 impl KeyRange for RangeFull {
-    fn into_bounds(self) -> Bounds {
-        (Bound::Unbounded, Bound::Unbounded)
+    fn into_bounds(self) -> Result<Bounds, Error> {
+        Ok((Bound::Unbounded, Bound::Unbounded))
     }
 }
 
 impl<K: AsRef<[u8]>> sealed::Sealed for (Bound<K>, Bound<K>) {}
 impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
-    fn into_bounds(self) -> Bounds {
-        (self.0.map(owned), self.1.map(owned))
+    fn into_bounds(self) -> Result<Bounds, Error> {
+        Ok((owned_bound(self.0)?, owned_bound(self.1)?))
     }
 }
 
 /// The bounds of all keys that begin with `prefix`.
-pub(crate) fn prefixed(prefix: &[u8]) -> Bounds {
+pub(crate) fn prefixed(prefix: &[u8]) -> Result<Bounds, Error> {
     // The least key above them all: the prefix without the 255s at its end, the last byte one more.
-    let mut above = prefix.to_vec();
+    let mut above = copied(prefix)?;
     while above.last() == Some(&u8::MAX) {
         above.pop();
     }
@@ -70,7 +81,7 @@ pub(crate) fn prefixed(prefix: &[u8]) -> Bounds {
         }
         None => Bound::Unbounded,
     };
-    (Bound::Included(prefix.to_vec()), end)
+    Ok((Bound::Included(copied(prefix)?), end))
 }
 
 #[cfg(test)]
@@ -85,7 +96,7 @@ mod tests {
             (b"a\xff", Bound::Excluded(b"b".to_vec())),
             (b"\xff\xff", Bound::Unbounded),
         ] {
-            assert_eq!(prefixed(prefix), (Bound::Included(prefix.to_vec()), end));
+            assert_eq!(prefixed(prefix).unwrap(), (Bound::Included(prefix.to_vec()), end));
         }
     }
 }

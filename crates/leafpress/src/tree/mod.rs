@@ -35,6 +35,7 @@ mod write;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use crate::mem::room::copied;
 use crate::tree::upkeep::defragment::Sweep;
 pub use error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use key_range::KeyRange;
@@ -244,7 +245,7 @@ impl Tree {
         let made = made.as_ref();
         loop {
             if self.insert_if_absent(key, made)? {
-                return copied(made);
+                return Ok(copied(made)?);
             }
             // Nothing again where it has been removed since.
             if let Some(found) = self.get(key)? {
@@ -318,8 +319,7 @@ impl Tree {
     /// A key that is there from the scan's start to its end is seen exactly once; one that comes or goes meanwhile may or may not be. Each
     /// record is as some write left it.
     pub fn range(&self, range: impl KeyRange) -> Range<'_> {
-        let (start, end) = range.into_bounds();
-        Range::new(&self.core, start, end, None)
+        Range::new(&self.core, range.into_bounds(), None)
     }
 
     /// All records, in key order, from either end. What is said of [`Tree::range`] holds.
@@ -329,8 +329,7 @@ impl Tree {
 
     /// The records whose keys begin with `prefix`, in key order, from either end. What is said of [`Tree::range`] holds.
     pub fn prefix(&self, prefix: &(impl AsRef<[u8]> + ?Sized)) -> Range<'_> {
-        let (start, end) = prefixed(prefix.as_ref());
-        Range::new(&self.core, start, end, None)
+        Range::new(&self.core, prefixed(prefix.as_ref()), None)
     }
 
     /// Calls `visit` with up to `limit` records from `start` on, in key order; returns how many there were. What is said of
@@ -344,12 +343,8 @@ impl Tree {
         limit: usize,
         mut visit: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, Error> {
-        let mut range = Range::new(
-            &self.core,
-            Bound::Included(start.as_ref().to_vec()),
-            Bound::Unbounded,
-            Some(limit),
-        );
+        let start = Bound::Included(copied(start.as_ref())?);
+        let mut range = Range::new(&self.core, Ok((start, Bound::Unbounded)), Some(limit));
         let mut visited = 0;
         while let Some(step) = range.step(End::Front, &mut visit) {
             step?;
@@ -359,11 +354,8 @@ impl Tree {
     }
 
     fn at_end(&self, end: End) -> Result<Option<Record>, Error> {
-        let mut range = Range::new(&self.core, Bound::Unbounded, Bound::Unbounded, Some(1));
-        match range.step(end, |key, value| Ok((copied(key)?, copied(value)?))) {
-            None => Ok(None),
-            Some(record) => record?.map(Some),
-        }
+        let mut range = Range::new(&self.core, Ok((Bound::Unbounded, Bound::Unbounded)), Some(1));
+        range.record(end).transpose()
     }
 
     fn pop(&self, end: End) -> Result<Option<Record>, Error> {
@@ -452,13 +444,6 @@ impl<'t> IntoIterator for &'t Tree {
     fn into_iter(self) -> Range<'t> {
         self.iter()
     }
-}
-
-/// `bytes` in a vector of their own.
-fn copied(bytes: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut copy = Vec::new();
-    read::Read::Bytes(bytes).append_to(&mut copy)?;
-    Ok(copy)
 }
 
 const _: () = {

@@ -98,7 +98,7 @@ impl Core {
         if looked.is_absent() {
             return Ok(None);
         }
-        let mut tools = self.take_tools(context, &guard);
+        let mut tools = self.take_tools(context, &guard)?;
         let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
         let result = self.answer(&looked, key, hash, context, &mut decoder, read);
         count_decoded(context, &decoder);
@@ -158,7 +158,7 @@ impl Core {
             for (looked, lane) in looked.iter_mut().zip(&lanes).take(chunk.len()) {
                 *looked = Some(look(&lane.descent.step, lane.key, lane.hash, context, &guard));
             }
-            let mut tools = self.take_tools(context, &guard);
+            let mut tools = self.take_tools(context, &guard)?;
             let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
             for ((index, lane), looked) in (first..).zip(&lanes).zip(looked.iter().flatten()) {
                 let mut answer = |value: Option<Read<'_>>| read(index, value);

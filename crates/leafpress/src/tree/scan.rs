@@ -12,6 +12,8 @@ use crate::reclaim::guard::Guard;
 
 pub(super) use self::batch::End;
 use crate::codec::Scratch;
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, copied, joined, room_for};
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
@@ -37,6 +39,8 @@ pub struct Range<'t> {
     /// Records that are still to be read at most, where that is known.
     left: Option<usize>,
     failed: bool,
+    /// Why it failed before its first step.
+    unsaid: Option<Error>,
 }
 
 impl std::fmt::Debug for Range<'_> {
@@ -75,6 +79,14 @@ fn not_above(end: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     }
 }
 
+fn copied_bound(bound: &Bound<Vec<u8>>) -> Result<Bound<Vec<u8>>, OutOfMemory> {
+    Ok(match bound {
+        Bound::Included(key) => Bound::Included(copied(key)?),
+        Bound::Excluded(key) => Bound::Excluded(copied(key)?),
+        Bound::Unbounded => Bound::Unbounded,
+    })
+}
+
 /// Whether no key can be between the bounds.
 fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
     match (start, end) {
@@ -87,33 +99,53 @@ fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
 
 impl<'t> Range<'t> {
     /// A scan of at most `left` records, where that is known.
-    pub(crate) fn new(core: &'t Core, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>, left: Option<usize>) -> Self {
-        let limit = FIRST_BATCH.div_ceil(core.shards.len()).max(LEAST_BATCH);
-        let cursors = (0..core.shards.len())
-            .map(|shard| Cursor {
-                shard,
-                front: Batch::default(),
-                back: Batch::default(),
-                rest: (!is_empty(&start, &end)).then(|| (start.clone(), end.clone())),
-                begun: false,
-                limit,
-            })
-            .collect();
+    pub(crate) fn new(core: &'t Core, bounds: Result<Bounds, Error>, left: Option<usize>) -> Self {
+        let cursors = bounds.and_then(|bounds| Self::cursors(core, &bounds));
+        let (cursors, unsaid) = cursors.map_or_else(|error| (Vec::new(), Some(error)), |cursors| (cursors, None));
         Self {
             core,
             cursors,
             left,
-            failed: false,
+            failed: unsaid.is_some(),
+            unsaid,
         }
+    }
+
+    fn cursors(core: &Core, (start, end): &Bounds) -> Result<Vec<Cursor>, Error> {
+        let limit = FIRST_BATCH.div_ceil(core.shards.len()).max(LEAST_BATCH);
+        let mut cursors = room_for(core.shards.len())?;
+        for shard in 0..core.shards.len() {
+            let rest = match is_empty(start, end) {
+                true => None,
+                false => Some((copied_bound(start)?, copied_bound(end)?)),
+            };
+            cursors.push(Cursor {
+                shard,
+                front: Batch::default(),
+                back: Batch::default(),
+                rest,
+                begun: false,
+                limit,
+            });
+        }
+        Ok(cursors)
     }
 }
 
 impl Range<'_> {
+    /// The next record at `end`, copied.
+    pub(crate) fn record(&mut self, end: End) -> Option<Result<Record, Error>> {
+        let record = self.step(end, |key, value| Ok((copied(key)?, copied(value)?)))?;
+        let record = record.and_then(|copied: Result<_, OutOfMemory>| Ok(copied?));
+        self.failed |= record.is_err();
+        Some(record)
+    }
+
     /// Has the next record at `end` read: of all shards' the first or the last.
     #[inline]
     pub(crate) fn step<R>(&mut self, end: End, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, Error>> {
         if self.failed || self.left == Some(0) {
-            return None;
+            return self.unsaid.take().map(Err);
         }
         let share = self.left.map(|left| left.div_ceil(self.cursors.len()));
         let mut chosen: Option<(usize, &[u8])> = None;
@@ -143,21 +175,17 @@ impl Iterator for Range<'_> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.step(End::Front, owned)
+        self.record(End::Front)
     }
 }
 
 impl DoubleEndedIterator for Range<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.step(End::Back, owned)
+        self.record(End::Back)
     }
 }
 
 impl std::iter::FusedIterator for Range<'_> {}
-
-fn owned(key: &[u8], value: &[u8]) -> Record {
-    (key.to_vec(), value.to_vec())
-}
 
 impl Cursor {
     fn batches(&mut self, end: End) -> (&mut Batch, &mut Batch) {
@@ -222,6 +250,9 @@ impl Cursor {
     }
 }
 
+/// A leaf, its frames that make a batch, and how far these cover a range.
+type Part<'g> = (Leaf<'g>, std::ops::Range<usize>, Option<Vec<u8>>);
+
 /// Reads batches from one shard.
 struct Reader<'c> {
     core: &'c Core,
@@ -273,8 +304,8 @@ impl<'c> Reader<'c> {
     fn read(&self, end: End, bounds: &Bounds, limit: usize) -> Result<(Batch, Option<Vec<u8>>), Error> {
         let guard = self.core.memory.enter()?;
         let (leaf, span_frames, covered) = match end {
-            End::Front => self.first_leaf(&bounds.0, limit, &guard),
-            End::Back => self.last_leaf(&bounds.1, limit, &guard),
+            End::Front => self.first_leaf(&bounds.0, limit, &guard)?,
+            End::Back => self.last_leaf(&bounds.1, limit, &guard)?,
         };
         let (low, high) = match end {
             End::Front => (None, covered.as_deref()),
@@ -287,89 +318,84 @@ impl<'c> Reader<'c> {
             bounds,
         };
         let context = self.core.contexts.get()?;
-        let mut tools = self.core.take_tools(context, &guard);
-        let gathered = self.gather(leaf, &self.landed(leaf, &guard), &span, &mut tools.scratch);
+        let mut tools = self.core.take_tools(context, &guard)?;
+        let gathered = self
+            .landed(leaf, &guard)
+            .and_then(|landed| self.gather(leaf, &landed, &span, &mut tools.scratch));
         context.return_tools(tools, &guard);
         let mut gathered = gathered?;
-        let trimmed = gathered.trim(end);
+        let trimmed = gathered.trim(end)?;
         let batch = gathered.read_large(&*self.core.engine)?;
         Ok((batch, trimmed.or(covered)))
     }
 
     /// The first leaf of a range that starts so, its frames that make a batch, and where these or the leaf's range end.
-    fn first_leaf<'g>(
-        &self,
-        start: &Bound<Vec<u8>>,
-        limit: usize,
-        guard: &'g Guard<'_>,
-    ) -> (Leaf<'g>, std::ops::Range<usize>, Option<Vec<u8>>) {
+    fn first_leaf<'g>(&self, start: &Bound<Vec<u8>>, limit: usize, guard: &'g Guard<'_>) -> Result<Part<'g>, Error> {
         let from: &[u8] = match start {
             Bound::Included(key) | Bound::Excluded(key) => key,
             Bound::Unbounded => &[],
         };
-        let (leaf, leaf_end) = self.shard.descend_up(from, guard);
+        let (leaf, leaf_end) = self.shard.descend_up(from, guard)?;
         let frames = leaf.frames();
         if leaf.has(HASHED) || leaf.count() == 0 {
-            return (leaf, 0..frames, leaf_end);
+            return Ok((leaf, 0..frames, leaf_end));
         }
         let sections = leaf.sections();
         let mut first = leaf.frame_for(&sections, from);
         // The frame's last key, where it need not be decoded for that, may be below the range: then nothing in it is wanted.
         if !leaf.has(FINGERPRINTS) {
             let mut last_key = Vec::new();
-            leaf.packed_key(&sections, leaf.slots(&sections, first).end - 1, &mut last_key);
+            leaf.packed_key(&sections, leaf.slots(&sections, first).end - 1, &mut last_key)?;
             first += usize::from(!not_below(start, &last_key));
         }
         let last = first + frames_for(&leaf, &sections, first..frames, limit);
         let covered = if last < frames {
-            Some(leaf.first_key(&sections, last))
+            Some(leaf.first_key(&sections, last)?)
         } else {
             leaf_end
         };
-        (leaf, first..last, covered)
+        Ok((leaf, first..last, covered))
     }
 
     /// The last leaf of a range that ends so, its frames that make a batch, and where these or the leaf's range start.
-    fn last_leaf<'g>(
-        &self,
-        end: &Bound<Vec<u8>>,
-        limit: usize,
-        guard: &'g Guard<'_>,
-    ) -> (Leaf<'g>, std::ops::Range<usize>, Option<Vec<u8>>) {
+    fn last_leaf<'g>(&self, end: &Bound<Vec<u8>>, limit: usize, guard: &'g Guard<'_>) -> Result<Part<'g>, Error> {
         // The least key above an inclusive end is the end and a zero byte.
         let below = match end {
-            Bound::Included(key) => Some([key.as_slice(), &[0]].concat()),
-            Bound::Excluded(key) => Some(key.clone()),
+            Bound::Included(key) => Some(joined(key, &[0])?),
+            Bound::Excluded(key) => Some(copied(key)?),
             Bound::Unbounded => None,
         };
-        let (leaf, leaf_start) = self.shard.descend_down(below.as_deref(), guard);
+        let (leaf, leaf_start) = self.shard.descend_down(below.as_deref(), guard)?;
         let frames = leaf.frames();
         if leaf.has(HASHED) || leaf.count() == 0 {
-            return (leaf, 0..frames, leaf_start);
+            return Ok((leaf, 0..frames, leaf_start));
         }
         let sections = leaf.sections();
-        let last = below.map_or(frames, |key| {
-            let frame = leaf.frame_for(&sections, &key);
-            // A frame that starts at the end holds nothing of the range: taken, it could fill the batch by itself, for ever.
-            frame + usize::from(leaf.first_key(&sections, frame) < key)
-        });
+        let last = match below {
+            None => frames,
+            Some(key) => {
+                let frame = leaf.frame_for(&sections, &key);
+                // A frame that starts at the end holds nothing of the range: taken, it could fill the batch by itself, for ever.
+                frame + usize::from(leaf.first_key(&sections, frame)? < key)
+            }
+        };
         let first = last - frames_for(&leaf, &sections, (0..last).rev(), limit);
         let covered = if first > 0 {
-            Some(leaf.first_key(&sections, first))
+            Some(leaf.first_key(&sections, first)?)
         } else {
             leaf_start
         };
-        (leaf, first..last, covered)
+        Ok((leaf, first..last, covered))
     }
 
     /// The leaf's landed changes, newest of each key, in key order.
-    fn landed<'g>(&self, leaf: Leaf, guard: &'g Guard<'_>) -> Vec<Entry<'g>> {
-        let mut entries = Vec::new();
-        if let Some(landing) = leaf.landing(guard) {
-            landing.read_all(&mut entries);
-            newest_by_key(&mut entries, |_| {});
-        }
-        entries
+    fn landed<'g>(&self, leaf: Leaf, guard: &'g Guard<'_>) -> Result<Vec<Entry<'g>>, Error> {
+        let Some(landing) = leaf.landing(guard) else {
+            return Ok(Vec::new());
+        };
+        let mut entries = landing.read_all()?;
+        newest_by_key(&mut entries, |_| {});
+        Ok(entries)
     }
 
     /// The records of a part of a leaf, with the changes that landed on it.
@@ -404,13 +430,13 @@ impl<'c> Reader<'c> {
         let sections = leaf.sections();
         let mut buffer = Vec::new();
         if leaf.has(HASHED) {
-            let mut records: Vec<(Vec<u8>, Vec<u8>, Option<Large>)> = Vec::with_capacity(leaf.count());
+            let mut records: Vec<(Vec<u8>, Vec<u8>, Option<Large>)> = room_for(leaf.count())?;
             for frame in span.frames.clone() {
                 leaf.visit_frame(&sections, frame, &mut decoder, &mut buffer, |_, key, value| {
-                    records.push(match value {
-                        Value::Inline(value) => (key.to_vec(), value.to_vec(), None),
-                        Value::Large(large) => (key.to_vec(), Vec::new(), Some(large)),
-                    });
+                    records.try_push(match value {
+                        Value::Inline(value) => (copied(key)?, copied(value)?, None),
+                        Value::Large(large) => (copied(key)?, Vec::new(), Some(large)),
+                    })?;
                     Ok(())
                 })?;
             }
@@ -438,17 +464,14 @@ impl<'c> Reader<'c> {
         landed: &[Entry<'e>],
         decoder: &mut Decoder<'_>,
     ) -> Result<Vec<(Entry<'e>, Vec<u8>)>, Error> {
-        landed
-            .iter()
-            .map(|entry| {
-                let value = match entry.change {
-                    Change::Compressed { block, raw_len } => {
-                        leaf.decode_block(block, raw_len, raw_len, decoder)?.to_vec()
-                    }
-                    _ => Vec::new(),
-                };
-                Ok((*entry, value))
-            })
-            .collect()
+        let mut decompressed = room_for(landed.len())?;
+        for entry in landed {
+            let value = match entry.change {
+                Change::Compressed { block, raw_len } => copied(leaf.decode_block(block, raw_len, raw_len, decoder)?)?,
+                _ => Vec::new(),
+            };
+            decompressed.push((*entry, value));
+        }
+        Ok(decompressed)
     }
 }

@@ -105,7 +105,7 @@ impl Core {
                 {
                     return invalid("a fingerprint is not its key's");
                 }
-                if !hashed && range.start == slot && leaf.first_key(&sections, frame) != key {
+                if !hashed && range.start == slot && leaf.first_key(&sections, frame)? != key {
                     return invalid("a frame's first key");
                 }
                 inline_bytes += key.len() + leaf.lens(&sections).get(slot) as usize;
@@ -163,8 +163,7 @@ fn with_landed(leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8
     if landing.used() > landing.capacity() {
         return invalid("a landing buffer is over its capacity");
     }
-    let mut entries = Vec::new();
-    landing.read_all(&mut entries);
+    let mut entries = landing.read_all()?;
     let sections = leaf.sections();
     let is_where_it_says = |entry: &Entry<'_>| match entry.slot.map(usize::from) {
         None => true,
@@ -173,8 +172,7 @@ fn with_landed(leaf: Leaf, records: Vec<(Vec<u8>, usize)>) -> Result<Vec<(Vec<u8
         Some(slot) if leaf.has(FINGERPRINTS) => leaf.frame_of(&sections, slot) == leaf.frame_for(&sections, entry.key),
         Some(slot) => {
             let mut key = Vec::new();
-            leaf.packed_key(&sections, slot, &mut key);
-            key == entry.key
+            leaf.packed_key(&sections, slot, &mut key).is_ok() && key == entry.key
         }
     };
     if !entries.iter().all(is_where_it_says) {

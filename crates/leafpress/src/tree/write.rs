@@ -4,7 +4,9 @@ use std::sync::atomic::Ordering;
 
 use crate::reclaim::guard::Guard;
 
+use crate::mem::OutOfMemory;
 use crate::mem::prefetch::prefetch_for_write;
+use crate::mem::room::{TryGrow, collected, room_for};
 use crate::reclaim::memory::Memory;
 use crate::sync::LatchGuard;
 use crate::tree::compact::compress::BuiltLeaves;
@@ -221,10 +223,9 @@ impl<'w> WritePath<'w> {
         if leaf.landed_bits() > old.entries() / 2 {
             return Ok(false);
         }
-        let mut entries = Vec::with_capacity(old.entries() + 1);
-        old.read_all(&mut entries);
+        let mut entries = old.read_all()?;
         entries.push(entry);
-        let mut dead = Vec::new();
+        let mut dead = room_for(entries.len())?;
         newest_by_key(&mut entries, |entry| dead.push(entry));
         let bytes: usize = entries
             .iter()
@@ -300,7 +301,7 @@ impl<'w> WritePath<'w> {
     ) -> Result<bool, Error> {
         let leaf = locked.leaf;
         let mut dead = Vec::new();
-        let changes = landed_changes(leaf, more, &mut dead);
+        let changes = landed_changes(leaf, more, &mut dead)?;
         let removes = changes.iter().any(|entry| matches!(entry.change, Change::Remove));
         let result = self.compress_leaf(leaf, key, &changes, anew, &mut dead, tools);
         tools.reset_arena();
@@ -321,7 +322,7 @@ impl<'w> WritePath<'w> {
             return Ok(true);
         }
         let structure = self.shard.lock_structure();
-        let (path, here) = self.shard.path(key, self.guard);
+        let (path, here) = self.shard.path(key, self.guard)?;
         if here != leaf {
             return Ok(false);
         }
@@ -329,7 +330,7 @@ impl<'w> WritePath<'w> {
         let splice = Splice {
             from: at,
             to: at + 1,
-            children: built.leaves.iter().map(|leaf| leaf.leaf().as_ptr()).collect(),
+            children: collected(built.leaves.iter().map(|leaf| leaf.leaf().as_ptr()))?,
             separators: std::mem::take(&mut built.separators),
         };
         let pieces = built.leaves.len();
@@ -379,7 +380,7 @@ impl<'w> WritePath<'w> {
             },
         };
         let built = compaction.run(&leaf, changes, anew)?;
-        dead.append(&mut compaction.dead);
+        dead.try_extend(compaction.dead)?;
         Ok(built)
     }
 
@@ -421,7 +422,9 @@ impl<'w> WritePath<'w> {
     /// at work, a codec's error) leaves the leaf small, which is no fault.
     fn merge(&self, key: &[u8], tools: &mut Tools) {
         let structure = self.shard.lock_structure();
-        let (path, leaf) = self.shard.path(key, self.guard);
+        let Ok((path, leaf)) = self.shard.path(key, self.guard) else {
+            return;
+        };
         let Some(&(parent, index)) = path.last() else {
             return;
         };
@@ -474,7 +477,9 @@ impl<'w> WritePath<'w> {
         let Ok(mut joined) = joined else {
             return;
         };
-        let children: Vec<_> = joined.leaves.iter().map(|leaf| leaf.leaf().as_ptr()).collect();
+        let Ok(children) = collected(joined.leaves.iter().map(|leaf| leaf.leaf().as_ptr())) else {
+            return;
+        };
         let gone = 2usize.saturating_sub(children.len());
         let splice = Splice {
             from: left,
@@ -505,7 +510,7 @@ impl<'w> WritePath<'w> {
         dead: &mut Vec<DeadLarge>,
         tools: &mut Tools,
     ) -> Result<BuiltLeaves, Error> {
-        let changes = [landed_changes(first, None, dead), landed_changes(second, None, dead)];
+        let changes = [landed_changes(first, None, dead)?, landed_changes(second, None, dead)?];
         let Tools {
             scratch,
             buffers,
@@ -520,11 +525,11 @@ impl<'w> WritePath<'w> {
         };
         compaction.compression.begin();
         let mut records = compaction.merge_all(&first, &first.sections(), &changes[0])?;
-        records.extend(compaction.merge_all(&second, &second.sections(), &changes[1])?);
+        records.try_append(&compaction.merge_all(&second, &second.sections(), &changes[1])?)?;
         let built = compaction
             .compression
             .compress_all(records, crate::tree::compact::split::SplitHint::Within)?;
-        dead.append(&mut compaction.dead);
+        dead.try_extend(compaction.dead)?;
         Ok(built)
     }
 
@@ -541,31 +546,29 @@ pub(crate) fn landed_changes<'a, 'g: 'a>(
     leaf: Leaf<'g>,
     more: Option<Entry<'a>>,
     dead: &mut Vec<DeadLarge>,
-) -> Vec<Entry<'a>> {
-    let landing = leaf.landing_locked();
-    let mut entries = Vec::with_capacity(landing.map_or(0, |landing| landing.entries()) + 1);
-    if let Some(landing) = landing {
-        landing.read_all(&mut entries);
-    }
+) -> Result<Vec<Entry<'a>>, OutOfMemory> {
+    let mut entries = match leaf.landing_locked() {
+        Some(landing) => landing.read_all()?,
+        None => room_for(usize::from(more.is_some()))?,
+    };
     entries.extend(more);
+    let mut noted = Ok(());
     newest_by_key(&mut entries, |entry| {
-        if let Change::PutLarge(large) = entry.change {
-            dead.push(large.dead());
+        if let Change::PutLarge(large) = entry.change
+            && noted.is_ok()
+        {
+            noted = dead.try_push(large.dead());
         }
     });
-    entries
+    noted.map(|()| entries)
 }
 
 /// The large values that a leaf and its landing buffer own.
-pub(crate) fn owned_large(leaf: Leaf<'_>) -> Vec<Large<'_>> {
-    let mut large: Vec<Large<'_>> = leaf.larges(&leaf.sections()).map(|(_, large)| large).collect();
-    if let Some(landing) = leaf.landing_locked() {
-        let mut entries = Vec::new();
-        landing.read_all(&mut entries);
-        large.extend(entries.iter().filter_map(|entry| match entry.change {
-            Change::PutLarge(large) => Some(large),
-            _ => None,
-        }));
-    }
-    large
+pub(crate) fn owned_large<'g>(leaf: Leaf<'g>) -> impl Iterator<Item = Large<'g>> {
+    let in_leaf = leaf.larges_owned();
+    let landed = leaf.landing_locked().into_iter().flat_map(Landing::iter);
+    in_leaf.chain(landed.filter_map(|entry| match entry.change {
+        Change::PutLarge(large) => Some(large),
+        _ => None,
+    }))
 }

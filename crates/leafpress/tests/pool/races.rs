@@ -192,6 +192,34 @@ fn victims_are_not_counted_as_pinned() {
     drop(held);
 }
 
+/// Nor is what a flush or another thread is writing just now.
+#[test]
+fn pages_that_are_written_are_not_counted_as_pinned() {
+    let store = Interrupted::new(400);
+    let pool = store.pool().build().unwrap();
+    let stats_during_a_write = |work: &(dyn Fn() + Sync)| {
+        let (tell, told) = mpsc::channel();
+        let (let_go, may_go) = mpsc::channel::<()>();
+        *store.hooks.on_write.lock().unwrap() = Some(Box::new(move || {
+            tell.send(()).unwrap();
+            may_go.recv().unwrap();
+        }));
+        std::thread::scope(|scope| {
+            scope.spawn(work);
+            told.recv().unwrap();
+            let stats = pool.stats();
+            let_go.send(()).unwrap();
+            stats
+        })
+    };
+    pool.update(0, &page(0, 1, LEN, 30)).unwrap();
+    assert_eq!(stats_during_a_write(&|| pool.flush().unwrap()).pinned_pages, 0);
+    // A dirty page among those that leave for others.
+    pool.update(0, &page(0, 2, LEN, 30)).unwrap();
+    let reads = || (1..400).for_each(|id| assert_eq!(version_of(id, &pool.get(id).unwrap()), 0));
+    assert_eq!(stats_during_a_write(&reads).pinned_pages, 0);
+}
+
 /// A page that is held is none that can leave: that is found out once, not for every page that is pinned.
 #[test]
 fn everything_held_is_found_out_soon() {

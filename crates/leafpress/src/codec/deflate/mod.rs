@@ -15,6 +15,7 @@ use self::ffi::{Compressor, Decompressor, Refused};
 use super::counters::Counters;
 use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Scratch, output};
+use crate::mem::room::TryGrow;
 
 const NAME: &str = "deflate";
 
@@ -148,15 +149,18 @@ impl Deflate {
     fn with_level<R>(&self, work: impl FnOnce(&mut Level) -> Result<R, CodecError>) -> Result<R, CodecError> {
         let work = |levels: &RefCell<Vec<Level>>| {
             let mut levels = levels.try_borrow_mut().map_err(ending)?;
-            let at = levels.iter().position(|l| l.level == self.level).unwrap_or_else(|| {
-                levels.push(Level {
-                    level: self.level,
-                    whole: None,
-                    windowed: None,
-                    room: Vec::new(),
-                });
-                levels.len() - 1
-            });
+            let at = match levels.iter().position(|l| l.level == self.level) {
+                Some(at) => at,
+                None => {
+                    levels.try_push(Level {
+                        level: self.level,
+                        whole: None,
+                        windowed: None,
+                        room: Vec::new(),
+                    })?;
+                    levels.len() - 1
+                }
+            };
             work(&mut levels[at])
         };
         LEVELS.try_with(work).map_err(ending)?

@@ -10,6 +10,7 @@ use super::NAME;
 use super::ffi::{HighStream, Stream};
 use crate::codec::room::Room;
 use crate::codec::{CodecError, Dictionary, output};
+use crate::mem::room::TryGrow;
 
 /// Which of liblz4's encoders compresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +91,8 @@ impl Encoder {
             Input::Whole(raw) => raw,
             Input::Tailed(raw, tail) => {
                 self.tailed.clear();
-                self.tailed.extend_from_slice(raw);
-                self.tailed.extend_from_slice(tail);
+                self.tailed.try_append(raw)?;
+                self.tailed.try_append(tail)?;
                 &self.tailed
             }
         };

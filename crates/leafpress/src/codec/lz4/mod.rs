@@ -291,25 +291,18 @@ fn decode_short(
     if block.len() > raw_len {
         return Err(output::corrupt(NAME, "it is longer than its raw bytes"));
     }
-    // Without the tail there is another reading of the block; there are few of those.
-    decode_tailed(block, history, raw_len, target, buffer)
-        .or_else(|_| decode_plain(block, history, raw_len, target, buffer))
+    match try_tailed(block, history, raw_len, target, buffer) {
+        Ok(Ok(found)) => Ok(found),
+        // It may still be a block whose tail was cut off: what it decodes to without the tail says nothing.
+        Err(error @ CodecError::OutOfMemory { .. }) => Err(error),
+        // Without the tail there is another reading of the block; there are few of those.
+        Ok(Err(_)) | Err(_) => decode_plain(block, history, raw_len, target, buffer),
+    }
 }
 
-/// [`decode_short`] for a block whose tail was cut off.
+/// [`decode_short`] for a block whose tail was cut off. A wrong length is not an error yet, which would need memory for its text: so a block
+/// can be tried.
 #[inline]
-fn decode_tailed(
-    block: &[u8],
-    history: Option<&[u8]>,
-    raw_len: usize,
-    target: usize,
-    buffer: &mut Scratch,
-) -> Result<usize, CodecError> {
-    let found = try_tailed(block, history, raw_len, target, buffer)?;
-    found.map_err(|found| output::wrong_length(NAME, found, raw_len))
-}
-
-/// As [`decode_tailed`], but a wrong length is not an error yet, which would need memory for its text: so a block can be tried.
 fn try_tailed(
     block: &[u8],
     history: Option<&[u8]>,

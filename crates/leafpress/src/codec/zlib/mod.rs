@@ -11,6 +11,7 @@ use super::counters::Counters;
 use super::deflate::WINDOW_BITS;
 use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, StreamCache, output};
+use crate::mem::room::TryGrow;
 
 const NAME: &str = "zlib";
 
@@ -97,7 +98,7 @@ impl ZlibEngine {
                         if let Some(broken) = at {
                             streams.swap_remove(broken);
                         }
-                        streams.push(new_stream(self.zlib, direction)?);
+                        streams.try_push(new_stream(self.zlib, direction)?)?;
                         streams.len() - 1
                     }
                 };

@@ -6,6 +6,7 @@ use super::NAME;
 use super::ffi::{CompressionTables, DecompressionTables, Prepared, has_plain_tables};
 use crate::codec::CodecError;
 use crate::codec::output::refused;
+use crate::mem::room::boxed;
 
 /// Tables to compress with, one set per level, as a list that only grows: a dictionary sees one level or two.
 #[derive(Default)]
@@ -21,11 +22,12 @@ struct Level {
 
 impl Level {
     fn new(bytes: &[u8], level: i32) -> Option<Box<Self>> {
-        Some(Box::new(Self {
+        boxed(Self {
             level,
             tables: CompressionTables::new(bytes, level, table_log(bytes.len(), level))?,
             next: OnceLock::new(),
-        }))
+        })
+        .ok()
     }
 }
 

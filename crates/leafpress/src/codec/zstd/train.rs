@@ -3,6 +3,7 @@
 use super::ffi;
 use crate::codec::dictionary::{Header, TRAINING};
 use crate::codec::{CodecError, output};
+use crate::mem::room::{collected, room_for};
 use crate::mem::transient::Transient;
 
 /// Room for zstd's header, which is cut off for LZ4.
@@ -23,7 +24,7 @@ impl Samples {
         }
         Ok(Self {
             bytes,
-            lengths: samples.iter().map(|s| s.len()).collect(),
+            lengths: collected(samples.iter().map(|s| s.len()))?,
         })
     }
 
@@ -36,7 +37,8 @@ impl Samples {
         level: i32,
     ) -> Result<Vec<u8>, CodecError> {
         let header_room = if header == Header::CutOff { HEADER_ROOM_BYTES } else { 0 };
-        let mut dictionary = vec![0_u8; max_bytes + header_room];
+        let mut dictionary = room_for(max_bytes + header_room)?;
+        dictionary.resize(max_bytes + header_room, 0_u8);
         let refused = |reason| output::failed(TRAINING, format!("{reason} (the samples may be too few or too small)"));
         let len = ffi::train(self.bytes.bytes(), &self.lengths, segment_bytes, level, &mut dictionary);
         dictionary.truncate(len.map_err(refused)?);

@@ -99,7 +99,7 @@ impl FileStore {
         Ok(offset)
     }
 
-    fn read_one(&self, page: PageId, into: &mut [u8]) -> io::Result<()> {
+    pub(super) fn read_one(&self, page: PageId, into: &mut [u8]) -> io::Result<()> {
         let offset = self.place(page, into)?;
         let (file, granule) = self.channel();
         let needed = into.len();

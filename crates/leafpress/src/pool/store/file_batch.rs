@@ -7,30 +7,45 @@ use super::file::FileStore;
 use super::{PageRead, PageWrite};
 use crate::io::aligned::AlignedBuffer;
 use crate::io::transfer::Transfer;
+use crate::mem::OutOfMemory;
+use crate::mem::room::room_for;
 
 /// Bytes of buffers that are copied through, at once in a batch.
 const MAX_COPIED_BYTES: usize = 4 << 20;
 
 impl FileStore {
-    /// Reads all, as many at once as there is memory to copy through; the errors are without the file's path.
+    /// Reads all, as many at once as there is memory to copy through, one by one where there is not even memory for a list of them; the errors are without the file's path.
     pub(super) fn read_together(&self, reads: &mut [PageRead<'_>]) {
         let mut done = 0;
         while let Some(rest) = reads.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            let (places, count) = self.places(rest);
-            let (now, _) = rest.split_at_mut(count);
-            self.read_places(now, places);
-            done += count;
+            match self.read_some(rest) {
+                Ok(count) => done += count,
+                Err(OutOfMemory { .. }) => {
+                    for read in rest {
+                        read.result = self.read_one(read.page, read.into);
+                    }
+                    return;
+                }
+            }
         }
+    }
+
+    /// Reads the first of these, at least one; returns how many. The error comes before any is read.
+    fn read_some(&self, reads: &mut [PageRead<'_>]) -> Result<usize, OutOfMemory> {
+        let (places, count) = self.places(reads)?;
+        let (now, _) = reads.split_at_mut(count);
+        self.read_places(now, places)?;
+        Ok(count)
     }
 
     /// Where the first of the reads start, and what they are copied through; those that cannot be have their result. Also tells how many
     /// of the reads that were, at least one.
-    fn places(&self, reads: &mut [PageRead<'_>]) -> (Vec<(usize, Place)>, usize) {
+    fn places(&self, reads: &mut [PageRead<'_>]) -> Result<(Vec<(usize, Place)>, usize), OutOfMemory> {
         let mut copied_bytes = 0;
-        let mut places = Vec::with_capacity(reads.len());
+        let mut places = room_for(reads.len())?;
         for (index, read) in reads.iter_mut().enumerate() {
             if copied_bytes >= MAX_COPIED_BYTES {
-                return (places, index);
+                return Ok((places, index));
             }
             let place = self.place(read.page, read.into).and_then(|offset| {
                 let copy = self.copy_buffer(read.into)?;
@@ -44,13 +59,13 @@ impl FileStore {
                 Err(e) => read.result = Err(e),
             }
         }
-        (places, reads.len())
+        Ok((places, reads.len()))
     }
 
     /// Runs the reads that have a place, which are in their order.
-    fn read_places(&self, reads: &mut [PageRead<'_>], mut places: Vec<(usize, Place)>) {
+    fn read_places(&self, reads: &mut [PageRead<'_>], mut places: Vec<(usize, Place)>) -> Result<(), OutOfMemory> {
         let (_, granule) = self.channel();
-        let mut transfers = Vec::with_capacity(places.len());
+        let (mut transfers, mut outcomes) = (room_for(places.len())?, room_for(places.len())?);
         let mut unplaced = places.iter_mut().peekable();
         for (index, read) in reads.iter_mut().enumerate() {
             let Some((_, place)) = unplaced.next_if(|(placed, _)| *placed == index) else {
@@ -64,7 +79,7 @@ impl FileStore {
             transfers.push(Transfer::read(target, place.offset, needed, granule));
         }
         self.run(&mut transfers);
-        let outcomes: Vec<_> = transfers.into_iter().map(Transfer::into_outcome).collect();
+        outcomes.extend(transfers.into_iter().map(Transfer::into_outcome));
         for ((index, place), outcome) in places.into_iter().zip(outcomes) {
             let Some(read) = reads.get_mut(index) else { continue };
             let needed = read.into.len();
@@ -73,15 +88,25 @@ impl FileStore {
             }
             read.result = self.or_through_cache(outcome, || self.file.read_exact_at(read.into, place.offset));
         }
+        Ok(())
     }
 
     /// Writes all, at once those that need no copy; the errors are without the file's path.
     pub(super) fn write_together(&self, writes: &mut [PageWrite<'_>]) {
+        if let Err(OutOfMemory { .. }) = self.try_write_together(writes) {
+            for write in writes {
+                write.result = self.write_one(write.page, write.bytes);
+            }
+        }
+    }
+
+    /// The error comes before any is written.
+    fn try_write_together(&self, writes: &mut [PageWrite<'_>]) -> Result<(), OutOfMemory> {
         let (_, granule) = self.channel();
         let truncate = |end| self.file.set_len(end);
-        let mut transfers = Vec::with_capacity(writes.len());
-        let mut together: Vec<(usize, u64, Change)> = Vec::with_capacity(writes.len());
-        let mut alone = Vec::new();
+        let mut transfers = room_for(writes.len())?;
+        let mut together: Vec<(usize, u64, Change)> = room_for(writes.len())?;
+        let mut alone = room_for(writes.len())?;
         for (index, write) in writes.iter_mut().enumerate() {
             let as_it_is = self
                 .method
@@ -119,6 +144,7 @@ impl FileStore {
                 write.result = self.write_one(write.page, write.bytes);
             }
         }
+        Ok(())
     }
 
     /// Through a ring if there are some to run, and what that leaves undone one by one.

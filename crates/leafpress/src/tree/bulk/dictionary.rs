@@ -38,15 +38,17 @@ impl Core {
             raw_bytes: 0,
         };
         let mut seen = 0;
+        let mut pushed = Ok(());
         for batch in head {
             self.for_each_frame(batch, |raw| {
                 ahead.raw_bytes += raw.len() as u64;
                 seen += 1;
-                if seen % step == 0 {
-                    ahead.samples.push(raw);
+                if seen % step == 0 && pushed.is_ok() {
+                    pushed = ahead.samples.push(raw);
                 }
             })?;
         }
+        pushed?;
         Ok(ahead)
     }
 

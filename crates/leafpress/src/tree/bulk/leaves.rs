@@ -58,7 +58,7 @@ impl Core {
                 if leaf.start > range.start {
                     built
                         .separators
-                        .push(separator(batch.key(leaf.start - 1), batch.key(leaf.start)));
+                        .push(separator(batch.key(leaf.start - 1), batch.key(leaf.start))?);
                 }
                 let mut records = Vec::with_capacity(leaf.len());
                 for (key, value) in batch.records(leaf) {

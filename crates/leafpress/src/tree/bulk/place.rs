@@ -102,7 +102,7 @@ impl Core {
                 context,
                 guard: &guard,
             };
-            let (leaf, end) = work.shard.descend_up(batch.key(from), &guard);
+            let (leaf, end) = work.shard.descend_up(batch.key(from), &guard)?;
             let to = end.map_or(batch.len(), |end| batch.first_from(from, &end));
             let is_empty = leaf.header().live.load(Ordering::Relaxed) == 0;
             if to == from || (!is_empty && batch.bytes_of(from..to) < least_bytes) {
@@ -116,7 +116,7 @@ impl Core {
             if is_mixed(leaf, &run) {
                 return Ok((to, None));
             }
-            let mut tools = self.take_tools(context, &guard);
+            let mut tools = self.take_tools(context, &guard)?;
             let placed = self
                 .build_leaves(batch, run.range.clone(), &mut tools)
                 .and_then(|built| work.place(&run, built, &mut tools));
@@ -165,9 +165,12 @@ impl<'w> WritePath<'w> {
         };
         let leaf = locked.leaf;
         let structure = self.shard.lock_structure();
-        let (path, here) = self.shard.path(run.first, self.guard);
+        let (path, here) = self.shard.path(run.first, self.guard)?;
         let end = path.iter().rev().find(|(inner, index)| index + 1 < inner.children());
-        let is_past_end = end.is_some_and(|(inner, index)| inner.separator(*index).as_slice() <= run.last);
+        let is_past_end = match end {
+            Some((inner, index)) => inner.separator(*index)?.as_slice() <= run.last,
+            None => false,
+        };
         if here != leaf || is_past_end {
             return Ok(Placed::Outdated);
         }
@@ -217,10 +220,10 @@ impl<'w> WritePath<'w> {
         }
         let (least, greatest) = self.ends_of(leaf, &mut tools.scratch)?;
         if greatest.as_slice() < run.first {
-            beside.to_first = Some(separator(&greatest, run.first));
+            beside.to_first = Some(separator(&greatest, run.first)?);
             beside.before.leaves.push(self.copy_of(leaf)?);
         } else if run.last < least.as_slice() {
-            beside.from_last = Some(separator(run.last, &least));
+            beside.from_last = Some(separator(run.last, &least)?);
             beside.behind.leaves.push(self.copy_of(leaf)?);
         } else {
             return self.part_records(leaf, run, tools);
@@ -233,8 +236,8 @@ impl<'w> WritePath<'w> {
         let sections = leaf.sections();
         if !leaf.has(FINGERPRINTS) {
             let mut greatest = Vec::new();
-            leaf.packed_key(&sections, leaf.count() - 1, &mut greatest);
-            return Ok((leaf.first_key(&sections, 0), greatest));
+            leaf.packed_key(&sections, leaf.count() - 1, &mut greatest)?;
+            return Ok((leaf.first_key(&sections, 0)?, greatest));
         }
         let hashed = leaf.has(HASHED);
         let frames = if hashed { 0 } else { leaf.frames() - 1 }..leaf.frames();
@@ -255,7 +258,7 @@ impl<'w> WritePath<'w> {
         let (mut least, greatest) = ends.ok_or_else(|| corrupt("a leaf without records"))?;
         if !hashed {
             // It is the first frame's separator.
-            least = leaf.first_key(&sections, 0);
+            least = leaf.first_key(&sections, 0)?;
         }
         // Keys that were decoded wrong would lead others astray once they had become separators.
         let is_here = |key: &[u8]| self.shard.descend(key, self.guard).0 == leaf;
@@ -268,7 +271,7 @@ impl<'w> WritePath<'w> {
     /// As [`WritePath::part`], with what landed, and every record compressed again.
     fn part_records(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Tools) -> Result<Option<Beside>, Error> {
         let mut beside = Beside::default();
-        let changes = landed_changes(leaf, None, &mut beside.dead);
+        let changes = landed_changes(leaf, None, &mut beside.dead)?;
         let Tools {
             scratch,
             buffers,
@@ -291,11 +294,11 @@ impl<'w> WritePath<'w> {
         let (before, behind) = records.split_at(behind);
         let compression = &mut compaction.compression;
         if let Some(greatest) = before.last() {
-            beside.to_first = Some(separator(greatest.key, run.first));
+            beside.to_first = Some(separator(greatest.key, run.first)?);
             beside.before = compression.compress_all(before.to_vec(), SplitHint::Within)?;
         }
         if let Some(least) = behind.first() {
-            beside.from_last = Some(separator(run.last, least.key));
+            beside.from_last = Some(separator(run.last, least.key)?);
             compression.begin();
             beside.behind = compression.compress_all(behind.to_vec(), SplitHint::Within)?;
         }

@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use bumpalo::Bump;
 
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, room_for};
 use crate::tree::error::Error;
 use crate::tree::node::inner::common_prefix;
 use crate::tree::node::large::Large;
@@ -187,18 +189,19 @@ impl<'b> LeafBuilder<'b> {
     }
 
     /// A builder with room for this many changes.
-    pub(crate) fn with_room(form: Form<'b>, changes: usize) -> Self {
-        Self {
-            parts: Vec::with_capacity(changes * 2 + 1),
-            records: Vec::with_capacity(changes),
+    pub(crate) fn with_room(form: Form<'b>, changes: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self {
+            parts: room_for(changes * 2 + 1)?,
+            records: room_for(changes)?,
             ..Self::new(form)
-        }
+        })
     }
 
     /// Takes frames `from..to` of `leaf` as they are. The caller adds their user bytes to `inline_bytes`.
-    pub(crate) fn keep(&mut self, leaf: Leaf<'b>, from: usize, to: usize) {
+    pub(crate) fn keep(&mut self, leaf: Leaf<'b>, from: usize, to: usize) -> Result<(), OutOfMemory> {
         if from < to {
-            self.parts.push(Part::Kept { leaf, from, to });
+            self.parts.try_push(Part::Kept { leaf, from, to })?;
         }
+        Ok(())
     }
 }

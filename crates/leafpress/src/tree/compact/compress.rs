@@ -3,11 +3,12 @@
 use bumpalo::Bump;
 
 use crate::codec::{Codec, Dictionary, Engine, saves_enough};
+use crate::mem::room::{TryGrow, room_for};
 use crate::reclaim::memory::Memory;
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record, RecordValue, form_for};
 use crate::tree::compact::split::SplitHint;
 use crate::tree::error::Error;
-use crate::tree::node::frame_keys::write_length;
+use crate::tree::node::frame_keys::{MAX_LENGTH_BYTES, write_length};
 use crate::tree::node::inner::{common_prefix, separator};
 use crate::tree::node::layout::MAX_RECORDS;
 use crate::tree::node::leaf::{corrupt, sub_page};
@@ -144,7 +145,10 @@ impl<'b> Compression<'_, 'b> {
         to: usize,
     ) -> Result<(), Error> {
         let records = &builder.records[from..to];
-        builder.inline_bytes += records.iter().map(Record::inline_bytes).sum::<usize>();
+        let inline_bytes: usize = records.iter().map(Record::inline_bytes).sum();
+        builder.inline_bytes += inline_bytes;
+        // Behind each key two lengths are written.
+        let raw_bound = inline_bytes + records.len() * 2 * MAX_LENGTH_BYTES;
         if let [
             Record {
                 value: RecordValue::Compressed { block, raw_len },
@@ -153,15 +157,15 @@ impl<'b> Compression<'_, 'b> {
         ] = *records
         {
             let start = self.buffers.blocks.len();
-            self.buffers.blocks.extend_from_slice(block);
+            self.buffers.blocks.try_append(block)?;
             let end = self.buffers.blocks.len();
-            builder.parts.push(Part::Compressed {
+            builder.parts.try_push(Part::Compressed {
                 from,
                 to,
                 start,
                 end,
                 raw_len,
-            });
+            })?;
             return Ok(());
         }
         let raw: &[u8] = match (records, &builder.form) {
@@ -176,6 +180,7 @@ impl<'b> Compression<'_, 'b> {
             ) if !matches!(form, Form::Fingerprints { hashed: true, .. }) => value,
             _ => {
                 self.buffers.raw.clear();
+                self.buffers.raw.try_grow(raw_bound)?;
                 if let Form::Fingerprints { prefix, hashed } = builder.form {
                     let base = if hashed { &[] } else { &records[0].key[prefix.len()..] };
                     for record in &records[usize::from(!hashed)..] {
@@ -201,13 +206,13 @@ impl<'b> Compression<'_, 'b> {
             return Err(corrupt("more bytes than a frame can hold"));
         }
         let end = start + compress_block(raw, self.engine, self.dictionary, &mut self.buffers.blocks)?;
-        builder.parts.push(Part::Compressed {
+        builder.parts.try_push(Part::Compressed {
             from,
             to,
             start,
             end,
             raw_len,
-        });
+        })?;
         Ok(())
     }
 
@@ -244,11 +249,11 @@ impl<'b> Compression<'_, 'b> {
             let full = last || filled >= target || index + 1 - start >= MAX_RECORDS;
             if full {
                 let end = if last { index } else { index + 1 };
+                built.leaves.try_room(1)?;
                 let leaf = self.compress_hashed(&records[start..end])?;
                 if start > 0 {
-                    built
-                        .separators
-                        .push(separator(records[start - 1].key, records[start].key));
+                    let between = separator(records[start - 1].key, records[start].key)?;
+                    built.separators.try_push(between)?;
                 }
                 built.leaves.push(leaf);
                 start = end;
@@ -284,7 +289,7 @@ impl<'b> Compression<'_, 'b> {
         records: impl Iterator<Item = Record<'b>>,
     ) -> Result<(), Error> {
         let from = builder.records.len();
-        builder.records.extend(records);
+        builder.records.try_extend(records)?;
         self.compress_frame(builder, from, builder.records.len())
     }
 
@@ -295,6 +300,16 @@ impl<'b> Compression<'_, 'b> {
 }
 
 impl BuiltLeaves {
+    /// The one leaf that `write` makes, for which there is a place before it is made.
+    pub(crate) fn one(write: impl FnOnce() -> Result<NewLeaf, Error>) -> Result<Self, Error> {
+        let mut leaves = room_for(1)?;
+        leaves.push(write()?);
+        Ok(Self {
+            leaves,
+            separators: Vec::new(),
+        })
+    }
+
     /// The leaves are in the tree now.
     pub(crate) fn publish(self) {
         self.leaves.into_iter().for_each(NewLeaf::publish);

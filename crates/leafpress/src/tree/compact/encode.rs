@@ -1,6 +1,8 @@
 //! A builder's parts, written as a leaf.
 
+use crate::mem::OutOfMemory;
 use crate::mem::node::Kind;
+use crate::mem::room::TryGrow;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, RecordValue};
 use crate::tree::compact::compress::{Buffers, Compression};
@@ -70,7 +72,7 @@ impl<'b> Compression<'_, 'b> {
             Form::Fingerprints { hashed: false, .. } => (FINGERPRINTS, 0),
         };
         let mut larges = Vec::new();
-        let totals = gather(self.buffers, &mut larges, builder, parts, flags);
+        let totals = gather(self.buffers, &mut larges, builder, parts, flags)?;
         // A hashed leaf's sub-pages keep their own directory even when each happens to hold one record.
         if totals.single && flags & HASHED == 0 {
             flags |= SINGLE;
@@ -158,7 +160,7 @@ fn gather<'b>(
     builder: &LeafBuilder<'b>,
     parts: &[Part<'b>],
     flags: u8,
-) -> Totals {
+) -> Result<Totals, OutOfMemory> {
     let Buffers {
         numbers, lens, prints, ..
     } = buffers;
@@ -184,6 +186,12 @@ fn gather<'b>(
     let mut known = None;
     for part in parts {
         let slots = part.slots();
+        lens.try_grow(slots.len())?;
+        match new_keys {
+            true if fingerprints => prints.try_grow(slots.len())?,
+            true => numbers.try_grow(slots.len())?,
+            false => {}
+        }
         match part {
             Part::Kept { leaf, from, to } => {
                 let sections = &sections_of(leaf, &mut known);
@@ -200,7 +208,7 @@ fn gather<'b>(
                 if leaf.header().shape.large > 0 {
                     let before = lens.len();
                     let within = leaf.larges_within(sections, slots.clone());
-                    larges.extend(within.map(|(slot, large)| ((before + slot - slots.start) as u16, large)));
+                    larges.try_extend(within.map(|(slot, large)| ((before + slot - slots.start) as u16, large)))?;
                 }
                 let packed = leaf.lens(sections);
                 if leaf.header().shape.len_bits == 0 {
@@ -229,7 +237,7 @@ fn gather<'b>(
                         prints.push(fingerprint(crate::tree::hash::hash(record.key)));
                     }
                     if let RecordValue::Large(large) = record.value {
-                        larges.push((lens.len() as u16, large));
+                        larges.try_push((lens.len() as u16, large))?;
                     }
                     totals.lens.add(record.value_len() as u64);
                     lens.push(record.value_len() as u32);
@@ -238,7 +246,7 @@ fn gather<'b>(
             }
         }
     }
-    totals
+    Ok(totals)
 }
 
 /// Writes a leaf's sections. The node has room for all of them, and nobody else sees it yet.

@@ -4,6 +4,7 @@
 //! compressed again when the leaf's dictionary is not the tree's newest, or when a key does not fit the leaf's form.
 
 use crate::codec::Scratch;
+use crate::mem::room::{TryGrow, collected, copied, room_for};
 use crate::tree::compact::builder::{Form, LeafBuilder, Record, RecordValue, keep};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::compact::split::SplitHint;
@@ -65,18 +66,15 @@ impl<'b> Compaction<'_, '_, 'b> {
             || !std::ptr::eq(dictionary, leaf.header().dictionary)
             || !changes.iter().all(|entry| form.fits(entry.key));
         if refit {
-            let split_hint = self.split_hint(leaf, &sections, changes);
+            let split_hint = self.split_hint(leaf, &sections, changes)?;
             let records = self.merge_all(leaf, &sections, changes)?;
             return self.compression.compress_all(records, split_hint);
         }
         let single = leaf.has(SINGLE) && self.compression.settings.single();
         if single && let Some(leaf) = self.overwrite(leaf, &sections, changes)? {
-            return Ok(BuiltLeaves {
-                leaves: vec![leaf],
-                separators: Vec::new(),
-            });
+            return BuiltLeaves::one(|| Ok(leaf));
         }
-        let split_hint = self.split_hint(leaf, &sections, changes);
+        let split_hint = self.split_hint(leaf, &sections, changes)?;
         let decompressed;
         let changes = if single {
             changes
@@ -95,37 +93,37 @@ impl<'b> Compaction<'_, '_, 'b> {
         self.compression.finish(&mut builder, split_hint)
     }
 
-    fn split_hint(&self, leaf: &Leaf, sections: &Sections, changes: &[Entry<'b>]) -> SplitHint {
+    fn split_hint(&self, leaf: &Leaf, sections: &Sections, changes: &[Entry<'b>]) -> Result<SplitHint, Error> {
         let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
-            return SplitHint::Within;
+            return Ok(SplitHint::Within);
         };
         if leaf.count() == 0 {
-            return SplitHint::AtEnd;
+            return Ok(SplitHint::AtEnd);
         }
         if leaf.has(HASHED) {
-            return SplitHint::Within;
+            return Ok(SplitHint::Within);
         }
         if !leaf.has(FINGERPRINTS) && form_of(leaf, sections).fits(first.key) && form_of(leaf, sections).fits(last.key)
         {
             let number = |slot| leaf.key_number(sections, slot);
-            return match (key_number(first.key), key_number(last.key)) {
+            return Ok(match (key_number(first.key), key_number(last.key)) {
                 (_, last) if last < number(0) => SplitHint::AtStart,
                 (first, _) if first > number(leaf.count() - 1) => SplitHint::AtEnd,
                 _ => SplitHint::Within,
-            };
+            });
         }
-        if last.key < leaf.first_key(sections, 0).as_slice() {
-            return SplitHint::AtStart;
+        if last.key < leaf.first_key(sections, 0)?.as_slice() {
+            return Ok(SplitHint::AtStart);
         }
         // The last frame's keys may not be at hand: its first key stands for them.
-        let after_end = first.key > leaf.first_key(sections, leaf.frames() - 1).as_slice()
+        let after_end = first.key > leaf.first_key(sections, leaf.frames() - 1)?.as_slice()
             && changes.iter().all(|entry| !matches!(entry.change, Change::Remove));
-        if after_end { SplitHint::AtEnd } else { SplitHint::Within }
+        Ok(if after_end { SplitHint::AtEnd } else { SplitHint::Within })
     }
 
     /// `changes` with compressed values decoded, for frames that hold more than one.
     fn decompress(&mut self, leaf: &'b Leaf<'b>, changes: &[Entry<'b>]) -> Result<Vec<Entry<'b>>, Error> {
-        let mut decompressed = changes.to_vec();
+        let mut decompressed = copied(changes)?;
         for entry in &mut decompressed {
             if let Change::Compressed { block, raw_len } = entry.change {
                 let mut decoder = Decoder::new(self.compression.engine, self.scratch);
@@ -143,7 +141,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         sections: &Sections,
         changes: &[Entry<'b>],
     ) -> Result<Vec<Record<'b>>, Error> {
-        let mut records = Vec::with_capacity(leaf.count() + changes.len());
+        let mut records = room_for(leaf.count() + changes.len())?;
         for frame in 0..leaf.frames() {
             self.read_frame(leaf, sections, frame, &mut records)?;
         }
@@ -151,7 +149,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             records.sort_unstable_by(|a, b| a.key.cmp(b.key));
         }
         let changes = self.decompress(leaf, changes)?;
-        Ok(self.merge(records, &changes))
+        self.merge(records, &changes)
     }
 
     fn read_frame(
@@ -170,10 +168,10 @@ impl<'b> Compaction<'_, '_, 'b> {
                 Value::Inline(value) => RecordValue::Inline(keep(arena, value)?),
                 Value::Large(large) => RecordValue::Large(large),
             };
-            records.push(Record {
+            records.try_push(Record {
                 key: keep(arena, key)?,
                 value,
-            });
+            })?;
             Ok(())
         })?;
         self.check_range(leaf, frame, &records[from..])
@@ -197,8 +195,8 @@ impl<'b> Compaction<'_, '_, 'b> {
     }
 
     /// `records` (in key order) with `changes` applied. Large values that are replaced or removed are dead.
-    fn merge(&mut self, records: Vec<Record<'b>>, changes: &[Entry<'b>]) -> Vec<Record<'b>> {
-        let mut merged = Vec::with_capacity(records.len() + changes.len());
+    fn merge(&mut self, records: Vec<Record<'b>>, changes: &[Entry<'b>]) -> Result<Vec<Record<'b>>, Error> {
+        let mut merged = room_for(records.len() + changes.len())?;
         let mut changes = changes.iter().peekable();
         for record in records {
             while let Some(entry) = changes.next_if(|entry| entry.key < record.key) {
@@ -207,7 +205,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             match changes.next_if(|entry| entry.key == record.key) {
                 Some(entry) => {
                     if let RecordValue::Large(large) = record.value {
-                        self.dead.push(large.dead());
+                        self.dead.try_push(large.dead())?;
                     }
                     merged.extend(changed(entry.change).map(|value| Record { key: entry.key, value }));
                 }
@@ -215,7 +213,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             }
         }
         merged.extend(changes.filter_map(|entry| changed(entry.change).map(|value| Record { key: entry.key, value })));
-        merged
+        Ok(merged)
     }
 
     /// Frames of one record each: a replaced record is never decoded.
@@ -226,19 +224,19 @@ impl<'b> Compaction<'_, '_, 'b> {
         form: Form<'b>,
         changes: &[Entry<'b>],
     ) -> Result<LeafBuilder<'b>, Error> {
-        let mut builder = LeafBuilder::with_room(form, changes.len());
+        let mut builder = LeafBuilder::with_room(form, changes.len())?;
         let mut kept = 0;
         let mut gone_bytes = 0;
         let mut same_keys = true;
         for entry in changes {
             let (at, found) = self.slot_of(leaf, sections, entry);
-            builder.keep(*leaf, kept, at);
+            builder.keep(*leaf, kept, at)?;
             kept = at;
             same_keys &= found && !matches!(entry.change, Change::Remove);
             if found {
                 gone_bytes += entry.key.len() + leaf.lens(sections).get(at) as usize;
                 if let Some(large) = leaf.large(sections, at) {
-                    self.dead.push(large.dead());
+                    self.dead.try_push(large.dead())?;
                 }
                 kept += 1;
             }
@@ -248,7 +246,7 @@ impl<'b> Compaction<'_, '_, 'b> {
                 self.compression.compress_frame(&mut builder, from, from + 1)?;
             }
         }
-        builder.keep(*leaf, kept, leaf.count());
+        builder.keep(*leaf, kept, leaf.count())?;
         builder.same_keys = same_keys.then_some(*leaf);
         builder.inline_bytes += leaf.header().inline_bytes as usize - gone_bytes;
         Ok(builder)
@@ -284,7 +282,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         changes: &[Entry<'b>],
         split_hint: SplitHint,
     ) -> Result<LeafBuilder<'b>, Error> {
-        let mut builder = LeafBuilder::with_room(form, changes.len());
+        let mut builder = LeafBuilder::with_room(form, changes.len())?;
         let mut inline_bytes = leaf.header().inline_bytes as usize;
         let small = self.compression.settings.frame_bytes / 2;
         // Separators follow from where frames are cut; packed keys do not.
@@ -294,10 +292,10 @@ impl<'b> Compaction<'_, '_, 'b> {
             None => leaf.frame_for(sections, entry.key),
         };
         // They ascend as the changes' keys do.
-        let frames: Vec<usize> = changes.iter().map(frame_of).collect();
+        let frames: Vec<usize> = collected(changes.iter().map(frame_of))?;
         let (mut at, mut next) = (0, 0);
         while let Some(&frame) = frames.get(next) {
-            builder.keep(*leaf, at, frame);
+            builder.keep(*leaf, at, frame)?;
             at = frame;
             let from = builder.records.len();
             // A frame that shrank takes its neighbour in, so that frames do not wither away.
@@ -309,9 +307,9 @@ impl<'b> Compaction<'_, '_, 'b> {
                 self.read_frame(leaf, sections, at, &mut records)?;
                 inline_bytes = less(inline_bytes, &records);
                 let before = records.len();
-                let merged = self.merge(records, here);
+                let merged = self.merge(records, here)?;
                 same_keys &= merged.len() == before && here.iter().all(|entry| !matches!(entry.change, Change::Remove));
-                builder.records.extend(merged);
+                builder.records.try_append(&merged)?;
                 at += 1;
                 let run: usize = builder.records[from..]
                     .iter()
@@ -323,7 +321,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             }
             self.compression.compress_tail(&mut builder, from, split_hint)?;
         }
-        builder.keep(*leaf, at, leaf.frames());
+        builder.keep(*leaf, at, leaf.frames())?;
         builder.same_keys = same_keys.then_some(*leaf);
         builder.inline_bytes += inline_bytes;
         Ok(builder)
@@ -338,32 +336,26 @@ impl<'b> Compaction<'_, '_, 'b> {
         changes: &[Entry<'b>],
     ) -> Result<BuiltLeaves, Error> {
         let pages = leaf.frames();
-        let mut builder = LeafBuilder::with_room(form, changes.len());
+        let mut builder = LeafBuilder::with_room(form, changes.len())?;
         let mut inline_bytes = leaf.header().inline_bytes as usize;
         for page in 0..pages {
-            let here: Vec<Entry<'b>> = changes
-                .iter()
-                .copied()
-                .filter(|entry| sub_page(crate::tree::hash::hash(entry.key), pages) == page)
-                .collect();
+            let is_here = |entry: &Entry<'b>| sub_page(crate::tree::hash::hash(entry.key), pages) == page;
+            let here: Vec<Entry<'b>> = collected(changes.iter().copied().filter(is_here))?;
             if here.is_empty() {
-                builder.keep(*leaf, page, page + 1);
+                builder.keep(*leaf, page, page + 1)?;
                 continue;
             }
             let mut records = Vec::new();
             self.read_frame(leaf, sections, page, &mut records)?;
             inline_bytes = less(inline_bytes, &records);
-            let merged = self.merge(records, &here);
+            let merged = self.merge(records, &here)?;
             self.compression.compress_sub_page(&mut builder, merged.into_iter())?;
         }
         builder.inline_bytes += inline_bytes;
         let records: usize = builder.parts.iter().map(|part| part.slots().len()).sum();
         if builder.inline_bytes <= self.compression.settings.leaf_bytes && records <= MAX_RECORDS {
-            let leaf = self.compression.write(&builder, &builder.parts, builder.inline_bytes)?;
-            return Ok(BuiltLeaves {
-                leaves: vec![leaf],
-                separators: Vec::new(),
-            });
+            let write = || self.compression.write(&builder, &builder.parts, builder.inline_bytes);
+            return BuiltLeaves::one(write);
         }
         // Sub-pages are not in key order: a split takes every record out.
         self.dead.clear();

@@ -1,6 +1,7 @@
 //! Compaction where every change puts a value whose block is as long as the one in its place: the new leaf is a copy of the old one with
 //! those blocks overwritten. So are all updates of values of one length that are not compressed.
 
+use crate::mem::room::TryGrow;
 use crate::tree::compact::merge::Compaction;
 use crate::tree::error::Error;
 use crate::tree::node::landing::{Change, Entry};
@@ -18,6 +19,7 @@ impl<'b> Compaction<'_, '_, 'b> {
     ) -> Result<Option<NewLeaf>, Error> {
         let mut blocks = std::mem::take(&mut self.compression.buffers.overwritten);
         blocks.clear();
+        blocks.try_grow(changes.len())?;
         for entry in changes {
             let Change::Compressed { block, raw_len } = entry.change else {
                 break;

@@ -3,6 +3,8 @@
 use std::ops::Range;
 
 use crate::codec::Scratch;
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, collected, copied, room_for};
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::error::Error;
@@ -26,22 +28,22 @@ impl<'b> Compression<'_, 'b> {
         split_hint: SplitHint,
     ) -> Result<BuiltLeaves, Error> {
         let records: usize = builder.parts.iter().map(|part| part.slots().len()).sum();
-        let mut built = BuiltLeaves::default();
         if builder.inline_bytes <= self.settings.leaf_bytes && records <= MAX_RECORDS {
-            built
-                .leaves
-                .push(self.write(builder, &builder.parts, builder.inline_bytes)?);
-            return Ok(built);
+            return BuiltLeaves::one(|| self.write(builder, &builder.parts, builder.inline_bytes));
         }
         builder.same_keys = None;
-        let frames: Vec<Part> = builder.parts.iter().flat_map(|part| part.single_frames()).collect();
+        let frames: Vec<Part> = collected(builder.parts.iter().flat_map(|part| part.single_frames()))?;
         let sizes = self.frame_sizes(builder, &frames)?;
-        for range in groups(&sizes, &frames, self.settings.leaf_bytes, split_hint) {
+        let groups = groups(&sizes, &frames, self.settings.leaf_bytes, split_hint)?;
+        let mut built = BuiltLeaves {
+            leaves: room_for(groups.len())?,
+            separators: room_for(groups.len() - 1)?,
+        };
+        for range in groups {
             let bytes = sizes[range.clone()].iter().sum();
             if range.start > 0 {
-                built
-                    .separators
-                    .push(boundary(builder, &frames[range.start - 1], &frames[range.start]));
+                let between = boundary(builder, &frames[range.start - 1], &frames[range.start])?;
+                built.separators.push(between);
             }
             let leaf = self.write(builder, &frames[range], bytes)?;
             built.leaves.push(leaf);
@@ -53,7 +55,7 @@ impl<'b> Compression<'_, 'b> {
     fn frame_sizes(&mut self, builder: &LeafBuilder<'b>, frames: &[Part<'b>]) -> Result<Vec<usize>, Error> {
         let mut scratch = Scratch::default();
         let mut key = Vec::new();
-        let mut sizes = Vec::with_capacity(frames.len());
+        let mut sizes = room_for(frames.len())?;
         for frame in frames {
             sizes.push(match (frame, &builder.form) {
                 (Part::Compressed { from, to, .. }, _) => {
@@ -79,25 +81,30 @@ impl<'b> Compression<'_, 'b> {
 }
 
 /// A separator between two neighbouring frames of a leaf builder.
-fn boundary(builder: &LeafBuilder<'_>, left: &Part, right: &Part) -> Vec<u8> {
+fn boundary(builder: &LeafBuilder<'_>, left: &Part, right: &Part) -> Result<Vec<u8>, Error> {
     let first = match right {
-        Part::Compressed { from, .. } => builder.records[*from].key.to_vec(),
-        Part::Kept { leaf, from, .. } => leaf.first_key(&leaf.sections(), *from),
+        Part::Compressed { from, .. } => copied(builder.records[*from].key)?,
+        Part::Kept { leaf, from, .. } => leaf.first_key(&leaf.sections(), *from)?,
     };
     match left {
-        Part::Compressed { to, .. } => separator(builder.records[to - 1].key, &first),
+        Part::Compressed { to, .. } => Ok(separator(builder.records[to - 1].key, &first)?),
         Part::Kept { leaf, .. } if !leaf.has(FINGERPRINTS) => {
             let mut last = Vec::new();
-            leaf.packed_key(&leaf.sections(), left.slots().end - 1, &mut last);
-            separator(&last, &first)
+            leaf.packed_key(&leaf.sections(), left.slots().end - 1, &mut last)?;
+            Ok(separator(&last, &first)?)
         }
         // The last key is inside a frame that need not be decoded for this: the next leaf's first key separates as well.
-        Part::Kept { .. } => first,
+        Part::Kept { .. } => Ok(first),
     }
 }
 
 /// Shares frames of these sizes out to leaves of at most `leaf_bytes`, unless a single frame is more.
-fn groups(sizes: &[usize], frames: &[Part], leaf_bytes: usize, split_hint: SplitHint) -> Vec<Range<usize>> {
+fn groups(
+    sizes: &[usize],
+    frames: &[Part],
+    leaf_bytes: usize,
+    split_hint: SplitHint,
+) -> Result<Vec<Range<usize>>, OutOfMemory> {
     let total: usize = sizes.iter().sum();
     let target = match split_hint {
         SplitHint::Within => total.div_ceil(total.div_ceil(leaf_bytes).max(2)),
@@ -111,24 +118,24 @@ fn groups(sizes: &[usize], frames: &[Part], leaf_bytes: usize, split_hint: Split
         let slots = frames[index].slots().len();
         let fits = bytes + sizes[index] <= leaf_bytes && records + slots <= MAX_RECORDS && bytes < target;
         if held > 0 && !fits {
-            groups.push(if backwards {
+            groups.try_push(if backwards {
                 index + 1..index + 1 + held
             } else {
                 index - held..index
-            });
+            })?;
             (bytes, records, held) = (0, 0, 0);
         }
         bytes += sizes[index];
         records += slots;
         held += 1;
     }
-    groups.push(if backwards {
+    groups.try_push(if backwards {
         0..held
     } else {
         sizes.len() - held..sizes.len()
-    });
+    })?;
     if backwards {
         groups.reverse();
     }
-    groups
+    Ok(groups)
 }

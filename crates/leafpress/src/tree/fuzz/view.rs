@@ -79,7 +79,7 @@ impl<'l> LeafView<'l> {
     pub fn packed_key(&self, slot: usize) -> Option<Vec<u8>> {
         let slot = self.a_slot(slot).filter(|_| self.is_packed())?;
         let mut key = Vec::new();
-        self.leaf.packed_key(&self.sections, slot, &mut key);
+        self.leaf.packed_key(&self.sections, slot, &mut key).ok()?;
         Some(key)
     }
 
@@ -92,7 +92,7 @@ impl<'l> LeafView<'l> {
     /// The first key of an ordered leaf's frame.
     pub fn first_key(&self, frame: usize) -> Option<Vec<u8>> {
         let frame = self.a_frame(frame).filter(|_| !self.is_hashed())?;
-        Some(self.leaf.first_key(&self.sections, frame))
+        self.leaf.first_key(&self.sections, frame).ok()
     }
 
     /// The separators of these frames, one behind the other, in an ordered leaf of fingerprints.

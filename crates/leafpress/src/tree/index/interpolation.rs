@@ -141,7 +141,7 @@ impl InterpolationIndex {
         let Some(plan) = Plan::new(&bounds.bounds, leaves.bytes) else {
             return Ok(None);
         };
-        let of_buckets = plan.leaves();
+        let of_buckets = plan.leaves()?;
         let entries = plan.buckets + ENTRIES_BEHIND;
         let known_bytes = size_of::<Header>() + entries * size_of::<AtomicPtr<u8>>() + bounds.prefix.len();
         let groups = if plan.buckets * shards >= BUCKETS_TO_FORESEE {

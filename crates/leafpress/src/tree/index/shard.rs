@@ -21,6 +21,8 @@ use std::sync::atomic::Ordering;
 use crate::reclaim::guard::Guard;
 
 pub(crate) use self::descent::Descent;
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, copied, room_for};
 use crate::mem::tagged_ptr;
 use crate::reclaim::load;
 use crate::reclaim::memory::Memory;
@@ -56,6 +58,9 @@ pub(crate) struct Shard {
     partitioner: ShardPartitioner,
 }
 
+/// A leaf, and where its range ends or starts, if it does.
+pub(crate) type Bounded<'g> = (Leaf<'g>, Option<Vec<u8>>);
+
 /// The nodes from the root to a leaf's parent, each with the index of the child taken.
 pub(crate) type Path<'g> = Vec<(Inner<'g>, usize)>;
 
@@ -87,15 +92,19 @@ impl Shard {
     }
 
     /// The path to the leaf that `choose` leads to, the leaf, and whether the root is that leaf.
-    fn path_by<'g>(&self, guard: &'g Guard<'_>, choose: impl Fn(&Inner) -> usize) -> (Path<'g>, Leaf<'g>) {
+    fn path_by<'g>(
+        &self,
+        guard: &'g Guard<'_>,
+        choose: impl Fn(&Inner) -> usize,
+    ) -> Result<(Path<'g>, Leaf<'g>), OutOfMemory> {
         let mut path = Path::new();
         let mut node = self.root(guard);
         loop {
             match node {
-                Node::Leaf(leaf) => return (path, leaf),
+                Node::Leaf(leaf) => return Ok((path, leaf)),
                 Node::Inner(inner) => {
                     let index = choose(&inner);
-                    path.push((inner, index));
+                    path.try_push((inner, index))?;
                     node = inner.load_child(index, guard);
                 }
             }
@@ -109,30 +118,40 @@ impl Shard {
     }
 
     /// The leaf whose range holds `key`, with the path to it.
-    pub(crate) fn path<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Path<'g>, Leaf<'g>) {
+    pub(crate) fn path<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Result<(Path<'g>, Leaf<'g>), OutOfMemory> {
         self.path_by(guard, |inner| inner.search(key))
     }
 
     /// The leaf whose range holds `key`, and where the range ends (exclusive).
-    pub(crate) fn descend_up<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Leaf<'g>, Option<Vec<u8>>) {
-        let (path, leaf) = self.path(key, guard);
+    pub(crate) fn descend_up<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Result<Bounded<'g>, OutOfMemory> {
+        let (path, leaf) = self.path(key, guard)?;
         let end = path.iter().rev().find(|(inner, index)| index + 1 < inner.children());
-        (leaf, end.map(|(inner, index)| inner.separator(*index)))
+        Ok((leaf, end.map(|(inner, index)| inner.separator(*index)).transpose()?))
     }
 
     /// The leaf whose range holds the greatest keys below `key` (all keys for `None`), and where the range starts (inclusive).
-    pub(crate) fn descend_down<'g>(&self, key: Option<&[u8]>, guard: &'g Guard<'_>) -> (Leaf<'g>, Option<Vec<u8>>) {
+    pub(crate) fn descend_down<'g>(
+        &self,
+        key: Option<&[u8]>,
+        guard: &'g Guard<'_>,
+    ) -> Result<Bounded<'g>, OutOfMemory> {
         let (path, leaf) = self.path_by(guard, |inner| match key {
             Some(key) => inner.search_below(key),
             None => inner.children() - 1,
-        });
+        })?;
         let start = path.iter().rev().find(|(_, index)| *index > 0);
-        (leaf, start.map(|(inner, index)| inner.separator(index - 1)))
+        Ok((
+            leaf,
+            start.map(|(inner, index)| inner.separator(index - 1)).transpose()?,
+        ))
     }
 
     /// Levels from root to leaf.
     pub(crate) fn depth(&self, guard: &Guard<'_>) -> u32 {
-        self.path(&[], guard).0.len() as u32 + 1
+        match self.root(guard) {
+            Node::Leaf(_) => 1,
+            Node::Inner(root) => u32::from(root.header().level) + 1,
+        }
     }
 
     /// Puts `new` in the place of `leaf`, whose lock the caller holds; false when `leaf` is no longer in the tree. `parent` is the leaf's as
@@ -204,12 +223,12 @@ impl Shard {
         for depth in (0..path.len()).rev() {
             let (node, _) = path[depth];
             if level == 0 {
-                work.lock(node);
-                self.forget_replaced(&path[..=depth], &change, guard);
+                work.lock(node)?;
+                self.forget_replaced(&path[..=depth], &change, guard)?;
             }
-            work.replaced.push(node);
+            work.replaced.try_push(node)?;
             let grows_at_end = change.to == node.children();
-            let (mut children, mut separators) = apply(node, change);
+            let (mut children, mut separators) = apply(node, change)?;
             let above = depth.checked_sub(1).map(|above| path[above]);
             let (mut from, mut to) = above.map_or((0, 1), |(_, index)| (index, index + 1));
             match above {
@@ -228,11 +247,13 @@ impl Shard {
                         && children.len() + sibling.children() <= JOINED_CHILDREN
                     {
                         if level == 0 {
-                            work.lock(sibling);
+                            work.lock(sibling)?;
                         }
-                        work.replaced.push(sibling);
-                        let between = parent.separator(index.min(beside));
-                        let (more, more_separators) = sibling.contents();
+                        work.replaced.try_push(sibling)?;
+                        let between = parent.separator(index.min(beside))?;
+                        let (more, more_separators) = sibling.contents()?;
+                        children.try_grow(more.len())?;
+                        separators.try_grow(more_separators.len() + 1)?;
                         if right {
                             separators.push(between);
                             children.extend(more);
@@ -285,48 +306,54 @@ impl Shard {
     }
 
     /// Makes the tree the one leaf `empty`, retires the old tree's inner nodes and returns its leaves, still unlocked.
-    pub(crate) fn reset<'g>(&self, empty: NewLeaf, guard: &'g Guard<'_>) -> Vec<Leaf<'g>> {
+    pub(crate) fn reset<'g>(&self, empty: NewLeaf, guard: &'g Guard<'_>) -> Result<Vec<Leaf<'g>>, OutOfMemory> {
         let structure = self.structure.lock();
+        // Leaves are replaced one for one while the structure is locked.
+        let mut count = 0;
+        self.for_each_leaf(guard, |_| count += 1);
+        let mut leaves = room_for(count)?;
         self.put_interpolation(None, guard, &structure);
         // SAFETY: the guard protects what the tree led to until now.
         let root = unsafe { node_at(self.root.swap(tag_leaf(empty.leaf().as_ptr()), Ordering::AcqRel)) };
         empty.publish();
-        let mut leaves = Vec::new();
-        walk(root, &mut |visit| match visit {
-            Visit::Inner(inner, children) => {
-                // No leaf is replaced in this node once it is obsolete: the children read now are its last.
-                let latch = inner.latch_word().lock.lock();
+        walk(root, guard, &mut |visit| match visit {
+            Visit::Before(inner) => {
+                // No leaf is replaced in this node once it is obsolete: the children read from now on are its last.
+                let _latch = inner.latch_word().lock.lock();
                 inner.latch_word().obsolete.store(true, Ordering::Relaxed);
-                children.extend(inner.load_children(guard));
-                drop(latch);
-                // SAFETY: the root no longer leads to the node.
-                unsafe { Memory::retire(inner.node(), guard) };
             }
             Visit::Leaf(leaf) => leaves.push(leaf),
+            // SAFETY: the root no longer leads to the node.
+            Visit::After(inner) => unsafe { Memory::retire(inner.node(), guard) },
         });
-        leaves
+        Ok(leaves)
     }
 
     /// Visits every leaf. Under concurrent changes of structure one may be seen twice or not at all.
     pub(crate) fn for_each_leaf(&self, guard: &Guard<'_>, mut visit: impl FnMut(Leaf)) {
-        walk(self.root(guard), &mut |step| match step {
-            Visit::Inner(inner, children) => children.extend(inner.load_children(guard)),
-            Visit::Leaf(leaf) => visit(leaf),
+        walk(self.root(guard), guard, &mut |step| {
+            if let Visit::Leaf(leaf) = step {
+                visit(leaf);
+            }
         });
     }
 
-    /// Every node, for freeing the tree: its inner nodes and interpolation index, and its leaves.
-    pub(crate) fn take_nodes(&mut self, guard: &Guard<'_>) -> (Vec<NonNull<u8>>, Vec<NonNull<u8>>) {
-        let (mut inners, mut leaves) = (Vec::new(), Vec::new());
-        inners.extend(NonNull::new(self.interpolation.load(Ordering::Acquire)));
-        walk(self.root(guard), &mut |step| match step {
-            Visit::Inner(inner, children) => {
-                children.extend(inner.load_children(guard));
-                inners.push(inner.node());
-            }
-            Visit::Leaf(leaf) => leaves.push(leaf.node()),
+    /// Gives every node to be freed: the leaves, with what they lead to, and the inner nodes and the interpolation index. What was given is
+    /// not looked at any more.
+    pub(crate) fn take_nodes(
+        &mut self,
+        guard: &Guard<'_>,
+        mut leaf: impl FnMut(Leaf),
+        mut other: impl FnMut(NonNull<u8>),
+    ) {
+        NonNull::new(self.interpolation.load(Ordering::Acquire))
+            .into_iter()
+            .for_each(&mut other);
+        walk(self.root(guard), guard, &mut |step| match step {
+            Visit::Before(_) => {}
+            Visit::Leaf(found) => leaf(found),
+            Visit::After(inner) => other(inner.node()),
         });
-        (inners, leaves)
     }
 }
 
@@ -344,34 +371,36 @@ unsafe fn node_at<'g>(root: *mut u8) -> Node<'g> {
     }
 }
 
-enum Visit<'a, 'g> {
-    /// Whose children are visited next: those that the visitor adds.
-    Inner(Inner<'g>, &'a mut Vec<Node<'g>>),
+enum Visit<'g> {
+    /// Its children are visited next.
+    Before(Inner<'g>),
     Leaf(Leaf<'g>),
+    /// Its children have been visited.
+    After(Inner<'g>),
 }
 
-fn walk<'g>(node: Node<'g>, visit: &mut impl FnMut(Visit<'_, 'g>)) {
+fn walk<'g>(node: Node<'g>, guard: &'g Guard<'_>, visit: &mut impl FnMut(Visit<'g>)) {
     match node {
         Node::Leaf(leaf) => visit(Visit::Leaf(leaf)),
         Node::Inner(inner) => {
-            let mut children = Vec::new();
-            visit(Visit::Inner(inner, &mut children));
-            for child in children {
-                walk(child, visit);
-            }
+            visit(Visit::Before(inner));
+            inner.load_children(guard).for_each(|child| walk(child, guard, visit));
+            visit(Visit::After(inner));
         }
     }
 }
 
 /// The node's children and separators after the change.
-fn apply(node: Inner<'_>, change: Splice) -> (Vec<*mut u8>, Vec<Vec<u8>>) {
+fn apply(node: Inner<'_>, change: Splice) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>), OutOfMemory> {
     let Splice {
         from,
         to,
         children: new,
         separators: between,
     } = change;
-    let (mut children, mut separators) = node.contents();
+    let (mut children, mut separators) = node.contents()?;
+    children.try_grow(new.len())?;
+    separators.try_grow(between.len())?;
     if new.is_empty() {
         // The range of what goes falls to a neighbour: to the left one where there is one.
         let first = from.saturating_sub(1);
@@ -380,7 +409,7 @@ fn apply(node: Inner<'_>, change: Splice) -> (Vec<*mut u8>, Vec<Vec<u8>>) {
         separators.splice(from..to - 1, between);
     }
     children.splice(from..to, new);
-    (children, separators)
+    Ok((children, separators))
 }
 
 /// Inner nodes on their way in and out. Dropped without being published, nothing has changed.
@@ -392,8 +421,10 @@ struct Rebuild<'m, 'g> {
 }
 
 impl<'g> Rebuild<'_, 'g> {
-    fn lock(&mut self, node: Inner<'g>) {
+    fn lock(&mut self, node: Inner<'g>) -> Result<(), OutOfMemory> {
+        self.latched.try_room(1)?;
         self.latched.push((node, node.latch_word().lock.lock()));
+        Ok(())
     }
 
     /// Nodes of `level` over the children: one, or several when they are too many; and the separators between the nodes.
@@ -416,12 +447,14 @@ impl<'g> Rebuild<'_, 'g> {
         let mut from = 0;
         while from < total {
             let to = (from + share).min(total);
+            nodes.try_grow(1)?;
+            self.made.try_grow(1)?;
             // SAFETY: the children are nodes of the level below, and the tree keeps its memory until its last node is gone.
             let node = unsafe { Inner::build(level, &children[from..to], &separators[from..to - 1], self.memory)? };
             nodes.push(node.inner().as_ptr());
             self.made.push(node);
             if to < total {
-                between.push(separators[to - 1].clone());
+                between.try_push(copied(&separators[to - 1])?)?;
             }
             from = to;
         }

@@ -58,6 +58,9 @@ impl<'a> FrameKeys<'a> {
     }
 }
 
+/// Most bytes of a length.
+pub(crate) const MAX_LENGTH_BYTES: usize = 2;
+
 /// Writes a length as [`FrameKeys`] reads it. `length` is at most 1,024.
 pub(crate) fn write_length(length: usize, out: &mut Vec<u8>) {
     if length < 0x80 {

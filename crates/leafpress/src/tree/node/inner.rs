@@ -25,10 +25,11 @@ use std::sync::atomic::Ordering;
 
 use crate::reclaim::guard::Guard;
 
+use crate::mem::OutOfMemory;
 use crate::mem::node::{Kind, NodeHeader};
 use crate::mem::prefetch::{LINE_BYTES, prefetch};
-use crate::mem::tagged_ptr;
-use crate::mem::tagged_ptr::Hint;
+use crate::mem::room::{collected, copied, joined, room_for};
+use crate::mem::tagged_ptr::{self, Hint};
 use crate::reclaim::load;
 use crate::reclaim::memory::Memory;
 use crate::sync::{AtomicBool, AtomicPtr, Latch};
@@ -314,8 +315,8 @@ impl<'g> Inner<'g> {
     }
 
     /// Separator `index`, whole.
-    pub(crate) fn separator(&self, index: usize) -> Vec<u8> {
-        [self.prefix(), self.suffix(index)].concat()
+    pub(crate) fn separator(&self, index: usize) -> Result<Vec<u8>, OutOfMemory> {
+        joined(self.prefix(), self.suffix(index))
     }
 
     #[inline]
@@ -473,12 +474,13 @@ impl<'g> Inner<'g> {
     }
 
     /// Children, with their hints, and separators, copied out.
-    pub(crate) fn contents(&self) -> (Vec<*mut u8>, Vec<Vec<u8>>) {
-        let children = (0..self.children())
-            .map(|index| self.child(index).load(Ordering::Acquire))
-            .collect();
-        let separators = (0..self.children() - 1).map(|index| self.separator(index)).collect();
-        (children, separators)
+    pub(crate) fn contents(&self) -> Result<(Vec<*mut u8>, Vec<Vec<u8>>), OutOfMemory> {
+        let children = collected((0..self.children()).map(|index| self.child(index).load(Ordering::Acquire)))?;
+        let mut separators = room_for(self.children() - 1)?;
+        for index in 0..self.children() - 1 {
+            separators.push(self.separator(index)?);
+        }
+        Ok((children, separators))
     }
 }
 
@@ -488,7 +490,7 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// The shortest byte string above `left` and at most `right`, which is above `left`.
-pub(crate) fn separator(left: &[u8], right: &[u8]) -> Vec<u8> {
+pub(crate) fn separator(left: &[u8], right: &[u8]) -> Result<Vec<u8>, OutOfMemory> {
     let common = common_prefix(left, right);
-    right[..right.len().min(common + 1)].to_vec()
+    copied(&right[..right.len().min(common + 1)])
 }

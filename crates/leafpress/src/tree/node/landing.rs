@@ -22,7 +22,9 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
+use crate::mem::OutOfMemory;
 use crate::mem::node::{Kind, NodeHeader};
+use crate::mem::room::room_for;
 use crate::reclaim::memory::Memory;
 use crate::sync::AtomicU32;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
@@ -400,13 +402,20 @@ impl<'g> Landing<'g> {
         }
     }
 
-    /// Appends the published entries to `out`, oldest first.
-    pub(crate) fn read_all(&self, out: &mut Vec<Entry<'g>>) {
-        let (count, _) = self.published();
-        for index in 0..count {
+    /// The published entries, oldest first, with room for one more.
+    pub(crate) fn read_all(&self) -> Result<Vec<Entry<'g>>, OutOfMemory> {
+        let published = self.iter();
+        let mut entries = room_for(published.len() + 1)?;
+        entries.extend(published);
+        Ok(entries)
+    }
+
+    /// The published entries, oldest first.
+    pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = Entry<'g>> {
+        (0..self.entries()).map(move |index| {
             // SAFETY: the entry is published and the buffer stays live.
-            out.push(unsafe { self.entry_at((self.index_at(index).read() & 0xFFFF) as usize) });
-        }
+            unsafe { self.entry_at((self.index_at(index).read() & 0xFFFF) as usize) }
+        })
     }
 }
 
@@ -437,11 +446,15 @@ impl<'g> Landing<'g> {
 /// As many entries are sorted by insertion.
 const FEW_ENTRIES: usize = 64;
 
-/// Sorts entries by key and keeps only the newest of each. `entries` is oldest first. `superseded` is given each entry dropped.
+/// Sorts entries by key and keeps only the newest of each. `entries` is oldest first: those of one landing buffer, and perhaps one more at
+/// the end. `superseded` is given each entry dropped.
 pub(crate) fn newest_by_key<'a>(entries: &mut Vec<Entry<'a>>, mut superseded: impl FnMut(Entry<'a>)) {
     if entries.len() > FEW_ENTRIES {
-        // A stable sort keeps the age order among entries of one key.
-        entries.sort_by(Entry::by_key);
+        // Of one key the older ones stand before the newer ones in the buffer. A sort that keeps the order would need memory; the last
+        // entry, which may be from elsewhere, is put in its place below.
+        let last = entries.len() - 1;
+        let by_age = |entry: &Entry<'_>| entry.key.as_ptr().addr();
+        entries[..last].sort_unstable_by(|a, b| a.by_key(b).then_with(|| by_age(a).cmp(&by_age(b))));
     }
     let mut kept = 0;
     for index in 0..entries.len() {

@@ -17,7 +17,9 @@ use crate::reclaim::guard::Guard;
 pub(crate) use self::frame::{Decoder, Value, corrupt};
 use crate::codec::Dictionary;
 use crate::mem::prefetch::{LINE_BYTES, prefetch};
+use crate::mem::room::{TryGrow, joined};
 use crate::reclaim::load;
+use crate::tree::error::Error;
 use crate::tree::node::key_array::KeyArray;
 use crate::tree::node::landing::Landing;
 use crate::tree::node::large::{DeadLarge, Large};
@@ -346,6 +348,11 @@ impl<'g> Leaf<'g> {
         self.larges_within(sections, 0..self.header().shape.count as usize)
     }
 
+    /// All large values, without their slots.
+    pub(crate) fn larges_owned(self) -> impl Iterator<Item = Large<'g>> {
+        (0..self.header().shape.large as usize).filter_map(move |index| self.large_at(index))
+    }
+
     fn large_at(&self, index: usize) -> Option<Large<'g>> {
         // SAFETY: the leaf owns the values that it points to, and one that leaves it is retired: it is live as long as the leaf.
         unsafe { Large::from_ptr(self.address(index).load(Ordering::Acquire)) }
@@ -371,20 +378,22 @@ impl<'g> Leaf<'g> {
     }
 
     /// Writes the key of `slot` in a packed leaf behind `out`.
-    pub(crate) fn packed_key(&self, sections: &Sections, slot: usize, out: &mut Vec<u8>) {
+    pub(crate) fn packed_key(&self, sections: &Sections, slot: usize, out: &mut Vec<u8>) -> Result<(), Error> {
         let header = self.header();
+        out.try_grow(header.key_len as usize)?;
         out.extend_from_slice(self.prefix(sections));
         let number = self.key_number(sections, slot).to_be_bytes();
         out.extend_from_slice(&number[8 - (header.key_len - header.shape.prefix_len) as usize..]);
+        Ok(())
     }
 
     /// First key of `frame` in an ordered leaf, whole.
-    pub(crate) fn first_key(&self, sections: &Sections, frame: usize) -> Vec<u8> {
+    pub(crate) fn first_key(&self, sections: &Sections, frame: usize) -> Result<Vec<u8>, Error> {
         if self.has(FINGERPRINTS) {
-            return [self.prefix(sections), self.separator(sections, frame)].concat();
+            return Ok(joined(self.prefix(sections), self.separator(sections, frame))?);
         }
-        let mut key = Vec::with_capacity(self.header().key_len as usize);
-        self.packed_key(sections, self.slots(sections, frame).start, &mut key);
-        key
+        let mut key = Vec::new();
+        self.packed_key(sections, self.slots(sections, frame).start, &mut key)?;
+        Ok(key)
     }
 }

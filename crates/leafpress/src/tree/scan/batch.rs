@@ -1,6 +1,7 @@
 //! The records a scan reads at once.
 
 use crate::codec::Engine;
+use crate::mem::room::{TryGrow, copied};
 use crate::tree::error::Error;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::Large;
@@ -34,9 +35,8 @@ impl Batch {
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let start = self.bytes.len();
         let bytes = key.len() + value.len();
-        self.bytes
-            .try_reserve(bytes)
-            .map_err(|_| Error::OutOfMemory { bytes })?;
+        self.bytes.try_grow(bytes)?;
+        self.at.try_grow(1)?;
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         self.at.push((start, start + key.len()));
@@ -101,7 +101,7 @@ impl<'g> Gathered<'g> {
         match value {
             Value::Inline(value) => self.batch.push(key, value),
             Value::Large(large) => {
-                self.large.push((self.batch.at.len(), large));
+                self.large.try_push((self.batch.at.len(), large))?;
                 self.batch.push(key, &[])
             }
         }
@@ -118,7 +118,7 @@ impl<'g> Gathered<'g> {
 
     /// Drops records at the far end until the large values are within their bound, and returns the key up to which the batch
     /// then covers the range: exclusive from the front, inclusive from the back. `None` when it drops none.
-    pub(crate) fn trim(&mut self, end: End) -> Option<Vec<u8>> {
+    pub(crate) fn trim(&mut self, end: End) -> Result<Option<Vec<u8>>, Error> {
         let mut bytes = 0usize;
         let mut fits = |(_, large): &(usize, Large<'_>)| {
             let len = large.raw_len();
@@ -128,16 +128,20 @@ impl<'g> Gathered<'g> {
         };
         match end {
             End::Front => {
-                let past = self.large.iter().position(|large| !fits(large))?;
+                let Some(past) = self.large.iter().position(|large| !fits(large)) else {
+                    return Ok(None);
+                };
                 self.batch.tail = self.large[past].0;
                 self.large.truncate(past);
-                Some(self.batch.key(self.batch.tail).to_vec())
+                Ok(Some(copied(self.batch.key(self.batch.tail))?))
             }
             End::Back => {
-                let past = self.large.iter().rposition(|large| !fits(large))?;
+                let Some(past) = self.large.iter().rposition(|large| !fits(large)) else {
+                    return Ok(None);
+                };
                 self.batch.head = self.large[past].0 + 1;
                 self.large.drain(..=past);
-                Some(self.batch.key(self.batch.head).to_vec())
+                Ok(Some(copied(self.batch.key(self.batch.head))?))
             }
         }
     }
@@ -145,6 +149,7 @@ impl<'g> Gathered<'g> {
     /// The batch, with the values read of the large ones that are still in it.
     pub(crate) fn read_large(self, engine: &dyn Engine) -> Result<Batch, Error> {
         let mut batch = self.batch;
+        batch.large.try_room(self.large.len())?;
         for (index, large) in self.large {
             let mut value = Vec::new();
             large.read_into(engine, &mut value)?;

@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use crate::mem::node::Kind;
+use crate::mem::room::TryGrow;
 use crate::reclaim::memory::{Memory, OwnPart};
 use crate::tree::core::Core;
 use crate::tree::error::Error;
@@ -57,7 +58,7 @@ impl Core {
                 {
                     return Ok(());
                 }
-                let (leaf, end) = shard.descend_up(&key, &guard);
+                let (leaf, end) = shard.descend_up(&key, &guard)?;
                 let locked = Locked::lock(leaf);
                 if leaf.header().obsolete.load(Ordering::Relaxed) {
                     continue;
@@ -130,7 +131,7 @@ impl<'w> WritePath<'w> {
             };
         }
         let bytes = leaf.header().node.asked() as u64;
-        let mut tools = self.core.take_tools(self.context, self.guard);
+        let mut tools = self.core.take_tools(self.context, self.guard)?;
         let compacted = self.compact_frames_locked(locked, None, key, None, sweep == Sweep::Anew, &mut tools);
         self.context.return_tools(tools, self.guard);
         Ok(compacted?.then_some(bytes))
@@ -176,8 +177,8 @@ impl MovedLarges {
             return Ok(large.node());
         };
         let node = copy.large().node();
-        self.left.push(large.dead());
-        self.copies.push(copy);
+        self.left.try_push(large.dead())?;
+        self.copies.try_push(copy)?;
         self.bytes += large.raw_len() as u64;
         Ok(node)
     }

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::mem::room::copied;
 use crate::mem::trim;
 use crate::reclaim::memory::Memory;
 use crate::sync::worker::{Health, Workers};
@@ -123,14 +124,17 @@ impl Background {
             .iter()
             .position(|shard| std::ptr::eq(shard, work.shard))
             .unwrap_or_default();
+        // Without memory for its key the leaf is compacted when its buffer is full.
+        let key = copied(key);
         let mut state = self.state.lock();
-        if state.queue.len() >= QUEUE_LEAVES || state.compactors == 0 {
+        let has_room = state.queue.len() < QUEUE_LEAVES && state.compactors > 0 && state.queue.try_reserve(1).is_ok();
+        let (Ok(key), true) = (key, has_room) else {
             drop(state);
             leaf.header().queued.store(false, Ordering::Relaxed);
             work.context.count(Count::BgQueueFull);
             return;
-        }
-        state.queue.push_back((shard, key.to_vec()));
+        };
+        state.queue.push_back((shard, key));
         drop(state);
         work.context.count(Count::BgEnqueued);
         self.queued.notify_one();
@@ -406,7 +410,10 @@ impl Core {
             context.count(Count::BgSkipped);
             return;
         }
-        let mut tools = self.take_tools(context, &guard);
+        let Ok(mut tools) = self.take_tools(context, &guard) else {
+            context.count(Count::BgErrors);
+            return;
+        };
         match work.compact_locked(&locked, parent, key, None, &mut tools) {
             Ok(true) => context.count(Count::BgCompactions),
             Ok(false) => context.count(Count::BgSkipped),

@@ -9,6 +9,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::codec::{CAN_TRAIN, Codec, Dictionary, Scratch, saves_enough};
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, boxed, collected, room_for};
 use crate::mem::transient::Transient;
 use crate::mem::trim;
 use crate::reclaim::memory::{MAX_WAITS, Memory};
@@ -64,7 +66,11 @@ unsafe impl Send for Dictionaries {}
 unsafe impl Sync for Dictionaries {}
 
 impl Dictionaries {
-    pub(crate) fn new(choice: &DictionaryChoice, supported: bool, max_bytes: Option<usize>) -> Self {
+    pub(crate) fn new(
+        choice: &DictionaryChoice,
+        supported: bool,
+        max_bytes: Option<usize>,
+    ) -> Result<Self, OutOfMemory> {
         let this = Self {
             current: AtomicPtr::new(std::ptr::null_mut()),
             versions: Mutex::new(Vec::new()),
@@ -75,9 +81,9 @@ impl Dictionaries {
             trained_for_bytes: AtomicUsize::new(0),
         };
         if let (DictionaryChoice::Given(dictionary), true) = (choice, supported) {
-            this.install(dictionary.clone());
+            this.install(dictionary.clone())?;
         }
-        this
+        Ok(this)
     }
 
     /// The dictionary to compress with. The caller's guard, the lock `training`, or its being the only one at the tree, keeps it.
@@ -86,10 +92,13 @@ impl Dictionaries {
         unsafe { self.current.load(Ordering::Acquire).as_ref() }
     }
 
-    fn install(&self, dictionary: Dictionary) {
-        let dictionary = NonNull::from(Box::leak(Box::new(dictionary)));
-        self.versions.lock().push(dictionary);
+    fn install(&self, dictionary: Dictionary) -> Result<(), OutOfMemory> {
+        let mut versions = self.versions.lock();
+        versions.try_grow(1)?;
+        let dictionary = NonNull::from(Box::leak(boxed(dictionary)?));
+        versions.push(dictionary);
         self.current.store(dictionary.as_ptr(), Ordering::Release);
+        Ok(())
     }
 
     /// Whether a leaf may point to `dictionary`, which may be none.
@@ -118,13 +127,16 @@ impl Dictionaries {
     /// Retires all but the current one, to which every leaf in the tree points by now.
     fn retire_older(&self, memory: &Memory) {
         let current = self.current.load(Ordering::Acquire);
-        let older = self
-            .versions
-            .lock()
-            .extract_if(.., |dictionary| dictionary.as_ptr() != current)
-            .collect::<Vec<_>>();
-        if !older.is_empty() {
-            self.outdated.lock().push((memory.epochs.begin(), older));
+        {
+            let (mut outdated, mut versions) = (self.outdated.lock(), self.versions.lock());
+            let Ok(mut older) = room_for(versions.len()).and_then(|older| outdated.try_grow(1).map(|()| older)) else {
+                // They stay until others have become older.
+                return;
+            };
+            older.extend(versions.extract_if(.., |dictionary| dictionary.as_ptr() != current));
+            if !older.is_empty() {
+                outdated.push((memory.epochs.begin(), older));
+            }
         }
         let mut patience = Patience::default();
         for _ in 0..MAX_WAITS {
@@ -201,7 +213,7 @@ impl Core {
         }
         let is_trained = found.dictionary.is_some();
         if let Some(trained) = found.dictionary {
-            self.dictionaries.install(trained);
+            self.dictionaries.install(trained)?;
         }
         if found.lengths.is_some() {
             self.sweep(Sweep::Anew)?;
@@ -280,7 +292,7 @@ impl Core {
             trained
         })?;
         let Some(trained) = trained else { return Ok(()) };
-        self.dictionaries.install(trained);
+        self.dictionaries.install(trained)?;
         self.sweep(Sweep::Dictionary)?;
         self.dictionaries.retire_older(&self.memory);
         Ok(())
@@ -316,12 +328,12 @@ impl Core {
                 .filter(move |(index, _)| (index % HELD_OUT == 0) == held_out)
                 .map(|(_, sample)| sample)
         };
-        let training: Vec<&[u8]> = parts(false).collect();
-        let judges: Vec<&[u8]> = parts(true).collect();
+        let training: Vec<&[u8]> = collected(parts(false))?;
+        let judges: Vec<&[u8]> = collected(parts(true))?;
         let before = self.judge(&judges, raw_bytes, self.dictionaries.current())?;
         let mut best: Option<(Judged, Dictionary)> = None;
         for size in self.sizes_to_try(bytes, user_bytes) {
-            let training: Vec<&[u8]> = training.iter().step_by(bytes / size).copied().collect();
+            let training: Vec<&[u8]> = collected(training.iter().step_by(bytes / size).copied())?;
             // Too little data, or data without anything in common, is no error: the tree does without a dictionary.
             let Ok(trained) = Dictionary::train(self.engine.codec(), &training, size) else {
                 continue;
@@ -410,7 +422,7 @@ impl Core {
                 if seen % step == 0 {
                     let raw_len = leaf.raw_len(&sections, frame);
                     let raw = leaf.decode(&sections, frame, raw_len, &mut decoder)?;
-                    samples.push(raw);
+                    samples.push(raw)?;
                 }
             }
             Ok(())
@@ -455,10 +467,11 @@ impl Samples {
     }
 
     /// Takes a sample, unless it is empty or there are enough.
-    pub(crate) fn push(&mut self, sample: &[u8]) {
+    pub(crate) fn push(&mut self, sample: &[u8]) -> Result<(), OutOfMemory> {
         if !sample.is_empty() && self.bytes.push(sample) {
-            self.ends.push(self.bytes.bytes().len());
+            self.ends.try_push(self.bytes.bytes().len())?;
         }
+        Ok(())
     }
 
     fn each(&self) -> impl Iterator<Item = &[u8]> {

@@ -1,5 +1,7 @@
 //! What an interpolation index is made from: the bounds between leaves, as places.
 
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, collected, copied, room_for};
 use crate::sync::AtomicPtr;
 use crate::tree::index::interpolation::entry::{Entry, PLACE_BITS};
 use crate::tree::index::interpolation::{
@@ -23,23 +25,23 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// For separators from `first` to `last`.
-    pub(crate) fn new(first: &[u8], last: &[u8]) -> Self {
-        Self {
-            prefix: first[..common_prefix(first, last)].to_vec(),
+    pub(crate) fn new(first: &[u8], last: &[u8]) -> Result<Self, OutOfMemory> {
+        Ok(Self {
+            prefix: copied(&first[..common_prefix(first, last)])?,
             bounds: Vec::new(),
-        }
+        })
     }
 
     /// Takes the next separator.
-    pub(crate) fn push(&mut self, separator: &[u8]) {
+    pub(crate) fn push(&mut self, separator: &[u8]) -> Result<(), OutOfMemory> {
         let suffix = separator.get(self.prefix.len()..).unwrap_or_default();
         // A key of the same number is below the separator only if it lacks zeros that the separator ends with, or differs behind what
         // the number is of.
         let exact = suffix.len() <= size_of::<u64>() && suffix.last() != Some(&0);
-        self.bounds.push(Bound {
+        self.bounds.try_push(Bound {
             number: head(suffix),
             exact,
-        });
+        })
     }
 }
 
@@ -62,7 +64,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Nothing where numbers tell too few leaves apart, or memory allows too few buckets.
+    /// Nothing where numbers tell too few leaves apart, memory allows too few buckets, or there is none.
     pub(crate) fn new(bounds: &[Bound], leaf_bytes: usize) -> Option<Self> {
         let (first, last) = (bounds.first()?, bounds.last()?);
         let leaves = bounds.len() - 1;
@@ -88,7 +90,7 @@ impl Plan {
             end,
             scale: ((buckets as u64) << u32::BITS) / u64::from(end),
             buckets,
-            edges: Vec::with_capacity(bounds.len()),
+            edges: room_for(bounds.len()).ok()?,
         };
         plan.edges.push(Edge { below: 0, from: 0 });
         for bound in &bounds[1..] {
@@ -113,7 +115,7 @@ impl Plan {
     }
 
     /// For each bucket the leaf that covers its start, or all but the first place there.
-    pub(crate) fn leaves(&self) -> Vec<u32> {
+    pub(crate) fn leaves(&self) -> Result<Vec<u32>, OutOfMemory> {
         let mut leaf = 0;
         let buckets = 0..self.buckets as u64;
         let leaves = buckets.map(|bucket| {
@@ -122,7 +124,7 @@ impl Plan {
             }
             leaf as u32
         });
-        leaves.collect()
+        collected(leaves)
     }
 
     /// The entries, of which each of the first has the one of `leaves`.

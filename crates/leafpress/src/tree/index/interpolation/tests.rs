@@ -1,6 +1,7 @@
 //! The table against the bounds that it was made from.
 
 use crate::mem::tagged_ptr;
+#[cfg(target_arch = "x86_64")]
 use crate::mem::tagged_ptr::Hint;
 use crate::reclaim::memory::Memory;
 use crate::tree::index::interpolation::entry::Entry;
@@ -38,8 +39,8 @@ fn taking(bytes: usize) -> Leaves {
 fn there_is_no_table_without_buckets() {
     let memory = Memory::new();
     for (first, last) in [(b"a", b"b"), (b"a", b"a")] {
-        let mut bounds = Bounds::new(first, last);
-        [first, last].into_iter().for_each(|bound| bounds.push(bound));
+        let mut bounds = Bounds::new(first, last).unwrap();
+        [first, last].into_iter().for_each(|bound| bounds.push(bound).unwrap());
         assert!(
             // SAFETY: the memory outlives the table.
             unsafe { InterpolationIndex::new(&bounds, taking(0), 1, &memory) }
@@ -60,8 +61,8 @@ fn every_key_leads_to_its_leaf_or_nowhere_and_knows_its_buckets() {
         let mut bounds: Vec<_> = (0..rng.usize(2..200)).map(|_| key(&mut rng, prefix, wide)).collect();
         bounds.sort();
         bounds.dedup();
-        let mut of_bounds = Bounds::new(&bounds[0], &bounds[bounds.len() - 1]);
-        bounds.iter().for_each(|bound| of_bounds.push(bound));
+        let mut of_bounds = Bounds::new(&bounds[0], &bounds[bounds.len() - 1]).unwrap();
+        bounds.iter().for_each(|bound| of_bounds.push(bound).unwrap());
         // SAFETY: the memory outlives the table.
         let Some((table, leaves)) =
             unsafe { InterpolationIndex::new(&of_bounds, taking(1 << 20), 1, &memory) }.unwrap()
@@ -130,8 +131,8 @@ fn numbered(rng: &mut fastrand::Rng, partitioner: ShardPartitioner) -> (Vec<Vec<
             right[..=same].to_vec()
         })
         .collect();
-    let mut of_bounds = Bounds::new(&bounds[0], &bounds[bounds.len() - 1]);
-    bounds.iter().for_each(|bound| of_bounds.push(bound));
+    let mut of_bounds = Bounds::new(&bounds[0], &bounds[bounds.len() - 1]).unwrap();
+    bounds.iter().for_each(|bound| of_bounds.push(bound).unwrap());
     (leaves, of_bounds)
 }
 
@@ -169,6 +170,7 @@ fn numbered_keys_are_found_and_so_is_where_in_their_leaf_they_are() {
 }
 
 /// What the prefetch summary says of a key: the line that its leaf begins in, and where in the leaf it is.
+#[cfg(target_arch = "x86_64")]
 fn foreseen(table: &InterpolationIndex, key: u64, partitioner: ShardPartitioner) -> Option<Step<'_>> {
     let key = key.to_be_bytes();
     let number = table.number(&key)?;

@@ -4,6 +4,8 @@ use std::sync::atomic::Ordering;
 
 use crate::reclaim::guard::Guard;
 
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, collected, copied};
 use crate::reclaim::load;
 use crate::sync::MutexGuard;
 use crate::tree::error::Error;
@@ -58,9 +60,14 @@ impl Shard {
     }
 
     /// The table no longer leads to the leaves whose ranges the change will change. The caller holds the lock of the path's last node.
-    pub(crate) fn forget_replaced(&self, path: &[(Inner<'_>, usize)], change: &Splice, guard: &Guard<'_>) {
+    pub(crate) fn forget_replaced(
+        &self,
+        path: &[(Inner<'_>, usize)],
+        change: &Splice,
+        guard: &Guard<'_>,
+    ) -> Result<(), OutOfMemory> {
         let (Some((&(parent, _), above)), Some(table)) = (path.split_last(), self.interpolation(guard)) else {
-            return;
+            return Ok(());
         };
         let mut gone = change.from..change.to;
         if change.children.is_empty() && !gone.is_empty() {
@@ -82,10 +89,11 @@ impl Shard {
                     .map(|&(inner, index)| (inner, index - 1)),
             };
             if let Some((inner, below)) = below {
-                let buckets = table.buckets_of(parent.child_locked(index), &inner.separator(below));
+                let buckets = table.buckets_of(parent.child_locked(index), &inner.separator(below)?);
                 table.store(buckets, std::ptr::null_mut());
             }
         }
+        Ok(())
     }
 
     /// Whether every leaf in the table is as it should be.
@@ -120,12 +128,12 @@ impl Shard {
         let mut parents = Vec::new();
         // The structure lock keeps inner nodes in place.
         if let Node::Inner(root) = self.root(guard) {
-            collect_parents(root, None, guard, &mut parents);
+            collect_parents(root, None, guard, &mut parents)?;
         }
         let made = match parents.as_slice() {
             few if few.len() < MIN_PARENTS => None,
             // SAFETY: the tree keeps its memory until its last node is gone.
-            parents => unsafe { InterpolationIndex::new(&bounds(parents), sample(parents, guard), shards, memory)? },
+            parents => unsafe { InterpolationIndex::new(&bounds(parents)?, sample(parents, guard)?, shards, memory)? },
         };
         self.put_interpolation(made.as_ref().map(|(table, _)| *table), guard, &structure);
         if let Some((table, leaves)) = made {
@@ -147,50 +155,55 @@ fn collect_parents<'g>(
     mut before: Option<Vec<u8>>,
     guard: &'g Guard<'_>,
     parents: &mut Vec<Parent<'g>>,
-) {
+) -> Result<(), OutOfMemory> {
     if inner.header().level == 1 {
-        return parents.push(Parent { inner, before });
+        return parents.try_push(Parent { inner, before });
     }
     for index in 0..inner.children() {
         if let Node::Inner(child) = inner.load_child(index, guard) {
-            collect_parents(child, before, guard, parents);
+            collect_parents(child, before, guard, parents)?;
         }
-        before = (index + 1 < inner.children()).then(|| inner.separator(index));
+        before = (index + 1 < inner.children())
+            .then(|| inner.separator(index))
+            .transpose()?;
     }
+    Ok(())
 }
 
 /// The separators between the parents' children.
-fn bounds(parents: &[Parent<'_>]) -> Bounds {
+fn bounds(parents: &[Parent<'_>]) -> Result<Bounds, OutOfMemory> {
     let separators = || {
         parents.iter().flat_map(|parent| {
             let within = (0..parent.inner.children() - 1).map(|index| parent.inner.separator(index));
-            parent.before.iter().cloned().chain(within)
+            parent.before.iter().map(|before| copied(before)).chain(within)
         })
     };
-    let first = separators().next().unwrap_or_default();
-    let last = separators().next_back().unwrap_or_default();
-    let mut bounds = Bounds::new(&first, &last);
-    separators().for_each(|separator| bounds.push(&separator));
-    bounds
+    let first = separators().next().transpose()?.unwrap_or_default();
+    let last = separators().next_back().transpose()?.unwrap_or_default();
+    let mut bounds = Bounds::new(&first, &last)?;
+    for separator in separators() {
+        bounds.push(&separator?)?;
+    }
+    Ok(bounds)
 }
 
 /// What a table is told of the parents' children: reading every leaf's header would keep the structure lock for a cache miss each.
-fn sample(parents: &[Parent<'_>], guard: &Guard<'_>) -> Leaves {
+fn sample(parents: &[Parent<'_>], guard: &Guard<'_>) -> Result<Leaves, OutOfMemory> {
     const ONE_IN: usize = 16;
     let children = parents.iter().flat_map(|parent| parent.inner.load_children(guard));
     let leaves = children.step_by(ONE_IN).filter_map(|child| match child {
         Node::Leaf(leaf) => Some(leaf),
         Node::Inner(_) => None,
     });
-    let leaves: Vec<Leaf> = leaves.collect();
+    let leaves: Vec<Leaf> = collected(leaves)?;
     let asked = leaves.iter().map(|leaf| leaf.header().node.asked());
     let one = leaves[leaves.len() / 2];
-    Leaves {
+    Ok(Leaves {
         bytes: asked.sum::<usize>() * ONE_IN,
         near: one.as_ptr(),
         hint: one.hint(),
         records: one.count() as u16,
-    }
+    })
 }
 
 /// Gives each bucket its leaf, of which the first is the second child of all. The table is the shard's already: a leaf that is replaced

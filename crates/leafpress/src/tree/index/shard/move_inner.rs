@@ -22,11 +22,11 @@ impl Shard {
         let structure = self.lock_structure();
         let mut level = 0;
         loop {
-            let (path, _) = self.path(key, guard);
+            let (path, _) = self.path(key, guard)?;
             let Some(at) = path.len().checked_sub(level + 1) else {
                 let above = path.split_last().map_or(&[][..], |(_, above)| above);
                 let end = above.iter().rev().find(|(inner, index)| index + 1 < inner.children());
-                return Ok(end.map(|(inner, index)| inner.separator(*index)));
+                return Ok(end.map(|(inner, index)| inner.separator(*index)).transpose()?);
             };
             level += 1;
             // SAFETY: the structure lock keeps inner nodes in place.

@@ -49,7 +49,7 @@ fn validate_inner(
     if inner.latch_word().obsolete.load(Ordering::Relaxed) {
         return invalid("an obsolete node is in the tree");
     }
-    let (children, separators) = inner.contents();
+    let (children, separators) = inner.contents()?;
     if children.is_empty() || children.len() > MAX_CHILDREN {
         return invalid("number of children");
     }

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::codec::{CodecError, Engine, Scratch};
+use crate::mem::room::TryGrow;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
 use crate::tree::node::frame_keys::FrameKeys;
 use crate::tree::node::large::Large;
@@ -163,7 +164,7 @@ impl<'g> Leaf<'g> {
                 self.next_key(sections, frame, &mut keys, key)?;
             } else {
                 key.clear();
-                self.packed_key(sections, slot, key);
+                self.packed_key(sections, slot, key)?;
             }
             let len = lens.get(slot) as usize;
             let value = match self.header().shape.large {
@@ -205,13 +206,13 @@ impl<'g> Leaf<'g> {
             return Err(wrong_keys());
         }
         if slot == first {
-            key.extend_from_slice(prefix);
+            key.try_append(prefix)?;
         } else if !ascends(&key[prefix.len()..], base, rest) {
             return Err(wrong_keys());
         }
         key.truncate(prefix.len());
-        key.extend_from_slice(base);
-        key.extend_from_slice(rest);
+        key.try_append(base)?;
+        key.try_append(rest)?;
         let hashed = self.has(HASHED);
         // An ordered frame's first key is its separator, which was not decoded.
         if hashed || slot != first {
