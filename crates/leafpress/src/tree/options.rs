@@ -122,7 +122,7 @@ impl Builder {
 
     /// Raw bytes at which a frame is closed; 1 makes every record a frame. 1 to `leaf_bytes`.
     ///
-    /// By default the tree chooses, when it first has 16 leaves and again whenever a dictionary is due: it tries lengths up to 8 KiB on
+    /// By default the tree chooses, when it first has 16 leaves and again whenever a dictionary is due: it tries lengths up to 4 KiB on
     /// records of its own, and weighs the bytes that a record then holds against the time that a read of it takes.
     /// [`Stats::limits_reason`](crate::tree::Stats::limits_reason) says what came of it. Until then, and at least, a frame is one
     /// record for `lz4`, 512 bytes for `zstd` and 2 KiB for the deflate family; for `none` it stays one record.

@@ -32,7 +32,9 @@ const LEAST_GAIN_IN: f64 = 32.0;
 /// Past a length whose price is so much above the lowest, longer ones are not tried.
 const HOPELESS: f64 = 1.25;
 /// Frame lengths that are tried, but for those below the codec's own.
-const FRAME_BYTES: [usize; 6] = [1, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10];
+const FRAME_BYTES: [usize; 5] = [1, 512, 1 << 10, 2 << 10, 4 << 10];
+/// A leaf has room for so many frames at least: one of few is split badly, and most of a tree's leaves are not full as those tried are.
+const LEAST_FRAMES: usize = 8;
 /// Leaf lengths that are tried; the first is the one to begin with.
 const LEAF_BYTES: [usize; 2] = [16 << 10, 32 << 10];
 /// Leaves that are sampled, in runs of neighbours.
@@ -236,7 +238,7 @@ impl Core {
                 } else {
                     shortest
                 };
-                if settings == now || frame_bytes < least || frame_bytes > leaf_bytes {
+                if settings == now || frame_bytes < least || frame_bytes * LEAST_FRAMES > leaf_bytes {
                     continue;
                 }
                 let tried = trial.run(settings)?;
