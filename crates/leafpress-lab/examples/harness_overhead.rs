@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use leafpress::Error;
 use leafpress_lab::core::corpus::{Corpus, Cut, Source};
 use leafpress_lab::core::keys::KeyBytes;
+use leafpress_lab::eval::LandingBytes;
 use leafpress_lab::eval::dataset::Dataset;
 use leafpress_lab::eval::driver;
 use leafpress_lab::harness::store::Store;
@@ -74,7 +75,7 @@ fn main() -> Result<(), LabError> {
                     codec: "none".into(),
                     workload,
                     threads: 1,
-                    landing_bytes: 512,
+                    landing_bytes: LandingBytes::Auto,
                     background: false,
                     check_one_in: 1,
                     base,

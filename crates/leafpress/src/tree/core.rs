@@ -246,7 +246,9 @@ impl Core {
             prefetch_for_write(leaf.header().landing.load(Ordering::Relaxed));
             // Compressed before the latch is taken; with a dictionary that is most likely the leaf's.
             let built = match change {
-                Change::Put(value) if self.settings.now().single() => self.compress_value(leaf, value, &mut block),
+                Change::Put(value) if self.settings.while_writing().single() => {
+                    self.compress_value(leaf, value, &mut block)
+                }
                 change => Ok(change),
             };
             let change = match built {

@@ -127,7 +127,7 @@ impl Leaves {
                 Some(value) if value.len() > MAX_INLINE_VALUE_BYTES => {
                     Change::PutLarge(unowned.add(value, &self.tree)?)
                 }
-                Some(value) if core.settings.now().single() => {
+                Some(value) if core.settings.while_writing().single() => {
                     block.clear();
                     compress_block(value, &*core.engine, leaf.dictionary(), &mut block)?;
                     Change::Compressed {

@@ -9,7 +9,7 @@ use crate::mem::prefetch::prefetch_for_write;
 use crate::mem::room::{TryGrow, collected, room_for};
 use crate::reclaim::memory::Memory;
 use crate::sync::LatchGuard;
-use crate::tree::compact::compress::BuiltLeaves;
+use crate::tree::compact::compress::{BuiltLeaves, Compression, Settings};
 use crate::tree::compact::merge::Compaction;
 use crate::tree::core::{Condition, Core, Seen, Sought};
 use crate::tree::error::Error;
@@ -29,6 +29,15 @@ const FIRST_ENTRIES: usize = 4;
 /// A landing buffer is at most one part in so many of its leaf and the values outside it, but may have these bytes.
 const LEAF_FOR_LANDING: usize = 4;
 const MIN_LANDING_BYTES: usize = 512;
+
+/// Which of a leaf's frames a compaction cuts and compresses again.
+#[derive(Clone, Copy)]
+pub(crate) enum Cut {
+    /// Those that changes fall into, with these settings.
+    Changed(Settings),
+    /// All, with the settings in force.
+    Anew,
+}
 
 /// How a write under a leaf's lock ended.
 pub(crate) enum Outcome {
@@ -286,24 +295,28 @@ impl<'w> WritePath<'w> {
         more: Option<Entry<'_>>,
         tools: &mut Tools,
     ) -> Result<bool, Error> {
-        self.compact_frames_locked(locked, parent, key, more, false, tools)
+        let settings = self.core.settings.while_writing();
+        if settings != self.core.settings.now() {
+            self.core.background.written_in_short_frames();
+        }
+        self.compact_frames_locked(locked, parent, key, more, Cut::Changed(settings), tools)
     }
 
-    /// As [`Self::compact_locked`]; with `anew` every frame is cut and compressed again.
+    /// As [`Self::compact_locked`], with frames cut as `cut` says.
     pub(crate) fn compact_frames_locked(
         &self,
         locked: &Locked<'w>,
         parent: Option<Inner<'w>>,
         key: &[u8],
         more: Option<Entry<'_>>,
-        anew: bool,
+        cut: Cut,
         tools: &mut Tools,
     ) -> Result<bool, Error> {
         let leaf = locked.leaf;
         let mut dead = Vec::new();
         let changes = landed_changes(leaf, more, &mut dead)?;
         let removes = changes.iter().any(|entry| matches!(entry.change, Change::Remove));
-        let result = self.compress_leaf(leaf, key, &changes, anew, &mut dead, tools);
+        let result = self.compress_leaf(leaf, key, &changes, cut, &mut dead, tools);
         tools.reset_arena();
         self.context.note_held(tools);
         let mut built = result?;
@@ -359,7 +372,7 @@ impl<'w> WritePath<'w> {
         leaf: Leaf<'w>,
         key: &[u8],
         changes: &[Entry<'_>],
-        anew: bool,
+        cut: Cut,
         dead: &mut Vec<DeadLarge>,
         tools: &mut Tools,
     ) -> Result<BuiltLeaves, Error> {
@@ -369,7 +382,14 @@ impl<'w> WritePath<'w> {
             arena,
             ..
         } = tools;
-        let compression = self.core.compression(buffers, arena);
+        let (settings, anew) = match cut {
+            Cut::Changed(settings) => (settings, false),
+            Cut::Anew => (self.core.settings.now(), true),
+        };
+        let compression = Compression {
+            settings,
+            ..self.core.compression(buffers, arena)
+        };
         let mut compaction = Compaction {
             compression,
             scratch,
@@ -518,7 +538,10 @@ impl<'w> WritePath<'w> {
             ..
         } = tools;
         let mut compaction = Compaction {
-            compression: self.core.compression(buffers, arena),
+            compression: Compression {
+                settings: self.core.settings.while_writing(),
+                ..self.core.compression(buffers, arena)
+            },
             scratch,
             dead: Vec::new(),
             leads_to: &|key, leaf| self.shard.descend(key, self.guard).0 == *leaf,

@@ -11,6 +11,8 @@ pub(crate) struct LiveSettings {
     lengths: AtomicU64,
     sub_pages: usize,
     inline_value_bytes: usize,
+    /// Frames that a writer cuts are no longer than these raw bytes: those that the tree began with.
+    written_frame_bytes: usize,
 }
 
 impl LiveSettings {
@@ -19,6 +21,7 @@ impl LiveSettings {
             lengths: lengths(&settings).into(),
             sub_pages: settings.sub_pages,
             inline_value_bytes: settings.inline_value_bytes,
+            written_frame_bytes: settings.frame_bytes,
         }
     }
 
@@ -38,6 +41,17 @@ impl LiveSettings {
             frame_bytes: lengths as u32 as usize,
             sub_pages: self.sub_pages,
             inline_value_bytes: self.inline_value_bytes,
+        }
+    }
+
+    /// What holds for a compaction that a writer does or waits for: a put should not compress its neighbours again. The background cuts
+    /// what was written anew.
+    #[inline]
+    pub(crate) fn while_writing(&self) -> Settings {
+        let now = self.now();
+        Settings {
+            frame_bytes: now.frame_bytes.min(self.written_frame_bytes),
+            ..now
         }
     }
 

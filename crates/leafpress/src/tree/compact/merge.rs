@@ -76,7 +76,8 @@ impl<'b> Compaction<'_, '_, 'b> {
         }
         let split_hint = self.split_hint(leaf, &sections, changes)?;
         let decompressed;
-        let changes = if single {
+        // A frame of one record takes a compressed value as it is.
+        let changes = if self.compression.settings.single() && !leaf.has(HASHED) {
             changes
         } else {
             decompressed = self.decompress(leaf, changes)?;

@@ -9,13 +9,14 @@ use std::sync::atomic::Ordering;
 use crate::mem::node::Kind;
 use crate::mem::room::TryGrow;
 use crate::reclaim::memory::{Memory, OwnPart};
+use crate::tree::compact::compress::Settings;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
 use crate::tree::node::large::{DeadLarge, Large};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::unpublished::{NewLanding, NewLarge, NewLeaf};
-use crate::tree::write::{Locked, WritePath};
+use crate::tree::write::{Cut, Locked, WritePath};
 
 /// Which leaves are compacted in a pass; the others are only moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,9 @@ impl Core {
         let mut moved = 0;
         let mut first_error = None;
         self.background.interpolation_renewed();
+        if matches!(sweep, Sweep::Landed | Sweep::Anew) {
+            self.background.short_frames.store(0, Ordering::Relaxed);
+        }
         for shard in &self.shards {
             let mut key = Vec::new();
             loop {
@@ -117,8 +121,13 @@ impl<'w> WritePath<'w> {
             .dictionaries
             .current()
             .map_or(std::ptr::null(), std::ptr::from_ref);
+        let settings = self.core.settings.now();
         let compacts = match sweep {
-            Sweep::Landed => leaf.landing_locked().is_some() || !std::ptr::eq(current, leaf.header().dictionary),
+            Sweep::Landed => {
+                leaf.landing_locked().is_some()
+                    || !std::ptr::eq(current, leaf.header().dictionary)
+                    || has_short_frames(leaf, &settings)
+            }
             Sweep::Dictionary => !std::ptr::eq(current, leaf.header().dictionary),
             Sweep::Anew => true,
             Sweep::Defragment => false,
@@ -132,7 +141,12 @@ impl<'w> WritePath<'w> {
         }
         let bytes = leaf.header().node.asked() as u64;
         let mut tools = self.core.take_tools(self.context, self.guard)?;
-        let compacted = self.compact_frames_locked(locked, None, key, None, sweep == Sweep::Anew, &mut tools);
+        let cut = if sweep == Sweep::Anew || has_short_frames(leaf, &settings) {
+            Cut::Anew
+        } else {
+            Cut::Changed(settings)
+        };
+        let compacted = self.compact_frames_locked(locked, None, key, None, cut, &mut tools);
         self.context.return_tools(tools, self.guard);
         Ok(compacted?.then_some(bytes))
     }
@@ -156,6 +170,12 @@ impl<'w> WritePath<'w> {
         self.retire_large(&larges.left);
         Ok(Some(bytes))
     }
+}
+
+/// Whether a leaf's frames are half as long as they should be, or shorter, as writers leave them.
+fn has_short_frames(leaf: Leaf<'_>, settings: &Settings) -> bool {
+    let (frames, bytes) = (leaf.frames(), leaf.header().inline_bytes as usize);
+    settings.sub_pages == 0 && frames > 1 && bytes < frames * (settings.frame_bytes / 2)
 }
 
 /// Large values on their way from one place to another.

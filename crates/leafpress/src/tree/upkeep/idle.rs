@@ -5,6 +5,7 @@
 //! memory more than others. So the background thread looks now and then, and compacts all leaves with a buffer once few writes came between
 //! two looks: few beside the buffers there are, so that a tree that is written to slowly takes many looks to have as many again.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::mem::node::Kind;
@@ -70,13 +71,20 @@ impl IdleDetector {
 }
 
 impl Core {
-    /// How many landing buffers there are, or none if they hold too little.
+    /// How many landing buffers there are, or leaves that writers have left in short frames; none if they hold too little.
     fn landings_worth_a_pass(&self) -> u64 {
         let (landings, bytes) = self.memory.live_of(Kind::Landing);
-        if bytes * HELD_FOR_LANDINGS < self.memory.live_bytes() {
-            return 0;
+        let landings = if bytes * HELD_FOR_LANDINGS < self.memory.live_bytes() {
+            0
+        } else {
+            landings.max(0).cast_unsigned()
+        };
+        let (leaves, _) = self.memory.live_of(Kind::Leaf);
+        let short = (self.background.short_frames.load(Ordering::Relaxed) as u64).min(leaves.max(0).cast_unsigned());
+        if short * HELD_FOR_LANDINGS.cast_unsigned() < leaves.max(0).cast_unsigned() {
+            return landings;
         }
-        landings.max(0).cast_unsigned()
+        landings.max(short)
     }
 
     /// Compacts what landed, if it is worth a pass. What cannot be compacted stays as it is.

@@ -60,6 +60,8 @@ pub(crate) struct Background {
     tends: AtomicBool,
     /// How the threads are.
     pub health: Health,
+    /// Compactions since the last pass that left shorter frames than a leaf should have.
+    pub short_frames: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -221,6 +223,12 @@ impl Background {
             self.state.lock().looks_due = true;
             self.due.notify_one();
         }
+    }
+
+    /// A writer's compaction left shorter frames than a leaf should have.
+    pub(crate) fn written_in_short_frames(&self) {
+        self.short_frames.fetch_add(1, Ordering::Relaxed);
+        self.landed_anew();
     }
 
     /// A thread made tools for itself.
