@@ -92,7 +92,7 @@ pub(super) fn stated_alignment(file: &File) -> Option<(usize, usize)> {
 }
 
 /// How late timers of this thread may fire, in nanoseconds; 0 of real-time threads, which have no slack.
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "testing", target_os = "linux"))]
 pub(super) fn timer_slack_ns() -> u64 {
     // SAFETY: the call takes no pointer and changes nothing.
     let slack_ns = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
@@ -100,7 +100,7 @@ pub(super) fn timer_slack_ns() -> u64 {
 }
 
 /// Changes that.
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "testing", target_os = "linux"))]
 pub(super) fn set_timer_slack_ns(ns: u64) {
     let ns = libc::c_ulong::try_from(ns).unwrap_or(libc::c_ulong::MAX);
     // SAFETY: the call takes no pointer; it changes when this thread's timers may fire, and nothing else.

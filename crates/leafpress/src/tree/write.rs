@@ -27,7 +27,7 @@ use crate::tree::node::unpublished::NewLeaf;
 const LANDING_ENTRIES: usize = 32;
 const FIRST_ENTRIES: usize = 4;
 /// A landing buffer is at most one part in so many of its leaf and the values outside it, but may have these bytes.
-const LEAF_FOR_LANDING: usize = 4;
+const LEAF_FOR_LANDING: usize = 8;
 const MIN_LANDING_BYTES: usize = 512;
 
 /// Which of a leaf's frames a compaction cuts and compresses again.
