@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(labels[0], "software_fixed.none.read_only.t1.l512");
         assert_eq!(labels[1], "software_fixed.lz4.read_only.t1.l512");
         assert_eq!(labels[2], "software_fixed.none.scan.t1.l512");
-        assert_eq!(labels.last().unwrap(), "software_fixed.lz4.scan.t2.l1024_bg");
+        assert_eq!(labels.last().unwrap(), "software_fixed.lz4.scan.t2.lauto_bg");
         let mut unique = labels.clone();
         unique.sort();
         unique.dedup();

@@ -246,7 +246,8 @@ impl<T: Default> PerThread<T> {
             new.resize_with(1 << place.bucket, T::default);
             let new = Box::into_raw(new.into_boxed_slice());
             let first = new.cast::<T>();
-            let stored = bucket.compare_exchange(ptr::null_mut(), first, Ordering::AcqRel, Ordering::Acquire);
+            // In the one order of such steps: who looks for all threads' values behind a barrier misses none that came before it.
+            let stored = bucket.compare_exchange(ptr::null_mut(), first, Ordering::SeqCst, Ordering::Acquire);
             if stored.is_err() {
                 // SAFETY: another thread's bucket came first, and nobody has seen this one.
                 drop(unsafe { Box::from_raw(new) });

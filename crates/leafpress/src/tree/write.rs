@@ -23,9 +23,8 @@ use crate::tree::node::leaf::Leaf;
 use crate::tree::node::step::Node;
 use crate::tree::node::unpublished::NewLeaf;
 
-/// Entries that a landing buffer has room for when it has grown, where its leaf is large enough, and when it is new.
+/// Entries that a landing buffer has room for, where its leaf is large enough.
 const LANDING_ENTRIES: usize = 32;
-const FIRST_ENTRIES: usize = 4;
 /// A landing buffer is at most one part in so many of its leaf and the values outside it, but may have these bytes.
 const LEAF_FOR_LANDING: usize = 8;
 const MIN_LANDING_BYTES: usize = 512;
@@ -124,7 +123,7 @@ impl<'w> WritePath<'w> {
         if !lands && !frees_large {
             self.context.count(Count::FgLandingFull);
         }
-        if lands || !frees_large && (self.thin_landing(leaf, entry)? || self.grow_landing(leaf, &entry, hash)?) {
+        if lands || !frees_large && self.thin_landing(leaf, entry)? {
             self.account(leaf, key, change, old_len);
             let live = leaf.header().live.load(Ordering::Relaxed) as usize;
             if matches!(change, Change::Remove) && live <= leaf.count() / 2 {
@@ -163,13 +162,8 @@ impl<'w> WritePath<'w> {
         if bytes > room {
             return Ok(false);
         }
-        let first = self
-            .core
-            .landing_bytes
-            .unwrap_or(FIRST_ENTRIES * bytes)
-            .clamp(MIN_LANDING_BYTES.min(room), room);
         // SAFETY: the memory outlives every node.
-        let new = unsafe { Landing::allocate(first, bytes, &self.core.memory)? };
+        let new = unsafe { Landing::allocate(room, bytes, &self.core.memory)? };
         // SAFETY: nobody else sees the buffer before it is stored.
         if !unsafe { new.landing().append(entry, hash) } {
             return Ok(false);
@@ -180,46 +174,17 @@ impl<'w> WritePath<'w> {
         Ok(true)
     }
 
-    /// Most room of a landing buffer for entries of so many bytes: for enough of them that a compaction is worth its while, but a small
-    /// part of what the leaf holds, since while writes go on every leaf has a buffer.
+    /// Room of a landing buffer for entries of so many bytes: for enough of them that a compaction is worth its while, but a small part of
+    /// what the leaf holds, since while writes go on every leaf has a buffer. It is a power of two, for one buffer to fit where another was.
     fn landing_room(&self, leaf: Leaf<'_>, entry_bytes: usize) -> usize {
         self.core.landing_bytes.unwrap_or_else(|| {
             let header = leaf.header();
             let user = header.live_user_bytes.load(Ordering::Relaxed) as usize;
             let outside = user.saturating_sub(header.inline_bytes as usize);
             let most = (header.node.asked() + outside) / LEAF_FOR_LANDING;
-            (LANDING_ENTRIES * entry_bytes)
-                .min(most)
-                .clamp(MIN_LANDING_BYTES, MAX_LANDING_BYTES)
+            let room = (LANDING_ENTRIES * entry_bytes).min(most);
+            (1 << room.max(1).ilog2()).clamp(MIN_LANDING_BYTES, MAX_LANDING_BYTES)
         })
-    }
-
-    /// Gives a full landing buffer twice the room, and appends the entry; false when it has as much as it may have.
-    fn grow_landing(&self, leaf: Leaf<'w>, entry: &Entry<'_>, hash: u64) -> Result<bool, Error> {
-        let Some(old) = leaf.landing_locked() else {
-            return Ok(false);
-        };
-        let bytes = Landing::entry_bytes(entry.key, &entry.change);
-        let room = self.landing_room(leaf, bytes);
-        if old.capacity() + bytes > room {
-            return Ok(false);
-        }
-        // SAFETY: the caller holds the leaf's lock, and the memory outlives every node.
-        let new = unsafe {
-            old.grown(
-                (2 * old.capacity()).max(old.capacity() + bytes).min(room),
-                &self.core.memory,
-            )?
-        };
-        // SAFETY: nobody else sees the new buffer before it is stored.
-        if !unsafe { new.landing().append(entry, hash) } {
-            return Ok(false);
-        }
-        leaf.will_land(hash);
-        leaf.store_landing(new);
-        // SAFETY: the leaf no longer points to the old buffer, and the new one owns what it pointed to.
-        unsafe { Memory::retire(old.node(), self.guard) };
-        Ok(true)
     }
 
     /// Makes room in a landing buffer that is full of superseded entries, and appends the entry; false when that would not
@@ -295,11 +260,17 @@ impl<'w> WritePath<'w> {
         more: Option<Entry<'_>>,
         tools: &mut Tools,
     ) -> Result<bool, Error> {
+        let cut = Cut::Changed(self.settings_for_writing());
+        self.compact_frames_locked(locked, parent, key, more, cut, tools)
+    }
+
+    /// What a writer cuts frames by, which the background may have to cut anew.
+    fn settings_for_writing(&self) -> Settings {
         let settings = self.core.settings.while_writing();
         if settings != self.core.settings.now() {
             self.core.background.written_in_short_frames();
         }
-        self.compact_frames_locked(locked, parent, key, more, Cut::Changed(settings), tools)
+        settings
     }
 
     /// As [`Self::compact_locked`], with frames cut as `cut` says.
@@ -539,7 +510,7 @@ impl<'w> WritePath<'w> {
         } = tools;
         let mut compaction = Compaction {
             compression: Compression {
-                settings: self.core.settings.while_writing(),
+                settings: self.settings_for_writing(),
                 ..self.core.compression(buffers, arena)
             },
             scratch,

@@ -66,3 +66,27 @@ fn clear_empties_and_the_tree_works_on() {
 fn the_ratio_of_no_user_bytes_is_zero() {
     assert_eq!(Stats::default().held_per_user_byte(), 0.0);
 }
+
+#[test]
+fn a_record_without_a_byte_is_a_frame_of_its_own() {
+    for codec in ["none", "lz4", "zstd:1"] {
+        for landing_bytes in [0, 512] {
+            let tree = Tree::builder()
+                .codec(codec.parse().unwrap())
+                .landing_bytes(landing_bytes)
+                .build()
+                .unwrap();
+            tree.insert("", "").unwrap();
+            tree.insert("bb", "1234").unwrap();
+            for turn in 0..40 {
+                let value = format!("{turn} wxyz").repeat(turn % 20);
+                assert!(!tree.insert("bb", &value).unwrap());
+                assert_eq!(tree.get("bb").unwrap().as_deref(), Some(value.as_bytes()), "{codec}");
+                assert_eq!(tree.get("").unwrap().as_deref(), Some(&b""[..]), "{codec}");
+            }
+            tree.compact().unwrap();
+            tree.validate().unwrap();
+            assert_eq!(tree.len(), 2);
+        }
+    }
+}

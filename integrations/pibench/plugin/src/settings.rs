@@ -163,7 +163,7 @@ mod tests {
             ("frame_bytes=777", "frame_bytes: Some(777)"),
             ("high_watermark_pct=33", "high_watermark_pct: 33"),
             ("job_cache=none", "job_cache: None"),
-            ("landing_bytes=99", "landing_bytes: 99"),
+            ("landing_bytes=99", "landing_bytes: Some(99)"),
             ("layout=hashed:7", "layout: Hashed { sub_pages: 7 }"),
             ("layout=ordered", "layout: Ordered"),
             ("leaf_bytes=2048", "leaf_bytes: Some(2048)"),

@@ -166,7 +166,7 @@ impl Form<'_> {
     pub(crate) fn raw_bytes(&self, record: &Record<'_>) -> usize {
         match self {
             Form::Packed { .. } => record.value_len().max(1),
-            Form::Fingerprints { .. } => record.inline_bytes(),
+            Form::Fingerprints { .. } => record.inline_bytes().max(1),
         }
     }
 

@@ -119,14 +119,16 @@ impl<'b> Compression<'_, 'b> {
         } else {
             ((left + limit / 2) / limit).max(1)
         };
-        builder.parts.reserve(pieces.min(builder.records.len() - from));
+        let records = builder.records.len() - from;
+        builder.parts.try_room(pieces.min(records))?;
         let fills = split_hint == SplitHint::AtEnd && pieces > 1;
         let target = if fills { limit } else { left.div_ceil(pieces) }.max(1);
         let mut start = from;
         let mut filled = 0;
         for index in from..builder.records.len() {
             filled += builder.form.raw_bytes(&builder.records[index]);
-            let is_full = filled >= target && !(fills && left - filled < limit / 2 && left <= limit + limit / 2);
+            let rest_fits = fills && left - filled < limit / 2 && left <= limit + limit / 2;
+            let is_full = limit <= 1 || (filled >= target && !rest_fits);
             if is_full || index + 1 - start >= MAX_FRAME_RECORDS || index + 1 == builder.records.len() {
                 self.compress_frame(builder, start, index + 1)?;
                 start = index + 1;
@@ -192,8 +194,10 @@ impl<'b> Compression<'_, 'b> {
                     }
                 }
                 for record in records {
-                    if let RecordValue::Inline(value) = record.value {
-                        self.buffers.raw.extend_from_slice(value);
+                    match record.value {
+                        RecordValue::Inline(value) => self.buffers.raw.extend_from_slice(value),
+                        RecordValue::Large(_) => {}
+                        RecordValue::Compressed { .. } => return Err(corrupt("a compressed value beside others")),
                     }
                 }
                 &self.buffers.raw

@@ -203,28 +203,6 @@ impl<'g> Landing<'g> {
         }
     }
 
-    /// A buffer of `capacity` bytes, more than this one's, that begins with the same entries.
-    ///
-    /// # Safety
-    /// The caller holds the leaf's lock, and `memory` outlives the buffer.
-    pub(crate) unsafe fn grown(&self, capacity: usize, memory: &Memory) -> Result<NewLanding, Error> {
-        debug_assert!(capacity > self.capacity());
-        let (count, bytes) = self.published();
-        let entry_bytes = (bytes / count.max(1) + INDEX_BYTES).max(1);
-        // SAFETY: the caller keeps `memory` alive and others from appending; there is room for at least as many entries and bytes, and
-        // entries are found by their distance from the first one's.
-        unsafe {
-            let new = Self::allocate(capacity, entry_bytes, memory)?;
-            let landing = new.landing();
-            debug_assert!(landing.slots() >= count);
-            landing.index_at(0).copy_from_nonoverlapping(self.index_at(0), count);
-            landing.data().copy_from_nonoverlapping(self.data(), bytes);
-            let published = self.header().published.load(Ordering::Relaxed);
-            landing.header().published.store(published, Ordering::Relaxed);
-            Ok(new)
-        }
-    }
-
     /// A buffer with the same entries.
     ///
     /// # Safety

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use crate::mem::node::Kind;
 use crate::mem::room::TryGrow;
 use crate::reclaim::memory::{Memory, OwnPart};
-use crate::tree::compact::compress::Settings;
+use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
@@ -121,12 +121,11 @@ impl<'w> WritePath<'w> {
             .dictionaries
             .current()
             .map_or(std::ptr::null(), std::ptr::from_ref);
-        let settings = self.core.settings.now();
         let compacts = match sweep {
             Sweep::Landed => {
                 leaf.landing_locked().is_some()
                     || !std::ptr::eq(current, leaf.header().dictionary)
-                    || has_short_frames(leaf, &settings)
+                    || has_short_frames(leaf, &self.core.settings)
             }
             Sweep::Dictionary => !std::ptr::eq(current, leaf.header().dictionary),
             Sweep::Anew => true,
@@ -141,10 +140,10 @@ impl<'w> WritePath<'w> {
         }
         let bytes = leaf.header().node.asked() as u64;
         let mut tools = self.core.take_tools(self.context, self.guard)?;
-        let cut = if sweep == Sweep::Anew || has_short_frames(leaf, &settings) {
+        let cut = if sweep == Sweep::Anew || has_short_frames(leaf, &self.core.settings) {
             Cut::Anew
         } else {
-            Cut::Changed(settings)
+            Cut::Changed(self.core.settings.now())
         };
         let compacted = self.compact_frames_locked(locked, None, key, None, cut, &mut tools);
         self.context.return_tools(tools, self.guard);
@@ -173,9 +172,10 @@ impl<'w> WritePath<'w> {
 }
 
 /// Whether a leaf's frames are half as long as they should be, or shorter, as writers leave them.
-fn has_short_frames(leaf: Leaf<'_>, settings: &Settings) -> bool {
+fn has_short_frames(leaf: Leaf<'_>, settings: &LiveSettings) -> bool {
+    let now = settings.now();
     let (frames, bytes) = (leaf.frames(), leaf.header().inline_bytes as usize);
-    settings.sub_pages == 0 && frames > 1 && bytes < frames * (settings.frame_bytes / 2)
+    now != settings.while_writing() && frames > 1 && bytes < frames * (now.frame_bytes / 2)
 }
 
 /// Large values on their way from one place to another.

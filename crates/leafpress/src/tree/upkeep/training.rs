@@ -229,7 +229,13 @@ impl Core {
     /// A better dictionary and better lengths, if there are.
     fn trained_and_sized(&self) -> Result<Found, Error> {
         let dictionary = if self.dictionaries.auto { self.trained()? } else { None };
-        let lengths = self.better_lengths(dictionary.as_ref().or(self.dictionaries.current()))?;
+        let lengths = self.better_lengths(dictionary.as_ref().or(self.dictionaries.current()));
+        // A dictionary is good without them.
+        let lengths = if dictionary.is_some() {
+            lengths.unwrap_or(None)
+        } else {
+            lengths?
+        };
         Ok(Found { dictionary, lengths })
     }
 
