@@ -85,15 +85,30 @@ impl Core {
     }
 
     /// Sweeps until there is a frame.
+    ///
+    /// Invariant: this gives up for want of victims only where no thread had anything in hand that will be room, or lets room go, in a
+    /// moment. A flush that was given no processor for a while may have a batch of old versions in hand, and every page that nobody
+    /// pins may be a newer version of one of them: that stays until the store has the older one. Nobody waits here with something in hand.
     #[cold]
     fn sweep_for(&self, len: usize, sweeper: Sweeper) -> Result<Frame<'_>, Unwritten> {
         self.approach_shares(sweeper);
         let (mut kept, mut failed, mut unwritten) = (0, 0, Unwritten::default());
+        let mut others_had_some = false;
         let patience = 2 * self.entries.used() as usize + 64;
-        while kept < patience && failed < MAX_FAILED_WRITES && unwritten.pages < MAX_PASSED_OVER {
+        while failed < MAX_FAILED_WRITES && unwritten.pages < MAX_PASSED_OVER {
+            if kept >= patience {
+                if !others_had_some {
+                    break;
+                }
+                self.waiters.wait_for_others();
+                (kept, others_had_some) = (0, false);
+            }
             match self.sweep_one(sweeper) {
                 Swept::Freed => kept = 0,
-                Swept::Kept => kept += 1,
+                Swept::Kept => {
+                    kept += 1;
+                    others_had_some |= self.waiters.in_hand() > 0;
+                }
                 Swept::Failed(error) => {
                     failed += 1;
                     unwritten.pages += 1;

@@ -264,3 +264,32 @@ fn a_get_waits_for_pages_that_a_flush_writes() {
         assert_eq!(get.join().unwrap().unwrap(), 0);
     });
 }
+
+/// Nor are the versions that a flush is writing, while nothing can leave but newer versions of the same pages.
+#[test]
+fn updates_wait_for_older_versions_that_a_flush_writes() {
+    const WRITTEN: u64 = 40;
+    let store = Interrupted::new(WRITTEN);
+    let pool = store.pool().budget_bytes(300 << 10).build().unwrap();
+    let update_all = |version| (0..WRITTEN).try_for_each(|id| pool.update(id, &page(id, version, LEN, 30)));
+    update_all(1).unwrap();
+    let (tell, told) = mpsc::channel();
+    let (let_go, may_go) = mpsc::channel::<()>();
+    *store.hooks.on_write.lock().unwrap() = Some(Box::new(move || {
+        tell.send(()).unwrap();
+        may_go.recv().unwrap();
+    }));
+    std::thread::scope(|scope| {
+        let flush = scope.spawn(|| pool.flush().unwrap());
+        told.recv().unwrap();
+        let updates = scope.spawn(|| update_all(2));
+        std::thread::sleep(Duration::from_millis(50));
+        let_go.send(()).unwrap();
+        flush.join().unwrap();
+        updates.join().unwrap().unwrap();
+    });
+    pool.flush().unwrap();
+    for id in 0..WRITTEN {
+        assert_eq!(version_of(id, &store.store.page(id).unwrap()), 2);
+    }
+}
