@@ -59,7 +59,7 @@ pub(crate) fn corrupt(reason: &'static str) -> Error {
 
 impl<'g> Leaf<'g> {
     /// At least the first `needed` raw bytes of `frame`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decode<'s>(
         &'s self,
         sections: &Sections,
@@ -76,7 +76,7 @@ impl<'g> Leaf<'g> {
     }
 
     /// At least the first `needed` raw bytes of a block compressed with this leaf's dictionary.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decode_block<'s>(
         &self,
         block: &'s [u8],
@@ -87,6 +87,18 @@ impl<'g> Leaf<'g> {
         if block.len() == raw_len {
             return Ok(block);
         }
+        self.decode_compressed(block, raw_len, needed, decoder)
+    }
+
+    /// The same of a block that is not its raw bytes.
+    #[inline(never)]
+    fn decode_compressed<'s>(
+        &self,
+        block: &[u8],
+        raw_len: usize,
+        needed: usize,
+        decoder: &'s mut Decoder<'_>,
+    ) -> Result<&'s [u8], Error> {
         if block.as_ptr().addr() == decoder.whole {
             return Ok(decoder.scratch.last(raw_len));
         }
