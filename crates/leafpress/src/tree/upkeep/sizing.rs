@@ -19,18 +19,24 @@ use crate::tree::error::Error;
 use crate::tree::hash::hash;
 use crate::tree::node::leaf::{Decoder, Leaf, Value};
 
-/// What a byte is worth: a read may take so many nanoseconds longer for each byte by which its record becomes shorter.
-///
-/// It is an exchange rate between memory and processors, and holds for a record that is read now and then. For records of some hundred
-/// bytes it makes 1% of the memory worth about a twentieth of a read: see `docs/experiments/024-frames-for-medium-records.md`.
-const NS_A_BYTE_IS_WORTH: f64 = 60.0;
+/// What memory is worth: a record that is shorter by 1% may take so many per cent longer to read. It is an exchange rate between memory
+/// and processors, for a record that is read now and then; who chose a codec for its speed has another one than who chose it for its
+/// ratio. See `docs/experiments/024-frames-for-medium-records.md`.
+fn time_for_bytes(codec: Codec) -> i32 {
+    match codec {
+        Codec::None | Codec::Lz4 { .. } => 5,
+        _ => 8,
+    }
+}
+/// What a read takes besides, in nanoseconds: the way to the leaf, and waits for memory, which what is tried has at hand.
+const REST_OF_READ_NS: f64 = 300.0;
 /// Shorter records, in user bytes, keep the codec's own frames, which were measured for them (`docs/experiments/014-frames-and-leaves.md`):
 /// a dictionary already says most of what neighbours would, and a write should not compress many of them.
 const LEAST_RECORD_BYTES: usize = 200;
 /// A length is changed when the price falls by one part in so many at least: every leaf is compressed again.
-const LEAST_GAIN_IN: f64 = 32.0;
+const LEAST_GAIN_IN: f64 = 8.0;
 /// Past a length whose price is so much above the lowest, longer ones are not tried.
-const HOPELESS: f64 = 1.25;
+const HOPELESS: f64 = 4.0;
 /// Frame lengths that are tried, but for those below the codec's own.
 const FRAME_BYTES: [usize; 5] = [1, 512, 1 << 10, 2 << 10, 4 << 10];
 /// A leaf has room for so many frames at least: one of few is split badly, and most of a tree's leaves are not full as those tried are.
@@ -104,8 +110,8 @@ struct Tried {
 }
 
 impl Tried {
-    fn price(&self) -> f64 {
-        self.bytes_per_record * NS_A_BYTE_IS_WORTH + self.read_ns
+    fn price(&self, codec: Codec) -> f64 {
+        self.bytes_per_record.powi(time_for_bytes(codec)) * (self.read_ns + REST_OF_READ_NS)
     }
 }
 
@@ -203,7 +209,7 @@ impl Core {
         if records < LEAST_RECORDS {
             return Ok(None);
         }
-        let now = self.settings.now();
+        let (now, codec) = (self.settings.now(), self.engine.codec());
         let bytes = runs.iter().flatten().map(Record::inline_bytes).sum::<usize>() / records;
         if bytes < LEAST_RECORD_BYTES {
             *sizing.last.lock() = Outcome::Short(bytes);
@@ -242,14 +248,14 @@ impl Core {
                     continue;
                 }
                 let tried = trial.run(settings)?;
-                if tried.price() < best.price() {
+                if tried.price(codec) < best.price(codec) {
                     best = tried;
-                } else if tried.price() > best.price() * HOPELESS {
+                } else if tried.price(codec) > best.price(codec) * HOPELESS {
                     break;
                 }
             }
         }
-        if before.price() - best.price() < before.price() / LEAST_GAIN_IN {
+        if before.price(codec) - best.price(codec) < before.price(codec) / LEAST_GAIN_IN {
             best = before;
         }
         *sizing.last.lock() = Outcome::Tried(Choice {
