@@ -7,7 +7,6 @@ use super::CodecError;
 
 /// Which path Intel QPL executes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum QplPath {
     /// The CPU, never a device.
     Software,
@@ -19,7 +18,6 @@ pub enum QplPath {
 
 /// Which Huffman tables QPL compresses with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum QplMode {
     /// The fixed tables of RFC 1951.
     Fixed,
