@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::mem::room::TryGrow;
 use crate::sync::{Condvar, Mutex};
 use crate::tree::bulk::batch::Batch;
 use crate::tree::core::Core;
@@ -54,7 +55,8 @@ impl<'c> Crew<'c> {
         batch.clear();
         let mut state = self.state.lock();
         if state.spare.len() <= state.hands {
-            state.spare.push(batch);
+            // Without memory its room goes.
+            let _ = state.spare.try_push(batch);
         }
     }
 
@@ -75,7 +77,7 @@ impl<'c> Crew<'c> {
             least_bytes,
         };
         let mut state = self.state.lock();
-        if state.jobs.len() < state.hands {
+        if state.jobs.len() < state.hands && state.jobs.try_reserve(1).is_ok() {
             state.jobs.push_back(job);
             let earlier = state.error.take();
             drop(state);

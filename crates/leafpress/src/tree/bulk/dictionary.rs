@@ -3,6 +3,7 @@
 use bumpalo::Bump;
 
 use crate::codec::{Codec, EngineOptions};
+use crate::mem::room::collected;
 use crate::mem::trim;
 use crate::tree::bulk::batch::Batch;
 use crate::tree::compact::builder::{LeafBuilder, Part, Record, RecordValue, form_for};
@@ -71,12 +72,10 @@ impl Core {
             let inline = batch
                 .records(leaf)
                 .filter(|(_, value)| value.len() <= self.settings.inline_value_bytes());
-            let records: Vec<Record<'_>> = inline
-                .map(|(key, value)| Record {
-                    key,
-                    value: RecordValue::Inline(value),
-                })
-                .collect();
+            let records = collected(inline.map(|(key, value)| Record {
+                key,
+                value: RecordValue::Inline(value),
+            }))?;
             compression.begin();
             let mut builder = LeafBuilder::new(form_for(&records, sub_pages));
             for page in 0..sub_pages {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::codec::Dictionary;
+use crate::mem::room::{TryGrow, room_for};
 use crate::tree::bulk::batch::Batch;
 use crate::tree::compact::builder::{Record, RecordValue};
 use crate::tree::compact::split::SplitHint;
@@ -41,7 +42,7 @@ impl Core {
         let mut larges = Vec::new();
         for (_, value) in batch.records(range.clone()) {
             if value.len() > self.settings.inline_value_bytes() {
-                larges.push(self.new_large(value, block)?);
+                larges.try_push(self.new_large(value, block)?)?;
             }
         }
         let mut built = Built {
@@ -58,9 +59,9 @@ impl Core {
                 if leaf.start > range.start {
                     built
                         .separators
-                        .push(separator(batch.key(leaf.start - 1), batch.key(leaf.start))?);
+                        .try_push(separator(batch.key(leaf.start - 1), batch.key(leaf.start))?)?;
                 }
-                let mut records = Vec::with_capacity(leaf.len());
+                let mut records = room_for(leaf.len())?;
                 for (key, value) in batch.records(leaf) {
                     let value = if value.len() <= self.settings.inline_value_bytes() {
                         RecordValue::Inline(value)
@@ -73,8 +74,8 @@ impl Core {
                 }
                 compression.begin();
                 let new = compression.compress_all(records, SplitHint::Within)?;
-                built.separators.extend(new.separators);
-                built.leaves.extend(new.leaves);
+                built.separators.try_extend(new.separators)?;
+                built.leaves.try_extend(new.leaves)?;
             }
         }
         built.larges = larges;

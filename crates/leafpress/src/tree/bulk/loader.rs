@@ -1,5 +1,6 @@
 //! Records as they come: whose run they belong to, and which shard's batch.
 
+use crate::mem::room::{TryGrow, collected};
 use crate::tree::bulk::batch::Batch;
 use crate::tree::bulk::crew::{Crew, Dismissed};
 use crate::tree::core::Core;
@@ -33,7 +34,7 @@ pub(crate) fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     let crew = Crew::new(core);
     // The model checker has threads of its own.
     if core.load_threads <= 1 || cfg!(shuttle) {
-        return take_all(Loader::new(core, order, &crew, &mut || {}), order, records);
+        return take_all(Loader::new(core, order, &crew, &mut || {})?, order, records);
     }
     std::thread::scope(|scope| {
         let _dismissed = Dismissed(&crew);
@@ -48,7 +49,7 @@ pub(crate) fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
                 crew.hired();
             }
         };
-        take_all(Loader::new(core, order, &crew, &mut hire), order, records)
+        take_all(Loader::new(core, order, &crew, &mut hire)?, order, records)
     })
 }
 
@@ -95,14 +96,14 @@ struct Loader<'l> {
 }
 
 impl<'l> Loader<'l> {
-    fn new(core: &'l Core, order: Order, crew: &'l Crew<'l>, hire: &'l mut dyn FnMut()) -> Self {
+    fn new(core: &'l Core, order: Order, crew: &'l Crew<'l>, hire: &'l mut dyn FnMut()) -> Result<Self, Error> {
         let leaf_bytes = core.settings.now().leaf_bytes;
-        Self {
+        Ok(Self {
             core,
             order,
             crew,
             hire,
-            head: vec![Batch::default()],
+            head: collected([Batch::default()])?,
             head_bytes: 0,
             enough_bytes: 0,
             is_long: false,
@@ -112,7 +113,7 @@ impl<'l> Loader<'l> {
             key_room: Vec::new(),
             taken: 0,
             new: 0,
-        }
+        })
     }
 
     /// Takes a record.
@@ -146,7 +147,7 @@ impl<'l> Loader<'l> {
         }
         if let Some(last) = &mut self.last {
             last.clear();
-            last.extend_from_slice(key);
+            last.try_append(key)?;
         }
         self.taken += 1;
         Ok(())
@@ -214,7 +215,7 @@ impl<'l> Loader<'l> {
         let mut last = self.head.len() - 1;
         if self.head[last].is_full_before(key, value, self.batch_bytes, settings) {
             let batch = self.spare();
-            self.head.push(batch);
+            self.head.try_push(batch)?;
             last += 1;
         }
         self.head[last].push(key, value, settings)?;
@@ -224,13 +225,15 @@ impl<'l> Loader<'l> {
 
     /// The run is long: its first records go to their shards.
     fn go_long(&mut self) -> Result<(), Error> {
-        self.is_long = true;
-        self.head_bytes = 0;
-        let head = std::mem::replace(&mut self.head, vec![Batch::default()]);
-        self.core.train_ahead(&head);
         if self.batches.is_empty() {
+            self.batches.try_room(self.core.shards.len())?;
             self.batches.resize_with(self.core.shards.len(), Batch::default);
         }
+        let empty = collected([Batch::default()])?;
+        self.is_long = true;
+        self.head_bytes = 0;
+        let head = std::mem::replace(&mut self.head, empty);
+        self.core.train_ahead(&head);
         if head.len() > 1 {
             (self.hire)();
         }

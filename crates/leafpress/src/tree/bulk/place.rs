@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use crate::codec::Scratch;
+use crate::mem::room::{TryGrow, collected, copied};
 use crate::tree::bulk::batch::Batch;
 use crate::tree::bulk::leaves::Built;
 use crate::tree::compact::compress::BuiltLeaves;
@@ -176,13 +177,13 @@ impl<'w> WritePath<'w> {
         }
         let at = path.last().map_or(0, |(_, index)| *index);
         let new = [&beside.before.leaves, &built.leaves, &beside.behind.leaves];
-        let children: Vec<*mut u8> = new.into_iter().flatten().map(|leaf| leaf.leaf().as_ptr()).collect();
+        let children = collected(new.into_iter().flatten().map(|leaf| leaf.leaf().as_ptr()))?;
         let pieces = children.len();
         let mut separators = std::mem::take(&mut beside.before.separators);
-        separators.extend(beside.to_first.take());
-        separators.append(&mut built.separators);
-        separators.extend(beside.from_last.take());
-        separators.append(&mut beside.behind.separators);
+        separators.try_extend(beside.to_first.take())?;
+        separators.try_extend(std::mem::take(&mut built.separators))?;
+        separators.try_extend(beside.from_last.take())?;
+        separators.try_extend(std::mem::take(&mut beside.behind.separators))?;
         let splice = Splice {
             from: at,
             to: at + 1,
@@ -221,10 +222,10 @@ impl<'w> WritePath<'w> {
         let (least, greatest) = self.ends_of(leaf, &mut tools.scratch)?;
         if greatest.as_slice() < run.first {
             beside.to_first = Some(separator(&greatest, run.first)?);
-            beside.before.leaves.push(self.copy_of(leaf)?);
+            beside.before.leaves.try_push(self.copy_of(leaf)?)?;
         } else if run.last < least.as_slice() {
             beside.from_last = Some(separator(run.last, &least)?);
-            beside.behind.leaves.push(self.copy_of(leaf)?);
+            beside.behind.leaves.try_push(self.copy_of(leaf)?)?;
         } else {
             return self.part_records(leaf, run, tools);
         }
@@ -247,9 +248,9 @@ impl<'w> WritePath<'w> {
             let mut decoder = Decoder::new(&*self.core.engine, scratch);
             leaf.visit_frame(&sections, frame, &mut decoder, &mut key, |_, key, _| {
                 match &mut ends {
-                    None => ends = Some((key.to_vec(), key.to_vec())),
-                    Some((least, _)) if key < least.as_slice() => *least = key.to_vec(),
-                    Some((_, greatest)) if key > greatest.as_slice() => *greatest = key.to_vec(),
+                    None => ends = Some((copied(key)?, copied(key)?)),
+                    Some((least, _)) if key < least.as_slice() => *least = copied(key)?,
+                    Some((_, greatest)) if key > greatest.as_slice() => *greatest = copied(key)?,
                     Some(_) => {}
                 }
                 Ok(())
@@ -286,7 +287,7 @@ impl<'w> WritePath<'w> {
         };
         compaction.compression.begin();
         let records = compaction.merge_all(&leaf, &leaf.sections(), &changes)?;
-        beside.dead.append(&mut compaction.dead);
+        beside.dead.try_extend(std::mem::take(&mut compaction.dead))?;
         let behind = records.partition_point(|record| record.key < run.first);
         if records.get(behind).is_some_and(|record| record.key <= run.last) {
             return Ok(None);
@@ -295,12 +296,12 @@ impl<'w> WritePath<'w> {
         let compression = &mut compaction.compression;
         if let Some(greatest) = before.last() {
             beside.to_first = Some(separator(greatest.key, run.first)?);
-            beside.before = compression.compress_all(before.to_vec(), SplitHint::Within)?;
+            beside.before = compression.compress_all(copied(before)?, SplitHint::Within)?;
         }
         if let Some(least) = behind.first() {
             beside.from_last = Some(separator(run.last, least.key)?);
             compression.begin();
-            beside.behind = compression.compress_all(behind.to_vec(), SplitHint::Within)?;
+            beside.behind = compression.compress_all(copied(behind)?, SplitHint::Within)?;
         }
         Ok(Some(beside))
     }
