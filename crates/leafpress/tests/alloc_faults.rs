@@ -322,6 +322,7 @@ proptest! {
         codec in prop_oneof![1 => Just("none"), 2 => Just("lz4"), 2 => Just("zstd:1"), 1 => Just("deflate:1")],
         layout in prop_oneof![3 => Just(Layout::Ordered), 1 => Just(Layout::Hashed { sub_pages: 4 })],
         landing_bytes in prop_oneof![Just(0usize), Just(128), Just(512), Just(8192)],
+        frame_bytes in prop_oneof![Just(1usize), Just(512)],
         text in any::<bool>(),
         steps in steps(),
     ) {
@@ -330,6 +331,8 @@ proptest! {
             .dictionary(DictionaryChoice::Off)
             .layout(layout)
             .leaf_bytes(1024)
+            // Not left to the tree: to try lengths it starts a thread, which is not promised to be an error.
+            .frame_bytes(frame_bytes)
             .landing_bytes(landing_bytes)
             .build()
             .unwrap();
