@@ -129,7 +129,7 @@ fn records_in_key_order_without_memory_are_taken_up_to_one() {
     // Made before: what makes them needs memory too.
     let records: Vec<_> = (0..3000).map(record).collect();
     let mut taken = 0;
-    for after in (0..60).chain([100, 200, 400]) {
+    for after in (0..60).chain([100, 200, 400, 1000, 3000, 100_000]) {
         for there in [0, 300] {
             let tree = tree(256);
             for n in 0..there {
