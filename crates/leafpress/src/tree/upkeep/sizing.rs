@@ -28,6 +28,7 @@ fn time_for_bytes(codec: Codec) -> i32 {
         _ => 8,
     }
 }
+
 /// What a read takes besides, in nanoseconds: the way to the leaf, and waits for memory, which what is tried has at hand.
 const REST_OF_READ_NS: f64 = 300.0;
 /// Shorter records, in user bytes, keep the codec's own frames, which were measured for them (`docs/experiments/014-frames-and-leaves.md`):
