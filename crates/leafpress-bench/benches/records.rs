@@ -152,11 +152,17 @@ fn measure(tree: &Tree, order: &[(&str, &str)], lengths: &str) -> Result<(), Box
     }
     let overwrite = overwrites / order.len() as u64;
     tree.settle()?;
-    let settled = tree.stats().held_per_user_byte();
+    let after = tree.stats();
+    let per_byte = |count: fn(&leafpress::Stats) -> u64| {
+        (count(&after) - count(&stats)) as f64 / (after.put_bytes - stats.put_bytes) as f64
+    };
+    let settled = after.held_per_user_byte();
     let most = most as f64 / stats.user_bytes as f64;
     println!(
-        "{:20} overwrite {overwrite} ns, {most:.3} held at most meanwhile, {settled:.3} settled",
-        ""
+        "{:20} overwrite {overwrite} ns, {most:.3} held at most meanwhile, {settled:.3} settled; a byte put: {:.2} copied, {:.2} compressed",
+        "",
+        per_byte(|stats| stats.copied_bytes),
+        per_byte(|stats| stats.compressed_bytes),
     );
     Ok(())
 }

@@ -16,7 +16,7 @@ const COLUMNS: &str = "run workload threads landing_bytes bg_compaction bg_threa
     qpl_compress_calls qpl_decompress_calls qpl_tls_jobs qpl_pool_jobs qpl_errors zlib_compress_calls zlib_decompress_calls \
     zlib_stream_reuses zlib_stream_inits zlib_errors log cpu_log user_bytes bytes_held rss_growth_bytes frames_decoded_per_read \
     bytes_decoded_per_read dictionary_bytes read_max_us write_max_us host \
-    reads_per_call key_shape";
+    reads_per_call key_shape copied_per_byte_put compressed_per_byte_put";
 
 /// Short enough for a test on a slow machine.
 const SHORT: [&str; 6] = ["--keys", "2000", "--seconds", "0.1", "--threads", "1"];

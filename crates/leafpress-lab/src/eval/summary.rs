@@ -24,7 +24,7 @@ struct Context<'r> {
 type Column = (&'static str, fn(&Context<'_>) -> Cell);
 
 /// The columns, in order: the evaluation document's up to `cpu_log`, then ours. A cell that has no meaning is `None`.
-const COLUMNS: [Column; 71] = [
+const COLUMNS: [Column; 73] = [
     ("run", |c| word(&c.row.spec.run)),
     ("workload", |c| word(c.row.spec.workload)),
     ("threads", |c| word(c.row.spec.threads)),
@@ -116,6 +116,12 @@ const COLUMNS: [Column; 71] = [
     ("host", |c| word(c.host)),
     ("reads_per_call", |c| word(c.row.spec.base.reads_per_call)),
     ("key_shape", |c| word(c.row.spec.base.key_source())),
+    ("copied_per_byte_put", |c| {
+        c.per(c.counters().copied_bytes, c.counters().put_bytes)
+    }),
+    ("compressed_per_byte_put", |c| {
+        c.per(c.counters().compressed_bytes, c.counters().put_bytes)
+    }),
 ];
 
 impl Context<'_> {

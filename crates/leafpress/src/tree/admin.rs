@@ -315,6 +315,9 @@ impl Core {
         stats.get_landing_hits = sum(Count::GetLandingHits);
         stats.puts = sum(Count::Puts);
         stats.bulk_loaded = sum(Count::BulkLoaded);
+        stats.put_bytes = sum(Count::PutBytes);
+        stats.copied_bytes = sum(Count::CopiedBytes);
+        stats.compressed_bytes = sum(Count::CompressedBytes);
         stats.removes = sum(Count::Removes);
         stats.splits = sum(Count::Splits);
         stats.merges = sum(Count::Merges);

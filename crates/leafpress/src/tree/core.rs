@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::reclaim::guard::Guard;
 
-use crate::codec::Engine;
+use crate::codec::{Codec, Engine};
 use crate::mem::prefetch::{prefetch_directory, prefetch_for_write};
 use crate::mem::room::boxed;
 use crate::reclaim::memory::Memory;
@@ -196,7 +196,13 @@ impl Core {
             return Err(Error::ValueTooLong { len: value.len() });
         }
         let context = self.contexts.get()?;
-        context.count(if value.is_some() { Count::Puts } else { Count::Removes });
+        match value {
+            Some(value) => {
+                context.count(Count::Puts);
+                context.add(Count::PutBytes, (key.len() + value.len()) as u64);
+            }
+            None => context.count(Count::Removes),
+        }
         let guard = self.memory.enter()?;
         let mut tools = self.take_tools(context, &guard)?;
         let mut large = None;
@@ -204,7 +210,7 @@ impl Core {
             None => Ok(Change::Remove),
             Some(value) if value.len() <= self.settings.inline_value_bytes() => Ok(Change::Put(value)),
             Some(value) => self
-                .new_large(value, &mut tools.block)
+                .new_large(value, context, &mut tools.block)
                 .map(|new| Change::PutLarge(large.insert(new).large())),
         };
         let result = change.and_then(|change| self.write_change(key, change, condition, context, &mut tools, &guard));
@@ -220,9 +226,18 @@ impl Core {
     }
 
     /// A large value, compressed by way of `block`.
-    pub(crate) fn new_large(&self, value: &[u8], block: &mut Vec<u8>) -> Result<NewLarge, Error> {
+    pub(crate) fn new_large(&self, value: &[u8], context: &Context, block: &mut Vec<u8>) -> Result<NewLarge, Error> {
         // SAFETY: the memory outlives every node of the tree.
-        unsafe { Large::compress(value, &*self.engine, &self.memory, block) }
+        let new = unsafe { Large::compress(value, &*self.engine, &self.memory, block)? };
+        context.add(Count::CopiedBytes, new.large().stored_len() as u64);
+        self.count_compressed(value, context);
+        Ok(new)
+    }
+
+    fn count_compressed(&self, value: &[u8], context: &Context) {
+        if self.engine.codec() != Codec::None {
+            context.add(Count::CompressedBytes, value.len() as u64);
+        }
     }
 
     fn write_change(
@@ -247,7 +262,7 @@ impl Core {
             // Compressed before the latch is taken; with a dictionary that is most likely the leaf's.
             let built = match change {
                 Change::Put(value) if self.settings.while_writing().single() => {
-                    self.compress_value(leaf, value, &mut block)
+                    self.compress_value(leaf, value, context, &mut block)
                 }
                 change => Ok(change),
             };
@@ -286,8 +301,15 @@ impl Core {
     }
 
     /// A value as a one-record frame of `leaf`.
-    fn compress_value<'v>(&self, leaf: Leaf, value: &[u8], block: &'v mut Vec<u8>) -> Result<Change<'v>, Error> {
+    fn compress_value<'v>(
+        &self,
+        leaf: Leaf,
+        value: &[u8],
+        context: &Context,
+        block: &'v mut Vec<u8>,
+    ) -> Result<Change<'v>, Error> {
         let likely = self.dictionaries.current();
+        self.count_compressed(value, context);
         block.clear();
         compress_block(value, &*self.engine, likely, block)?;
         let dictionary = leaf.dictionary();

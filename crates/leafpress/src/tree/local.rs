@@ -43,9 +43,15 @@ pub(crate) enum Count {
     Replaced,
     /// Records that came into leaves made for them and their neighbours.
     BulkLoaded,
+    /// Bytes of the keys and values that were put.
+    PutBytes,
+    /// Bytes written into nodes, by whatever put them there.
+    CopiedBytes,
+    /// Raw bytes given to the codec for what is in nodes.
+    CompressedBytes,
 }
 
-const COUNTS: usize = Count::BulkLoaded as usize + 1;
+const COUNTS: usize = Count::CompressedBytes as usize + 1;
 
 /// One thread's counters and buffers, on cache lines of its own: threads' contexts lie side by side.
 #[derive(Default)]
@@ -114,9 +120,14 @@ impl Context {
         }
     }
 
-    /// Notes what the tools hold that the thread has taken.
-    pub(crate) fn note_held(&self, tools: &Tools) {
+    /// Notes what the tools hold that the thread has taken, and what was done with them.
+    pub(crate) fn note_used(&self, tools: &mut Tools) {
         self.held.store(tools.held_bytes(), Ordering::Relaxed);
+        self.add(Count::CopiedBytes, std::mem::take(&mut tools.buffers.copied_bytes));
+        self.add(
+            Count::CompressedBytes,
+            std::mem::take(&mut tools.buffers.compressed_bytes),
+        );
     }
 
     /// Does something with the tools of a thread that is at no operation, as `is_outside` says when it is asked; nothing for others.

@@ -67,6 +67,14 @@ pub struct Stats {
     /// Puts, among those, of records that came in key order and went into leaves made of them at once: see
     /// [`Tree::extend`](crate::tree::Tree::extend).
     pub bulk_loaded: u64,
+    /// Bytes of the keys and values that were put.
+    pub put_bytes: u64,
+    /// Bytes written into the tree's nodes for that and by all upkeep since: what lands, leaves that compactions write and that
+    /// passes move. See [`Stats::copied_per_byte_put`].
+    pub copied_bytes: u64,
+    /// Raw bytes given to the codec for what is in the nodes: not for training, nor for trying lengths of frames. See
+    /// [`Stats::compressed_per_byte_put`].
+    pub compressed_bytes: u64,
     /// Removes.
     pub removes: u64,
     /// Leaf splits.
@@ -121,5 +129,23 @@ impl Stats {
         } else {
             self.bytes_held as f64 / self.user_bytes as f64
         }
+    }
+
+    /// Bytes copied into nodes for each user byte put, over the tree's life; 0 when nothing was put.
+    pub fn copied_per_byte_put(&self) -> f64 {
+        per_byte_put(self.copied_bytes, self.put_bytes)
+    }
+
+    /// Bytes compressed for each user byte put, over the tree's life; 0 when nothing was put.
+    pub fn compressed_per_byte_put(&self) -> f64 {
+        per_byte_put(self.compressed_bytes, self.put_bytes)
+    }
+}
+
+fn per_byte_put(bytes: u64, put_bytes: u64) -> f64 {
+    if put_bytes == 0 {
+        0.0
+    } else {
+        bytes as f64 / put_bytes as f64
     }
 }

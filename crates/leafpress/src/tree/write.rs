@@ -152,12 +152,16 @@ impl<'w> WritePath<'w> {
 
     /// Appends the entry to the landing buffer, which is allocated for it if there is none; false when it has no room.
     fn land(&self, leaf: Leaf<'w>, landing: Option<Landing<'w>>, entry: &Entry<'_>, hash: u64) -> Result<bool, Error> {
+        let bytes = Landing::entry_bytes(entry.key, &entry.change);
         if let Some(landing) = landing {
             leaf.will_land(hash);
             // SAFETY: the caller holds the leaf's lock.
-            return Ok(unsafe { landing.append(entry, hash) });
+            let landed = unsafe { landing.append(entry, hash) };
+            if landed {
+                self.context.add(Count::CopiedBytes, bytes as u64);
+            }
+            return Ok(landed);
         }
-        let bytes = Landing::entry_bytes(entry.key, &entry.change);
         let room = self.landing_room(leaf, bytes);
         if bytes > room {
             return Ok(false);
@@ -170,6 +174,7 @@ impl<'w> WritePath<'w> {
         }
         leaf.will_land(hash);
         leaf.store_landing(new);
+        self.context.add(Count::CopiedBytes, bytes as u64);
         self.core.background.landed_anew();
         Ok(true)
     }
@@ -218,6 +223,7 @@ impl<'w> WritePath<'w> {
         }
         leaf.will_land(hash(entry.key));
         leaf.store_landing(new);
+        self.context.add(Count::CopiedBytes, bytes as u64);
         // SAFETY: the leaf no longer points to the old buffer, nor anything to the large values that only it pointed to.
         unsafe {
             Memory::retire(old.node(), self.guard);
@@ -289,7 +295,7 @@ impl<'w> WritePath<'w> {
         let removes = changes.iter().any(|entry| matches!(entry.change, Change::Remove));
         let result = self.compress_leaf(leaf, key, &changes, cut, &mut dead, tools);
         tools.reset_arena();
-        self.context.note_held(tools);
+        self.context.note_used(tools);
         let mut built = result?;
         if let [new] = built.leaves.as_slice() {
             if !self.shard.replace(leaf, new.leaf(), key, parent, self.guard) {
@@ -465,6 +471,7 @@ impl<'w> WritePath<'w> {
         let mut dead = Vec::new();
         let joined = self.compress_joined(first, second, &mut dead, tools);
         tools.reset_arena();
+        self.context.note_used(tools);
         let Ok(mut joined) = joined else {
             return;
         };

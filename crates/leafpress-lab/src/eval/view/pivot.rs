@@ -160,6 +160,14 @@ impl<'r> Line<'r> {
         self.row(workload?)?.result.write_latency.as_ref()
     }
 
+    /// Bytes copied and bytes compressed for each user byte that was put in the timed window; `None` for maps that do not tell.
+    pub(super) fn work_per_byte_put(&self, workload: Workload) -> Option<[f64; 2]> {
+        let counters = &self.row(workload)?.result.counters;
+        let per_byte = |bytes: u64| bytes as f64 / counters.put_bytes as f64;
+        (counters.copied_bytes > 0 && counters.put_bytes > 0)
+            .then(|| [counters.copied_bytes, counters.compressed_bytes].map(per_byte))
+    }
+
     /// Bytes held per user byte at the end of each run: the least and the most over the workloads.
     pub(super) fn held_per_user_byte(&self) -> Option<(f64, f64)> {
         let held = self.rows.iter().filter_map(|row| held_per_user_byte(row));

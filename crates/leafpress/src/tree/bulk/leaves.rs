@@ -9,7 +9,7 @@ use crate::tree::compact::builder::{Record, RecordValue};
 use crate::tree::compact::split::SplitHint;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
-use crate::tree::local::Tools;
+use crate::tree::local::{Context, Tools};
 use crate::tree::node::inner::separator;
 use crate::tree::node::unpublished::{NewLarge, NewLeaf};
 
@@ -35,14 +35,20 @@ fn current_dictionary(core: &Core) -> *const Dictionary {
 
 impl Core {
     /// Compresses these records of a batch. The caller has a guard, which keeps the dictionary.
-    pub(super) fn build_leaves(&self, batch: &Batch, range: Range<usize>, tools: &mut Tools) -> Result<Built, Error> {
+    pub(super) fn build_leaves(
+        &self,
+        batch: &Batch,
+        range: Range<usize>,
+        context: &Context,
+        tools: &mut Tools,
+    ) -> Result<Built, Error> {
         let Tools {
             buffers, arena, block, ..
         } = tools;
         let mut larges = Vec::new();
         for (_, value) in batch.records(range.clone()) {
             if value.len() > self.settings.inline_value_bytes() {
-                larges.try_push(self.new_large(value, block)?)?;
+                larges.try_push(self.new_large(value, context, block)?)?;
             }
         }
         let mut built = Built {

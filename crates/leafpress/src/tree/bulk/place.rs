@@ -119,13 +119,13 @@ impl Core {
             }
             let mut tools = self.take_tools(context, &guard)?;
             let placed = self
-                .build_leaves(batch, run.range.clone(), &mut tools)
-                .and_then(|built| work.place(&run, built, &mut tools));
+                .build_leaves(batch, run.range.clone(), context, &mut tools)
+                .and_then(|built| work.place(&run, built, batch.bytes_of(from..to), &mut tools));
             tools.reset_arena();
             if tools.block.capacity() > MAX_KEPT_BLOCK_BYTES {
                 tools.block = Vec::new();
             }
-            context.note_held(&tools);
+            context.note_used(&mut tools);
             context.return_tools(tools, &guard);
             match placed {
                 Ok(Placed::Done) => return Ok((to, Some((to - from) as u64))),
@@ -148,7 +148,7 @@ fn is_mixed(leaf: Leaf<'_>, run: &Run<'_>) -> bool {
 }
 
 impl<'w> WritePath<'w> {
-    fn place(&self, run: &Run<'_>, mut built: Built, tools: &mut Tools) -> Result<Placed, Error> {
+    fn place(&self, run: &Run<'_>, mut built: Built, put_bytes: usize, tools: &mut Tools) -> Result<Placed, Error> {
         let (locked, mut beside) = loop {
             let (leaf, _) = self.shard.descend(run.first, self.guard);
             let locked = Locked::lock(leaf);
@@ -203,6 +203,7 @@ impl<'w> WritePath<'w> {
         for count in [Count::Puts, Count::Inserted, Count::BulkLoaded] {
             self.context.add(count, records);
         }
+        self.context.add(Count::PutBytes, put_bytes as u64);
         drop(locked);
         self.defragment_now_and_then();
         self.core.background.leaves_grew(self.core, pieces - 1);

@@ -70,6 +70,9 @@ pub(crate) struct Buffers {
     pub prints: Vec<u8>,
     /// Slots whose blocks are overwritten.
     pub overwritten: Vec<u16>,
+    /// Bytes of leaves that were written, and raw bytes that were compressed for them, since that was last noted.
+    pub copied_bytes: u64,
+    pub compressed_bytes: u64,
 }
 
 impl Buffers {
@@ -210,6 +213,9 @@ impl<'b> Compression<'_, 'b> {
             return Err(corrupt("more bytes than a frame can hold"));
         }
         let end = start + compress_block(raw, self.engine, self.dictionary, &mut self.buffers.blocks)?;
+        if self.engine.codec() != Codec::None {
+            self.buffers.compressed_bytes += raw_len as u64;
+        }
         builder.parts.try_push(Part::Compressed {
             from,
             to,

@@ -140,6 +140,7 @@ impl<'b> Compression<'_, 'b> {
             writer.large_values();
             writer.keys_and_lens(len_span.least);
             writer.prefix_and_frames(parts, data_at);
+            self.buffers.copied_bytes += leaf.leaf().header().node.asked() as u64;
             Ok(leaf)
         }
     }

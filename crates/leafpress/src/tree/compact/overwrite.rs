@@ -62,6 +62,7 @@ impl<'b> Compaction<'_, '_, 'b> {
                     copy.leaf().overwrite_block(sections, usize::from(*slot), block);
                 }
             }
+            self.compression.buffers.copied_bytes += copy.leaf().header().node.asked() as u64;
             Ok(copy)
         }
     }

@@ -115,6 +115,12 @@ impl<'g> Large<'g> {
         unsafe { self.0.cast::<Header>().as_ref().raw_len as usize }
     }
 
+    /// Bytes of its block.
+    pub(crate) fn stored_len(self) -> usize {
+        // SAFETY: as above.
+        unsafe { self.0.cast::<Header>().as_ref().block_len as usize }
+    }
+
     /// Appends the value to `out`. On an error `out` is as it was.
     pub(crate) fn read_into(self, engine: &dyn Engine, out: &mut Vec<u8>) -> Result<(), Error> {
         // SAFETY: a live large value begins with its header and `block_len` bytes follow it.

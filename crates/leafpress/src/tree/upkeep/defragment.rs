@@ -13,6 +13,7 @@ use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
+use crate::tree::local::Count;
 use crate::tree::node::large::{DeadLarge, Large};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::unpublished::{NewLanding, NewLarge, NewLeaf};
@@ -165,6 +166,7 @@ impl<'w> WritePath<'w> {
         landing.into_iter().for_each(NewLanding::publish);
         larges.copies.drain(..).for_each(NewLarge::publish);
         let bytes = leaf.header().node.asked() as u64 + larges.bytes;
+        self.context.add(Count::CopiedBytes, bytes);
         self.retire_leaf(leaf);
         self.retire_large(&larges.left);
         Ok(Some(bytes))
