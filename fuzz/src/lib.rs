@@ -62,6 +62,7 @@ pub fn config(u: &mut Unstructured<'_>) -> Result<(Codec, KeyShape, Config)> {
         by_range,
         dictionary: *u.choose(&[Dict::Off, Dict::Given])?,
         background_threads: 0,
+        load_threads: 1,
     };
     Ok((*u.choose(&codecs)?, *u.choose(&KeyShape::ALL)?, config))
 }
@@ -76,7 +77,7 @@ pub fn ops(u: &mut Unstructured<'_>) -> Result<Vec<Op>> {
 }
 
 fn op(u: &mut Unstructured<'_>) -> Result<Op> {
-    Ok(match u.int_in_range(0..=17)? {
+    Ok(match u.int_in_range(0..=18)? {
         0 | 1 => Op::Put(number(u)?, value(u)?),
         2 => Op::InsertIfAbsent(number(u)?, value(u)?),
         3 => Op::UpdateIfPresent(number(u)?, value(u)?),
@@ -92,6 +93,13 @@ fn op(u: &mut Unstructured<'_>) -> Result<Op> {
         14 => Op::Compact,
         15 => Op::Clear,
         16 => Op::GetMany(number(u)?, u.int_in_range(0..=20)?, u.arbitrary()?),
+        17 => Op::Extend {
+            n: number(u)?,
+            count: u.arbitrary()?,
+            apart: u.arbitrary()?,
+            sorted: u.arbitrary()?,
+            value: value(u)?,
+        },
         _ => Op::Validate,
     })
 }
