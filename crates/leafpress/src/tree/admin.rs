@@ -36,10 +36,14 @@ const MAX_SHARDS: usize = 1024;
 const MAX_THREADS: usize = 64;
 const FAMILIES: [&str; 6] = ["none", "lz4", "zstd", "deflate", "zlib", "qpl"];
 
-/// Longest value that a leaf holds itself. An uncompressed one gains nothing there, and every compaction copies it.
+/// Longest value that a leaf holds itself without a codec: it gains nothing there, and every compaction copies it, while one that stands
+/// by itself is exchanged. Shorter ones would take much more memory by themselves.
+const MAX_UNCOMPRESSED_INLINE_BYTES: usize = 192;
+
+/// Longest value that a leaf holds itself.
 fn default_inline_value_bytes(codec: Codec) -> usize {
     match codec {
-        Codec::None => 512,
+        Codec::None => MAX_UNCOMPRESSED_INLINE_BYTES,
         _ => MAX_INLINE_VALUE_BYTES,
     }
 }

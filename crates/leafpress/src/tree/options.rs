@@ -138,7 +138,7 @@ impl Builder {
     }
 
     /// Longest value that leaves hold themselves, in bytes; a longer one is a node of its own, which an update replaces without touching
-    /// its leaf. 64 to 2048. By default 512 where values are not compressed, and 2048 where they are: by itself a value shrinks less.
+    /// its leaf. 64 to 2048. By default 192 where values are not compressed, and 2048 where they are: by itself a value shrinks less.
     pub fn inline_value_bytes(mut self, bytes: usize) -> Self {
         self.inline_value_bytes = Some(bytes);
         self
