@@ -149,6 +149,7 @@ pub fn hostile_options(u: &mut Unstructured<'_>) -> Result<Options> {
         frame_bytes: *u.choose(&[256, 1024, 1])?,
         landing_bytes: *u.choose(&[0, 512, 4096])?,
         shape: *u.choose(&KeyShape::ALL)?,
+        has_temperatures: u.arbitrary()?,
     })
 }
 
@@ -162,7 +163,7 @@ pub fn hostile_steps(u: &mut Unstructured<'_>) -> Result<Vec<Step>> {
 }
 
 fn hostile_step(u: &mut Unstructured<'_>) -> Result<Step> {
-    Ok(match u.int_in_range(0..=14)? {
+    Ok(match u.int_in_range(0..=15)? {
         0..=2 => Step::Put {
             first: number(u)?,
             count: u.int_in_range(1..=60)?,
@@ -183,7 +184,8 @@ fn hostile_step(u: &mut Unstructured<'_>) -> Result<Step> {
         10 => Step::Compact,
         11 => Step::Validate,
         12 => Step::Stats,
-        13 => Step::Plan(Some(plan(u)?)),
+        13 => Step::Settle,
+        14 => Step::Plan(Some(plan(u)?)),
         _ => Step::Plan(None),
     })
 }

@@ -117,6 +117,7 @@ fn measure(tree: &Tree, order: &[(&str, &str)], lengths: &str) -> Result<(), Box
     };
     let load = timed(order.iter(), put);
     tree.settle()?;
+    let settled_first = tree.stats().held_per_user_byte();
     let mut value = Vec::new();
     let mut least = u64::MAX;
     let mut random = fastrand::Rng::with_seed(3);
@@ -141,6 +142,12 @@ fn measure(tree: &Tree, order: &[(&str, &str)], lengths: &str) -> Result<(), Box
         "{:20} frames of {}, leaves of {}: {}",
         "", stats.frame_limit_bytes, stats.leaf_limit_bytes, stats.limits_reason
     );
+    if !stats.temperature_reason.is_empty() {
+        println!(
+            "{:20} settled {settled_first:.4}; {} hot records, {} warm leaves, {} cold: {}",
+            "", stats.hot_records, stats.warm_leaves, stats.cold_leaves, stats.temperature_reason
+        );
+    }
     for (key, value) in order.iter().step_by(97) {
         assert_eq!(tree.get(key)?.as_deref(), Some(value.as_bytes()));
     }

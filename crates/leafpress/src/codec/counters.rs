@@ -47,6 +47,32 @@ pub struct EngineCounters {
     pub stream_reuses: u64,
 }
 
+impl EngineCounters {
+    /// Adds what another engine did.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (mine, others) in [
+            (&mut self.compress_calls, other.compress_calls),
+            (&mut self.compress_bytes_in, other.compress_bytes_in),
+            (&mut self.compress_bytes_out, other.compress_bytes_out),
+            (&mut self.compress_ns, other.compress_ns),
+            (&mut self.decompress_calls, other.decompress_calls),
+            (&mut self.decompress_bytes_in, other.decompress_bytes_in),
+            (&mut self.decompress_bytes_out, other.decompress_bytes_out),
+            (&mut self.decompress_ns, other.decompress_ns),
+            (&mut self.errors, other.errors),
+            (&mut self.fallbacks, other.fallbacks),
+            (&mut self.hardware_calls, other.hardware_calls),
+            (&mut self.software_calls, other.software_calls),
+            (&mut self.thread_jobs, other.thread_jobs),
+            (&mut self.call_jobs, other.call_jobs),
+            (&mut self.stream_inits, other.stream_inits),
+            (&mut self.stream_reuses, other.stream_reuses),
+        ] {
+            *mine += others;
+        }
+    }
+}
+
 /// The first calls of a thread are all timed, so that short runs have a time too.
 const TIMED_FIRST: u64 = 32;
 /// After that one call in this many is timed and weighs as many.

@@ -63,7 +63,16 @@ pub enum Codec {
         /// Which Huffman tables it writes.
         mode: QplMode,
     },
+    /// Several, leaf by leaf: what is read much is stored as it is, what is read little by Zstandard, what is between by LZ4. A tree chooses;
+    /// nothing else has this codec.
+    Auto {
+        /// Zstandard's level, -131072 to 22, not 0; 3 where it is not said.
+        level: i32,
+    },
 }
+
+/// The level of `auto`.
+const AUTO_LEVEL: i32 = 3;
 
 impl fmt::Display for Codec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,6 +96,8 @@ impl fmt::Display for Codec {
                 };
                 write!(f, "qpl:{path}:{mode}")
             }
+            Codec::Auto { level: AUTO_LEVEL } => f.write_str("auto"),
+            Codec::Auto { level } => write!(f, "auto:zstd:{level}"),
         }
     }
 }
@@ -98,10 +109,11 @@ const MAX_LZ4_ACCELERATION: i32 = 65_537;
 
 /// What a codec can be called, for messages.
 pub(crate) const NAMES: &str = "none, lz4, lz4:fast=1..65537, lz4:hc=2..12, zstd:-131072..22 (not 0), \
-                                deflate:1..12, zlib:1..9, qpl:software|hardware|auto:fixed|dynamic";
+                                deflate:1..12, zlib:1..9, qpl:software|hardware|auto:fixed|dynamic, and for trees auto, \
+                                auto:zstd:LEVEL";
 
 impl Codec {
-    /// The codec without its settings: `none`, `lz4`, `zstd`, `deflate`, `zlib` or `qpl`.
+    /// The codec without its settings: `none`, `lz4`, `zstd`, `deflate`, `zlib`, `qpl` or `auto`.
     pub fn family(&self) -> &'static str {
         match self {
             Codec::None => "none",
@@ -110,6 +122,7 @@ impl Codec {
             Codec::Deflate { .. } => "deflate",
             Codec::Zlib { .. } => "zlib",
             Codec::Qpl { .. } => "qpl",
+            Codec::Auto { .. } => "auto",
         }
     }
 
@@ -119,7 +132,7 @@ impl Codec {
             Codec::None | Codec::Qpl { .. } => true,
             Codec::Lz4 { acceleration } => (1..=MAX_LZ4_ACCELERATION).contains(&acceleration),
             Codec::Lz4Hc { level } => (2..=12).contains(&level),
-            Codec::Zstd { level } => level != 0 && (MIN_ZSTD_LEVEL..=22).contains(&level),
+            Codec::Zstd { level } | Codec::Auto { level } => level != 0 && (MIN_ZSTD_LEVEL..=22).contains(&level),
             Codec::Deflate { level } => (1..=12).contains(&level),
             Codec::Zlib { level } => (1..=9).contains(&level),
         };
@@ -143,6 +156,11 @@ fn parse(name: &str) -> Option<Codec> {
     };
     let codec = match (family, settings) {
         ("none", None) => Codec::None,
+        ("auto", None) => Codec::Auto { level: AUTO_LEVEL },
+        ("auto", Some(strongest)) => match parse(strongest)? {
+            Codec::Zstd { level } if level != AUTO_LEVEL => Codec::Auto { level },
+            _ => return None,
+        },
         ("lz4", None) => Codec::Lz4 { acceleration: 1 },
         ("lz4", Some(settings)) => match settings.split_once('=')? {
             ("fast", acceleration) => Codec::Lz4 {

@@ -53,6 +53,9 @@ impl Codec {
             Codec::Zlib { level } => Arc::new(ZlibEngine::new(level, options.stream_cache)?),
             #[cfg(feature = "qpl")]
             Codec::Qpl { path, mode } => Arc::new(QplEngine::new(path, mode, options.job_cache)?),
+            Codec::Auto { .. } => {
+                return Err("only a tree chooses between codecs; name one of them".to_owned());
+            }
             #[cfg(not(feature = "lz4"))]
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => return Err(left_out("lz4")),
             #[cfg(not(feature = "zstd"))]

@@ -15,9 +15,11 @@ pub(crate) enum Kind {
     Landing,
     Large,
     InterpolationIndex,
+    /// Copies of hot records, and their table.
+    Hot,
 }
 
-pub(crate) const KINDS: usize = 5;
+pub(crate) const KINDS: usize = 6;
 
 /// How every node begins.
 #[repr(C)]

@@ -18,11 +18,13 @@ use crate::tree::index::shard::Shard;
 use crate::tree::local::{Contexts, Count};
 use crate::tree::node::landing::MAX_LANDING_BYTES;
 use crate::tree::node::large::MAX_INLINE_VALUE_BYTES;
-use crate::tree::node::leaf::Leaf;
+use crate::tree::node::layout::Temperature;
+use crate::tree::node::leaf::{Engines, Leaf};
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::unpublished::NewLeaf;
 use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::sizing::{Given, Sizing};
+use crate::tree::upkeep::temperature::{self, Temperatures};
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::write::{Locked, owned_large};
 use crate::tree::{Builder, DictionaryChoice, Layout, ShardBy, Stats, Tree};
@@ -35,6 +37,11 @@ const MAX_SUB_PAGES: usize = 64;
 const MAX_SHARDS: usize = 1024;
 const MAX_THREADS: usize = 64;
 const FAMILIES: [&str; 6] = ["none", "lz4", "zstd", "deflate", "zlib", "qpl"];
+
+/// The codec of leaves that are neither hot nor cold, where leaves have temperatures.
+const WARM_CODEC: Codec = Codec::Lz4 { acceleration: 1 };
+/// Most that reads may take longer.
+const MAX_SLOWDOWN_PCT: u32 = 1000;
 
 /// Longest value that a leaf holds itself without a codec: it gains nothing there, and every compaction copies it, while one that stands
 /// by itself is exchanged. Shorter ones would take much more memory by themselves.
@@ -109,6 +116,7 @@ impl Builder {
         if let Some(bytes) = self.dictionary_bytes {
             within("dictionary_bytes", bytes, 1 << 10, 1 << 20)?;
         }
+        within("slowdown_pct", self.slowdown_pct as usize, 0, MAX_SLOWDOWN_PCT as usize)?;
         within("background_threads", self.background_threads, 0, MAX_THREADS)?;
         within("load_threads", self.load_threads, 1, MAX_THREADS)?;
         within("high_watermark_pct", usize::from(self.high_watermark_pct), 1, 100)?;
@@ -128,9 +136,15 @@ impl Builder {
 impl Tree {
     pub(crate) fn from_builder(builder: Builder) -> Result<Self, Error> {
         builder.check()?;
-        let engine: Arc<dyn Engine> = match &builder.engine {
-            Some(engine) => Arc::clone(engine),
-            None => builder.codec.open(&builder.engine_options)?,
+        let cold_engine = match (builder.codec, &builder.engine) {
+            (Codec::Auto { .. }, Some(engine)) => Some(Arc::clone(engine)),
+            (Codec::Auto { level }, None) => Some(Codec::Zstd { level }.open(&builder.engine_options)?),
+            _ => None,
+        };
+        let engine: Arc<dyn Engine> = match (builder.codec, &builder.engine) {
+            (_, Some(engine)) => Arc::clone(engine),
+            (Codec::Auto { .. }, None) => WARM_CODEC.open(&builder.engine_options)?,
+            (codec, None) => codec.open(&builder.engine_options)?,
         };
         if let DictionaryChoice::Given(dictionary) = &builder.dictionary
             && engine.supports_dictionary()
@@ -147,9 +161,33 @@ impl Tree {
             Layout::Ordered => 0,
             Layout::Hashed { sub_pages } => sub_pages,
         };
+        if cold_engine.is_some() && sub_pages > 0 {
+            return Err(Error::Option {
+                option: "layout",
+                reason: "sub-pages have no temperature; take the ordered layout, or one codec".to_owned(),
+            });
+        }
+        let temperatures = cold_engine
+            .as_deref()
+            .map(|cold_engine| {
+                Temperatures::new(temperature::Given {
+                    cold_engine,
+                    dictionary: &builder.dictionary,
+                    dictionary_bytes: builder.dictionary_bytes,
+                    cold_frame_bytes: builder.frame_bytes,
+                    slowdown_pct: builder.slowdown_pct,
+                })
+            })
+            .transpose()?;
         let given = Given {
-            frame_bytes: builder.frame_bytes,
-            leaf_bytes: builder.leaf_bytes,
+            // With temperatures it is that of cold leaves.
+            frame_bytes: if temperatures.is_some() {
+                None
+            } else {
+                builder.frame_bytes
+            },
+            // Of few wide frames a leaf is split badly.
+            leaf_bytes: builder.leaf_bytes.or(temperatures.is_some().then_some(MAX_LEAF_BYTES)),
             inline_value_bytes: builder.inline_value_bytes.unwrap_or(default_inline_value_bytes(codec)),
             sub_pages,
         };
@@ -171,10 +209,14 @@ impl Tree {
             sizing,
             landing_bytes: builder.landing_bytes,
             load_threads: builder.load_threads,
-            engine,
+            engines: Engines {
+                cold: cold_engine.unwrap_or_else(|| Arc::clone(&engine)),
+                warm: engine,
+            },
             contexts: Contexts::default(),
             background: Background::new((compactors > 0).then_some(builder.high_watermark_pct)),
             dictionaries,
+            temperatures,
             memory: Arc::new(Memory::new()),
         };
         for _ in 0..builder.shards {
@@ -200,6 +242,9 @@ impl Core {
     pub(crate) fn flush_retired(&self) {
         self.memory.reclaim_all();
         self.dictionaries.free_outdated(&self.memory);
+        if let Some(temperatures) = &self.temperatures {
+            temperatures.cold_dictionaries.free_outdated(&self.memory);
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -269,6 +314,10 @@ impl Core {
                 drop(locked);
             }
         }
+        if let Some(temperatures) = &self.temperatures {
+            // Copies that were made of what the leaves had before they were marked as gone.
+            temperatures.hot.clear(&self.memory.enter()?);
+        }
         self.flush_retired();
         self.background.defragment_if_due(self);
         Ok(())
@@ -281,6 +330,10 @@ impl Core {
             let header = leaf.header();
             stats.leaves += 1;
             stats.frames += leaf.frames() as u64;
+            match leaf.temperature() {
+                Temperature::Warm => stats.warm_leaves += 1,
+                Temperature::Cold => stats.cold_leaves += 1,
+            }
             stats.records += u64::from(header.live.load(Ordering::Relaxed));
             stats.user_bytes += header.live_user_bytes.load(Ordering::Relaxed);
             Ok(())
@@ -295,11 +348,15 @@ impl Core {
         stats.interpolation_bytes = held.bytes(Kind::InterpolationIndex);
         stats.landing_bytes = held.bytes(Kind::Landing);
         stats.large_value_bytes = held.bytes(Kind::Large);
+        stats.hot_bytes = held.bytes(Kind::Hot);
         stats.retired_bytes = held.retired;
         stats.free_bytes = held.free;
         stats.inner_nodes = held.nodes(Kind::Inner);
         stats.landing_buffers = held.nodes(Kind::Landing);
         stats.dictionary_bytes = self.dictionaries.held_bytes();
+        if let Some(temperatures) = &self.temperatures {
+            stats.dictionary_bytes += temperatures.cold_dictionaries.held_bytes();
+        }
         stats.thread_bytes = self.contexts.held_bytes(&self.memory) + self.memory.locals_bytes();
         stats.fixed_bytes = (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>()) as u64;
         stats.bytes_held = stats.leaf_bytes
@@ -307,6 +364,7 @@ impl Core {
             + stats.interpolation_bytes
             + stats.landing_bytes
             + stats.large_value_bytes
+            + stats.hot_bytes
             + stats.dictionary_bytes
             + stats.retired_bytes
             + stats.free_bytes
@@ -317,6 +375,7 @@ impl Core {
         stats.get_frames_decoded = sum(Count::GetFrames);
         stats.get_bytes_decoded = sum(Count::GetBytes);
         stats.get_landing_hits = sum(Count::GetLandingHits);
+        stats.get_hot_hits = sum(Count::GetHotHits);
         stats.puts = sum(Count::Puts);
         stats.bulk_loaded = sum(Count::BulkLoaded);
         stats.put_bytes = sum(Count::PutBytes);
@@ -345,8 +404,18 @@ impl Core {
         stats.frame_limit_bytes = settings.frame_bytes as u64;
         stats.leaf_limit_bytes = settings.leaf_bytes as u64;
         stats.limits_reason = self.sizing.reason();
-        stats.engine = self.engine.counters();
-        stats.engine_name = self.engine.engine_name();
+        stats.records_heated = sum(Count::Heated);
+        stats.leaves_warmed = sum(Count::Warmed);
+        stats.leaves_cooled = sum(Count::Cooled);
+        stats.engine = self.engines.warm.counters();
+        if let Some(temperatures) = &self.temperatures {
+            stats.temperature_reason = temperatures.reason();
+            stats.hot_records = temperatures.hot.count(&self.memory);
+            if !Arc::ptr_eq(&self.engines.cold, &self.engines.warm) {
+                stats.engine.add(&self.engines.cold.counters());
+            }
+        }
+        stats.engine_name = self.engines.warm.engine_name();
         stats
     }
 }

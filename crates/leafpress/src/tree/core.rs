@@ -6,12 +6,14 @@ use std::sync::atomic::Ordering;
 
 use crate::reclaim::guard::Guard;
 
-use crate::codec::{Codec, Engine};
+use bumpalo::Bump;
+
+use crate::codec::{Codec, Dictionary};
 use crate::mem::prefetch::{prefetch_directory, prefetch_for_write};
 use crate::mem::room::boxed;
 use crate::reclaim::memory::Memory;
 use crate::tree::ShardBy;
-use crate::tree::compact::compress::{Compression, compress_block};
+use crate::tree::compact::compress::{Buffers, Compression, compress_block};
 use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::tree::hash::hash;
@@ -19,13 +21,15 @@ use crate::tree::index::shard::Shard;
 use crate::tree::local::{Context, Contexts, Count, Tools};
 use crate::tree::node::landing::{Change, Landing};
 use crate::tree::node::large::Large;
-use crate::tree::node::leaf::{Decoder, Leaf};
+use crate::tree::node::layout::Temperature;
+use crate::tree::node::leaf::{Decoder, Engines, Leaf};
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Fraction;
 use crate::tree::node::unpublished::NewLarge;
 use crate::tree::read::Read;
 use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::sizing::Sizing;
+use crate::tree::upkeep::temperature::Temperatures;
 use crate::tree::upkeep::training::Dictionaries;
 use crate::tree::write::{Locked, Outcome, WritePath, owned_large};
 
@@ -42,10 +46,13 @@ pub(crate) struct Core {
     pub landing_bytes: Option<usize>,
     /// Threads that load a long run of records, the one that has them included.
     pub load_threads: usize,
-    pub engine: Arc<dyn Engine>,
+    pub engines: Engines,
     pub contexts: Contexts,
     pub background: Background,
+    /// Those of the warm leaves.
     pub dictionaries: Dictionaries,
+    /// Where leaves differ in how they are compressed.
+    pub temperatures: Option<Temperatures>,
     /// Nodes point to it: an `Arc`, which unlike a `Box` may be moved without its content being taken for untouched.
     pub memory: Arc<Memory>,
 }
@@ -147,7 +154,7 @@ impl Core {
                 landed: true,
             });
         }
-        let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
+        let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
         let sections = leaf.sections();
         let place = leaf.locate(&sections, key, hash, share, &mut decoder)?;
         Ok(Seen {
@@ -228,14 +235,14 @@ impl Core {
     /// A large value, compressed by way of `block`.
     pub(crate) fn new_large(&self, value: &[u8], context: &Context, block: &mut Vec<u8>) -> Result<NewLarge, Error> {
         // SAFETY: the memory outlives every node of the tree.
-        let new = unsafe { Large::compress(value, &*self.engine, &self.memory, block)? };
+        let new = unsafe { Large::compress(value, &*self.engines.warm, &self.memory, block)? };
         context.add(Count::CopiedBytes, new.large().stored_len() as u64);
         self.count_compressed(value, context);
         Ok(new)
     }
 
     fn count_compressed(&self, value: &[u8], context: &Context) {
-        if self.engine.codec() != Codec::None {
+        if self.engines.warm.codec() != Codec::None {
             context.add(Count::CompressedBytes, value.len() as u64);
         }
     }
@@ -261,7 +268,10 @@ impl Core {
             prefetch_for_write(leaf.header().landing.load(Ordering::Relaxed));
             // Compressed before the latch is taken; with a dictionary that is most likely the leaf's.
             let built = match change {
-                Change::Put(value) if self.settings.while_writing().single() => {
+                // What lands on a cold leaf is not compressed: with it the leaf becomes warm.
+                Change::Put(value)
+                    if leaf.temperature() == Temperature::Warm && self.settings.while_writing().single() =>
+                {
                     self.compress_value(leaf, value, context, &mut block)
                 }
                 change => Ok(change),
@@ -311,14 +321,14 @@ impl Core {
         let likely = self.dictionaries.current();
         self.count_compressed(value, context);
         block.clear();
-        compress_block(value, &*self.engine, likely, block)?;
+        compress_block(value, &*self.engines.warm, likely, block)?;
         let dictionary = leaf.dictionary();
         if !std::ptr::eq(
             dictionary.map_or(std::ptr::null(), std::ptr::from_ref),
             likely.map_or(std::ptr::null(), std::ptr::from_ref),
         ) {
             block.clear();
-            compress_block(value, &*self.engine, dictionary, block)?;
+            compress_block(value, &*self.engines.warm, dictionary, block)?;
         }
         Ok(Change::Compressed {
             block,
@@ -326,19 +336,50 @@ impl Core {
         })
     }
 
-    /// What compresses builders into this tree's leaves.
-    pub(crate) fn compression<'p, 'b>(
+    /// What compresses builders into this tree's warm leaves.
+    pub(crate) fn compression<'p, 'b>(&'p self, buffers: &'p mut Buffers, arena: &'b Bump) -> Compression<'p, 'b> {
+        self.compression_for(Temperature::Warm, buffers, arena)
+    }
+
+    /// What compresses builders into leaves of a temperature. Without a choice of them, all are warm.
+    pub(crate) fn compression_for<'p, 'b>(
         &'p self,
-        buffers: &'p mut crate::tree::compact::compress::Buffers,
-        arena: &'b bumpalo::Bump,
+        temperature: Temperature,
+        buffers: &'p mut Buffers,
+        arena: &'b Bump,
     ) -> Compression<'p, 'b> {
+        let settings = self.settings.now();
+        let (temperature, settings, engine, dictionary) = match (&self.temperatures, temperature) {
+            (Some(temperatures), Temperature::Cold) => {
+                let settings = temperatures.cold_settings(settings);
+                let dictionary = temperatures.cold_dictionaries.current();
+                (temperature, settings, &*self.engines.cold, dictionary)
+            }
+            _ => (
+                Temperature::Warm,
+                settings,
+                &*self.engines.warm,
+                self.dictionaries.current(),
+            ),
+        };
         Compression {
-            settings: self.settings.now(),
-            engine: &*self.engine,
-            dictionary: self.dictionaries.current(),
+            settings,
+            temperature,
+            engine,
+            dictionary,
+            engines: &self.engines,
+            reads: 0,
             memory: &self.memory,
             buffers,
             arena,
+        }
+    }
+
+    /// The dictionary that a leaf of this temperature would be compressed with now.
+    pub(crate) fn dictionary_for(&self, temperature: Temperature) -> Option<&Dictionary> {
+        match (&self.temperatures, temperature) {
+            (Some(temperatures), Temperature::Cold) => temperatures.cold_dictionaries.current(),
+            _ => self.dictionaries.current(),
         }
     }
 }
@@ -347,6 +388,10 @@ impl Drop for Core {
     fn drop(&mut self) {
         // SAFETY: the tree is going: nobody else has it.
         let guard = unsafe { self.memory.enter_alone() };
+        if let Some(temperatures) = &self.temperatures {
+            // SAFETY: as above.
+            unsafe { temperatures.hot.free(&guard) };
+        }
         for shard in &mut self.shards {
             let free_leaf = |leaf: Leaf<'_>| {
                 let landing = leaf.landing_locked();

@@ -44,7 +44,7 @@ impl Unowned {
     fn add<'g>(&mut self, value: &[u8], tree: &Tree) -> Result<Large<'g>, Error> {
         // SAFETY: the tree, whose memory the value is from, is dropped last, and the value as said above.
         let (new, large) = unsafe {
-            let new = Large::compress(value, &*tree.core.engine, &tree.core.memory, &mut Vec::new())?;
+            let new = Large::compress(value, &*tree.core.engines.warm, &tree.core.memory, &mut Vec::new())?;
             let node = new.large().node();
             (new, Large::from_node(node))
         };
@@ -129,7 +129,7 @@ impl Leaves {
                 }
                 Some(value) if core.settings.while_writing().single() => {
                     block.clear();
-                    compress_block(value, &*core.engine, leaf.dictionary(), &mut block)?;
+                    compress_block(value, &*core.engines.warm, leaf.dictionary(), &mut block)?;
                     Change::Compressed {
                         block: keep(&arena, &block)?,
                         raw_len: value.len(),
@@ -168,7 +168,7 @@ impl Leaves {
     pub fn iter(&self) -> impl Iterator<Item = LeafView<'_>> {
         self.leaves
             .iter()
-            .map(|leaf| LeafView::new(leaf.leaf(), &*self.tree.core.engine))
+            .map(|leaf| LeafView::new(leaf.leaf(), &self.tree.core.engines))
     }
 
     /// What stands between the leaves: one fewer than there are of them.

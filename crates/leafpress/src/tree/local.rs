@@ -49,12 +49,17 @@ pub(crate) enum Count {
     CopiedBytes,
     /// Raw bytes given to the codec for what is in nodes.
     CompressedBytes,
+    /// Point reads answered by a hot record.
+    GetHotHits,
+    /// Records that became hot, leaves that became warm, and that became cold.
+    Heated,
+    Warmed,
+    Cooled,
 }
 
-const COUNTS: usize = Count::CompressedBytes as usize + 1;
+const COUNTS: usize = Count::Cooled as usize + 1;
 
 /// One thread's counters and buffers, on cache lines of its own: threads' contexts lie side by side.
-#[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Context {
     /// Only the owning thread writes, so a load and a store are an addition.
@@ -66,6 +71,18 @@ pub(crate) struct Context {
     claimed: AtomicBool,
     /// What the tools held when that was last asked.
     held: AtomicU64,
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self {
+            counts: std::array::from_fn(|_| AtomicU64::new(0)),
+            tools: Cell::default(),
+            used: AtomicBool::default(),
+            claimed: AtomicBool::default(),
+            held: AtomicU64::default(),
+        }
+    }
 }
 
 // SAFETY: `tools`, the only part that is not atomic, is touched by two: by the context's own thread, which reaches it through `Contexts::get`,

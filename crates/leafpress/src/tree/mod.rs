@@ -18,6 +18,8 @@ mod error;
 #[allow(unsafe_code)]
 pub mod fuzz;
 mod hash;
+#[allow(unsafe_code)]
+mod hot;
 mod index;
 mod key_range;
 #[allow(unsafe_code)]
@@ -37,6 +39,7 @@ use std::sync::Arc;
 
 use crate::mem::room::copied;
 use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::temperature::Temperatures;
 pub use error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use key_range::KeyRange;
 pub use options::{Builder, DictionaryChoice, Layout, ShardBy};
@@ -70,7 +73,7 @@ pub struct Tree {
 impl std::fmt::Debug for Tree {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tree")
-            .field("codec", &self.core.engine.codec())
+            .field("codec", &self.core.engines.warm.codec())
             .field("shards", &self.core.shards.len())
             .field("len", &self.len())
             .finish_non_exhaustive()
@@ -430,6 +433,8 @@ impl Tree {
     /// # Errors
     /// [`Error::Invalid`] names the first one that is broken.
     pub fn validate(&self) -> Result<(), Error> {
+        // Leaves keep their temperature meanwhile.
+        let _passes = self.core.temperatures.as_ref().map(Temperatures::hold);
         // What landed stays there, to be checked. A background thread that is no more leaves the tree right.
         let _ = self.core.background.settle(&self.core, false);
         self.core.flush_retired();

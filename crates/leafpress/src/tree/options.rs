@@ -63,6 +63,7 @@ pub struct Builder {
     pub(crate) load_threads: usize,
     pub(crate) high_watermark_pct: u8,
     pub(crate) background_codec: Option<String>,
+    pub(crate) slowdown_pct: u32,
 }
 
 impl Default for Builder {
@@ -84,12 +85,18 @@ impl Default for Builder {
             load_threads: 1,
             high_watermark_pct: 75,
             background_codec: None,
+            slowdown_pct: 50,
         }
     }
 }
 
 impl Builder {
     /// The codec leaves are compressed with. Default `lz4`.
+    ///
+    /// With [`Codec::Auto`] leaves have a *temperature*: those that are read much are hot and not compressed, those that are read little
+    /// are cold, compressed by Zstandard in wide frames, and those between are warm, compressed by LZ4. The tree counts reads and
+    /// compacts leaves in the background as they become hotter or colder: see [`Builder::slowdown_pct`], and
+    /// [`Stats::temperature_reason`](crate::tree::Stats::temperature_reason). It takes the ordered layout only.
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
         self
@@ -98,6 +105,13 @@ impl Builder {
     /// An engine of the caller's own, in place of the one [`Builder::codec`] names.
     pub fn engine(mut self, engine: Arc<dyn Engine>) -> Self {
         self.engine = Some(engine);
+        self
+    }
+
+    /// With [`Codec::Auto`], by how much reads may take longer on average than if all leaves were warm, in per cent: as many leaves are cold
+    /// as that allows. Where so little is read that the processor time is worth less than the memory, more are. 0 to 1000, default 50.
+    pub fn slowdown_pct(mut self, pct: u32) -> Self {
+        self.slowdown_pct = pct;
         self
     }
 
@@ -120,7 +134,8 @@ impl Builder {
         self
     }
 
-    /// Raw bytes at which a frame is closed; 1 makes every record a frame. 1 to `leaf_bytes`.
+    /// Raw bytes at which a frame is closed; 1 makes every record a frame. 1 to `leaf_bytes`. With [`Codec::Auto`] it is that of cold
+    /// leaves, by default 4 KiB; that of warm ones is chosen.
     ///
     /// By default the tree chooses, when it first has 16 leaves and again whenever a dictionary is due: it tries lengths up to 4 KiB on
     /// records of its own, and weighs the bytes that a record then holds against the time that a read of it takes.

@@ -4,6 +4,8 @@
 //! dozen cache lines on their way at once, of which one read asks for few. So many reads go down side by side: each goes one
 //! step and asks for the lines of its next, then it is the next one's turn.
 
+use std::sync::atomic::Ordering;
+
 use crate::reclaim::guard::Guard;
 
 use crate::codec::Engine;
@@ -12,6 +14,7 @@ use crate::mem::prefetch::prefetch;
 use crate::tree::core::{Core, Sought};
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
+use crate::tree::hot::HotRecords;
 use crate::tree::index::shard::Descent;
 use crate::tree::local::{Context, Count, Tools};
 use crate::tree::node::landing::{Change, Landing};
@@ -19,6 +22,7 @@ use crate::tree::node::large::Large;
 use crate::tree::node::layout::Sections;
 use crate::tree::node::leaf::{Decoder, Leaf, Place, Value};
 use crate::tree::node::step::Step;
+use crate::tree::upkeep::temperature::{is_counted, may_heat};
 
 /// Reads that go down side by side. Their leaves' lines must stay in the first-level cache until they are read.
 const LANES: usize = 8;
@@ -93,17 +97,112 @@ impl Core {
         let hash = hash(key);
         let context = self.contexts.get()?;
         let guard = self.memory.enter()?;
+        if self.temperatures.is_some() {
+            let (mut read, mut result) = (Some(read), None);
+            self.get_tempered((key, hash), context, &guard, &mut |value| {
+                if let Some(read) = read.take() {
+                    result = Some(read(value)?);
+                }
+                Ok(())
+            })?;
+            return Ok(result);
+        }
         let step = self.shard(key).descend_to_read(key, &guard);
         let looked = look(&step, key, hash, context, &guard);
         if looked.is_absent() {
             return Ok(None);
         }
         let mut tools = self.take_tools(context, &guard)?;
-        let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
+        let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
         let result = self.answer(&looked, key, hash, context, &mut decoder, read);
         count_decoded(context, &decoder);
         context.return_tools(tools, &guard);
         result
+    }
+
+    /// As [`Core::get`], where records may be hot and leaves cold. Apart, so that others' reads stay as short as they are.
+    #[inline(never)]
+    fn get_tempered(
+        &self,
+        (key, hash): (&[u8], u64),
+        context: &Context,
+        guard: &Guard<'_>,
+        read: &mut dyn FnMut(Read<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if let Some(value) = self.hot_value(key, hash, context, guard) {
+            context.count(Count::Gets);
+            return read(Read::Bytes(value));
+        }
+        let step = self.shard(key).descend_to_read(key, guard);
+        let looked = look(&step, key, hash, context, guard);
+        self.note_read(looked.leaf, context);
+        if looked.is_absent() {
+            return Ok(());
+        }
+        let mut tools = self.take_tools(context, guard)?;
+        let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
+        let result = self.answer(&looked, key, hash, context, &mut decoder, |value| {
+            self.heat(looked.leaf, key, hash, &value, context, guard);
+            read(value)
+        });
+        count_decoded(context, &decoder);
+        context.return_tools(tools, guard);
+        result.map(|_| ())
+    }
+
+    /// The value of a key that is hot.
+    #[inline(always)]
+    fn hot_value<'g>(&self, key: &[u8], hash: u64, context: &Context, guard: &'g Guard<'_>) -> Option<&'g [u8]> {
+        let value = self.temperatures.as_ref()?.hot.find(key, hash, guard)?;
+        context.count(Count::GetHotHits);
+        Some(value)
+    }
+
+    /// Has a record that was found in its leaf become hot, one read in some, if there is a place for it.
+    #[inline(always)]
+    fn heat(&self, leaf: Leaf<'_>, key: &[u8], hash: u64, value: &Read<'_>, context: &Context, guard: &Guard<'_>) {
+        if let Some(temperatures) = &self.temperatures
+            && may_heat(context.so_far(Count::Gets))
+            // A large value takes as long to copy as to decode.
+            && let Read::Bytes(value) = value
+            && temperatures.hot.admits(hash, &self.memory, guard)
+            && self.heat_from(&temperatures.hot, leaf, key, hash, value, guard)
+        {
+            context.count(Count::Heated);
+        }
+    }
+
+    /// Makes a record hot whose value was found in a leaf. Returns whether it did.
+    #[cold]
+    fn heat_from(
+        &self,
+        hot: &HotRecords,
+        leaf: Leaf<'_>,
+        key: &[u8],
+        hash: u64,
+        value: &[u8],
+        guard: &Guard<'_>,
+    ) -> bool {
+        // Whoever has the latch may be about to write.
+        let Some(_latch) = leaf.header().lock.try_lock() else {
+            return false;
+        };
+        // What is in frames is the newest if nothing landed. What landed may have come behind the value; it is compacted soon.
+        let landed = leaf
+            .landing_for(hash, guard)
+            .and_then(|landing| landing.find(key, hash));
+        if leaf.header().obsolete.load(Ordering::Relaxed) || landed.is_some() {
+            return false;
+        }
+        hot.insert(key, value, hash, &self.memory, guard).unwrap_or(false)
+    }
+
+    /// Counts one read in some for its leaf, where leaves are compressed as they are read.
+    #[inline(always)]
+    fn note_read(&self, leaf: Leaf<'_>, context: &Context) {
+        if self.temperatures.is_some() && is_counted(context.so_far(Count::Gets)) {
+            leaf.count_read();
+        }
     }
 
     /// The value of `key`, copied.
@@ -131,7 +230,7 @@ impl Core {
         read: impl FnOnce(Read<'_>) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         let Sought { key, hash, share } = *sought;
-        let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
+        let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
         let landing = leaf.landing_for(hash, guard);
         if let Some(entry) = landing.and_then(|landing| landing.find(key, hash)) {
             return self.landed(leaf, entry.change, &mut decoder, read);
@@ -157,12 +256,15 @@ impl Core {
             let mut looked = [const { None::<Looked> }; LANES];
             for (looked, lane) in looked.iter_mut().zip(&lanes).take(chunk.len()) {
                 *looked = Some(look(&lane.descent.step, lane.key, lane.hash, context, &guard));
+                self.note_read(lane.descent.step.leaf(), context);
             }
             let mut tools = self.take_tools(context, &guard)?;
-            let mut decoder = Decoder::new(&*self.engine, &mut tools.scratch);
+            let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
             for ((index, lane), looked) in (first..).zip(&lanes).zip(looked.iter().flatten()) {
                 let mut answer = |value: Option<Read<'_>>| read(index, value);
-                let done = if looked.is_absent() {
+                let done = if let Some(value) = self.hot_value(lane.key, lane.hash, context, &guard) {
+                    answer(Some(Read::Bytes(value)))
+                } else if looked.is_absent() {
                     answer(None)
                 } else {
                     match self.answer(looked, lane.key, lane.hash, context, &mut decoder, |value| {
@@ -248,7 +350,7 @@ impl Core {
     ) -> Result<Option<R>, Error> {
         match change {
             Change::Put(value) => read(Read::Bytes(value)).map(Some),
-            Change::PutLarge(large) => read(Read::Large(large, &*self.engine)).map(Some),
+            Change::PutLarge(large) => read(Read::Large(large, &*self.engines.warm)).map(Some),
             Change::Compressed { block, raw_len } => leaf
                 .decode_block(block, raw_len, raw_len, decoder)
                 .and_then(|value| read(Read::Bytes(value)))
@@ -271,7 +373,7 @@ impl Core {
             None => Ok(None),
             Some(place) => match leaf.value(sections, place, decoder)? {
                 Value::Inline(value) => read(Read::Bytes(value)).map(Some),
-                Value::Large(large) => read(Read::Large(large, &*self.engine)).map(Some),
+                Value::Large(large) => read(Read::Large(large, &*self.engines.warm)).map(Some),
             },
         }
     }

@@ -325,7 +325,7 @@ impl<'c> Reader<'c> {
         context.return_tools(tools, &guard);
         let mut gathered = gathered?;
         let trimmed = gathered.trim(end)?;
-        let batch = gathered.read_large(&*self.core.engine)?;
+        let batch = gathered.read_large(&*self.core.engines.warm)?;
         Ok((batch, trimmed.or(covered)))
     }
 
@@ -406,7 +406,7 @@ impl<'c> Reader<'c> {
         span: &Span<'_>,
         scratch: &mut Scratch,
     ) -> Result<Gathered<'g>, Error> {
-        let mut decoder = Decoder::new(&*self.core.engine, scratch);
+        let mut decoder = Decoder::new(&self.core.engines, scratch);
         let landed = self.decompress(leaf, landed, &mut decoder)?;
         let mut gathered = Gathered::default();
         let mut landed = landed

@@ -4,7 +4,7 @@ use crate::codec::EngineCounters;
 
 /// A snapshot of a tree's memory and counters, from [`Tree::stats`](crate::tree::Tree::stats).
 ///
-/// `bytes_held` is the sum of the ten `*_bytes` fields below it, each with its allocator slack. The contexts that codecs
+/// `bytes_held` is the sum of the eleven `*_bytes` fields below it, each with its allocator slack. The contexts that codecs
 /// keep per thread belong to the process, not to the tree, and are not in it.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -25,6 +25,8 @@ pub struct Stats {
     pub landing_bytes: u64,
     /// Values past 2 KiB, kept as their own blocks.
     pub large_value_bytes: u64,
+    /// Copies of hot records, and the table of them.
+    pub hot_bytes: u64,
     /// Dictionaries and the tables codecs derive from them.
     pub dictionary_bytes: u64,
     /// Memory unlinked from the tree and not yet reclaimed.
@@ -54,6 +56,21 @@ pub struct Stats {
     /// Why these two are what they are, in words: what was tried, what came of it.
     pub limits_reason: String,
 
+    /// Records of which there is a copy that is not compressed: see [`Codec::Auto`](crate::codec::Codec::Auto).
+    pub hot_records: u64,
+    /// Leaves compressed with the tree's codec: all, where it is one.
+    pub warm_leaves: u64,
+    /// Leaves that are cold: compressed in wide frames by a stronger codec.
+    pub cold_leaves: u64,
+    /// Records that became hot.
+    pub records_heated: u64,
+    /// Leaves that became warm because they should, not because they were written to.
+    pub leaves_warmed: u64,
+    /// Leaves that became cold.
+    pub leaves_cooled: u64,
+    /// What each temperature costs, and below how many reads leaves are cold, in words; empty where all are warm.
+    pub temperature_reason: String,
+
     /// Point reads.
     pub gets: u64,
     /// Frames that point reads decoded.
@@ -62,6 +79,8 @@ pub struct Stats {
     pub get_bytes_decoded: u64,
     /// Point reads answered from a landing buffer.
     pub get_landing_hits: u64,
+    /// Point reads answered by a hot record's copy.
+    pub get_hot_hits: u64,
     /// Puts, of any kind.
     pub puts: u64,
     /// Puts, among those, of records that came in key order and went into leaves made of them at once: see

@@ -9,7 +9,7 @@ use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
 use crate::tree::node::inner::common_prefix;
 use crate::tree::node::landing::{Change, Entry, newest_by_key};
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE, Temperature};
 use crate::tree::node::leaf::{Decoder, Leaf, fingerprint, sub_page};
 
 fn invalid<T>(what: &str) -> Result<T, Error> {
@@ -73,7 +73,12 @@ impl Core {
         if header.lock.try_lock().is_none() {
             return invalid("a leaf is locked at rest");
         }
-        if !self.dictionaries.holds(header.dictionary) {
+        let is_known = match (&self.temperatures, leaf.temperature()) {
+            (Some(temperatures), Temperature::Cold) => temperatures.cold_dictionaries.holds(header.dictionary),
+            (None, Temperature::Cold) => return invalid("its temperature is none of the tree's"),
+            (_, Temperature::Warm) => self.dictionaries.holds(header.dictionary),
+        };
+        if !is_known {
             return invalid("its dictionary is not the tree's");
         }
         let sections = leaf.sections();
@@ -86,7 +91,7 @@ impl Core {
             return invalid("too many records");
         }
         for frame in 0..leaf.frames() {
-            let mut decoder = Decoder::new(&*self.engine, &mut scratch);
+            let mut decoder = Decoder::new(&self.engines, &mut scratch);
             let mut key_buffer = Vec::new();
             let range = leaf.slots(&sections, frame);
             if range.start != slots || (range.is_empty() && !hashed) {
@@ -145,7 +150,7 @@ impl Core {
         let sections = leaf.sections();
         let mut scratch = Scratch::default();
         for (key, len) in records {
-            let mut decoder = Decoder::new(&*self.engine, &mut scratch);
+            let mut decoder = Decoder::new(&self.engines, &mut scratch);
             let place = leaf.locate(&sections, key, crate::tree::hash::hash(key), None, &mut decoder)?;
             if place.map(|place| leaf.value_len(&sections, place.slot)) != Some(*len) {
                 return invalid("a lookup misses its record");

@@ -19,6 +19,7 @@ use crate::tree::local::{Context, Count, Tools};
 use crate::tree::node::inner::Inner;
 use crate::tree::node::landing::{Change, Entry, Landing, MAX_LANDING_BYTES, newest_by_key};
 use crate::tree::node::large::{DeadLarge, Large, MAX_INLINE_VALUE_BYTES};
+use crate::tree::node::layout::{Temperature, WRITTEN};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::step::Node;
 use crate::tree::node::unpublished::NewLeaf;
@@ -28,6 +29,9 @@ const LANDING_ENTRIES: usize = 32;
 /// A landing buffer is at most one part in so many of its leaf and the values outside it, but may have these bytes.
 const LEAF_FOR_LANDING: usize = 8;
 const MIN_LANDING_BYTES: usize = 512;
+
+/// At one in so many exchanges of large values it is seen whether holes have become worth closing.
+const EXCHANGES_PER_LOOK: u64 = 256;
 
 /// Which of a leaf's frames a compaction cuts and compresses again.
 #[derive(Clone, Copy)]
@@ -110,10 +114,17 @@ impl<'w> WritePath<'w> {
                 applied: false,
             });
         }
+        if let Some(temperatures) = &self.core.temperatures {
+            temperatures.hot.remove(key, hash, self.guard);
+        }
         if let (Change::PutLarge(large), Some(slot), false) = (change, slot, is_landed)
             && let Some(old) = leaf.exchange_large(&leaf.sections(), usize::from(slot), large)
         {
             self.retire_large(&[old]);
+            // No leaf is replaced where all that is written is exchanged.
+            if self.context.so_far(Count::Puts).is_multiple_of(EXCHANGES_PER_LOOK) {
+                self.core.background.defragment_if_due(self.core);
+            }
             self.account(leaf, key, change, old_len);
             return Ok(Outcome::Done { present, applied: true });
         }
@@ -266,8 +277,12 @@ impl<'w> WritePath<'w> {
         more: Option<Entry<'_>>,
         tools: &mut Tools,
     ) -> Result<bool, Error> {
-        let cut = Cut::Changed(self.settings_for_writing());
-        self.compact_frames_locked(locked, parent, key, more, cut, tools)
+        let (cut, temperature) = match locked.leaf.temperature() {
+            // What is written to is not cold.
+            Temperature::Cold => (Cut::Anew, Temperature::Warm),
+            temperature => (Cut::Changed(self.settings_for_writing()), temperature),
+        };
+        self.compact_frames_locked(locked, parent, key, more, cut, temperature, tools)
     }
 
     /// What a writer cuts frames by, which the background may have to cut anew.
@@ -279,7 +294,8 @@ impl<'w> WritePath<'w> {
         settings
     }
 
-    /// As [`Self::compact_locked`], with frames cut as `cut` says.
+    /// As [`Self::compact_locked`], with frames cut as `cut` says, into leaves of a temperature.
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn compact_frames_locked(
         &self,
         locked: &Locked<'w>,
@@ -287,13 +303,14 @@ impl<'w> WritePath<'w> {
         key: &[u8],
         more: Option<Entry<'_>>,
         cut: Cut,
+        temperature: Temperature,
         tools: &mut Tools,
     ) -> Result<bool, Error> {
         let leaf = locked.leaf;
         let mut dead = Vec::new();
         let changes = landed_changes(leaf, more, &mut dead)?;
         let removes = changes.iter().any(|entry| matches!(entry.change, Change::Remove));
-        let result = self.compress_leaf(leaf, key, &changes, cut, &mut dead, tools);
+        let result = self.compress_leaf(leaf, key, &changes, (cut, temperature), &mut dead, tools);
         tools.reset_arena();
         self.context.note_used(tools);
         let mut built = result?;
@@ -349,7 +366,7 @@ impl<'w> WritePath<'w> {
         leaf: Leaf<'w>,
         key: &[u8],
         changes: &[Entry<'_>],
-        cut: Cut,
+        (cut, temperature): (Cut, Temperature),
         dead: &mut Vec<DeadLarge>,
         tools: &mut Tools,
     ) -> Result<BuiltLeaves, Error> {
@@ -359,13 +376,15 @@ impl<'w> WritePath<'w> {
             arena,
             ..
         } = tools;
-        let (settings, anew) = match cut {
-            Cut::Changed(settings) => (settings, false),
-            Cut::Anew => (self.core.settings.now(), true),
-        };
-        let compression = Compression {
-            settings,
-            ..self.core.compression(buffers, arena)
+        let mut compression = self.core.compression_for(temperature, buffers, arena);
+        compression.reads = leaf.reads() | if changes.is_empty() { 0 } else { WRITTEN };
+        let anew = match cut {
+            Cut::Changed(settings) if compression.temperature == Temperature::Warm => {
+                compression.settings = settings;
+                false
+            }
+            Cut::Changed(_) => false,
+            Cut::Anew => true,
         };
         let mut compaction = Compaction {
             compression,

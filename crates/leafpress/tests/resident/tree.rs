@@ -53,7 +53,7 @@ fn bytes_held_agrees_with_resident_growth() {
 }
 
 fn measured() {
-    for codec in ["none", "lz4", "zstd:1"] {
+    for codec in ["none", "lz4", "zstd:1", "auto"] {
         // A first tree makes what stays for the process's life: thread contexts, allocator tables, code pages.
         drop(load(codec, 20_000));
         let before = resident_bytes();
@@ -138,4 +138,43 @@ fn measured_with_waiting_threads(codec: &str) {
         "{codec}: {thread_bytes_loaded} bytes while they loaded, then {}",
         stats.thread_bytes
     );
+}
+
+#[test]
+fn a_hot_set_that_moves_holds_no_more_than_it_says() {
+    crate::alone("tree::a_hot_set_that_moves_holds_no_more_than_it_says", hot_set_moves);
+}
+
+fn hot_set_moves() {
+    const KEYS: u64 = 200_000;
+    drop(load("auto", 20_000));
+    let before = resident_bytes();
+    let tree = load("auto", KEYS);
+    let settled = tree.stats().bytes_held;
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut value = Vec::new();
+    for round in 0..6 {
+        let until = Instant::now() + Duration::from_millis(1500);
+        while Instant::now() < until {
+            for _ in 0..1000 {
+                // Nine in ten are of a hundredth of the keys, which is another in each round.
+                let n = if random.u32(0..10) > 0 {
+                    round * KEYS / 6 + random.u64(0..KEYS / 100)
+                } else {
+                    random.u64(0..KEYS)
+                };
+                fill(&mut value, n);
+                let found = tree.get_with(&scattered(n).to_be_bytes(), |found| found == value);
+                assert_eq!(found.unwrap(), Some(true));
+            }
+            let (grown, stats) = (resident_bytes().saturating_sub(before), tree.stats());
+            let most = stats.bytes_held + stats.bytes_held / 10 + (8 << 20);
+            assert!(grown as u64 <= most, "{grown}: {stats:?}");
+            // Warm leaves and the hot records, and what waits to be reclaimed.
+            assert!(stats.bytes_held < settled * 3, "{settled}: {stats:?}");
+        }
+        let stats = tree.stats();
+        assert!(stats.get_hot_hits > 0, "{stats:?}");
+    }
+    tree.validate().unwrap();
 }

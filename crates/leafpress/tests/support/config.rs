@@ -58,9 +58,14 @@ impl Config {
         shape: KeyShape,
         build: impl FnOnce(Builder) -> Result<Tree, Error>,
     ) -> Option<Tree> {
+        // Sub-pages have no temperature.
+        let layout = match codec {
+            Codec::Auto { .. } => Layout::Ordered,
+            _ => self.layout,
+        };
         let mut builder = Tree::builder()
             .codec(codec)
-            .layout(self.layout)
+            .layout(layout)
             .leaf_bytes(self.leaf_bytes)
             .landing_bytes(self.landing_bytes)
             .shards(self.shards)

@@ -252,6 +252,7 @@ pub enum Step {
         back: bool,
     },
     Compact,
+    Settle,
     Validate,
     Stats,
     /// From now on decoding goes wrong as planned, or right again.
@@ -265,6 +266,8 @@ pub struct Options {
     pub frame_bytes: usize,
     pub landing_bytes: usize,
     pub shape: KeyShape,
+    /// Whether leaves are warm and cold, and records hot. Not with sub-pages.
+    pub has_temperatures: bool,
 }
 
 struct Run {
@@ -279,7 +282,14 @@ struct Run {
 /// Does the steps, then lets decoding go right and looks at what is there.
 pub fn check(options: Options, steps: &[Step]) {
     let engine = Arc::new(Hostile::default());
+    let has_temperatures = options.has_temperatures && options.layout == Layout::Ordered;
+    let codec = if has_temperatures {
+        Codec::Auto { level: 1 }
+    } else {
+        Codec::None
+    };
     let tree = Tree::builder()
+        .codec(codec)
         .engine(engine.clone())
         .dictionary(DictionaryChoice::Off)
         .leaf_bytes(1024)
@@ -358,6 +368,7 @@ impl Run {
                 }
             }
             Step::Compact => drop(typed(self.tree.compact())),
+            Step::Settle => self.tree.settle().expect("what fails leaves leaves as they are"),
             Step::Validate => drop(typed(self.tree.validate())),
             Step::Stats => {
                 let _ = self.tree.stats();

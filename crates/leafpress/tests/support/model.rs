@@ -273,6 +273,7 @@ pub fn same_statistics(tree: &Tree, map: &Map) {
         + stats.interpolation_bytes
         + stats.landing_bytes
         + stats.large_value_bytes
+        + stats.hot_bytes
         + stats.dictionary_bytes
         + stats.retired_bytes
         + stats.free_bytes

@@ -34,6 +34,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => number().prop_map(Step::Contains),
         2 => (number(), any::<bool>()).prop_map(|(from, back)| Step::Scan { from, back }),
         1 => Just(Step::Compact),
+        1 => Just(Step::Settle),
         1 => Just(Step::Validate),
         1 => Just(Step::Stats),
         3 => plans().prop_map(|plan| Step::Plan(Some(plan))),
@@ -50,12 +51,15 @@ fn options() -> impl Strategy<Value = Options> {
     ];
     let frame_bytes = prop_oneof![Just(1usize), Just(256), Just(1024)];
     let landing_bytes = prop_oneof![Just(0usize), Just(512), Just(4096)];
-    (layouts, frame_bytes, landing_bytes, shapes()).prop_map(|(layout, frame_bytes, landing_bytes, shape)| Options {
-        layout,
-        frame_bytes,
-        landing_bytes,
-        shape,
-    })
+    (layouts, frame_bytes, landing_bytes, shapes(), any::<bool>()).prop_map(
+        |(layout, frame_bytes, landing_bytes, shape, has_temperatures)| Options {
+            layout,
+            frame_bytes,
+            landing_bytes,
+            shape,
+            has_temperatures,
+        },
+    )
 }
 
 proptest! {
@@ -75,6 +79,7 @@ fn wrong_last_keys(layout: Layout, shared: u8, rest: &[u8]) {
         frame_bytes: 256,
         landing_bytes: 0,
         shape: KeyShape::Fields,
+        has_temperatures: false,
     };
     let put = |number, len| Step::Put {
         first: number,

@@ -144,6 +144,51 @@ fn lz4_in_the_background() {
 }
 
 #[test]
+fn cold_leaves_and_hot_records() {
+    // What lands is not made hot: nothing lands.
+    let tree = small()
+        .codec(Codec::Auto { level: 1 })
+        .landing_bytes(0)
+        .build()
+        .unwrap();
+    // Enough for the tree to have temperatures.
+    for n in 0..2000_u64 {
+        tree.insert(&(u64::MAX - n).to_be_bytes(), &value(n)).unwrap();
+    }
+    for n in 0..KEYS {
+        tree.insert(&key(n), &value(n)).unwrap();
+    }
+    tree.settle().unwrap();
+    assert!(tree.stats().cold_leaves > 0);
+    let clock = AtomicU64::new(0);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (tree, stop) = (&tree, &stop);
+        // What is written becomes warm, and cold again, and what is read hot.
+        scope.spawn(move || {
+            while !stop.load(Ordering::SeqCst) {
+                tree.settle().unwrap();
+                for n in (0..KEYS).cycle().take(500) {
+                    tree.get_with(&key(n), number).unwrap();
+                }
+            }
+        });
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            (0..rounds()).for_each(|seed| round(tree, seed, &clock));
+        }));
+        stop.store(true, Ordering::SeqCst);
+        checked.unwrap();
+    });
+    // However short that was.
+    for n in (0..KEYS).cycle().take(3000) {
+        tree.get_with(&key(n), number).unwrap();
+    }
+    let stats = tree.stats();
+    assert!(stats.get_hot_hits > 0 && stats.leaves_cooled > 0, "{stats:?}");
+    tree.validate().unwrap();
+}
+
+#[test]
 fn hashed_and_sharded() {
     linearizable(
         small()

@@ -28,6 +28,7 @@ mod scan_bounds_large_values;
 mod separators;
 mod shards_keep_neighbours;
 mod shortcuts;
+mod temperature;
 mod thread_exit;
 mod threads;
 mod trains_by_its_size;

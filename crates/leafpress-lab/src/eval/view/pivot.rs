@@ -6,6 +6,9 @@ use crate::eval::Row;
 use crate::eval::Workload;
 use crate::eval::landing_bytes::LandingBytes;
 
+/// With more workloads a table has no room for what a put costs over time.
+const WORKLOADS_WITH_WORK: usize = 5;
+
 /// All settings of an evaluation.
 #[derive(Debug)]
 pub(super) struct Pivot<'r> {
@@ -122,6 +125,12 @@ impl<'r> Setting<'r> {
     /// The workload whose read latency the tables show: the purest one.
     pub(super) fn read_workload(&self) -> Option<Workload> {
         self.workloads.iter().copied().find(|workload| workload.shares()[0] > 0)
+    }
+
+    /// The workload for which the tables show what a put costs over time, where they have room for it.
+    pub(super) fn work_workload(&self) -> Option<Workload> {
+        self.write_workload()
+            .filter(|_| self.workloads.len() <= WORKLOADS_WITH_WORK)
     }
 
     /// The workload whose write latency the tables show.

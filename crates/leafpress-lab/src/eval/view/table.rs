@@ -87,7 +87,7 @@ fn columns(setting: &Setting<'_>) -> Vec<Column> {
                 .map(|latency| microseconds(latency.p99_ns))
         });
     }
-    if let Some(workload) = setting.write_workload() {
+    if let Some(workload) = setting.work_workload() {
         for (index, heading) in ["copied/\nput byte", "compr./\nput byte"].into_iter().enumerate() {
             push(heading.into(), false, &|codec| {
                 let figure = line(codec).work_per_byte_put(workload)?[index];
@@ -158,9 +158,12 @@ pub(super) fn caption(setting: &Setting<'_>) -> String {
         caption += &format!(" Read p99: {workload}.");
     }
     if let Some(workload) = setting.write_workload() {
+        caption += &format!(" Write p99: {workload}.");
+    }
+    if let Some(workload) = setting.work_workload() {
         caption += &format!(
-            " Write p99: {workload}. Copied, compressed: bytes written into the tree's nodes, and bytes given to the codec for \
-             them, for each byte of keys and values put; {workload}."
+            " Copied, compressed: bytes written into the tree's nodes, and bytes given to the codec for them, for each byte of \
+             keys and values put; {workload}."
         );
     }
     if setting.workloads.contains(&Workload::Scan) {

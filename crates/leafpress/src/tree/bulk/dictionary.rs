@@ -60,12 +60,9 @@ impl Core {
         let plain = Codec::None.open(&EngineOptions::default())?;
         let (mut buffers, arena) = (Buffers::default(), Bump::new());
         let mut compression = Compression {
-            settings: self.settings.now(),
             engine: &*plain,
             dictionary: None,
-            memory: &self.memory,
-            buffers: &mut buffers,
-            arena: &arena,
+            ..self.compression(&mut buffers, &arena)
         };
         let sub_pages = self.settings.now().sub_pages;
         for leaf in batch.leaves(0..batch.len(), &self.settings.now()) {

@@ -246,7 +246,7 @@ impl<'w> WritePath<'w> {
         let mut ends: Option<(Vec<u8>, Vec<u8>)> = None;
         let mut key = Vec::new();
         for frame in frames {
-            let mut decoder = Decoder::new(&*self.core.engine, scratch);
+            let mut decoder = Decoder::new(&self.core.engines, scratch);
             leaf.visit_frame(&sections, frame, &mut decoder, &mut key, |_, key, _| {
                 match &mut ends {
                     None => ends = Some((copied(key)?, copied(key)?)),

@@ -10,8 +10,8 @@ use crate::tree::compact::split::SplitHint;
 use crate::tree::error::Error;
 use crate::tree::node::frame_keys::{MAX_LENGTH_BYTES, write_length};
 use crate::tree::node::inner::{common_prefix, separator};
-use crate::tree::node::layout::MAX_RECORDS;
-use crate::tree::node::leaf::{corrupt, sub_page};
+use crate::tree::node::layout::{MAX_RECORDS, Temperature};
+use crate::tree::node::leaf::{Engines, corrupt, sub_page};
 use crate::tree::node::unpublished::NewLeaf;
 
 /// The settings that records are compressed with.
@@ -89,8 +89,14 @@ impl Buffers {
 /// Compresses builders into leaves.
 pub(crate) struct Compression<'p, 'b> {
     pub settings: Settings,
+    /// Of the leaves that are made; engine and dictionary are this one's.
+    pub temperature: Temperature,
     pub engine: &'p dyn Engine,
     pub dictionary: Option<&'p Dictionary>,
+    /// What the leaves that records come from are decoded by.
+    pub engines: &'p Engines,
+    /// Reads that the leaves begin with.
+    pub reads: u32,
     pub memory: &'p Memory,
     pub buffers: &'p mut Buffers,
     pub arena: &'b Bump,

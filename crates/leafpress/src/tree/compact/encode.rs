@@ -97,7 +97,7 @@ impl<'b> Compression<'_, 'b> {
             large: larges.len() as u16,
             keys,
             len_bits: len_span.bits(),
-            flags,
+            flags: flags | self.temperature.flag(),
         };
         let sections = Sections::of(&shape);
         let data_at = sections.separators + totals.separator_bytes;
@@ -120,6 +120,7 @@ impl<'b> Compression<'_, 'b> {
             (&raw mut (*header).live_user_bytes).write((inline_bytes as u64 + large_bytes).into());
             (&raw mut (*header).live).write((count as u32).into());
             (&raw mut (*header).inline_bytes).write(inline_bytes as u32);
+            (&raw mut (*header).reads).write(self.reads.into());
             (&raw mut (*header).len_base).write(len_span.least as u32);
             (&raw mut (*header).data_at).write(data_at as u32);
             (&raw mut (*header).key_len).write(key_len as u16);

@@ -64,6 +64,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         let refit = anew
             || leaf.count() == 0
             || !std::ptr::eq(dictionary, leaf.header().dictionary)
+            || leaf.temperature() != self.compression.temperature
             || !changes.iter().all(|entry| form.fits(entry.key));
         if refit {
             let split_hint = self.split_hint(leaf, &sections, changes)?;
@@ -127,7 +128,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         let mut decompressed = copied(changes)?;
         for entry in &mut decompressed {
             if let Change::Compressed { block, raw_len } = entry.change {
-                let mut decoder = Decoder::new(self.compression.engine, self.scratch);
+                let mut decoder = Decoder::new(self.compression.engines, self.scratch);
                 let value = leaf.decode_block(block, raw_len, raw_len, &mut decoder)?;
                 entry.change = Change::Put(keep(self.compression.arena, value)?);
             }
@@ -161,7 +162,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         records: &mut Vec<Record<'b>>,
     ) -> Result<(), Error> {
         let arena = self.compression.arena;
-        let mut decoder = Decoder::new(self.compression.engine, self.scratch);
+        let mut decoder = Decoder::new(self.compression.engines, self.scratch);
         let mut key = Vec::new();
         let from = records.len();
         leaf.visit_frame(sections, frame, &mut decoder, &mut key, |_, key, value| {

@@ -66,7 +66,7 @@ impl<'b> Compression<'_, 'b> {
                 }
                 (Part::Kept { leaf, from, .. }, Form::Fingerprints { .. }) => {
                     let sections = leaf.sections();
-                    let mut decoder = Decoder::new(self.engine, &mut scratch);
+                    let mut decoder = Decoder::new(self.engines, &mut scratch);
                     let mut bytes = 0;
                     leaf.visit_frame(&sections, *from, &mut decoder, &mut key, |slot, key, _| {
                         bytes += key.len() + leaf.lens(&sections).get(slot) as usize;

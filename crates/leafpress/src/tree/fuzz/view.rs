@@ -2,24 +2,24 @@
 
 use std::ops::Range;
 
-use crate::codec::{Engine, Scratch};
+use crate::codec::Scratch;
 use crate::tree::error::Error;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
-use crate::tree::node::leaf::{Decoder, Leaf, Place, Value};
+use crate::tree::node::leaf::{Decoder, Engines, Leaf, Place, Value};
 
 /// One of [`Leaves`](crate::tree::fuzz::Leaves).
 pub struct LeafView<'l> {
     leaf: Leaf<'l>,
     sections: Sections,
-    engine: &'l dyn Engine,
+    engines: &'l Engines,
 }
 
 impl<'l> LeafView<'l> {
-    pub(crate) fn new(leaf: Leaf<'l>, engine: &'l dyn Engine) -> Self {
+    pub(crate) fn new(leaf: Leaf<'l>, engines: &'l Engines) -> Self {
         Self {
             leaf,
             sections: leaf.sections(),
-            engine,
+            engines,
         }
     }
 
@@ -165,7 +165,7 @@ impl<'l> LeafView<'l> {
     /// # Errors
     /// [`Error::Codec`] when a frame that may hold it cannot be decoded.
     pub fn locate(&self, key: &[u8], scratch: &mut Scratch) -> Result<Option<(usize, usize)>, Error> {
-        let mut decoder = Decoder::new(self.engine, scratch);
+        let mut decoder = Decoder::new(self.engines, scratch);
         let hash = crate::tree::hash::hash(key);
         let place = self.leaf.locate(&self.sections, key, hash, None, &mut decoder)?;
         Ok(place.map(|place| (place.slot, place.frame)))
@@ -182,7 +182,7 @@ impl<'l> LeafView<'l> {
         scratch: &'s mut Scratch,
     ) -> Option<Result<Vec<u8>, Error>> {
         let needed = needed.min(self.raw_len(frame)?);
-        let mut decoder = Decoder::new(self.engine, scratch);
+        let mut decoder = Decoder::new(self.engines, scratch);
         let raw = self.leaf.decode(&self.sections, frame, needed, &mut decoder);
         Some(raw.map(<[u8]>::to_vec))
     }
@@ -198,7 +198,7 @@ impl<'l> LeafView<'l> {
         } else {
             (0..self.leaf.frames()).find(|frame| self.leaf.slots(&self.sections, *frame).contains(&slot))?
         };
-        let mut decoder = Decoder::new(self.engine, scratch);
+        let mut decoder = Decoder::new(self.engines, scratch);
         let value = self
             .leaf
             .value(&self.sections, Place { slot, frame }, &mut decoder)
@@ -217,7 +217,7 @@ impl<'l> LeafView<'l> {
         mut visit: impl FnMut(usize, &[u8], &[u8]),
     ) -> Option<Result<(), Error>> {
         let frame = self.a_frame(frame)?;
-        let mut decoder = Decoder::new(self.engine, scratch);
+        let mut decoder = Decoder::new(self.engines, scratch);
         let mut buffer = Vec::new();
         let visited = self
             .leaf
@@ -235,7 +235,7 @@ impl<'l> LeafView<'l> {
         let mut bytes = Vec::new();
         match value {
             Value::Inline(value) => bytes.extend_from_slice(value),
-            Value::Large(large) => large.read_into(self.engine, &mut bytes)?,
+            Value::Large(large) => large.read_into(&*self.engines.warm, &mut bytes)?,
         }
         Ok(bytes)
     }

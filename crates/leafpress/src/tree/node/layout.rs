@@ -36,6 +36,32 @@ pub(crate) const FINGERPRINTS: u8 = 1;
 pub(crate) const SINGLE: u8 = 2;
 /// Frames are sub-pages by key hash.
 pub(crate) const HASHED: u8 = 4;
+/// The leaf is cold.
+const COLD: u8 = 8;
+
+/// How a leaf's frames are compressed. In a tree of one codec all leaves are warm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Temperature {
+    /// With the tree's codec and its dictionary.
+    Warm,
+    /// In wide frames, with a stronger codec and a dictionary of its own.
+    Cold,
+}
+
+impl Temperature {
+    /// What says so among a leaf's flags.
+    pub(crate) fn flag(self) -> u8 {
+        match self {
+            Self::Warm => 0,
+            Self::Cold => COLD,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn of(flags: u8) -> Self {
+        if flags & COLD != 0 { Self::Cold } else { Self::Warm }
+    }
+}
 
 /// Most records of a leaf.
 pub(crate) const MAX_RECORDS: usize = 4096;
@@ -69,7 +95,13 @@ pub(crate) struct Header {
     pub key_base: u64,
     /// User bytes in the frames: keys, and values but for large ones.
     pub inline_bytes: u32,
+    /// Sampled reads, halved as they grow old, and [`WRITTEN`], where the tree has leaves of several temperatures. Threads may overwrite
+    /// each other's.
+    pub reads: Counter,
 }
+
+/// Among a leaf's reads: it was compacted for writes since they were last halved.
+pub(crate) const WRITTEN: u32 = 1 << 31;
 
 /// Where the line begins that every read needs.
 pub(crate) const READ_AT: usize = size_of::<NodeHeader>();

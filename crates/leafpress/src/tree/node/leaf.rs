@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicPtr as StdAtomicPtr, Ordering};
 
 use crate::reclaim::guard::Guard;
 
-pub(crate) use self::frame::{Decoder, Value, corrupt};
+pub(crate) use self::frame::{Decoder, Engines, Value, corrupt};
 use crate::codec::Dictionary;
 use crate::mem::prefetch::{LINE_BYTES, prefetch};
 use crate::mem::room::{TryGrow, joined};
@@ -23,7 +23,7 @@ use crate::tree::error::Error;
 use crate::tree::node::key_array::KeyArray;
 use crate::tree::node::landing::Landing;
 use crate::tree::node::large::{DeadLarge, Large};
-use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, Header, SINGLE, Sections};
+use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, Header, SINGLE, Sections, Temperature, WRITTEN};
 use crate::tree::node::packed::Packed;
 use crate::tree::node::unpublished::NewLanding;
 
@@ -122,6 +122,34 @@ impl<'g> Leaf<'g> {
     fn bytes_at(&self, offset: usize, len: usize) -> &[u8] {
         // SAFETY: callers pass ranges within the immutable part of the allocation.
         unsafe { std::slice::from_raw_parts(self.at(offset), len) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn temperature(&self) -> Temperature {
+        Temperature::of(self.header().shape.flags)
+    }
+
+    /// Notes a read that is to be counted.
+    #[inline(always)]
+    pub(crate) fn count_read(&self) {
+        // It would take months without being halved to reach the mark beside it.
+        let reads = &self.header().reads;
+        reads.store(reads.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Sampled reads, as far as they are not too old.
+    pub(crate) fn reads(&self) -> u32 {
+        self.header().reads.load(Ordering::Relaxed) & !WRITTEN
+    }
+
+    /// Whether it was compacted for writes since reads were last halved.
+    pub(crate) fn is_written(&self) -> bool {
+        self.header().reads.load(Ordering::Relaxed) & WRITTEN != 0
+    }
+
+    /// Halves the reads that are counted, which have grown old.
+    pub(crate) fn halve_reads(&self) {
+        self.header().reads.store(self.reads() / 2, Ordering::Relaxed);
     }
 
     pub(crate) fn dictionary(&self) -> Option<&Dictionary> {

@@ -15,6 +15,7 @@ use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
 use crate::tree::local::Count;
 use crate::tree::node::large::{DeadLarge, Large};
+use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::unpublished::{NewLanding, NewLarge, NewLeaf};
 use crate::tree::write::{Cut, Locked, WritePath};
@@ -94,6 +95,9 @@ impl Core {
             // The table was where the nodes were. Where there is no memory for another, the way goes down from the root.
             self.renew_interpolation_of(shard);
         }
+        if let Some(temperatures) = &self.temperatures {
+            temperatures.hot.relocate(&self.memory, &self.memory.enter()?);
+        }
         self.flush_retired();
         self.memory.return_free(&part, sweep == Sweep::Defragment);
         self.memory.make_huge_pages();
@@ -117,10 +121,10 @@ impl<'w> WritePath<'w> {
     /// Bytes that were moved; nothing when the leaf is no longer in the tree. `key` is any key of its range.
     fn sweep_locked(&self, locked: &Locked<'w>, key: &[u8], sweep: Sweep) -> Result<Option<u64>, Error> {
         let leaf = locked.leaf;
+        let temperature = leaf.temperature();
         let current = self
             .core
-            .dictionaries
-            .current()
+            .dictionary_for(temperature)
             .map_or(std::ptr::null(), std::ptr::from_ref);
         let compacts = match sweep {
             Sweep::Landed => {
@@ -146,7 +150,7 @@ impl<'w> WritePath<'w> {
         } else {
             Cut::Changed(self.core.settings.now())
         };
-        let compacted = self.compact_frames_locked(locked, None, key, None, cut, &mut tools);
+        let compacted = self.compact_frames_locked(locked, None, key, None, cut, temperature, &mut tools);
         self.context.return_tools(tools, self.guard);
         Ok(compacted?.then_some(bytes))
     }
@@ -177,7 +181,10 @@ impl<'w> WritePath<'w> {
 fn has_short_frames(leaf: Leaf<'_>, settings: &LiveSettings) -> bool {
     let now = settings.now();
     let (frames, bytes) = (leaf.frames(), leaf.header().inline_bytes as usize);
-    now != settings.while_writing() && frames > 1 && bytes < frames * (now.frame_bytes / 2)
+    leaf.temperature() == Temperature::Warm
+        && now != settings.while_writing()
+        && frames > 1
+        && bytes < frames * (now.frame_bytes / 2)
 }
 
 /// Large values on their way from one place to another.

@@ -5,6 +5,8 @@ pub(crate) mod defragment;
 pub(crate) mod idle;
 pub(crate) mod scheduler;
 pub(crate) mod sizing;
+pub(crate) mod temperature;
+mod trainer;
 #[allow(unsafe_code)]
 pub(crate) mod training;
 mod workers;

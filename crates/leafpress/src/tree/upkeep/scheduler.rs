@@ -18,6 +18,7 @@ use crate::tree::local::Count;
 use crate::tree::node::inner::MAX_CHILDREN;
 use crate::tree::node::landing::Landing;
 use crate::tree::node::leaf::Leaf;
+use crate::tree::upkeep::temperature::Share;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
 use crate::tree::upkeep::workers::{Compactor, Tender};
 use crate::tree::write::WritePath;
@@ -260,6 +261,8 @@ impl Background {
             self.wait_until_idle();
         }
         if compacts_landed {
+            // What fails leaves leaves as they are.
+            let _ = core.temper(Share::All);
             core.compact_landed();
         }
         core.flush_retired();
@@ -296,7 +299,7 @@ impl Background {
     /// Starts the threads: `compactors` of them, and one that trains dictionaries and defragments the heap, if the tree has either.
     pub(crate) fn start(core: &Arc<Core>, compactors: usize) -> Result<Workers, Error> {
         let tidies = Memory::CAN_BE_DEFRAGMENTED && !cfg!(shuttle);
-        let tends = core.dictionaries.auto || core.sizing.auto || tidies;
+        let tends = core.dictionaries.auto || core.sizing.auto || core.temperatures.is_some() || tidies;
         let background = &core.background;
         {
             let mut state = background.state.lock();

@@ -17,6 +17,7 @@ use crate::tree::compact::split::SplitHint;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
+use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::{Decoder, Leaf, Value};
 
 /// What memory is worth: a record that is shorter by 1% may take so many per cent longer to read. It is an exchange rate between memory
@@ -30,7 +31,7 @@ fn time_for_bytes(codec: Codec) -> i32 {
 }
 
 /// What a read takes besides, in nanoseconds: the way to the leaf, and waits for memory, which what is tried has at hand.
-const REST_OF_READ_NS: f64 = 300.0;
+pub(super) const REST_OF_READ_NS: f64 = 300.0;
 /// Shorter records, in user bytes, keep the codec's own frames, which were measured for them (`docs/experiments/014-frames-and-leaves.md`):
 /// a dictionary already says most of what neighbours would, and a write should not compress many of them.
 const LEAST_RECORD_BYTES: usize = 200;
@@ -57,7 +58,7 @@ const ROUNDS: usize = 3;
 /// The raw bytes of a frame with which a tree begins.
 fn first_frame_bytes(codec: Codec) -> usize {
     match codec {
-        Codec::None | Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => 1,
+        Codec::None | Codec::Lz4 { .. } | Codec::Lz4Hc { .. } | Codec::Auto { .. } => 1,
         Codec::Zstd { .. } => 512,
         Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Qpl { .. } => 2 << 10,
     }
@@ -104,10 +105,10 @@ struct Choice {
 
 /// What came of trying a length.
 #[derive(Clone, Copy)]
-struct Tried {
+pub(super) struct Tried {
     settings: Settings,
-    bytes_per_record: f64,
-    read_ns: f64,
+    pub(super) bytes_per_record: f64,
+    pub(super) read_ns: f64,
 }
 
 impl Tried {
@@ -205,26 +206,18 @@ impl Core {
             return Ok(None);
         }
         let arena = Bump::new();
-        let runs = self.runs(&arena)?;
-        let records = runs.iter().map(Vec::len).sum();
-        if records < LEAST_RECORDS {
+        let Some(mut trial) = self.trial(&arena)? else {
             return Ok(None);
-        }
-        let (now, codec) = (self.settings.now(), self.engine.codec());
-        let bytes = runs.iter().flatten().map(Record::inline_bytes).sum::<usize>() / records;
+        };
+        trial.dictionary = dictionary;
+        let records = trial.records;
+        let (now, codec) = (self.settings.now(), self.engines.warm.codec());
+        let bytes = trial.user_bytes_per_record() as usize;
         if bytes < LEAST_RECORD_BYTES {
             *sizing.last.lock() = Outcome::Short(bytes);
             let first = sizing.first();
             return Ok((first != now).then_some(first));
         }
-        let mut trial = Trial {
-            core: self,
-            runs,
-            records,
-            dictionary,
-            buffers: Buffers::default(),
-            scratch: Scratch::default(),
-        };
         let before = trial.run(now)?;
         let mut best = before;
         let leaf_lengths = match sizing.given.leaf_bytes {
@@ -267,6 +260,21 @@ impl Core {
         Ok((best.settings != now).then_some(best.settings))
     }
 
+    /// Records of the tree to try things on, if there are enough.
+    pub(super) fn trial<'r>(&self, arena: &'r Bump) -> Result<Option<Trial<'_, 'r>>, Error> {
+        let runs = self.runs(arena)?;
+        let records = runs.iter().map(Vec::len).sum();
+        Ok((records >= LEAST_RECORDS).then(|| Trial {
+            core: self,
+            runs,
+            records,
+            temperature: Temperature::Warm,
+            dictionary: None,
+            buffers: Buffers::default(),
+            scratch: Scratch::default(),
+        }))
+    }
+
     /// The records of runs of leaves spread over the tree, in key order. What landed on a leaf, and what of it cannot be decoded, is not
     /// among them.
     fn runs<'b>(&self, arena: &'b Bump) -> Result<Vec<Vec<Record<'b>>>, Error> {
@@ -282,7 +290,7 @@ impl Core {
             if in_run >= RUN_LEAVES {
                 return Ok(());
             }
-            let records = records_of(leaf, &mut Decoder::new(&*self.engine, &mut scratch), arena)?;
+            let records = records_of(leaf, &mut Decoder::new(&self.engines, &mut scratch), arena)?;
             match runs.last_mut() {
                 // Another shard's keys need not come behind.
                 Some(run)
@@ -303,7 +311,11 @@ impl Core {
 }
 
 /// The records of a leaf, or none if a frame of it is damaged. Large values are not in frames.
-fn records_of<'b>(leaf: Leaf<'_>, decoder: &mut Decoder<'_>, arena: &'b Bump) -> Result<Vec<Record<'b>>, Error> {
+pub(super) fn records_of<'b>(
+    leaf: Leaf<'_>,
+    decoder: &mut Decoder<'_>,
+    arena: &'b Bump,
+) -> Result<Vec<Record<'b>>, Error> {
     let sections = leaf.sections();
     let (mut records, mut key_buffer) = (Vec::with_capacity(leaf.count()), Vec::new());
     for frame in 0..leaf.frames() {
@@ -328,16 +340,37 @@ fn records_of<'b>(leaf: Leaf<'_>, decoder: &mut Decoder<'_>, arena: &'b Bump) ->
 }
 
 /// Records to try lengths on, and what that needs.
-struct Trial<'c, 'r> {
+pub(super) struct Trial<'c, 'r> {
     core: &'c Core,
     runs: Vec<Vec<Record<'r>>>,
     records: usize,
+    temperature: Temperature,
     dictionary: Option<&'c Dictionary>,
     buffers: Buffers,
     scratch: Scratch,
 }
 
-impl Trial<'_, '_> {
+impl<'c> Trial<'c, '_> {
+    /// User bytes of a record, on average.
+    pub(super) fn user_bytes_per_record(&self) -> f64 {
+        self.runs.iter().flatten().map(Record::inline_bytes).sum::<usize>() as f64 / self.records as f64
+    }
+
+    /// Builds the records' leaves as the tree's of this temperature, with this dictionary, and reads them.
+    pub(super) fn run_as(
+        &mut self,
+        temperature: Temperature,
+        dictionary: Option<&'c Dictionary>,
+    ) -> Result<Tried, Error> {
+        (self.temperature, self.dictionary) = (temperature, dictionary);
+        let arena = Bump::new();
+        let settings = self
+            .core
+            .compression_for(temperature, &mut self.buffers, &arena)
+            .settings;
+        self.run(settings)
+    }
+
     /// Builds the records' leaves with these settings, and reads them.
     fn run(&mut self, settings: Settings) -> Result<Tried, Error> {
         let core = self.core;
@@ -346,11 +379,8 @@ impl Trial<'_, '_> {
             let arena = Bump::new();
             let mut compression = Compression {
                 settings,
-                engine: &*core.engine,
                 dictionary: self.dictionary,
-                memory: &core.memory,
-                buffers: &mut self.buffers,
-                arena: &arena,
+                ..core.compression_for(self.temperature, &mut self.buffers, &arena)
             };
             compression.begin();
             // They are freed when this drops them.
@@ -366,7 +396,7 @@ impl Trial<'_, '_> {
             for _ in 0..ROUNDS {
                 let start = Instant::now();
                 for record in run.iter().step_by(step) {
-                    read(&built, record.key, &mut Decoder::new(&*core.engine, &mut self.scratch))?;
+                    read(&built, record.key, &mut Decoder::new(&core.engines, &mut self.scratch))?;
                 }
                 least = least.min(start.elapsed().as_nanos() as u64);
             }

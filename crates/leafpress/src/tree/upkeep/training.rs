@@ -8,9 +8,9 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::codec::{CAN_TRAIN, Codec, Dictionary, Scratch, saves_enough};
+use crate::codec::{CAN_TRAIN, Codec, Dictionary, Scratch};
 use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, boxed, collected, room_for};
+use crate::mem::room::{TryGrow, boxed, room_for};
 use crate::mem::transient::Transient;
 use crate::mem::trim;
 use crate::reclaim::memory::{MAX_WAITS, Memory};
@@ -22,28 +22,12 @@ use crate::tree::node::layout::FINGERPRINTS;
 use crate::tree::node::leaf::Decoder;
 use crate::tree::options::DictionaryChoice;
 use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::trainer::{LARGEST_BYTES, LARGEST_LZ4_BYTES, Trainer, sample_bytes_for};
 
 /// Leaves a tree has when a dictionary is first trained.
 pub(crate) const FIRST_TRAINING_LEAVES: usize = 16;
-/// User bytes of the tree for each byte of the dictionary, whose size is the next power of two, as that of the tables derived from it is.
-const USER_BYTES_PER_DICTIONARY_BYTE: u64 = 256;
-const SMALLEST_BYTES: u64 = 4 << 10;
-const LARGEST_BYTES: u64 = 32 << 10;
-/// LZ4 looks its dictionary up in tables that should stay in the first-level cache beside it.
-const LARGEST_LZ4_BYTES: u64 = 16 << 10;
-/// Samples for each byte of the dictionary, and of one for which they would be more than [`MANY_SAMPLE_BYTES`]: what is beyond
-/// helps little and takes its time.
-const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 100;
-const FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
-const MANY_SAMPLE_BYTES: usize = FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE * LARGEST_BYTES as usize;
-/// A dictionary of half the size may be the better one in a small tree, or one of half that.
-const SIZES_TRIED: usize = 3;
-/// A new dictionary saves one byte in so many at least: every leaf is compressed again with it.
-const LEAST_SAVED_IN: u64 = 100;
 /// A frame is no longer than this.
 const MAX_SAMPLE_BYTES: usize = 64 << 10;
-/// One sample in so many is kept from the training to judge the result by.
-const HELD_OUT: usize = 5;
 
 /// A tree's dictionaries.
 pub(crate) struct Dictionaries {
@@ -55,9 +39,9 @@ pub(crate) struct Dictionaries {
     /// Taken while training.
     pub training: Mutex<()>,
     pub auto: bool,
-    max_bytes: Option<usize>,
+    pub(super) max_bytes: Option<usize>,
     /// The size for which one was last trained; 0 before the first time.
-    trained_for_bytes: AtomicUsize,
+    pub(super) trained_for_bytes: AtomicUsize,
 }
 
 // SAFETY: the pointers are to dictionaries that this struct owns, which are shared between threads.
@@ -92,7 +76,7 @@ impl Dictionaries {
         unsafe { self.current.load(Ordering::Acquire).as_ref() }
     }
 
-    fn install(&self, dictionary: Dictionary) -> Result<(), OutOfMemory> {
+    pub(super) fn install(&self, dictionary: Dictionary) -> Result<(), OutOfMemory> {
         let mut versions = self.versions.lock();
         versions.try_grow(1)?;
         let dictionary = NonNull::from(Box::leak(boxed(dictionary)?));
@@ -125,7 +109,7 @@ impl Dictionaries {
     }
 
     /// Retires all but the current one, to which every leaf in the tree points by now.
-    fn retire_older(&self, memory: &Memory) {
+    pub(super) fn retire_older(&self, memory: &Memory) {
         let current = self.current.load(Ordering::Acquire);
         {
             let (mut outdated, mut versions) = (self.outdated.lock(), self.versions.lock());
@@ -177,20 +161,20 @@ struct Found {
     lengths: Option<Settings>,
 }
 
-/// What a tree would hold.
-struct Judged {
-    pressed_bytes: u64,
-    /// The dictionary and its tables.
-    dictionary_bytes: u64,
-}
-
-impl Judged {
-    fn held(&self) -> u64 {
-        self.pressed_bytes + self.dictionary_bytes
-    }
-}
-
 impl Core {
+    /// What trains the warm leaves' dictionary.
+    fn trainer(&self) -> Trainer<'_> {
+        let largest_bytes = match self.engines.warm.codec() {
+            Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => LARGEST_LZ4_BYTES,
+            _ => LARGEST_BYTES,
+        };
+        Trainer {
+            engine: &*self.engines.warm,
+            dictionaries: &self.dictionaries,
+            largest_bytes,
+        }
+    }
+
     /// Trains a dictionary from the tree's leaves and, if it saves more than it costs, makes it current and compresses every leaf
     /// with it. Returns whether it did.
     pub(crate) fn train_dictionary(&self) -> Result<bool, Error> {
@@ -239,23 +223,13 @@ impl Core {
         Ok(Found { dictionary, lengths })
     }
 
-    /// Most bytes of a dictionary for a tree of so many user bytes.
-    fn dictionary_bytes_for(&self, user_bytes: u64) -> usize {
-        self.dictionaries.max_bytes.unwrap_or_else(|| {
-            let largest = match self.engine.codec() {
-                Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => LARGEST_LZ4_BYTES,
-                _ => LARGEST_BYTES,
-            };
-            let share = user_bytes / USER_BYTES_PER_DICTIONARY_BYTE;
-            share.next_power_of_two().clamp(SMALLEST_BYTES, largest) as usize
-        })
-    }
-
     /// Leaves at which a dictionary is trained again when it is trained at so many: twice as many while it grows with the tree, then
     /// four times.
     pub(crate) fn next_training_leaves(&self, leaves: usize) -> usize {
-        let bytes = self.dictionary_bytes_for(leaves as u64 * self.settings.now().leaf_bytes as u64);
-        let grown = bytes == self.dictionary_bytes_for(u64::MAX);
+        let bytes = self
+            .trainer()
+            .bytes_for(leaves as u64 * self.settings.now().leaf_bytes as u64);
+        let grown = bytes == self.trainer().bytes_for(u64::MAX);
         leaves.next_power_of_two().saturating_mul(if grown { 4 } else { 2 })
     }
 
@@ -264,10 +238,10 @@ impl Core {
         let last = self.dictionaries.trained_for_bytes.load(Ordering::Relaxed);
         self.dictionaries.auto
             && last > 0
-            && last < self.dictionary_bytes_for(u64::MAX)
+            && last < self.trainer().bytes_for(u64::MAX)
             && self
                 .user_bytes()
-                .is_ok_and(|user_bytes| last < self.dictionary_bytes_for(user_bytes))
+                .is_ok_and(|user_bytes| last < self.trainer().bytes_for(user_bytes))
     }
 
     /// Whether a dictionary is to be trained and never was.
@@ -291,9 +265,9 @@ impl Core {
             return Ok(());
         }
         let trained = on_a_thread_of_its_own(&|| {
-            let bytes = self.begin_training(user_bytes);
+            let bytes = self.trainer().begin(user_bytes);
             let trained = collect(sample_bytes_for(bytes))
-                .and_then(|Ahead { samples, raw_bytes }| self.trained_from(&samples, bytes, user_bytes, raw_bytes));
+                .and_then(|Ahead { samples, raw_bytes }| self.trainer().train(&samples, bytes, user_bytes, raw_bytes));
             trim::return_working_memory();
             trained
         })?;
@@ -304,69 +278,12 @@ impl Core {
         Ok(())
     }
 
-    /// The size to train for, for so many user bytes, which is noted.
-    fn begin_training(&self, user_bytes: u64) -> usize {
-        let bytes = self.dictionary_bytes_for(user_bytes);
-        self.dictionaries.trained_for_bytes.store(bytes, Ordering::Relaxed);
-        bytes
-    }
-
     /// A dictionary trained from the tree's leaves, if it saves more than it costs.
     fn trained(&self) -> Result<Option<Dictionary>, Error> {
         let (user_bytes, raw_bytes) = (self.user_bytes()?, self.raw_bytes()?);
-        let bytes = self.begin_training(user_bytes);
+        let bytes = self.trainer().begin(user_bytes);
         let samples = self.samples(sample_bytes_for(bytes))?;
-        self.trained_from(&samples, bytes, user_bytes, raw_bytes)
-    }
-
-    /// A dictionary of at most `bytes`, trained from these frames, if it saves more than it costs in a tree of so many
-    /// user bytes, and raw bytes in its frames.
-    fn trained_from(
-        &self,
-        samples: &Samples,
-        bytes: usize,
-        user_bytes: u64,
-        raw_bytes: u64,
-    ) -> Result<Option<Dictionary>, Error> {
-        let parts = |held_out: bool| {
-            let samples = samples.each().enumerate();
-            samples
-                .filter(move |(index, _)| (index % HELD_OUT == 0) == held_out)
-                .map(|(_, sample)| sample)
-        };
-        let training: Vec<&[u8]> = collected(parts(false))?;
-        let judges: Vec<&[u8]> = collected(parts(true))?;
-        let before = self.judge(&judges, raw_bytes, self.dictionaries.current())?;
-        let mut best: Option<(Judged, Dictionary)> = None;
-        for size in self.sizes_to_try(bytes, user_bytes) {
-            let training: Vec<&[u8]> = collected(training.iter().step_by(bytes / size).copied())?;
-            // Too little data, or data without anything in common, is no error: the tree does without a dictionary.
-            let Ok(trained) = Dictionary::train(self.engine.codec(), &training, size) else {
-                continue;
-            };
-            let judged = self.judge(&judges, raw_bytes, Some(&trained))?;
-            if best.as_ref().is_none_or(|(least, _)| judged.held() < least.held()) {
-                best = Some((judged, trained));
-            }
-        }
-        Ok(best
-            .filter(|(after, _)| {
-                let saved = before.pressed_bytes.saturating_sub(after.pressed_bytes);
-                saved * LEAST_SAVED_IN > before.pressed_bytes && after.held() < before.held()
-            })
-            .map(|(_, trained)| trained))
-    }
-
-    /// `bytes`, and smaller sizes if what a dictionary holds is much for the tree and the size is not the caller's.
-    fn sizes_to_try(&self, bytes: usize, user_bytes: u64) -> impl Iterator<Item = usize> {
-        let small_tree = user_bytes <= bytes as u64 * USER_BYTES_PER_DICTIONARY_BYTE;
-        let least = if small_tree && self.dictionaries.max_bytes.is_none() {
-            SMALLEST_BYTES as usize
-        } else {
-            bytes
-        };
-        let sizes = (0..SIZES_TRIED).map(move |halved| bytes >> halved);
-        sizes.take_while(move |size| *size >= least)
+        self.trainer().train(&samples, bytes, user_bytes, raw_bytes)
     }
 
     /// Raw bytes of all frames, about: in packed leaves keys are not in the frames.
@@ -384,30 +301,6 @@ impl Core {
         Ok(bytes)
     }
 
-    /// What a tree with so many raw bytes in its frames would hold with `dictionary`, by frames that it was not trained from.
-    fn judge(&self, frames: &[&[u8]], raw_bytes: u64, dictionary: Option<&Dictionary>) -> Result<Judged, Error> {
-        let (mut raw, mut built) = (0u64, 0u64);
-        let mut block = Vec::new();
-        for frame in frames {
-            raw += frame.len() as u64;
-            built += self.pressed_len(frame, dictionary, &mut block)?;
-        }
-        Ok(Judged {
-            pressed_bytes: (u128::from(built) * u128::from(raw_bytes) / u128::from(raw.max(1))) as u64,
-            dictionary_bytes: dictionary.map_or(0, |dictionary| dictionary.held_bytes() as u64),
-        })
-    }
-
-    fn pressed_len(&self, raw: &[u8], dictionary: Option<&Dictionary>, block: &mut Vec<u8>) -> Result<u64, Error> {
-        block.clear();
-        let stored = self.engine.compress(raw, dictionary, block)?;
-        Ok(if saves_enough(stored, raw.len()) {
-            stored
-        } else {
-            raw.len()
-        } as u64)
-    }
-
     /// Raw frames from leaves spread over the tree, about `bytes` of them.
     fn samples(&self, bytes: usize) -> Result<Samples, Error> {
         let mut held = 0;
@@ -422,7 +315,7 @@ impl Core {
         let mut seen = 0;
         self.for_each_leaf_in_turn(|leaf| {
             let sections = leaf.sections();
-            let mut decoder = Decoder::new(&*self.engine, &mut scratch);
+            let mut decoder = Decoder::new(&self.engines, &mut scratch);
             for frame in 0..leaf.frames() {
                 seen += 1;
                 if seen % step == 0 {
@@ -435,13 +328,6 @@ impl Core {
         })?;
         Ok(samples)
     }
-}
-
-/// Bytes of samples for a dictionary of so many.
-fn sample_bytes_for(bytes: usize) -> usize {
-    (bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)
-        .min(MANY_SAMPLE_BYTES)
-        .max(bytes * FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE)
 }
 
 /// What is known of frames that are yet to come into a tree.
@@ -480,7 +366,7 @@ impl Samples {
         Ok(())
     }
 
-    fn each(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn each(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts
             .zip(&self.ends)
@@ -491,7 +377,7 @@ impl Samples {
 /// Does `work` on a thread that ends with it, and so gives the memory that it freed back to the allocator: these keep what a thread has
 /// freed for that thread, and the one that tends the tree lives as long as the tree. Without another thread to be had, on this one.
 #[cfg(not(any(shuttle, miri)))]
-fn on_a_thread_of_its_own<T: Send>(work: &(dyn Fn() -> T + Sync)) -> T {
+pub(super) fn on_a_thread_of_its_own<T: Send>(work: &(dyn Fn() -> T + Sync)) -> T {
     std::thread::scope(|scope| {
         let spawned = std::thread::Builder::new()
             .name("leafpress-train".into())
@@ -505,6 +391,6 @@ fn on_a_thread_of_its_own<T: Send>(work: &(dyn Fn() -> T + Sync)) -> T {
 
 /// The model checkers have their own threads, and no memory to give back.
 #[cfg(any(shuttle, miri))]
-fn on_a_thread_of_its_own<T: Send>(work: &(dyn Fn() -> T + Sync)) -> T {
+pub(super) fn on_a_thread_of_its_own<T: Send>(work: &(dyn Fn() -> T + Sync)) -> T {
     work()
 }

@@ -12,6 +12,7 @@ use crate::tree::local::Count;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::idle::{Found, IdleDetector};
 use crate::tree::upkeep::scheduler::State;
+use crate::tree::upkeep::temperature::Share;
 
 /// A pass that defragments the heap is followed by as many times its duration of rest, so that it takes 2% of a core at most.
 const REST: u32 = 50;
@@ -19,6 +20,10 @@ const REST: u32 = 50;
 const MIN_REST: Duration = Duration::from_millis(10);
 /// A thread that is at no operation for this long, or twice as long, keeps no buffers.
 const TOOLS_LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// From one look at leaves' temperatures to the next: at least this, and so many times what a look takes.
+const TEMPER_EVERY: Duration = Duration::from_millis(250);
+const TEMPER_REST: u32 = 20;
 
 /// A thread that compacts leaves of the queue.
 pub(super) struct Compactor(pub(super) Arc<Core>);
@@ -71,6 +76,8 @@ pub(super) struct Tender {
     idle: IdleDetector,
     /// When threads' tools are looked for next.
     tools_look: Instant,
+    /// When leaves' temperatures are looked at next, if they have any.
+    temper_at: Option<Instant>,
 }
 
 impl Worker for Tender {
@@ -96,6 +103,18 @@ impl Worker for Tender {
                     |state| state.interpolation_due = false,
                     || core.renew_interpolation(),
                 );
+                return ControlFlow::Continue(());
+            } else if self.temper_at.is_some_and(|at| at <= Instant::now()) {
+                let mut looked = Duration::ZERO;
+                background.work_unlocked(
+                    state,
+                    |_| {},
+                    || {
+                        // Leaves may stay as they are.
+                        looked = core.temper(Share::Passing).unwrap_or_default();
+                    },
+                );
+                self.temper_at = Some(Instant::now() + TEMPER_EVERY.max(looked * TEMPER_REST));
                 return ControlFlow::Continue(());
             } else if state.defragmentation_due && rest.is_zero() && state.settling == 0 && core.memory.is_rewritten() {
                 // A pass would take a core from the writers, who would undo it while it rests. Once they write less it is worth its time:
@@ -133,7 +152,8 @@ impl Worker for Tender {
                 let tools = state
                     .tools_due
                     .then(|| self.tools_look.saturating_duration_since(Instant::now()));
-                match tidying.into_iter().chain(look).chain(tools).min() {
+                let temper = self.temper_at.map(|at| at.saturating_duration_since(Instant::now()));
+                match tidying.into_iter().chain(look).chain(tools).chain(temper).min() {
                     Some(time) => drop(background.due.wait_for(&mut state, time)),
                     None => background.due.wait(&mut state),
                 }
@@ -155,6 +175,9 @@ impl Worker for Tender {
 impl Tender {
     pub(super) fn new(core: Arc<Core>) -> Self {
         Self {
+            // Model checkers have no time to wait for.
+            temper_at: (core.temperatures.is_some() && !cfg!(any(shuttle, miri)))
+                .then(|| Instant::now() + TEMPER_EVERY),
             core,
             rest_until: Instant::now(),
             last_rest: Duration::ZERO,

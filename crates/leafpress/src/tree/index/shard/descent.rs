@@ -45,7 +45,7 @@ impl Shard {
     }
 
     /// The step to the leaf whose range holds `key`, with what a read of it will need on its way from memory.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn descend_to_read<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Step<'g> {
         if let Some(step) = self.interpolate_with_summary(key, guard) {
             return step;

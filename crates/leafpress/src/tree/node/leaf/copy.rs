@@ -1,6 +1,7 @@
 //! A leaf's frames, copied to another leaf.
 
 use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
 
 use crate::mem::node::Kind;
 use crate::reclaim::memory::Memory;
@@ -36,6 +37,7 @@ impl<'g> Leaf<'g> {
             (&raw mut (*copy).dictionary).write(header.dictionary);
             (&raw mut (*copy).key_base).write(header.key_base);
             (&raw mut (*copy).inline_bytes).write(header.inline_bytes);
+            (&raw mut (*copy).reads).write(header.reads.load(Ordering::Relaxed).into());
             (&raw mut (*copy).len_base).write(header.len_base);
             (&raw mut (*copy).data_at).write(header.data_at);
             (&raw mut (*copy).key_len).write(header.key_len);

@@ -1,13 +1,14 @@
 //! A leaf's frames, decoded: one value, or every record.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use crate::codec::{CodecError, Engine, Scratch};
 use crate::mem::room::TryGrow;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
 use crate::tree::node::frame_keys::FrameKeys;
 use crate::tree::node::large::Large;
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections, Temperature};
 use crate::tree::node::leaf::{Leaf, Place, fingerprint, sub_page};
 
 /// A record's value.
@@ -16,9 +17,16 @@ pub(crate) enum Value<'a, 'g> {
     Large(Large<'g>),
 }
 
+/// What compresses and decodes leaves, by their temperature: the same for both in a tree of one codec.
+pub(crate) struct Engines {
+    /// Also that of large values.
+    pub warm: Arc<dyn Engine>,
+    pub cold: Arc<dyn Engine>,
+}
+
 /// Decodes frames into one buffer and counts what it did.
 pub(crate) struct Decoder<'a> {
-    pub engine: &'a dyn Engine,
+    pub engines: &'a Engines,
     pub scratch: &'a mut Scratch,
     pub frames: u64,
     pub bytes: u64,
@@ -28,9 +36,9 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    pub(crate) fn new(engine: &'a dyn Engine, scratch: &'a mut Scratch) -> Self {
+    pub(crate) fn new(engines: &'a Engines, scratch: &'a mut Scratch) -> Self {
         Self {
-            engine,
+            engines,
             scratch,
             frames: 0,
             bytes: 0,
@@ -104,9 +112,11 @@ impl<'g> Leaf<'g> {
         }
         decoder.whole = 0;
         decoder.frames += 1;
-        let raw = decoder
-            .engine
-            .decode(block, self.dictionary(), raw_len, needed, decoder.scratch)?;
+        let engine = match self.temperature() {
+            Temperature::Cold => &decoder.engines.cold,
+            Temperature::Warm => &decoder.engines.warm,
+        };
+        let raw = engine.decode(block, self.dictionary(), raw_len, needed, decoder.scratch)?;
         decoder.bytes += raw.len() as u64;
         if raw.len() < needed || raw.len() > raw_len {
             return Err(corrupt("the engine decoded another length than was asked for"));

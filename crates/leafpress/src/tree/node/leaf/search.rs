@@ -47,7 +47,7 @@ impl<'g> Leaf<'g> {
     }
 
     /// Finds `key` without decoding; `None` when the leaf's form does not allow it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn search_exact(
         &self,
         sections: &Sections,

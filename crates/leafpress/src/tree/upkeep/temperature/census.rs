@@ -1,0 +1,85 @@
+//! How reads are spread over leaves.
+
+use std::sync::atomic::Ordering;
+
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::node::leaf::Leaf;
+
+/// Buckets for each doubling of the reads of a byte.
+const STEPS: f64 = 4.0;
+/// The least reads of a byte that have a bucket of their own, as a power of two: one in a leaf of the longest.
+const LEAST_LOG: f64 = -16.0;
+/// Buckets: the first is for leaves without reads.
+pub(super) const BUCKETS: usize = 160;
+
+/// Counted reads of a leaf for each of its user bytes.
+pub(super) fn reads_per_byte(leaf: Leaf<'_>) -> f64 {
+    let header = leaf.header();
+    let bytes = header.live_user_bytes.load(Ordering::Relaxed).max(1);
+    f64::from(leaf.reads()) / bytes as f64
+}
+
+/// The bucket of leaves with so many reads a byte.
+pub(super) fn bucket(reads_per_byte: f64) -> usize {
+    if reads_per_byte <= 0.0 {
+        return 0;
+    }
+    let step = ((reads_per_byte.log2() - LEAST_LOG) * STEPS).floor();
+    1 + (step.max(0.0) as usize).min(BUCKETS - 2)
+}
+
+/// The least reads a byte of a bucket.
+pub(super) fn least_of(bucket: usize) -> f64 {
+    match bucket {
+        0 => 0.0,
+        bucket => ((bucket - 1) as f64 / STEPS + LEAST_LOG).exp2(),
+    }
+}
+
+/// The leaves, by their reads a byte.
+pub(super) struct Census {
+    pub leaves: u64,
+    pub user_bytes: u64,
+    pub records: u64,
+    /// Counted reads by bucket.
+    pub reads: [u64; BUCKETS],
+}
+
+impl Core {
+    pub(super) fn census(&self) -> Result<Census, Error> {
+        let mut census = Census {
+            leaves: 0,
+            user_bytes: 0,
+            records: 0,
+            reads: [0; BUCKETS],
+        };
+        self.for_each_leaf_in_turn(|leaf| {
+            let header = leaf.header();
+            census.leaves += 1;
+            census.records += u64::from(header.live.load(Ordering::Relaxed));
+            census.user_bytes += header.live_user_bytes.load(Ordering::Relaxed);
+            census.reads[bucket(reads_per_byte(leaf))] += u64::from(leaf.reads());
+            Ok(())
+        })?;
+        Ok(census)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_ascend_and_hold_what_falls_into_them() {
+        assert_eq!(bucket(0.0), 0);
+        assert_eq!(bucket(1e-9), 1);
+        assert_eq!(bucket(1e12), BUCKETS - 1);
+        for power in -60..80 {
+            let reads = f64::from(power).exp2().powf(0.2);
+            let at = bucket(reads);
+            assert!(least_of(at) <= reads * 1.000_001, "{reads} in {at}");
+            assert!(reads < least_of(at + 1) * 1.000_001, "{reads} in {at}");
+        }
+    }
+}

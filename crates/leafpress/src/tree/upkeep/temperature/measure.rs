@@ -1,0 +1,125 @@
+//! The cold leaves' dictionary, and what each temperature holds and costs, from the tree's own records.
+
+use bumpalo::Bump;
+
+use super::Temperatures;
+use super::plan::{Cost, Costs};
+use crate::codec::{Codec, Dictionary, EngineOptions, Scratch};
+use crate::mem::trim;
+use crate::tree::compact::builder::{LeafBuilder, Part, form_for};
+use crate::tree::compact::compress::{Buffers, Compression};
+use crate::tree::compact::split::SplitHint;
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::node::layout::Temperature;
+use crate::tree::node::leaf::Decoder;
+use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::sizing::{REST_OF_READ_NS, records_of};
+use crate::tree::upkeep::trainer::{Trainer, sample_bytes_for};
+use crate::tree::upkeep::training::{Samples, on_a_thread_of_its_own};
+
+/// Most bytes of a cold dictionary. Wide frames are read seldom: what a larger one saves is worth its tables.
+const LARGEST_BYTES: u64 = 112 << 10;
+
+/// What a look at the records found.
+struct Measured {
+    dictionary: Option<Dictionary>,
+    costs: Option<Costs>,
+}
+
+impl Core {
+    /// Trains the cold leaves' dictionary for a tree of so many user bytes, compresses those that there are with it if it is worth it, and
+    /// measures what each temperature costs; nothing where there are too few records.
+    pub(super) fn measure_temperatures(
+        &self,
+        temperatures: &Temperatures,
+        user_bytes: u64,
+    ) -> Result<Option<Costs>, Error> {
+        let _training = temperatures.cold_dictionaries.training.lock();
+        let measured = on_a_thread_of_its_own(&|| {
+            let dictionary = self.trained_cold(temperatures, user_bytes)?;
+            let newest = dictionary.as_ref().or(temperatures.cold_dictionaries.current());
+            let costs = self.costs(newest)?;
+            trim::return_working_memory();
+            Ok::<_, Error>(Measured { dictionary, costs })
+        })?;
+        if let Some(trained) = measured.dictionary {
+            temperatures.cold_dictionaries.install(trained)?;
+            self.sweep(Sweep::Dictionary)?;
+            temperatures.cold_dictionaries.retire_older(&self.memory);
+        }
+        Ok(measured.costs)
+    }
+
+    fn trained_cold(&self, temperatures: &Temperatures, user_bytes: u64) -> Result<Option<Dictionary>, Error> {
+        if !temperatures.cold_dictionaries.auto {
+            return Ok(None);
+        }
+        let trainer = Trainer {
+            engine: &*self.engines.cold,
+            dictionaries: &temperatures.cold_dictionaries,
+            largest_bytes: LARGEST_BYTES,
+        };
+        let bytes = trainer.begin(user_bytes);
+        let samples = self.cold_samples(sample_bytes_for(bytes), user_bytes)?;
+        trainer.train(&samples, bytes, user_bytes, user_bytes)
+    }
+
+    /// Frames as cold leaves have them, about `bytes` of them, of leaves spread over a tree of so many user bytes.
+    fn cold_samples(&self, bytes: usize, user_bytes: u64) -> Result<Samples, Error> {
+        let step = user_bytes.div_ceil(bytes.max(1) as u64).max(1);
+        let mut samples = Samples::for_frames((bytes as u64).min(user_bytes) as usize)?;
+        // What this engine compresses is the frame itself.
+        let plain = Codec::None.open(&EngineOptions::default())?;
+        let (mut buffers, mut arena, mut scratch) = (Buffers::default(), Bump::new(), Scratch::default());
+        let mut seen = 0;
+        self.for_each_leaf_in_turn(|leaf| {
+            seen += 1;
+            if seen % step != 0 {
+                return Ok(());
+            }
+            arena.reset();
+            let records = records_of(leaf, &mut Decoder::new(&self.engines, &mut scratch), &arena)?;
+            if records.is_empty() {
+                return Ok(());
+            }
+            let mut compression = Compression {
+                engine: &*plain,
+                dictionary: None,
+                ..self.compression_for(Temperature::Cold, &mut buffers, &arena)
+            };
+            compression.begin();
+            let mut builder = LeafBuilder::new(form_for(&records, 0));
+            builder.records = records;
+            compression.compress_tail(&mut builder, 0, SplitHint::Within)?;
+            for part in &builder.parts {
+                if let Part::Compressed { start, end, .. } = part {
+                    samples.push(&compression.buffers.blocks[*start..*end])?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(samples)
+    }
+
+    /// What each temperature holds and costs, where cold leaves have this dictionary.
+    fn costs(&self, cold: Option<&Dictionary>) -> Result<Option<Costs>, Error> {
+        let arena = Bump::new();
+        let Some(mut trial) = self.trial(&arena)? else {
+            return Ok(None);
+        };
+        let user_bytes = trial.user_bytes_per_record();
+        let mut cost = |temperature, dictionary| {
+            let tried = trial.run_as(temperature, dictionary)?;
+            Ok::<_, Error>(Cost {
+                held_per_user_byte: tried.bytes_per_record / user_bytes,
+                read_ns: tried.read_ns + REST_OF_READ_NS,
+            })
+        };
+        let costs = Costs {
+            warm: cost(Temperature::Warm, self.dictionaries.current())?,
+            cold: cost(Temperature::Cold, cold)?,
+        };
+        Ok(Some(costs))
+    }
+}

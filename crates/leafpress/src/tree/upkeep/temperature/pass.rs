@@ -1,0 +1,251 @@
+//! A pass over all leaves, which makes them as warm or as cold as they should be.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::census::{Census, reads_per_byte};
+use super::plan::Plan;
+use super::{Passes, SAMPLED_IN, Said, Temperatures};
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::hot::HotRecords;
+use crate::tree::local::Count;
+use crate::tree::node::layout::Temperature;
+use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
+use crate::tree::write::{Cut, Locked, WritePath};
+
+/// Counts are halved so often, or whenever a pass comes that is later.
+const HALVE_EVERY: Duration = Duration::from_secs(2);
+/// What the records cost is measured again when there are so many times as many.
+const MEASURED_AGAIN: u64 = 4;
+/// The data has changed when leaves that become cold hold so much more than those that were measured, in per cent...
+const DRIFT_PCT: f64 = 15.0;
+/// ...and have these user bytes together.
+const DRIFT_BYTES: u64 = 1 << 20;
+/// Part of the user bytes that hot records may hold where they answer so many reads in a hundred, and where they do not: too few to lose much
+/// by, and enough to find out.
+const HOT_PART: u64 = 16;
+const HOT_READS_PCT: f64 = 20.0;
+const FEW_HOT_PART: u64 = 64;
+/// Parts of a processor that compaction may take: into warm leaves, which readers wait for; into cold ones; and into cold ones while nobody uses
+/// the tree.
+const WARMING: f64 = 0.25;
+const COOLING: f64 = 0.1;
+const COOLING_AT_REST: f64 = 0.5;
+
+/// How much time a pass may take for compaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// Its share of the time since the last one.
+    Passing,
+    /// All that it needs.
+    All,
+}
+
+/// Time that is left for compaction.
+struct Left {
+    warming: Duration,
+    cooling: Duration,
+    /// Whether writers may come back, so that what they wrote to last does not become cold.
+    writers_may_come: bool,
+    /// Whether something is left to do.
+    is_short: bool,
+}
+
+impl Core {
+    /// Makes leaves as warm or as cold as they should be. Returns how long it took to look at them, without compaction. What cannot be
+    /// compacted stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], or that of training.
+    pub(crate) fn temper(&self, share: Share) -> Result<Duration, Error> {
+        let Some(temperatures) = &self.temperatures else {
+            return Ok(Duration::ZERO);
+        };
+        let passes = match share {
+            Share::All => Some(temperatures.passes.lock()),
+            // Whoever holds them off may wait for the thread that passes.
+            Share::Passing => temperatures.passes.try_lock(),
+        };
+        let Some(mut passes) = passes else {
+            return Ok(Duration::ZERO);
+        };
+        let operations = [Count::Gets, Count::Puts, Count::Removes, Count::Replaced]
+            .map(|count| self.contexts.sum(count))
+            .iter()
+            .fold(0_u64, |sum, count| sum.wrapping_add(*count));
+        let is_used = operations != passes.operations;
+        let now = Instant::now();
+        let elapsed = now - passes.last;
+        passes.last = now;
+        passes.operations = operations;
+        if !is_used && passes.is_at_rest {
+            (passes.counted_seconds, passes.hot_reads) = (0.0, 0.0);
+            return Ok(Duration::ZERO);
+        }
+        passes.counted_seconds += elapsed.as_secs_f64();
+        let hot_reads = self.contexts.sum(Count::GetHotHits);
+        passes.hot_reads += hot_reads.wrapping_sub(passes.all_hot_reads) as f64 / SAMPLED_IN as f64;
+        passes.all_hot_reads = hot_reads;
+        let census = self.census()?;
+        let looked = now.elapsed();
+        self.measure_if_due(temperatures, &mut passes, &census)?;
+        let Some(costs) = passes.costs else {
+            passes.is_at_rest = !is_used;
+            return Ok(looked);
+        };
+        let plan = Plan::new(
+            &census,
+            passes.hot_reads,
+            &costs,
+            passes.counted_seconds,
+            temperatures.slowdown_pct,
+        );
+        let reads = passes.hot_reads + census.reads.iter().sum::<u64>() as f64;
+        let hot_part = if passes.hot_reads * 100.0 > reads * HOT_READS_PCT {
+            HOT_PART
+        } else {
+            FEW_HOT_PART
+        };
+        let record_bytes = census.user_bytes / census.records.max(1) + HotRecords::RECORD_BYTES;
+        let records = census.user_bytes / HOT_PART / record_bytes;
+        let budget_bytes = census.user_bytes / hot_part;
+        // Without memory for another table there is the old one.
+        let _ = temperatures
+            .hot
+            .set_budget(budget_bytes, records, &self.memory, &self.memory.enter()?);
+        *temperatures.said.lock() = Some(Said {
+            costs,
+            plan,
+            seconds: passes.counted_seconds,
+        });
+        let mut left = match share {
+            Share::All => Left {
+                warming: Duration::MAX,
+                cooling: Duration::MAX,
+                writers_may_come: false,
+                is_short: false,
+            },
+            Share::Passing => Left {
+                warming: elapsed.mul_f64(WARMING),
+                cooling: elapsed.mul_f64(if is_used { COOLING } else { COOLING_AT_REST }),
+                writers_may_come: true,
+                is_short: false,
+            },
+        };
+        let halves = now - passes.last_halving >= HALVE_EVERY;
+        if halves {
+            passes.last_halving = now;
+        }
+        let mut is_hot = temperatures.hot.count(&self.memory) > 0;
+        self.temper_all(&plan, halves, &mut passes, &mut left)?;
+        if halves {
+            passes.counted_seconds /= 2.0;
+            passes.hot_reads /= 2.0;
+            is_hot = temperatures.hot.age(&self.memory.enter()?);
+        }
+        passes.is_at_rest = !is_used && !is_hot && !left.is_short && census.reads.iter().all(|reads| *reads == 0);
+        self.background.defragment_if_due(self);
+        Ok(looked)
+    }
+
+    fn measure_if_due(&self, temperatures: &Temperatures, passes: &mut Passes, census: &Census) -> Result<(), Error> {
+        if census.leaves < FIRST_TRAINING_LEAVES as u64 {
+            return Ok(());
+        }
+        let grew = census.user_bytes / MEASURED_AGAIN >= passes.measured_at_bytes;
+        let drifted = passes.costs.is_some_and(|costs| {
+            let expected = costs.cold.held_per_user_byte * passes.cooled_user_bytes as f64;
+            passes.cooled_user_bytes >= DRIFT_BYTES
+                && passes.cooled_held_bytes as f64 > expected * (1.0 + DRIFT_PCT / 100.0)
+        });
+        if !grew && !drifted {
+            return Ok(());
+        }
+        passes.measured_at_bytes = census.user_bytes.max(1);
+        (passes.cooled_user_bytes, passes.cooled_held_bytes) = (0, 0);
+        if let Some(costs) = self.measure_temperatures(temperatures, census.user_bytes)? {
+            passes.costs = Some(costs);
+        }
+        Ok(())
+    }
+
+    fn temper_all(&self, plan: &Plan, halves: bool, passes: &mut Passes, left: &mut Left) -> Result<(), Error> {
+        for shard in &self.shards {
+            let mut key = Vec::new();
+            loop {
+                if self.background.stopped.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let guard = self.memory.enter()?;
+                let work = WritePath {
+                    core: self,
+                    shard,
+                    context: self.contexts.get()?,
+                    guard: &guard,
+                };
+                let (leaf, end) = shard.descend_up(&key, &guard)?;
+                let now = leaf.temperature();
+                let wanted = plan.wanted(now, reads_per_byte(leaf));
+                // It would be warm again with the next writes.
+                let is_written = left.writers_may_come && wanted == Temperature::Cold && leaf.is_written();
+                left.is_short |= is_written;
+                if halves {
+                    leaf.halve_reads();
+                }
+                if wanted != now && leaf.count() > 0 && !is_written {
+                    let allowed = match wanted {
+                        Temperature::Cold => &mut left.cooling,
+                        _ => &mut left.warming,
+                    };
+                    if allowed.is_zero() {
+                        left.is_short = true;
+                    } else {
+                        let began = Instant::now();
+                        work.change(&key, wanted, !left.writers_may_come, passes)?;
+                        *allowed = allowed.saturating_sub(began.elapsed());
+                    }
+                }
+                match end {
+                    Some(end) => key = end,
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl WritePath<'_> {
+    /// Compacts the leaf that holds `key` into one of another temperature; if others are at it, only when told to wait.
+    fn change(&self, key: &[u8], wanted: Temperature, waits: bool, passes: &mut Passes) -> Result<(), Error> {
+        let (leaf, parent, locked) = loop {
+            let (leaf, parent) = self.shard.descend(key, self.guard);
+            match self.try_lock(leaf) {
+                Some(locked) => break (leaf, parent, locked),
+                None if waits => drop(Locked::lock(leaf)),
+                None => return Ok(()),
+            }
+        };
+        let user_bytes = leaf.header().live_user_bytes.load(Ordering::Relaxed);
+        let mut tools = self.core.take_tools(self.context, self.guard)?;
+        let changed = self.compact_frames_locked(&locked, parent, key, None, Cut::Anew, wanted, &mut tools);
+        self.context.return_tools(tools, self.guard);
+        drop(locked);
+        if !matches!(changed, Ok(true)) {
+            // Without memory, or where a frame is damaged, the leaf stays as it is.
+            return Ok(());
+        }
+        self.context.count(match wanted {
+            Temperature::Warm => Count::Warmed,
+            Temperature::Cold => Count::Cooled,
+        });
+        let (new, _) = self.shard.descend(key, self.guard);
+        // Not where it was split.
+        if wanted == Temperature::Cold && new.header().live_user_bytes.load(Ordering::Relaxed) == user_bytes {
+            passes.cooled_user_bytes += user_bytes;
+            passes.cooled_held_bytes += new.header().node.asked() as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! A dictionary from samples: of which size, and whether it is worth having.
+
+use std::sync::atomic::Ordering;
+
+use crate::codec::{Dictionary, Engine, saves_enough};
+use crate::mem::room::collected;
+use crate::tree::error::Error;
+use crate::tree::upkeep::training::{Dictionaries, Samples};
+
+/// User bytes of the tree for each byte of the dictionary, whose size is the next power of two, as that of the tables derived from it is.
+const USER_BYTES_PER_DICTIONARY_BYTE: u64 = 256;
+const SMALLEST_BYTES: u64 = 4 << 10;
+pub(super) const LARGEST_BYTES: u64 = 32 << 10;
+/// LZ4 looks its dictionary up in tables that should stay in the first-level cache beside it.
+pub(super) const LARGEST_LZ4_BYTES: u64 = 16 << 10;
+/// Samples for each byte of the dictionary, and of one for which they would be more than [`MANY_SAMPLE_BYTES`]: what is beyond
+/// helps little and takes its time.
+const SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 100;
+const FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE: usize = 50;
+const MANY_SAMPLE_BYTES: usize = FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE * LARGEST_BYTES as usize;
+/// A dictionary of half the size may be the better one in a small tree, or one of half that.
+const SIZES_TRIED: usize = 3;
+/// A new dictionary saves one byte in so many at least: every leaf is compressed again with it.
+const LEAST_SAVED_IN: u64 = 100;
+/// One sample in so many is kept from the training to judge the result by.
+const HELD_OUT: usize = 5;
+
+/// What a tree would hold.
+struct Judged {
+    pressed_bytes: u64,
+    /// The dictionary and its tables.
+    dictionary_bytes: u64,
+}
+
+impl Judged {
+    fn held(&self) -> u64 {
+        self.pressed_bytes + self.dictionary_bytes
+    }
+}
+
+/// What compresses with the dictionaries that it trains.
+pub(super) struct Trainer<'t> {
+    pub engine: &'t dyn Engine,
+    pub dictionaries: &'t Dictionaries,
+    /// Most bytes of one, where the caller did not say.
+    pub largest_bytes: u64,
+}
+
+impl Trainer<'_> {
+    /// Most bytes of a dictionary for a tree of so many user bytes.
+    pub(super) fn bytes_for(&self, user_bytes: u64) -> usize {
+        self.dictionaries.max_bytes.unwrap_or_else(|| {
+            let share = user_bytes / USER_BYTES_PER_DICTIONARY_BYTE;
+            share.next_power_of_two().clamp(SMALLEST_BYTES, self.largest_bytes) as usize
+        })
+    }
+
+    /// The size to train for, for so many user bytes, which is noted.
+    pub(super) fn begin(&self, user_bytes: u64) -> usize {
+        let bytes = self.bytes_for(user_bytes);
+        self.dictionaries.trained_for_bytes.store(bytes, Ordering::Relaxed);
+        bytes
+    }
+
+    /// A dictionary of at most `bytes`, trained from these frames, if it saves more than it costs in a tree of so many
+    /// user bytes, and raw bytes in its frames.
+    pub(super) fn train(
+        &self,
+        samples: &Samples,
+        bytes: usize,
+        user_bytes: u64,
+        raw_bytes: u64,
+    ) -> Result<Option<Dictionary>, Error> {
+        let parts = |held_out: bool| {
+            let samples = samples.each().enumerate();
+            samples
+                .filter(move |(index, _)| (index % HELD_OUT == 0) == held_out)
+                .map(|(_, sample)| sample)
+        };
+        let training: Vec<&[u8]> = collected(parts(false))?;
+        let judges: Vec<&[u8]> = collected(parts(true))?;
+        let before = self.judge(&judges, raw_bytes, self.dictionaries.current())?;
+        let mut best: Option<(Judged, Dictionary)> = None;
+        for size in self.sizes_to_try(bytes, user_bytes) {
+            let training: Vec<&[u8]> = collected(training.iter().step_by(bytes / size).copied())?;
+            // Too little data, or data without anything in common, is no error: the tree does without a dictionary.
+            let Ok(trained) = Dictionary::train(self.engine.codec(), &training, size) else {
+                continue;
+            };
+            let judged = self.judge(&judges, raw_bytes, Some(&trained))?;
+            if best.as_ref().is_none_or(|(least, _)| judged.held() < least.held()) {
+                best = Some((judged, trained));
+            }
+        }
+        Ok(best
+            .filter(|(after, _)| {
+                let saved = before.pressed_bytes.saturating_sub(after.pressed_bytes);
+                saved * LEAST_SAVED_IN > before.pressed_bytes && after.held() < before.held()
+            })
+            .map(|(_, trained)| trained))
+    }
+
+    /// `bytes`, and smaller sizes if what a dictionary holds is much for the tree and the size is not the caller's.
+    fn sizes_to_try(&self, bytes: usize, user_bytes: u64) -> impl Iterator<Item = usize> {
+        let small_tree = user_bytes <= bytes as u64 * USER_BYTES_PER_DICTIONARY_BYTE;
+        let least = if small_tree && self.dictionaries.max_bytes.is_none() {
+            SMALLEST_BYTES as usize
+        } else {
+            bytes
+        };
+        let sizes = (0..SIZES_TRIED).map(move |halved| bytes >> halved);
+        sizes.take_while(move |size| *size >= least)
+    }
+
+    /// What a tree with so many raw bytes in its frames would hold with `dictionary`, by frames that it was not trained from.
+    fn judge(&self, frames: &[&[u8]], raw_bytes: u64, dictionary: Option<&Dictionary>) -> Result<Judged, Error> {
+        let (mut raw, mut built) = (0u64, 0u64);
+        let mut block = Vec::new();
+        for frame in frames {
+            raw += frame.len() as u64;
+            built += self.pressed_len(frame, dictionary, &mut block)?;
+        }
+        Ok(Judged {
+            pressed_bytes: (u128::from(built) * u128::from(raw_bytes) / u128::from(raw.max(1))) as u64,
+            dictionary_bytes: dictionary.map_or(0, |dictionary| dictionary.held_bytes() as u64),
+        })
+    }
+
+    fn pressed_len(&self, raw: &[u8], dictionary: Option<&Dictionary>, block: &mut Vec<u8>) -> Result<u64, Error> {
+        block.clear();
+        let stored = self.engine.compress(raw, dictionary, block)?;
+        Ok(if saves_enough(stored, raw.len()) {
+            stored
+        } else {
+            raw.len()
+        } as u64)
+    }
+}
+
+/// Bytes of samples for a dictionary of so many.
+pub(super) fn sample_bytes_for(bytes: usize) -> usize {
+    (bytes * SAMPLE_BYTES_PER_DICTIONARY_BYTE)
+        .min(MANY_SAMPLE_BYTES)
+        .max(bytes * FEW_SAMPLE_BYTES_PER_DICTIONARY_BYTE)
+}

@@ -1,0 +1,194 @@
+//! Leaves are as warm as they are read, records as hot, and every answer stays right.
+
+use std::time::{Duration, Instant};
+
+use leafpress::codec::CodecError;
+use leafpress::tree::Error;
+use leafpress::{Codec, Layout, Tree};
+
+const RECORDS: u64 = 4000;
+
+fn key(n: u64) -> Vec<u8> {
+    format!("/pool/main/section-{:02}/record-{n:08}", n % 17).into_bytes()
+}
+
+fn value(n: u64) -> Vec<u8> {
+    let state = ["active", "suspended", "closed"][n as usize % 3];
+    format!(
+        "{{\"id\":{n},\"state\":\"{state}\",\"hash\":\"{:016x}\"}}",
+        n.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    )
+    .repeat(4)
+    .into_bytes()
+}
+
+fn loaded(codec: &str, slowdown_pct: u32) -> Tree {
+    let builder = Tree::builder().codec(codec.parse().unwrap()).slowdown_pct(slowdown_pct);
+    let tree = builder.build().unwrap();
+    for n in 0..RECORDS {
+        tree.insert(&key(n * 7919 % RECORDS), &value(n * 7919 % RECORDS))
+            .unwrap();
+    }
+    tree.settle().unwrap();
+    tree
+}
+
+fn is_right(tree: &Tree) {
+    for n in 0..RECORDS {
+        assert_eq!(tree.get(&key(n)).unwrap(), Some(value(n)), "{n}");
+    }
+    assert_eq!(tree.iter().count() as u64, RECORDS);
+    tree.validate().unwrap();
+}
+
+#[test]
+fn what_is_not_read_is_cold_and_holds_less() {
+    let (tree, lz4) = (loaded("auto", 50), loaded("lz4", 50));
+    let (stats, warm) = (tree.stats(), lz4.stats());
+    assert_eq!((stats.warm_leaves, stats.cold_leaves), (0, stats.leaves), "{stats:?}");
+    assert!(stats.leaf_bytes * 10 < warm.leaf_bytes * 9, "{stats:?} {warm:?}");
+    assert_eq!((warm.warm_leaves, warm.cold_leaves), (warm.leaves, 0));
+    assert!(
+        stats.temperature_reason.contains("cold"),
+        "{}",
+        stats.temperature_reason
+    );
+    assert!(warm.temperature_reason.is_empty());
+    is_right(&tree);
+}
+
+#[test]
+fn what_is_read_much_is_warm() {
+    let tree = loaded("auto", 0);
+    // Neighbours: whole leaves.
+    let read = || {
+        for (key, _) in tree.prefix("/pool/main/section-03").map(Result::unwrap) {
+            for _ in 0..40 {
+                assert!(tree.get_with(&key, <[u8]>::is_empty).unwrap().is_some());
+            }
+        }
+    };
+    read();
+    tree.settle().unwrap();
+    let stats = tree.stats();
+    assert!(stats.leaves_warmed > 0 && stats.warm_leaves > 0, "{stats:?}");
+    assert!(stats.cold_leaves > stats.leaves / 2, "{stats:?}");
+    is_right(&tree);
+}
+
+#[test]
+fn what_is_written_is_warm_and_becomes_cold_again() {
+    let tree = loaded("auto", 50);
+    for n in (0..RECORDS).step_by(3) {
+        assert!(!tree.insert(&key(n), &value(n + 1)).unwrap());
+    }
+    let stats = tree.stats();
+    assert!(stats.warm_leaves > 0, "{stats:?}");
+    tree.settle().unwrap();
+    let stats = tree.stats();
+    assert_eq!(stats.cold_leaves, stats.leaves, "{stats:?}");
+    for n in 0..RECORDS {
+        let expected = value(if n % 3 == 0 { n + 1 } else { n });
+        assert_eq!(tree.get(&key(n)).unwrap(), Some(expected), "{n}");
+    }
+    tree.validate().unwrap();
+}
+
+#[test]
+fn hot_records_are_those_of_the_tree() {
+    let tree = loaded("auto", 50);
+    let hot: Vec<u64> = (0..20).map(|n| n * 199).collect();
+    let read = |expected: &dyn Fn(u64) -> Option<Vec<u8>>| {
+        for n in hot.iter().cycle().take(4000) {
+            assert_eq!(tree.get(&key(*n)).unwrap(), expected(*n), "{n}");
+        }
+        let keys: Vec<_> = hot.iter().map(|n| key(*n)).collect();
+        let values = tree.get_many(&keys).unwrap();
+        assert_eq!(values, hot.iter().map(|n| expected(*n)).collect::<Vec<_>>());
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    let stats = loop {
+        read(&|n| Some(value(n)));
+        let stats = tree.stats();
+        if stats.get_hot_hits > 2000 && stats.hot_records >= 15 {
+            break stats;
+        }
+        // They are forgotten now and then, where the machine is busy with other things.
+        assert!(Instant::now() < until, "{stats:?}");
+    };
+    assert!(
+        stats.hot_bytes > 0 && stats.hot_bytes <= stats.user_bytes / 8,
+        "{stats:?}"
+    );
+    for n in &hot {
+        assert!(!tree.insert(&key(*n), &value(n + 1)).unwrap());
+    }
+    read(&|n| Some(value(n + 1)));
+    for n in &hot {
+        assert!(tree.update_if_present(&key(*n), &value(n + 2)).unwrap());
+        assert_eq!(tree.get(&key(*n)).unwrap(), Some(value(n + 2)));
+        assert_eq!(tree.take(&key(*n)).unwrap(), Some(value(n + 2)));
+    }
+    read(&|_| None);
+    for n in &hot {
+        assert!(tree.insert(&key(*n), &value(*n)).unwrap());
+    }
+    read(&|n| Some(value(n)));
+    tree.clear().unwrap();
+    read(&|_| None);
+    tree.validate().unwrap();
+}
+
+#[test]
+fn an_idle_tree_has_no_hot_records_in_the_end() {
+    let tree = loaded("auto", 50);
+    for n in (0..20).cycle().take(2000) {
+        assert_eq!(tree.get(&key(n)).unwrap(), Some(value(n)));
+    }
+    assert!(tree.stats().hot_records > 0);
+    let until = Instant::now() + Duration::from_secs(60);
+    while tree.stats().hot_records > 0 {
+        assert!(Instant::now() < until, "{:?}", tree.stats());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    is_right(&tree);
+}
+
+#[test]
+fn what_has_no_temperature_says_so() {
+    let auto = Codec::Auto { level: 3 };
+    assert_eq!(auto, "auto".parse().unwrap());
+    assert_eq!(auto.to_string(), "auto");
+    assert_eq!("auto:zstd:9".parse::<Codec>().unwrap().to_string(), "auto:zstd:9");
+    for wrong in [
+        "auto:",
+        "auto:lz4",
+        "auto:zstd:0",
+        "auto:zstd:3",
+        "auto:auto",
+        "auto:zstd",
+    ] {
+        assert!(wrong.parse::<Codec>().is_err(), "{wrong}");
+    }
+    let hashed = Tree::builder()
+        .codec(auto)
+        .layout(Layout::Hashed { sub_pages: 4 })
+        .build();
+    assert!(
+        matches!(hashed, Err(Error::Option { option: "layout", .. })),
+        "{hashed:?}"
+    );
+    let patient = Tree::builder().slowdown_pct(1001).build();
+    assert!(
+        matches!(
+            patient,
+            Err(Error::Option {
+                option: "slowdown_pct",
+                ..
+            })
+        ),
+        "{patient:?}"
+    );
+    let opened = auto.open(&leafpress::codec::EngineOptions::default());
+    assert!(matches!(opened, Err(CodecError::Unavailable { .. })));
+}
