@@ -22,6 +22,8 @@ use crate::sync::{AtomicPtr, Mutex};
 const WAYS: usize = 8;
 /// A record that was read so often since it was last looked at stays for as many looks.
 const MOST_USES: u32 = 3;
+/// Most sets of a table: four million places, in a node of a length that nodes may have.
+const MAX_SETS: usize = 1 << 19;
 /// Places for each record: some sets are fuller than others.
 const ROOM: f64 = 1.5;
 /// Records nearly hold what they may when less than one part in so many is left.
@@ -211,20 +213,7 @@ impl HotRecords {
                 None => return Ok(false),
             },
         };
-        // SAFETY: the tree's memory outlives what is in its table; header, key and value are written into the room asked for.
-        let node = unsafe {
-            let node = memory.allocate(bytes, Kind::Hot)?;
-            let header = node.cast::<EntryHeader>().as_ptr();
-            (&raw mut (*header).key_len).write(key.len() as u32);
-            (&raw mut (*header).value_len).write(value.len() as u32);
-            (&raw mut (*header).uses).write(AtomicU32::new(0));
-            let behind = node.as_ptr().add(size_of::<EntryHeader>());
-            behind.copy_from_nonoverlapping(key.as_ptr(), key.len());
-            behind
-                .add(key.len())
-                .copy_from_nonoverlapping(value.as_ptr(), value.len());
-            node
-        };
+        let node = new_entry(key, value, 0, memory)?;
         place.store(with_mark(node.as_ptr(), hash), Ordering::Release);
         Ok(true)
     }
@@ -282,7 +271,7 @@ impl HotRecords {
     ) -> Result<(), OutOfMemory> {
         let mut budget_bytes = self.budget_bytes.lock();
         *budget_bytes = bytes;
-        let sets = ((records as f64 * ROOM) as usize).div_ceil(WAYS);
+        let sets = ((records as f64 * ROOM) as usize).div_ceil(WAYS).min(MAX_SETS);
         let old = self.table(guard);
         let now = old.map_or(0, |table| table.places().len() / WAYS);
         if sets <= now * RESIZED_AT && now <= sets * RESIZED_AT {
@@ -301,23 +290,15 @@ impl HotRecords {
         Ok(())
     }
 
-    /// Moves records and table to where the heap has room for them now. What there is no memory for stays.
+    /// Moves records to where the heap has room for them now. What there is no memory for stays.
     pub(crate) fn relocate(&self, memory: &Memory, guard: &Guard<'_>) {
         let _budget = self.budget_bytes.lock();
         let Some(table) = self.table(guard) else { return };
         for place in table.places() {
             let word = load(place, guard);
             let Some(entry) = entry_at(place, guard) else { continue };
-            // SAFETY: the tree's memory outlives what is in its table; an entry's bytes behind the node's header are copied to as much room.
-            let copy = unsafe {
-                let bytes = entry.header().node.asked();
-                let Ok(copy) = memory.allocate(bytes, Kind::Hot) else {
-                    return;
-                };
-                let from = tagged_ptr::address(word).add(size_of::<NodeHeader>());
-                let to = copy.as_ptr().add(size_of::<NodeHeader>());
-                to.copy_from_nonoverlapping(from, bytes - size_of::<NodeHeader>());
-                copy
+            let Ok(copy) = new_entry(entry.key(), entry.value(), entry.uses(), memory) else {
+                return;
             };
             let marked = tagged_ptr::with_hint(copy.as_ptr(), tagged_ptr::split(word).1);
             match place.compare_exchange(word, marked, Ordering::AcqRel, Ordering::Relaxed) {
@@ -351,6 +332,25 @@ impl HotRecords {
             // SAFETY: as the caller promises.
             unsafe { Memory::free(node) };
         }
+    }
+}
+
+/// A copy of a record that nothing leads to yet.
+fn new_entry(key: &[u8], value: &[u8], uses: u32, memory: &Memory) -> Result<NonNull<u8>, OutOfMemory> {
+    let bytes = size_of::<EntryHeader>() + key.len() + value.len();
+    // SAFETY: the tree's memory outlives what is in its table; header, key and value are written into the room asked for.
+    unsafe {
+        let node = memory.allocate(bytes, Kind::Hot)?;
+        let header = node.cast::<EntryHeader>().as_ptr();
+        (&raw mut (*header).key_len).write(key.len() as u32);
+        (&raw mut (*header).value_len).write(value.len() as u32);
+        (&raw mut (*header).uses).write(AtomicU32::new(uses));
+        let behind = node.as_ptr().add(size_of::<EntryHeader>());
+        behind.copy_from_nonoverlapping(key.as_ptr(), key.len());
+        behind
+            .add(key.len())
+            .copy_from_nonoverlapping(value.as_ptr(), value.len());
+        Ok(node)
     }
 }
 

@@ -256,7 +256,6 @@ impl Core {
             let mut looked = [const { None::<Looked> }; LANES];
             for (looked, lane) in looked.iter_mut().zip(&lanes).take(chunk.len()) {
                 *looked = Some(look(&lane.descent.step, lane.key, lane.hash, context, &guard));
-                self.note_read(lane.descent.step.leaf(), context);
             }
             let mut tools = self.take_tools(context, &guard)?;
             let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
@@ -267,6 +266,7 @@ impl Core {
                 } else if looked.is_absent() {
                     answer(None)
                 } else {
+                    self.note_read(looked.leaf, context);
                     match self.answer(looked, lane.key, lane.hash, context, &mut decoder, |value| {
                         answer(Some(value))
                     }) {
