@@ -1,4 +1,5 @@
 """Runs the steps of `scripts/checks` and reports on them: what ran, what tests skipped, what was left out and why."""
+import collections
 import os
 import random
 import re
@@ -14,7 +15,11 @@ CORES = os.cpu_count() or 1
 
 
 class Failure(Exception):
-    """The step found something."""
+    """The step found something; the lines that tell it are printed again at the end."""
+
+    def __init__(self, why, lines=()):
+        super().__init__(why)
+        self.lines = list(lines)
 
 
 class Skip(Exception):
@@ -28,12 +33,19 @@ class LeftOut(Exception):
 class Output:
     """A test program's output, line by line: what to show of it, and what it says."""
 
+    # What the end of a process without results looks like: cargo's line, which follows what the process itself said last.
+    KILLED = re.compile(r"\s*process didn't exit successfully: `\S*?([^/`\s]+?)(-[0-9a-f]{16})?[ `].*\(signal: (.+)\)")
+    # Of what a failing test printed, and of what was last printed before a signal.
+    SHOWN_AGAIN = 40
+
     def __init__(self):
-        self.passed = self.failed = self.announced = self.done = 0
-        self.skips, self.seen_failing = [], False
-        self.within_successes, self.test = False, ""
+        self.passed = self.announced = self.done = 0
+        self.skips, self.failures, self.said_failing = [], [], []
+        self.within_successes, self.within_failures, self.test = False, False, ""
+        self.last = collections.deque(maxlen=self.SHOWN_AGAIN)
 
     def shows(self, line):
+        self.note_failures(line)
         if line == "successes:":
             self.within_successes = True
         elif self.within_successes and (line == "failures:" or line.startswith("test result:")):
@@ -48,11 +60,25 @@ class Output:
             self.announced += int(running.group(1))
         if re.match(r"test .* \.\.\. (ok|FAILED|ignored)", line):
             self.done += 1
-            self.seen_failing |= line.endswith("FAILED")
-        if result := re.match(r"test result: \w+\. (\d+) passed; (\d+) failed", line):
+        if result := re.match(r"test result: \w+\. (\d+) passed;", line):
             self.passed += int(result.group(1))
-            self.failed += int(result.group(2))
         return not self.within_successes
+
+    def note_failures(self, line):
+        if failing := re.match(r"test (.+) \.\.\. FAILED", line):
+            self.failures.append(failing.group(1))
+        if killed := self.KILLED.match(line):
+            self.failures.append(f"{killed.group(1)} ended by signal {killed.group(3)}")
+            self.said_failing += self.last
+        if line == "failures:":
+            self.within_failures, self.of_one = True, 0
+        elif line.startswith("test result:"):
+            self.within_failures = False
+        elif self.within_failures:
+            self.of_one = 0 if line.startswith("---- ") else self.of_one + 1
+            if self.of_one <= self.SHOWN_AGAIN:
+                self.said_failing.append(line)
+        self.last.append(line)
 
 
 RUNNING, ENDING = set(), threading.Event()
@@ -117,14 +143,15 @@ class Step:
         timer.cancel()
         self.passed += output.passed
         self.skips += output.skips
-        if killed.is_set() and not output.seen_failing:
+        if killed.is_set() and not output.failures:
             if output.done and seconds:
                 self.passed += output.done - output.passed
                 self.left_out += max(0, output.announced - output.done)
                 return
             raise LeftOut("its time was up")
         if process.returncode != 0:
-            raise Failure(f"{output.failed} tests failed" if output.failed else f"{command[0]} ended with {process.returncode}")
+            why = "failed: " + ", ".join(output.failures) if output.failures else f"{command[0]} ended with {process.returncode}"
+            raise Failure(why, output.said_failing or output.last)
 
     def build(self, command, env):
         """Builds test programs; their paths."""
@@ -163,7 +190,7 @@ class Step:
             raise Failure("there are no such tests")
         random.shuffle(tests)
         tests.sort(key=lambda test: not (first and re.search(first, test[1])))
-        until, failed = min(self.deadline, time.monotonic() + seconds), []
+        until, failed, said_failing = min(self.deadline, time.monotonic() + seconds), [], []
         print(f"running {len(tests)} tests for {until - time.monotonic():.0f} s", flush=True)
 
         def one(test):
@@ -189,6 +216,7 @@ class Step:
                 return "left out"
             print("\n".join(shown) + f"\ntest {name} ... FAILED ({took})", flush=True)
             failed.append(name)
+            said_failing.extend([f"---- {name}", *shown[-Output.SHOWN_AGAIN:]])
             return "failed"
 
         with ThreadPoolExecutor(jobs) as pool:
@@ -203,7 +231,7 @@ class Step:
         verdict = "FAILED" if failed else "ok"
         print(f"test result: {verdict}. {passed} passed; {len(failed)} failed; {left_out} left out, the time was up", flush=True)
         if failed:
-            raise Failure("failed: " + ", ".join(failed))
+            raise Failure("failed: " + ", ".join(failed), said_failing)
         if not passed:
             raise LeftOut("no test ended within its time")
 
@@ -212,7 +240,7 @@ class Report:
     def __init__(self, deadline):
         self.deadline, self.began = deadline, time.monotonic()
         self.require = os.environ.get("REQUIRE") == "1"
-        self.rows, self.skips, self.failed = [], [], False
+        self.rows, self.skips, self.failed, self.said_failing = [], [], False, []
 
     def do(self, name, work, deadline=None):
         """Runs a step; True when it neither failed nor was left out."""
@@ -226,6 +254,7 @@ class Report:
                 work(step)
             except Failure as failure:
                 verdict, why = "FAILED", str(failure)
+                self.said_failing += [f"---- of {name}:", *failure.lines]
             except LeftOut as left_out:
                 verdict, why = "left out", str(left_out)
             except Skip as skip:
@@ -249,6 +278,9 @@ class Report:
     def close(self, not_begun=()):
         """Prints what ran, what was skipped and what was left out. The exit code."""
         self.rows += [(name, "left out", 0, "not begun") for name in not_begun]
+        if self.said_failing:
+            print("\n==> what failed said")
+            print("\n".join(self.said_failing))
         print("\n==> what ran")
         for name, verdict, seconds, why in self.rows:
             print(f"{name:<12} {verdict:<9} {seconds:6.0f} s  {why}".rstrip())
@@ -261,6 +293,9 @@ class Report:
         for (step, reason), tests in sorted(reasons.items()):
             named = ", ".join(sorted({test for test in tests if test})[:4])
             print(f"{step}: {reason}: {len(tests)}{' (' + named + ')' if named else ''}")
+        for name, verdict, _, why in self.rows:
+            if verdict == "FAILED":
+                print(f"==> {name} FAILED: {why}")
         took = time.monotonic() - self.began
         print(f"==> {'FAILED' if self.failed else 'all that ran passed'}, {took / 60:.1f} minutes", flush=True)
         return 1 if self.failed else 0
