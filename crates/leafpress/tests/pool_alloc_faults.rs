@@ -156,6 +156,27 @@ fn a_hit_on_a_compressed_page_without_memory_is_an_error() {
     assert!(pool.stats().compressed_hits > hits + 100);
 }
 
+/// Pages that left the pool unsynced are noted; one that is removed then is noted anew, also where the table of them is full.
+#[test]
+fn removing_a_page_that_left_unsynced_needs_no_memory() {
+    let store = MemoryStore::from_pages((0..PAGES).map(|id| page(id, 0, LEN, 30))).unwrap();
+    let pool = PagePool::builder(store)
+        .budget_bytes(96 << 10)
+        .share(Share::Fixed { raw_percent: 100 })
+        .background_threads(0)
+        .build()
+        .unwrap();
+    // Never more than the pool notes by number with its budget.
+    for id in 0..60 {
+        pool.update(id, &page(id, 1, LEN, 30)).unwrap();
+        // It leaves, and is written.
+        pool.prefetch(&(id + 1..id + 1 + 100).collect::<Vec<_>>()).unwrap();
+        starved(0, || pool.remove(id)).unwrap();
+    }
+    pool.flush().unwrap();
+    assert!((0..60).all(|id| matches!(pool.get(id), Err(PoolError::NotFound { .. }))));
+}
+
 /// A thread that comes first when there is no memory uses the pool all the same.
 #[test]
 fn a_thread_without_memory_of_its_own_reads_raw_pages() {

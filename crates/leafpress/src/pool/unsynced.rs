@@ -208,9 +208,10 @@ impl Unsynced {
     }
 
     fn note(&self, gone: &mut Gone, page: PageId, fate: Fate) {
-        let has_room =
-            gone.pages.contains_key(&page) || gone.pages.len() < self.max_noted && gone.pages.try_reserve(1).is_ok();
-        if has_room {
+        // Not inserted over what is there: an insertion looks for room before it looks for the key, and a full table would have to grow.
+        if let Some(noted) = gone.pages.get_mut(&page) {
+            *noted = fate;
+        } else if gone.pages.len() < self.max_noted && gone.pages.try_reserve(1).is_ok() {
             gone.pages.insert(page, fate);
         } else if fate == Fate::Lost {
             gone.unnoted_lost = true;
