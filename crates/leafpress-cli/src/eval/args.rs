@@ -41,7 +41,7 @@ pub struct EvalArgs {
     /// Codecs, for example none,lz4,zstd:1,deflate:1,zlib:1,qpl:software:fixed (see `leafpress codecs`)
     #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
     codecs: Option<Vec<String>>,
-    /// read_only, write_only, read_write_8_2, read_write_5_5, read_write_2_8, scan, crud [default: the first five]
+    /// read_only, write_only, read_write_8_2, read_write_5_5, read_write_2_8, scan, crud, hotset [default: the first five]
     #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
     workloads: Option<Vec<String>>,
     /// Worker threads [default: 1 and the number of cores]
@@ -74,6 +74,9 @@ pub struct EvalArgs {
                 hotset[:KEYS_PCT:OPERATIONS_PCT] [default: uniform]"
     )]
     distribution: Option<String>,
+    /// Operations after which other keys become hot, in the workload hotset [default: 1000000]
+    #[arg(long, value_name = "N", help_heading = "Work")]
+    shift_at: Option<u64>,
     /// Records a scan reads [default: 100]
     #[arg(long, value_name = "N", help_heading = "Work")]
     scan_records: Option<usize>,
@@ -102,6 +105,9 @@ pub struct EvalArgs {
     /// ordered, or hashed:N for N sub-pages per leaf [default: ordered]
     #[arg(long, help_heading = "Tree")]
     layout: Option<String>,
+    /// How the codec auto tells which leaves are cold: costs[:SLOWDOWN_PCT] or deviation[:FACTOR] [default: costs:50]
+    #[arg(long, value_name = "RULE", help_heading = "Tree")]
+    temperature: Option<String>,
     /// Trained dictionary: auto or off [default: auto]
     #[arg(long, value_name = "CHOICE", help_heading = "Tree")]
     dictionary: Option<String>,
@@ -188,8 +194,10 @@ impl EvalArgs {
         set.value("key-bytes", self.key_bytes, &mut config.key_bytes);
         set.parsed("load-order", self.load_order.as_ref(), &mut config.load_order)?;
         set.parsed("distribution", self.distribution.as_ref(), &mut config.distribution)?;
+        set.value("shift-at", self.shift_at, &mut config.shift_at);
         set.value("scan-records", self.scan_records, &mut config.scan_records);
         set.value("reads-per-call", self.reads_per_call, &mut config.reads_per_call);
+        set.parsed("temperature", self.temperature.as_ref(), &mut config.temperature)?;
         set.value("seed", self.seed, &mut config.seed);
         set.value("shards", self.shards, &mut config.shards);
         set.with(

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use clap::Parser;
 use leafpress::codec::{JobCache, StreamCache};
+use leafpress::tree::TemperatureRule;
 use leafpress_lab::core::corpus::{Cut, Source};
 use leafpress_lab::core::keys::{Distribution, KeyShape, LoadOrder};
 use leafpress_lab::eval::LandingBytes;
@@ -176,6 +177,10 @@ fn every_flag_sets_its_option() {
             "zipfian:0.5",
             "--seed",
             "7",
+            "--shift-at",
+            "5000",
+            "--temperature",
+            "deviation:2",
             "--scan-records",
             "10",
             "--reads-per-call",
@@ -202,6 +207,7 @@ fn every_flag_sets_its_option() {
         key_bytes: 16,
         load_order: LoadOrder::Random,
         distribution: Distribution::Zipfian { theta: 0.5 },
+        shift_at: 5000,
         scan_records: 10,
         reads_per_call: 4,
         shards: 2,
@@ -227,6 +233,7 @@ fn every_flag_sets_its_option() {
         hashed_sub_pages: Some(8),
         dictionary: false,
         dictionary_bytes: Some(4096),
+        temperature: TemperatureRule::Deviation { factor: 2.0 },
         seed: 7,
         command_line: None,
     };
@@ -426,6 +433,8 @@ fn flags_that_cannot_be_read_are_named() {
         ["--job-cache", "x"],
         ["--stream-cache", "x"],
         ["--distribution", "pareto"],
+        ["--temperature", "warm"],
+        ["--temperature", "costs:2000"],
         ["--load-order", "backwards"],
         ["--landing-bytes", ","],
         ["--measure-latency", "x"],

@@ -140,6 +140,8 @@ pub struct Recorder {
     last_end: Option<u64>,
     /// Measured and not yet in a histogram, in the clock's ticks.
     pending: Vec<(Kind, u64)>,
+    /// Ticks and operations put into histograms since they were last asked for.
+    recent: (u64, u64),
     spread: Spread,
 }
 
@@ -157,6 +159,7 @@ impl Recorder {
             sampling,
             last_end: None,
             pending: Vec::with_capacity(64),
+            recent: (0, 0),
             spread: Spread::new(wanted),
         }
     }
@@ -214,9 +217,17 @@ impl Recorder {
     pub fn flush(&mut self) {
         for &(kind, ticks) in &self.pending {
             self.histograms.record(kind, self.clock.delta_as_nanos(0, ticks));
+            self.recent.0 += ticks;
         }
+        self.recent.1 += self.pending.len() as u64;
         self.pending.clear();
         self.last_end = None;
+    }
+
+    /// The mean of what was flushed since the last call, in nanoseconds, with [`Sampling::All`]; `None` where there was nothing.
+    pub(crate) fn take_mean_ns(&mut self) -> Option<f64> {
+        let (ticks, operations) = std::mem::take(&mut self.recent);
+        (operations > 0).then(|| self.clock.delta_as_nanos(0, ticks) as f64 / operations as f64)
     }
 
     /// The histograms of all that was measured.

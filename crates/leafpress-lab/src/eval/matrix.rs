@@ -183,7 +183,8 @@ impl RunSpec {
             .background_threads(if self.background { base.background_threads } else { 0 })
             .load_threads(self.threads.clamp(1, MAX_LOAD_THREADS))
             .high_watermark_pct(base.watermark_pct)
-            .background_codec(base.background_codec.clone());
+            .background_codec(base.background_codec.clone())
+            .temperature_rule(base.temperature);
         if let Some(bytes) = base.leaf_bytes {
             builder = builder.leaf_bytes(bytes);
         }

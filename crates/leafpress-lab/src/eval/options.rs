@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use leafpress::Codec;
 use leafpress::codec::{JobCache, StreamCache};
+use leafpress::tree::TemperatureRule;
 use serde::{Deserialize, Serialize};
 
 use crate::core::LabError;
@@ -54,6 +55,8 @@ pub struct EvalConfig {
     pub load_order: LoadOrder,
     /// How operations choose keys.
     pub distribution: Distribution,
+    /// Operations of all threads at which other keys become hot, in `hotset`; from 1 on.
+    pub shift_at: u64,
     /// Records per scan.
     pub scan_records: usize,
     /// Point reads that follow each other and are handed to the tree in one call, at most, 1 to [`MAX_READS_PER_CALL`].
@@ -107,6 +110,9 @@ pub struct EvalConfig {
     pub dictionary: bool,
     /// Overrides the size limit of a trained dictionary in bytes.
     pub dictionary_bytes: Option<usize>,
+    /// How trees of the codec `auto` tell which leaves are cold.
+    #[serde(with = "temperature_rule")]
+    pub temperature: TemperatureRule,
     /// Seed of every random choice.
     pub seed: u64,
     /// The command line, for the report.
@@ -134,6 +140,7 @@ impl Default for EvalConfig {
             key_bytes: 8,
             load_order: LoadOrder::Sequential,
             distribution: Distribution::Uniform,
+            shift_at: 1_000_000,
             scan_records: 100,
             reads_per_call: 1,
             shards: 8,
@@ -159,6 +166,7 @@ impl Default for EvalConfig {
             hashed_sub_pages: None,
             dictionary: true,
             dictionary_bytes: None,
+            temperature: TemperatureRule::default(),
             seed: 1,
             command_line: None,
         }
@@ -209,6 +217,14 @@ impl EvalConfig {
             ));
         }
         Ok(())
+    }
+
+    /// The law by which a workload's operations choose keys: `hotset` has hot keys where no law was asked for.
+    pub fn distribution_of(&self, workload: Workload) -> Distribution {
+        match (workload, self.distribution) {
+            (Workload::HotSet, Distribution::Uniform) => Distribution::HOT_SET,
+            (_, asked_for) => asked_for,
+        }
     }
 
     pub(super) fn validate_bounds(&self) -> Result<(), LabError> {
@@ -263,6 +279,7 @@ impl EvalConfig {
         )?;
         self.key_shape.validate(self.key_bytes)?;
         self.validate_records()?;
+        between("shift-at", self.shift_at, 1, 1 << 40)?;
         between("scan-records", self.scan_records as u64, 1, 1 << 20)?;
         between(
             "reads-per-call",
@@ -280,6 +297,12 @@ impl EvalConfig {
         between("background-threads", self.background_threads as u64, 1, 64)?;
         between("watermark-pct", self.watermark_pct.into(), 1, 100)?;
         self.distribution.validate()?;
+        if self.workloads.contains(&Workload::HotSet) && matches!(self.distribution, Distribution::Latest { .. }) {
+            return Err(LabError::option(
+                "distribution",
+                "the keys that `latest` makes hot cannot be moved: take another for the workload `hotset`",
+            ));
+        }
         self.data.validate()?;
         if let Some(cut) = self.cut {
             cut.validate()?;
@@ -338,6 +361,19 @@ pub(crate) fn parse_codec(name: &str) -> Result<Codec, LabError> {
     };
     full.parse()
         .map_err(|e: leafpress::CodecError| LabError::option("codecs", e.to_string()))
+}
+
+mod temperature_rule {
+    use leafpress::tree::TemperatureRule;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(rule: &TemperatureRule, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(rule)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TemperatureRule, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
 }
 
 macro_rules! serde_cache {

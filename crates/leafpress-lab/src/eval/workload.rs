@@ -40,11 +40,15 @@ pub enum Workload {
     Scan,
     /// 50% reads, 45% writes, 5% deletes. A deleted key comes back with its next write.
     Crud,
+    /// 100% reads, most of them of a set of hot keys, which others take the place of at
+    /// [`EvalConfig::shift_at`](crate::eval::EvalConfig::shift_at).
+    #[serde(rename = "hotset")]
+    HotSet,
 }
 
 impl Workload {
     /// Every workload, in the order tables show them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ReadOnly,
         Self::ReadWrite82,
         Self::ReadWrite55,
@@ -52,6 +56,7 @@ impl Workload {
         Self::WriteOnly,
         Self::Scan,
         Self::Crud,
+        Self::HotSet,
     ];
 
     /// The evaluation's five point-operation workloads.
@@ -73,13 +78,14 @@ impl Workload {
             Self::ReadWrite28 => "read_write_2_8",
             Self::Scan => "scan",
             Self::Crud => "crud",
+            Self::HotSet => "hotset",
         }
     }
 
     /// Shares of reads, mutations (puts and deletes) and scans in percent; they add up to 100.
     pub const fn shares(self) -> [u32; 3] {
         match self {
-            Self::ReadOnly => [100, 0, 0],
+            Self::ReadOnly | Self::HotSet => [100, 0, 0],
             Self::WriteOnly => [0, 100, 0],
             Self::ReadWrite82 => [80, 20, 0],
             Self::ReadWrite55 => [50, 50, 0],

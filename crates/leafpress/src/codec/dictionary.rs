@@ -1,8 +1,8 @@
 //! Trained dictionaries: shared, immutable, reference-counted.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 #[cfg(feature = "lz4")]
 use super::lz4::dictionary::Lz4Compression;
@@ -22,6 +22,18 @@ use super::{Codec, CodecError};
 #[derive(Clone)]
 pub struct Dictionary {
     inner: Arc<Inner>,
+}
+
+/// A dictionary that others may let go.
+pub(super) struct WeakDictionary(Weak<Inner>);
+
+impl WeakDictionary {
+    /// It, if somebody still has it.
+    pub(super) fn upgrade(&self) -> Option<Dictionary> {
+        Some(Dictionary {
+            inner: self.0.upgrade()?,
+        })
+    }
 }
 
 struct Inner {
@@ -55,6 +67,15 @@ impl Dictionary {
                 bytes: bytes.into(),
             }),
         }
+    }
+
+    pub(super) fn downgrade(&self) -> WeakDictionary {
+        WeakDictionary(Arc::downgrade(&self.inner))
+    }
+
+    /// How many have this dictionary: its clones.
+    pub(crate) fn sharers(&self) -> usize {
+        Arc::strong_count(&self.inner)
     }
 
     /// The dictionary's number.

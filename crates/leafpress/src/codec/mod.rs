@@ -25,6 +25,7 @@ mod counters;
 #[cfg(feature = "deflate")]
 mod deflate;
 mod dictionary;
+mod dictionary_pool;
 mod engine;
 mod error;
 mod list;
@@ -52,6 +53,7 @@ mod zstd;
 
 pub use counters::EngineCounters;
 pub use dictionary::Dictionary;
+pub use dictionary_pool::DictionaryPool;
 pub use engine::{Engine, EngineOptions, JobCache, Lz4Blocks, StreamCache};
 pub use error::CodecError;
 pub use list::Availability;

@@ -286,6 +286,19 @@ impl Heap {
     /// The same for a caller who has the time: a sixty-fourth, by what is resident, which the system knows, and more than the last
     /// time left.
     pub(crate) fn can_be_defragmented(&self) -> bool {
+        let (used, holes) = self.used_and_holes();
+        holes > SETTLED_FREE_BYTES.max(used / 64)
+    }
+
+    /// Whether what is resident and not used has become a sixteenth of what is used: slower than [`Heap::is_fragmented`], and sees the
+    /// holes that blocks of other lengths come and go between.
+    pub(crate) fn has_holes(&self) -> bool {
+        let (used, holes) = self.used_and_holes();
+        holes > TIDY_FREE_BYTES.max(used / 16)
+    }
+
+    /// Bytes that are used, and those of holes that were not there after all leaves were last moved together.
+    fn used_and_holes(&self) -> (usize, usize) {
         let (mut used, mut free) = (0, 0);
         for part in self.made_parts() {
             used += part.lock().used;
@@ -294,7 +307,7 @@ impl Heap {
         let (left, used_then) = *self.left.lock();
         // As large a share of what is used now is taken to be out of reach.
         let left = (left as u128 * used as u128 / used_then.max(1) as u128).min(left as u128) as usize;
-        free.saturating_sub(left) > SETTLED_FREE_BYTES.max(used / 64)
+        (used, free.saturating_sub(left))
     }
 
     /// Nodes have just been moved to `part`. What others leave there is theirs to fill.

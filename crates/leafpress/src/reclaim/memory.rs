@@ -347,6 +347,11 @@ impl Memory {
         self.heap.can_be_defragmented()
     }
 
+    /// The same of holes that nodes come and go between.
+    pub(crate) fn has_holes(&self) -> bool {
+        self.heap.has_holes()
+    }
+
     /// Whether nodes are replaced faster than it pays to move them together.
     pub(crate) fn is_rewritten(&self) -> bool {
         self.heap.is_rewritten()

@@ -40,8 +40,6 @@ const FAMILIES: [&str; 6] = ["none", "lz4", "zstd", "deflate", "zlib", "qpl"];
 
 /// The codec of leaves that are neither hot nor cold, where leaves have temperatures.
 const WARM_CODEC: Codec = Codec::Lz4 { acceleration: 1 };
-/// Most that reads may take longer.
-const MAX_SLOWDOWN_PCT: u32 = 1000;
 
 /// Longest value that a leaf holds itself without a codec: it gains nothing there, and every compaction copies it, while one that stands
 /// by itself is exchanged. Shorter ones would take much more memory by themselves.
@@ -116,7 +114,7 @@ impl Builder {
         if let Some(bytes) = self.dictionary_bytes {
             within("dictionary_bytes", bytes, 1 << 10, 1 << 20)?;
         }
-        within("slowdown_pct", self.slowdown_pct as usize, 0, MAX_SLOWDOWN_PCT as usize)?;
+        self.temperature_rule.check()?;
         within("background_threads", self.background_threads, 0, MAX_THREADS)?;
         within("load_threads", self.load_threads, 1, MAX_THREADS)?;
         within("high_watermark_pct", usize::from(self.high_watermark_pct), 1, 100)?;
@@ -174,8 +172,9 @@ impl Tree {
                     cold_engine,
                     dictionary: &builder.dictionary,
                     dictionary_bytes: builder.dictionary_bytes,
+                    dictionary_pool: builder.dictionary_pool.clone(),
                     cold_frame_bytes: builder.frame_bytes,
-                    slowdown_pct: builder.slowdown_pct,
+                    rule: builder.temperature_rule,
                 })
             })
             .transpose()?;
@@ -196,6 +195,7 @@ impl Tree {
             &builder.dictionary,
             engine.supports_dictionary(),
             builder.dictionary_bytes,
+            builder.dictionary_pool,
         )?;
         let partitioner = ShardPartitioner::new(match builder.shard_by {
             ShardBy::Hash => builder.shards,

@@ -55,9 +55,16 @@ pub(crate) enum Count {
     Heated,
     Warmed,
     Cooled,
+    /// Reads that were timed, by what answered them, and the nanoseconds that they took.
+    HotTimed,
+    HotNs,
+    WarmTimed,
+    WarmNs,
+    ColdTimed,
+    ColdNs,
 }
 
-const COUNTS: usize = Count::Cooled as usize + 1;
+const COUNTS: usize = Count::ColdNs as usize + 1;
 
 /// One thread's counters and buffers, on cache lines of its own: threads' contexts lie side by side.
 #[repr(align(128))]

@@ -42,7 +42,7 @@ use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::temperature::Temperatures;
 pub use error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use key_range::KeyRange;
-pub use options::{Builder, DictionaryChoice, Layout, ShardBy};
+pub use options::{Builder, DictionaryChoice, Layout, ShardBy, TemperatureRule};
 pub use scan::Range;
 pub use stats::Stats;
 

@@ -1,8 +1,10 @@
 //! How a tree is built.
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::codec::{Codec, Dictionary, Engine, EngineOptions, JobCache, StreamCache};
+use crate::codec::{Codec, Dictionary, DictionaryPool, Engine, EngineOptions, JobCache, StreamCache};
 use crate::tree::Tree;
 use crate::tree::error::Error;
 
@@ -43,6 +45,81 @@ pub enum DictionaryChoice {
     Given(Dictionary),
 }
 
+/// How a tree with [`Codec::Auto`] tells which leaves are cold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum TemperatureRule {
+    /// By what reads cost and bytes are worth, measured on the tree's own records. Leaves are cold that are read least, as many as let
+    /// reads take no more than `slowdown_pct` per cent longer, on average, than if all leaves were warm: 0 to 1000. Where so little is
+    /// read that the processor time is worth less than the memory, more are.
+    Costs {
+        /// The bound, in per cent.
+        slowdown_pct: u32,
+    },
+    /// The ZipCache paper's rule (arXiv 2411.03174): warm are leaves with more reads for their bytes than the mean of all leaves and
+    /// `factor` standard deviations, all others are cold. No record is hot. -1000 to 1000; the paper has about 3.
+    Deviation {
+        /// Standard deviations above the mean.
+        factor: f64,
+    },
+}
+
+impl Default for TemperatureRule {
+    fn default() -> Self {
+        Self::Costs { slowdown_pct: 50 }
+    }
+}
+
+impl fmt::Display for TemperatureRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Costs { slowdown_pct } => write!(f, "costs:{slowdown_pct}"),
+            Self::Deviation { factor } => write!(f, "deviation:{factor}"),
+        }
+    }
+}
+
+/// `costs[:SLOWDOWN_PCT]` or `deviation[:FACTOR]`.
+impl FromStr for TemperatureRule {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (name, figure) = text.split_once(':').unwrap_or((text, ""));
+        let rule = match (name, figure) {
+            ("costs", "") => Some(Self::default()),
+            ("costs", pct) => pct.parse().ok().map(|slowdown_pct| Self::Costs { slowdown_pct }),
+            ("deviation", "") => Some(Self::Deviation { factor: 3.0 }),
+            ("deviation", factor) => factor.parse().ok().map(|factor| Self::Deviation { factor }),
+            _ => None,
+        };
+        let rule = rule.ok_or_else(|| Error::Option {
+            option: "temperature_rule",
+            reason: format!("unknown rule `{text}`; known: costs[:SLOWDOWN_PCT], deviation[:FACTOR]"),
+        })?;
+        rule.check()?;
+        Ok(rule)
+    }
+}
+
+impl TemperatureRule {
+    pub(crate) fn check(self) -> Result<(), Error> {
+        let (is_allowed, bounds) = match self {
+            Self::Costs { slowdown_pct } => (slowdown_pct <= MAX_SLOWDOWN_PCT, "0 to 1000 per cent"),
+            Self::Deviation { factor } => (factor.abs() <= MAX_FACTOR, "a factor of -1000 to 1000"),
+        };
+        if is_allowed {
+            return Ok(());
+        }
+        Err(Error::Option {
+            option: "temperature_rule",
+            reason: format!("{self} is out of bounds: it takes {bounds}"),
+        })
+    }
+}
+
+const MAX_SLOWDOWN_PCT: u32 = 1000;
+const MAX_FACTOR: f64 = 1000.0;
+
 /// Builds a [`Tree`]. Every option has a default; see each method for its bounds, which [`Builder::build`] checks.
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until it builds"]
@@ -59,11 +136,12 @@ pub struct Builder {
     pub(crate) shard_by: ShardBy,
     pub(crate) dictionary: DictionaryChoice,
     pub(crate) dictionary_bytes: Option<usize>,
+    pub(crate) dictionary_pool: Option<DictionaryPool>,
     pub(crate) background_threads: usize,
     pub(crate) load_threads: usize,
     pub(crate) high_watermark_pct: u8,
     pub(crate) background_codec: Option<String>,
-    pub(crate) slowdown_pct: u32,
+    pub(crate) temperature_rule: TemperatureRule,
 }
 
 impl Default for Builder {
@@ -81,11 +159,12 @@ impl Default for Builder {
             shard_by: ShardBy::Hash,
             dictionary: DictionaryChoice::Auto,
             dictionary_bytes: None,
+            dictionary_pool: None,
             background_threads: 0,
             load_threads: 1,
             high_watermark_pct: 75,
             background_codec: None,
-            slowdown_pct: 50,
+            temperature_rule: TemperatureRule::default(),
         }
     }
 }
@@ -93,10 +172,11 @@ impl Default for Builder {
 impl Builder {
     /// The codec leaves are compressed with. Default `lz4`.
     ///
-    /// With [`Codec::Auto`] leaves have a *temperature*: those that are read much are hot and not compressed, those that are read little
-    /// are cold, compressed by Zstandard in wide frames, and those between are warm, compressed by LZ4. The tree counts reads and
-    /// compacts leaves in the background as they become hotter or colder: see [`Builder::slowdown_pct`], and
-    /// [`Stats::temperature_reason`](crate::tree::Stats::temperature_reason). It takes the ordered layout only.
+    /// With [`Codec::Auto`] records and leaves have a *temperature*: of records that are read much there are copies that are not
+    /// compressed, leaves that are read little are cold, compressed by Zstandard in wide frames, and the others are warm, compressed by
+    /// LZ4. The tree counts reads and compacts leaves in the background as they become warmer or colder: see
+    /// [`Builder::temperature_rule`], and [`Stats::temperature_reason`](crate::tree::Stats::temperature_reason). It takes the ordered
+    /// layout only.
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
         self
@@ -108,10 +188,9 @@ impl Builder {
         self
     }
 
-    /// With [`Codec::Auto`], by how much reads may take longer on average than if all leaves were warm, in per cent: as many leaves are cold
-    /// as that allows. Where so little is read that the processor time is worth less than the memory, more are. 0 to 1000, default 50.
-    pub fn slowdown_pct(mut self, pct: u32) -> Self {
-        self.slowdown_pct = pct;
+    /// With [`Codec::Auto`], how the tree tells which leaves are cold. Default [`TemperatureRule::Costs`] with 50 per cent.
+    pub fn temperature_rule(mut self, rule: TemperatureRule) -> Self {
+        self.temperature_rule = rule;
         self
     }
 
@@ -188,6 +267,21 @@ impl Builder {
     /// Size limit of a trained dictionary in bytes. 1 KiB to 1 MiB; the default depends on the data's size.
     pub fn dictionary_bytes(mut self, bytes: usize) -> Self {
         self.dictionary_bytes = Some(bytes);
+        self
+    }
+
+    /// Dictionaries that this tree shares with others of like records. When the tree has one trained, those of the pool are judged beside
+    /// it by the tree's own records, as costing nothing, since other trees hold them already; the best is taken, and offered to the others
+    /// where it is new. [`Stats::dictionary_bytes`](crate::tree::Stats::dictionary_bytes) is this tree's part of what it shares.
+    ///
+    /// ```
+    /// let pool = leafpress::codec::DictionaryPool::new();
+    /// let tenant = || leafpress::Tree::builder().dictionary_pool(pool.clone()).build();
+    /// let (one, other) = (tenant()?, tenant()?);
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    pub fn dictionary_pool(mut self, pool: DictionaryPool) -> Self {
+        self.dictionary_pool = Some(pool);
         self
     }
 

@@ -19,10 +19,10 @@ use crate::tree::index::shard::Descent;
 use crate::tree::local::{Context, Count, Tools};
 use crate::tree::node::landing::{Change, Landing};
 use crate::tree::node::large::Large;
-use crate::tree::node::layout::Sections;
+use crate::tree::node::layout::{Sections, Temperature};
 use crate::tree::node::leaf::{Decoder, Leaf, Place, Value};
 use crate::tree::node::step::Step;
-use crate::tree::upkeep::temperature::{is_counted, may_heat};
+use crate::tree::upkeep::temperature::{Answered, ReadTimer, is_counted, may_heat};
 
 /// Reads that go down side by side. Their leaves' lines must stay in the first-level cache until they are read.
 const LANES: usize = 8;
@@ -129,9 +129,12 @@ impl Core {
         guard: &Guard<'_>,
         read: &mut dyn FnMut(Read<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let timer = ReadTimer::start(context);
         if let Some(value) = self.hot_value(key, hash, context, guard) {
             context.count(Count::Gets);
-            return read(Read::Bytes(value));
+            let result = read(Read::Bytes(value));
+            timer.stop(context, Answered::HotRecord);
+            return result;
         }
         let step = self.shard(key).descend_to_read(key, guard);
         let looked = look(&step, key, hash, context, guard);
@@ -147,6 +150,13 @@ impl Core {
         });
         count_decoded(context, &decoder);
         context.return_tools(tools, guard);
+        timer.stop(
+            context,
+            match looked.leaf.temperature() {
+                Temperature::Warm => Answered::WarmLeaf,
+                Temperature::Cold => Answered::ColdLeaf,
+            },
+        );
         result.map(|_| ())
     }
 
@@ -162,7 +172,7 @@ impl Core {
     #[inline(always)]
     fn heat(&self, leaf: Leaf<'_>, key: &[u8], hash: u64, value: &Read<'_>, context: &Context, guard: &Guard<'_>) {
         if let Some(temperatures) = &self.temperatures
-            && may_heat(context.so_far(Count::Gets))
+            && may_heat(context.so_far(Count::Gets), leaf.temperature())
             // A large value takes as long to copy as to decode.
             && let Read::Bytes(value) = value
             && temperatures.hot.admits(hash, &self.memory, guard)

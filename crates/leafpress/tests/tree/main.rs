@@ -6,6 +6,7 @@ mod support;
 mod bulk;
 mod calm;
 mod dictionary_of_empty_leaf;
+mod dictionary_pool;
 mod drains;
 mod empty;
 mod faults;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use leafpress::codec::CodecError;
-use leafpress::tree::Error;
+use leafpress::tree::{Error, TemperatureRule};
 use leafpress::{Codec, Layout, Tree};
 
 const RECORDS: u64 = 4000;
@@ -23,7 +23,9 @@ fn value(n: u64) -> Vec<u8> {
 }
 
 fn loaded(codec: &str, slowdown_pct: u32) -> Tree {
-    let builder = Tree::builder().codec(codec.parse().unwrap()).slowdown_pct(slowdown_pct);
+    let builder = Tree::builder()
+        .codec(codec.parse().unwrap())
+        .temperature_rule(TemperatureRule::Costs { slowdown_pct });
     let tree = builder.build().unwrap();
     for n in 0..RECORDS {
         tree.insert(&key(n * 7919 % RECORDS), &value(n * 7919 % RECORDS))
@@ -39,6 +41,39 @@ fn is_right(tree: &Tree) {
     }
     assert_eq!(tree.iter().count() as u64, RECORDS);
     tree.validate().unwrap();
+}
+
+/// By the paper's rule a leaf among many that is read far more is warm, and no record is hot.
+#[test]
+fn by_deviation_the_leaves_that_are_read_most_are_warm() {
+    let tree = Tree::builder()
+        .codec("auto".parse().unwrap())
+        .temperature_rule(TemperatureRule::Deviation { factor: 1.0 })
+        .leaf_bytes(4 << 10)
+        .build()
+        .unwrap();
+    for n in 0..RECORDS {
+        tree.insert(&key(n), &value(n)).unwrap();
+    }
+    tree.settle().unwrap();
+    let leaves = tree.stats().leaves;
+    assert_eq!(tree.stats().cold_leaves, leaves);
+    // Neighbours by key.
+    let read: Vec<u64> = (0..200).map(|n| n * 17).collect();
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        for &n in &read {
+            assert_eq!(tree.get(&key(n)).unwrap(), Some(value(n)));
+        }
+        let stats = tree.stats();
+        if stats.warm_leaves > 0 {
+            assert!(stats.warm_leaves * 4 < leaves, "{stats:?}");
+            assert_eq!(stats.hot_records, 0);
+            break;
+        }
+        assert!(Instant::now() < until, "{stats:?}");
+    }
+    is_right(&tree);
 }
 
 #[test]
@@ -60,12 +95,14 @@ fn what_is_not_read_is_cold_and_holds_less() {
 #[test]
 fn what_is_read_much_is_warm() {
     let tree = loaded("auto", 0);
-    // Neighbours: whole leaves.
+    // Neighbours, so whole leaves, and more of them than may be hot.
+    let keys: Vec<_> = (0..5)
+        .flat_map(|section| tree.prefix(&format!("/pool/main/section-{section:02}")))
+        .map(|record| record.unwrap().0)
+        .collect();
     let read = || {
-        for (key, _) in tree.prefix("/pool/main/section-03").map(Result::unwrap) {
-            for _ in 0..40 {
-                assert!(tree.get_with(&key, <[u8]>::is_empty).unwrap().is_some());
-            }
+        for key in (0..40).flat_map(|_| &keys) {
+            assert!(tree.get_with(key, <[u8]>::is_empty).unwrap().is_some());
         }
     };
     read();
@@ -178,12 +215,35 @@ fn what_has_no_temperature_says_so() {
         matches!(hashed, Err(Error::Option { option: "layout", .. })),
         "{hashed:?}"
     );
-    let patient = Tree::builder().slowdown_pct(1001).build();
+    for (text, rule) in [
+        ("costs", TemperatureRule::Costs { slowdown_pct: 50 }),
+        ("costs:0", TemperatureRule::Costs { slowdown_pct: 0 }),
+        ("deviation", TemperatureRule::Deviation { factor: 3.0 }),
+        ("deviation:-0.5", TemperatureRule::Deviation { factor: -0.5 }),
+    ] {
+        let parsed: TemperatureRule = text.parse().unwrap();
+        assert_eq!(parsed, rule);
+        assert_eq!(parsed.to_string().parse::<TemperatureRule>().unwrap(), rule);
+    }
+    for wrong in [
+        "",
+        "cost",
+        "costs:1001",
+        "costs:-1",
+        "deviation:x",
+        "deviation:NaN",
+        "deviation:2000",
+    ] {
+        assert!(wrong.parse::<TemperatureRule>().is_err(), "{wrong}");
+    }
+    let patient = Tree::builder()
+        .temperature_rule(TemperatureRule::Costs { slowdown_pct: 1001 })
+        .build();
     assert!(
         matches!(
             patient,
             Err(Error::Option {
-                option: "slowdown_pct",
+                option: "temperature_rule",
                 ..
             })
         ),

@@ -46,6 +46,12 @@ pub enum Distribution {
 }
 
 impl Distribution {
+    /// The set of hot keys where nothing else is said: 80% of the operations go to 20% of the keys.
+    pub const HOT_SET: Self = Self::HotSet {
+        keys_pct: 20.0,
+        operations_pct: 80.0,
+    };
+
     pub(crate) fn validate(self) -> Result<(), LabError> {
         let good = match self {
             Self::Uniform => true,
@@ -97,10 +103,7 @@ impl FromStr for Distribution {
             ("self-similar", Some(&[h])) => Some(Self::SelfSimilar { h }),
             ("latest", Some([])) => Some(Self::Latest { theta: 0.99 }),
             ("latest", Some(&[theta])) => Some(Self::Latest { theta }),
-            ("hotset", Some([])) => Some(Self::HotSet {
-                keys_pct: 20.0,
-                operations_pct: 80.0,
-            }),
+            ("hotset", Some([])) => Some(Self::HOT_SET),
             ("hotset", Some(&[keys_pct, operations_pct])) => Some(Self::HotSet {
                 keys_pct,
                 operations_pct,
@@ -134,6 +137,8 @@ pub struct Chooser {
     keys: u64,
     law: Law,
     scatter: Permutation,
+    /// Added to ranks: other keys are hot.
+    moved_by: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -170,7 +175,14 @@ impl Chooser {
             keys,
             law,
             scatter: Permutation::new(keys, seed),
+            moved_by: 0,
         }
+    }
+
+    /// From now on other keys are hot: those half the ranks away. It changes nothing of laws without hot keys of their own, `uniform`
+    /// and `latest`.
+    pub fn move_hot_keys(&mut self) {
+        self.moved_by = (self.moved_by + self.keys / 2) % self.keys;
     }
 
     /// The key of a read or the start of a scan.
@@ -195,7 +207,9 @@ impl Chooser {
                 }
             }
         };
-        self.scatter.apply(rank.min(self.keys - 1))
+        let rank = rank.min(self.keys - 1) + self.moved_by;
+        self.scatter
+            .apply(if rank < self.keys { rank } else { rank - self.keys })
     }
 
     /// The key of a write.

@@ -2,6 +2,7 @@
 
 mod load;
 mod mismatch;
+mod timeline;
 mod worker;
 
 use std::sync::Mutex;
@@ -19,7 +20,8 @@ use crate::core::latency::{Histograms, Kind, Recorder, Sampling};
 use crate::core::resources;
 use crate::eval::dataset::Dataset;
 use crate::eval::matrix::RunSpec;
-use crate::eval::result::{Counters, Memory, Resources, RunResult};
+use crate::eval::result::{Counters, Memory, Moment, Resources, RunResult};
+use crate::eval::workload::Workload;
 use crate::harness::Phase;
 use crate::harness::oracle::Ledger;
 use crate::harness::store::Store;
@@ -107,7 +109,7 @@ pub fn run_store(
     let base = &spec.base;
     let deletes = spec.workload.delete_pct_of_mutations();
     let ledger = Ledger::new(data.values.clone(), data.keys, deletes).paired(data.pairing);
-    let chooser = Chooser::new(base.distribution, data.keys, base.seed);
+    let chooser = Chooser::new(base.distribution_of(spec.workload), data.keys, base.seed);
     let clock = Clock::new();
     resources::make_program_resident();
     // What reading the data left free must not hide the tree's growth.
@@ -193,11 +195,14 @@ pub fn run_store(
         loaded,
         ended,
         counters: Counters::between(&timed.before, &timed.after),
+        timeline: timed.timeline,
     })
 }
 
 fn sampling(spec: &RunSpec) -> Sampling {
     match spec.base.latency_samples_per_thread {
+        // Means of short stretches need every operation, and are what the workload is for.
+        _ if spec.workload == Workload::HotSet => Sampling::All,
         _ if !spec.base.measure_latency => Sampling::Off,
         0 => Sampling::All,
         wanted => Sampling::Evenly(wanted),
@@ -233,6 +238,7 @@ struct Window {
     after: Stats,
     counts: Counts,
     histograms: Histograms,
+    timeline: Vec<Moment>,
 }
 
 /// Runs the workload on all threads for `seconds`. Clocks and counters are read before the first operation and after the last.
@@ -250,14 +256,24 @@ fn window(
     let go = AtomicBool::new(false);
     let mut histograms = Histograms::new()?;
     let mut counts = Counts::default();
+    let moves = phase == Phase::Timed && shared.spec.workload == Workload::HotSet;
     std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(recorders.len());
-        for recorder in recorders {
+        let mut timelines = Vec::new();
+        for (index, recorder) in recorders.into_iter().enumerate() {
             // Jumps of 2^128 numbers keep the threads' random streams apart.
             rng.jump();
             let (chooser, rng, go) = (chooser.clone(), rng.clone(), &go);
             // Made by its own thread, so that its small buffers, written at every operation, share no cache line with another's.
-            let work = move || Worker::new(shared, chooser, rng, recorder).run(go);
+            let work = move || {
+                let worker = Worker::new(shared, chooser, rng, recorder);
+                if moves {
+                    worker.with_timeline(index == 0)
+                } else {
+                    worker
+                }
+                .run(go)
+            };
             match std::thread::Builder::new().spawn_scoped(scope, work) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => shared.fail(LabError::System(format!("cannot start a thread: {error}"))),
@@ -272,9 +288,10 @@ fn window(
         shared.stop.store(true, Ordering::Relaxed);
         for thread in threads {
             match thread.join() {
-                Ok((thread_counts, thread_histograms)) => {
-                    counts.add(&thread_counts);
-                    histograms.add(&thread_histograms);
+                Ok(of_thread) => {
+                    counts.add(&of_thread.counts);
+                    histograms.add(&of_thread.histograms);
+                    timelines.extend(of_thread.timeline);
                 }
                 Err(_) => shared.fail(LabError::System("a worker thread panicked".into())),
             }
@@ -291,6 +308,7 @@ fn window(
             after,
             counts,
             histograms,
+            timeline: timeline::merge(&timelines),
         })
     })
 }

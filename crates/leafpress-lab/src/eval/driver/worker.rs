@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
+use super::timeline::Timeline;
 use super::{LabError, Shared};
 use crate::core::keys::{Chooser, KeyBytes, below};
 use crate::core::latency::{Histograms, Kind, Recorder};
 use crate::eval::options::MAX_READS_PER_CALL;
+use crate::eval::result::Moment;
 use crate::eval::workload::Operation;
 use crate::harness::oracle::{Mutation, prefetch};
 
@@ -39,7 +41,7 @@ const MAX_BATCHED_VALUE_BYTES: usize = 16 << 10;
 
 /// A read that was done and is to be checked.
 #[derive(Debug, Clone, Copy, Default)]
-struct Done {
+struct ReadDone {
     id: u64,
     floor: u32,
     found: bool,
@@ -70,9 +72,18 @@ pub(super) struct Worker<'r> {
     decoder: KeyBytes,
     /// The values that a batch's reads got.
     values: [Vec<u8>; MAX_READS_PER_CALL],
-    reads: [Done; MAX_READS_PER_CALL],
+    reads: [ReadDone; MAX_READS_PER_CALL],
     /// Floors of the keys a scan is about to pass.
     floors: Vec<u32>,
+    /// Where the hot keys move; and whether this thread asks what the store holds.
+    timeline: Option<(Timeline, bool)>,
+}
+
+/// What a thread did and measured.
+pub(super) struct Done {
+    pub(super) counts: Counts,
+    pub(super) histograms: Histograms,
+    pub(super) timeline: Option<Vec<Moment>>,
 }
 
 pub(super) fn failed(operation: &'static str, id: u64, error: &leafpress::Error) -> LabError {
@@ -108,13 +119,21 @@ impl<'r> Worker<'r> {
             call_keys: (0..call_keys).map(|_| shared.key_bytes()).collect(),
             decoder: shared.key_bytes(),
             values: std::array::from_fn(|slot| Vec::with_capacity(if slot < batch { longest } else { 0 })),
-            reads: [Done::default(); MAX_READS_PER_CALL],
+            reads: [ReadDone::default(); MAX_READS_PER_CALL],
             floors: Vec::with_capacity(shared.spec.base.scan_records),
+            timeline: None,
         }
     }
 
+    /// Moves the hot keys at its time, and measures latency over operations.
+    pub(super) fn with_timeline(mut self, asks_held: bool) -> Self {
+        let timeline = Timeline::new(self.shared.spec.base.shift_at, self.shared.spec.threads);
+        self.timeline = Some((timeline, asks_held));
+        self
+    }
+
     /// Runs from the moment `go` is set until told to stop, one batch at least.
-    pub(super) fn run(mut self, go: &AtomicBool) -> (Counts, Histograms) {
+    pub(super) fn run(mut self, go: &AtomicBool) -> Done {
         while !go.load(Ordering::Acquire) {
             std::thread::park();
         }
@@ -127,7 +146,11 @@ impl<'r> Worker<'r> {
                 break;
             }
         }
-        (self.counts, self.recorder.finish())
+        Done {
+            counts: self.counts,
+            histograms: self.recorder.finish(),
+            timeline: self.timeline.map(|(timeline, _)| timeline.finish()),
+        }
     }
 
     /// Whether the values that batch number `batch` reads are checked.
@@ -191,6 +214,7 @@ impl<'r> Worker<'r> {
         }
         self.recorder.flush();
         self.counts.reads += reads as u64;
+        self.advance(plan.len() as u64);
         self.spare = plan;
         let to_check = if checked { reads } else { 0 };
         for (done, value) in self.reads[..to_check].iter().zip(&self.values) {
@@ -200,6 +224,25 @@ impl<'r> Worker<'r> {
             }
         }
         Ok(())
+    }
+
+    /// So many operations were done.
+    fn advance(&mut self, operations: u64) {
+        let Some((timeline, asks_held)) = &mut self.timeline else {
+            return;
+        };
+        let due = timeline.advance(operations);
+        if due.moment {
+            let held = if *asks_held {
+                self.shared.store.stats().bytes_held
+            } else {
+                0
+            };
+            timeline.push(self.recorder.take_mean_ns().unwrap_or(0.0), held);
+        }
+        if due.move_hot_keys {
+            self.chooser.move_hot_keys();
+        }
     }
 
     #[inline]
@@ -213,7 +256,7 @@ impl<'r> Worker<'r> {
             .get_into(key, &mut self.values[slot])
             .map_err(|e| failed("get", id, &e))?;
         self.recorder.end(Kind::Read, start);
-        self.reads[slot] = Done { id, floor, found };
+        self.reads[slot] = ReadDone { id, floor, found };
         Ok(())
     }
 
@@ -224,7 +267,7 @@ impl<'r> Worker<'r> {
         for ((id, bytes), key) in ids.zip(&mut self.call_keys).zip(&mut keys) {
             *key = bytes.encode(id);
             let floor = if checked { self.shared.ledger.floor(id) } else { 0 };
-            self.reads[first + count] = Done {
+            self.reads[first + count] = ReadDone {
                 id,
                 floor,
                 found: false,

@@ -122,7 +122,7 @@ pub(super) fn latency(pivot: &Pivot<'_>, setting: &Setting<'_>, side: Side) -> R
     quantile_lines("latency", &description, &lines)
 }
 
-fn codec_colour(pivot: &Pivot<'_>, line: &Line<'_>) -> RGBColor {
+pub(super) fn codec_colour(pivot: &Pivot<'_>, line: &Line<'_>) -> RGBColor {
     let index = pivot.codecs.iter().position(|codec| *codec == line.codec);
     colour(&pivot.codecs, index.unwrap_or(0))
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::charts::{self, Side};
 use super::pivot::{Pivot, Setting};
-use super::table;
+use super::{hotset, table};
 use crate::core::LabError;
 use crate::core::keys::LoadOrder;
 use crate::eval::{EvalConfig, EvalOutcome, Workload};
@@ -88,11 +88,15 @@ fn section(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Markup, LabError>
     for (side, title) in [(Side::Read, "Read latency"), (Side::Write, "Write latency")] {
         beside.extend(charts::latency(pivot, setting, side)?.map(|svg| figure(title, &svg)));
     }
+    for (title, svg) in hotset::charts(pivot, setting)? {
+        beside.push(figure(title, &svg));
+    }
     let named = setting.lines.iter().map(|line| (hue(&line.codec), line.codec.as_str()));
     Ok(html! {
         h2 { (setting.title()) }
         (table::html(setting, |codec| swatch(hue(codec))))
         p.faint { (table::caption(setting)) }
+        @for line in hotset::text(setting).lines() { p { (line) } }
         (html::legend(named))
         @if let Some(svg) = throughput { (figure("Throughput by workload", &svg)) }
         (pair(&beside))
@@ -108,6 +112,15 @@ fn trade_off_workloads(setting: &Setting<'_>) -> Vec<Workload> {
             .filter(|write| *write != setting.main_workload()),
     );
     workloads
+}
+
+fn key_choice(config: &EvalConfig) -> String {
+    let mut choice = config.distribution.to_string();
+    if config.workloads.contains(&Workload::HotSet) {
+        let hotset = config.distribution_of(Workload::HotSet);
+        choice += &format!("; hotset: {hotset}, moved at {} operations", thousands(config.shift_at));
+    }
+    choice
 }
 
 fn configuration(config: &EvalConfig, host: &str) -> Vec<(&'static str, String)> {
@@ -148,7 +161,7 @@ fn configuration(config: &EvalConfig, host: &str) -> Vec<(&'static str, String)>
                 None => format!("cut as {}", config.effective_cut()),
             },
         ),
-        ("key choice", config.distribution.to_string()),
+        ("key choice", key_choice(config)),
         (
             "timed window",
             format!("{} s after {} s of warm-up", config.seconds, config.warmup_seconds),
@@ -164,6 +177,7 @@ fn configuration(config: &EvalConfig, host: &str) -> Vec<(&'static str, String)>
                 "off".into()
             },
         ),
+        ("temperature, where the codec is auto", config.temperature.to_string()),
         ("latency", samples),
         ("seed", config.seed.to_string()),
     ];

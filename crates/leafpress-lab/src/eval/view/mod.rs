@@ -1,6 +1,7 @@
 //! What an evaluation leaves for people and programs: the table, `results.json` and `report.html`.
 
 mod charts;
+mod hotset;
 mod html;
 mod pivot;
 mod table;

@@ -3,6 +3,7 @@
 use comfy_table::{CellAlignment, Table};
 use maud::{Markup, html};
 
+use super::hotset;
 use super::pivot::{Pivot, Setting};
 use crate::core::keys::LoadOrder;
 use crate::eval::EvalOutcome;
@@ -42,6 +43,7 @@ fn short_name(workload: Workload) -> &'static str {
         Workload::WriteOnly => "write",
         Workload::Scan => "scan",
         Workload::Crud => "crud",
+        Workload::HotSet => "hotset",
     }
 }
 
@@ -197,7 +199,7 @@ pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
             column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
         }
         let caption = wrap(&caption(setting), 110);
-        text += &format!("{}\n{table}\n{caption}\n\n", setting.title());
+        text += &format!("{}\n{table}\n{caption}\n{}\n", setting.title(), hotset::text(setting));
     }
     if !pivot.settings.is_empty() {
         text += &format!("{BEST} best in its column\n");

@@ -217,6 +217,11 @@ impl Background {
         self.tidy_if(|| core.memory.is_fragmented());
     }
 
+    /// Has the heap defragmented if there are holes in it, which takes longer to see.
+    pub(crate) fn defragment_if_holes(&self, core: &Core) {
+        self.tidy_if(|| core.memory.has_holes());
+    }
+
     /// A landing buffer was made.
     #[inline]
     pub(crate) fn landed_anew(&self) {

@@ -28,7 +28,7 @@ const HELD_OUT: usize = 5;
 /// What a tree would hold.
 struct Judged {
     pressed_bytes: u64,
-    /// The dictionary and its tables.
+    /// The dictionary and its tables, unless other trees hold them at any rate.
     dictionary_bytes: u64,
 }
 
@@ -81,6 +81,16 @@ impl Trainer<'_> {
         let judges: Vec<&[u8]> = collected(parts(true))?;
         let before = self.judge(&judges, raw_bytes, self.dictionaries.current())?;
         let mut best: Option<(Judged, Dictionary)> = None;
+        let mut is_new = false;
+        for shared in self.shared()? {
+            // One that the codec refuses is none.
+            let Ok(judged) = self.judge(&judges, raw_bytes, Some(&shared)) else {
+                continue;
+            };
+            if best.as_ref().is_none_or(|(least, _)| judged.held() < least.held()) {
+                best = Some((judged, shared));
+            }
+        }
         for size in self.sizes_to_try(bytes, user_bytes) {
             let training: Vec<&[u8]> = collected(training.iter().step_by(bytes / size).copied())?;
             // Too little data, or data without anything in common, is no error: the tree does without a dictionary.
@@ -90,14 +100,29 @@ impl Trainer<'_> {
             let judged = self.judge(&judges, raw_bytes, Some(&trained))?;
             if best.as_ref().is_none_or(|(least, _)| judged.held() < least.held()) {
                 best = Some((judged, trained));
+                is_new = true;
             }
         }
-        Ok(best
-            .filter(|(after, _)| {
-                let saved = before.pressed_bytes.saturating_sub(after.pressed_bytes);
-                saved * LEAST_SAVED_IN > before.pressed_bytes && after.held() < before.held()
-            })
-            .map(|(_, trained)| trained))
+        let best = best.filter(|(after, _)| {
+            let saved = before.pressed_bytes.saturating_sub(after.pressed_bytes);
+            saved * LEAST_SAVED_IN > before.pressed_bytes && after.held() < before.held()
+        });
+        let best = best.map(|(_, dictionary)| dictionary);
+        if let (true, Some(trained), Some(pool)) = (is_new, &best, &self.dictionaries.pool) {
+            pool.offer(self.engine.codec(), trained);
+        }
+        Ok(best)
+    }
+
+    /// What other trees have, and this one does not.
+    fn shared(&self) -> Result<Vec<Dictionary>, Error> {
+        let Some(pool) = &self.dictionaries.pool else {
+            return Ok(Vec::new());
+        };
+        let own = self.dictionaries.current().map(Dictionary::serial);
+        let mut shared = pool.for_codec(self.engine.codec())?;
+        shared.retain(|dictionary| Some(dictionary.serial()) != own);
+        Ok(shared)
     }
 
     /// `bytes`, and smaller sizes if what a dictionary holds is much for the tree and the size is not the caller's.
@@ -122,7 +147,10 @@ impl Trainer<'_> {
         }
         Ok(Judged {
             pressed_bytes: (u128::from(built) * u128::from(raw_bytes) / u128::from(raw.max(1))) as u64,
-            dictionary_bytes: dictionary.map_or(0, |dictionary| dictionary.held_bytes() as u64),
+            dictionary_bytes: dictionary.map_or(0, |dictionary| match self.dictionaries.sharers(dictionary) {
+                1 => dictionary.held_bytes() as u64,
+                _ => 0,
+            }),
         })
     }
 

@@ -8,7 +8,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::codec::{CAN_TRAIN, Codec, Dictionary, Scratch};
+use crate::codec::{CAN_TRAIN, Codec, Dictionary, DictionaryPool, Scratch};
 use crate::mem::OutOfMemory;
 use crate::mem::room::{TryGrow, boxed, room_for};
 use crate::mem::transient::Transient;
@@ -39,6 +39,8 @@ pub(crate) struct Dictionaries {
     /// Taken while training.
     pub training: Mutex<()>,
     pub auto: bool,
+    /// Those that other trees have too.
+    pub(super) pool: Option<DictionaryPool>,
     pub(super) max_bytes: Option<usize>,
     /// The size for which one was last trained; 0 before the first time.
     pub(super) trained_for_bytes: AtomicUsize,
@@ -54,13 +56,16 @@ impl Dictionaries {
         choice: &DictionaryChoice,
         supported: bool,
         max_bytes: Option<usize>,
+        pool: Option<DictionaryPool>,
     ) -> Result<Self, OutOfMemory> {
+        let auto = supported && CAN_TRAIN && matches!(choice, DictionaryChoice::Auto);
         let this = Self {
             current: AtomicPtr::new(std::ptr::null_mut()),
             versions: Mutex::new(Vec::new()),
             outdated: Mutex::new(Vec::new()),
             training: Mutex::new(()),
-            auto: supported && CAN_TRAIN && matches!(choice, DictionaryChoice::Auto),
+            auto,
+            pool: pool.filter(|_| auto),
             max_bytes,
             trained_for_bytes: AtomicUsize::new(0),
         };
@@ -95,10 +100,22 @@ impl Dictionaries {
                 .any(|held| held.as_ptr().cast_const() == dictionary)
     }
 
-    /// Bytes of all of them, and of the tables made from them.
+    /// How many trees have a dictionary of this one's.
+    pub(super) fn sharers(&self, dictionary: &Dictionary) -> usize {
+        match self.pool {
+            // Clones that the caller has are no trees.
+            None => 1,
+            Some(_) => dictionary.sharers().max(1),
+        }
+    }
+
+    /// Bytes of all of them, and of the tables made from them; of what several trees have this one's part.
     pub(crate) fn held_bytes(&self) -> u64 {
-        // SAFETY: both lists own what they lead to.
-        let held = |dictionary: &NonNull<Dictionary>| unsafe { dictionary.as_ref() }.held_bytes() as u64;
+        let held = |dictionary: &NonNull<Dictionary>| {
+            // SAFETY: both lists own what they lead to.
+            let dictionary = unsafe { dictionary.as_ref() };
+            dictionary.held_bytes().div_ceil(self.sharers(dictionary)) as u64
+        };
         let outdated = self.outdated.lock();
         let versions = self.versions.lock();
         versions

@@ -42,8 +42,21 @@ pub(super) struct Census {
     pub leaves: u64,
     pub user_bytes: u64,
     pub records: u64,
+    /// Of all leaves' counted reads a byte: the sum, and that of their squares.
+    pub density: [f64; 2],
     /// Counted reads by bucket.
     pub reads: [u64; BUCKETS],
+    /// User bytes by bucket.
+    pub bytes: [u64; BUCKETS],
+}
+
+impl Census {
+    /// Mean and standard deviation of the leaves' counted reads a byte.
+    pub(super) fn mean_and_deviation(&self) -> (f64, f64) {
+        let leaves = self.leaves.max(1) as f64;
+        let [mean, mean_square] = self.density.map(|sum| sum / leaves);
+        (mean, (mean_square - mean * mean).max(0.0).sqrt())
+    }
 }
 
 impl Core {
@@ -52,14 +65,21 @@ impl Core {
             leaves: 0,
             user_bytes: 0,
             records: 0,
+            density: [0.0; 2],
             reads: [0; BUCKETS],
+            bytes: [0; BUCKETS],
         };
         self.for_each_leaf_in_turn(|leaf| {
             let header = leaf.header();
             census.leaves += 1;
             census.records += u64::from(header.live.load(Ordering::Relaxed));
-            census.user_bytes += header.live_user_bytes.load(Ordering::Relaxed);
-            census.reads[bucket(reads_per_byte(leaf))] += u64::from(leaf.reads());
+            let bytes = header.live_user_bytes.load(Ordering::Relaxed);
+            let density = reads_per_byte(leaf);
+            census.user_bytes += bytes;
+            census.density[0] += density;
+            census.density[1] += density * density;
+            census.reads[bucket(density)] += u64::from(leaf.reads());
+            census.bytes[bucket(density)] += bytes;
             Ok(())
         })?;
         Ok(census)

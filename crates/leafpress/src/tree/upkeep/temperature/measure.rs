@@ -119,6 +119,8 @@ impl Core {
         let costs = Costs {
             warm: cost(Temperature::Warm, self.dictionaries.current())?,
             cold: cost(Temperature::Cold, cold)?,
+            hot_read_ns: 0.0,
+            hot_read_warm_ns: 0.0,
         };
         Ok(Some(costs))
     }

@@ -9,17 +9,21 @@ mod census;
 mod measure;
 mod pass;
 mod plan;
+mod timing;
 
 use std::time::Instant;
 
 pub(crate) use self::pass::Share;
 use self::plan::{Costs, Plan};
-use crate::codec::Engine;
+use self::timing::Timing;
+pub(crate) use self::timing::{Answered, ReadTimer};
+use crate::codec::{DictionaryPool, Engine};
 use crate::sync::{Mutex, MutexGuard};
 use crate::tree::compact::compress::Settings;
 use crate::tree::error::Error;
 use crate::tree::hot::HotRecords;
-use crate::tree::options::DictionaryChoice;
+use crate::tree::node::layout::Temperature;
+use crate::tree::options::{DictionaryChoice, TemperatureRule};
 use crate::tree::upkeep::training::Dictionaries;
 
 /// One read in so many is counted.
@@ -27,8 +31,14 @@ const SAMPLED_IN: u64 = 4;
 /// Raw bytes at which a cold leaf's frame is closed.
 const COLD_FRAME_BYTES: usize = 4 << 10;
 
-/// One read in so many, of those that no hot record answers, may make its record hot.
-const HEATED_IN: u64 = 32;
+/// One read in so many, of those that no hot record answers, may make its record hot, by the temperature of its leaf: to copy a record
+/// takes a small part of the time that a read of a cold leaf takes, and a larger one of that of a warm leaf.
+const HEATED_FROM_COLD_IN: u64 = 4;
+const HEATED_FROM_WARM_IN: u64 = 16;
+
+/// One read in so many is timed.
+const TIMED_IN: u64 = 64;
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Whether a thread's read is counted, by how many it has done.
 #[inline(always)]
@@ -36,17 +46,28 @@ pub(crate) fn is_counted(reads: u64) -> bool {
     one_in(SAMPLED_IN, reads)
 }
 
-/// Whether a thread's read may make its record hot, by how many it has done.
+/// Whether a thread's read of a leaf may make its record hot, by how many it has done.
 #[inline(always)]
-pub(crate) fn may_heat(reads: u64) -> bool {
-    one_in(HEATED_IN, reads)
+pub(crate) fn may_heat(reads: u64, leaf: Temperature) -> bool {
+    one_in(
+        match leaf {
+            Temperature::Cold => HEATED_FROM_COLD_IN,
+            Temperature::Warm => HEATED_FROM_WARM_IN,
+        },
+        reads,
+    )
+}
+
+/// Whether a thread's read is timed, by how many it has done: none of those that may make a record hot.
+#[inline(always)]
+fn is_timed(reads: u64) -> bool {
+    reads.wrapping_mul(GOLDEN) > u64::MAX - u64::MAX / TIMED_IN
 }
 
 /// Whether a number is one of so many. A thread's reads may come in rounds of any length: the multiples of this factor are spread evenly
 /// whichever of them are taken.
 #[inline(always)]
 fn one_in(many: u64, number: u64) -> bool {
-    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     number.wrapping_mul(GOLDEN) < u64::MAX / many
 }
 
@@ -55,8 +76,7 @@ pub(crate) struct Temperatures {
     pub hot: HotRecords,
     pub cold_dictionaries: Dictionaries,
     cold_frame_bytes: usize,
-    /// By so much reads may take longer, on average, than if all leaves were warm.
-    slowdown_pct: u32,
+    rule: TemperatureRule,
     /// Taken for a pass.
     passes: Mutex<Passes>,
     /// What the last pass decided, for `stats`.
@@ -67,6 +87,8 @@ pub(crate) struct Temperatures {
 struct Passes {
     /// What the tree's records cost, once there were enough.
     costs: Option<Costs>,
+    /// What the caller's reads took.
+    timing: Timing,
     /// User bytes of the tree when that was measured.
     measured_at_bytes: u64,
     /// Of leaves that became cold since: their user bytes, and what they hold.
@@ -102,8 +124,9 @@ pub(crate) struct Given<'g> {
     pub cold_engine: &'g dyn Engine,
     pub dictionary: &'g DictionaryChoice,
     pub dictionary_bytes: Option<usize>,
+    pub dictionary_pool: Option<DictionaryPool>,
     pub cold_frame_bytes: Option<usize>,
-    pub slowdown_pct: u32,
+    pub rule: TemperatureRule,
 }
 
 impl Temperatures {
@@ -119,12 +142,14 @@ impl Temperatures {
                 choice,
                 given.cold_engine.supports_dictionary(),
                 given.dictionary_bytes,
+                given.dictionary_pool,
             )?,
             hot: HotRecords::default(),
             cold_frame_bytes: given.cold_frame_bytes.unwrap_or(COLD_FRAME_BYTES),
-            slowdown_pct: given.slowdown_pct,
+            rule: given.rule,
             passes: Mutex::new(Passes {
                 costs: None,
+                timing: Timing::default(),
                 measured_at_bytes: 0,
                 cooled_user_bytes: 0,
                 cooled_held_bytes: 0,

@@ -11,6 +11,7 @@ use crate::tree::error::Error;
 use crate::tree::hot::HotRecords;
 use crate::tree::local::Count;
 use crate::tree::node::layout::Temperature;
+use crate::tree::options::TemperatureRule;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
 use crate::tree::write::{Cut, Locked, WritePath};
 
@@ -90,17 +91,18 @@ impl Core {
         let census = self.census()?;
         let looked = now.elapsed();
         self.measure_if_due(temperatures, &mut passes, &census)?;
-        let Some(costs) = passes.costs else {
+        let Some(trial) = passes.costs else {
             passes.is_at_rest = !is_used;
             return Ok(looked);
         };
-        let plan = Plan::new(
-            &census,
-            passes.hot_reads,
-            &costs,
-            passes.counted_seconds,
-            temperatures.slowdown_pct,
-        );
+        passes.timing.look(&self.contexts);
+        let costs = passes.timing.corrected(&trial);
+        let plan = match temperatures.rule {
+            TemperatureRule::Costs { slowdown_pct } => {
+                Plan::by_costs(&census, passes.hot_reads, &costs, passes.counted_seconds, slowdown_pct)
+            }
+            TemperatureRule::Deviation { factor } => Plan::by_deviation(&census, factor),
+        };
         let reads = passes.hot_reads + census.reads.iter().sum::<u64>() as f64;
         let hot_part = if passes.hot_reads * 100.0 > reads * HOT_READS_PCT {
             HOT_PART
@@ -108,8 +110,13 @@ impl Core {
             FEW_HOT_PART
         };
         let record_bytes = census.user_bytes / census.records.max(1) + HotRecords::RECORD_BYTES;
-        let records = census.user_bytes / HOT_PART / record_bytes;
-        let budget_bytes = census.user_bytes / hot_part;
+        let (records, budget_bytes) = match temperatures.rule {
+            TemperatureRule::Costs { .. } => {
+                let records = census.user_bytes / HOT_PART / record_bytes;
+                (records, census.user_bytes / hot_part)
+            }
+            TemperatureRule::Deviation { .. } => (0, 0),
+        };
         // Without memory for another table there is the old one.
         let _ = temperatures
             .hot
@@ -145,7 +152,12 @@ impl Core {
             is_hot = temperatures.hot.age(&self.memory.enter()?);
         }
         passes.is_at_rest = !is_used && !is_hot && !left.is_short && census.reads.iter().all(|reads| *reads == 0);
-        self.background.defragment_if_due(self);
+        if halves {
+            // Hot records come and go between the leaves.
+            self.background.defragment_if_holes(self);
+        } else {
+            self.background.defragment_if_due(self);
+        }
         Ok(looked)
     }
 

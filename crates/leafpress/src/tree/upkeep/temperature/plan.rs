@@ -1,8 +1,9 @@
 //! Which leaves should be cold.
 //!
-//! Those that are read least for their bytes, as many as two bounds allow: reads take, on average, no more than some per cent longer than if all
-//! leaves were warm and no record hot; and a byte that is saved is worth a certain share of a processor, so that where hardly anything is read
-//! all is cold.
+//! By costs, those that are read least for their bytes. As many as let reads take, on average, no more per cent longer than if all leaves
+//! were warm and no record hot than the tree holds less by it, and no more than the caller allows: where all leaves are read alike, cold
+//! ones would cost more than they save. And more where hardly anything is read: a byte that is saved is worth a certain share of a
+//! processor.
 
 use std::fmt;
 
@@ -14,8 +15,6 @@ use crate::tree::node::layout::Temperature;
 const BYTES_FOR_A_PROCESSOR: f64 = 7.5 * (1 << 30) as f64;
 /// A leaf changes its temperature when its reads are past the threshold by this factor, so that it does not change to and fro.
 const HYSTERESIS: f64 = 1.5;
-/// What a read takes that a hot record answers, in nanoseconds.
-const HOT_READ_NS: f64 = 150.0;
 
 /// What a temperature costs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -24,21 +23,40 @@ pub(super) struct Cost {
     pub read_ns: f64,
 }
 
-/// What each temperature of leaves costs.
+/// What each temperature costs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Costs {
     pub warm: Cost,
     pub cold: Cost,
+    /// What a read takes that a hot record answers.
+    pub hot_read_ns: f64,
+    /// What it would take from a warm leaf: what is read that much is in the caches nearby.
+    pub hot_read_warm_ns: f64,
 }
 
 impl fmt::Display for Costs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { warm, cold } = self;
+        let Self {
+            warm,
+            cold,
+            hot_read_ns,
+            ..
+        } = self;
         write!(
             f,
-            "warm leaves hold {:.2} a user byte, read in {:.0} ns, cold ones {:.2}, in {:.0} ns",
+            "warm leaves hold {:.2} a user byte, read in {:.0} ns, cold ones {:.2}, in {:.0} ns, hot records are read in {hot_read_ns:.0} ns",
             warm.held_per_user_byte, warm.read_ns, cold.held_per_user_byte, cold.read_ns
         )
+    }
+}
+
+/// A threshold below this bucket, in the middle of the gap where it is the first after some that no leaf is in: so that those above it are
+/// past the hysteresis too.
+fn between(census: &Census, bucket: usize) -> f64 {
+    let above = least_of(bucket);
+    match census.bytes[..bucket].iter().rposition(|bytes| *bytes > 0) {
+        None | Some(0) => above / HYSTERESIS,
+        Some(last) => (least_of(last + 1) * above).sqrt().max(above / HYSTERESIS),
     }
 }
 
@@ -49,26 +67,40 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Cold are leaves with no more reads for their bytes than the mean and so many deviations.
+    pub(super) fn by_deviation(census: &Census, factor: f64) -> Self {
+        let (mean, deviation) = census.mean_and_deviation();
+        Self {
+            cold_below: (mean + factor * deviation).max(f64::MIN_POSITIVE),
+        }
+    }
+
     /// For leaves that were read as the census says, and hot records so often, in so many seconds.
-    pub(super) fn new(census: &Census, hot_reads: f64, costs: &Costs, seconds: f64, slowdown_pct: u32) -> Self {
-        let Costs { warm, cold } = costs;
+    pub(super) fn by_costs(census: &Census, hot_reads: f64, costs: &Costs, seconds: f64, slowdown_pct: u32) -> Self {
+        let Costs {
+            warm,
+            cold,
+            hot_read_ns,
+            hot_read_warm_ns,
+        } = costs;
         let saved = warm.held_per_user_byte - cold.held_per_user_byte;
         let slower = (cold.read_ns - warm.read_ns).max(1.0);
         if saved <= 0.0 {
             return Self { cold_below: 0.0 };
         }
-        let leaf_reads: u64 = census.reads.iter().sum();
-        let (leaf_reads, slowdown) = (leaf_reads as f64, 1.0 + f64::from(slowdown_pct) / 100.0);
-        let bearable = (leaf_reads + hot_reads) * warm.read_ns * slowdown - hot_reads * HOT_READ_NS;
-        let read_time = |cold_below: usize| {
-            let cold: u64 = census.reads[..cold_below].iter().sum();
-            leaf_reads * warm.read_ns + cold as f64 * slower
+        let leaf_reads = census.reads.iter().sum::<u64>() as f64;
+        let all_warm = leaf_reads * warm.read_ns + hot_reads * hot_read_warm_ns;
+        let is_worth_it = |cold_below: usize| {
+            let [reads, bytes] = [&census.reads, &census.bytes].map(|of| of[..cold_below].iter().sum::<u64>() as f64);
+            let read_time = leaf_reads * warm.read_ns + reads * slower + hot_reads * hot_read_ns;
+            let saving = bytes / census.user_bytes.max(1) as f64 * saved / warm.held_per_user_byte;
+            read_time <= all_warm * (1.0 + saving.min(f64::from(slowdown_pct) / 100.0))
         };
         // Leaves that nobody reads are cold at any rate.
         let by_slowdown = (1..BUCKETS)
             .rev()
-            .find(|&cold_below| read_time(cold_below) <= bearable)
-            .map_or(f64::MIN_POSITIVE, least_of);
+            .find(|&cold_below| is_worth_it(cold_below))
+            .map_or(f64::MIN_POSITIVE, |cold_below| between(census, cold_below));
         // So many reads of a byte, in the time, take as much of a processor as the bytes are worth that a cold leaf saves.
         let worth = saved / BYTES_FOR_A_PROCESSOR * seconds * 1e9 / slower / SAMPLED_IN as f64;
         Self {
@@ -110,6 +142,8 @@ mod tests {
             held_per_user_byte: 0.3,
             read_ns: 5000.0,
         },
+        hot_read_ns: 150.0,
+        hot_read_warm_ns: 1100.0,
     };
     const LEAF_BYTES: u64 = 16 << 10;
 
@@ -118,12 +152,18 @@ mod tests {
             leaves: 0,
             user_bytes: 0,
             records: 0,
+            density: [0.0; 2],
             reads: [0; BUCKETS],
+            bytes: [0; BUCKETS],
         };
         for reads in reads_of_leaves {
+            let density = reads as f64 / LEAF_BYTES as f64;
+            census.density[0] += density;
+            census.density[1] += density * density;
             census.leaves += 1;
             census.user_bytes += LEAF_BYTES;
-            census.reads[bucket(reads as f64 / LEAF_BYTES as f64)] += reads;
+            census.reads[bucket(density)] += reads;
+            census.bytes[bucket(density)] += LEAF_BYTES;
         }
         census
     }
@@ -133,8 +173,24 @@ mod tests {
     }
 
     #[test]
+    fn by_deviation_few_leaves_that_are_read_far_more_are_warm() {
+        // Mean 109, deviation 99.
+        let reads = || std::iter::repeat_n(100, 99).chain([1_000]);
+        for (factor, of_most_is_cold, of_one_is_cold) in [(-1.0, false, false), (3.0, true, false), (20.0, true, true)]
+        {
+            let plan = Plan::by_deviation(&census(reads()), factor);
+            assert_eq!(
+                [100, 1_000].map(|reads| is_cold(&plan, reads)),
+                [of_most_is_cold, of_one_is_cold],
+                "{factor}"
+            );
+        }
+        assert!(is_cold(&Plan::by_deviation(&census([0; 100]), 3.0), 0));
+    }
+
+    #[test]
     fn what_is_not_read_is_cold() {
-        let plan = Plan::new(&census([0; 100]), 0.0, &COSTS, 1.0, 25);
+        let plan = Plan::by_costs(&census([0; 100]), 0.0, &COSTS, 1.0, 25);
         assert!(is_cold(&plan, 0));
     }
 
@@ -144,18 +200,39 @@ mod tests {
         let reads = |leaf: u64| if leaf.is_multiple_of(10) { 81_000 } else { 1_000 };
         let census = census((0..1000).map(reads));
         for (slowdown_pct, is_bearable) in [(0, false), (25, false), (50, true)] {
-            let plan = Plan::new(&census, 0.0, &COSTS, 1.0, slowdown_pct);
+            let plan = Plan::by_costs(&census, 0.0, &COSTS, 1.0, slowdown_pct);
             assert_eq!(is_cold(&plan, 1_000), is_bearable, "{slowdown_pct}");
             assert!(!is_cold(&plan, 81_000), "{slowdown_pct}");
         }
         // What hot records save may be spent.
-        let plan = Plan::new(&census, 3_000_000.0, &COSTS, 1.0, 25);
+        let plan = Plan::by_costs(&census, 3_000_000.0, &COSTS, 1.0, 25);
         assert!(is_cold(&plan, 1_000));
     }
 
     #[test]
+    fn leaves_that_are_read_alike_become_warm_among_those_that_are_not() {
+        let census = census((0..100).map(|leaf| if leaf < 12 { 900 + leaf * 10 } else { 0 }));
+        let plan = Plan::by_costs(&census, 40.0, &COSTS, 1.0, 0);
+        let now = |reads: u64| plan.wanted(Temperature::Cold, reads as f64 / LEAF_BYTES as f64);
+        assert_eq!(
+            (now(0), now(900), now(1_010)),
+            (Temperature::Cold, Temperature::Warm, Temperature::Warm)
+        );
+    }
+
+    #[test]
+    fn where_all_leaves_are_read_alike_none_is_cold() {
+        // A fifth of the leaves would be bearable, and save less than they cost.
+        let alike = census((0..1000).map(|leaf| 1_000 + leaf % 200));
+        for slowdown_pct in [10, 100, 1000] {
+            let plan = Plan::by_costs(&alike, 0.0, &COSTS, 1.0, slowdown_pct);
+            assert!(!is_cold(&plan, 1_000), "{slowdown_pct}");
+        }
+    }
+
+    #[test]
     fn a_few_reads_an_hour_keep_nothing_warm() {
-        let plan = Plan::new(&census([1; 1000]), 0.0, &COSTS, 3600.0, 0);
+        let plan = Plan::by_costs(&census([1; 1000]), 0.0, &COSTS, 3600.0, 0);
         assert!(is_cold(&plan, 1));
     }
 
@@ -163,7 +240,7 @@ mod tests {
     fn cold_leaves_that_save_nothing_are_not_made() {
         let mut costs = COSTS;
         costs.cold.held_per_user_byte = 0.6;
-        let plan = Plan::new(&census((0..100).map(|leaf| leaf * 100)), 0.0, &costs, 1.0, 25);
+        let plan = Plan::by_costs(&census((0..100).map(|leaf| leaf * 100)), 0.0, &costs, 1.0, 25);
         assert!(!is_cold(&plan, 0) && !is_cold(&plan, 100));
     }
 
