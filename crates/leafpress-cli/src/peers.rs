@@ -1,6 +1,6 @@
 //! `leafpress peers`: our tree beside the registry's uncompressed concurrent ordered maps.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
@@ -59,7 +59,7 @@ pub struct PeersArgs {
     /// Seed of every random choice [default: 1]
     #[arg(long)]
     seed: Option<u64>,
-    /// Directory for peers.json and logs [default: leafpress-results/peers/TIMESTAMP]
+    /// Directory for peers.json, report.html and logs [default: leafpress-results/peers/TIMESTAMP]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -102,7 +102,7 @@ pub fn run(args: &PeersArgs) -> Result<(), Failure> {
         LabError::Tree(leafpress::Error::Codec(e)) => Failure::bad_input(e.to_string()),
         e => Failure::failed(e.to_string()),
     })?;
-    report(&outcome, &out_dir.join("peers.json").display().to_string())
+    report(&outcome, &out_dir)
 }
 
 fn config(args: &PeersArgs) -> Result<PeersConfig, Failure> {
@@ -162,11 +162,16 @@ where
     })
 }
 
-fn report(outcome: &PeersOutcome, json: &str) -> Result<(), Failure> {
+fn report(outcome: &PeersOutcome, out_dir: &Path) -> Result<(), Failure> {
+    let json = out_dir.join("peers.json").display().to_string();
+    let page = out_dir.join("report.html").display().to_string();
     let printed = if outcome.lines.is_empty() {
         Ok(())
     } else {
-        output::print(&format!("{}\n\njson  {json}\n", outcome.table.trim_end()))
+        output::print(&format!(
+            "{}\n\njson    {json}\nreport  {page}\n",
+            outcome.table.trim_end()
+        ))
     };
     if outcome.cancelled {
         return Err(Failure::Interrupted(format!(

@@ -5,8 +5,10 @@
 //! that a disturbance hits one sample and not one map.
 //!
 //! All maps run in this program, with its allocator, and have the same keys and values, of their real length: arrays where all have
-//! one length, boxes where they have not.
+//! one length, boxes where they have not. Two stores of compressed blocks stand for what block compression holds; they are only read.
 
+mod blocks;
+mod html;
 mod options;
 mod outcome;
 mod peer;

@@ -77,6 +77,11 @@ impl PeerLine {
             bytes_held_per_record: median(&held),
         })
     }
+
+    /// What the map says that it holds per record, or the process's growth, in bytes.
+    pub(super) fn held_per_record(&self) -> f64 {
+        self.bytes_held_per_record.unwrap_or(self.resident_bytes_per_record)
+    }
 }
 
 pub(super) fn median(sorted: &[f64]) -> Option<f64> {

@@ -7,6 +7,7 @@ use std::sync::RwLock;
 
 use serde::{Deserialize, Serialize};
 
+use super::blocks::{BlockStore, CODEC};
 use crate::core::LabError;
 use crate::eval::dataset::{Dataset, Lengths};
 use crate::eval::{RunSpec, Workload};
@@ -27,15 +28,26 @@ pub enum Peer {
     SkipMap,
     /// The standard library's `BTreeMap` under a `RwLock`.
     BTreeMap,
+    /// Sorted, compressed blocks of so many KiB, which are only read.
+    Blocks(usize),
 }
 
 impl Peer {
     /// The maps that are not ours.
-    pub const OTHERS: [Self; 4] = [Self::Masstree, Self::TreeIndex, Self::SkipMap, Self::BTreeMap];
+    pub const OTHERS: [Self; 6] = [
+        Self::Masstree,
+        Self::TreeIndex,
+        Self::SkipMap,
+        Self::BTreeMap,
+        Self::Blocks(4),
+        Self::Blocks(16),
+    ];
 
     pub(super) fn make(&self, spec: &RunSpec, data: &Dataset) -> Result<Box<dyn Store>, LabError> {
-        if let Self::Leafpress(_) = self {
-            return Ok(Box::new(spec.builder_for(data)?.build()?));
+        match self {
+            Self::Leafpress(_) => return Ok(Box::new(spec.builder_for(data)?.build()?)),
+            Self::Blocks(kib) => return Ok(Box::new(BlockStore::new(kib << 10)?)),
+            _ => {}
         }
         let values = data.value_lengths().fixed();
         Ok(match KeyKind::of(data.key_lengths().fixed()) {
@@ -59,15 +71,17 @@ impl Peer {
             Self::Masstree => Box::new(masstree::MassTree15::<V>::new()),
             Self::TreeIndex => Box::new(scc::TreeIndex::<K, V>::new()),
             Self::SkipMap => Box::new(crossbeam_skiplist::SkipMap::<K, V>::new()),
-            // Our tree is made elsewhere.
-            Self::BTreeMap | Self::Leafpress(_) => Box::new(RwLock::new(BTreeMap::<K, V>::new())),
+            // Our tree is made elsewhere, and so are blocks.
+            Self::BTreeMap | Self::Leafpress(_) | Self::Blocks(_) => Box::new(RwLock::new(BTreeMap::<K, V>::new())),
         }
     }
 
     /// Why it cannot take part with such keys.
     pub(super) fn fault(&self, workload: Workload, keys: &Lengths) -> Option<String> {
-        if *self != Self::Masstree {
-            return None;
+        match self {
+            Self::Masstree => {}
+            Self::Blocks(_) if workload != Workload::ReadOnly => return Some("it is built once and only read".into()),
+            _ => return None,
         }
         let longest = keys.most;
         if longest > MASSTREE_KEY_BYTES {
@@ -89,6 +103,7 @@ impl fmt::Display for Peer {
             Self::TreeIndex => f.write_str("scc::TreeIndex"),
             Self::SkipMap => f.write_str("crossbeam SkipMap"),
             Self::BTreeMap => f.write_str("RwLock<BTreeMap>"),
+            Self::Blocks(kib) => write!(f, "{kib} KiB blocks, {CODEC}"),
         }
     }
 }

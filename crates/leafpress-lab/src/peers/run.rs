@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::options::PeersConfig;
 use super::outcome::{PeerLine, PeersOutcome};
 use super::peer::Peer;
-use super::{SAMPLE, view};
+use super::{SAMPLE, html, view};
 use crate::core::LabError;
 use crate::eval::dataset::Dataset;
 use crate::eval::result::RunResult;
@@ -122,6 +122,7 @@ pub fn run_peers_with(
     let path = out_dir.join("peers.json");
     let json = serde_json::to_string_pretty(&outcome).map_err(|e| LabError::System(e.to_string()))?;
     write(&path, &json)?;
+    write(&out_dir.join("report.html"), &html::page(config, &outcome)?)?;
     Ok(outcome)
 }
 

@@ -58,7 +58,9 @@ fn table(config: &PeersConfig, outcome: &PeersOutcome) -> Table {
         one.operations_per_second_per_core
             .total_cmp(&other.operations_per_second_per_core)
     });
-    let fastest_load = others().map(|line| line.loads_per_second).reduce(f64::max);
+    // Blocks are built after the load.
+    let loads = others().filter(|line| !matches!(line.peer, Peer::Blocks(_)));
+    let fastest_load = loads.map(|line| line.loads_per_second).reduce(f64::max);
     let what = match config.workload {
         Workload::ReadOnly => "Mreads/s".to_owned(),
         workload => format!("{workload}\nMops/s"),
@@ -83,6 +85,10 @@ fn table(config: &PeersConfig, outcome: &PeersOutcome) -> Table {
                 |fastest| format!("{:.2}x", figure(line) / figure(fastest)),
             )
         };
+        let load = |figure: &dyn Fn(&PeerLine) -> String| match line.peer {
+            Peer::Blocks(_) => "NA".to_owned(),
+            _ => figure(line),
+        };
         let (least, most) = line.operations_range;
         table.add_row([
             line.peer.to_string(),
@@ -91,8 +97,10 @@ fn table(config: &PeersConfig, outcome: &PeersOutcome) -> Table {
             ratio(&|line| line.operations_per_second_per_core),
             line.read_p99_ns
                 .map_or_else(|| "NA".into(), |p99| format!("{:.2}", p99 / 1e3)),
-            format!("{:.2}", line.loads_per_second / 1e6),
-            fastest_load.map_or_else(|| "NA".into(), |best| format!("{:.2}x", line.loads_per_second / best)),
+            load(&|line| format!("{:.2}", line.loads_per_second / 1e6)),
+            load(&|line| {
+                fastest_load.map_or_else(|| "NA".into(), |best| format!("{:.2}x", line.loads_per_second / best))
+            }),
             format!("{:.0}", line.resident_bytes_per_record),
             line.bytes_held_per_record
                 .map_or_else(|| "NA".into(), |held| format!("{held:.0}")),

@@ -1,0 +1,60 @@
+//! The comparison's page: one file, readable without a network.
+
+use maud::html;
+
+use super::{Peer, PeerLine, PeersConfig, PeersOutcome};
+use crate::core::LabError;
+use crate::eval::Workload;
+use crate::report::html::{document, figure};
+use crate::report::palette::colours;
+use crate::report::scatter::{Point, Scatter, scatter};
+
+/// The page: the chart of throughput against memory, and the table.
+///
+/// # Errors
+/// [`LabError::Chart`] when it cannot be drawn.
+pub(super) fn page(config: &PeersConfig, outcome: &PeersOutcome) -> Result<String, LabError> {
+    let body = html! {
+        h1 { "Leafpress beside other maps" }
+        @if let Some(svg) = frontier(config, outcome)? {
+            (figure("Throughput against memory", &svg))
+            p.faint {
+                "Up and to the left is better; the line joins what nothing beats in both. Memory is what a map says that it holds, and for \
+                 maps that do not say, the growth of the process over the load."
+            }
+        }
+        pre { (outcome.table) }
+    };
+    Ok(document("Leafpress peers", &body))
+}
+
+fn frontier(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Option<String>, LabError> {
+    let codec = |line: &PeerLine| match &line.peer {
+        Peer::Leafpress(codec) => Some(codec.clone()),
+        _ => None,
+    };
+    let codecs: Vec<_> = outcome.lines.iter().map(codec).collect();
+    let hues = colours(codecs.iter().map(Option::as_deref));
+    let points = outcome.lines.iter().zip(hues).map(|(line, colour)| Point {
+        label: line.peer.to_string(),
+        colour,
+        at: (
+            line.held_per_record() / outcome.record_bytes.max(1.0),
+            line.operations_per_second_per_core / 1e6,
+        ),
+        hollow: !matches!(line.peer, Peer::Leafpress(_)),
+    });
+    let points: Vec<_> = points.collect();
+    let y = match config.workload {
+        Workload::ReadOnly => "Mreads/s per core".to_owned(),
+        workload => format!("{workload}, Mops/s per core"),
+    };
+    scatter(&Scatter {
+        name: "frontier",
+        size: (1080, 460),
+        x: "held per user byte",
+        y: &y,
+        points: &points,
+        pareto: true,
+    })
+}
