@@ -3,8 +3,9 @@
 use plotters::style::RGBColor;
 
 /// Hues of the codec families, readable on white and on near-black.
-const FAMILIES: [(&str, RGBColor); 6] = [
+const FAMILIES: [(&str, RGBColor); 7] = [
     ("none", RGBColor(0x7d, 0x87, 0x96)),
+    ("auto", RGBColor(0xb8, 0x8a, 0x00)),
     ("lz4", RGBColor(0x1f, 0x83, 0xd6)),
     ("zstd", RGBColor(0xe8, 0x7a, 0x24)),
     ("deflate", RGBColor(0x25, 0xa1, 0x6d)),

@@ -32,9 +32,10 @@ fn time_for_bytes(codec: Codec) -> i32 {
 
 /// What a read takes besides, in nanoseconds: the way to the leaf, and waits for memory, which what is tried has at hand.
 pub(super) const REST_OF_READ_NS: f64 = 300.0;
-/// Shorter records, in user bytes, keep the codec's own frames, which were measured for them (`docs/experiments/014-frames-and-leaves.md`):
-/// a dictionary already says most of what neighbours would, and a write should not compress many of them.
-const LEAST_RECORD_BYTES: usize = 200;
+/// Shorter records, in user bytes, keep the codec's own frames, which were measured for them (`docs/experiments/014-frames-and-leaves.md`),
+/// unless others have a price so much lower: a dictionary mostly says what neighbours would, and a write should not compress many of them.
+const SHORT_RECORD_BYTES: u64 = 200;
+const LEAST_GAIN_OF_SHORT: f64 = 4.0;
 /// A length is changed when the price falls by one part in so many at least: every leaf is compressed again.
 const LEAST_GAIN_IN: f64 = 8.0;
 /// Past a length whose price is so much above the lowest, longer ones are not tried.
@@ -89,8 +90,8 @@ pub(crate) struct Sizing {
 enum Outcome {
     /// There was none, or too few records.
     Untried,
-    /// Records are of so many bytes: too short.
-    Short(usize),
+    /// Records are of so many bytes, and not held in much less by other lengths.
+    Short(u64),
     Tried(Choice),
 }
 
@@ -165,7 +166,9 @@ impl Sizing {
         }
         let (records, before, chosen) = match *self.last.lock() {
             Outcome::Untried => return "the codec's own until there are enough records to try others".to_owned(),
-            Outcome::Short(bytes) => return format!("the codec's own: records of {bytes} bytes are short"),
+            Outcome::Short(bytes) => {
+                return format!("the codec's own: others would save little of records of {bytes} bytes");
+            }
             Outcome::Tried(Choice {
                 records,
                 before,
@@ -212,12 +215,8 @@ impl Core {
         trial.dictionary = dictionary;
         let records = trial.records;
         let (now, codec) = (self.settings.now(), self.engines.warm.codec());
-        let bytes = trial.user_bytes_per_record() as usize;
-        if bytes < LEAST_RECORD_BYTES {
-            *sizing.last.lock() = Outcome::Short(bytes);
-            let first = sizing.first();
-            return Ok((first != now).then_some(first));
-        }
+        // Of all records: those that are tried may be of several lengths.
+        let bytes = self.user_bytes()? / (self.len() as u64).max(1);
         let before = trial.run(now)?;
         let mut best = before;
         let leaf_lengths = match sizing.given.leaf_bytes {
@@ -248,6 +247,14 @@ impl Core {
                     break;
                 }
             }
+        }
+        let first = sizing.first();
+        if bytes < SHORT_RECORD_BYTES
+            && best.settings != first
+            && best.price(codec) * LEAST_GAIN_OF_SHORT > trial.run(first)?.price(codec)
+        {
+            *sizing.last.lock() = Outcome::Short(bytes);
+            return Ok((first != now).then_some(first));
         }
         if before.price(codec) - best.price(codec) < before.price(codec) / LEAST_GAIN_IN {
             best = before;
