@@ -6,8 +6,10 @@ use leafpress::{Builder, Tree};
 const RECORDS: u32 = 20_000;
 
 fn builder(codec: &str, pool: &DictionaryPool) -> Builder {
+    // Frames of one length: one that is chosen makes another dictionary worth training.
     Tree::builder()
         .codec(codec.parse().unwrap())
+        .frame_bytes(512)
         .dictionary_pool(pool.clone())
 }
 

@@ -5,9 +5,12 @@ use leafpress::{Codec, Tree};
 /// Leaves at which a tree is first trained.
 const FIRST_TRAINING_LEAVES: u64 = 16;
 
+/// Lengths are given: chosen ones follow the records, and the leaves' number with them.
 fn tree() -> Tree {
     Tree::builder()
         .codec(Codec::Lz4 { acceleration: 1 })
+        .leaf_bytes(16 << 10)
+        .frame_bytes(1)
         .dictionary_bytes(1024)
         .build()
         .unwrap()

@@ -199,7 +199,11 @@ pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
             column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
         }
         let caption = wrap(&caption(setting), 110);
-        text += &format!("{}\n{table}\n{caption}\n{}\n", setting.title(), hotset::text(setting));
+        text += &format!("{}\n{table}\n{caption}\n", setting.title());
+        for line in hotset::text(setting).lines() {
+            text += &format!("{}\n", wrap(line, 110));
+        }
+        text.push('\n');
     }
     if !pivot.settings.is_empty() {
         text += &format!("{BEST} best in its column\n");

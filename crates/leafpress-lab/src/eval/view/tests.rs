@@ -1,7 +1,7 @@
 use super::*;
 use crate::core::latency::Latency;
 use crate::eval::matrix::RunSpec;
-use crate::eval::result::{Memory, Resources, RunResult};
+use crate::eval::result::{Memory, Moment, Resources, RunResult};
 use crate::eval::{EvalConfig, LandingBytes, Workload};
 use std::path::Path;
 
@@ -75,7 +75,10 @@ fn outcome(directory: &Path) -> EvalOutcome {
         ("qpl:software:fixed", 0.4, 1_900_000),
     ];
     let mut rows = Vec::new();
-    for (at, workload) in Workload::ALL.into_iter().enumerate() {
+    let mixes = Workload::ALL
+        .into_iter()
+        .filter(|workload| *workload != Workload::HotSet);
+    for (at, workload) in mixes.enumerate() {
         for (codec, mops, held) in codecs {
             let mops = if workload == Workload::Scan {
                 mops / 40.0
@@ -163,6 +166,41 @@ fn what_went_wrong_is_on_the_page_and_under_the_table() {
         "cancelled: 49 finished rows",
     ] {
         assert!(outcome.table.contains(words), "{words}: {}", outcome.table);
+    }
+}
+
+#[test]
+fn a_move_of_the_hot_keys_is_told_and_drawn() {
+    let (outcome, html) = finished(|outcome| {
+        let mut moved = row("lz4", Workload::HotSet, 1.0, 2_900_000);
+        moved.spec.base.shift_at = 1_000;
+        moved.result.timeline = (1..=40)
+            .map(|at| Moment {
+                operations: 100 * at,
+                mean_ns: if (11..20).contains(&at) { 4_000.0 } else { 1_000.0 },
+                bytes_held: 2_900_000,
+            })
+            .collect();
+        let mut never = moved.clone();
+        never.spec.codec = "zstd:1".into();
+        never.result.timeline.truncate(5);
+        outcome.rows = vec![moved, never];
+    });
+    assert_eq!(
+        html.matches("<svg").count(),
+        5,
+        "throughput, a trade-off, a latency, and two over operations"
+    );
+    let widest = outcome.table.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(widest <= 120, "{widest} columns:\n{}", outcome.table);
+    let words = outcome.table.split_whitespace().collect::<Vec<_>>().join(" ");
+    for told in [
+        "hotset: lz4: mean read 1.00 us before other keys became hot, at most 4.00 after, 1.00 at the end; back within a tenth after \
+         1,000 operations",
+        "hotset: zstd:1: the run ended before its hot keys moved",
+    ] {
+        assert!(words.contains(told), "{told}:\n{words}");
+        assert!(html.contains(told), "{told}");
     }
 }
 
