@@ -99,6 +99,10 @@ impl Heap {
         false
     }
 
+    pub(crate) fn has_holes(&self) -> bool {
+        false
+    }
+
     pub(crate) fn is_rewritten(&self) -> bool {
         false
     }
