@@ -9,6 +9,7 @@ use leafpress_lab::EvalConfig;
 
 use super::words::{
     background_family, dictionary, flag, job_cache, layout, list, percentage, shard_by_range, stream_cache,
+    temperature_rule,
 };
 use crate::failure::Failure;
 
@@ -197,7 +198,12 @@ impl EvalArgs {
         set.value("shift-at", self.shift_at, &mut config.shift_at);
         set.value("scan-records", self.scan_records, &mut config.scan_records);
         set.value("reads-per-call", self.reads_per_call, &mut config.reads_per_call);
-        set.parsed("temperature", self.temperature.as_ref(), &mut config.temperature)?;
+        set.with(
+            "temperature",
+            self.temperature.as_ref(),
+            temperature_rule,
+            &mut config.temperature,
+        )?;
         set.value("seed", self.seed, &mut config.seed);
         set.value("shards", self.shards, &mut config.shards);
         set.with(

@@ -442,6 +442,7 @@ fn flags_that_cannot_be_read_are_named() {
     ] {
         let message = message(&[], &flags);
         assert!(message.starts_with(flags[0]), "{message}");
+        assert!(!message.contains("temperature_rule"), "the library's word: {message}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! The words that flags and environment variables share, and how they are read.
 
 use leafpress::codec::{JobCache, StreamCache};
+use leafpress::tree::TemperatureRule;
 
 /// Splits at commas and white space.
 pub fn list<S: AsRef<str>>(words: &[S]) -> Vec<String> {
@@ -44,6 +45,14 @@ pub fn stream_cache(word: &str) -> Result<StreamCache, String> {
         "none" => Ok(StreamCache::None),
         _ => Err("use thread or none".into()),
     }
+}
+
+/// How leaves' temperatures come about. The library's name of the option is not the flag's.
+pub fn temperature_rule(word: &str) -> Result<TemperatureRule, String> {
+    word.parse().map_err(|error| match error {
+        leafpress::Error::Option { reason, .. } => reason,
+        other => other.to_string(),
+    })
 }
 
 /// Whether shards are key ranges.

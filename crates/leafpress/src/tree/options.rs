@@ -49,9 +49,10 @@ pub enum DictionaryChoice {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum TemperatureRule {
-    /// By what reads cost and bytes are worth, measured on the tree's own records. Leaves are cold that are read least, as many as let
-    /// reads take no more than `slowdown_pct` per cent longer, on average, than if all leaves were warm: 0 to 1000. Where so little is
-    /// read that the processor time is worth less than the memory, more are.
+    /// By what reads cost and bytes are worth, measured on the tree's own records and its caller's reads. Leaves are cold that are read
+    /// least: as many as let reads take no more per cent longer, on average, than the tree holds less by it, and at most `slowdown_pct`
+    /// (0 to 1000); both beside a tree whose leaves are all warm. Where so little is read that the processor time is worth less than the
+    /// memory, more are.
     Costs {
         /// The bound, in per cent.
         slowdown_pct: u32,
