@@ -228,6 +228,9 @@ impl Core {
         locked.remove(hash, number);
         self.entries.free(number);
         locked.notify();
+        drop(locked);
+        // The tables may have grown for it all the same.
+        self.fit();
     }
 
     /// Makes an entry that was loading a raw page.

@@ -116,6 +116,7 @@ impl Core {
                 }
                 Err(error) => {
                     self.frames.free(one.frame);
+                    drop(in_hand);
                     self.end_loading(one.number, one.hash, shard);
                     if error.kind() != io::ErrorKind::NotFound {
                         failed.get_or_insert(store_error(one.page, "read", error));

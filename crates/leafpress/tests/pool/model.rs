@@ -181,6 +181,18 @@ fn run(
     assert_eq!(store.overlaps(), 0);
 }
 
+/// What a page needs in the tables stays there when its read fails: pages leave for it as they do for one that was read.
+#[test]
+fn reads_that_fail_stay_within_the_budget() {
+    use Operation::{FailReads, Get, Prefetch, Resize, Update};
+    let mut operations = vec![Prefetch(242, 43), Prefetch(155, 19), Prefetch(79, 76), Prefetch(12, 67)];
+    operations.extend([0, 3, 4, 5, 8, 285].map(Get));
+    operations.extend([0, 1, 2, 6, 7, 9, 164, 166, 174, 175, 176, 178, 286].map(|id| Update(id, 1, 0)));
+    // Little more than what is held: what one read more needs is too much.
+    operations.extend([FailReads(true), Resize(154_624), Prefetch(165, 49)]);
+    run("none", Share::Adaptive, PolicyKind::S3Fifo, 512, true, 0, &operations);
+}
+
 fn share() -> impl Strategy<Value = Share> {
     let fixed = (0..=100_u8).prop_map(|raw_percent| Share::Fixed { raw_percent });
     prop_oneof![1 => Just(Share::Adaptive), 3 => fixed]
