@@ -54,12 +54,16 @@ fn check(pool: &PagePool, model: &BTreeMap<PageId, u64>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(36))]
 
     #[test]
     fn an_operation_without_memory_changes_nothing(
         policy in prop_oneof![Just(PolicyKind::Clock), Just(PolicyKind::Lru), Just(PolicyKind::S3Fifo)],
-        raw_percent in prop_oneof![Just(100u8), Just(40)],
+        share in prop_oneof![
+            Just(Share::Fixed { raw_percent: 100 }),
+            Just(Share::Fixed { raw_percent: 40 }),
+            Just(Share::Adaptive),
+        ],
         steps in vec((
             prop_oneof![
                 10 => (0..PAGES).prop_map(Step::Get),
@@ -77,7 +81,7 @@ proptest! {
         let pool = PagePool::builder(store)
             .budget_bytes(1 << 20)
             .policy(policy)
-            .share(Share::Fixed { raw_percent })
+            .share(share)
             .restore_after(2)
             .background_threads(0)
             .build()

@@ -28,15 +28,16 @@ fn cache(codec: &str, share: Share) -> VictimCache {
 #[test]
 fn without_memory_blocks_are_missed_or_refused_and_nothing_aborts() {
     for codec in ["lz4", "zstd:1"] {
-        for raw_percent in [0, 30] {
+        let fixed = |raw_percent| Share::Fixed { raw_percent };
+        for share in [fixed(0), fixed(30), Share::Adaptive] {
             let blocks: Vec<_> = (0..40).map(|n| block(n, 3000 + n as usize * 500)).collect();
             let mut refused = 0;
             for after in 0..12 {
                 // Threads' own parts of the codecs are there.
-                let warm = cache(codec, Share::Fixed { raw_percent });
+                let warm = cache(codec, share);
                 warm.insert(b"warm", &blocks[39]);
                 assert_eq!(warm.get(b"warm").as_ref(), Some(&blocks[39]));
-                let cache = cache(codec, Share::Fixed { raw_percent });
+                let cache = cache(codec, share);
                 for (n, block) in (0_u64..).zip(&blocks) {
                     let inserted = starved(after, || cache.insert(&n.to_be_bytes(), block));
                     refused += usize::from(inserted == Insertion::NoRoom);
@@ -60,7 +61,7 @@ fn without_memory_blocks_are_missed_or_refused_and_nothing_aborts() {
                 assert_eq!(cache.insert(b"again", &blocks[0]), Insertion::Inserted);
                 assert_eq!(cache.get(b"again").as_ref(), Some(&blocks[0]));
             }
-            assert!(refused > 40, "{codec} {raw_percent}: {refused}");
+            assert!(refused > 40, "{codec} {share}: {refused}");
         }
     }
 }

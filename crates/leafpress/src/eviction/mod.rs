@@ -12,6 +12,9 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::mem::OutOfMemory;
+use crate::mem::room::boxed;
+
 /// Which pages leave the raw space first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -31,12 +34,12 @@ impl PolicyKind {
     pub const ALL: [Self; 3] = [Self::Clock, Self::Lru, Self::S3Fifo];
 
     /// An order of this kind, without pages.
-    pub(crate) fn build(self) -> Box<dyn Policy> {
-        match self {
-            Self::Clock => Box::new(clock::Clock::default()),
-            Self::Lru => Box::new(lru::Lru::default()),
-            Self::S3Fifo => Box::new(s3fifo::S3Fifo::default()),
-        }
+    pub(crate) fn build(self) -> Result<Box<dyn Policy>, OutOfMemory> {
+        Ok(match self {
+            Self::Clock => boxed(clock::Clock::default())? as Box<dyn Policy>,
+            Self::Lru => boxed(lru::Lru::default())?,
+            Self::S3Fifo => boxed(s3fifo::S3Fifo::default())?,
+        })
     }
 }
 

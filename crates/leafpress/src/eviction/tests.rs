@@ -202,7 +202,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// Runs policy and model side by side; they must name the same victims and leave the same popularities.
 fn agree(kind: PolicyKind, mut model: impl Model, steps: Vec<Step>) {
-    let mut policy = kind.build();
+    let mut policy = kind.build().unwrap();
     let (ours, theirs) = (Table::default(), Table::default());
     let mut inside = [false; SLOTS as usize];
     for step in steps {
@@ -267,7 +267,7 @@ proptest! {
 #[test]
 fn all_pinned_has_no_victim_and_unpinning_gives_one() {
     for kind in PolicyKind::ALL {
-        let (mut policy, table) = (kind.build(), Table::default());
+        let (mut policy, table) = (kind.build().unwrap(), Table::default());
         assert_eq!(policy.victim(&table, &hash), None, "{kind}: empty");
         for slot in 0..SLOTS {
             policy.insert(slot, hash(slot));
@@ -298,7 +298,7 @@ impl Pages for Boiling {
 #[test]
 fn hits_that_never_end_do_not_keep_a_victim_from_being_found() {
     for kind in PolicyKind::ALL {
-        let mut policy = kind.build();
+        let mut policy = kind.build().unwrap();
         for slot in 0..SLOTS {
             policy.insert(slot, hash(slot));
         }
@@ -316,7 +316,7 @@ fn hits_that_never_end_do_not_keep_a_victim_from_being_found() {
 fn a_victim_costs_few_looks_however_many_pages_there_are() {
     let mut random = fastrand::Rng::with_seed(3);
     for kind in PolicyKind::ALL {
-        let (mut policy, table) = (kind.build(), Table::default());
+        let (mut policy, table) = (kind.build().unwrap(), Table::default());
         let mut hits = 0;
         for slot in 0..SLOTS {
             policy.insert(slot, hash(slot));
@@ -341,7 +341,7 @@ fn a_victim_costs_few_looks_however_many_pages_there_are() {
 
 #[test]
 fn s3_fifo_lets_a_scan_pass_by_what_was_hit() {
-    let (mut policy, table) = (PolicyKind::S3Fifo.build(), Table::default());
+    let (mut policy, table) = (PolicyKind::S3Fifo.build().unwrap(), Table::default());
     for slot in 0..20 {
         policy.insert(slot, hash(slot));
         table.hit(slot);
@@ -367,7 +367,7 @@ fn s3_fifo_lets_a_scan_pass_by_what_was_hit() {
 #[test]
 fn memory_is_counted() {
     for kind in PolicyKind::ALL {
-        let mut policy = kind.build();
+        let mut policy = kind.build().unwrap();
         assert_eq!(policy.bytes(), 0, "{kind}");
         for slot in 0..1_000 {
             policy.insert(slot, hash(slot));

@@ -167,7 +167,8 @@ impl Builder {
             codec => Some(codec.open(&EngineOptions::default())?),
         };
         let costs = Arc::new(Costs::default());
-        let adaptive = (self.share == Share::Adaptive && engine.is_some()).then(|| {
+        let adapts = self.share == Share::Adaptive && engine.is_some();
+        let adaptive = adapts.then(|| {
             Adaptive::of_pool(
                 self.policy,
                 self.restore_after,
@@ -177,11 +178,12 @@ impl Builder {
                 costs.clone(),
             )
         });
+        let adaptive = adaptive.transpose()?;
         let shards = (self.budget_bytes / SHARD_BYTES)
             .next_power_of_two()
             .clamp(4, MAX_SHARDS);
         let index = Index::new(shards);
-        let policy = self.policy.build();
+        let policy = self.policy.build()?;
         let frames = Frames::new(max_page_bytes, self.store.has_one_length());
         let core = Arc::new(Core {
             max_page_bytes,

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::PageId;
 use crate::codec::CodecError;
+use crate::mem::OutOfMemory;
 
 /// An error of a [`PagePool`](super::PagePool). What the pool held it still holds: a page that could not be written stays, dirty, until it is
 /// written, removed or [discarded](super::PagePool::discard).
@@ -107,5 +108,11 @@ fn name_lost(page: &Option<PageId>, pages: &usize, or_more: &bool) -> String {
         (Some(page), 1, false) => format!("page {page}"),
         (Some(page), 2.., false) => format!("{pages} pages, the first of them {page},"),
         _ => String::from("pages"),
+    }
+}
+
+impl From<OutOfMemory> for PoolError {
+    fn from(error: OutOfMemory) -> Self {
+        Self::OutOfMemory { bytes: error.bytes }
     }
 }

@@ -96,12 +96,10 @@ impl Means {
     /// the length.
     fn table(&self, scaled: bool) -> Option<[f64; CLASSES]> {
         self.all.get(ENOUGH_CALLS)?;
-        let known: Vec<(usize, f64)> = (0..CLASSES)
-            .filter_map(|class| Some((class, self.classes[class].get(1)?)))
-            .collect();
         let mut table = [0.0; CLASSES];
         for (class, entry) in table.iter_mut().enumerate() {
-            let &(nearest, ns) = known.iter().min_by_key(|(other, _)| other.abs_diff(class))?;
+            let known = (0..CLASSES).filter_map(|class| Some((class, self.classes[class].get(1)?)));
+            let (nearest, ns) = known.min_by_key(|(other, _)| other.abs_diff(class))?;
             let doublings = if scaled { class as i32 - nearest as i32 } else { 0 };
             *entry = ns * 2f64.powi(doublings);
         }

@@ -8,11 +8,16 @@
 use super::costs::{Prices, Sizes};
 use super::readiness::{Progress, Readiness};
 use super::sampled_keys::SampledKeys;
+use crate::mem::OutOfMemory;
+use crate::mem::room::{collected, room_for};
 
 /// A cache in small: scaled down to the keys that are followed, without bytes.
 pub(crate) trait Miniature {
     /// Sets the bytes of the budget. What is over them leaves with what happens next.
     fn set_limit(&mut self, bytes: f64);
+
+    /// Makes sure that pages below `pages` need no more memory.
+    fn reserve(&mut self, pages: usize) -> Result<(), OutOfMemory>;
 
     /// Pages that left altogether so far.
     fn evictions(&self) -> u64;
@@ -71,12 +76,19 @@ pub(crate) struct Miniatures<M> {
 
 impl<M: Miniature> Miniatures<M> {
     /// For a budget in bytes; `make` gets each miniature's place, its fraction and the keys to make tables for.
-    pub(crate) fn new(shape: Shape, budget_bytes: usize, make: impl Fn(usize, f64, usize) -> M) -> Self {
+    pub(crate) fn new(
+        shape: Shape,
+        budget_bytes: usize,
+        make: impl Fn(usize, f64, usize) -> Result<M, OutOfMemory>,
+    ) -> Result<Self, OutOfMemory> {
         let tables = tables_for(shape.most_keys);
-        let fractions = shape.fractions.iter().enumerate();
+        let mut minis = room_for(shape.fractions.len())?;
+        for (at, &fraction) in shape.fractions.iter().enumerate() {
+            minis.push(make(at, fraction, tables)?);
+        }
         let mut miniatures = Self {
-            minis: fractions.map(|(at, &fraction)| make(at, fraction, tables)).collect(),
-            sampled: SampledKeys::new(tables),
+            minis,
+            sampled: SampledKeys::new(tables)?,
             progress: Progress::default(),
             accesses: 0.0,
             budget_bytes,
@@ -85,7 +97,20 @@ impl<M: Miniature> Miniatures<M> {
             shape,
         };
         miniatures.set_limits();
-        miniatures
+        Ok(miniatures)
+    }
+
+    /// Follows a page that is not followed; it has a place in all tables then. It stays at least until [`SampledKeys::tidy`].
+    pub(crate) fn follow(&mut self, hash: u64, raw_bytes: u32) -> Result<u32, OutOfMemory> {
+        let slot = self.sampled.add(hash, raw_bytes)?;
+        let reserved = self
+            .minis
+            .iter_mut()
+            .try_for_each(|mini| mini.reserve(slot as usize + 1));
+        if reserved.is_err() {
+            self.sampled.unlist(slot);
+        }
+        reserved.map(|()| slot)
     }
 
     /// Another budget.
@@ -143,12 +168,11 @@ impl<M: Miniature> Miniatures<M> {
         self.progress.skip(self.sampled.len() / 4);
     }
 
-    /// Lowers the threshold to a part of what it is. Returns the keys above it, which are to be dropped.
-    pub(crate) fn lower_threshold(&mut self, part: f64) -> Vec<u32> {
+    /// Lowers the threshold to a part of what it is. The keys above it are to be dropped.
+    pub(crate) fn lower_threshold(&mut self, part: f64) {
         self.rate *= part;
         self.most_rate = self.rate;
         self.set_limits();
-        self.sampled.above(self.threshold())
     }
 
     /// Whether there is enough to decide on since the last look; then a new look begins.
@@ -176,9 +200,9 @@ impl<M: Miniature> Miniatures<M> {
     }
 
     /// What each fraction would cost in nanoseconds, as far as the miniatures see.
-    pub(crate) fn costs_seen(&self, prices: &Prices) -> Vec<f64> {
+    pub(crate) fn costs_seen(&self, prices: &Prices) -> Result<Vec<f64>, OutOfMemory> {
         let base = self.accesses * self.shape.access_ns;
-        self.minis.iter().map(|mini| base + mini.cost(prices)).collect()
+        collected(self.minis.iter().map(|mini| base + mini.cost(prices)))
     }
 }
 

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crossbeam_queue::ArrayQueue;
 use parking_lot::Mutex;
 
+use crate::mem::OutOfMemory;
 use controller::Controller;
 use costs::{Costs, Prices};
 use cpu_budget::{CpuBudget, Load, Pace, Spent};
@@ -44,7 +45,7 @@ pub(crate) trait Model: DerefMut<Target = Miniatures<Self::Miniature>> {
     fn follow_less(&mut self, part: f64);
 
     /// What each of the miniatures' fractions would cost, in any unit.
-    fn costs(&self, prices: &Prices) -> Vec<f64> {
+    fn costs(&self, prices: &Prices) -> Result<Vec<f64>, OutOfMemory> {
         self.costs_seen(prices)
     }
 
@@ -52,10 +53,13 @@ pub(crate) trait Model: DerefMut<Target = Miniatures<Self::Miniature>> {
     fn other_bytes(&self) -> usize;
 }
 
+/// Makes miniatures for a budget in bytes.
+type Make<M> = Box<dyn Fn(usize) -> Result<M, OutOfMemory> + Send + Sync>;
+
 /// What differs from cache to cache.
 pub(crate) struct Settings<M> {
     /// Makes miniatures for a budget in bytes.
-    pub(crate) make: Box<dyn Fn(usize) -> M + Send + Sync>,
+    pub(crate) make: Make<M>,
     /// The first ones, and the budget that they were made for; [`None`] until there is a budget.
     pub(crate) first: Option<(usize, M)>,
     /// With a smaller budget nothing is followed, and the fraction stays.
@@ -92,8 +96,8 @@ pub(crate) struct Tuner<M: Model> {
 
 /// What only one thread at a time works with.
 pub(crate) struct Inner<M> {
-    make: Box<dyn Fn(usize) -> M + Send + Sync>,
-    /// [`None`] while the budget is too small.
+    make: Make<M>,
+    /// [`None`] while the budget is too small, and where there was no memory for it.
     pub(crate) model: Option<M>,
     /// The budget that the model was made for.
     made_for: usize,
@@ -243,9 +247,11 @@ impl<M: Model> Inner<M> {
                 self.controller.rest();
                 None
             }
-            Readiness::Enough => costs
-                .prices()
-                .and_then(|prices| self.controller.decide(model.fractions(), &model.costs(&prices))),
+            Readiness::Enough => costs.prices().and_then(|prices| {
+                // Without memory it stays as it is until the next look.
+                let seen = model.costs(&prices).ok()?;
+                self.controller.decide(model.fractions(), &seen)
+            }),
         };
         (changed, accesses)
     }
@@ -279,7 +285,8 @@ impl<M: Model> Inner<M> {
             Some(model) if fits.contains(&budget_bytes) => model.resize(budget_bytes),
             _ => {
                 self.made_for = budget_bytes;
-                self.model = Some((self.make)(budget_bytes));
+                // Where there is no memory, nothing is followed until the budget changes again.
+                self.model = (self.make)(budget_bytes).ok();
                 self.controller.rest();
             }
         }

@@ -1,6 +1,8 @@
 //! The pages that are followed: a sample of the pool's, known to all miniatures by the same small numbers.
 
 use super::costs::{SIZES, Sizes, UNSHRINKABLE, class};
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, room_for};
 
 /// No page.
 const NONE: u32 = u32::MAX;
@@ -20,6 +22,8 @@ struct Page {
     holders: u8,
     class: u8,
     state: State,
+    /// It is among those to be looked at by [`SampledKeys::tidy`].
+    is_loose: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +50,7 @@ pub(crate) struct SampledKeys {
     pages: Vec<Page>,
     free: u32,
     len: usize,
-    /// Pages that no miniature held when they were put here.
+    /// Pages that no miniature held when they were put here, each once: there is room for all.
     loose: Vec<u32>,
     /// Sizes of the pages compressed last, in order, one of which is taken for that of a page whose own is not known: by its hash, so
     /// that it is about the same each time. Were it drawn anew, a hot page would win now and then that cannot win.
@@ -57,16 +61,20 @@ pub(crate) struct SampledKeys {
 
 impl SampledKeys {
     /// A table for about `pages` pages; it takes more.
-    pub(crate) fn new(pages: usize) -> Self {
-        Self {
-            buckets: vec![NONE; pages.next_power_of_two()],
-            pages: Vec::with_capacity(pages),
+    pub(crate) fn new(pages: usize) -> Result<Self, OutOfMemory> {
+        let mut buckets = room_for(pages.next_power_of_two())?;
+        buckets.resize(pages.next_power_of_two(), NONE);
+        let mut known = room_for((2 * pages).next_power_of_two())?;
+        known.resize((2 * pages).next_power_of_two(), Known::default());
+        Ok(Self {
+            buckets,
+            pages: room_for(pages)?,
             free: NONE,
             len: 0,
-            loose: Vec::new(),
+            loose: room_for(pages)?,
             sizes: [UNKNOWN; SIZES],
-            known: vec![Known::default(); (2 * pages).next_power_of_two()],
-        }
+            known,
+        })
     }
 
     /// Pages sampled.
@@ -96,8 +104,12 @@ impl SampledKeys {
     /// Sets the sizes to guess by.
     pub(crate) fn set_sizes(&mut self, mut sizes: Sizes) {
         // Before there are many, those there are stand for the others.
-        let known: Vec<u32> = sizes.iter().copied().filter(|&size| size != UNKNOWN).collect();
-        for (size, &known) in sizes.iter_mut().zip(known.iter().cycle()) {
+        let (mut known, mut count) = ([UNKNOWN; SIZES], 0);
+        for &size in sizes.iter().filter(|&&size| size != UNKNOWN) {
+            known[count] = size;
+            count += 1;
+        }
+        for (size, &known) in sizes.iter_mut().zip(known[..count].iter().cycle()) {
             *size = known;
         }
         sizes.sort_unstable();
@@ -138,7 +150,7 @@ impl SampledKeys {
         let page = &mut self.pages[slot as usize];
         page.holders -= 1;
         if page.holders == 0 {
-            self.loose.push(slot);
+            self.loosen(slot);
         }
     }
 
@@ -154,8 +166,15 @@ impl SampledKeys {
         None
     }
 
+    fn loosen(&mut self, slot: u32) {
+        let page = &mut self.pages[slot as usize];
+        if !std::mem::replace(&mut page.is_loose, true) {
+            self.loose.push(slot);
+        }
+    }
+
     /// Adds a page that is not there. It stays at least until [`SampledKeys::tidy`].
-    pub(crate) fn add(&mut self, hash: u64, raw_bytes: u32) -> u32 {
+    pub(crate) fn add(&mut self, hash: u64, raw_bytes: u32) -> Result<u32, OutOfMemory> {
         let bucket = self.bucket(hash);
         let known = self.known[self.known_place(hash)];
         let page = Page {
@@ -166,9 +185,12 @@ impl SampledKeys {
             holders: 0,
             class: class(raw_bytes) as u8,
             state: State::Listed,
+            is_loose: false,
         };
         let slot = self.free;
         let slot = if slot == NONE {
+            self.pages.try_grow(1)?;
+            self.loose.try_grow(self.pages.len() + 1 - self.loose.len())?;
             self.pages.push(page);
             (self.pages.len() - 1) as u32
         } else {
@@ -178,8 +200,8 @@ impl SampledKeys {
         };
         self.buckets[bucket] = slot;
         self.len += 1;
-        self.loose.push(slot);
-        slot
+        self.loosen(slot);
+        Ok(slot)
     }
 
     /// The page is found no more; it stays at least until [`SampledKeys::tidy`], and until no miniature holds it.
@@ -204,19 +226,20 @@ impl SampledKeys {
         }
         self.pages[slot as usize].state = State::Gone;
         self.len -= 1;
-        self.loose.push(slot);
+        self.loosen(slot);
     }
 
-    /// The pages whose hash is above `threshold`.
-    pub(crate) fn above(&self, threshold: u64) -> Vec<u32> {
-        let listed = self.pages.iter().enumerate();
-        let above = listed.filter(|(_, page)| page.state == State::Listed && page.hash > threshold);
-        above.map(|(slot, _)| slot as u32).collect()
+    /// The first of the slots from `from` on whose page has a hash above `threshold`.
+    pub(crate) fn next_above(&self, threshold: u64, from: u32) -> Option<u32> {
+        let is_above = |page: &Page| page.state == State::Listed && page.hash > threshold;
+        let rest = self.pages.get(from as usize..)?;
+        rest.iter().position(is_above).map(|at| from + at as u32)
     }
 
     /// Frees the pages that no miniature holds.
     pub(crate) fn tidy(&mut self) {
         while let Some(slot) = self.loose.pop() {
+            self.pages[slot as usize].is_loose = false;
             if self.pages[slot as usize].holders > 0 || self.pages[slot as usize].state == State::Free {
                 continue;
             }
@@ -272,13 +295,13 @@ mod tests {
     #[test]
     fn is_a_map_whose_unheld_pages_go() {
         let mut random = fastrand::Rng::with_seed(4);
-        let mut sampled = SampledKeys::new(16);
+        let mut sampled = SampledKeys::new(16).unwrap();
         let mut model: HashMap<u64, (u32, u8)> = HashMap::new();
         for round in 0..20_000 {
             let hash = random.u64(0..40) << 2;
             match (random.u8(0..4), model.get_mut(&hash)) {
                 (0, None) => {
-                    let slot = sampled.add(hash, 700);
+                    let slot = sampled.add(hash, 700).unwrap();
                     sampled.hold(slot);
                     model.insert(hash, (slot, 1));
                 }
@@ -320,8 +343,8 @@ mod tests {
 
     #[test]
     fn a_size_is_guessed_until_it_is_known() {
-        let mut sampled = SampledKeys::new(4);
-        let slot = sampled.add(0x1234_5678, 8192);
+        let mut sampled = SampledKeys::new(4).unwrap();
+        let slot = sampled.add(0x1234_5678, 8192).unwrap();
         assert_eq!(sampled.stored(slot), Some(4096));
         sampled.set_sizes([65536 / 8; SIZES]);
         assert_eq!(sampled.stored(slot), Some(1024));
@@ -334,9 +357,9 @@ mod tests {
         assert_eq!(sampled.set_stored(0x9999_1234_5679, 555), None);
         sampled.tidy();
         assert_eq!(sampled.find(0x1234_5678), None);
-        let slot = sampled.add(0x1234_5678, 8192);
+        let slot = sampled.add(0x1234_5678, 8192).unwrap();
         assert_eq!(sampled.stored(slot), None, "it is remembered");
-        let slot = sampled.add(0x9999_1234_5679, 8192);
+        let slot = sampled.add(0x9999_1234_5679, 8192).unwrap();
         assert_eq!(sampled.stored(slot), Some(555), "and so is what was never followed");
     }
 }

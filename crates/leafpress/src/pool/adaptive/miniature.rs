@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 
 use crate::eviction::{MAX_POPULARITY, Pages, Policy, another_round};
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, room_for};
 use crate::pool::PolicyKind;
 use crate::tuner::costs::{CLASSES, Prices};
 use crate::tuner::miniatures;
@@ -115,21 +117,16 @@ pub(in crate::pool) struct Miniature {
 
 impl Miniature {
     /// A miniature without pages, with tables for `pages`.
-    pub(super) fn new(kind: PolicyKind, restore_after: u8, share: f64, pages: usize) -> Self {
-        let mut policy = kind.build();
-        if let Some(last) = pages.checked_sub(1) {
-            // Makes its tables as long as they have to be, and no longer.
-            policy.insert(last as u32, 0);
-            policy.remove(last as u32);
-        }
-        Self {
+    pub(super) fn new(kind: PolicyKind, restore_after: u8, share: f64, pages: usize) -> Result<Self, OutOfMemory> {
+        let policy = kind.build()?;
+        let mut miniature = Self {
             kind,
             restore_after: restore_after.clamp(1, MAX_POPULARITY),
             share,
             wants_hits: policy.wants_hits(),
             policy,
             states: States {
-                pages: vec![Cell::new(ABSENT); pages],
+                pages: room_for(pages)?,
                 pinned: u32::MAX,
             },
             raw_bytes: 0,
@@ -138,15 +135,32 @@ impl Miniature {
             log_passed: 0,
             log_bytes: 0,
             log_limit: 0,
-            places: vec![0; pages],
+            places: room_for(pages)?,
             counts: [Counts::default(); CLASSES],
             weight: 1.0,
             evictions: 0,
-        }
+        };
+        miniatures::Miniature::reserve(&mut miniature, pages)?;
+        Ok(miniature)
     }
 }
 
 impl miniatures::Miniature for Miniature {
+    /// Tables are for so many pages as were foreseen, and some of a batch's more.
+    fn reserve(&mut self, pages: usize) -> Result<(), OutOfMemory> {
+        let more = pages.saturating_sub(self.places.len());
+        if more > 0 {
+            self.states.pages.try_grow(more)?;
+            self.places.try_grow(more)?;
+            if !self.policy.reserve(pages) {
+                return Err(OutOfMemory { bytes: pages });
+            }
+            self.states.pages.resize(pages, Cell::new(ABSENT));
+            self.places.resize(pages, 0);
+        }
+        Ok(())
+    }
+
     fn evictions(&self) -> u64 {
         self.evictions
     }
@@ -197,7 +211,6 @@ impl Miniature {
             }
             return Access::RawHit;
         }
-        self.grow(slot);
         let class = sampled.class(slot);
         if state & SPACE == COMPRESSED {
             self.counts[class].compressed_hits += self.weight;
@@ -236,15 +249,6 @@ impl Miniature {
         }
     }
 
-    /// Tables are for so many pages as were foreseen, and some of a batch's more.
-    fn grow(&mut self, slot: u32) {
-        let pages = slot as usize + 1;
-        if pages > self.places.len() {
-            self.states.pages.resize(pages, Cell::new(ABSENT));
-            self.places.resize(pages, 0);
-        }
-    }
-
     fn enter_raw(&mut self, slot: u32, popularity: u8, sampled: &mut SampledKeys) {
         self.states.set(slot, RAW, popularity);
         self.policy.insert(slot, scrambled(sampled.hash(slot)));
@@ -269,7 +273,10 @@ impl Miniature {
     fn press(&mut self, slot: u32, sampled: &mut SampledKeys) {
         if self.share < 1.0 {
             self.counts[sampled.class(slot)].compressions += self.weight;
-            if let Some(stored) = sampled.stored(slot) {
+            // Without memory for its block, it leaves.
+            if let Some(stored) = sampled.stored(slot)
+                && self.log.try_reserve(1).is_ok()
+            {
                 self.states.set(slot, COMPRESSED, 0);
                 self.append(slot, stored + (BLOCK_BYTES + TABLE_BYTES) as u32);
                 return;
@@ -284,6 +291,7 @@ impl Miniature {
         sampled.let_go(slot);
     }
 
+    /// The log has room for it.
     fn append(&mut self, slot: u32, bytes: u32) {
         self.places[slot as usize] = self.log_passed.wrapping_add(self.log.len() as u32);
         self.log.push_back(Block { slot, bytes });

@@ -11,6 +11,7 @@ use std::sync::Arc;
 pub(super) use crate::tuner::costs::Costs;
 
 use super::PolicyKind;
+use crate::mem::OutOfMemory;
 use crate::tuner::costs::UNSHRINKABLE;
 use crate::tuner::{Settings, Tuner};
 use model::{Event, Model};
@@ -47,9 +48,9 @@ impl Tuner<Model> {
         typical_page_bytes: usize,
         raw_fraction: f64,
         costs: Arc<Costs>,
-    ) -> Self {
+    ) -> Result<Self, OutOfMemory> {
         let make = move |budget_bytes| Model::new(policy, restore_after, budget_bytes, typical_page_bytes);
-        let model = make(budget_bytes);
+        let model = make(budget_bytes)?;
         let fraction = if raw_fraction.is_finite() {
             raw_fraction.clamp(least_raw_fraction(budget_bytes, typical_page_bytes), 1.0)
         } else {
@@ -65,7 +66,7 @@ impl Tuner<Model> {
             looks_at_load: true,
             besides_bytes: size_of::<Self>() + size_of::<Costs>(),
         };
-        Self::new(settings, costs)
+        Ok(Self::new(settings, costs))
     }
 
     /// A followed page of this length was got, wherever it was. Returns whether [`Tuner::step`] should be called soon.

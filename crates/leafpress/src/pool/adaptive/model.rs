@@ -8,6 +8,8 @@ use std::ops::{Deref, DerefMut};
 
 use super::least_raw_fraction;
 use super::miniature::{Access, Miniature};
+use crate::mem::OutOfMemory;
+use crate::mem::room::{collected, room_for};
 use crate::pool::PolicyKind;
 use crate::tuner;
 use crate::tuner::costs::UNSHRINKABLE;
@@ -79,7 +81,12 @@ impl DerefMut for Model {
 
 impl Model {
     /// Miniatures of a pool of `budget_bytes` with pages of about `typical_page_bytes`.
-    pub(super) fn new(kind: PolicyKind, restore_after: u8, budget_bytes: usize, typical_page_bytes: usize) -> Self {
+    pub(super) fn new(
+        kind: PolicyKind,
+        restore_after: u8,
+        budget_bytes: usize,
+        typical_page_bytes: usize,
+    ) -> Result<Self, OutOfMemory> {
         let memory = budget_bytes / BUDGET_PART + LEAST_BYTES;
         let pages = |fractions: &[f64]| memory / (fractions.len() * page_bytes(kind) + SAMPLED_BYTES);
         let fractions = if pages(&FRACTIONS) >= FEW_PAGES {
@@ -88,12 +95,8 @@ impl Model {
             &FEW_FRACTIONS
         };
         let least = least_raw_fraction(budget_bytes, typical_page_bytes);
-        let fractions: Vec<f64> = fractions
-            .iter()
-            .copied()
-            .filter(|&fraction| fraction > least)
-            .chain([least])
-            .collect();
+        let above = fractions.iter().copied().filter(|&fraction| fraction > least);
+        let fractions = collected(above.chain([least]))?;
         let pages_of = |ratio: usize| budget_bytes / (typical_page_bytes / ratio + 72).max(1) + 16;
         let shape = Shape {
             most_keys: pages(&fractions).min(MOST_PAGES).min(pages_of(8)).max(16),
@@ -105,10 +108,10 @@ impl Model {
             access_ns: ACCESS_NS,
         };
         let make = |_, fraction, tables| Miniature::new(kind, restore_after, fraction, tables);
-        Self {
-            base: Miniatures::new(shape, budget_bytes, make),
-            ops: Vec::with_capacity(BATCH),
-        }
+        Ok(Self {
+            base: Miniatures::new(shape, budget_bytes, make)?,
+            ops: room_for(BATCH)?,
+        })
     }
 
     /// Notes what an event asks of the miniatures.
@@ -126,8 +129,10 @@ impl Model {
                     // A page of another length is another page.
                     self.drop_page(found);
                 }
-                let slot = same.unwrap_or_else(|| self.sampled.add(hash, raw_bytes));
-                self.ops.push(Op::Access(slot));
+                // Without memory it is not followed.
+                if let Some(slot) = same.or_else(|| self.follow(hash, raw_bytes).ok()) {
+                    self.ops.push(Op::Access(slot));
+                }
             }
             Event::Sized { stored, .. } => {
                 let slot = self.sampled.set_stored(hash, stored);
@@ -204,22 +209,18 @@ impl tuner::Model for Model {
     }
 
     fn follow_less(&mut self, part: f64) {
-        self.ops.clear();
-        for slot in self.base.lower_threshold(part) {
-            self.drop_page(Some(slot));
-        }
+        self.lower_threshold(part);
         // Not a batch: nothing is seen by it.
-        let Self { base, ops } = self;
-        for mini in &mut base.minis {
-            for &op in &*ops {
-                if let Op::Remove(slot) = op {
-                    mini.remove(slot, &mut base.sampled);
-                }
+        let base = &mut self.base;
+        let (threshold, mut from) = (base.threshold(), 0);
+        while let Some(slot) = base.sampled.next_above(threshold, from) {
+            base.sampled.unlist(slot);
+            for mini in &mut base.minis {
+                mini.remove(slot, &mut base.sampled);
             }
+            from = slot + 1;
         }
         base.sampled.tidy();
-        ops.clear();
-        ops.shrink_to(BATCH);
     }
 
     fn other_bytes(&self) -> usize {

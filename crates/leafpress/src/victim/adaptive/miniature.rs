@@ -3,6 +3,8 @@
 //! It does what the shards do: a new block is admitted against the worst of some, stays raw for now where there is a share for that, is
 //! compressed when it is the worst of some raw ones, and leaves when it is the worst of some others.
 
+use crate::mem::OutOfMemory;
+use crate::mem::room::TryGrow;
 use crate::tuner::costs::{CLASSES, Prices};
 use crate::tuner::miniatures;
 use crate::tuner::sampled_keys::SampledKeys;
@@ -91,32 +93,44 @@ pub(in crate::victim) struct Miniature {
 
 impl Miniature {
     /// A miniature without blocks, with tables for so many.
-    pub(super) fn new(seed: u64, share: f64, blocks: usize) -> Self {
-        let space = || Space {
-            slots: Vec::with_capacity(blocks),
-            bytes: 0,
-        };
-        Self {
+    pub(super) fn new(seed: u64, share: f64, blocks: usize) -> Result<Self, OutOfMemory> {
+        let mut miniature = Self {
             share,
             limit: 0,
             raw_limit: 0,
-            places: Vec::with_capacity(blocks),
-            raw: if share > 0.0 && share < 1.0 {
-                space()
-            } else {
-                Space::default()
-            },
-            settled: space(),
+            places: Vec::new(),
+            raw: Space::default(),
+            settled: Space::default(),
             crowded: false,
             random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             counts: [Counts::default(); CLASSES],
             unknown_misses: 0.0,
             evictions: 0,
-        }
+        };
+        miniatures::Miniature::reserve(&mut miniature, blocks)?;
+        Ok(miniature)
+    }
+
+    fn keeps_raw(&self) -> bool {
+        self.share > 0.0 && self.share < 1.0
     }
 }
 
 impl miniatures::Miniature for Miniature {
+    fn reserve(&mut self, blocks: usize) -> Result<(), OutOfMemory> {
+        let more = blocks.saturating_sub(self.places.len());
+        if more > 0 {
+            self.places.try_grow(more)?;
+            // Each may hold all of them.
+            self.settled.slots.try_grow(blocks - self.settled.slots.len())?;
+            if self.keeps_raw() {
+                self.raw.slots.try_grow(blocks - self.raw.slots.len())?;
+            }
+            self.places.resize(blocks, Place::default());
+        }
+        Ok(())
+    }
+
     fn evictions(&self) -> u64 {
         self.evictions
     }
@@ -203,7 +217,7 @@ impl Miniature {
             return;
         }
         world.sampled.hold(slot);
-        if self.raw_limit >= u64::from(raw_bytes + ENTRY_BYTES) && self.share < 1.0 {
+        if self.raw_limit >= u64::from(raw_bytes + ENTRY_BYTES) && self.keeps_raw() {
             self.counts[world.sampled.class(slot)].copies += weight;
             self.enter(slot, State::Raw, false, raw_bytes);
         } else {
@@ -246,8 +260,6 @@ impl Miniature {
         let at = space.slots.len() as u32;
         space.slots.push(slot);
         space.bytes += u64::from(bytes);
-        let len = self.places.len().max(slot as usize + 1);
-        self.places.resize(len, Place::default());
         self.places[slot as usize] = Place {
             state,
             is_compressed,
@@ -330,7 +342,7 @@ impl Miniature {
     /// Whether a compressed block was asked for so often that it should be raw.
     fn is_for_raw(&mut self, slot: u32, world: &World<'_>) -> bool {
         let bytes = u64::from(world.sampled.raw_bytes(slot) + ENTRY_BYTES);
-        if self.share >= 1.0 || bytes > self.raw_limit {
+        if !self.keeps_raw() || bytes > self.raw_limit {
             return false;
         }
         let asked = |slot: u32| world.blocks.get(slot as usize).map_or(0, |block| block.asked);

@@ -6,6 +6,8 @@
 use std::ops::{Deref, DerefMut};
 
 use super::miniature::{Block, Miniature, World};
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, copied, room_for};
 use crate::tuner;
 use crate::tuner::costs::{Prices, UNSHRINKABLE};
 use crate::tuner::miniatures::{Fullest, Miniatures, Shape};
@@ -88,12 +90,12 @@ impl DerefMut for Model {
 
 impl Model {
     /// Miniatures of a cache of so many bytes.
-    pub(super) fn new(budget_bytes: usize) -> Self {
+    pub(super) fn new(budget_bytes: usize) -> Result<Self, OutOfMemory> {
         let memory = budget_bytes / BUDGET_PART + BESIDES_BYTES.min(budget_bytes / BESIDES_PART);
         let blocks_of = |ratio: usize| budget_bytes / (TYPICAL_BYTES / ratio + 96) + 16;
         let most_blocks = memory / (FRACTIONS.len() * MINIATURE_BYTES + SAMPLED_BYTES);
         let shape = Shape {
-            fractions: FRACTIONS.to_vec(),
+            fractions: copied(&FRACTIONS)?,
             most_keys: most_blocks.min(MOST_BLOCKS).min(blocks_of(8)).max(16),
             expected_keys: blocks_of(3),
             used_part: USED_PART,
@@ -104,12 +106,12 @@ impl Model {
         };
         let tables = tuner::miniatures::tables_for(shape.most_keys);
         let make = |at, fraction, tables| Miniature::new(at as u64 + 1, fraction, tables);
-        Self {
-            base: Miniatures::new(shape, budget_bytes, make),
-            blocks: Vec::with_capacity(tables),
+        Ok(Self {
+            base: Miniatures::new(shape, budget_bytes, make)?,
+            blocks: room_for(tables)?,
             clock: 0,
             counted: 0.0,
-        }
+        })
     }
 
     fn take_in(&mut self, event: Event) {
@@ -130,7 +132,9 @@ impl Model {
                     }
                     return;
                 }
-                let slot = known.unwrap_or_else(|| self.sampled.add(hash, found));
+                let Some(slot) = known.or_else(|| self.follow(hash, found)) else {
+                    return;
+                };
                 self.mark(slot, asked);
                 let is_here = found > 0;
                 self.each(|mini, world| match known {
@@ -151,7 +155,9 @@ impl Model {
                     // A block of another length is another block.
                     self.drop_block(known);
                 }
-                let slot = same.unwrap_or_else(|| self.sampled.add(hash, raw_bytes));
+                let Some(slot) = same.or_else(|| self.follow(hash, raw_bytes)) else {
+                    return;
+                };
                 self.mark(slot, asked);
                 self.each(|mini, world| mini.offer(slot, force, weight, world));
             }
@@ -166,6 +172,20 @@ impl Model {
                 self.drop_block(known);
             }
         }
+    }
+
+    /// Follows a block that is not followed; [`None`]: there is no memory for it.
+    fn follow(&mut self, hash: u64, raw_bytes: u32) -> Option<u32> {
+        let slot = self.base.follow(hash, raw_bytes).ok()?;
+        let blocks = slot as usize + 1;
+        if blocks > self.blocks.len() {
+            if self.blocks.try_grow(blocks - self.blocks.len()).is_err() {
+                self.sampled.unlist(slot);
+                return None;
+            }
+            self.blocks.resize(blocks, Block::default());
+        }
+        Some(slot)
     }
 
     fn each(&mut self, mut work: impl FnMut(&mut Miniature, &mut World<'_>)) {
@@ -195,8 +215,6 @@ impl Model {
 
     /// Notes when a block was asked for or put in, and how often it was asked for.
     fn mark(&mut self, slot: u32, asked: u8) {
-        let len = self.blocks.len().max(slot as usize + 1);
-        self.blocks.resize(len, Block::default());
         self.blocks[slot as usize] = Block {
             touched: self.clock,
             asked,
@@ -237,16 +255,21 @@ impl tuner::Model for Model {
     }
 
     fn follow_less(&mut self, part: f64) {
-        for slot in self.base.lower_threshold(part) {
+        self.lower_threshold(part);
+        let (threshold, mut from) = (self.threshold(), 0);
+        while let Some(slot) = self.sampled.next_above(threshold, from) {
             self.drop_block(Some(slot));
+            from = slot + 1;
         }
     }
 
-    fn costs(&self, prices: &Prices) -> Vec<f64> {
+    fn costs(&self, prices: &Prices) -> Result<Vec<f64>, OutOfMemory> {
         let all_compressed = self.minis.len().saturating_sub(1);
-        let doubt = |index: usize| if index == all_compressed { 1.0 } else { RAW_DOUBT };
-        let costs = self.costs_seen(prices).into_iter().enumerate();
-        costs.map(|(index, cost)| cost * doubt(index)).collect()
+        let mut costs = self.costs_seen(prices)?;
+        for cost in costs.iter_mut().take(all_compressed) {
+            *cost *= RAW_DOUBT;
+        }
+        Ok(costs)
     }
 
     fn other_bytes(&self) -> usize {

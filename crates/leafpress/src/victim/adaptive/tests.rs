@@ -43,7 +43,7 @@ impl World {
     /// The share after so many lookups in a cache of so many bytes, which begins with `share`.
     fn share(&self, budget_bytes: usize, share: f64, lookups: usize) -> f64 {
         let mut random = fastrand::Rng::with_seed(7);
-        let (mut model, mut controller) = (Model::new(budget_bytes), Controller::new(share));
+        let (mut model, mut controller) = (Model::new(budget_bytes).unwrap(), Controller::new(share));
         model.set_sizes([65536 / self.ratio; crate::tuner::costs::SIZES]);
         let mut asked: HashMap<u64, u8> = HashMap::new();
         let prices = self.prices();
@@ -70,7 +70,7 @@ impl World {
                 ];
                 assert_eq!(model.run(events.into_iter()), 1);
                 if model.look() == Readiness::Enough {
-                    controller.decide(model.fractions(), &model.costs(&prices));
+                    controller.decide(model.fractions(), &model.costs(&prices).unwrap());
                 }
             }
             if lookup % 50_000 == 49_999 {

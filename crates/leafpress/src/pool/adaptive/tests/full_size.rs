@@ -114,7 +114,7 @@ impl FullSize {
             adaptive: None,
             costs: Arc::default(),
             table: Table(vec![Cell::new((Place::Absent, 0)); world.pages as usize]),
-            policy: world.policy.build(),
+            policy: world.policy.build().unwrap(),
             raw_bytes: 0,
             log: VecDeque::new(),
             log_passed: 0,
@@ -130,7 +130,7 @@ impl FullSize {
     pub(super) fn adaptive(world: World, start: f64) -> Self {
         let mut pool = Self::fixed(world, start);
         let costs = Arc::clone(&pool.costs);
-        let adaptive = Adaptive::of_pool(world.policy, 8, world.budget_bytes, PAGE_BYTES, start, costs);
+        let adaptive = Adaptive::of_pool(world.policy, 8, world.budget_bytes, PAGE_BYTES, start, costs).unwrap();
         // What processor time there is must not decide what a test sees.
         adaptive.inner.lock().cpu_budget = None;
         pool.adaptive = Some(adaptive);

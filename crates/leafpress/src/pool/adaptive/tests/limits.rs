@@ -7,14 +7,14 @@ use super::*;
 use crate::tuner::cpu_budget::{CpuBudget, Spent};
 
 fn adaptive(budget_bytes: usize) -> Adaptive {
-    Adaptive::of_pool(PolicyKind::Clock, 8, budget_bytes, 8192, 0.5, Arc::default())
+    Adaptive::of_pool(PolicyKind::Clock, 8, budget_bytes, 8192, 0.5, Arc::default()).unwrap()
 }
 
 #[test]
 fn memory_is_a_small_part_of_the_budget() {
     for policy in PolicyKind::ALL {
         for budget_bytes in [64 << 10, 700_000, 8 << 20, 64 << 20, 1 << 30] {
-            let adaptive = Adaptive::of_pool(policy, 8, budget_bytes, 8192, 0.5, Arc::default());
+            let adaptive = Adaptive::of_pool(policy, 8, budget_bytes, 8192, 0.5, Arc::default()).unwrap();
             adaptive.inner.lock().cpu_budget = None;
             let most = budget_bytes / 100 + (64 << 10);
             assert!(
@@ -98,7 +98,7 @@ fn a_budget_may_change() {
 #[test]
 fn any_start_and_any_numbers_are_taken() {
     for (start, fraction) in [(-1.0, LEAST_PART), (7.0, 1.0), (f64::NAN, 0.5), (0.25, 0.25)] {
-        let adaptive = Adaptive::of_pool(PolicyKind::Lru, 0, 0, 0, start, Arc::default());
+        let adaptive = Adaptive::of_pool(PolicyKind::Lru, 0, 0, 0, start, Arc::default()).unwrap();
         assert_eq!(adaptive.fraction(), fraction);
         for page in 0..1_000 {
             if adaptive.accessed(hash(page), u32::MAX) {

@@ -16,7 +16,7 @@ fn have_the_misses_of_the_pool_in_full_size() {
         for hot in [(0.0, 0.0), HOT] {
             let world = World { policy, hot, ..WORLD };
             let mut pool = FullSize::fixed(world, 0.5);
-            let mut model = Model::new(policy, 8, world.budget_bytes, PAGE_BYTES);
+            let mut model = Model::new(policy, 8, world.budget_bytes, PAGE_BYTES).unwrap();
             // Sizes are told as the pool would.
             model.set_sizes([(65_536.0 / world.ratio) as u32; SIZES]);
             for page in 0..world.pages {
@@ -42,7 +42,7 @@ fn have_the_misses_of_the_pool_in_full_size() {
                         .collect();
                     model.run(events.into_iter());
                 }
-                let costs = model.costs(&MISSES);
+                let costs = model.costs(&MISSES).unwrap();
                 (costs, model.followed_accesses())
             };
             let (before, accesses_before) = run(30_000);
@@ -68,7 +68,7 @@ fn have_the_misses_of_the_pool_in_full_size() {
 fn agree_with_themselves_whatever_happens() {
     for policy in PolicyKind::ALL {
         let mut random = fastrand::Rng::with_seed(11);
-        let mut model = Model::new(policy, 3, 1 << 20, 4096);
+        let mut model = Model::new(policy, 3, 1 << 20, 4096).unwrap();
         for round in 0..400 {
             let events: Vec<Event> = (0..random.usize(0..400))
                 .map(|_| {
@@ -106,7 +106,7 @@ fn agree_with_themselves_whatever_happens() {
 
 #[test]
 fn follow_a_part_of_the_pages_and_fewer_when_they_are_too_many() {
-    let mut model = Model::new(PolicyKind::Clock, 8, 64 << 20, 4096);
+    let mut model = Model::new(PolicyKind::Clock, 8, 64 << 20, 4096).unwrap();
     let before = model.threshold();
     assert!(before < u64::MAX / 4, "{before:x}");
     // Pages shrink so much that the model has more of them than was foreseen.
