@@ -158,7 +158,7 @@ fn parse(name: &str) -> Option<Codec> {
         ("none", None) => Codec::None,
         ("auto", None) => Codec::Auto { level: AUTO_LEVEL },
         ("auto", Some(strongest)) => match parse(strongest)? {
-            Codec::Zstd { level } if level != AUTO_LEVEL => Codec::Auto { level },
+            Codec::Zstd { level } => Codec::Auto { level },
             _ => return None,
         },
         ("lz4", None) => Codec::Lz4 { acceleration: 1 },

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Seq
 use parking_lot::Mutex;
 
 use crate::codec::{Codec, Dictionary, Engine, MIN_SAMPLES};
+use crate::mem::room::{collected, room_for};
 
 /// Families of blocks that have dictionaries of their own.
 pub(super) const FAMILIES: usize = 8;
@@ -112,12 +113,18 @@ impl Dictionaries {
 
     /// Trains a dictionary from blocks and takes it into use where that saves something.
     pub(super) fn train(&self, family: usize, codec: Codec, engine: &dyn Engine, blocks: &[Vec<u8>]) -> bool {
-        let (judges, samples): (Vec<_>, Vec<_>) = blocks
-            .iter()
-            .enumerate()
-            .partition(|(at, _)| at % HELD_OUT == HELD_OUT - 1);
-        let samples: Vec<&[u8]> = samples.into_iter().map(|(_, block)| block.as_slice()).collect();
-        if samples.len() < 4 * MIN_SAMPLES || judges.len() < MIN_SAMPLES / 2 {
+        let is_judge = |at: usize| at % HELD_OUT == HELD_OUT - 1;
+        let judges = || {
+            (0..)
+                .zip(blocks)
+                .filter(|&(at, _)| is_judge(at))
+                .map(|(_, block)| block)
+        };
+        let samples = (0..).zip(blocks).filter(|&(at, _)| !is_judge(at));
+        let Ok(samples) = collected(samples.map(|(_, block)| block.as_slice())) else {
+            return false;
+        };
+        if samples.len() < 4 * MIN_SAMPLES || judges().count() < MIN_SAMPLES / 2 {
             return false;
         }
         let Ok(dictionary) = Dictionary::train(codec, &samples, self.dictionary_bytes) else {
@@ -126,7 +133,7 @@ impl Dictionaries {
         let current = self.current(family);
         let pressed = |dictionary: Option<&Dictionary>| -> Option<usize> {
             let (mut sum, mut block) = (0, Vec::new());
-            for (_, raw) in &judges {
+            for raw in judges() {
                 block.clear();
                 engine.compress(raw, dictionary, &mut block).ok()?;
                 sum += block.len().min(raw.len());
@@ -137,7 +144,9 @@ impl Dictionaries {
         let (Some(before), Some(after)) = (before, pressed(Some(&dictionary))) else {
             return false;
         };
-        if after * 100 > before * (100 - MIN_GAIN_PCT) || !decodes(engine, &dictionary, judges[0].1) {
+        if after * 100 > before * (100 - MIN_GAIN_PCT)
+            || !judges().next().is_some_and(|raw| decodes(engine, &dictionary, raw))
+        {
             return false;
         }
         // Its tables are made by now.
@@ -160,7 +169,10 @@ impl Dictionaries {
 
 /// Whether a block comes back, which also makes the tables for decoding.
 fn decodes(engine: &dyn Engine, dictionary: &Dictionary, raw: &[u8]) -> bool {
-    let (mut block, mut back) = (Vec::new(), vec![0; raw.len()]);
+    let (mut block, Ok(mut back)) = (Vec::new(), room_for(raw.len())) else {
+        return false;
+    };
+    back.resize(raw.len(), 0);
     engine.compress(raw, Some(dictionary), &mut block).is_ok()
         && engine.decompress(&block, Some(dictionary), &mut back).is_ok()
         && back == raw

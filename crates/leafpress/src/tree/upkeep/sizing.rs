@@ -10,6 +10,7 @@ use std::time::Instant;
 use bumpalo::Bump;
 
 use crate::codec::{Codec, Dictionary, Scratch};
+use crate::mem::room::{TryGrow, room_for};
 use crate::sync::Mutex;
 use crate::tree::compact::builder::{Record, RecordValue, keep};
 use crate::tree::compact::compress::{Buffers, BuiltLeaves, Compression, Settings};
@@ -306,9 +307,9 @@ impl Core {
                             .last()
                             .is_none_or(|last| records.first().is_none_or(|first| last.key < first.key)) =>
                 {
-                    run.extend(records);
+                    run.try_extend(records)?;
                 }
-                _ => runs.push(records),
+                _ => runs.try_push(records)?,
             }
             Ok(())
         })?;
@@ -324,17 +325,18 @@ pub(super) fn records_of<'b>(
     arena: &'b Bump,
 ) -> Result<Vec<Record<'b>>, Error> {
     let sections = leaf.sections();
-    let (mut records, mut key_buffer) = (Vec::with_capacity(leaf.count()), Vec::new());
+    let (mut records, mut key_buffer) = (room_for(leaf.count())?, Vec::new());
     for frame in 0..leaf.frames() {
         let visited = leaf.visit_frame(&sections, frame, decoder, &mut key_buffer, |_, key, value| {
             let value = match value {
                 Value::Inline(value) => keep(arena, value)?,
                 Value::Large(_) => &[],
             };
-            records.push(Record {
+            // Room for all is there; what a damaged leaf says of itself is no reason to end.
+            records.try_push(Record {
                 key: keep(arena, key)?,
                 value: RecordValue::Inline(value),
-            });
+            })?;
             Ok(())
         });
         match visited {

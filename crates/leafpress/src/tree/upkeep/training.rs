@@ -28,6 +28,9 @@ use crate::tree::upkeep::trainer::{LARGEST_BYTES, LARGEST_LZ4_BYTES, Trainer, sa
 pub(crate) const FIRST_TRAINING_LEAVES: usize = 16;
 /// A frame is no longer than this.
 const MAX_SAMPLE_BYTES: usize = 64 << 10;
+/// Memory to be had before a thread is started: many times what the standard library takes for one.
+#[cfg(not(any(shuttle, miri)))]
+const ROOM_FOR_A_THREAD: usize = 64 << 10;
 
 /// A tree's dictionaries.
 pub(crate) struct Dictionaries {
@@ -395,6 +398,11 @@ impl Samples {
 /// freed for that thread, and the one that tends the tree lives as long as the tree. Without another thread to be had, on this one.
 #[cfg(not(any(shuttle, miri)))]
 pub(super) fn on_a_thread_of_its_own<T: Send>(work: &(dyn Fn() -> T + Sync)) -> T {
+    // The standard library starts a thread by force: where there is not even so much more memory than it takes for that, there is no
+    // thread.
+    if room_for::<u8>(ROOM_FOR_A_THREAD).is_err() {
+        return work();
+    }
     std::thread::scope(|scope| {
         let spawned = std::thread::Builder::new()
             .name("leafpress-train".into())
