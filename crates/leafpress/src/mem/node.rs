@@ -24,7 +24,7 @@ pub(crate) const KINDS: usize = 6;
 /// How every node begins.
 #[repr(C)]
 pub(crate) struct NodeHeader {
-    /// The [`Memory`](crate::reclaim::memory::Memory) that the node is counted in. Of a retired one the next in its list, which readers do not look at.
+    /// The account that the node is counted in. Of a retired one the next in its list, which readers do not look at.
     pub(crate) memory_or_next: AtomicPtr<()>,
     /// Bytes asked for.
     pub(crate) asked: u32,

@@ -41,19 +41,14 @@ use crate::reclaim::load;
 use crate::reclaim::memory::Memory;
 use crate::sync::AtomicPtr;
 use crate::tree::error::Error;
-use crate::tree::index::interpolation::entry::{Entry, PLACE_BITS};
-use crate::tree::index::interpolation::plan::Plan;
+use crate::tree::index::interpolation::entry::{Entry, LINE_BITS, PLACE_BITS};
+use crate::tree::index::interpolation::plan::{ENTRIES_BEHIND, PLACE_SHIFT, Plan};
 use crate::tree::index::interpolation::prefetch_summary::{Group, Seen};
 use crate::tree::node::inner::{begins_with, head, head_behind};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Step;
 
-/// Most buckets: a table of 16 MiB, and the prefetch summary of 6, for a shard of a hundred million records.
-const MAX_BUCKETS: usize = 2 << 20;
-/// Buckets for four leaves. Leaves are of different widths: those that cover no bucket's start and are not the next behind it are found
-/// by the descent. With so many buckets they are 3% of the keys where widths differ by a third, and far fewer where they do not.
-const BUCKETS_FOR_4_LEAVES: usize = 5;
 /// Buckets of all shards' tables from which on they have the prefetch summary: smaller ones, of 256 KiB together, stay in the caches themselves. Builds with checks have
 /// it always, for tests to run into; without a way to ask for lines it is of no use.
 const BUCKETS_TO_FORESEE: usize = if cfg!(any(test, debug_assertions)) {
@@ -63,12 +58,6 @@ const BUCKETS_TO_FORESEE: usize = if cfg!(any(test, debug_assertions)) {
 } else {
     usize::MAX
 };
-/// A place from a position that is multiplied by the scale.
-const PLACE_SHIFT: u32 = u32::BITS - PLACE_BITS;
-/// Entries behind the last bucket's, in which a search for the end of a leaf's range ends.
-const ENTRIES_BEHIND: usize = 3;
-/// Most of the memory that a table takes, the prefetch summary apart: one part in so many of what the leaves take.
-const LEAF_BYTES_A_TABLE_BYTE: usize = if cfg!(any(shuttle, miri)) { 1 } else { 128 };
 
 #[repr(C)]
 struct Header {
@@ -303,7 +292,7 @@ impl InterpolationIndex {
         let behind = self.foreseen(bucket + 1).filter(|behind| behind.unit != leaf.unit);
         let behind = behind.or_else(|| self.foreseen(bucket + 2))?;
         let units = behind.unit.wrapping_sub(leaf.unit);
-        let lines = (units as usize) << (header.unit_bits - prefetch_summary::LINE_BITS);
+        let lines = (units as usize) << (header.unit_bits - LINE_BITS);
         let share = partitioner.share(
             suffix_len,
             self.number_at(leaf.start),
@@ -313,7 +302,7 @@ impl InterpolationIndex {
         let unit = self
             .unit_origin()
             .wrapping_add_signed((leaf.unit as isize) << header.unit_bits);
-        let address = if header.unit_bits == prefetch_summary::LINE_BITS {
+        let address = if header.unit_bits == LINE_BITS {
             unit + header.origin % LINE_BYTES
         } else {
             // In the middle of the unit.

@@ -8,12 +8,14 @@
 //!  1 bit    whether the last bucket's leaf covers what is before
 //! ```
 
+use crate::mem::prefetch::LINE_BYTES;
 use crate::mem::tagged_ptr;
 use crate::mem::tagged_ptr::{HINT_BITS, Hint};
-use crate::tree::index::interpolation::prefetch_summary::LINE_BITS;
 
 /// Bits of a place, which is a part of a bucket: so many that a bound between numbered keys has a place of its own.
 pub(crate) const PLACE_BITS: u32 = 12;
+/// Bytes of a cache line, as a power of two.
+pub(crate) const LINE_BITS: u32 = LINE_BYTES.trailing_zeros();
 
 /// The word. All but the address and the hint stay as they are.
 #[derive(Clone, Copy)]

@@ -14,7 +14,7 @@
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU16, Ordering};
 
 use crate::mem::prefetch::LINE_BYTES;
-use crate::tree::index::interpolation::entry::PLACE_BITS;
+use crate::tree::index::interpolation::entry::{LINE_BITS, PLACE_BITS};
 
 pub(crate) const BUCKETS: usize = 20;
 
@@ -30,9 +30,6 @@ const MAX_FURTHER: u64 = NOWHERE as u64 - 1;
 const NOWHERE: u32 = (1 << FURTHER_BITS) - 1;
 /// In place of where a group is.
 const UNSET: i32 = i32::MIN;
-
-/// Bytes of a cache line, as a power of two.
-pub(crate) const LINE_BITS: u32 = LINE_BYTES.trailing_zeros();
 
 /// The power of two that a unit's bytes are: the least, from a line, with which the leaves of a group mostly fit, of which a bucket's take so many bytes.
 pub(crate) fn unit_bits(bytes_a_bucket: usize) -> u32 {
