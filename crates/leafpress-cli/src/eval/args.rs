@@ -106,7 +106,7 @@ pub struct EvalArgs {
     /// ordered, or hashed:N for N sub-pages per leaf [default: ordered]
     #[arg(long, help_heading = "Tree")]
     layout: Option<String>,
-    /// How the codec auto tells which leaves are cold: costs[:SLOWDOWN_PCT] or deviation[:FACTOR] [default: costs:50]
+    /// How the codec auto tells which leaves are cold: costs[:SLOWDOWN_PCT], deviation[:FACTOR] (the ZipCache paper's) or deviation:auto[:SLOWDOWN_PCT] [default: costs:50]
     #[arg(long, value_name = "RULE", help_heading = "Tree")]
     temperature: Option<String>,
     /// Trained dictionary: auto or off [default: auto]

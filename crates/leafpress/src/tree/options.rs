@@ -63,11 +63,19 @@ pub enum TemperatureRule {
         /// Standard deviations above the mean.
         factor: f64,
     },
+    /// That rule with a factor of its own choosing: it begins with 3 and goes, by a quarter at most each time that the leaves are looked
+    /// at, to where the leaves are cold that [`TemperatureRule::Costs`] would have cold without hot records; -3 to 10.
+    AdaptiveDeviation {
+        /// The bound, in per cent, as for [`TemperatureRule::Costs`].
+        slowdown_pct: u32,
+    },
 }
 
 impl Default for TemperatureRule {
     fn default() -> Self {
-        Self::Costs { slowdown_pct: 50 }
+        Self::Costs {
+            slowdown_pct: DEFAULT_SLOWDOWN_PCT,
+        }
     }
 }
 
@@ -76,11 +84,12 @@ impl fmt::Display for TemperatureRule {
         match self {
             Self::Costs { slowdown_pct } => write!(f, "costs:{slowdown_pct}"),
             Self::Deviation { factor } => write!(f, "deviation:{factor}"),
+            Self::AdaptiveDeviation { slowdown_pct } => write!(f, "deviation:auto:{slowdown_pct}"),
         }
     }
 }
 
-/// `costs[:SLOWDOWN_PCT]` or `deviation[:FACTOR]`.
+/// `costs[:SLOWDOWN_PCT]`, `deviation[:FACTOR]` or `deviation:auto[:SLOWDOWN_PCT]`.
 impl FromStr for TemperatureRule {
     type Err = Error;
 
@@ -90,12 +99,23 @@ impl FromStr for TemperatureRule {
             ("costs", "") => Some(Self::default()),
             ("costs", pct) => pct.parse().ok().map(|slowdown_pct| Self::Costs { slowdown_pct }),
             ("deviation", "") => Some(Self::Deviation { factor: 3.0 }),
-            ("deviation", factor) => factor.parse().ok().map(|factor| Self::Deviation { factor }),
+            ("deviation", "auto") => Some(Self::AdaptiveDeviation {
+                slowdown_pct: DEFAULT_SLOWDOWN_PCT,
+            }),
+            ("deviation", figure) => match figure.strip_prefix("auto:") {
+                Some(pct) => pct
+                    .parse()
+                    .ok()
+                    .map(|slowdown_pct| Self::AdaptiveDeviation { slowdown_pct }),
+                None => figure.parse().ok().map(|factor| Self::Deviation { factor }),
+            },
             _ => None,
         };
         let rule = rule.ok_or_else(|| Error::Option {
             option: "temperature_rule",
-            reason: format!("unknown rule `{text}`; known: costs[:SLOWDOWN_PCT], deviation[:FACTOR]"),
+            reason: format!(
+                "unknown rule `{text}`; known: costs[:SLOWDOWN_PCT], deviation[:FACTOR], deviation:auto[:SLOWDOWN_PCT]"
+            ),
         })?;
         rule.check()?;
         Ok(rule)
@@ -105,7 +125,9 @@ impl FromStr for TemperatureRule {
 impl TemperatureRule {
     pub(crate) fn check(self) -> Result<(), Error> {
         let (is_allowed, bounds) = match self {
-            Self::Costs { slowdown_pct } => (slowdown_pct <= MAX_SLOWDOWN_PCT, "0 to 1000 per cent"),
+            Self::Costs { slowdown_pct } | Self::AdaptiveDeviation { slowdown_pct } => {
+                (slowdown_pct <= MAX_SLOWDOWN_PCT, "0 to 1000 per cent")
+            }
             Self::Deviation { factor } => (factor.abs() <= MAX_FACTOR, "a factor of -1000 to 1000"),
         };
         if is_allowed {
@@ -119,6 +141,8 @@ impl TemperatureRule {
 }
 
 const MAX_SLOWDOWN_PCT: u32 = 1000;
+/// What is allowed where the caller says nothing.
+const DEFAULT_SLOWDOWN_PCT: u32 = 50;
 const MAX_FACTOR: f64 = 1000.0;
 
 /// Builds a [`Tree`]. Every option has a default; see each method for its bounds, which [`Builder::build`] checks.

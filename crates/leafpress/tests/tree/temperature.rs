@@ -46,9 +46,15 @@ fn is_right(tree: &Tree) {
 /// By the paper's rule a leaf among many that is read far more is warm, and no record is hot.
 #[test]
 fn by_deviation_the_leaves_that_are_read_most_are_warm() {
+    for rule in ["deviation:1", "deviation:auto"] {
+        read_most_are_warm(rule.parse().unwrap());
+    }
+}
+
+fn read_most_are_warm(rule: TemperatureRule) {
     let tree = Tree::builder()
         .codec("auto".parse().unwrap())
-        .temperature_rule(TemperatureRule::Deviation { factor: 1.0 })
+        .temperature_rule(rule)
         .leaf_bytes(4 << 10)
         .build()
         .unwrap();
@@ -215,6 +221,14 @@ fn what_has_no_temperature_says_so() {
         ("costs:0", TemperatureRule::Costs { slowdown_pct: 0 }),
         ("deviation", TemperatureRule::Deviation { factor: 3.0 }),
         ("deviation:-0.5", TemperatureRule::Deviation { factor: -0.5 }),
+        (
+            "deviation:auto",
+            TemperatureRule::AdaptiveDeviation { slowdown_pct: 50 },
+        ),
+        (
+            "deviation:auto:5",
+            TemperatureRule::AdaptiveDeviation { slowdown_pct: 5 },
+        ),
     ] {
         let parsed: TemperatureRule = text.parse().unwrap();
         assert_eq!(parsed, rule);
@@ -228,6 +242,8 @@ fn what_has_no_temperature_says_so() {
         "deviation:x",
         "deviation:NaN",
         "deviation:2000",
+        "deviation:auto:",
+        "deviation:auto:1001",
     ] {
         assert!(wrong.parse::<TemperatureRule>().is_err(), "{wrong}");
     }

@@ -14,7 +14,7 @@ mod timing;
 use std::time::Instant;
 
 pub(crate) use self::pass::Share;
-use self::plan::{Costs, Plan};
+use self::plan::{Costs, Factor, Plan};
 use self::timing::Timing;
 pub(crate) use self::timing::{Answered, ReadTimer};
 use crate::codec::{DictionaryPool, Engine};
@@ -87,6 +87,8 @@ pub(crate) struct Temperatures {
 struct Passes {
     /// What the tree's records cost, once there were enough.
     costs: Option<Costs>,
+    /// The paper's factor, where the rule is to choose it.
+    factor: Factor,
     /// What the caller's reads took.
     timing: Timing,
     /// User bytes of the tree when that was measured.
@@ -116,6 +118,8 @@ pub(crate) struct Hold<'t> {
 struct Said {
     costs: Costs,
     plan: Plan,
+    /// The paper's factor, where the rule chose it.
+    factor: Option<f64>,
     seconds: f64,
 }
 
@@ -149,6 +153,7 @@ impl Temperatures {
             rule: given.rule,
             passes: Mutex::new(Passes {
                 costs: None,
+                factor: Factor::default(),
                 timing: Timing::default(),
                 measured_at_bytes: 0,
                 cooled_user_bytes: 0,
@@ -183,7 +188,15 @@ impl Temperatures {
     pub(crate) fn reason(&self) -> String {
         match *self.said.lock() {
             None => "all leaves are warm until there are enough records to measure on".to_owned(),
-            Some(Said { costs, plan, seconds }) => format!("{costs}; {}", plan.in_words(seconds)),
+            Some(Said {
+                costs,
+                plan,
+                factor,
+                seconds,
+            }) => {
+                let factor = factor.map(|factor| format!(", {factor:.2} deviations above the mean"));
+                format!("{costs}; {}{}", plan.in_words(seconds), factor.unwrap_or_default())
+            }
         }
     }
 }

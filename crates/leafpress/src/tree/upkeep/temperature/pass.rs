@@ -102,6 +102,11 @@ impl Core {
                 Plan::by_costs(&census, passes.hot_reads, &costs, passes.counted_seconds, slowdown_pct)
             }
             TemperatureRule::Deviation { factor } => Plan::by_deviation(&census, factor),
+            TemperatureRule::AdaptiveDeviation { slowdown_pct } => {
+                let wanted = Plan::by_costs(&census, 0.0, &costs, passes.counted_seconds, slowdown_pct);
+                passes.factor.approach(&census, &wanted);
+                Plan::by_deviation(&census, passes.factor.0)
+            }
         };
         let reads = passes.hot_reads + census.reads.iter().sum::<u64>() as f64;
         let hot_part = if passes.hot_reads * 100.0 > reads * HOT_READS_PCT {
@@ -115,7 +120,7 @@ impl Core {
                 let records = census.user_bytes / HOT_PART / record_bytes;
                 (records, census.user_bytes / hot_part)
             }
-            TemperatureRule::Deviation { .. } => (0, 0),
+            TemperatureRule::Deviation { .. } | TemperatureRule::AdaptiveDeviation { .. } => (0, 0),
         };
         // Without memory for another table there is the old one.
         let _ = temperatures
@@ -124,6 +129,10 @@ impl Core {
         *temperatures.said.lock() = Some(Said {
             costs,
             plan,
+            factor: match temperatures.rule {
+                TemperatureRule::AdaptiveDeviation { .. } => Some(passes.factor.0),
+                _ => None,
+            },
             seconds: passes.counted_seconds,
         });
         let mut left = match share {

@@ -60,6 +60,36 @@ fn between(census: &Census, bucket: usize) -> f64 {
     }
 }
 
+/// How many deviations above the mean leaves are warm, where costs choose that: the first, the bounds, and how far it goes at a time.
+const FIRST_FACTOR: f64 = 3.0;
+const LEAST_FACTOR: f64 = -3.0;
+const MOST_FACTOR: f64 = 10.0;
+const FACTOR_STEP: f64 = 0.25;
+
+/// That number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Factor(pub(super) f64);
+
+impl Default for Factor {
+    fn default() -> Self {
+        Self(FIRST_FACTOR)
+    }
+}
+
+impl Factor {
+    /// Goes towards the factor by which the leaves would be cold that are to be.
+    pub(super) fn approach(&mut self, census: &Census, wanted: &Plan) {
+        let (mean, deviation) = census.mean_and_deviation();
+        // Where all leaves are read alike any factor is as good as another.
+        if deviation > 0.0 {
+            // A cold leaf that is read so much is to become warm, in spite of the hysteresis: no hot record takes its reads.
+            let wanted = (wanted.cold_below / HYSTERESIS - mean) / deviation;
+            let wanted = wanted.clamp(LEAST_FACTOR, MOST_FACTOR);
+            self.0 += (wanted - self.0).clamp(-FACTOR_STEP, FACTOR_STEP);
+        }
+    }
+}
+
 /// Counted reads a byte below which leaves should be cold; 0 where none should, read or not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plan {
@@ -186,6 +216,31 @@ mod tests {
             );
         }
         assert!(is_cold(&Plan::by_deviation(&census([0; 100]), 3.0), 0));
+    }
+
+    #[test]
+    fn a_factor_of_its_own_choosing_ends_where_costs_put_the_threshold() {
+        // A tenth of the leaves has most of the reads: with 50% more time for reads the others may be cold, with none they may not.
+        let reads = |leaf: u64| if leaf.is_multiple_of(10) { 81_000 } else { 1_000 };
+        let census = census((0..1000).map(reads));
+        let mut factor = Factor::default();
+        for (slowdown_pct, others_are_cold) in [(50, true), (0, false), (50, true)] {
+            let wanted = Plan::by_costs(&census, 0.0, &COSTS, 1.0, slowdown_pct);
+            for _ in 0..60 {
+                let before = factor.0;
+                factor.approach(&census, &wanted);
+                assert!((factor.0 - before).abs() <= FACTOR_STEP);
+            }
+            let plan = Plan::by_deviation(&census, factor.0);
+            assert_eq!(
+                [1_000, 81_000].map(|reads| is_cold(&plan, reads)),
+                [others_are_cold, false],
+                "{slowdown_pct}: {factor:?}"
+            );
+        }
+        let alike = factor;
+        factor.approach(&self::census([5; 10]), &Plan { cold_below: 0.0 });
+        assert_eq!(factor, alike);
     }
 
     #[test]
