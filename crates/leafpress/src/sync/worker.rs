@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::io;
 use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -27,6 +27,9 @@ pub(crate) trait Worker: Send + 'static {
     /// The thread is about to end, though its owner stays: nobody may wait for its work from now on.
     fn give_up(&mut self);
 }
+
+/// In place of a panic that is noted already.
+struct Noted;
 
 /// How an owner's workers are.
 #[derive(Debug, Default)]
@@ -55,7 +58,18 @@ impl Health {
             .then(|| format!("a background thread ended after {MAX_PANICS_IN_A_ROW} panics in a row, the last: {said}"))
     }
 
+    /// Does a piece of work that others wait for. Where it panics, that is noted before they can know that it has ended.
+    pub(crate) fn noting<R>(&self, work: impl FnOnce() -> R) -> R {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+            self.note(panic);
+            resume_unwind(Box::new(Noted))
+        })
+    }
+
     fn note(&self, panic: Box<dyn Any + Send>) {
+        if panic.is::<Noted>() {
+            return;
+        }
         self.panics.fetch_add(1, Relaxed);
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = panic.downcast_ref::<&str>() {
@@ -120,6 +134,29 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
+
+    #[test]
+    fn who_is_told_of_the_end_of_work_finds_its_panic_noted_once() {
+        struct Told<'h>(&'h Health, u64);
+
+        impl Drop for Told<'_> {
+            fn drop(&mut self) {
+                assert_eq!(self.0.panics(), self.1);
+            }
+        }
+
+        let health = Health::default();
+        for panics in 1..4 {
+            let work = || {
+                let _told = Told(&health, panics);
+                health.noting(|| panic!("a bug"))
+            };
+            let panic = catch_unwind(AssertUnwindSafe(work)).unwrap_err();
+            health.note(panic);
+            assert_eq!(health.panics(), panics);
+        }
+        assert_eq!(health.noting(|| 7), 7);
+    }
 
     /// Panics in `panics` of its first calls, works in the next `works`, and so on until there was `until` work.
     struct Script {

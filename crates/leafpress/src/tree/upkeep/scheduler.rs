@@ -349,7 +349,7 @@ impl Background {
         state.at_work += 1;
         drop(state);
         let _at_work = AtWork(self);
-        work();
+        self.health.noting(work);
     }
 }
 
