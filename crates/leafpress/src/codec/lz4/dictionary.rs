@@ -2,8 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::NAME;
-use super::ffi::{Attached, HighStream, MAX_DICTIONARY_BYTES, MIDDLE_LEVEL, Prepared, Stream};
+use super::ffi::{Attached, HighStream, MAX_DICTIONARY_BYTES, MIDDLE_LEVEL, NAME, Prepared, Stream};
 use super::short::{History, ShortTable};
 use crate::codec::{CodecError, output};
 

@@ -6,8 +6,7 @@
 use std::cell::RefCell;
 use std::ffi::c_int;
 
-use super::NAME;
-use super::ffi::{HighStream, Stream};
+use super::ffi::{HighStream, NAME, Stream};
 use crate::codec::room::Room;
 use crate::codec::{CodecError, Dictionary, output};
 use crate::mem::room::TryGrow;

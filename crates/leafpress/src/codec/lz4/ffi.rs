@@ -5,12 +5,14 @@
 
 use std::ffi::{c_char, c_int};
 
-use super::NAME;
 use crate::codec::room::{Place, Room};
 use crate::codec::{CodecError, output};
 
 // Linked for its object code.
 use lz4_sys as _;
+
+/// The codec, in errors.
+pub(in crate::codec) const NAME: &str = "lz4";
 
 /// LZ4_HASHTABLESIZE + the fields before it (`LZ4_STREAM_MINSIZE` with `LZ4_MEMORY_USAGE` 14).
 pub(in crate::codec) const STREAM_BYTES: usize = (1 << 14) + 32;

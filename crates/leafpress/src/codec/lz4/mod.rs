@@ -20,6 +20,7 @@ pub(super) mod run_lengths;
 pub(super) mod short;
 
 use self::encode::{Encoder, Input, with_encoder};
+use self::ffi::NAME;
 use super::counters::Counters;
 use super::engine::copy_smaller;
 use super::primed::with_primed_buffers;
@@ -27,8 +28,6 @@ use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, Lz4Blocks, Scratch, output};
 
 pub(in crate::codec) use self::encode::Method;
-
-pub(super) const NAME: &str = "lz4";
 
 /// liblz4 decodes in wide strides only while this many bytes of room are left. With them behind the output, a short
 /// record is decoded in wide strides to its end.

@@ -8,9 +8,11 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-use super::NAME;
 use crate::codec::room::Room;
 use crate::codec::{CodecError, QplMode, output};
+
+/// The codec, in errors.
+pub(in crate::codec) const NAME: &str = "qpl";
 
 /// The environment variable that names the library's file.
 const PATH_VARIABLE: &str = "LEAFPRESS_QPL";

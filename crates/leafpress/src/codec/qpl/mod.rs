@@ -7,13 +7,11 @@ mod job;
 
 use std::cell::RefCell;
 
-use self::ffi::{Operation, Qpl, Status};
+use self::ffi::{NAME, Operation, Qpl, Status};
 use self::job::{Job, Place, TIMED_OUT, explain};
 use super::counters::Counters;
 use super::room::{Room, append};
 use super::{Codec, CodecError, Dictionary, Engine, EngineCounters, JobCache, QplMode, QplPath, output};
-
-const NAME: &str = "qpl";
 
 /// What is behind it, with its version, where it is loaded.
 pub(super) fn library() -> Option<String> {

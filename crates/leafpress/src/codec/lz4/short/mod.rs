@@ -16,11 +16,9 @@ use std::mem::MaybeUninit;
 
 use self::table::hash;
 
-pub(in crate::codec) use self::table::ShortTable;
+pub(in crate::codec) use self::table::{MAX_SHORT_BYTES, ShortTable};
 use crate::codec::room::Room;
 
-/// The longest record, in bytes. For longer ones the small tables save less than they lose.
-pub(in crate::codec) const MAX_SHORT_BYTES: usize = 512;
 /// Room that a block may take beyond its record's length, in bytes, while it is written.
 pub(in crate::codec) const ROOM_BYTES: usize = 64;
 

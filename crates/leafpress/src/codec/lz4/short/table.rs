@@ -2,7 +2,8 @@
 
 use rapidhash::v3::rapidhash_v3;
 
-use super::MAX_SHORT_BYTES;
+/// The longest record, in bytes. For longer ones the small tables save less than they lose.
+pub(in crate::codec) const MAX_SHORT_BYTES: usize = 512;
 
 /// Bytes that can be read from every position in a table on.
 const AHEAD_BYTES: usize = 32;
