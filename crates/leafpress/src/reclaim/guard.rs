@@ -1,10 +1,12 @@
-//! An operation on the tree, during which nothing that it may read is freed.
+//! An operation on the tree, during which nothing that it may read is freed; and nodes that it unlinks.
 
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use crate::mem::OutOfMemory;
-use crate::reclaim::memory::{LocalHandle, Memory};
+use crate::reclaim::local::LocalHandle;
+use crate::reclaim::memory::Memory;
 use crate::sync::AtomicPtr;
 
 /// While it is there, the nodes that this thread finds in the tree stay, unlinked or not. It stays with its thread.
@@ -42,12 +44,14 @@ impl Memory {
             of_this_thread: PhantomData,
         })
     }
-}
 
-impl<'m> Guard<'m> {
-    /// What this thread keeps for the memory.
-    pub(crate) fn local(&self) -> &'m LocalHandle {
-        self.local
+    /// Takes a node that was unlinked. It is freed when no reader is in its way, and others are to be freed with it.
+    ///
+    /// # Safety
+    /// `node` came from [`Memory::allocate`], of the guard's memory, threads that enter from now on cannot reach it, and it is retired once.
+    pub(crate) unsafe fn retire(node: NonNull<u8>, guard: &Guard<'_>) {
+        // SAFETY: as the caller promises; a guard stays with its thread.
+        unsafe { guard.local.retire(node) };
     }
 }
 

@@ -7,15 +7,13 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use crate::mem::OutOfMemory;
 use crate::mem::heap::{self, Heap};
 use crate::mem::node::{KINDS, Kind, NodeHeader};
 use crate::mem::tagged_ptr;
-use crate::reclaim::epoch::{Epochs, Slot};
+use crate::reclaim::epoch::Epochs;
 use crate::reclaim::garbage::{FlushedGarbage, GarbageBag};
-use crate::reclaim::guard::Guard;
+use crate::reclaim::local::LocalHandle;
 use crate::sync;
 use crate::sync::per_thread::Place;
 use crate::sync::{Patience, PerThread};
@@ -34,32 +32,6 @@ const MAX_GARBAGE_BYTES: i64 = 4 << 20;
 /// How long a writer waits for what it has replaced to be freed. Every time it has retired as much as is flushed: behind a reader that stays
 /// for long, writers so retire little more than 10 MB a second.
 const MAX_WAIT: Duration = Duration::from_millis(20);
-
-/// One thread's share of the sums, on cache lines of its own: threads' shares lie side by side, and fetching each other's lines would
-/// cost them more than all else they do. Only that thread writes, so a load and a store are an addition.
-#[derive(Default)]
-#[repr(align(128))]
-pub(crate) struct LocalHandle {
-    live: [AtomicI64; KINDS],
-    nodes: [AtomicI64; KINDS],
-    retired: AtomicI64,
-    /// What the thread has retired and not flushed.
-    waiting: Mutex<GarbageBag>,
-    pub slot: Slot,
-}
-
-impl LocalHandle {
-    /// Counts nodes of a kind, which hold so many bytes more or less.
-    fn count(&self, kind: usize, nodes: i64, live: i64, retired: i64) {
-        add(&self.live[kind], live);
-        add(&self.nodes[kind], nodes);
-        add(&self.retired, retired);
-    }
-}
-
-fn add(cell: &AtomicI64, amount: i64) {
-    cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
-}
 
 /// A tree's nodes: where they come from and go to, and what they hold, by kind, summed over threads.
 pub(crate) struct Memory {
@@ -116,11 +88,7 @@ impl Memory {
     fn count(&self, kind: usize, nodes: i64, live: i64, retired: i64) {
         match self.local() {
             Ok(local) => local.count(kind, nodes, live, retired),
-            Err(_) => {
-                self.common.live[kind].fetch_add(live, Ordering::Relaxed);
-                self.common.nodes[kind].fetch_add(nodes, Ordering::Relaxed);
-                self.common.retired.fetch_add(retired, Ordering::Relaxed);
-            }
+            Err(_) => self.common.count_shared(kind, nodes, live, retired),
         }
     }
 
@@ -168,28 +136,10 @@ impl Memory {
         }
     }
 
-    /// Takes a node that was unlinked. It is freed when no reader is in its way, and others are to be freed with it.
-    ///
-    /// # Safety
-    /// `node` came from [`Memory::allocate`], of the guard's memory, threads that enter from now on cannot reach it, and it is retired once.
-    pub(crate) unsafe fn retire(node: NonNull<u8>, guard: &Guard<'_>) {
-        let local = guard.local();
-        // SAFETY: a node begins with its header.
-        let header = unsafe { node.cast::<NodeHeader>().as_ref() };
-        let held = header.held();
-        local.count(header.kind(), -1, -held, held);
-        let mut waiting = local.waiting.lock();
-        // SAFETY: as the caller promises.
-        unsafe { waiting.push(node, held) };
-        if waiting.is_much() {
-            local.slot.at_leave();
-        }
-    }
-
     /// Frees what this thread has retired, as soon as no reader is in its way: what is in one's way now, with what is flushed next.
     #[cold]
     pub(crate) fn flush(&self, local: &LocalHandle) {
-        let retired = std::mem::take(&mut *local.waiting.lock());
+        let retired = local.take_retired();
         let waits = self.free_what_is_over(retired).is_some();
         if waits && !self.is_inside() && self.garbage_bytes() > self.garbage_limit() {
             self.wait_for_garbage();
@@ -232,7 +182,7 @@ impl Memory {
     pub(crate) fn reclaim_all(&self) {
         let mut retired = GarbageBag::default();
         for local in self.all_locals() {
-            retired.append(std::mem::take(&mut *local.waiting.lock()));
+            retired.append(local.take_retired());
         }
         let mut waits_for = self.free_what_is_over(retired);
         let mut patience = Patience::default();

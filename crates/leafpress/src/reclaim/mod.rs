@@ -1,4 +1,4 @@
-//! When memory that readers may still look at is freed: epochs, guards, garbage, and what is held and what waits.
+//! When memory that readers may still look at is freed: epochs, guards, garbage, what a thread keeps, and what is held and what waits.
 
 #[allow(unsafe_code)]
 mod epoch;
@@ -6,6 +6,8 @@ mod epoch;
 mod garbage;
 #[allow(unsafe_code)]
 pub(crate) mod guard;
+#[allow(unsafe_code)]
+mod local;
 #[allow(unsafe_code)]
 pub(crate) mod memory;
 
