@@ -11,7 +11,7 @@ use crate::mem::node::Kind;
 use crate::reclaim::memory::Memory;
 use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::compact::live_settings::LiveSettings;
-use crate::tree::compact::split::SplitHint;
+use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::Core;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
 use crate::tree::index::shard::Shard;

@@ -14,7 +14,7 @@ use crate::tree::Tree;
 use crate::tree::compact::builder::{Record, RecordValue, keep};
 use crate::tree::compact::compress::{Buffers, BuiltLeaves, compress_block};
 use crate::tree::compact::merge::Compaction;
-use crate::tree::compact::split::SplitHint;
+use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};

@@ -15,7 +15,7 @@ use crate::tree::core::{Core, Sought};
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
 use crate::tree::hot::HotRecords;
-use crate::tree::index::shard::Descent;
+use crate::tree::index::shard::descent::Descent;
 use crate::tree::local::{Context, Count, Tools};
 use crate::tree::node::landing::{Change, Landing};
 use crate::tree::node::large::Large;

@@ -11,6 +11,7 @@ use crate::reclaim::memory::Memory;
 use crate::sync::LatchGuard;
 use crate::tree::compact::compress::{BuiltLeaves, Compression, Settings};
 use crate::tree::compact::merge::Compaction;
+use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::{Condition, Core, Seen, Sought};
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
@@ -546,9 +547,7 @@ impl<'w> WritePath<'w> {
         compaction.compression.begin();
         let mut records = compaction.merge_all(&first, &first.sections(), &changes[0])?;
         records.try_append(&compaction.merge_all(&second, &second.sections(), &changes[1])?)?;
-        let built = compaction
-            .compression
-            .compress_all(records, crate::tree::compact::split::SplitHint::Within)?;
+        let built = compaction.compression.compress_all(records, SplitHint::Within)?;
         dead.try_extend(compaction.dead)?;
         Ok(built)
     }

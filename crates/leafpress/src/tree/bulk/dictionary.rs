@@ -8,7 +8,7 @@ use crate::mem::trim;
 use crate::tree::bulk::batch::Batch;
 use crate::tree::compact::builder::{LeafBuilder, Part, Record, RecordValue, form_for};
 use crate::tree::compact::compress::{Buffers, Compression};
-use crate::tree::compact::split::SplitHint;
+use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;

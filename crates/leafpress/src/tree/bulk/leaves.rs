@@ -6,7 +6,7 @@ use crate::codec::Dictionary;
 use crate::mem::room::{TryGrow, room_for};
 use crate::tree::bulk::batch::Batch;
 use crate::tree::compact::builder::{Record, RecordValue};
-use crate::tree::compact::split::SplitHint;
+use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::local::{Context, Tools};

@@ -13,7 +13,7 @@ use crate::tree::bulk::batch::Batch;
 use crate::tree::bulk::leaves::Built;
 use crate::tree::compact::compress::BuiltLeaves;
 use crate::tree::compact::merge::Compaction;
-use crate::tree::compact::split::SplitHint;
+use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::{Condition, Core};
 use crate::tree::error::Error;
 use crate::tree::index::shard::Splice;

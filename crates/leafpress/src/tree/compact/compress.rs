@@ -6,7 +6,7 @@ use crate::codec::{Codec, Dictionary, Engine, saves_enough};
 use crate::mem::room::{TryGrow, room_for};
 use crate::reclaim::memory::Memory;
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record, RecordValue, form_for};
-use crate::tree::compact::split::SplitHint;
+use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::Error;
 use crate::tree::node::frame_keys::{MAX_LENGTH_BYTES, write_length};
 use crate::tree::node::inner::{common_prefix, separator};

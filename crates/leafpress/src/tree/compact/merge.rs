@@ -7,7 +7,7 @@ use crate::codec::Scratch;
 use crate::mem::room::{TryGrow, collected, copied, room_for};
 use crate::tree::compact::builder::{Form, LeafBuilder, Record, RecordValue, keep};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
-use crate::tree::compact::split::SplitHint;
+use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::Error;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::DeadLarge;

@@ -8,4 +8,5 @@ pub(crate) mod live_settings;
 pub(crate) mod merge;
 #[allow(unsafe_code)]
 pub(crate) mod overwrite;
-pub(crate) mod split;
+mod split;
+pub(crate) mod split_hint;

@@ -7,18 +7,11 @@ use crate::mem::OutOfMemory;
 use crate::mem::room::{TryGrow, collected, copied, room_for};
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
+use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::Error;
 use crate::tree::node::inner::separator;
 use crate::tree::node::layout::{FINGERPRINTS, MAX_RECORDS};
 use crate::tree::node::leaf::Decoder;
-
-/// Which side of a split is filled, because the records came at the other end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SplitHint {
-    AtEnd,
-    AtStart,
-    Within,
-}
 
 impl<'b> Compression<'_, 'b> {
     /// Writes an ordered builder as one leaf, or as several when it holds more than a leaf.

@@ -8,7 +8,7 @@
 //!   bottom-up and one pointer is stored at the top.
 
 #[allow(unsafe_code)]
-mod descent;
+pub(crate) mod descent;
 #[allow(unsafe_code)]
 mod interpolation;
 #[allow(unsafe_code)]
@@ -20,7 +20,6 @@ use std::sync::atomic::Ordering;
 
 use crate::reclaim::guard::Guard;
 
-pub(crate) use self::descent::Descent;
 use crate::mem::OutOfMemory;
 use crate::mem::room::{TryGrow, copied, room_for};
 use crate::mem::tagged_ptr;

@@ -14,7 +14,7 @@ use crate::mem::room::{TryGrow, room_for};
 use crate::sync::Mutex;
 use crate::tree::compact::builder::{Record, RecordValue, keep};
 use crate::tree::compact::compress::{Buffers, BuiltLeaves, Compression, Settings};
-use crate::tree::compact::split::SplitHint;
+use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;

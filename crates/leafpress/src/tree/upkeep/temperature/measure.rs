@@ -8,7 +8,7 @@ use crate::codec::{Codec, Dictionary, EngineOptions, Scratch};
 use crate::mem::trim;
 use crate::tree::compact::builder::{LeafBuilder, Part, form_for};
 use crate::tree::compact::compress::{Buffers, Compression};
-use crate::tree::compact::split::SplitHint;
+use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::node::layout::Temperature;
