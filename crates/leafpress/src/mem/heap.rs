@@ -10,43 +10,30 @@
 //! Leaves are replaced by others of another size all the time, which leaves holes, a tenth or more of the heap. When they have
 //! become too many, leaves are moved together (see `defragment.rs`), and the whole pages among the free blocks go back to the system.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+mod block;
+mod part;
+
+use std::alloc::{GlobalAlloc, System};
 use std::cell::Cell;
-use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 // Not the tree's swapped primitives: no step that the model checker orders lies inside.
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
-use crate::mem::LINE_BYTES;
-use crate::mem::region::Region;
-use crate::mem::remote_free::RemoteFrees;
+use self::block::{SYSTEM_BYTES, layout};
+use self::part::Part;
+
+pub(crate) use self::block::{can_be_moved, held_bytes};
 
 /// Parts of a heap that threads share out among them.
 const PARTS: usize = 8;
 /// Two more, that leaves are moved to in turn when the heap is defragmented.
 const ALL_PARTS: usize = PARTS + 2;
-/// Nodes from this size on, which only large values have, come from the system and go back to it.
-const SYSTEM_BYTES: usize = 128 << 10;
-/// To a multiple of this they are rounded there, about.
-const PAGE_BYTES: usize = 4096;
 /// Stands for the system among the parts.
 const SYSTEM: u8 = u8::MAX;
 
-/// Bytes in front of a block in use, in rlsf.
-const BLOCK_HEADER_BYTES: usize = rlsf::GRANULARITY / 2;
-/// The step of block sizes, a multiple of rlsf's.
-const BLOCK_STEP_BYTES: usize = LINE_BYTES;
-/// What is left out at a region's start, for the first block, and so all others, to begin 16 bytes before a cache line.
-const LEFT_OUT_BYTES: usize = LINE_BYTES - 2 * BLOCK_HEADER_BYTES;
-const _: () =
-    assert!(BLOCK_STEP_BYTES.is_multiple_of(rlsf::GRANULARITY) && LEFT_OUT_BYTES.is_multiple_of(rlsf::GRANULARITY));
-
-/// The first regions; from then on each is as large as all before it.
-const MIN_REGION_BYTES: usize = 256 << 10;
-const MAX_REGION_BYTES: usize = 64 << 20;
 /// A part grows by this much before its allocators look for room elsewhere again.
 const GROW_BYTES: usize = 64 << 10;
 /// Room that a part has touched and does not use is worth going there from this much on.
@@ -55,18 +42,10 @@ const MIN_ROOM_BYTES: usize = 64 << 10;
 const MIN_RETURN_BYTES: usize = 1 << 20;
 /// The same for a part that leaves are moved to: what they leave is not filled by others before the next time.
 const MIN_RETURN_MOVED_BYTES: usize = 64 << 10;
-/// A part that others allocate from returns pages when it uses less than one part in so many of its peak.
-const PEAK_FOR_USED: usize = 8;
-/// Or when it stayed below half of its peak while so many times the peak was allocated: what writers replace comes and goes by the
-/// hundred leaves, and a page that they are about to use again would be zeroed for them, after an interrupt of every thread.
-const PEAKS_ALLOCATED: u64 = 2;
 /// A heap with less room that has become free than this is in good order.
 const TIDY_FREE_BYTES: usize = 32 << 10;
 /// The same for a caller who has the time: a page or two of a few regions' ends.
 const SETTLED_FREE_BYTES: usize = 16 << 10;
-
-/// Blocks up to 128 MiB, so that a region is one block at first; 32 sizes between powers of two.
-type Blocks = rlsf::Tlsf<'static, u32, u32, 22, 32>;
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
@@ -78,29 +57,6 @@ thread_local! {
 pub(crate) fn allocate_from(part: u8) -> u8 {
     // A thread that is being torn down has lost its number.
     PART.try_with(|own| own.replace(part)).unwrap_or_default()
-}
-
-/// Bytes that a block takes in its heap.
-pub(crate) fn held_bytes(asked: usize) -> usize {
-    let block = asked + BLOCK_HEADER_BYTES;
-    if asked >= SYSTEM_BYTES {
-        block.next_multiple_of(PAGE_BYTES)
-    } else {
-        block.next_multiple_of(BLOCK_STEP_BYTES)
-    }
-}
-
-/// Whether a block of this size is from a part, and not from the system.
-pub(crate) fn can_be_moved(bytes: usize) -> bool {
-    bytes < SYSTEM_BYTES
-}
-
-/// What is asked for in place of so many bytes: all of the block.
-fn layout(bytes: usize) -> Option<Layout> {
-    let block = bytes
-        .checked_add(BLOCK_HEADER_BYTES)?
-        .checked_next_multiple_of(BLOCK_STEP_BYTES)?;
-    Layout::from_size_align(block - BLOCK_HEADER_BYTES, 16).ok()
 }
 
 /// A heap. What is allocated from it is gone when it is dropped, blocks of the system's excepted.
@@ -115,39 +71,6 @@ pub(crate) struct Heap {
     left: Mutex<(usize, usize)>,
     /// Once nodes were moved together: bytes of all blocks there had ever been then, or when this was last looked at.
     moved: Mutex<Option<u64>>,
-}
-
-/// A part of a heap, on cache lines of its own.
-#[derive(Default)]
-#[repr(align(128))]
-struct Part {
-    room: Mutex<Room>,
-    /// Blocks that threads freed which allocate from other parts.
-    remote_frees: RemoteFrees,
-    /// Bytes that blocks used before and do not now. Stored under the lock.
-    room_bytes: AtomicUsize,
-}
-
-#[derive(Default)]
-struct Room {
-    /// The lists of free blocks, once there is a region: some kilobytes, which a part that was emptied need not hold. A vector, for
-    /// their allocation to be able to fail.
-    blocks: Vec<Blocks>,
-    regions: Vec<Region>,
-    /// Bytes of all regions.
-    mapped: usize,
-    /// Bytes of blocks in use.
-    used: usize,
-    /// The most that was in use since pages were last returned.
-    peak: usize,
-    /// Before more than this is used, room is looked for in other parts.
-    limit: usize,
-    /// Bytes of all blocks there ever were.
-    allocated: u64,
-    /// The same, when half of the peak was last in use.
-    allocated_at_half: u64,
-    #[cfg(leafpress_asan)]
-    quarantine: crate::mem::poison::Quarantine,
 }
 
 impl Heap {
@@ -383,184 +306,6 @@ impl Heap {
 
     fn made_parts(&self) -> impl Iterator<Item = &Part> {
         self.parts.iter().filter_map(|cell| cell.get()?.first())
-    }
-}
-
-impl Part {
-    /// The part's room, with what others have left behind freed.
-    fn lock(&self) -> Locked<'_> {
-        let mut room = self.room.lock();
-        for (block, asked) in self.remote_frees.take() {
-            // SAFETY: whoever left the block behind had it to free.
-            unsafe { room.free(block, asked) };
-        }
-        Locked { part: self, room }
-    }
-
-    /// One region at a time, for others to get at the lock in between.
-    fn return_pages(&self) {
-        let mut next = 0;
-        loop {
-            let mut room = self.lock();
-            if next == 0 {
-                room.peak = room.used;
-                // What has gone back is not taken again while others have room.
-                room.limit = room.used;
-                room.allocated_at_half = room.allocated;
-            }
-            if room.used == 0 {
-                *room = Room {
-                    allocated: room.allocated,
-                    allocated_at_half: room.allocated,
-                    ..Room::default()
-                };
-            }
-            let (Some(region), Some(blocks)) = (room.regions.get(next), room.blocks.first()) else {
-                return;
-            };
-            // SAFETY: the region was handed over to `blocks` but for the same bytes, and the lock keeps its blocks as they are.
-            for block in unsafe { blocks.iter_blocks(region.behind(LEFT_OUT_BYTES)) } {
-                if !block.is_occupied() {
-                    // SAFETY: nobody uses a free block but the heap, which keeps its links in the first bytes.
-                    unsafe { region.return_pages(block.as_ptr(), rlsf::GRANULARITY) };
-                }
-            }
-            next += 1;
-        }
-    }
-
-    /// One at a time, for others to get at the lock in between.
-    fn make_huge_pages(&self) {
-        let mut next = 0;
-        loop {
-            let room = self.lock();
-            match room.regions.get(next) {
-                Some(region) if region.make_huge_page() => {}
-                Some(_) => next += 1,
-                None => return,
-            }
-        }
-    }
-
-    /// Bytes of the lists of free blocks.
-    fn tables_bytes(&self) -> usize {
-        self.lock().blocks.len() * size_of::<Blocks>()
-    }
-
-    /// Resident bytes that no block uses. One region at a time, as above.
-    fn free_bytes(&self) -> usize {
-        let (mut resident, mut next) = (0, 0);
-        loop {
-            let room = self.lock();
-            let Some(region) = room.regions.get(next) else {
-                return usize::saturating_sub(resident, room.used);
-            };
-            resident += region.resident_bytes();
-            next += 1;
-        }
-    }
-}
-
-/// A part's room under its lock.
-struct Locked<'p> {
-    part: &'p Part,
-    room: MutexGuard<'p, Room>,
-}
-
-impl Deref for Locked<'_> {
-    type Target = Room;
-
-    fn deref(&self) -> &Room {
-        &self.room
-    }
-}
-
-impl DerefMut for Locked<'_> {
-    fn deref_mut(&mut self) -> &mut Room {
-        &mut self.room
-    }
-}
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        let room_bytes = self.room.peak - self.room.used;
-        self.part.room_bytes.store(room_bytes, Ordering::Relaxed);
-    }
-}
-
-impl Room {
-    fn allocate(&mut self, asked: usize) -> Option<NonNull<u8>> {
-        let layout = layout(asked)?;
-        let free = self.blocks.first_mut().and_then(|blocks| blocks.allocate(layout));
-        let block = match free {
-            Some(block) => block,
-            None => {
-                self.grow(asked)?;
-                self.blocks.first_mut()?.allocate(layout)?
-            }
-        };
-        self.used += held_bytes(asked);
-        self.allocated += held_bytes(asked) as u64;
-        self.peak = self.peak.max(self.used);
-        if self.used >= self.peak / 2 {
-            self.allocated_at_half = self.allocated;
-        }
-        Some(block)
-    }
-
-    /// Whether pages that were in use at the peak are not likely to be needed again soon.
-    fn has_left_its_peak(&self) -> bool {
-        let allocated_since = self.allocated - self.allocated_at_half;
-        self.used < self.peak / PEAK_FOR_USED
-            || self.used < self.peak / 2 && allocated_since >= PEAKS_ALLOCATED * self.peak as u64
-    }
-
-    /// # Safety
-    /// `block` came from `allocate` of this room, for so many bytes, and is not used again.
-    unsafe fn free(&mut self, block: NonNull<u8>, asked: usize) {
-        self.used -= held_bytes(asked);
-        #[cfg(not(leafpress_asan))]
-        // SAFETY: as the caller promises.
-        unsafe {
-            self.take_back(block, asked);
-        }
-        #[cfg(leafpress_asan)]
-        {
-            self.quarantine.add(block, asked);
-            while let Some((block, asked)) = self.quarantine.overflow() {
-                // SAFETY: it was freed, as its caller promised, and only the quarantine had it since.
-                unsafe { self.take_back(block, asked) };
-            }
-        }
-    }
-
-    /// # Safety
-    /// As of `free`.
-    unsafe fn take_back(&mut self, block: NonNull<u8>, asked: usize) {
-        if let (Some(blocks), Some(layout)) = (self.blocks.first_mut(), layout(asked)) {
-            // SAFETY: as the caller promises.
-            unsafe { blocks.deallocate(block, layout.align()) };
-        }
-    }
-
-    fn grow(&mut self, asked: usize) -> Option<()> {
-        self.regions.try_reserve(1).ok()?;
-        if self.blocks.is_empty() {
-            self.blocks.try_reserve_exact(1).ok()?;
-            self.blocks.push(Blocks::new());
-        }
-        let bytes = self.mapped.clamp(MIN_REGION_BYTES, MAX_REGION_BYTES);
-        debug_assert!(2 * asked <= bytes, "a list of sizes may be passed over");
-        let region = Region::map(bytes)?;
-        // SAFETY: the region is ours, unused, and unmapped only after the blocks are gone.
-        unsafe {
-            self.blocks
-                .first_mut()?
-                .insert_free_block_ptr(region.behind(LEFT_OUT_BYTES))
-        }?;
-        self.mapped += bytes;
-        self.regions.push(region);
-        Some(())
     }
 }
 

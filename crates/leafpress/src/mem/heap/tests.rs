@@ -1,3 +1,4 @@
+use crate::mem::LINE_BYTES;
 use crate::mem::heap::*;
 
 const BLOCK_BYTES: usize = 8 << 10;
