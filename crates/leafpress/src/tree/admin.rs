@@ -10,6 +10,7 @@ use crate::codec::{Codec, CodecError, Dictionary, Engine};
 use crate::mem::node::Kind;
 use crate::reclaim::memory::Memory;
 use crate::tree::compact::compress::{Buffers, Compression};
+use crate::tree::compact::landed::owned_large;
 use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::Core;
@@ -26,7 +27,7 @@ use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::sizing::{Given, Sizing};
 use crate::tree::upkeep::temperature::{self, Temperatures};
 use crate::tree::upkeep::training::Dictionaries;
-use crate::tree::write::{Locked, owned_large};
+use crate::tree::write::Locked;
 use crate::tree::{Builder, DictionaryChoice, Layout, ShardBy, Stats, Tree};
 
 /// Least bound of the values that leaves hold themselves.

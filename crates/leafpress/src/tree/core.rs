@@ -14,6 +14,7 @@ use crate::mem::room::boxed;
 use crate::reclaim::memory::Memory;
 use crate::tree::ShardBy;
 use crate::tree::compact::compress::{Buffers, Compression, compress_block};
+use crate::tree::compact::landed::owned_large;
 use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::tree::hash::hash;
@@ -31,7 +32,7 @@ use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::sizing::Sizing;
 use crate::tree::upkeep::temperature::Temperatures;
 use crate::tree::upkeep::training::Dictionaries;
-use crate::tree::write::{Locked, Outcome, WritePath, owned_large};
+use crate::tree::write::{Locked, Outcome, WritePath};
 
 /// Everything the tree's handle and its background threads share.
 pub(crate) struct Core {

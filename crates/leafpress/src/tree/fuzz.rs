@@ -13,6 +13,7 @@ use crate::reclaim::memory::Memory;
 use crate::tree::Tree;
 use crate::tree::compact::builder::{Record, RecordValue, keep};
 use crate::tree::compact::compress::{Buffers, BuiltLeaves, compress_block};
+use crate::tree::compact::landed::owned_large;
 use crate::tree::compact::merge::Compaction;
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
@@ -20,7 +21,6 @@ use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::leaf::fingerprint;
 use crate::tree::node::unpublished::{NewLarge, NewLeaf};
-use crate::tree::write::owned_large;
 
 /// The fingerprint that a leaf keeps of `key`.
 pub fn fingerprint_of(key: &[u8]) -> u8 {

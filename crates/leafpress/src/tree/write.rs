@@ -1,35 +1,29 @@
-//! Writing under a leaf's lock: landing, compacting, splitting, merging.
+//! Writing under a leaf's lock: what lands, what is compacted, and what is split then.
+
+mod landing;
+mod merge;
 
 use std::sync::atomic::Ordering;
 
 use crate::reclaim::guard::Guard;
 
-use crate::mem::OutOfMemory;
 use crate::mem::prefetch::prefetch_for_write;
-use crate::mem::room::{TryGrow, collected, room_for};
+use crate::mem::room::{TryGrow, collected};
 use crate::reclaim::memory::Memory;
 use crate::sync::LatchGuard;
-use crate::tree::compact::compress::{BuiltLeaves, Compression, Settings};
+use crate::tree::compact::compress::{BuiltLeaves, Settings};
+use crate::tree::compact::landed::landed_changes;
 use crate::tree::compact::merge::Compaction;
-use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::{Condition, Core, Seen, Sought};
 use crate::tree::error::Error;
-use crate::tree::hash::hash;
 use crate::tree::index::shard::{Shard, Splice};
 use crate::tree::local::{Context, Count, Tools};
 use crate::tree::node::inner::Inner;
-use crate::tree::node::landing::{Change, Entry, Landing, MAX_LANDING_BYTES, newest_by_key};
-use crate::tree::node::large::{DeadLarge, Large, MAX_INLINE_VALUE_BYTES};
+use crate::tree::node::landing::{Change, Entry};
+use crate::tree::node::large::{DeadLarge, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::layout::{Temperature, WRITTEN};
 use crate::tree::node::leaf::Leaf;
-use crate::tree::node::step::Node;
 use crate::tree::node::unpublished::NewLeaf;
-
-/// Entries that a landing buffer has room for, where its leaf is large enough.
-const LANDING_ENTRIES: usize = 32;
-/// A landing buffer is at most one part in so many of its leaf and the values outside it, but may have these bytes.
-const LEAF_FOR_LANDING: usize = 8;
-const MIN_LANDING_BYTES: usize = 512;
 
 /// At one in so many exchanges of large values it is seen whether holes have become worth closing.
 const EXCHANGES_PER_LOOK: u64 = 256;
@@ -160,92 +154,6 @@ impl<'w> WritePath<'w> {
             _ => {}
         }
         Ok(Outcome::Done { present, applied: true })
-    }
-
-    /// Appends the entry to the landing buffer, which is allocated for it if there is none; false when it has no room.
-    fn land(&self, leaf: Leaf<'w>, landing: Option<Landing<'w>>, entry: &Entry<'_>, hash: u64) -> Result<bool, Error> {
-        let bytes = Landing::entry_bytes(entry.key, &entry.change);
-        if let Some(landing) = landing {
-            leaf.will_land(hash);
-            // SAFETY: the caller holds the leaf's lock.
-            let landed = unsafe { landing.append(entry, hash) };
-            if landed {
-                self.context.add(Count::CopiedBytes, bytes as u64);
-            }
-            return Ok(landed);
-        }
-        let room = self.landing_room(leaf, bytes);
-        if bytes > room {
-            return Ok(false);
-        }
-        // SAFETY: the memory outlives every node.
-        let new = unsafe { Landing::allocate(room, bytes, &self.core.memory)? };
-        // SAFETY: nobody else sees the buffer before it is stored.
-        if !unsafe { new.landing().append(entry, hash) } {
-            return Ok(false);
-        }
-        leaf.will_land(hash);
-        leaf.store_landing(new);
-        self.context.add(Count::CopiedBytes, bytes as u64);
-        self.core.background.landed_anew();
-        Ok(true)
-    }
-
-    /// Room of a landing buffer for entries of so many bytes: for enough of them that a compaction is worth its while, but a small part of
-    /// what the leaf holds, since while writes go on every leaf has a buffer. It is a power of two, for one buffer to fit where another was.
-    fn landing_room(&self, leaf: Leaf<'_>, entry_bytes: usize) -> usize {
-        self.core.landing_bytes.unwrap_or_else(|| {
-            let header = leaf.header();
-            let user = header.live_user_bytes.load(Ordering::Relaxed) as usize;
-            let outside = user.saturating_sub(header.inline_bytes as usize);
-            let most = (header.node.asked() + outside) / LEAF_FOR_LANDING;
-            let room = (LANDING_ENTRIES * entry_bytes).min(most);
-            (1 << room.max(1).ilog2()).clamp(MIN_LANDING_BYTES, MAX_LANDING_BYTES)
-        })
-    }
-
-    /// Makes room in a landing buffer that is full of superseded entries, and appends the entry; false when that would not
-    /// free half of it.
-    fn thin_landing(&self, leaf: Leaf<'w>, entry: Entry<'_>) -> Result<bool, Error> {
-        let Some(old) = leaf.landing_locked() else {
-            return Ok(false);
-        };
-        // Each bit is one key at least: with so many of them, half of the entries at least are there to stay.
-        if leaf.landed_bits() > old.entries() / 2 {
-            return Ok(false);
-        }
-        let mut entries = old.read_all()?;
-        entries.push(entry);
-        let mut dead = room_for(entries.len())?;
-        newest_by_key(&mut entries, |entry| dead.push(entry));
-        let bytes: usize = entries
-            .iter()
-            .map(|entry| Landing::entry_bytes(entry.key, &entry.change))
-            .sum();
-        let room = self.landing_room(leaf, bytes / entries.len());
-        if dead.is_empty() || bytes > room / 2 {
-            return Ok(false);
-        }
-        // SAFETY: the memory outlives every node.
-        let new = unsafe { Landing::allocate(room, bytes / entries.len(), &self.core.memory)? };
-        // SAFETY: nobody else sees the new buffer before it is stored.
-        let appended = |entry: &Entry<'_>| unsafe { new.landing().append(entry, hash(entry.key)) };
-        if !entries.iter().all(appended) {
-            return Ok(false);
-        }
-        leaf.will_land(hash(entry.key));
-        leaf.store_landing(new);
-        self.context.add(Count::CopiedBytes, bytes as u64);
-        // SAFETY: the leaf no longer points to the old buffer, nor anything to the large values that only it pointed to.
-        unsafe {
-            Memory::retire(old.node(), self.guard);
-            for entry in dead {
-                if let Change::PutLarge(large) = entry.change {
-                    Memory::retire(large.node(), self.guard);
-                }
-            }
-        }
-        Ok(true)
     }
 
     /// Brings the leaf's live counts up to date with a change that landed. Frames that were decoded wrong may make more records go
@@ -431,163 +339,9 @@ impl<'w> WritePath<'w> {
         }
     }
 
-    fn is_small(&self, leaf: Leaf<'_>) -> bool {
-        (leaf.header().inline_bytes as usize) < self.core.settings.now().leaf_bytes / 4
-    }
-
-    /// Joins the small leaf that holds `key` to a neighbour, or drops it when it is empty. What stands in the way (a neighbour
-    /// at work, a codec's error) leaves the leaf small, which is no fault.
-    fn merge(&self, key: &[u8], tools: &mut Tools) {
-        let structure = self.shard.lock_structure();
-        let Ok((path, leaf)) = self.shard.path(key, self.guard) else {
-            return;
-        };
-        let Some(&(parent, index)) = path.last() else {
-            return;
-        };
-        if parent.children() < 2 {
-            return;
-        }
-        let Some(locked) = self.try_lock(leaf) else {
-            return;
-        };
-        let memory = &self.core.memory;
-        if leaf.count() == 0 && leaf.landing_locked().is_none() {
-            let splice = Splice {
-                from: index,
-                to: index + 1,
-                children: Vec::new(),
-                separators: Vec::new(),
-            };
-            if self.shard.splice(&path, splice, memory, self.guard, &structure).is_ok() {
-                self.retire_leaf(leaf);
-                self.context.count(Count::Merges);
-                self.core.background.leaves_shrank(1);
-            }
-            return;
-        }
-        let left = if index + 1 < parent.children() {
-            index
-        } else {
-            index - 1
-        };
-        let beside = if left == index { index + 1 } else { left };
-        let Node::Leaf(sibling) = parent.load_child(beside, self.guard) else {
-            return;
-        };
-        let Some(sibling_locked) = self.try_lock(sibling) else {
-            return;
-        };
-        let together = leaf.header().live_user_bytes.load(Ordering::Relaxed)
-            + sibling.header().live_user_bytes.load(Ordering::Relaxed);
-        if together > self.core.settings.now().leaf_bytes as u64 * 3 / 4 {
-            return;
-        }
-        let (first, second) = if left == index {
-            (leaf, sibling)
-        } else {
-            (sibling, leaf)
-        };
-        let mut dead = Vec::new();
-        let joined = self.compress_joined(first, second, &mut dead, tools);
-        tools.reset_arena();
-        self.context.note_used(tools);
-        let Ok(mut joined) = joined else {
-            return;
-        };
-        let Ok(children) = collected(joined.leaves.iter().map(|leaf| leaf.leaf().as_ptr())) else {
-            return;
-        };
-        let gone = 2usize.saturating_sub(children.len());
-        let splice = Splice {
-            from: left,
-            to: left + 2,
-            children,
-            separators: std::mem::take(&mut joined.separators),
-        };
-        if self
-            .shard
-            .splice(&path, splice, memory, self.guard, &structure)
-            .is_err()
-        {
-            return;
-        }
-        joined.publish();
-        self.retire_leaf(leaf);
-        self.retire_leaf(sibling);
-        self.retire_large(&dead);
-        self.context.count(Count::Merges);
-        self.core.background.leaves_shrank(gone);
-        drop((locked, sibling_locked));
-    }
-
-    fn compress_joined(
-        &self,
-        first: Leaf<'w>,
-        second: Leaf<'w>,
-        dead: &mut Vec<DeadLarge>,
-        tools: &mut Tools,
-    ) -> Result<BuiltLeaves, Error> {
-        let changes = [landed_changes(first, None, dead)?, landed_changes(second, None, dead)?];
-        let Tools {
-            scratch,
-            buffers,
-            arena,
-            ..
-        } = tools;
-        let mut compaction = Compaction {
-            compression: Compression {
-                settings: self.settings_for_writing(),
-                ..self.core.compression(buffers, arena)
-            },
-            scratch,
-            dead: Vec::new(),
-            leads_to: &|key, leaf| self.shard.descend(key, self.guard).0 == *leaf,
-        };
-        compaction.compression.begin();
-        let mut records = compaction.merge_all(&first, &first.sections(), &changes[0])?;
-        records.try_append(&compaction.merge_all(&second, &second.sections(), &changes[1])?)?;
-        let built = compaction.compression.compress_all(records, SplitHint::Within)?;
-        dead.try_extend(compaction.dead)?;
-        Ok(built)
-    }
-
     /// Locks a leaf that is free and in the tree.
     pub(crate) fn try_lock(&self, leaf: Leaf<'w>) -> Option<Locked<'w>> {
         let _latch = leaf.header().lock.try_lock()?;
         (!leaf.header().obsolete.load(Ordering::Relaxed)).then_some(Locked { leaf, _latch })
     }
-}
-
-/// The changes in the leaf's landing buffer and one more, newest of each key, in key order. Large values that were superseded
-/// are dead.
-pub(crate) fn landed_changes<'a, 'g: 'a>(
-    leaf: Leaf<'g>,
-    more: Option<Entry<'a>>,
-    dead: &mut Vec<DeadLarge>,
-) -> Result<Vec<Entry<'a>>, OutOfMemory> {
-    let mut entries = match leaf.landing_locked() {
-        Some(landing) => landing.read_all()?,
-        None => room_for(usize::from(more.is_some()))?,
-    };
-    entries.extend(more);
-    let mut noted = Ok(());
-    newest_by_key(&mut entries, |entry| {
-        if let Change::PutLarge(large) = entry.change
-            && noted.is_ok()
-        {
-            noted = dead.try_push(large.dead());
-        }
-    });
-    noted.map(|()| entries)
-}
-
-/// The large values that a leaf and its landing buffer own.
-pub(crate) fn owned_large<'g>(leaf: Leaf<'g>) -> impl Iterator<Item = Large<'g>> {
-    let in_leaf = leaf.larges_owned();
-    let landed = leaf.landing_locked().into_iter().flat_map(Landing::iter);
-    in_leaf.chain(landed.filter_map(|entry| match entry.change {
-        Change::PutLarge(large) => Some(large),
-        _ => None,
-    }))
 }

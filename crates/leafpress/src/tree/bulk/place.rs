@@ -12,6 +12,7 @@ use crate::mem::room::{TryGrow, collected, copied};
 use crate::tree::bulk::batch::Batch;
 use crate::tree::bulk::leaves::Built;
 use crate::tree::compact::compress::BuiltLeaves;
+use crate::tree::compact::landed::landed_changes;
 use crate::tree::compact::merge::Compaction;
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::{Condition, Core};
@@ -23,7 +24,7 @@ use crate::tree::node::large::DeadLarge;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED};
 use crate::tree::node::leaf::{Decoder, Leaf, corrupt};
 use crate::tree::node::unpublished::{NewLarge, NewLeaf};
-use crate::tree::write::{Locked, WritePath, landed_changes};
+use crate::tree::write::{Locked, WritePath};
 
 /// A buffer for large values that grew past this is given back.
 const MAX_KEPT_BLOCK_BYTES: usize = 1 << 20;

@@ -4,6 +4,7 @@ pub(crate) mod builder;
 pub(crate) mod compress;
 #[allow(unsafe_code)]
 mod encode;
+pub(crate) mod landed;
 pub(crate) mod live_settings;
 pub(crate) mod merge;
 #[allow(unsafe_code)]

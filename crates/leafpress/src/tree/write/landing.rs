@@ -1,0 +1,112 @@
+//! Writes that land: an entry in the leaf's landing buffer, which is made for it, or thinned.
+
+use std::sync::atomic::Ordering;
+
+use crate::mem::room::room_for;
+use crate::reclaim::memory::Memory;
+use crate::tree::error::Error;
+use crate::tree::hash::hash;
+use crate::tree::local::Count;
+use crate::tree::node::landing::{Change, Entry, Landing, MAX_LANDING_BYTES, newest_by_key};
+use crate::tree::node::leaf::Leaf;
+use crate::tree::write::WritePath;
+
+/// Entries that a landing buffer has room for, where its leaf is large enough.
+const LANDING_ENTRIES: usize = 32;
+/// A landing buffer is at most one part in so many of its leaf and the values outside it, but may have these bytes.
+const LEAF_FOR_LANDING: usize = 8;
+const MIN_LANDING_BYTES: usize = 512;
+
+impl<'w> WritePath<'w> {
+    /// Appends the entry to the landing buffer, which is allocated for it if there is none; false when it has no room.
+    pub(super) fn land(
+        &self,
+        leaf: Leaf<'w>,
+        landing: Option<Landing<'w>>,
+        entry: &Entry<'_>,
+        hash: u64,
+    ) -> Result<bool, Error> {
+        let bytes = Landing::entry_bytes(entry.key, &entry.change);
+        if let Some(landing) = landing {
+            leaf.will_land(hash);
+            // SAFETY: the caller holds the leaf's lock.
+            let landed = unsafe { landing.append(entry, hash) };
+            if landed {
+                self.context.add(Count::CopiedBytes, bytes as u64);
+            }
+            return Ok(landed);
+        }
+        let room = self.landing_room(leaf, bytes);
+        if bytes > room {
+            return Ok(false);
+        }
+        // SAFETY: the memory outlives every node.
+        let new = unsafe { Landing::allocate(room, bytes, &self.core.memory)? };
+        // SAFETY: nobody else sees the buffer before it is stored.
+        if !unsafe { new.landing().append(entry, hash) } {
+            return Ok(false);
+        }
+        leaf.will_land(hash);
+        leaf.store_landing(new);
+        self.context.add(Count::CopiedBytes, bytes as u64);
+        self.core.background.landed_anew();
+        Ok(true)
+    }
+
+    /// Room of a landing buffer for entries of so many bytes: for enough of them that a compaction is worth its while, but a small part of
+    /// what the leaf holds, since while writes go on every leaf has a buffer. It is a power of two, for one buffer to fit where another was.
+    fn landing_room(&self, leaf: Leaf<'_>, entry_bytes: usize) -> usize {
+        self.core.landing_bytes.unwrap_or_else(|| {
+            let header = leaf.header();
+            let user = header.live_user_bytes.load(Ordering::Relaxed) as usize;
+            let outside = user.saturating_sub(header.inline_bytes as usize);
+            let most = (header.node.asked() + outside) / LEAF_FOR_LANDING;
+            let room = (LANDING_ENTRIES * entry_bytes).min(most);
+            (1 << room.max(1).ilog2()).clamp(MIN_LANDING_BYTES, MAX_LANDING_BYTES)
+        })
+    }
+
+    /// Makes room in a landing buffer that is full of superseded entries, and appends the entry; false when that would not
+    /// free half of it.
+    pub(super) fn thin_landing(&self, leaf: Leaf<'w>, entry: Entry<'_>) -> Result<bool, Error> {
+        let Some(old) = leaf.landing_locked() else {
+            return Ok(false);
+        };
+        // Each bit is one key at least: with so many of them, half of the entries at least are there to stay.
+        if leaf.landed_bits() > old.entries() / 2 {
+            return Ok(false);
+        }
+        let mut entries = old.read_all()?;
+        entries.push(entry);
+        let mut dead = room_for(entries.len())?;
+        newest_by_key(&mut entries, |entry| dead.push(entry));
+        let bytes: usize = entries
+            .iter()
+            .map(|entry| Landing::entry_bytes(entry.key, &entry.change))
+            .sum();
+        let room = self.landing_room(leaf, bytes / entries.len());
+        if dead.is_empty() || bytes > room / 2 {
+            return Ok(false);
+        }
+        // SAFETY: the memory outlives every node.
+        let new = unsafe { Landing::allocate(room, bytes / entries.len(), &self.core.memory)? };
+        // SAFETY: nobody else sees the new buffer before it is stored.
+        let appended = |entry: &Entry<'_>| unsafe { new.landing().append(entry, hash(entry.key)) };
+        if !entries.iter().all(appended) {
+            return Ok(false);
+        }
+        leaf.will_land(hash(entry.key));
+        leaf.store_landing(new);
+        self.context.add(Count::CopiedBytes, bytes as u64);
+        // SAFETY: the leaf no longer points to the old buffer, nor anything to the large values that only it pointed to.
+        unsafe {
+            Memory::retire(old.node(), self.guard);
+            for entry in dead {
+                if let Change::PutLarge(large) = entry.change {
+                    Memory::retire(large.node(), self.guard);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
