@@ -4,91 +4,35 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
-
 use super::core::Core;
-use super::dictionaries::FAMILIES;
+use super::padded::Sampled;
+use super::read::copy_of;
+use super::wake::Work;
+use crate::codec::Scratch;
 use crate::sync::worker::{Health, Worker, Workers};
 
-/// What the thread is woken for.
-#[derive(Default)]
-pub(super) struct Wake {
-    due: Mutex<Due>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct Due {
-    /// A bit for each family whose training is due.
-    families: u32,
-    /// There is enough to work off for the share.
-    adapting: bool,
-    at_work: bool,
-    stop: bool,
-}
-
-impl Wake {
-    /// A training is due.
-    pub(super) fn training(&self, family: usize) {
-        let mut due = self.due.lock();
-        due.families |= 1 << family;
-        self.changed.notify_all();
-    }
-
-    /// There is enough to work off for the share.
-    pub(super) fn adapting(&self) {
-        let mut due = self.due.lock();
-        if !due.adapting {
-            due.adapting = true;
-            self.changed.notify_all();
+impl Core {
+    /// Trains a dictionary for a family from the blocks that are held; whether that was due.
+    fn train(&self, family: usize) -> bool {
+        if !self.dictionaries.begin(family) {
+            return false;
         }
-    }
-
-    fn stop(&self) {
-        self.due.lock().stop = true;
-        self.changed.notify_all();
-    }
-
-    /// Waits until nothing is due.
-    pub(super) fn settle(&self) {
-        let mut due = self.due.lock();
-        while (due.families != 0 || due.adapting || due.at_work) && !due.stop {
-            self.changed.wait(&mut due);
+        let each = self.dictionaries.sample_bytes().div_ceil(self.shards.len());
+        let (mut blocks, mut scratch) = (Vec::new(), Scratch::default());
+        for shard in &self.shards {
+            let mut sampled = Sampled::new(shard);
+            shard.0.lock().sample(family as u8, each, &mut sampled.pins);
+            while let Some(pinned) = sampled.next() {
+                // One that is not what it was, or that there is no memory for, is no sample.
+                let raw = self.raw_bytes(&pinned, &mut scratch).ok().and_then(copy_of);
+                if let Some(raw) = raw.filter(|_| blocks.try_reserve(1).is_ok()) {
+                    blocks.push(raw);
+                }
+            }
         }
+        self.dictionaries.train(family, self.codec, &*self.engine, &blocks);
+        true
     }
-
-    /// The next work; [`None`] when the thread is to end.
-    fn next(&self) -> Option<Work> {
-        let mut due = self.due.lock();
-        due.at_work = false;
-        loop {
-            if due.stop {
-                return None;
-            }
-            if due.adapting {
-                due.adapting = false;
-                due.at_work = true;
-                return Some(Work::Adapt);
-            }
-            if due.families != 0 {
-                let family = (due.families.trailing_zeros() as usize).min(FAMILIES - 1);
-                due.families &= due.families - 1;
-                due.at_work = true;
-                return Some(Work::Train(family));
-            }
-            self.changed.notify_all();
-            self.changed.wait(&mut due);
-        }
-    }
-}
-
-/// What the thread does next.
-#[derive(Debug, Clone, Copy)]
-enum Work {
-    /// Trains a dictionary for a family.
-    Train(usize),
-    /// Works off what was noted for the share.
-    Adapt,
 }
 
 /// What the thread runs.

@@ -8,21 +8,17 @@ use rapidhash::v3::rapidhash_v3;
 
 use super::VictimError;
 use super::adaptive::Adaptive;
-use super::background::Wake;
 use super::buffers::BufferPool;
 use super::dictionaries::{Dictionaries, FAMILIES};
 use super::limits::Limits;
-use super::read::{Sampled, copy_of};
+use super::padded::Padded;
 use super::shard::Shard;
 use super::stats::{Counts, VictimStats};
-use crate::codec::{CAN_TRAIN, Codec, Engine, Scratch};
+use super::wake::Wake;
+use crate::codec::{CAN_TRAIN, Codec, Engine};
 use crate::sync::worker::Health;
 use crate::tuner::Share;
 use crate::tuner::costs::Costs;
-
-/// A shard on cache lines of its own.
-#[repr(align(128))]
-pub(super) struct Padded(pub(super) Mutex<Shard>);
 
 pub(super) struct Core {
     pub(super) codec: Codec,
@@ -145,28 +141,6 @@ impl Core {
                 self.wake.adapting();
             }
         }
-    }
-
-    /// Trains a dictionary for a family from the blocks that are held; whether that was due.
-    pub(super) fn train(&self, family: usize) -> bool {
-        if !self.dictionaries.begin(family) {
-            return false;
-        }
-        let each = self.dictionaries.sample_bytes().div_ceil(self.shards.len());
-        let (mut blocks, mut scratch) = (Vec::new(), Scratch::default());
-        for shard in &self.shards {
-            let mut sampled = Sampled::new(shard);
-            shard.0.lock().sample(family as u8, each, &mut sampled.pins);
-            while let Some(pinned) = sampled.next() {
-                // One that is not what it was, or that there is no memory for, is no sample.
-                let raw = self.raw_bytes(&pinned, &mut scratch).ok().and_then(copy_of);
-                if let Some(raw) = raw.filter(|_| blocks.try_reserve(1).is_ok()) {
-                    blocks.push(raw);
-                }
-            }
-        }
-        self.dictionaries.train(family, self.codec, &*self.engine, &blocks);
-        true
     }
 
     pub(super) fn flip(&self, key: &[u8], bit: usize) -> bool {

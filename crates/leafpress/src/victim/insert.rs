@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use rapidhash::v3::rapidhash_v3;
 
 use super::buffers::Buffers;
-use super::core::{Core, Padded};
+use super::core::Core;
 use super::dictionaries::{FAMILIES, Version};
 use super::entry::Parts;
-use super::read::{Pinned, nanoseconds};
+use super::padded::{Padded, Pinned};
+use super::read::nanoseconds;
 use super::shard::{Form, Placed};
 use super::{Insertion, MAX_KEY_BYTES, NewBlock};
 use crate::codec::{Codec, MOST_STORED_65536THS, saves_enough};

@@ -1,7 +1,4 @@
-//! The cache's size, and how it changes.
-//!
-//! Blocks that are being read cannot leave, and a thread that changes the capacity waits for their readers: unless it is one of them
-//! itself. Then it does what can be done at once, and the rest when its own read ends.
+//! How large a cache is wanted to be, and which threads are reading a block of it.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -9,23 +6,11 @@ use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 
-use super::adaptive::Adaptive;
-use super::core::Core;
-use crate::sync::Patience;
-
-/// Dictionaries may take one in so many of the capacity's bytes.
-const DICTIONARIES_ONE_IN: usize = 16;
-/// Buffers may take one in so many of the capacity's bytes, and no more than this.
-const BUFFERS_ONE_IN: usize = 128;
-const MOST_BUFFER_BYTES: usize = 32 << 20;
-/// Memory of a dictionary with its tables, at most, in its own bytes.
-const TABLES_TIMES: usize = 16;
-
 #[derive(Default)]
 pub(super) struct Limits {
-    wanted: Mutex<Wanted>,
+    pub(super) wanted: Mutex<Wanted>,
     /// Held by the thread that makes the cache what is wanted.
-    applying: Mutex<()>,
+    pub(super) applying: Mutex<()>,
     /// There is a thread in `unfinished`.
     is_unfinished: AtomicBool,
     /// The thread that changed the capacity last while it read a block.
@@ -33,13 +18,45 @@ pub(super) struct Limits {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Wanted {
-    capacity_bytes: usize,
-    deflated_bytes: usize,
+pub(super) struct Wanted {
+    pub(super) capacity_bytes: usize,
+    pub(super) deflated_bytes: usize,
+}
+
+impl Limits {
+    /// Whether the calling thread reads a block of this cache.
+    pub(super) fn is_reading(&self) -> bool {
+        READING
+            .try_with(|reading| reading.borrow().contains(&address(self)))
+            .unwrap_or(false)
+    }
+
+    /// Notes that the calling thread has changed the capacity while it reads a block.
+    pub(super) fn note_unfinished(&self) {
+        *self.unfinished.lock() = Some(std::thread::current().id());
+        self.is_unfinished.store(true, SeqCst);
+    }
+
+    /// Whether some thread has.
+    #[inline]
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.is_unfinished.load(SeqCst)
+    }
+
+    /// Whether the calling thread has; it is noted no longer then.
+    pub(super) fn take_unfinished(&self) -> bool {
+        let mut unfinished = self.unfinished.lock();
+        if *unfinished != Some(std::thread::current().id()) {
+            return false;
+        }
+        *unfinished = None;
+        self.is_unfinished.store(false, SeqCst);
+        true
+    }
 }
 
 thread_local! {
-    /// The caches that this thread is reading a block of, by address.
+    /// The caches that this thread is reading a block of, by address of their limits.
     static READING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -48,11 +65,11 @@ pub(super) struct Reading(());
 
 impl Reading {
     /// [`None`] when there is no memory to note it.
-    pub(super) fn new(core: &Core) -> Option<Self> {
+    pub(super) fn new(limits: &Limits) -> Option<Self> {
         let noted = READING.try_with(|reading| {
             let mut reading = reading.borrow_mut();
             reading.try_reserve(1).ok()?;
-            reading.push(address(core));
+            reading.push(address(limits));
             Some(())
         });
         // A thread that is ending notes nothing.
@@ -66,125 +83,6 @@ impl Drop for Reading {
     }
 }
 
-fn address(core: &Core) -> usize {
-    std::ptr::from_ref(core).addr()
-}
-
-impl Core {
-    fn is_reading(&self) -> bool {
-        READING
-            .try_with(|reading| reading.borrow().contains(&address(self)))
-            .unwrap_or(false)
-    }
-
-    pub(super) fn capacity(&self) -> usize {
-        self.limits.wanted.lock().capacity_bytes
-    }
-
-    pub(super) fn set_capacity(&self, capacity_bytes: usize) {
-        self.limits.wanted.lock().capacity_bytes = capacity_bytes;
-        self.apply();
-    }
-
-    pub(super) fn deflate(&self, bytes: usize) {
-        {
-            let mut wanted = self.limits.wanted.lock();
-            wanted.deflated_bytes = wanted.deflated_bytes.saturating_add(bytes);
-        }
-        self.apply();
-    }
-
-    pub(super) fn inflate(&self, bytes: usize) {
-        {
-            let mut wanted = self.limits.wanted.lock();
-            wanted.deflated_bytes = wanted.deflated_bytes.saturating_sub(bytes);
-        }
-        self.apply();
-    }
-
-    /// Makes the cache as large as it is wanted to be.
-    fn apply(&self) {
-        if self.is_reading() {
-            *self.limits.unfinished.lock() = Some(std::thread::current().id());
-            self.limits.is_unfinished.store(true, SeqCst);
-            // A thread that is at it looks again at what is wanted until everything has left.
-            if let Some(_applying) = self.limits.applying.try_lock() {
-                self.approach();
-            }
-            return;
-        }
-        let _applying = self.limits.applying.lock();
-        let mut patience = Patience::default();
-        while !self.approach() {
-            patience.wait();
-        }
-    }
-
-    /// Does what the calling thread could not do while it read a block. Called when it has ended.
-    #[inline]
-    pub(super) fn finish(&self) {
-        if self.limits.is_unfinished.load(SeqCst) {
-            self.finish_own();
-        }
-    }
-
-    #[cold]
-    fn finish_own(&self) {
-        if self.is_reading() {
-            return;
-        }
-        {
-            let mut unfinished = self.limits.unfinished.lock();
-            if *unfinished != Some(std::thread::current().id()) {
-                return;
-            }
-            *unfinished = None;
-            self.limits.is_unfinished.store(false, SeqCst);
-        }
-        self.apply();
-    }
-
-    /// Gives every shard its part. Whether all that has to leave has left.
-    fn approach(&self) -> bool {
-        let Wanted {
-            capacity_bytes,
-            deflated_bytes,
-        } = *self.limits.wanted.lock();
-        let bytes = capacity_bytes.saturating_sub(deflated_bytes);
-        let most = self.dictionaries.dictionary_bytes * TABLES_TIMES;
-        let for_dictionaries = most.min(bytes / DICTIONARIES_ONE_IN);
-        self.dictionaries.limit(for_dictionaries);
-        if self.dictionaries.held_bytes() > for_dictionaries {
-            self.dictionaries.forget();
-            // Entries hold on to dictionaries that are too much now, and so do insertions, until they end.
-            if self.dictionaries.held_bytes() > for_dictionaries {
-                self.resize_shards(0);
-            }
-            if self.dictionaries.held_bytes() > for_dictionaries {
-                return false;
-            }
-        }
-        let for_buffers = (bytes / BUFFERS_ONE_IN).min(MOST_BUFFER_BYTES);
-        self.buffers.set_limit(for_buffers);
-        let for_blocks = bytes.saturating_sub(self.fixed_bytes() + for_dictionaries + for_buffers);
-        let for_deciding = self
-            .adaptive
-            .as_ref()
-            .map_or(0, |adaptive| adaptive.resize_within(for_blocks));
-        self.resize_shards(for_blocks.saturating_sub(for_deciding) / self.shards.len())
-    }
-
-    /// Whether all that has to leave has left.
-    fn resize_shards(&self, budget_bytes: usize) -> bool {
-        let mut done = true;
-        for shard in &self.shards {
-            done &= shard.0.lock().resize(budget_bytes);
-        }
-        done
-    }
-
-    /// Memory that deciding on the share holds, in bytes.
-    pub(super) fn deciding_bytes(&self) -> usize {
-        self.adaptive.as_ref().map_or(0, Adaptive::bytes)
-    }
+fn address(limits: &Limits) -> usize {
+    std::ptr::from_ref(limits).addr()
 }

@@ -35,9 +35,12 @@ mod dictionaries;
 mod entry;
 mod insert;
 mod limits;
+mod padded;
 mod read;
+mod resize;
 mod shard;
 mod stats;
+mod wake;
 
 use std::convert::Infallible;
 use std::sync::Arc;

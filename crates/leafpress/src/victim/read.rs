@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use rapidhash::v3::rapidhash_v3;
 
-use super::core::{Core, Padded};
-use super::entry::{self, Home, Owned, Pin};
+use super::core::Core;
 use super::limits::Reading;
+use super::padded::Pinned;
 use super::{FoundBlock, Taking};
 use crate::codec::{CodecError, Scratch};
 
@@ -33,40 +33,6 @@ struct Missed {
 
 thread_local! {
     static MISSED: Cell<Option<Missed>> = const { Cell::new(None) };
-}
-
-/// A pinned entry of a shard; it is let go when this is dropped.
-pub(super) type Pinned<'c> = entry::Pinned<'c, Padded>;
-
-impl Home for Padded {
-    fn free(&self, entry: Owned) {
-        self.0.lock().free(entry);
-    }
-}
-
-/// Pinned entries of a shard, let go one by one, or all when this is dropped.
-pub(super) struct Sampled<'c> {
-    shard: &'c Padded,
-    pub(super) pins: Vec<Pin>,
-}
-
-impl<'c> Sampled<'c> {
-    pub(super) fn new(shard: &'c Padded) -> Self {
-        Self {
-            shard,
-            pins: Vec::new(),
-        }
-    }
-
-    pub(super) fn next(&mut self) -> Option<Pinned<'c>> {
-        self.pins.pop().map(|pin| Pinned::new(self.shard, pin))
-    }
-}
-
-impl Drop for Sampled<'_> {
-    fn drop(&mut self) {
-        while self.next().is_some() {}
-    }
 }
 
 /// Does what a reader has left to do when it has ended, by a panic as well.
@@ -96,7 +62,7 @@ impl Core {
     ) -> Option<Result<R, E>> {
         // Dropped last to first: the entry's pin, the note that this thread reads, and then what waits for both.
         let _finish = Finish(self);
-        let _reading = Reading::new(self)?;
+        let _reading = Reading::new(&self.limits)?;
         let hash = rapidhash_v3(key);
         let shard = self.shard(hash);
         let looked = shard.0.lock().get(key, hash, taking);
