@@ -37,9 +37,11 @@ mod frames;
 mod guard;
 mod index;
 mod limits;
+mod loading;
 #[allow(unsafe_code)]
 mod log;
 mod prefetch;
+mod raw_space;
 mod read;
 mod room;
 mod stats;
@@ -47,6 +49,7 @@ mod store;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod unsynced;
 mod waiters;
 mod workers;
@@ -74,7 +77,7 @@ pub type PageId = u64;
 /// Dropping the pool writes what is dirty; [`PagePool::flush`] tells whether that worked.
 pub struct PagePool {
     // Before the core: threads stop first.
-    threads: workers::Threads,
+    threads: threads::Threads,
     core: Arc<core::Core>,
 }
 

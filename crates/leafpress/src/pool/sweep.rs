@@ -6,7 +6,6 @@
 //! is a page like any other, and one that is hit meanwhile goes back among the pages.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -16,9 +15,10 @@ use super::counts::Count;
 use super::entry::{CLAIMED, DETACHED, DIRTY, Entry, LISTED, State, UNWRITABLE};
 use super::index::hash;
 use super::log::{Appended, Reclaimed, Turn};
+use super::raw_space::RawSpace;
 use super::write_back::Written;
 use crate::codec::saves_enough;
-use crate::eviction::{Policy, another_round};
+use crate::eviction::another_round;
 
 /// Pages of a batch of victims, at most.
 const MAX_BATCH: usize = 1000;
@@ -28,53 +28,6 @@ const MAX_BATCH: usize = 1000;
 const PROBES_IN_A_ROW: u64 = 4;
 const PROBE_EVERY: u64 = 64;
 const PROBES_COST_AT_MOST: f64 = 0.01;
-
-/// The order in which raw pages leave.
-pub(super) struct RawSpace {
-    pub(super) policy: Box<dyn Policy>,
-    /// Pages in the order.
-    pub(super) pages: usize,
-    /// Victims that are waiting, each pinned once.
-    queue: VecDeque<u32>,
-    probes: u64,
-}
-
-impl RawSpace {
-    pub(super) fn new(policy: Box<dyn Policy>) -> Self {
-        Self {
-            policy,
-            pages: 0,
-            queue: VecDeque::with_capacity(1),
-            probes: 0,
-        }
-    }
-
-    pub(super) fn insert(&mut self, number: u32, hash: u64) {
-        self.policy.insert(number, hash);
-        self.pages += 1;
-    }
-
-    pub(super) fn remove(&mut self, number: u32) {
-        self.policy.remove(number);
-        self.pages -= 1;
-    }
-
-    /// Raw pages, those that are victims included.
-    pub(super) fn len(&self) -> usize {
-        self.pages + self.queue.len()
-    }
-
-    /// Victims that are waiting.
-    #[cfg(debug_assertions)]
-    pub(super) fn waiting(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Memory held, in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        self.policy.bytes() + self.queue.capacity() * size_of::<u32>()
-    }
-}
 
 /// Whether a victim that is not to be compressed is compressed all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
