@@ -17,10 +17,10 @@ use crate::tree::compact::landed::owned_large;
 use crate::tree::compact::merge::Compaction;
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::tree::node::hash_bits::fingerprint;
 use crate::tree::node::landing::{Change, Entry};
-use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
-use crate::tree::node::leaf::fingerprint;
-use crate::tree::node::unpublished::{NewLarge, NewLeaf};
+use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES, NewLarge};
+use crate::tree::node::leaf::NewLeaf;
 
 /// The fingerprint that a leaf keeps of `key`.
 pub fn fingerprint_of(key: &[u8]) -> u8 {

@@ -17,10 +17,11 @@ use crate::tree::hash::hash;
 use crate::tree::hot::HotRecords;
 use crate::tree::index::shard::descent::Descent;
 use crate::tree::local::{Context, Count, Tools};
+use crate::tree::node::decoder::{Decoder, Value};
 use crate::tree::node::landing::{Change, Landing};
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::{Sections, Temperature};
-use crate::tree::node::leaf::{Decoder, Leaf, Place, Value};
+use crate::tree::node::leaf::{Leaf, Place};
 use crate::tree::node::step::Step;
 use crate::tree::upkeep::temperature::{Answered, ReadTimer, is_counted, may_heat};
 

@@ -17,10 +17,11 @@ use crate::mem::room::{TryGrow, copied, joined, room_for};
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
+use crate::tree::node::decoder::{Decoder, Value, corrupt};
 use crate::tree::node::landing::{Change, Entry, newest_by_key};
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, Sections};
-use crate::tree::node::leaf::{Decoder, Leaf, Value, corrupt};
+use crate::tree::node::leaf::Leaf;
 use crate::tree::scan::batch::{Batch, Gathered, Record};
 
 /// Records of the first batch; later ones double up to [`MAX_BATCH`].

@@ -7,10 +7,12 @@ use crate::reclaim::guard::Guard;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
-use crate::tree::node::inner::common_prefix;
+use crate::tree::node::decoder::Decoder;
+use crate::tree::node::hash_bits::{fingerprint, sub_page};
+use crate::tree::node::key_order::common_prefix;
 use crate::tree::node::landing::{Change, Entry, newest_by_key};
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE, Temperature};
-use crate::tree::node::leaf::{Decoder, Leaf, fingerprint, sub_page};
+use crate::tree::node::leaf::Leaf;
 
 fn invalid<T>(what: &str) -> Result<T, Error> {
     Err(Error::Invalid(format!("leaf: {what}")))

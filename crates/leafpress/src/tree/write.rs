@@ -22,8 +22,7 @@ use crate::tree::node::inner::Inner;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::{DeadLarge, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::layout::{Temperature, WRITTEN};
-use crate::tree::node::leaf::Leaf;
-use crate::tree::node::unpublished::NewLeaf;
+use crate::tree::node::leaf::{Leaf, NewLeaf};
 
 /// At one in so many exchanges of large values it is seen whether holes have become worth closing.
 const EXCHANGES_PER_LOOK: u64 = 256;

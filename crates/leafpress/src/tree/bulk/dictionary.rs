@@ -12,7 +12,7 @@ use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
-use crate::tree::node::leaf::sub_page;
+use crate::tree::node::hash_bits::sub_page;
 use crate::tree::upkeep::training::{Ahead, FIRST_TRAINING_LEAVES, Samples};
 
 impl Core {

@@ -10,8 +10,9 @@ use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::local::{Context, Tools};
-use crate::tree::node::inner::separator;
-use crate::tree::node::unpublished::{NewLarge, NewLeaf};
+use crate::tree::node::key_order::separator;
+use crate::tree::node::large::NewLarge;
+use crate::tree::node::leaf::NewLeaf;
 
 /// Leaves of a run, the separators between them, and the large values that they point to. What is not published is
 /// freed.

@@ -19,11 +19,11 @@ use crate::tree::core::{Condition, Core};
 use crate::tree::error::Error;
 use crate::tree::index::shard::Splice;
 use crate::tree::local::{Count, Tools};
-use crate::tree::node::inner::separator;
-use crate::tree::node::large::DeadLarge;
+use crate::tree::node::decoder::{Decoder, corrupt};
+use crate::tree::node::key_order::separator;
+use crate::tree::node::large::{DeadLarge, NewLarge};
 use crate::tree::node::layout::{FINGERPRINTS, HASHED};
-use crate::tree::node::leaf::{Decoder, Leaf, corrupt};
-use crate::tree::node::unpublished::{NewLarge, NewLeaf};
+use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::write::{Locked, WritePath};
 
 /// A buffer for large values that grew past this is given back.

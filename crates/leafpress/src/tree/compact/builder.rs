@@ -10,7 +10,7 @@ use bumpalo::Bump;
 use crate::mem::OutOfMemory;
 use crate::mem::room::{TryGrow, room_for};
 use crate::tree::error::Error;
-use crate::tree::node::inner::common_prefix;
+use crate::tree::node::key_order::common_prefix;
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::SINGLE;
 use crate::tree::node::leaf::Leaf;

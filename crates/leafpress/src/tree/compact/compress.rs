@@ -8,11 +8,12 @@ use crate::reclaim::memory::Memory;
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record, RecordValue, form_for};
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::Error;
+use crate::tree::node::decoder::{Engines, corrupt};
 use crate::tree::node::frame_keys::{MAX_LENGTH_BYTES, write_length};
-use crate::tree::node::inner::{common_prefix, separator};
+use crate::tree::node::hash_bits::sub_page;
+use crate::tree::node::key_order::{common_prefix, separator};
 use crate::tree::node::layout::{MAX_RECORDS, Temperature};
-use crate::tree::node::leaf::{Engines, corrupt, sub_page};
-use crate::tree::node::unpublished::NewLeaf;
+use crate::tree::node::leaf::NewLeaf;
 
 /// The settings that records are compressed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,14 +7,16 @@ use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, RecordValue};
 use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::error::Error;
+use crate::tree::node::decoder::corrupt;
+use crate::tree::node::hash_bits::fingerprint;
 use crate::tree::node::key_array;
 use crate::tree::node::key_array::Widths;
+use crate::tree::node::key_order::key_number;
 use crate::tree::node::large::Large;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, SINGLE, Sections, Shape};
-use crate::tree::node::leaf::{Leaf, corrupt, fingerprint, key_number};
+use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::node::packed;
 use crate::tree::node::packed::SLOP_BYTES;
-use crate::tree::node::unpublished::NewLeaf;
 
 /// The least and the greatest of some numbers.
 #[derive(Clone, Copy)]

@@ -9,10 +9,13 @@ use crate::tree::compact::builder::{Form, LeafBuilder, Record, RecordValue, keep
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::Error;
+use crate::tree::node::decoder::{Decoder, Value, corrupt};
+use crate::tree::node::hash_bits::sub_page;
+use crate::tree::node::key_order::key_number;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::DeadLarge;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE, Sections};
-use crate::tree::node::leaf::{Decoder, Leaf, Value, corrupt, key_number, sub_page};
+use crate::tree::node::leaf::Leaf;
 
 /// The leaf's form, borrowed from it.
 fn form_of<'b>(leaf: &'b Leaf<'b>, sections: &Sections) -> Form<'b> {

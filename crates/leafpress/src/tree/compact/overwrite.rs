@@ -6,8 +6,7 @@ use crate::tree::compact::merge::Compaction;
 use crate::tree::error::Error;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::layout::Sections;
-use crate::tree::node::leaf::Leaf;
-use crate::tree::node::unpublished::NewLeaf;
+use crate::tree::node::leaf::{Leaf, NewLeaf};
 
 impl<'b> Compaction<'_, '_, 'b> {
     /// The leaf, of one-record frames, with `changes` (sorted, one a key); nothing where a change does more than to overwrite a block.

@@ -9,9 +9,9 @@ use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record};
 use crate::tree::compact::compress::{BuiltLeaves, Compression};
 use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::Error;
-use crate::tree::node::inner::separator;
+use crate::tree::node::decoder::Decoder;
+use crate::tree::node::key_order::separator;
 use crate::tree::node::layout::{FINGERPRINTS, MAX_RECORDS};
-use crate::tree::node::leaf::Decoder;
 
 impl<'b> Compression<'_, 'b> {
     /// Writes an ordered builder as one leaf, or as several when it holds more than a leaf.

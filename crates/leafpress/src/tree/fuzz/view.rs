@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use crate::codec::Scratch;
 use crate::tree::error::Error;
+use crate::tree::node::decoder::{Decoder, Engines, Value};
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
-use crate::tree::node::leaf::{Decoder, Engines, Leaf, Place, Value};
+use crate::tree::node::leaf::{Leaf, Place};
 
 /// One of [`Leaves`](crate::tree::fuzz::Leaves).
 pub struct LeafView<'l> {

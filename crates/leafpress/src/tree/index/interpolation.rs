@@ -44,7 +44,7 @@ use crate::tree::error::Error;
 use crate::tree::index::interpolation::entry::{Entry, LINE_BITS, PLACE_BITS};
 use crate::tree::index::interpolation::plan::{ENTRIES_BEHIND, PLACE_SHIFT, Plan};
 use crate::tree::index::interpolation::prefetch_summary::{Group, Seen};
-use crate::tree::node::inner::{begins_with, head, head_behind};
+use crate::tree::node::key_order::{begins_with, head, head_behind};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::step::Step;

@@ -27,11 +27,9 @@ use crate::reclaim::load;
 use crate::reclaim::memory::Memory;
 use crate::sync::{AtomicPtr, LatchGuard, Mutex, MutexGuard};
 use crate::tree::error::Error;
-use crate::tree::node::inner::{Inner, MAX_CHILDREN};
-use crate::tree::node::leaf::Leaf;
+use crate::tree::node::inner::{Inner, MAX_CHILDREN, NewInner, Node};
+use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::node::partition::ShardPartitioner;
-use crate::tree::node::step::Node;
-use crate::tree::node::unpublished::{NewInner, NewLeaf};
 
 /// Fewer children than this and a node looks for a neighbour to join.
 const MIN_CHILDREN: usize = MAX_CHILDREN / 4;

@@ -28,17 +28,19 @@ use crate::reclaim::guard::Guard;
 use crate::mem::OutOfMemory;
 use crate::mem::node::{Kind, NodeHeader};
 use crate::mem::prefetch::{LINE_BYTES, prefetch};
-use crate::mem::room::{collected, copied, joined, room_for};
+use crate::mem::room::{collected, joined, room_for};
 use crate::mem::tagged_ptr::{self, Hint};
 use crate::reclaim::load;
 use crate::reclaim::memory::Memory;
 use crate::sync::{AtomicBool, AtomicPtr, Latch};
 use crate::tree::error::Error;
-use crate::tree::node::leaf::{Leaf, key_number};
+use crate::tree::node::fraction::Fraction;
+use crate::tree::node::key_order::{begins_with, common_prefix, head, head_behind};
+use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
 use crate::tree::node::rank::count_below;
-use crate::tree::node::step::{Fraction, Node, Step};
-use crate::tree::node::unpublished::NewInner;
+use crate::tree::node::step::Step;
+use crate::tree::node::unpublished::unpublished;
 
 /// Most children of an inner node.
 pub(crate) const MAX_CHILDREN: usize = 128;
@@ -91,41 +93,18 @@ struct Found {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Inner<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
 
-/// The first eight bytes of `bytes`, zero-padded, as a number that orders as they do.
-pub(crate) fn head(bytes: &[u8]) -> u64 {
-    if let Some(first) = bytes.first_chunk::<8>() {
-        return u64::from_be_bytes(*first);
-    }
-    let mut padded = [0; 8];
-    padded[..bytes.len()].copy_from_slice(bytes);
-    u64::from_be_bytes(padded)
-}
+unpublished!(
+    /// An inner node that nobody else sees yet.
+    NewInner,
+    Inner,
+    inner
+);
 
-/// [`head`] of `key` behind its first `from` bytes.
-#[inline(always)]
-pub(crate) fn head_behind(key: &[u8], from: usize) -> u64 {
-    match key.len().saturating_sub(from) {
-        0 => 0,
-        // They are among the last eight bytes of the key: no copy of so few is needed.
-        len @ 1..8 => key_number(key) << (64 - 8 * len),
-        _ => head(&key[from..]),
-    }
-}
-
-/// Whether `key` begins with a prefix of this length and [`head`].
-#[inline(always)]
-pub(crate) fn begins_with<'p>(
-    key: &[u8],
-    prefix_len: usize,
-    prefix_head: u64,
-    prefix: impl FnOnce() -> &'p [u8],
-) -> bool {
-    match prefix_len {
-        0 => true,
-        // Without a look at the prefix's bytes, which are at the node's other end.
-        1..=8 if key.len() >= prefix_len => (head_behind(key, 0) ^ prefix_head) >> (64 - 8 * prefix_len) == 0,
-        _ => key.starts_with(prefix()),
-    }
+/// A node of a shard.
+#[derive(Clone, Copy)]
+pub(crate) enum Node<'g> {
+    Inner(Inner<'g>),
+    Leaf(Leaf<'g>),
 }
 
 /// The address of a child of a node of `level`, with its hint.
@@ -143,6 +122,16 @@ unsafe fn hinted(child: *mut u8, level: u8) -> *mut u8 {
             }
         }),
         _ => child,
+    }
+}
+
+impl<'g> Step<'g> {
+    /// The inner node that the step leads to.
+    #[inline(always)]
+    pub(crate) fn inner(&self) -> Inner<'g> {
+        assert!(self.is_inner(), "the step leads to an inner node");
+        // SAFETY: as whoever made the step promised.
+        unsafe { Inner::from_ptr(self.address()) }
     }
 }
 
@@ -482,15 +471,4 @@ impl<'g> Inner<'g> {
         }
         Ok((children, separators))
     }
-}
-
-/// Length of the common prefix of two byte strings.
-pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
-}
-
-/// The shortest byte string above `left` and at most `right`, which is above `left`.
-pub(crate) fn separator(left: &[u8], right: &[u8]) -> Result<Vec<u8>, OutOfMemory> {
-    let common = common_prefix(left, right);
-    copied(&right[..right.len().min(common + 1)])
 }

@@ -10,9 +10,9 @@
 
 use std::hint::select_unpredictable;
 
+use crate::tree::node::fraction::Fraction;
 use crate::tree::node::packed;
 use crate::tree::node::packed::Packed;
-use crate::tree::node::step::Fraction;
 
 /// Keys of a block.
 const BLOCK: usize = 16;

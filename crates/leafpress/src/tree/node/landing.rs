@@ -28,10 +28,10 @@ use crate::mem::room::room_for;
 use crate::reclaim::memory::Memory;
 use crate::sync::AtomicU32;
 use crate::tree::error::{Error, MAX_KEY_BYTES};
-use crate::tree::node::inner::head;
+use crate::tree::node::key_order::head;
 use crate::tree::node::large::{Large, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::layout::MAX_RECORDS;
-use crate::tree::node::unpublished::NewLanding;
+use crate::tree::node::unpublished::unpublished;
 
 /// Largest landing buffer, in bytes: offsets have 16 bits.
 pub(crate) const MAX_LANDING_BYTES: usize = 16 << 10;
@@ -183,6 +183,13 @@ impl<'a> Entry<'a> {
 /// A landing buffer, live for `'g`. The leaf that points to it owns it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Landing<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
+
+unpublished!(
+    /// A landing buffer that nobody else sees yet.
+    NewLanding,
+    Landing,
+    landing
+);
 
 impl<'g> Landing<'g> {
     /// An empty buffer of `capacity` bytes for entries like the first, of `first_bytes`, and their index.

@@ -7,7 +7,7 @@ use crate::codec::{Codec, Engine, saves_enough};
 use crate::mem::node::{Kind, NodeHeader};
 use crate::reclaim::memory::Memory;
 use crate::tree::error::Error;
-use crate::tree::node::unpublished::NewLarge;
+use crate::tree::node::unpublished::unpublished;
 
 /// Longest value that a leaf or a landing buffer holds itself, in bytes.
 pub(crate) const MAX_INLINE_VALUE_BYTES: usize = 2048;
@@ -22,6 +22,13 @@ struct Header {
 /// A large value, live for `'g`. The leaf or landing buffer that points to it owns it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Large<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
+
+unpublished!(
+    /// A large value that nobody else sees yet.
+    NewLarge,
+    Large,
+    large
+);
 
 /// A large value that nothing points to once a compaction is published: it is retired then.
 pub(crate) struct DeadLarge(NonNull<u8>);

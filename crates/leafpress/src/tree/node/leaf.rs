@@ -14,22 +14,30 @@ use std::sync::atomic::{AtomicPtr as StdAtomicPtr, Ordering};
 
 use crate::reclaim::guard::Guard;
 
-pub(crate) use self::frame::{Decoder, Engines, Value, corrupt};
 use crate::codec::Dictionary;
 use crate::mem::prefetch::{LINE_BYTES, prefetch};
 use crate::mem::room::{TryGrow, joined};
 use crate::reclaim::load;
 use crate::tree::error::Error;
+use crate::tree::node::hash_bits::landed_bit;
 use crate::tree::node::key_array::KeyArray;
-use crate::tree::node::landing::Landing;
+use crate::tree::node::landing::{Landing, NewLanding};
 use crate::tree::node::large::{DeadLarge, Large};
 use crate::tree::node::layout::{FINGERPRINTS, HEADER_BYTES, Header, SINGLE, Sections, Temperature, WRITTEN};
 use crate::tree::node::packed::Packed;
-use crate::tree::node::unpublished::NewLanding;
+use crate::tree::node::step::Step;
+use crate::tree::node::unpublished::unpublished;
 
 /// A leaf, live for `'g`: as long as the guard is there under which it was found, or until who made it publishes or frees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Leaf<'g>(NonNull<u8>, PhantomData<&'g NonNull<u8>>);
+
+unpublished!(
+    /// A leaf that nobody else sees yet.
+    NewLeaf,
+    Leaf,
+    leaf
+);
 
 /// Where a record is.
 #[derive(Clone, Copy)]
@@ -38,30 +46,14 @@ pub(crate) struct Place {
     pub frame: usize,
 }
 
-/// The bit that stands for a key with this hash among those that landed.
-#[inline(always)]
-fn landed_bit(hash: u64) -> u64 {
-    // Other bits than those that shards, fingerprints and the landing buffer's index are taken from.
-    1 << (hash >> 34 & 63)
-}
-
-/// The fingerprint of a key with this hash.
-pub(crate) fn fingerprint(hash: u64) -> u8 {
-    (hash >> 40) as u8
-}
-
-/// The sub-page of a key with this hash in a hashed leaf.
-pub(crate) fn sub_page(hash: u64, sub_pages: usize) -> usize {
-    ((hash >> 8) & 0xFFFF_FFFF) as usize % sub_pages
-}
-
-/// The last eight bytes of `key`, or all of a shorter one, as a number that orders as they do.
-#[inline(always)]
-pub(crate) fn key_number(key: &[u8]) -> u64 {
-    if let Some(last) = key.last_chunk::<8>() {
-        return u64::from_be_bytes(*last);
+impl<'g> Step<'g> {
+    /// The leaf that the step leads to.
+    #[inline(always)]
+    pub(crate) fn leaf(&self) -> Leaf<'g> {
+        assert!(self.is_leaf(), "the step leads to a leaf");
+        // SAFETY: as whoever made the step promised.
+        unsafe { Leaf::from_ptr(self.address()) }
     }
-    key.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 impl<'g> Leaf<'g> {

@@ -1,10 +1,14 @@
 //! Nodes: leaves, inner nodes, landing buffers and large values, as bytes and as what stands in them.
 
+pub(crate) mod decoder;
+pub(crate) mod fraction;
 pub(crate) mod frame_keys;
+pub(crate) mod hash_bits;
 #[allow(unsafe_code)]
 pub(crate) mod inner;
 #[allow(unsafe_code)]
 pub(crate) mod key_array;
+pub(crate) mod key_order;
 #[allow(unsafe_code)]
 pub(crate) mod landing;
 #[allow(unsafe_code)]
@@ -20,4 +24,4 @@ mod rank;
 #[allow(unsafe_code)]
 pub(crate) mod step;
 #[allow(unsafe_code)]
-pub(crate) mod unpublished;
+mod unpublished;

@@ -5,8 +5,8 @@
 //! other shards' runs are left out, and where in a leaf such a key is follows from its bounds by arithmetic: guesses at it rely on that.
 
 use crate::tree::hash::hash;
-use crate::tree::node::leaf::key_number;
-use crate::tree::node::step::Fraction;
+use crate::tree::node::fraction::Fraction;
+use crate::tree::node::key_order::key_number;
 
 /// Keys that differ only in so many low bits of their last byte are a run.
 const RUN_BITS: u32 = 4;

@@ -3,37 +3,48 @@
 use std::ptr::NonNull;
 
 use crate::reclaim::memory::Memory;
-use crate::tree::node::inner::Inner;
-use crate::tree::node::landing::Landing;
-use crate::tree::node::large::Large;
-use crate::tree::node::leaf::Leaf;
 
 /// A node that its maker alone sees. It is freed when this is dropped, unless it was published before; what it points to is not.
-struct Node(NonNull<u8>);
+pub(super) struct Unpublished(NonNull<u8>);
 
-impl Drop for Node {
+impl Unpublished {
+    /// # Safety
+    /// `node` came from [`Memory::allocate`], and nobody else has it.
+    pub(super) unsafe fn new(node: NonNull<u8>) -> Self {
+        Self(node)
+    }
+
+    pub(super) fn node(&self) -> NonNull<u8> {
+        self.0
+    }
+}
+
+impl Drop for Unpublished {
     fn drop(&mut self) {
         // SAFETY: the node came from `Memory::allocate` and was not published (`publish` forgets it), so that nobody else has it.
         unsafe { Memory::free(self.0) };
     }
 }
 
+/// Makes the type of unpublished nodes of a kind, whose handle has `from_node`.
 macro_rules! unpublished {
     ($(#[$doc:meta])* $name:ident, $handle:ident, $get:ident) => {
         $(#[$doc])*
-        pub(crate) struct $name(Node);
+        pub(crate) struct $name($crate::tree::node::unpublished::Unpublished);
 
         impl $name {
             /// # Safety
-            /// `node` came from [`Memory::allocate`], begins as its kind does, and nobody else has it.
-            pub(crate) unsafe fn new(node: NonNull<u8>) -> Self {
-                Self(Node(node))
+            /// `node` came from [`Memory::allocate`](crate::reclaim::memory::Memory::allocate), begins as its kind does, and nobody else
+            /// has it.
+            pub(crate) unsafe fn new(node: std::ptr::NonNull<u8>) -> Self {
+                // SAFETY: as the caller promises.
+                Self(unsafe { $crate::tree::node::unpublished::Unpublished::new(node) })
             }
 
             /// The node, while it is its maker's.
             pub(crate) fn $get(&self) -> $handle<'_> {
                 // SAFETY: the node is live while `self` is, and of this kind as `new`'s caller promised.
-                unsafe { $handle::from_node(self.0.0) }
+                unsafe { $handle::from_node(self.0.node()) }
             }
 
             /// The node belongs to what it was stored in from now on.
@@ -44,27 +55,4 @@ macro_rules! unpublished {
     };
 }
 
-unpublished!(
-    /// A leaf that nobody else sees yet.
-    NewLeaf,
-    Leaf,
-    leaf
-);
-unpublished!(
-    /// A landing buffer that nobody else sees yet.
-    NewLanding,
-    Landing,
-    landing
-);
-unpublished!(
-    /// A large value that nobody else sees yet.
-    NewLarge,
-    Large,
-    large
-);
-unpublished!(
-    /// An inner node that nobody else sees yet.
-    NewInner,
-    Inner,
-    inner
-);
+pub(super) use unpublished;

@@ -3,9 +3,9 @@
 use crate::codec::Engine;
 use crate::mem::room::{TryGrow, copied};
 use crate::tree::error::Error;
+use crate::tree::node::decoder::Value;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::Large;
-use crate::tree::node::leaf::Value;
 
 /// A batch ends before its large values come to more than this, unless it has only one.
 const MAX_BATCH_LARGE_BYTES: usize = 4 << 20;

@@ -14,10 +14,10 @@ use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
 use crate::tree::local::Count;
-use crate::tree::node::large::{DeadLarge, Large};
+use crate::tree::node::landing::NewLanding;
+use crate::tree::node::large::{DeadLarge, Large, NewLarge};
 use crate::tree::node::layout::Temperature;
-use crate::tree::node::leaf::Leaf;
-use crate::tree::node::unpublished::{NewLanding, NewLarge, NewLeaf};
+use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::write::{Cut, Locked, WritePath};
 
 /// Which leaves are compacted in a pass; the others are only moved.

@@ -18,8 +18,9 @@ use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
+use crate::tree::node::decoder::{Decoder, Value};
 use crate::tree::node::layout::Temperature;
-use crate::tree::node::leaf::{Decoder, Leaf, Value};
+use crate::tree::node::leaf::Leaf;
 
 /// What memory is worth: a record that is shorter by 1% may take so many per cent longer to read. It is an exchange rate between memory
 /// and processors, for a record that is read now and then; who chose a codec for its speed has another one than who chose it for its

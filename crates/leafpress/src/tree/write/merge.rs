@@ -10,9 +10,9 @@ use crate::tree::compact::split_hint::SplitHint;
 use crate::tree::error::Error;
 use crate::tree::index::shard::Splice;
 use crate::tree::local::{Count, Tools};
+use crate::tree::node::inner::Node;
 use crate::tree::node::large::DeadLarge;
 use crate::tree::node::leaf::Leaf;
-use crate::tree::node::step::Node;
 use crate::tree::write::WritePath;
 
 impl<'w> WritePath<'w> {

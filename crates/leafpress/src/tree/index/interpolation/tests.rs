@@ -6,9 +6,10 @@ use crate::mem::tagged_ptr::Hint;
 use crate::reclaim::memory::Memory;
 use crate::tree::index::interpolation::entry::Entry;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
+use crate::tree::node::fraction::Fraction;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::node::partition::ShardPartitioner;
-use crate::tree::node::step::{Fraction, Step};
+use crate::tree::node::step::Step;
 
 /// Keys of all kinds: few numbers, so that many keys share one, and lengths around that of a number.
 fn key(rng: &mut fastrand::Rng, prefix: &[u8], wide: bool) -> Vec<u8> {

@@ -11,9 +11,9 @@ use crate::sync::MutexGuard;
 use crate::tree::error::Error;
 use crate::tree::index::interpolation::{Bounds, InterpolationIndex, Leaves};
 use crate::tree::index::shard::{Memory, Shard, Splice};
-use crate::tree::node::inner::Inner;
+use crate::tree::node::inner::{Inner, Node};
 use crate::tree::node::leaf::Leaf;
-use crate::tree::node::step::{Node, Step};
+use crate::tree::node::step::Step;
 
 /// Inner nodes above leaves that make a table worth its while: a single one stays in the nearest caches. Under tools that try orders of
 /// steps trees are small.

@@ -7,9 +7,8 @@ use crate::reclaim::guard::Guard;
 
 use crate::tree::error::Error;
 use crate::tree::index::shard::Shard;
-use crate::tree::node::inner::{Inner, MAX_CHILDREN};
+use crate::tree::node::inner::{Inner, MAX_CHILDREN, Node};
 use crate::tree::node::leaf::Leaf;
-use crate::tree::node::step::Node;
 
 impl Shard {
     /// Checks separators, levels and sizes, and gives `visit` each leaf with its range, in order.

@@ -8,8 +8,7 @@ use crate::reclaim::memory::Memory;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Latch};
 use crate::tree::error::Error;
 use crate::tree::node::layout::{HEADER_BYTES, Header, Sections};
-use crate::tree::node::leaf::Leaf;
-use crate::tree::node::unpublished::NewLeaf;
+use crate::tree::node::leaf::{Leaf, NewLeaf};
 
 impl<'g> Leaf<'g> {
     /// A leaf with the same frames and large values, of which a reader sees so much, without a landing buffer, unlocked.

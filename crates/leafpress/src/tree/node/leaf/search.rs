@@ -1,10 +1,13 @@
 //! Keys found in a leaf.
 
 use crate::tree::error::Error;
+use crate::tree::node::decoder::Decoder;
+use crate::tree::node::fraction::Fraction;
 use crate::tree::node::frame_keys::FrameKeys;
+use crate::tree::node::hash_bits::{fingerprint, sub_page};
+use crate::tree::node::key_order::key_number;
 use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
-use crate::tree::node::leaf::{Decoder, Leaf, Place, fingerprint, key_number, sub_page};
-use crate::tree::node::step::Fraction;
+use crate::tree::node::leaf::{Leaf, Place};
 
 impl<'g> Leaf<'g> {
     /// The frame that `slot` is in.
