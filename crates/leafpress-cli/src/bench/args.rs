@@ -1,20 +1,21 @@
 //! The command line of `leafpress bench`: PiBench's, and what is ours beyond it.
 
+mod errors;
+mod plan;
+
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{ArgAction, Args};
 use leafpress_lab::LabError;
 use leafpress_lab::bench::{
-    Builtin, DEFAULT_LATEST_SKEW, Dump, Input, Law, MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_REPEAT,
-    MAX_SAMPLING_MS, MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES, Mode, Options, Ratios, Ycsb, look_at_records,
+    MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_REPEAT, MAX_SAMPLING_MS, MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES,
 };
 use leafpress_lab::core::corpus::RecordFormat;
-use leafpress_lab::core::keys::KeyShape;
 use leafpress_lab::harness::MAX_THREADS;
 
+pub use self::errors::bad_input;
+pub use self::plan::Plan;
 use super::numbers::{known, number, share, whole};
-use crate::failure::Failure;
 
 /// Arguments of `leafpress bench`.
 ///
@@ -245,218 +246,6 @@ The report on standard output has PiBench's layout; what PiBench does not have c
   leafpress bench ./libstlmap.so -t 2 -r 0.95 -i 0.05
   leafpress bench --compare leafpress:none leafpress:lz4 btreemap masstree --ycsb A,C,E --html compare.html";
 
-/// What is to be run.
-#[derive(Debug)]
-pub enum Plan {
-    /// One index, one workload: PiBench's report.
-    One(Box<Options>),
-    /// Several of either: a table.
-    Several(Vec<Options>),
-}
-
-impl BenchArgs {
-    /// The runs that the arguments ask for, checked.
-    pub fn plan(&self) -> Result<Plan, Failure> {
-        self.runs().map_err(|e| bad_input(&e))
-    }
-
-    fn runs(&self) -> Result<Plan, LabError> {
-        let inputs: Vec<Input> = if self.compare.is_empty() {
-            let input = self.positional.as_deref().or(self.input.as_deref());
-            let input = input
-                .ok_or_else(|| option_error("input", "none is given: name an index, or several with --compare"))?;
-            vec![input.parse()?]
-        } else {
-            let words = self.compare.iter().map(String::as_str);
-            words.map(str::parse).collect::<Result<_, _>>()?
-        };
-        let workloads = match self.ycsb.as_deref().map(Ycsb::list).transpose()? {
-            Some(workloads) => workloads.into_iter().map(Some).collect(),
-            None => vec![None],
-        };
-        let mut runs = Vec::new();
-        for workload in &workloads {
-            for input in &inputs {
-                let options = self.options(input.clone(), *workload)?;
-                if runs.contains(&options) {
-                    return Err(option_error("compare", format!("{input} is there twice")));
-                }
-                runs.push(options);
-            }
-        }
-        if let (true, [_]) = (self.compare.is_empty(), runs.as_slice()) {
-            return Ok(Plan::One(Box::new(runs.remove(0))));
-        }
-        Ok(Plan::Several(runs))
-    }
-
-    fn options(&self, input: Input, workload: Option<Ycsb>) -> Result<Options, LabError> {
-        let mut options = Options::new(input);
-        options.records = self.count().unwrap_or(options.records);
-        options.operations = self.operations;
-        options.threads = self.threads;
-        options.key_prefix.clone_from(&self.key_prefix);
-        options.key_size = self.key_size;
-        options.value_size = self.value_size;
-        options.scan_size = self.scan_size;
-        options.sampling_ms = self.sampling_ms;
-        options.seed = self.seed;
-        options.hardware = self.pcm.unwrap_or(true);
-        options.pool_path.clone_from(&self.pool_path);
-        options.pool_size = self.pool_size;
-        options.skip_load = self.skip_load.unwrap_or(false);
-        options.latency_sampling = self.latency_sampling;
-        options.protocol = self.protocol;
-        options.clock = self.clock;
-        options.garbage_collector = self.garbage_collector;
-        options.rate = self.rate;
-        options.value_source = self.value_source.parse()?;
-        options.warmup_seconds = self.warmup;
-        options.pin = self.pin.parse()?;
-        options.repeat = self.repeat;
-        options.tree = self.tree.parse()?;
-        if self
-            .mode
-            .as_deref()
-            .is_some_and(|mode| mode.eq_ignore_ascii_case("time"))
-        {
-            options.mode = Mode::Time;
-        }
-        options.seconds = self.seconds.unwrap_or(options.seconds);
-        self.set_mix(&mut options, workload)?;
-        self.set_key_choice(&mut options, workload)?;
-        self.set_keys(&mut options)?;
-        options.validate()?;
-        Ok(options)
-    }
-
-    /// How many records there are to be, if that was told.
-    fn count(&self) -> Option<u64> {
-        let mut counts = self.records.iter().filter_map(|word| match word {
-            RecordsWord::Count(count) => Some(*count),
-            RecordsWord::Format(_) => None,
-        });
-        counts.next_back()
-    }
-
-    fn set_keys(&self, options: &mut Options) -> Result<(), LabError> {
-        if let Some(order) = &self.load_order {
-            options.load_order = order.parse().map_err(|e| underscored(e, "load_order"))?;
-        }
-        if let Some(shape) = &self.key_shape {
-            let shape: KeyShape = shape.parse().map_err(|e| underscored(e, "key_shape"))?;
-            if !shape.has_key_bytes() && self.key_size != Options::DEFAULT_KEY_SIZE {
-                return Err(option_error(
-                    "key_size",
-                    format!("{shape} keys have lengths of their own: leave it out, or use dense or scattered keys"),
-                ));
-            }
-            options.set_key_shape(shape);
-        }
-        let mut formats = self.records.iter().filter_map(|word| match word {
-            RecordsWord::Format(format) => Some(format),
-            RecordsWord::Count(_) => None,
-        });
-        let Some(format) = formats.next_back() else {
-            if self.data.is_some() {
-                return Err(option_error(
-                    "data",
-                    "goes with --records FORMAT; values alone come from --value_source",
-                ));
-            }
-            return Ok(());
-        };
-        for (option, given) in [
-            ("key_size", self.key_size != Options::DEFAULT_KEY_SIZE),
-            ("value_size", self.value_size != Options::DEFAULT_VALUE_SIZE),
-            ("value_source", self.value_source != "pool"),
-        ] {
-            if given {
-                return Err(option_error(
-                    option,
-                    format!("keys and values are the records' own: leave it out with --records {format}"),
-                ));
-            }
-        }
-        options.dump = Some(Dump {
-            data: self.data.as_deref().unwrap_or("packages").parse()?,
-            format: format.clone(),
-            left_out: None,
-        });
-        look_at_records(options, self.count().is_none())
-    }
-
-    fn set_mix(&self, options: &mut Options, workload: Option<Ycsb>) -> Result<(), LabError> {
-        let given = [
-            self.read_ratio,
-            self.insert_ratio,
-            self.update_ratio,
-            self.remove_ratio,
-            self.scan_ratio,
-        ];
-        if let Some(workload) = workload {
-            if given.iter().any(Option::is_some) {
-                return Err(option_error(
-                    "ycsb",
-                    format!("{workload} is a mix of its own: leave the ratios out"),
-                ));
-            }
-            options.set_ycsb(workload);
-            return Ok(());
-        }
-        let [read, insert, update, remove, scan] = given.map(|share| share.unwrap_or(0.0));
-        options.ratios = Ratios {
-            read: self.read_ratio.map_or(1.0, |_| read),
-            insert,
-            update,
-            remove,
-            scan,
-            ..Ratios::NONE
-        };
-        Ok(())
-    }
-
-    fn set_key_choice(&self, options: &mut Options, workload: Option<Ycsb>) -> Result<(), LabError> {
-        if let Some(name) = &self.distribution {
-            options.law = Law::named(name)?;
-        }
-        if let Some(hotset) = &self.hotset {
-            if options.law != Law::HotSet {
-                return Err(option_error("hotset", "goes with --distribution hotset"));
-            }
-            options.hotset = percentages(hotset)?;
-        }
-        match self.skew {
-            Some(skew) => options.skew = skew,
-            None if workload.is_none() && options.law == Law::Latest => options.skew = DEFAULT_LATEST_SKEW,
-            // A YCSB workload with a self-similar choice has that law's own default.
-            None if options.law == Law::SelfSimilar => options.skew = 0.2,
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// What is accepted but has no effect on these runs, in words.
-    pub fn notes(&self, runs: &[&Options]) -> Vec<String> {
-        let time = self
-            .mode
-            .as_deref()
-            .is_some_and(|mode| mode.eq_ignore_ascii_case("time"));
-        let mut notes = Vec::new();
-        if self.seconds.is_some() && !time {
-            notes.push("note: --seconds has no effect without --mode time".to_owned());
-        }
-        if self.rate.is_some() && self.latency_sampling == 0.0 {
-            notes.push("note: --rate without --latency_sampling measures no latency".to_owned());
-        }
-        let ours = |run: &&Options| matches!(run.input, Input::Builtin(Builtin::Leafpress(_)));
-        if !self.tree.is_empty() && !runs.iter().any(ours) {
-            notes.push("note: --tree has no effect without leafpress among the indexes".to_owned());
-        }
-        notes
-    }
-}
-
 /// What `--records` can be: PiBench's number, or the format of a dump.
 #[derive(Debug, Clone)]
 enum RecordsWord {
@@ -476,57 +265,3 @@ fn records(word: &str) -> Result<RecordsWord, String> {
         .map(RecordsWord::Count)
         .ok_or_else(|| format!("it is neither a whole number between 0 and {MAX_RECORDS} nor the format of a dump"))
 }
-
-/// The error of an option that other commands write with a hyphen.
-fn underscored(error: LabError, name: &'static str) -> LabError {
-    match error {
-        LabError::Option { reason, .. } => option_error(name, reason),
-        e => e,
-    }
-}
-
-fn percentages(text: &str) -> Result<(f64, f64), LabError> {
-    let numbers = text.split_once(',').and_then(|(keys, operations)| {
-        Some((f64::from_str(keys.trim()).ok()?, f64::from_str(operations.trim()).ok()?))
-    });
-    numbers.ok_or_else(|| {
-        option_error(
-            "hotset",
-            format!("`{text}`: use KEYS,OPERATIONS in percent, as in 20,80"),
-        )
-    })
-}
-
-fn option_error(option: &'static str, reason: impl Into<String>) -> LabError {
-    LabError::Option {
-        option,
-        reason: reason.into(),
-    }
-}
-
-/// An error of the laboratory as this command reports it.
-pub fn bad_input(error: &LabError) -> Failure {
-    match error {
-        LabError::Option {
-            option: "input",
-            reason,
-        } => Failure::bad_input(format!("INPUT: {reason}")),
-        LabError::Option { option: "data", reason } if !reason.starts_with("goes with") => {
-            Failure::bad_input(format!("--value_source: {reason}"))
-        }
-        LabError::Option { option: "cut", reason } => Failure::bad_input(format!("--value_size: {reason}")),
-        LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
-        LabError::Data { source_name, reason } if reason.contains("(--records ") => {
-            Failure::bad_input(format!("--data {source_name}: {reason}"))
-        }
-        LabError::Data { source_name, reason } => Failure::bad_input(format!("--value_source {source_name}: {reason}")),
-        LabError::Tree(leafpress::Error::Codec(e)) => {
-            Failure::bad_input(format!("INPUT: {e}; `leafpress codecs` lists what runs here"))
-        }
-        e => Failure::failed(e.to_string()),
-    }
-}
-
-#[cfg(test)]
-#[path = "args_tests.rs"]
-mod tests;

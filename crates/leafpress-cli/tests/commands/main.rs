@@ -4,6 +4,7 @@ mod advise;
 mod bad_input;
 mod bench;
 mod bench_bad_input;
+mod bench_wrapper;
 mod codecs;
 mod command;
 mod common;

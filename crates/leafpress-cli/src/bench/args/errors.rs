@@ -1,0 +1,43 @@
+//! Options that cannot be taken, as this command names them.
+
+use leafpress_lab::LabError;
+
+use crate::failure::Failure;
+
+pub(super) fn option_error(option: &'static str, reason: impl Into<String>) -> LabError {
+    LabError::Option {
+        option,
+        reason: reason.into(),
+    }
+}
+
+/// An error of the laboratory as this command reports it.
+pub fn bad_input(error: &LabError) -> Failure {
+    match error {
+        LabError::Option {
+            option: "input",
+            reason,
+        } => Failure::bad_input(format!("INPUT: {reason}")),
+        LabError::Option { option: "data", reason } if !reason.starts_with("goes with") => {
+            Failure::bad_input(format!("--value_source: {reason}"))
+        }
+        LabError::Option { option: "cut", reason } => Failure::bad_input(format!("--value_size: {reason}")),
+        LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
+        LabError::Data { source_name, reason } if reason.contains("(--records ") => {
+            Failure::bad_input(format!("--data {source_name}: {reason}"))
+        }
+        LabError::Data { source_name, reason } => Failure::bad_input(format!("--value_source {source_name}: {reason}")),
+        LabError::Tree(leafpress::Error::Codec(e)) => {
+            Failure::bad_input(format!("INPUT: {e}; `leafpress codecs` lists what runs here"))
+        }
+        e => Failure::failed(e.to_string()),
+    }
+}
+
+/// The error of an option that other commands write with a hyphen.
+pub(super) fn underscored(error: LabError, name: &'static str) -> LabError {
+    match error {
+        LabError::Option { reason, .. } => option_error(name, reason),
+        e => e,
+    }
+}
