@@ -4,14 +4,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use super::{Builtin, Index, OpenLibrary, Options};
 use crate::core::LabError;
+use crate::core::words::serde_as_text;
 
 /// What a run is to benchmark.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// One of ours.
     Builtin(Builtin),
@@ -80,16 +78,4 @@ impl FromStr for Input {
     }
 }
 
-impl From<Input> for String {
-    fn from(input: Input) -> Self {
-        input.to_string()
-    }
-}
-
-impl TryFrom<String> for Input {
-    type Error = LabError;
-
-    fn try_from(s: String) -> Result<Self, LabError> {
-        s.parse()
-    }
-}
+serde_as_text!(Input);

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Builtin, Dump, Input, Law, Operation, Pin, TreeOptions, ValueSource, Ycsb};
 use crate::core::LabError;
 use crate::core::keys::{Distribution, KeyShape, LoadOrder};
+use crate::core::words::between;
 use crate::harness::MAX_THREADS;
 
 /// Longest key with its prefix, in bytes: PiBench's.
@@ -92,9 +93,7 @@ impl Ratios {
             ("remove_ratio", self.remove),
             ("scan_ratio", self.scan),
         ] {
-            if !(0.0..=1.0).contains(&share) {
-                return Err(LabError::option(option, format!("{share} is not between 0 and 1")));
-            }
+            between(option, share, 0.0, 1.0)?;
         }
         let sum = self.sum();
         if (sum - 1.0).abs() > RATIO_TOLERANCE {
@@ -294,19 +293,9 @@ impl Options {
     /// # Errors
     /// [`LabError::Option`], the first at fault.
     pub fn validate(&self) -> Result<(), LabError> {
-        let between = |option, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(LabError::option(
-                    option,
-                    format!("{value} is not between {low} and {high}"),
-                ))
-            }
-        };
         between("records", self.records, 0, MAX_RECORDS)?;
         between("operations", self.operations, 0, MAX_OPERATIONS)?;
-        between("threads", self.threads as u64, 1, MAX_THREADS as u64)?;
+        between("threads", self.threads, 1, MAX_THREADS)?;
         let longest_key = MAX_KEY_BYTES.saturating_sub(self.key_prefix.len());
         if longest_key == 0 {
             return Err(LabError::option(
@@ -327,9 +316,9 @@ impl Options {
                 ),
             ));
         }
-        between("value_size", self.value_size as u64, 1, MAX_VALUE_BYTES as u64)?;
+        between("value_size", self.value_size, 1, MAX_VALUE_BYTES)?;
         self.ratios.validate()?;
-        between("scan_size", self.scan_size as u64, 1, MAX_SCAN as u64)?;
+        between("scan_size", self.scan_size, 1, MAX_SCAN)?;
         between("sampling_ms", self.sampling_ms, 1, MAX_SAMPLING_MS)?;
         self.distribution()?;
         if !(self.seconds > 0.0 && self.seconds <= MAX_SECONDS) {
@@ -343,12 +332,7 @@ impl Options {
                 format!("{} is not more than 0 and at most {MAX_SECONDS}{mode}", self.seconds),
             ));
         }
-        if !(0.0..=1.0).contains(&self.latency_sampling) {
-            return Err(LabError::option(
-                "latency_sampling",
-                format!("{} is not between 0 and 1", self.latency_sampling),
-            ));
-        }
+        between("latency_sampling", self.latency_sampling, 0.0, 1.0)?;
         for (option, value, known) in [
             ("protocol", self.protocol, [0, 1, 2].as_slice()),
             ("clock", self.clock, &[0, 1, 3]),
@@ -366,13 +350,8 @@ impl Options {
                 format!("{rate} is not more than 0 and at most 1e9"),
             ));
         }
-        if !(0.0..=MAX_SECONDS).contains(&self.warmup_seconds) {
-            return Err(LabError::option(
-                "warmup",
-                format!("{} is not between 0 and {MAX_SECONDS}", self.warmup_seconds),
-            ));
-        }
-        between("repeat", self.repeat as u64, 1, MAX_REPEAT as u64)?;
+        between("warmup", self.warmup_seconds, 0.0, MAX_SECONDS)?;
+        between("repeat", self.repeat, 1, MAX_REPEAT)?;
         self.tree.validate()?;
         self.validate_together()
     }

@@ -1,14 +1,13 @@
 //! Where threads run.
 
-use std::fmt;
 use std::fs;
-use std::str::FromStr;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::core::LabError;
+use crate::core::words::words;
 
 /// How threads are pinned to CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -23,31 +22,7 @@ pub enum Pin {
     None,
 }
 
-impl fmt::Display for Pin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Compact => "compact",
-            Self::Spread => "spread",
-            Self::None => "none",
-        })
-    }
-}
-
-impl FromStr for Pin {
-    type Err = LabError;
-
-    fn from_str(s: &str) -> Result<Self, LabError> {
-        match s {
-            "compact" => Ok(Self::Compact),
-            "spread" => Ok(Self::Spread),
-            "none" => Ok(Self::None),
-            _ => Err(LabError::option(
-                "pin",
-                format!("unknown way `{s}`; known: compact spread none"),
-            )),
-        }
-    }
-}
+words!(Pin, "pin", "unknown way `{}`; known: compact spread none": Compact "compact", Spread "spread", None "none");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Cpu {

@@ -4,14 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use leafpress::{Builder, Codec, DictionaryChoice, Tree};
-use serde::{Deserialize, Serialize};
 
 use crate::core::LabError;
+use crate::core::words::serde_as_text;
 use crate::harness::store::MAX_LOAD_THREADS;
 
 /// Options of our tree besides its codec, as `shards=4,landing_bytes=2048`; the tree's own defaults where nothing is said.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeOptions(Vec<(Key, usize)>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,19 +123,7 @@ impl FromStr for TreeOptions {
     }
 }
 
-impl From<TreeOptions> for String {
-    fn from(options: TreeOptions) -> Self {
-        options.to_string()
-    }
-}
-
-impl TryFrom<String> for TreeOptions {
-    type Error = LabError;
-
-    fn try_from(s: String) -> Result<Self, LabError> {
-        s.parse()
-    }
-}
+serde_as_text!(TreeOptions);
 
 #[cfg(test)]
 mod tests {

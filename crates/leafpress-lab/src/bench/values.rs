@@ -6,16 +6,15 @@ use std::sync::Arc;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use serde::{Deserialize, Serialize};
 
 use super::{KeyFormat, Operation, Options};
 use crate::core::LabError;
 use crate::core::corpus::{Corpus, Cut, Source};
 use crate::core::keys::{below, mix};
+use crate::core::words::serde_as_text;
 
 /// Where a run's values come from.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum ValueSource {
     /// Pieces of a pool of random letters and digits, at random places, as PiBench takes them.
     #[default]
@@ -58,19 +57,7 @@ impl FromStr for ValueSource {
     }
 }
 
-impl From<ValueSource> for String {
-    fn from(source: ValueSource) -> Self {
-        source.to_string()
-    }
-}
-
-impl TryFrom<String> for ValueSource {
-    type Error = LabError;
-
-    fn try_from(s: String) -> Result<Self, LabError> {
-        s.parse()
-    }
-}
+serde_as_text!(ValueSource);
 
 /// Reads the values' sources once, so that one that cannot be used is known before anything runs.
 ///

@@ -7,6 +7,7 @@ mod error;
 pub mod keys;
 pub mod latency;
 pub mod resources;
+pub(crate) mod words;
 
 pub use bytes::{Bytes, ParseBytesError};
 #[cfg(feature = "device")]

@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::core::words::{twice, words};
 use crate::core::{Bytes, LabError};
 
 /// Smallest block, in bytes.
@@ -64,21 +64,10 @@ pub enum EngineChoice {
     Threads,
 }
 
-impl FromStr for EngineChoice {
-    type Err = LabError;
-
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "io_uring" => Ok(Self::IoUring),
-            "threads" => Ok(Self::Threads),
-            _ => Err(LabError::option(
-                "engine",
-                format!("unknown engine `{text}`; known: auto io_uring threads"),
-            )),
-        }
-    }
-}
+words!(
+    EngineChoice, "engine", "unknown engine `{}`; known: auto io_uring threads":
+    Auto "auto", IoUring "io_uring", Threads "threads"
+);
 
 /// What is probed, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -223,12 +212,6 @@ impl Options {
     pub(super) fn largest_block_bytes(&self) -> u64 {
         self.block_bytes.iter().copied().max().unwrap_or(0)
     }
-}
-
-/// A value that is in the list more than once.
-fn twice<T: PartialEq>(list: &[T]) -> Option<&T> {
-    let repeated = list.iter().enumerate().find(|(at, value)| list[..*at].contains(value));
-    repeated.map(|(_, value)| value)
 }
 
 #[cfg(test)]

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use crate::core::words::serde_as_text;
 
 /// Bytes of a leaf's landing buffer. It is written as a number or as `auto`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LandingBytes {
     /// As the tree chooses by its records.
     #[default]
@@ -49,16 +48,4 @@ impl FromStr for LandingBytes {
     }
 }
 
-impl From<LandingBytes> for String {
-    fn from(bytes: LandingBytes) -> Self {
-        bytes.to_string()
-    }
-}
-
-impl TryFrom<String> for LandingBytes {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
+serde_as_text!(LandingBytes);

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use leafpress::Codec;
 use leafpress::codec::{JobCache, StreamCache};
-use leafpress::tree::TemperatureRule;
+use leafpress::tree::{MAX_KEY_BYTES, MAX_VALUE_BYTES, TemperatureRule};
 use serde::{Deserialize, Serialize};
 
 use crate::core::LabError;
 use crate::core::corpus::{Cut, RecordFormat, Source};
 use crate::core::keys::{Distribution, KeyShape, LoadOrder, MAX_KEYS, MIN_KEY_BYTES};
+use crate::core::words::{as_text, between};
 use crate::eval::landing_bytes::LandingBytes;
 use crate::eval::workload::Workload;
 use crate::harness::MAX_THREADS;
@@ -111,7 +112,7 @@ pub struct EvalConfig {
     /// Overrides the size limit of a trained dictionary in bytes.
     pub dictionary_bytes: Option<usize>,
     /// How trees of the codec `auto` tell which leaves are cold.
-    #[serde(with = "temperature_rule")]
+    #[serde(with = "as_text")]
     pub temperature: TemperatureRule,
     /// Seed of every random choice.
     pub seed: u64,
@@ -228,16 +229,6 @@ impl EvalConfig {
     }
 
     pub(super) fn validate_bounds(&self) -> Result<(), LabError> {
-        let between = |option, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(LabError::option(
-                    option,
-                    format!("{value} is not between {low} and {high}"),
-                ))
-            }
-        };
         for (option, empty) in [
             ("codecs", self.codecs.is_empty() && !self.iaa && !self.zlib_accel),
             ("workloads", self.workloads.is_empty()),
@@ -250,7 +241,7 @@ impl EvalConfig {
             }
         }
         for &threads in &self.threads {
-            between("threads", threads as u64, 1, MAX_THREADS as u64)?;
+            between("threads", threads, 1, MAX_THREADS)?;
         }
         if !(self.seconds > 0.0 && self.seconds <= 86_400.0) {
             return Err(LabError::option(
@@ -258,44 +249,24 @@ impl EvalConfig {
                 format!("{} is not more than 0 and at most 86400", self.seconds),
             ));
         }
-        if !(0.0..=86_400.0).contains(&self.warmup_seconds) {
-            return Err(LabError::option(
-                "warmup-seconds",
-                format!("{} is not between 0 and 86400", self.warmup_seconds),
-            ));
-        }
+        between("warmup-seconds", self.warmup_seconds, 0.0, 86_400.0)?;
         between("keys", self.keys, u64::from(self.records.is_none()), MAX_KEYS)?;
-        between(
-            "value-bytes",
-            self.value_bytes as u64,
-            1,
-            leafpress::tree::MAX_VALUE_BYTES as u64,
-        )?;
-        between(
-            "key-bytes",
-            self.key_bytes as u64,
-            MIN_KEY_BYTES as u64,
-            leafpress::tree::MAX_KEY_BYTES as u64,
-        )?;
+        between("value-bytes", self.value_bytes, 1, MAX_VALUE_BYTES)?;
+        between("key-bytes", self.key_bytes, MIN_KEY_BYTES, MAX_KEY_BYTES)?;
         self.key_shape.validate(self.key_bytes)?;
         self.validate_records()?;
         between("shift-at", self.shift_at, 1, 1 << 40)?;
-        between("scan-records", self.scan_records as u64, 1, 1 << 20)?;
-        between(
-            "reads-per-call",
-            self.reads_per_call as u64,
-            1,
-            MAX_READS_PER_CALL as u64,
-        )?;
-        between("shards", self.shards as u64, 1, 1024)?;
+        between("scan-records", self.scan_records, 1, 1 << 20)?;
+        between("reads-per-call", self.reads_per_call, 1, MAX_READS_PER_CALL)?;
+        between("shards", self.shards, 1, 1024)?;
         if self.shard_by_range && self.keys < self.shards as u64 && self.keys > 0 {
             return Err(LabError::option(
                 "shard-by",
                 format!("{} keys cannot be split into {} ranges", self.keys, self.shards),
             ));
         }
-        between("background-threads", self.background_threads as u64, 1, 64)?;
-        between("watermark-pct", self.watermark_pct.into(), 1, 100)?;
+        between("background-threads", self.background_threads, 1, 64)?;
+        between("watermark-pct", self.watermark_pct, 1, 100)?;
         self.distribution.validate()?;
         if self.workloads.contains(&Workload::HotSet) && matches!(self.distribution, Distribution::Latest { .. }) {
             return Err(LabError::option(
@@ -361,19 +332,6 @@ pub(crate) fn parse_codec(name: &str) -> Result<Codec, LabError> {
     };
     full.parse()
         .map_err(|e: leafpress::CodecError| LabError::option("codecs", e.to_string()))
-}
-
-mod temperature_rule {
-    use leafpress::tree::TemperatureRule;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(rule: &TemperatureRule, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(rule)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TemperatureRule, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-    }
 }
 
 macro_rules! serde_cache {

@@ -1,13 +1,11 @@
 //! What is asked of the model.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 use super::{Access, CodecCosts};
 use crate::core::LabError;
 use crate::core::keys::Distribution;
+use crate::core::words::{between, words};
 
 /// Microseconds of the thesis's SSD, as it uses them: 110, which is the time between two reads with four of them under way.
 pub const PUBLISHED_DEVICE_US: f64 = 110.0;
@@ -38,28 +36,7 @@ pub enum Replacement {
     Ideal,
 }
 
-impl Replacement {
-    const ALL: [Self; 3] = [Self::Clock, Self::Lru, Self::Ideal];
-}
-
-impl fmt::Display for Replacement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Clock => "clock",
-            Self::Lru => "lru",
-            Self::Ideal => "ideal",
-        })
-    }
-}
-
-impl FromStr for Replacement {
-    type Err = LabError;
-
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        let found = Self::ALL.into_iter().find(|kind| kind.to_string() == text);
-        found.ok_or_else(|| LabError::option("replacement", format!("`{text}`: it is clock, lru or ideal")))
-    }
-}
+words!(Replacement, "replacement", "`{}`: it is clock, lru or ideal": Clock "clock", Lru "lru", Ideal "ideal");
 
 /// Memory that holds no pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -73,17 +50,7 @@ pub enum Overhead {
     None,
 }
 
-impl FromStr for Overhead {
-    type Err = LabError;
-
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        match text {
-            "pool" => Ok(Self::Pool),
-            "none" => Ok(Self::None),
-            _ => Err(LabError::option("overhead", format!("`{text}`: it is pool or none"))),
-        }
-    }
-}
+words!(Overhead, "overhead", "`{}`: it is pool or none": Pool "pool", None "none");
 
 /// What is asked of the model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -195,9 +162,7 @@ impl Options {
         if !(1..=63).contains(&self.restore_after) {
             return refuse("restore-after", "is 1 to 63 hits".into());
         }
-        if !(1..=1_000_000).contains(&self.workers) {
-            return refuse("workers", format!("{} is not between 1 and 1000000", self.workers));
-        }
+        between("workers", self.workers, 1, 1_000_000)?;
         if self.replacement == Replacement::Clock
             && self.method == Method::Corrected
             && let Access::Trace(_) = self.access
@@ -229,9 +194,7 @@ impl Options {
             ("hit-us", self.hit_us, 1e6),
             ("background-pct", self.background_pct, 100.0),
         ] {
-            if !(0.0..=most).contains(&figure) {
-                return refuse(option, format!("{figure} is not between 0 and {most}"));
-            }
+            between(option, figure, 0.0, most)?;
         }
         if let Some(iops) = self.device_iops
             && !(iops > 0.0 && iops <= 1e12)

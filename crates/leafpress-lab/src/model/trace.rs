@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::formulas::Tier;
 use super::reuse::{Reuse, ReuseCurve};
 use crate::core::LabError;
+use crate::core::words::words;
 
 /// How a trace is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -25,20 +26,11 @@ pub enum TraceFormat {
     U64Le,
 }
 
-impl FromStr for TraceFormat {
-    type Err = LabError;
-
-    fn from_str(text: &str) -> Result<Self, LabError> {
-        match text {
-            "text" => Ok(Self::Text),
-            "u64le" => Ok(Self::U64Le),
-            _ => Err(LabError::option(
-                "trace-format",
-                format!("`{text}`: it is text (a page number a line) or u64le (8 bytes a page number, little-endian)"),
-            )),
-        }
-    }
-}
+words!(
+    TraceFormat, "trace-format",
+    "`{}`: it is text (a page number a line) or u64le (8 bytes a page number, little-endian)":
+    Text "text", U64Le "u64le"
+);
 
 /// Of which pages a trace's accesses are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -5,18 +5,16 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::RwLock;
 
-use serde::{Deserialize, Serialize};
-
 use super::blocks::{BlockStore, CODEC};
 use crate::core::LabError;
+use crate::core::words::serde_as_text;
 use crate::eval::dataset::{Dataset, Lengths};
 use crate::eval::{RunSpec, Workload};
 use crate::harness::maps::{Key, KeyKind, MASSTREE_KEY_BYTES, Value};
 use crate::harness::store::Store;
 
 /// A map of the comparison.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Peer {
     /// Our tree with this codec.
     Leafpress(String),
@@ -122,16 +120,4 @@ impl FromStr for Peer {
     }
 }
 
-impl From<Peer> for String {
-    fn from(peer: Peer) -> Self {
-        peer.to_string()
-    }
-}
-
-impl TryFrom<String> for Peer {
-    type Error = LabError;
-
-    fn try_from(s: String) -> Result<Self, LabError> {
-        s.parse()
-    }
-}
+serde_as_text!(Peer);

@@ -12,6 +12,7 @@ use crate::core::Bytes;
 use crate::core::LabError;
 use crate::core::corpus::Source;
 use crate::core::keys::Distribution;
+use crate::core::words::{as_text, between, words};
 use crate::harness::MAX_THREADS;
 
 /// Smallest budget of a pool, in bytes; eight of the longest pages are a bound too.
@@ -37,31 +38,7 @@ pub enum StoreKind {
     Memory,
 }
 
-impl fmt::Display for StoreKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::File => "file",
-            Self::Dir => "dir",
-            Self::Memory => "memory",
-        })
-    }
-}
-
-impl FromStr for StoreKind {
-    type Err = LabError;
-
-    fn from_str(s: &str) -> Result<Self, LabError> {
-        match s {
-            "file" => Ok(Self::File),
-            "dir" => Ok(Self::Dir),
-            "memory" => Ok(Self::Memory),
-            _ => Err(LabError::option(
-                "store",
-                format!("unknown store `{s}`; known: file dir memory"),
-            )),
-        }
-    }
-}
+words!(StoreKind, "store", "unknown store `{}`; known: file dir memory": File "file", Dir "dir", Memory "memory");
 
 /// How long the work goes on before it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -262,12 +239,7 @@ impl Options {
         {
             return refuse("background-threads", format!("is 0 to {MAX_BACKGROUND_THREADS}"));
         }
-        if !(1..=MAX_THREADS).contains(&self.workers) {
-            return refuse(
-                "workers",
-                format!("{} is not between 1 and {MAX_THREADS}", self.workers),
-            );
-        }
+        between("workers", self.workers, 1, MAX_THREADS)?;
         self.validate_time()?;
         self.validate_work()
     }
@@ -385,28 +357,6 @@ pub fn round_pages(text: &str) -> Result<(u64, u64), LabError> {
             "round",
             format!("`{text}`: use MIN,MAX pages, as in 5,20"),
         )),
-    }
-}
-
-/// What is written and read as text.
-mod as_text {
-    use std::fmt::Display;
-    use std::str::FromStr;
-
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(value)
-    }
-
-    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
-    where
-        T: FromStr<Err: Display>,
-        D: Deserializer<'de>,
-    {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use leafpress::Codec;
 use serde::{Serialize, Serializer};
 
+use crate::core::words::between;
 use crate::core::{Bytes, LabError};
 use crate::harness::MAX_THREADS;
 
@@ -119,13 +120,7 @@ pub(super) fn bounds(
         }
         Err(format!("{threads} is not between 1 and {MAX_THREADS}"))
     })?;
-    if !(1..=MAX_PASSES).contains(&passes) {
-        return Err(LabError::option(
-            "passes",
-            format!("{passes} is not between 1 and {MAX_PASSES}"),
-        ));
-    }
-    Ok(())
+    between("passes", passes, 1, MAX_PASSES)
 }
 
 /// Checks that a list has something in it, nothing twice, and nothing that is out of its bounds.

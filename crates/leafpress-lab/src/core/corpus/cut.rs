@@ -5,13 +5,12 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use leafpress::tree::MAX_VALUE_BYTES;
-use serde::{Deserialize, Serialize};
 
 use crate::core::LabError;
+use crate::core::words::serde_as_text;
 
 /// How bytes are cut into values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// Values of this many bytes; what is left over at the end of a file or archive entry is dropped. 1 to 64 MiB.
     Fixed(usize),
@@ -66,19 +65,7 @@ impl FromStr for Cut {
     }
 }
 
-impl From<Cut> for String {
-    fn from(cut: Cut) -> Self {
-        cut.to_string()
-    }
-}
-
-impl TryFrom<String> for Cut {
-    type Error = LabError;
-
-    fn try_from(s: String) -> Result<Self, LabError> {
-        s.parse()
-    }
-}
+serde_as_text!(Cut);
 
 /// Appends the spans of `part`'s records, shifted by `offset`, the part's place in the corpus.
 pub(super) fn spans(

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand_xoshiro::rand_core::Rng;
-use serde::{Deserialize, Serialize};
 
 use super::Permutation;
 use super::permutation::below;
 use crate::core::LabError;
+use crate::core::words::serde_as_text;
 
 /// A law by which operations choose keys. Hot keys are scattered over the key space, except for `latest`, whose hot keys are
 /// neighbours by nature.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Distribution {
     /// Every key alike.
     #[default]
@@ -117,19 +116,7 @@ impl FromStr for Distribution {
     }
 }
 
-impl From<Distribution> for String {
-    fn from(distribution: Distribution) -> Self {
-        distribution.to_string()
-    }
-}
-
-impl TryFrom<String> for Distribution {
-    type Error = LabError;
-
-    fn try_from(s: String) -> Result<Self, LabError> {
-        s.parse()
-    }
-}
+serde_as_text!(Distribution);
 
 /// Chooses keys by a [`Distribution`]. Clones share what must be shared: the write position of `latest`.
 #[derive(Debug, Clone)]

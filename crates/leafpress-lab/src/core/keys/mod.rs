@@ -5,8 +5,6 @@ mod key_set;
 mod permutation;
 mod shape;
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +19,7 @@ pub use permutation::Permutation;
 pub use permutation::{below, mix};
 pub use shape::{KeyShape, MIN_SCATTERED_KEY_BYTES};
 
-use crate::core::LabError;
+use crate::core::words::words;
 
 /// Most keys of a run.
 pub const MAX_KEYS: u64 = 1 << 32;
@@ -39,29 +37,7 @@ pub enum LoadOrder {
     Random,
 }
 
-impl fmt::Display for LoadOrder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sequential => "sequential",
-            Self::Random => "random",
-        })
-    }
-}
-
-impl FromStr for LoadOrder {
-    type Err = LabError;
-
-    fn from_str(s: &str) -> Result<Self, LabError> {
-        match s {
-            "sequential" => Ok(Self::Sequential),
-            "random" => Ok(Self::Random),
-            _ => Err(LabError::option(
-                "load-order",
-                format!("unknown order `{s}`; known: sequential random"),
-            )),
-        }
-    }
-}
+words!(LoadOrder, "load-order", "unknown order `{}`; known: sequential random": Sequential "sequential", Random "random");
 
 /// From a key's number to its bytes: keys that lie ready, or else a buffer for the number, big-endian with zeros in front, so that byte
 /// order is number order.

@@ -1,12 +1,10 @@
 //! What keys look like: from gapless integers, the best case of any index, to the text that people use.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 use super::{KeySet, mix};
 use crate::core::LabError;
+use crate::core::words::words;
 
 /// Shortest scattered key in bytes: 64 bits of a hash, so that all keys differ.
 pub const MIN_SCATTERED_KEY_BYTES: usize = 8;
@@ -114,33 +112,10 @@ fn head(key: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-impl fmt::Display for KeyShape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Dense => "dense",
-            Self::Scattered => "scattered",
-            Self::Text => "text",
-            Self::Uuid => "uuid",
-            Self::Path => "path",
-        })
-    }
-}
-
-impl FromStr for KeyShape {
-    type Err = LabError;
-
-    fn from_str(s: &str) -> Result<Self, LabError> {
-        Self::ALL
-            .into_iter()
-            .find(|shape| shape.to_string() == s)
-            .ok_or_else(|| {
-                LabError::option(
-                    "key-shape",
-                    format!("unknown shape `{s}`; known: dense scattered text uuid path"),
-                )
-            })
-    }
-}
+words!(
+    KeyShape, "key-shape", "unknown shape `{}`; known: dense scattered text uuid path":
+    Dense "dense", Scattered "scattered", Text "text", Uuid "uuid", Path "path"
+);
 
 fn dense(id: u64, key_bytes: usize, key: &mut Vec<u8>) {
     let number = id.to_be_bytes();

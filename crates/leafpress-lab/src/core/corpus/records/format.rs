@@ -3,14 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use super::{Found, Malformed, csv, jsonl, stanzas, tsv};
 use crate::core::LabError;
+use crate::core::words::serde_as_text;
 
 /// How a dump holds its records.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordFormat {
     /// A JSON document a line; the key is what this JSON pointer (RFC 6901) points to, a string or a number. The value is the line.
     JsonLines(String),
@@ -67,6 +65,8 @@ impl FromStr for RecordFormat {
     }
 }
 
+serde_as_text!(RecordFormat);
+
 /// What is wrong with a JSON pointer.
 fn pointer_fault(pointer: &str) -> Option<&'static str> {
     if !pointer.starts_with('/') {
@@ -76,18 +76,4 @@ fn pointer_fault(pointer: &str) -> Option<&'static str> {
     after_tildes
         .any(|after| !after.starts_with(['0', '1']))
         .then_some("a tilde in a pointer is written ~0, a slash in a name ~1")
-}
-
-impl From<RecordFormat> for String {
-    fn from(format: RecordFormat) -> Self {
-        format.to_string()
-    }
-}
-
-impl TryFrom<String> for RecordFormat {
-    type Error = LabError;
-
-    fn try_from(s: String) -> Result<Self, LabError> {
-        s.parse()
-    }
 }
