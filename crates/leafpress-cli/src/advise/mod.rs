@@ -107,15 +107,7 @@ fn write(advice: &Advice, verification: Option<&Verification>, out: &Path) -> Re
     let command_line = crate::command_line();
     let files = advise::write_files(advice, verification, &command_line, out);
     let files = files.map_err(|e| Failure::failed(e.to_string()))?;
-    let verify = files
-        .verify
-        .map_or_else(String::new, |path| format!("verify  {}\n", path.display()));
-    Ok(format!(
-        "\nsummary {}\n{verify}json    {}\nreport  {}\n",
-        files.summary.display(),
-        files.json.display(),
-        files.html.display()
-    ))
+    Ok(format!("\n{files}"))
 }
 
 fn of_trace(error: &LabError) -> Failure {

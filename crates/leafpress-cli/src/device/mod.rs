@@ -60,10 +60,5 @@ fn make(out: Option<&Path>) -> Result<(), Failure> {
 fn write(report: &Report, out: &Path) -> Result<String, Failure> {
     let command_line = crate::command_line();
     let files = device::write_files(report, &command_line, out).map_err(|e| Failure::failed(e.to_string()))?;
-    Ok(format!(
-        "\nsummary {}\njson    {}\nreport  {}\n",
-        files.summary.display(),
-        files.json.display(),
-        files.html.display()
-    ))
+    Ok(format!("\n{files}"))
 }

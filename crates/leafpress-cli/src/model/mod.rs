@@ -71,12 +71,7 @@ fn write(outcome: &Outcome, savings: Option<&[Savings]>, command_line: &str, out
     output::make_directory("out", out)?;
     let files = model::write_files(outcome, savings, command_line, out);
     let files = files.map_err(|e| Failure::failed(e.to_string()))?;
-    Ok(format!(
-        "\nsummary {}\njson    {}\nreport  {}\n",
-        files.summary.display(),
-        files.json.display(),
-        files.html.display()
-    ))
+    Ok(format!("\n{files}"))
 }
 
 fn reproduce_thesis() -> Result<(), Failure> {

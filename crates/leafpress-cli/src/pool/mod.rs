@@ -82,13 +82,7 @@ fn in_turn(runs: &[Options], cancel: &AtomicBool, reporter: &mut Reporter) -> Re
 fn write(sweep: &Sweep, out: &Path) -> Result<String, Failure> {
     let command_line = crate::command_line();
     let files = pool::write_files(sweep, &command_line, out).map_err(|e| Failure::failed(e.to_string()))?;
-    Ok(format!(
-        "\nsummary   {}\nover time {}\njson      {}\nreport    {}\n",
-        files.summary.display(),
-        files.over_time.display(),
-        files.json.display(),
-        files.html.display()
-    ))
+    Ok(format!("\n{files}"))
 }
 
 /// Whether everything that ran can be trusted.

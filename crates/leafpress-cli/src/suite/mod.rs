@@ -2,10 +2,11 @@
 
 mod args;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leafpress_lab::LabError;
+use leafpress_lab::report::Written;
 use leafpress_lab::suite::{self, Progress, records};
 
 pub use self::args::SuiteArgs;
@@ -19,21 +20,13 @@ pub fn run(args: &SuiteArgs) -> Result<(), Failure> {
     match args.asked()? {
         Asked::Files(options) => {
             let report = measure(args, |cancel, progress| suite::run(&options, cancel, progress))?;
-            let write =
-                |out: &Path| suite::write_files(&report, &crate::command_line(), out).map(|files| named(&files));
+            let write = |out: &Path| suite::write_files(&report, &crate::command_line(), out);
             tell(args, &suite::text(&report), write)?;
             interrupted(report.interrupted, report.passes, options.passes)
         }
         Asked::Records(options) => {
             let report = measure(args, |cancel, progress| records::run(&options, cancel, progress))?;
-            let write = |out: &Path| {
-                let files = records::write_files(&report, &crate::command_line(), out)?;
-                Ok(vec![
-                    ("records", files.table),
-                    ("json", files.json),
-                    ("report", files.html),
-                ])
-            };
+            let write = |out: &Path| records::write_files(&report, &crate::command_line(), out);
             tell(args, &records::text(&report), write)?;
             interrupted(report.interrupted, report.passes, options.passes)
         }
@@ -70,19 +63,13 @@ fn measure<R>(
     report.map_err(|e| failure(&e))
 }
 
-/// What was written, with a word for each file.
-type Written = Vec<(&'static str, PathBuf)>;
-
 /// Prints the report, writes the files and says where they are. A reader who goes away does not keep files from being
 /// written.
 fn tell(args: &SuiteArgs, text: &str, write: impl FnOnce(&Path) -> Result<Written, LabError>) -> Result<(), Failure> {
     let printed = output::print(text);
     if let Some(out) = &args.out {
         let written = write(out).map_err(|e| Failure::failed(e.to_string()))?;
-        let lines = written
-            .iter()
-            .map(|(word, path)| format!("{word:7} {}\n", path.display()));
-        output::print(&format!("\n{}", lines.collect::<String>()))?;
+        output::print(&format!("\n{written}"))?;
     }
     printed
 }
@@ -94,13 +81,6 @@ fn interrupted(interrupted: bool, passes: usize, wanted: usize) -> Result<(), Fa
         )));
     }
     Ok(())
-}
-
-fn named(files: &suite::Files) -> Written {
-    let mut written = vec![("summary", files.summary.clone()), ("overall", files.overall.clone())];
-    written.extend(files.wide.iter().map(|wide| ("wide", wide.clone())));
-    written.extend([("json", files.json.clone()), ("report", files.html.clone())]);
-    written
 }
 
 fn show(bar: &Bar, progress: &Progress) {

@@ -1,6 +1,6 @@
 //! What an advice leaves in a directory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -10,20 +10,7 @@ use super::run::Advice;
 use super::verify::Verification;
 use super::{page_input, tables, verify};
 use crate::core::LabError;
-use crate::report::{json, write};
-
-/// Files that were written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Files {
-    /// A line for each codec and length of blocks.
-    pub summary: PathBuf,
-    /// A line for each run of the pool beside its prediction, where it ran.
-    pub verify: Option<PathBuf>,
-    /// Everything.
-    pub json: PathBuf,
-    /// A page to play what-if with.
-    pub html: PathBuf,
-}
+use crate::report::{Written, json, write_all};
 
 /// What `results.json` holds beside what each has.
 #[derive(Serialize)]
@@ -40,7 +27,8 @@ struct Document<'d> {
     verification: Option<&'d Verification>,
 }
 
-/// Writes `summary.tsv`, `results.json`, `report.html` and, after a verification, `verify.tsv` into `directory`, which exists.
+/// Writes `summary.tsv`, a line for each codec and length of blocks, after a verification `verify.tsv`, a line for each run beside its
+/// prediction, `results.json` and `report.html`, a page to play what-if with, into `directory`, which exists.
 ///
 /// # Errors
 /// [`LabError::Io`] when a file cannot be written; [`LabError::Option`] when a figure is out of the bounds of the page's model.
@@ -49,13 +37,7 @@ pub fn write_files(
     verification: Option<&Verification>,
     command_line: &str,
     directory: &Path,
-) -> Result<Files, LabError> {
-    let files = Files {
-        summary: directory.join("summary.tsv"),
-        verify: verification.map(|_| directory.join("verify.tsv")),
-        json: directory.join("results.json"),
-        html: directory.join("report.html"),
-    };
+) -> Result<Written, LabError> {
     let question = &advice.question;
     let document = Document {
         sentence: sentence(&advice.recommendation),
@@ -68,11 +50,12 @@ pub fn write_files(
         advice,
         verification,
     };
-    write(&files.summary, &tables::summary(advice))?;
-    if let (Some(path), Some(verification)) = (&files.verify, verification) {
-        write(path, &verify::summary(verification))?;
-    }
-    write(&files.json, &json(command_line, &document)?)?;
-    write(&files.html, &page(&page_input::of(advice, verification, command_line))?)?;
-    Ok(files)
+    let page = page(&page_input::of(advice, verification, command_line))?;
+    let mut files = vec![("summary", "summary.tsv", tables::summary(advice))];
+    files.extend(verification.map(|of| ("verify", "verify.tsv", verify::summary(of))));
+    files.extend([
+        ("json", "results.json", json(command_line, &document)?),
+        ("report", "report.html", page),
+    ]);
+    write_all(directory, files)
 }

@@ -25,7 +25,7 @@ mod verify;
 
 pub use candidates::Candidate;
 pub use cold::{Cold, SWEEP_US};
-pub use files::{Files, write_files};
+pub use files::write_files;
 pub use narrative::{reasons, sentence};
 pub use options::{DeviceSource, MAX_BLOCK_BYTES, Options, QUICK_SAMPLE_BYTES, SAMPLE_BYTES};
 pub use question::{Assumed, BlockFigures, Question, Reads};

@@ -1,13 +1,12 @@
 //! The candidates as tables: for people, and tab-separated for programs.
 
-use comfy_table::{CellAlignment, Table};
-
 use super::candidates::Candidate;
 use super::narrative::{percent, us};
 use super::run::Advice;
 use crate::core::Bytes;
-use crate::report::tsv::{self, word};
-use crate::report::{NOT_APPLICABLE, TABLE_STYLE};
+use crate::report::NOT_APPLICABLE;
+use crate::report::table::of_figures;
+use crate::report::tsv;
 
 /// Candidates in the table for people.
 const MOST_ROWS: usize = 12;
@@ -39,8 +38,7 @@ fn costs(one: &Candidate) -> [String; 3] {
 /// The table for people: the best, and all that compress nothing.
 pub(super) fn for_people(advice: &Advice) -> String {
     let recommendation = &advice.recommendation;
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE).set_header(HEADINGS);
+    let mut rows = Vec::new();
     let (mut left_out, mut never_pay) = (0, 0);
     for (at, one) in recommendation.candidates.iter().enumerate() {
         let is_codec = one.codec.is_some();
@@ -65,11 +63,9 @@ pub(super) fn for_people(advice: &Advice) -> String {
             if is_choice { '*' } else { ' ' }
         ));
         cells.push(format!("{:.0}", one.best.pages_per_second));
-        table.add_row(cells);
+        rows.push(cells);
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
-    }
+    let table = of_figures(HEADINGS, rows, 1);
     let mut more = String::new();
     if never_pay > 0 {
         more += &format!("{never_pay} that do not beat raw pages of their length at any share are left out");
@@ -119,9 +115,6 @@ fn of_codec(one: &Candidate, figure: fn(&crate::model::CodecCosts) -> f64) -> St
 
 /// `summary.tsv`: a line for each codec and length of blocks, the fewest microseconds a page first.
 pub fn summary(advice: &Advice) -> String {
-    let rows = advice.recommendation.candidates.iter();
-    tsv::table(
-        COLUMNS.map(|(name, _)| name),
-        rows.map(|one| COLUMNS.iter().map(|(_, cell)| word(cell(advice, one))).collect()),
-    )
+    let rows = &advice.recommendation.candidates;
+    tsv::columns(COLUMNS, rows, |cell, one| cell(advice, one))
 }

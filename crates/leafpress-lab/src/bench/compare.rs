@@ -6,14 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use super::{Options, Outcome, Ratios, Report};
 use crate::core::LabError;
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
-use crate::report::TABLE_STYLE;
+use crate::report::table::{of_words, to_the_right};
 
 /// One run of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -173,23 +172,16 @@ impl Comparison {
     /// The table for people, and what is to be said below it.
     pub fn text(&self) -> String {
         let columns = self.columns();
-        let mut table = Table::new();
-        table
-            .load_style(TABLE_STYLE)
-            .set_header(columns.iter().map(|column| column.heading.clone()));
+        let mut rows: Vec<Vec<String>> = Vec::new();
         for (at, workload) in self.workloads().iter().enumerate() {
             if at > 0 {
-                table.add_row(columns.iter().map(|_| String::new()));
+                rows.push(columns.iter().map(|_| String::new()).collect());
             }
-            for line in self.of(workload) {
-                table.add_row(columns.iter().map(|column| self.cell(column, line)));
-            }
+            let cells = |line| columns.iter().map(|column| self.cell(column, line)).collect();
+            rows.extend(self.of(workload).map(cells));
         }
-        for (column, spec) in table.column_iter_mut().zip(&columns) {
-            if spec.is_figure {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
+        let table = of_words(columns.iter().map(|column| &column.heading), rows);
+        let table = to_the_right(table, (0..columns.len()).filter(|at| columns[*at].is_figure));
         format!("{table}\n{}", self.notes().join("\n"))
     }
 

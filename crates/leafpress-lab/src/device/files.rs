@@ -1,34 +1,20 @@
 //! What a probe leaves in a directory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{Report, html, tables};
 use crate::core::LabError;
-use crate::report::{json, write};
+use crate::report::{Written, json, write_all};
 
-/// Files that were written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Files {
-    /// A line for each measurement.
-    pub summary: PathBuf,
-    /// Everything.
-    pub json: PathBuf,
-    /// A page with charts.
-    pub html: PathBuf,
-}
-
-/// Writes `summary.tsv`, `results.json` and `report.html` into `directory`, which exists.
+/// Writes `summary.tsv`, a line for each measurement, `results.json` and `report.html` into `directory`, which exists.
 ///
 /// # Errors
 /// [`LabError::Io`] when a file cannot be written, [`LabError::Chart`] when a chart cannot be drawn.
-pub fn write_files(report: &Report, command_line: &str, directory: &Path) -> Result<Files, LabError> {
-    let files = Files {
-        summary: directory.join("summary.tsv"),
-        json: directory.join("results.json"),
-        html: directory.join("report.html"),
-    };
-    write(&files.summary, &tables::summary(report))?;
-    write(&files.json, &json(command_line, report)?)?;
-    write(&files.html, &html::page(report, command_line)?)?;
-    Ok(files)
+pub fn write_files(report: &Report, command_line: &str, directory: &Path) -> Result<Written, LabError> {
+    let files = [
+        ("summary", "summary.tsv", tables::summary(report)),
+        ("json", "results.json", json(command_line, report)?),
+        ("report", "report.html", html::page(report, command_line)?),
+    ];
+    write_all(directory, files)
 }

@@ -43,7 +43,7 @@ mod threads;
 mod fixtures;
 
 pub use crate::core::DeviceError;
-pub use files::{Files, write_files};
+pub use files::write_files;
 pub use fio::fio_report;
 pub use html::page;
 pub use medium::Medium;

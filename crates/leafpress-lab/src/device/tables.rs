@@ -1,11 +1,10 @@
 //! The figures as tables: `summary.tsv` for programs, and one for people.
 
-use comfy_table::{CellAlignment, Table};
-
 use super::{Latency, Measurement, Report};
 use crate::core::Bytes;
+use crate::report::NOT_APPLICABLE;
+use crate::report::table::of_figures;
 use crate::report::tsv::{self, Cell, number, word};
-use crate::report::{NOT_APPLICABLE, TABLE_STYLE};
 
 type Column = (&'static str, fn(&Measurement) -> Cell);
 
@@ -44,11 +43,7 @@ const COLUMNS: [Column; 29] = [
 
 /// `summary.tsv`: a line for each measurement.
 pub fn summary(report: &Report) -> String {
-    let rows = report.measurements.iter();
-    tsv::table(
-        COLUMNS.map(|(name, _)| name),
-        rows.map(|m| COLUMNS.iter().map(|(_, cell)| cell(m)).collect()),
-    )
+    tsv::columns(COLUMNS, &report.measurements, |cell, m| cell(m))
 }
 
 /// The columns for people behind the job.
@@ -92,15 +87,7 @@ pub(super) fn for_people(report: &Report) -> (Vec<&'static str>, Vec<Vec<String>
 pub(super) fn table(report: &Report) -> String {
     let (headings, rows) = for_people(report);
     let words = headings.iter().take_while(|heading| **heading != "block").count();
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE).set_header(headings);
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(words) {
-        column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
-    }
-    table.to_string()
+    of_figures(headings, rows, words).to_string()
 }
 
 /// Quantiles that a chart needs all of.

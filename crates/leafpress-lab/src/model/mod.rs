@@ -23,7 +23,7 @@ mod trace;
 pub use access::Access;
 pub use codec_costs::CodecCosts;
 pub use evaluate::{BreakEven, CodecOutcome, Crossing, Model, Outcome, Point, evaluate, raw_memory_for};
-pub use files::{Files, json, write_files};
+pub use files::{json, write_files};
 pub use formulas::{mass_of_hottest, share_that_fits};
 pub use html::page;
 pub use options::{Method, Options, Overhead, Replacement};

@@ -1,11 +1,9 @@
 //! The model as tables: for people, and tab-separated for programs.
 
-use comfy_table::{CellAlignment, Table};
-
 use super::thesis::Figure;
 use super::{CodecOutcome, Outcome, Point};
-use crate::report::tsv::{self, word};
-use crate::report::{NOT_APPLICABLE, TABLE_STYLE};
+use crate::report::table::{of_figures, of_words, to_the_right};
+use crate::report::{NOT_APPLICABLE, tsv};
 
 type Column = (&'static str, fn(&Row<'_>) -> String);
 
@@ -68,10 +66,7 @@ pub fn summary(outcome: &Outcome) -> String {
         let points = codec.points.iter();
         points.map(move |point| Row { outcome, codec, point })
     });
-    tsv::table(
-        COLUMNS.map(|(name, _)| name),
-        rows.map(|row| COLUMNS.iter().map(|(_, cell)| word(cell(&row))).collect()),
-    )
+    tsv::columns(COLUMNS, rows, |cell, row| cell(row))
 }
 
 pub(super) const HEADINGS: [&str; 6] = [
@@ -113,51 +108,32 @@ pub(super) fn us(us: f64) -> String {
 
 /// The table of one codec as text.
 pub(super) fn for_people(outcome: &Outcome, codec: &CodecOutcome) -> String {
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE).set_header(HEADINGS);
-    for (cells, best) in rows(outcome, codec) {
-        table.add_row(cells.into_iter().enumerate().map(|(at, cell)| {
-            // A space in place of the mark keeps digits under digits.
-            format!("{cell}{}", if best && at == 4 { '*' } else { ' ' })
-        }));
-    }
-    align(&mut table, 0);
-    format!("{table}\n")
+    let rows = rows(outcome, codec).into_iter().map(|(cells, best)| {
+        let cells = cells.into_iter().enumerate();
+        // A space in place of the mark keeps digits under digits.
+        cells.map(move |(at, cell)| format!("{cell}{}", if best && at == 4 { '*' } else { ' ' }))
+    });
+    format!("{}\n", of_figures(HEADINGS, rows, 0))
 }
 
 /// Figures beside what was published, as text.
 pub(super) fn figures(figures: &[Figure]) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(TABLE_STYLE)
-        .set_header(["where", "what", "published", "computed", "verdict"]);
     let mut place = "";
-    for figure in figures {
+    let rows = figures.iter().map(|figure| {
         // A place is named once.
         let shown = if figure.place == place { "" } else { figure.place };
         place = figure.place;
         let mark = if figure.printed { "" } else { "~" };
-        table.add_row([
+        [
             shown.to_owned(),
             figure.what.clone(),
             format!("{mark}{}", figure.published),
             figure.computed.clone(),
             figure.verdict.to_string(),
-        ]);
-    }
-    for column in [2, 3] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    format!("{table}\n")
-}
-
-/// Numbers from column `from` on are set to the right.
-pub(super) fn align(table: &mut Table, from: usize) {
-    for column in table.column_iter_mut().skip(from) {
-        column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
-    }
+        ]
+    });
+    let table = of_words(["where", "what", "published", "computed", "verdict"], rows);
+    format!("{}\n", to_the_right(table, [2, 3]))
 }
 
 #[cfg(test)]

@@ -2,14 +2,12 @@
 
 use std::fmt::Write;
 
-use comfy_table::Table;
-
 use super::tco::{Prices, Savings, YEARS};
 use super::thesis::{Figure, Reproduction, Series, Verdict};
 use super::{Access, BreakEven, CodecOutcome, Method, Options, Outcome, Overhead, Replacement, Trace, tables};
 use crate::core::Bytes;
-use crate::report::TABLE_STYLE;
 use crate::report::numbers::thousands;
+use crate::report::table::of_figures;
 
 /// All of an outcome.
 pub fn report(outcome: &Outcome) -> String {
@@ -202,8 +200,7 @@ pub(super) fn conclusion(outcome: &Outcome) -> String {
 
 /// What is saved, and what that is worth.
 pub fn savings(savings: &[Savings], prices: &Prices) -> String {
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE).set_header([
+    const HEADINGS: [&str; 9] = [
         "codec",
         "compressed\n% of memory",
         "cores, compute\nsaved %",
@@ -213,10 +210,10 @@ pub fn savings(savings: &[Savings], prices: &Prices) -> String {
         "total\nsaved",
         "raw memory\nsaved",
         "its\ncost",
-    ]);
+    ];
     let money = |cost: Option<f64>| cost.map_or_else(|| "NA".into(), |cost| format!("{cost:.2}"));
-    for saved in savings {
-        table.add_row([
+    let rows = savings.iter().map(|saved| {
+        [
             saved.codec.clone(),
             tables::percent(saved.share, 0),
             tables::percent(saved.cores_saved, 1),
@@ -226,9 +223,9 @@ pub fn savings(savings: &[Savings], prices: &Prices) -> String {
             money(saved.total_cost),
             saved.memory_bytes.map_or_else(|| "any".into(), gib),
             money(saved.memory_cost),
-        ]);
-    }
-    tables::align(&mut table, 1);
+        ]
+    });
+    let table = of_figures(HEADINGS, rows, 1);
     let source = match prices.cores_saved {
         Some(_) => "Cores saved as given.",
         None => {
@@ -302,15 +299,15 @@ fn notes(figures: &[Figure]) -> String {
 }
 
 fn series(series: &Series) -> String {
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE);
     let names = series.lines.iter().map(|(name, _)| name.clone());
-    table.set_header(std::iter::once("C %".to_owned()).chain(names));
-    for (at, share) in series.shares.iter().enumerate() {
-        let figures = series.lines.iter().map(|(_, figures)| format!("{:.3}", figures[at]));
-        table.add_row(std::iter::once(share.to_string()).chain(figures));
-    }
-    tables::align(&mut table, 0);
+    let rows = series.shares.iter().enumerate().map(|(at, share)| {
+        let figures = series
+            .lines
+            .iter()
+            .map(move |(_, figures)| format!("{:.3}", figures[at]));
+        std::iter::once(share.to_string()).chain(figures)
+    });
+    let table = of_figures(std::iter::once("C %".to_owned()).chain(names), rows, 0);
     format!("\n{}: {} ({})\n{table}\n", series.place, series.what, series.unit)
 }
 

@@ -1,12 +1,12 @@
 //! The comparison's table for people.
 
-use comfy_table::{CellAlignment, Table};
+use comfy_table::Table;
 
 use super::{Peer, PeerLine, PeersConfig, PeersOutcome};
 use crate::core::keys::LoadOrder;
 use crate::core::resources;
 use crate::eval::Workload;
-use crate::report::TABLE_STYLE;
+use crate::report::table::{of_words, to_the_right};
 
 /// The table, what its figures are, and what went wrong.
 pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
@@ -65,8 +65,7 @@ fn table(config: &PeersConfig, outcome: &PeersOutcome) -> Table {
         Workload::ReadOnly => "Mreads/s".to_owned(),
         workload => format!("{workload}\nMops/s"),
     };
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE).set_header([
+    let headings = [
         "map".to_owned(),
         format!("{what}\nper core"),
         "least-most".into(),
@@ -77,8 +76,8 @@ fn table(config: &PeersConfig, outcome: &PeersOutcome) -> Table {
         "resident\nB/record".into(),
         "held\nB/record".into(),
         "memory of\nthe fastest".into(),
-    ]);
-    for line in &outcome.lines {
+    ];
+    let rows = outcome.lines.iter().map(|line| {
         let ratio = |figure: &dyn Fn(&PeerLine) -> f64| {
             fastest.map_or_else(
                 || "NA".into(),
@@ -90,7 +89,7 @@ fn table(config: &PeersConfig, outcome: &PeersOutcome) -> Table {
             _ => figure(line),
         };
         let (least, most) = line.operations_range;
-        table.add_row([
+        [
             line.peer.to_string(),
             format!("{:.2}", line.operations_per_second_per_core / 1e6),
             format!("{:.2}-{:.2}", least / 1e6, most / 1e6),
@@ -105,10 +104,7 @@ fn table(config: &PeersConfig, outcome: &PeersOutcome) -> Table {
             line.bytes_held_per_record
                 .map_or_else(|| "NA".into(), |held| format!("{held:.0}")),
             ratio(&|line| line.resident_bytes_per_record),
-        ]);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+        ]
+    });
+    to_the_right(of_words(headings, rows), 1..10)
 }

@@ -22,7 +22,7 @@ mod view;
 mod worker;
 
 pub use driver::Event;
-pub use files::{Files, write_files};
+pub use files::write_files;
 pub use html::page;
 pub use options::{
     MAX_BACKGROUND_THREADS, MAX_DEVICE_LATENCY_US, MAX_ROUND_PAGES, MAX_SECONDS, MIN_BUDGET_BYTES, Options, StoreKind,

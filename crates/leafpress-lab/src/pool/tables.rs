@@ -1,12 +1,10 @@
 //! Several runs as tables: for people, and tab-separated for programs.
 
-use comfy_table::{CellAlignment, Table};
-
 use super::sweep::{Line, Sweep};
 use super::{Options, Outcome, Sample};
 use crate::core::latency::Latency;
+use crate::report::table::{Best, Marked, of_marked, ranked};
 use crate::report::tsv::{self, Cell, number, word};
-use crate::report::{NOT_APPLICABLE, TABLE_STYLE};
 
 /// A run that ended well.
 struct Run<'r> {
@@ -126,11 +124,7 @@ fn us(latency: &Option<Latency>, ns: impl Fn(&Latency) -> u64) -> Cell {
 
 /// `summary.tsv`: a line for each run that ended well.
 pub fn summary(sweep: &Sweep) -> String {
-    let head = tsv::line(COLUMNS.iter().map(|(name, _)| word(name)));
-    let runs = sweep.lines.iter().filter_map(Run::of);
-    head + &runs
-        .map(|run| tsv::line(COLUMNS.iter().map(|(_, cell)| cell(&run))))
-        .collect::<String>()
+    tsv::columns(COLUMNS, sweep.lines.iter().filter_map(Run::of), |cell, run| cell(run))
 }
 
 type SampleColumn = (&'static str, fn(&Sample) -> Cell);
@@ -165,11 +159,8 @@ pub fn over_time(sweep: &Sweep) -> String {
     for run in sweep.lines.iter().filter_map(Run::of) {
         for sample in &run.outcome.samples {
             let cells = SAMPLE_COLUMNS.iter().map(|(_, cell)| cell(sample));
-            table += &tsv::line(
-                [word(run.options.codec), word(run.options.share)]
-                    .into_iter()
-                    .chain(cells),
-            );
+            let head = [word(run.options.codec), word(run.options.share)];
+            table += &tsv::line(head.into_iter().chain(cells));
         }
     }
     table
@@ -207,21 +198,8 @@ const PEOPLE: [(Column, Option<Best>); 11] = [
     ),
 ];
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Best {
-    Most,
-    Least,
-}
-
 fn us_short(latency: &Option<Latency>, ns: impl Fn(&Latency) -> u64) -> Cell {
     number(ns(latency.as_ref()?) as f64 / 1e3, 2)
-}
-
-/// A cell of the table for people.
-pub(super) struct Shown {
-    pub text: String,
-    /// Whether it is the best of its codec.
-    pub best: bool,
 }
 
 /// The headings of the table for people.
@@ -230,23 +208,17 @@ pub(super) fn headings() -> Vec<&'static str> {
 }
 
 /// The rows of the table for people of one codec's runs.
-pub(super) fn rows<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Vec<Shown>> {
+pub(super) fn rows<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Vec<Marked>> {
     let runs: Vec<_> = lines.filter_map(Run::of).collect();
-    let mut rows: Vec<Vec<Shown>> = runs.iter().map(|_| Vec::new()).collect();
+    let mut rows: Vec<Vec<Marked>> = runs.iter().map(|_| Vec::new()).collect();
     for ((_, cell), best) in &PEOPLE {
-        let cells: Vec<_> = runs.iter().map(cell).collect();
-        let figures = || cells.iter().filter_map(|cell| cell.as_ref()?.parse::<f64>().ok());
-        let best = match best {
-            Some(Best::Most) => figures().reduce(f64::max),
-            Some(Best::Least) => figures().reduce(f64::min),
-            None => None,
-        };
-        for (row, cell) in rows.iter_mut().zip(cells) {
-            let text = cell.unwrap_or_else(|| NOT_APPLICABLE.into());
-            row.push(Shown {
-                best: runs.len() > 1 && best.is_some() && text.parse().ok() == best,
-                text,
-            });
+        let cells = runs.iter().map(|run| {
+            let text = cell(run)?;
+            let figure = text.parse().unwrap_or(f64::NAN);
+            Some((text, figure))
+        });
+        for (row, cell) in rows.iter_mut().zip(ranked(cells.collect(), *best)) {
+            row.push(cell);
         }
     }
     rows
@@ -260,18 +232,7 @@ pub(super) fn for_people(sweep: &Sweep) -> String {
         if rows.is_empty() {
             continue;
         }
-        let mut table = Table::new();
-        table.load_style(TABLE_STYLE).set_header(headings());
-        for row in rows {
-            // A space in place of the mark keeps digits under digits.
-            table.add_row(
-                row.into_iter()
-                    .map(|cell| format!("{}{}", cell.text, if cell.best { '*' } else { ' ' })),
-            );
-        }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
-        }
+        let table = of_marked(headings(), rows, 1);
         text += &format!("{codec}\n{table}\n");
         if let Some(verdict) = verdict(sweep, codec) {
             text += &format!("{verdict}\n");

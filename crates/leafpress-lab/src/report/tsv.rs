@@ -32,6 +32,21 @@ pub(crate) fn table<'n>(names: impl IntoIterator<Item = &'n str>, rows: impl Int
     line(names.into_iter().map(word)) + &rows
 }
 
+/// A table of columns, each a name and a function that `cell` asks for what it has of a row.
+pub(crate) fn columns<R, F, C: Into<Cell>, const N: usize>(
+    columns: [(&'static str, F); N],
+    rows: impl IntoIterator<Item = R>,
+    cell: impl Fn(&F, &R) -> C,
+) -> String {
+    let cells = |row: R| {
+        columns
+            .iter()
+            .map(|(_, of)| cell(of, &row).into().and_then(word))
+            .collect()
+    };
+    table(columns.iter().map(|(name, _)| *name), rows.into_iter().map(cells))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

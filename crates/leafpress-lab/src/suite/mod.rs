@@ -27,7 +27,7 @@ mod tables;
 mod text;
 mod turns;
 
-pub use files::{Files, write_files};
+pub use files::write_files;
 pub use html::page;
 pub use listing::Skipped;
 pub use method::Absent;

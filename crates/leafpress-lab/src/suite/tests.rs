@@ -366,7 +366,7 @@ fn files_have_the_documented_shapes() {
     let files = write_files(&report, "leafpress suite 'a&b'", out.path()).unwrap();
     let read = |path: &Path| std::fs::read_to_string(path).unwrap();
 
-    let wide = read(&files.wide[1]);
+    let wide = read(&out.path().join("suite_wide_2t.tsv"));
     let header = "file\tsize_bytes\tblock_bytes\tblocks\tmemcpy_compressed_bytes\tlz4_compressed_bytes\t\
                   zstd:1_compressed_bytes\tmemcpy_compress_us\tlz4_compress_us\tzstd:1_compress_us\tmemcpy_decompress_us\t\
                   lz4_decompress_us\tzstd:1_decompress_us";
@@ -378,21 +378,21 @@ fn files_have_the_documented_shapes() {
     assert_eq!(line[6], report.files[0].rows[11].stored_bytes.to_string());
     assert_eq!(line.len(), 13);
 
-    let summary = read(&files.summary);
+    let summary = read(files.path("summary"));
     assert_eq!(summary.lines().count(), 1 + 2 * 3 * 2 * 2);
     assert!(summary.starts_with("file\tfile_bytes\tcodec\tblock_bytes\tthreads\traw_bytes\tblocks\tstored_bytes\t"));
     assert!(summary.lines().all(|line| line.split('\t').count() == 20));
-    let overall = read(&files.overall);
+    let overall = read(files.path("overall"));
     assert_eq!(overall.lines().count(), 1 + 3 * 2 * 2);
     assert!(overall.lines().all(|line| line.split('\t').count() == 18));
 
-    let json: serde_json::Value = serde_json::from_str(&read(&files.json)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&read(files.path("json"))).unwrap();
     assert_eq!(json["format"], 1);
     assert_eq!(json["options"]["codecs"], serde_json::json!(["lz4", "zstd:1"]));
     assert_eq!(json["overall"][0]["codec"], MEMCPY);
     assert!(json["files"][1]["rows"][1]["compress"]["mb_per_s"].as_f64().unwrap() > 0.0);
 
-    let html = read(&files.html);
+    let html = read(files.path("report"));
     assert!(
         html.matches("<svg").count() >= 5 + 3 + 2,
         "{}",

@@ -1,12 +1,10 @@
 //! What was measured, for people: all files together, then each file.
 
-use comfy_table::{CellAlignment, Table};
-
 use super::{Absent, FileRows, MEMCPY, Measured, Report, Row, Skipped};
 use crate::core::Bytes;
 use crate::report::NOT_APPLICABLE;
-use crate::report::TABLE_STYLE;
 use crate::report::numbers::thousands;
+use crate::report::table::of_figures;
 
 /// Files that are shown in tables; all of them are in `summary.tsv`.
 const MOST_FILES: usize = 40;
@@ -29,7 +27,7 @@ pub fn text(report: &Report) -> String {
         text += &format!(
             "\nAll files, {}\n{}\n",
             in_words(threads),
-            table(&headings(), &all(&rows), 2)
+            of_figures(headings(), all(&rows), 2)
         );
     }
     text += CAPTION;
@@ -153,21 +151,6 @@ pub(super) fn us(us: f64) -> String {
     }
 }
 
-/// A table whose first `left` columns are words.
-pub(super) fn table(headings: &[impl AsRef<str>], rows: &[Vec<String>], left: usize) -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(TABLE_STYLE)
-        .set_header(headings.iter().map(AsRef::as_ref));
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(left) {
-        column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
 /// The length of blocks and the number of threads that files are compared with: the thesis' pages of 8 KB, on the first number of
 /// threads, where that was measured.
 pub(super) fn common_setting(report: &Report) -> Option<(usize, usize)> {
@@ -231,7 +214,7 @@ fn per_file(report: &Report) -> String {
             "\nPer file, blocks of {}, {}: {name}\n{}\n",
             Bytes(block_bytes as u64),
             in_words(threads),
-            table(&headings, &rows.collect::<Vec<_>>(), 1)
+            of_figures(headings, rows, 1)
         );
         if let Some(more) = report.files.len().checked_sub(MOST_FILES).filter(|more| *more > 0) {
             text += &format!("and {more} more files\n");

@@ -1,18 +1,15 @@
 //! A verification as a table: for people, and tab-separated for programs.
 
-use comfy_table::{CellAlignment, Table};
-
 use super::{Comparison, HIT_OFF, US_OFF, Verification};
 use crate::advise::narrative::{bytes, percent, us};
 use crate::core::Bytes;
-use crate::report::TABLE_STYLE;
 use crate::report::numbers::thousands;
+use crate::report::table::of_figures;
 use crate::report::tsv::{self, word};
 
 /// The table, and what it is.
 pub(in crate::advise) fn text(verification: &Verification) -> String {
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE).set_header([
+    const HEADINGS: [&str; 9] = [
         "codec",
         "compressed\n% of memory",
         "device\nus",
@@ -22,14 +19,14 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
         "us per page\npredicted",
         "\nmeasured",
         "\n% off",
-    ]);
-    for one in &verification.comparisons {
+    ];
+    let rows = verification.comparisons.iter().map(|one| {
         let share = match one.share_pct {
             Some(percent) => format!("{percent} "),
             None => format!("{}a", percent(one.share, 0)),
         };
         let flag = |is_off: bool| if is_off { '!' } else { ' ' };
-        table.add_row([
+        [
             one.codec.clone(),
             share,
             us(one.device_us),
@@ -39,11 +36,9 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
             us(one.predicted.us_per_page),
             us(one.us_per_page),
             format!("{:+.1}{}", one.us_off() * 100.0, flag(one.us_off().abs() > US_OFF)),
-        ]);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
-    }
+        ]
+    });
+    let table = of_figures(HEADINGS, rows, 1);
     let off = verification.comparisons.iter().filter(|one| one.is_off()).count();
     let mut text = format!(
         "Predicted and measured\n{} pages of {} from the sample, {} of memory, {} access, a simulated device of {} us, {} s a run\n{table}\n",

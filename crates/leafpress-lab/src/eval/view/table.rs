@@ -1,29 +1,19 @@
 //! The table for people, as text and as HTML.
 
-use comfy_table::{CellAlignment, Table};
 use maud::{Markup, html};
 
 use super::hotset;
-use super::pivot::{Pivot, Setting};
+use super::pivot::{Line, Pivot, Setting};
 use crate::core::keys::LoadOrder;
 use crate::eval::EvalOutcome;
 use crate::eval::Workload;
-use crate::report::TABLE_STYLE;
 use crate::report::html::{cell, table};
-
-/// Best cells carry this behind their number.
-const BEST: &str = "*";
+use crate::report::table::{Best, Marked, of_marked, ranked};
 
 /// A table before it is text or HTML.
 struct Grid {
     header: Vec<String>,
-    lines: Vec<Vec<Cell>>,
-}
-
-#[derive(Clone)]
-struct Cell {
-    text: String,
-    best: bool,
+    lines: Vec<Vec<Marked>>,
 }
 
 /// A column: its heading, its figures, how they are written, and which end is good.
@@ -31,7 +21,7 @@ struct Column {
     heading: String,
     /// A text and the figure it is ranked by, for each codec.
     cells: Vec<Option<(String, f64)>>,
-    larger_is_better: bool,
+    best: Best,
 }
 
 fn short_name(workload: Workload) -> &'static str {
@@ -49,11 +39,11 @@ fn short_name(workload: Workload) -> &'static str {
 
 fn columns(setting: &Setting<'_>) -> Vec<Column> {
     let mut columns = Vec::new();
-    let mut push = |heading: String, larger_is_better, figure: &dyn Fn(usize) -> Option<(String, f64)>| {
+    let mut push = |heading: String, best, figure: &dyn Fn(usize) -> Option<(String, f64)>| {
         columns.push(Column {
             heading,
             cells: (0..setting.lines.len()).map(figure).collect(),
-            larger_is_better,
+            best,
         });
     };
     let line = |index: usize| &setting.lines[index];
@@ -64,26 +54,26 @@ fn columns(setting: &Setting<'_>) -> Vec<Column> {
         } else {
             ("Mops/s", 1.0)
         };
-        push(format!("{}\n{unit}", short_name(workload)), true, &|index| {
+        push(format!("{}\n{unit}", short_name(workload)), Best::Most, &|index| {
             let figure = line(index).mops(workload)? * factor;
             Some((figure_text(figure), figure))
         });
     }
     let main = setting.main_workload();
-    push(format!("{}\nKops/s/core", short_name(main)), true, &|index| {
+    push(format!("{}\nKops/s/core", short_name(main)), Best::Most, &|index| {
         let figure = line(index).kops_per_core(main)?;
         Some((format!("{figure:.0}"), figure))
     });
     let microseconds = |ns: u64| (format!("{:.2}", ns as f64 / 1e3), ns as f64);
     if setting.read_workload().is_some() {
-        push("read\np99 us".into(), false, &|index| {
+        push("read\np99 us".into(), Best::Least, &|index| {
             line(index)
                 .read_latency(setting.read_workload())
                 .map(|latency| microseconds(latency.p99_ns))
         });
     }
     if setting.write_workload().is_some() {
-        push("write\np99 us".into(), false, &|index| {
+        push("write\np99 us".into(), Best::Least, &|index| {
             line(index)
                 .write_latency(setting.write_workload())
                 .map(|latency| microseconds(latency.p99_ns))
@@ -91,13 +81,13 @@ fn columns(setting: &Setting<'_>) -> Vec<Column> {
     }
     if let Some(workload) = setting.work_workload() {
         for (index, heading) in ["copied/\nput byte", "compr./\nput byte"].into_iter().enumerate() {
-            push(heading.into(), false, &|codec| {
+            push(heading.into(), Best::Least, &|codec| {
                 let figure = line(codec).work_per_byte_put(workload)?[index];
                 Some((format!("{figure:.2}"), figure))
             });
         }
     }
-    push("held/user\nbyte".into(), false, &|index| {
+    push("held/user\nbyte".into(), Best::Least, &|index| {
         let (least, most) = line(index).held_per_user_byte()?;
         let (low, high) = (format!("{least:.2}"), format!("{most:.2}"));
         Some((if low == high { high } else { format!("{low}-{high}") }, most))
@@ -117,34 +107,16 @@ fn grid(setting: &Setting<'_>) -> Grid {
     let columns = columns(setting);
     let mut header = vec!["codec".to_owned()];
     header.extend(columns.iter().map(|column| column.heading.clone()));
-    let mut lines: Vec<Vec<Cell>> = setting
-        .lines
-        .iter()
-        .map(|line| {
-            vec![Cell {
-                text: line.codec.clone(),
-                best: false,
-            }]
-        })
-        .collect();
-    for column in &columns {
-        let ranked = column.cells.iter().flatten().map(|(_, figure)| *figure);
-        let best = if column.larger_is_better {
-            ranked.reduce(f64::max)
-        } else {
-            ranked.reduce(f64::min)
-        };
-        for (line, cell) in lines.iter_mut().zip(&column.cells) {
-            line.push(match cell {
-                Some((text, figure)) => Cell {
-                    text: text.clone(),
-                    best: column.cells.len() > 1 && Some(*figure) == best,
-                },
-                None => Cell {
-                    text: "NA".into(),
-                    best: false,
-                },
-            });
+    let codec = |line: &Line<'_>| {
+        vec![Marked {
+            text: line.codec.clone(),
+            best: false,
+        }]
+    };
+    let mut lines: Vec<Vec<Marked>> = setting.lines.iter().map(codec).collect();
+    for column in columns {
+        for (line, cell) in lines.iter_mut().zip(ranked(column.cells, Some(column.best))) {
+            line.push(cell);
         }
     }
     Grid { header, lines }
@@ -186,18 +158,7 @@ pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
     }
     for setting in &pivot.settings {
         let grid = grid(setting);
-        let mut table = Table::new();
-        table.load_style(TABLE_STYLE).set_header(grid.header);
-        for line in grid.lines {
-            table.add_row(line.into_iter().map(|cell| {
-                // A space in place of the mark keeps digits under digits.
-                let mark = if cell.best { BEST } else { " " };
-                format!("{}{mark}", cell.text)
-            }));
-        }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
-        }
+        let table = of_marked(grid.header, grid.lines, 1);
         let caption = wrap(&caption(setting), 110);
         text += &format!("{}\n{table}\n{caption}\n", setting.title());
         for line in hotset::text(setting).lines() {
@@ -206,7 +167,7 @@ pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
         text.push('\n');
     }
     if !pivot.settings.is_empty() {
-        text += &format!("{BEST} best in its column\n");
+        text += "* best in its column\n";
     }
     for failure in &outcome.failures {
         text += &format!(

@@ -16,7 +16,7 @@ mod tables;
 mod text;
 mod values;
 
-pub use files::{Files, write_files};
+pub use files::write_files;
 pub use html::page;
 pub use limit::LIMIT_LEVEL;
 pub use options::{DEFAULT_DICTIONARY_BYTES, DEFAULT_FRAME_BYTES, MAX_DICTIONARY_BYTES, Options};

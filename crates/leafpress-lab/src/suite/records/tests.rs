@@ -245,21 +245,21 @@ fn what_is_written_has_the_rows_and_the_limit() {
     let (directory, options) = options(&dump(2000));
     let report = measure(&options).unwrap();
     let files = write_files(&report, "leafpress suite <dump>", directory.path()).unwrap();
-    let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
-    let tsv = read(&files.table);
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap();
+    let tsv = read(files.path("records"));
     let rows: Vec<Vec<&str>> = tsv.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(rows.len(), 1 + report.rows.len() + 1);
     assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{tsv}");
     let last = rows.last().unwrap();
     assert_eq!((last[1], last[4], last[5]), ("jsonl:/id", "all", "zstd:19"));
-    let json: serde_json::Value = serde_json::from_str(&read(&files.json)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&read(files.path("json"))).unwrap();
     assert_eq!(json["options"]["records"], "jsonl:/id");
     assert_eq!(
         (&json["rows"][0]["place"], &json["rows"][7]["place"]),
         (&"record".into(), &4096.into())
     );
     assert!(json["limit"]["ratio"].as_f64().unwrap() > 1.0);
-    let page = read(&files.html);
+    let page = read(files.path("report"));
     for part in [
         "<svg",
         "zstd:19 of all in one piece",

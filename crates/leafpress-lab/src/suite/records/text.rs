@@ -3,8 +3,9 @@
 use super::{Place, Report, Row};
 use crate::core::Bytes;
 use crate::report::numbers::thousands;
+use crate::report::table::of_figures;
 use crate::suite::MEMCPY;
-use crate::suite::text::{in_words, libraries, not_available, table, us};
+use crate::suite::text::{in_words, libraries, not_available, us};
 
 /// The report.
 pub fn text(report: &Report) -> String {
@@ -13,7 +14,7 @@ pub fn text(report: &Report) -> String {
         let rows = report.of_threads(threads);
         if !rows.is_empty() {
             let cells = cells(report, &rows);
-            text += &format!("\n{}\n{}\n", in_words(threads), table(&HEADINGS, &cells, 3));
+            text += &format!("\n{}\n{}\n", in_words(threads), of_figures(HEADINGS, cells, 3));
         }
     }
     text += CAPTION;

@@ -1,0 +1,110 @@
+//! Files that are whole or not there.
+
+use std::fmt;
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::core::LabError;
+
+/// Files that a command wrote: what each is to people, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written(Vec<(&'static str, PathBuf)>);
+
+impl Written {
+    /// The first file that is called so.
+    #[cfg(test)]
+    pub(crate) fn path(&self, what: &str) -> &Path {
+        &self.0.iter().find(|(name, _)| *name == what).expect(what).1
+    }
+}
+
+/// A line for each.
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.0.iter().map(|(what, _)| what.len()).max().unwrap_or(0);
+        self.0
+            .iter()
+            .try_for_each(|(what, path)| writeln!(f, "{what:width$} {}", path.display()))
+    }
+}
+
+/// Writes files into `directory`, which exists: of each what it is to people, its name, and its text.
+///
+/// # Errors
+/// [`LabError::Io`] when one cannot be written.
+pub fn write_all(
+    directory: &Path,
+    files: impl IntoIterator<Item = (&'static str, impl AsRef<Path>, String)>,
+) -> Result<Written, LabError> {
+    let files = files.into_iter().map(|(what, name, text)| {
+        let path = directory.join(name);
+        write(&path, &text).map(|()| (what, path))
+    });
+    files.collect::<Result<_, _>>().map(Written)
+}
+
+/// Writes a file in one step: a reader finds the old one or the new one, never a part, and so does who comes after a power cut.
+///
+/// # Errors
+/// [`LabError::Io`] when it cannot be written; what was there stays.
+pub fn write(path: &Path, text: &str) -> Result<(), LabError> {
+    replace(path, text).map_err(|e| LabError::io(path, e))
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix(".leafpress-")
+        // What a new file has, before the mask.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    // The file's name is the directory's.
+    File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_or_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("results.json");
+        for text in ["old", "new"] {
+            write(&path, text).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(
+            std::fs::read_dir(directory.path()).unwrap().count(),
+            1,
+            "nothing else is left"
+        );
+        // A directory cannot be replaced: nothing of the attempt stays either.
+        let taken = directory.path().join("taken");
+        std::fs::create_dir(&taken).unwrap();
+        assert!(write(&taken, "text").unwrap_err().to_string().contains("taken"));
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn two_writers_of_one_file_leave_one_of_the_two() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("results.json");
+        std::thread::scope(|scope| {
+            for letter in ["a", "b"] {
+                let path = &path;
+                scope.spawn(move || (0..50).for_each(|_| write(path, &letter.repeat(100_000)).unwrap()));
+            }
+        });
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text == "a".repeat(100_000) || text == "b".repeat(100_000));
+    }
+}
