@@ -6,6 +6,7 @@ use super::recommend::{Recommendation, TOO_CLOSE, Verdict};
 use super::thresholds::MemoryBound;
 use crate::core::Bytes;
 use crate::model::BreakEven;
+pub(super) use crate::report::numbers::percent;
 use crate::report::numbers::thousands;
 
 /// Microseconds with as many digits as help.
@@ -15,11 +16,6 @@ pub(super) fn us(us: f64) -> String {
         us if us >= 10.0 => format!("{us:.1}"),
         us => format!("{us:.2}"),
     }
-}
-
-/// A share as percent, without its sign.
-pub(super) fn percent(share: f64, decimals: usize) -> String {
-    format!("{:.decimals$}", share * 100.0)
 }
 
 /// Bytes as people say them, in powers of 1024.

@@ -10,9 +10,7 @@ use super::{tables, verify};
 use crate::core::Bytes;
 use crate::model::tco::Prices;
 use crate::model::text::savings;
-
-/// Columns of a page of text.
-const WIDTH: usize = 110;
+use crate::report::paragraph::wrapped;
 
 /// The whole page.
 pub fn text(advice: &Advice, verification: Option<&Verification>) -> String {
@@ -62,24 +60,4 @@ pub(super) fn head(advice: &Advice) -> String {
         if suite.sample.files == 1 { "" } else { "s" },
         suite.host
     )
-}
-
-/// A paragraph in lines, the first behind `first` and the others behind `others`.
-pub(super) fn wrapped(paragraph: &str, first: &str, others: &str) -> String {
-    let mut text = String::new();
-    let mut line = first.to_owned();
-    let mut is_empty = true;
-    for word in paragraph.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            text += &(line + "\n");
-            line = others.to_owned();
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line += word;
-        is_empty = false;
-    }
-    text + &line + "\n"
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::core::statistics::median;
+
 /// Median and range of a figure over the repetitions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
@@ -16,17 +18,11 @@ pub struct Spread {
 impl Spread {
     /// The spread of some figures; `None` without any.
     pub fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut sorted: Vec<_> = figures.into_iter().collect();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
+        let figures: Vec<_> = figures.into_iter().collect();
         Some(Self {
-            median: match sorted.len() {
-                0 => return None,
-                len if len.is_multiple_of(2) => f64::midpoint(sorted[middle - 1], sorted[middle]),
-                _ => sorted[middle],
-            },
-            least: sorted[0],
-            most: sorted[sorted.len() - 1],
+            least: figures.iter().copied().reduce(f64::min)?,
+            most: figures.iter().copied().reduce(f64::max)?,
+            median: median(figures)?,
         })
     }
 

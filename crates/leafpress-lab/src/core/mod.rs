@@ -7,6 +7,8 @@ mod error;
 pub mod keys;
 pub mod latency;
 pub mod resources;
+#[cfg(any(feature = "device", feature = "peers", feature = "suite"))]
+pub(crate) mod statistics;
 pub(crate) mod words;
 
 pub use bytes::{Bytes, ParseBytesError};

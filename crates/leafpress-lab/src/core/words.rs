@@ -90,7 +90,7 @@ pub(crate) fn between<T: PartialOrd + Display>(
 }
 
 /// A value that is in the list more than once.
-#[cfg(any(feature = "device", feature = "suite"))]
+#[cfg(feature = "device")]
 pub(crate) fn twice<T: PartialEq>(list: &[T]) -> Option<&T> {
     let repeated = list.iter().enumerate().find(|(at, value)| list[..*at].contains(value));
     repeated.map(|(_, value)| value)

@@ -12,6 +12,7 @@ use super::Reread;
 use super::buffer::Buffer;
 use super::target::Target;
 use crate::core::keys::below;
+use crate::core::statistics::upper_median;
 
 /// Blocks that are read twice at most.
 const BLOCKS: usize = 256;
@@ -56,16 +57,11 @@ pub(super) fn reread(target: &Target, block_bytes: u64, seed: u64, cancel: &Atom
         return None;
     }
     let again = chosen[..first.len()].iter().map(|&block| read(block));
-    let mut second = again.collect::<Option<Vec<f64>>>()?;
+    let second = again.collect::<Option<Vec<f64>>>()?;
     Some(Reread {
         blocks: first.len() as u64,
         block_bytes,
-        first_us: median(&mut first),
-        second_us: median(&mut second),
+        first_us: upper_median(first)?,
+        second_us: upper_median(second)?,
     })
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

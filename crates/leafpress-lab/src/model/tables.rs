@@ -2,6 +2,7 @@
 
 use super::thesis::Figure;
 use super::{CodecOutcome, Outcome, Point};
+pub(super) use crate::report::numbers::percent;
 use crate::report::table::{of_figures, of_words, to_the_right};
 use crate::report::{NOT_APPLICABLE, tsv};
 
@@ -54,10 +55,6 @@ fn name(variant: &impl serde::Serialize) -> String {
         Ok(serde_json::Value::String(name)) => name,
         _ => String::new(),
     }
-}
-
-pub(super) fn percent(share: f64, decimals: usize) -> String {
-    format!("{:.decimals$}", share * 100.0)
 }
 
 /// `summary.tsv`: a line for each codec and share.

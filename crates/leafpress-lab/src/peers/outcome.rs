@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::peer::Peer;
+use crate::core::statistics::median;
 use crate::eval::result::RunResult;
 
 /// One map's medians over the rounds.
@@ -52,8 +53,7 @@ impl PeerLine {
     /// `None` without a sample.
     pub(super) fn new(peer: Peer, samples: &[RunResult]) -> Option<Self> {
         let figures = |figure: &dyn Fn(&RunResult) -> Option<f64>| {
-            let mut figures: Vec<_> = samples.iter().filter_map(figure).collect();
-            figures.sort_by(f64::total_cmp);
+            let figures: Vec<_> = samples.iter().filter_map(figure).collect();
             figures
         };
         let per_record = |bytes: f64, result: &RunResult| (result.keys > 0).then(|| bytes / result.keys as f64);
@@ -68,27 +68,21 @@ impl PeerLine {
         });
         Some(Self {
             peer,
-            operations_per_second_per_core: median(&operations)?,
-            operations_range: (*operations.first()?, *operations.last()?),
-            read_p99_ns: median(&p99),
-            loads_per_second: median(&loads)?,
-            settle_seconds: median(&settle)?,
-            resident_bytes_per_record: median(&resident)?,
-            bytes_held_per_record: median(&held),
+            operations_per_second_per_core: median(operations.clone())?,
+            operations_range: (
+                operations.iter().copied().reduce(f64::min)?,
+                operations.iter().copied().reduce(f64::max)?,
+            ),
+            read_p99_ns: median(p99),
+            loads_per_second: median(loads)?,
+            settle_seconds: median(settle)?,
+            resident_bytes_per_record: median(resident)?,
+            bytes_held_per_record: median(held),
         })
     }
 
     /// What the map says that it holds per record, or the process's growth, in bytes.
     pub(super) fn held_per_record(&self) -> f64 {
         self.bytes_held_per_record.unwrap_or(self.resident_bytes_per_record)
-    }
-}
-
-pub(super) fn median(sorted: &[f64]) -> Option<f64> {
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        len if len.is_multiple_of(2) => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
-        _ => Some(sorted[middle]),
     }
 }

@@ -1,6 +1,5 @@
 use std::sync::atomic::AtomicBool;
 
-use super::outcome::median;
 use super::run::PeerSpec;
 use super::*;
 use crate::core::corpus::Source;
@@ -92,14 +91,6 @@ fn names_round_trip() {
         assert_eq!(peer.to_string().parse::<Peer>().unwrap(), peer);
     }
     assert!("hashmap".parse::<Peer>().is_err());
-}
-
-#[test]
-fn medians_are_in_the_middle() {
-    assert_eq!(median(&[]), None);
-    assert_eq!(median(&[3.0]), Some(3.0));
-    assert_eq!(median(&[1.0, 2.0, 9.0]), Some(2.0));
-    assert_eq!(median(&[1.0, 2.0, 4.0, 9.0]), Some(3.0));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::view::View;
 use super::{Options, Set, StoreKind};
 use crate::core::Bytes;
 use crate::core::LabError;
-use crate::core::corpus::{Corpus, Cut, Packing, Source};
+use crate::core::corpus::{Corpus, Cut, Packing, Source, plain};
 
 /// The pages of a run.
 pub(super) struct Data {
@@ -242,14 +242,6 @@ fn open_directory(path: &Path, options: &Options) -> io::Result<DirectoryStore> 
         directory = directory.max_bytes(bytes);
     }
     directory.open(path)
-}
-
-fn plain(e: &io::Error) -> String {
-    match e.kind() {
-        io::ErrorKind::NotFound => "no such file or directory".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => e.to_string(),
-    }
 }
 
 /// A directory for scratch files, made when it is first needed.

@@ -109,25 +109,19 @@ fn rate(outcome: &Outcome, count: u64, what: &str) -> String {
 }
 
 fn acquisitions(text: &mut String, options: &Options, outcome: &Outcome) {
-    line(
+    let _ = writeln!(
         text,
-        "Acquisitions",
-        &format!(
-            "{} ({:.0} per sec).  {}.  {} misses.",
-            thousands(outcome.work.acquisitions),
-            outcome.throughput(),
-            counted(outcome.hits(), "hit"),
-            thousands(outcome.misses())
-        ),
+        "Acquisitions        : {} ({:.0} per sec).  {}.  {} misses.",
+        thousands(outcome.work.acquisitions),
+        outcome.throughput(),
+        counted(outcome.hits(), "hit"),
+        thousands(outcome.misses())
     );
-    line(
+    let _ = writeln!(
         text,
-        "Pages in the set",
-        &format!(
-            "{} ({} bytes)",
-            thousands(outcome.set.pages),
-            thousands(outcome.set.bytes)
-        ),
+        "Pages in the set    : {} ({} bytes)",
+        thousands(outcome.set.pages),
+        thousands(outcome.set.bytes)
     );
     line(
         text,
@@ -140,72 +134,54 @@ fn acquisitions(text: &mut String, options: &Options, outcome: &Outcome) {
         &rate(outcome, outcome.counters.restorations, "restoration"),
     );
     let all = outcome.work.acquisitions.max(1) as f64;
-    line(
+    let _ = writeln!(
         text,
-        "Hit ratio",
-        &format!(
-            "{} ({} raw, {} compressed)",
-            percent(outcome.hit_ratio()),
-            percent(outcome.counters.raw_hits as f64 / all),
-            percent(outcome.counters.compressed_hits as f64 / all)
-        ),
+        "Hit ratio           : {} ({} raw, {} compressed)",
+        percent(outcome.hit_ratio()),
+        percent(outcome.counters.raw_hits as f64 / all),
+        percent(outcome.counters.compressed_hits as f64 / all)
     );
     if let (Some(theory), Some(of_held)) = (outcome.theory(options), outcome.theory_of_held(options)) {
-        line(
+        let _ = writeln!(
             text,
-            "  in theory",
-            &format!(
-                "{} (from memory, share and ratio), {} (from the pages held at the end)",
-                percent(theory),
-                percent(of_held)
-            ),
+            "  in theory         : {} (from memory, share and ratio), {} (from the pages held at the end)",
+            percent(theory),
+            percent(of_held)
         );
     }
 }
 
 fn pool(text: &mut String, outcome: &Outcome) {
     let held = &outcome.held;
-    line(
+    let _ = writeln!(
         text,
-        "Memory ratio",
-        &format!(
-            "{:.1}% raw at the end, {:.1}% on average ({} bytes raw, {} bytes compressed)",
-            held.raw_percent,
-            100.0 - outcome.compressed_share() * 100.0,
-            thousands(held.raw_space_bytes),
-            thousands(held.compressed_space_bytes)
-        ),
+        "Memory ratio        : {:.1}% raw at the end, {:.1}% on average ({} bytes raw, {} bytes compressed)",
+        held.raw_percent,
+        100.0 - outcome.compressed_share() * 100.0,
+        thousands(held.raw_space_bytes),
+        thousands(held.compressed_space_bytes)
     );
     let full = if outcome.full { "pool full" } else { "pool not full" };
-    line(
+    let _ = writeln!(
         text,
-        "Run time",
-        &format!(
-            "{:.1} sec after {:.1} sec of warm-up ({full}){}",
-            outcome.seconds,
-            outcome.warmup_seconds,
-            if outcome.interrupted { ", INTERRUPTED" } else { "" }
-        ),
+        "Run time            : {:.1} sec after {:.1} sec of warm-up ({full}){}",
+        outcome.seconds,
+        outcome.warmup_seconds,
+        if outcome.interrupted { ", INTERRUPTED" } else { "" }
     );
-    line(
+    let _ = writeln!(
         text,
-        "Time sweeping",
-        &format!(
-            "{} ({} ns)",
-            counted(outcome.counters.sweeps, "sweep"),
-            thousands(outcome.counters.sweep_ns)
-        ),
+        "Time sweeping       : {} ({} ns)",
+        counted(outcome.counters.sweeps, "sweep"),
+        thousands(outcome.counters.sweep_ns)
     );
-    line(
+    let _ = writeln!(
         text,
-        "Processor",
-        &format!(
-            "{:.2} cores busy ({:.2} s user, {:.2} s system), {:.2}% of it deciding on the share",
-            outcome.cores(),
-            outcome.cpu.user_seconds,
-            outcome.cpu.system_seconds,
-            outcome.deciding_pct()
-        ),
+        "Processor           : {:.2} cores busy ({:.2} s user, {:.2} s system), {:.2}% of it deciding on the share",
+        outcome.cores(),
+        outcome.cpu.user_seconds,
+        outcome.cpu.system_seconds,
+        outcome.deciding_pct()
     );
 }
 
@@ -219,10 +195,10 @@ fn rounds(text: &mut String, outcome: &Outcome) {
         line(text, "  Made anew", &rate(outcome, work.creates, "page"));
     }
     if work.rounds_cut > 0 {
-        line(
+        let _ = writeln!(
             text,
-            "  Cut short",
-            &format!("{} that found everything pinned", counted(work.rounds_cut, "round")),
+            "  Cut short         : {} that found everything pinned",
+            counted(work.rounds_cut, "round")
         );
     }
 }
@@ -264,61 +240,46 @@ fn memory(text: &mut String, options: &Options, outcome: &Outcome) {
         over @ 1.. => format!("{} bytes OVER it at times", thousands(over as u64)),
         under => format!("always {} bytes or more under it", thousands(under.unsigned_abs())),
     };
-    line(
+    let _ = writeln!(
         text,
-        "Memory held",
-        &format!(
-            "{} bytes of a budget of {}, {over}",
-            thousands(held.bytes_held),
-            thousands(options.budget_bytes)
-        ),
+        "Memory held         : {} bytes of a budget of {}, {over}",
+        thousands(held.bytes_held),
+        thousands(options.budget_bytes)
     );
-    line(
+    let _ = writeln!(
         text,
-        "  Raw",
-        &format!(
-            "{} bytes, {}",
-            thousands(held.raw_space_bytes),
-            counted(held.raw_pages, "page")
-        ),
+        "  Raw               : {} bytes, {}",
+        thousands(held.raw_space_bytes),
+        counted(held.raw_pages, "page")
     );
-    line(
+    let _ = writeln!(
         text,
-        "  Compressed",
-        &format!(
-            "{} bytes, {} of {} bytes raw{}",
-            thousands(held.compressed_space_bytes),
-            counted(held.compressed_pages, "page"),
-            thousands(held.compressed_raw_bytes),
-            outcome
-                .ratio_held()
-                .map_or_else(String::new, |ratio| format!(" (ratio {ratio:.2})"))
-        ),
+        "  Compressed        : {} bytes, {} of {} bytes raw{}",
+        thousands(held.compressed_space_bytes),
+        counted(held.compressed_pages, "page"),
+        thousands(held.compressed_raw_bytes),
+        outcome
+            .ratio_held()
+            .map_or_else(String::new, |ratio| format!(" (ratio {ratio:.2})"))
     );
-    line(
+    let _ = writeln!(
         text,
-        "  Tables and ghosts",
-        &format!(
-            "{} and {} bytes",
-            thousands(held.table_bytes),
-            thousands(held.ghost_bytes)
-        ),
+        "  Tables and ghosts : {} and {} bytes",
+        thousands(held.table_bytes),
+        thousands(held.ghost_bytes)
     );
-    line(
+    let _ = writeln!(
         text,
-        "  Pinned copies",
-        &format!("{} bytes, over and above the budget", thousands(held.pinned_copy_bytes)),
+        "  Pinned copies     : {} bytes, over and above the budget",
+        thousands(held.pinned_copy_bytes)
     );
     if let Some(resident) = outcome.most_resident_bytes() {
         let ratio = resident as f64 / options.budget_bytes as f64;
-        line(
+        let _ = writeln!(
             text,
-            "  Resident growth",
-            &format!(
-                "{} bytes at most, {} of the budget",
-                thousands(resident.max(0).unsigned_abs()),
-                percent(ratio.max(0.0))
-            ),
+            "  Resident growth   : {} bytes at most, {} of the budget",
+            thousands(resident.max(0).unsigned_abs()),
+            percent(ratio.max(0.0))
         );
     }
 }
@@ -326,16 +287,13 @@ fn memory(text: &mut String, options: &Options, outcome: &Outcome) {
 fn device(text: &mut String, options: &Options, outcome: &Outcome) {
     let (counters, held) = (&outcome.counters, &outcome.held);
     let megabytes = |bytes| outcome.per_second(bytes) / 1e6;
-    line(
+    let _ = writeln!(
         text,
-        "Device",
-        &format!(
-            "{} bytes read ({:.1} MB/s), {} bytes written ({:.1} MB/s)",
-            thousands(counters.store_read_bytes),
-            megabytes(counters.store_read_bytes),
-            thousands(counters.store_write_bytes),
-            megabytes(counters.store_write_bytes)
-        ),
+        "Device              : {} bytes read ({:.1} MB/s), {} bytes written ({:.1} MB/s)",
+        thousands(counters.store_read_bytes),
+        megabytes(counters.store_read_bytes),
+        thousands(counters.store_write_bytes),
+        megabytes(counters.store_write_bytes)
     );
     let us = |ns: f64| ns / 1e3;
     let mut costs = format!("{:.2} us to read a page", us(held.store_read_ns));
@@ -376,14 +334,11 @@ fn checks(text: &mut String, outcome: &Outcome) {
         0 => String::new(),
         pages => format!(" ({} of them read back from the store in the end)", thousands(pages)),
     };
-    line(
+    let _ = writeln!(
         text,
-        "Checked",
-        &format!(
-            "{}{read_back}, {} wrong",
-            counted(checks.checked, "page"),
-            thousands(checks.wrong)
-        ),
+        "Checked             : {}{read_back}, {} wrong",
+        counted(checks.checked, "page"),
+        thousands(checks.wrong)
     );
     for example in &checks.examples {
         line(text, "  WRONG", example);

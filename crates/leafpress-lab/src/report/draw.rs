@@ -55,6 +55,28 @@ pub(crate) fn draw(
     Ok(svg)
 }
 
+/// A chart with room for the labels of its axes: pixels on the left of it and below it.
+pub(crate) fn framed<'a, 'b>(root: &'b Area<'a>, left: u32, bottom: u32) -> ChartBuilder<'b, 'b, SVGBackend<'a>> {
+    let mut builder = ChartBuilder::on(root);
+    builder
+        .margin(8)
+        .margin_right(16)
+        .set_label_area_size(LabelAreaPosition::Left, left)
+        .set_label_area_size(LabelAreaPosition::Bottom, bottom);
+    builder
+}
+
+/// What is written below a point of a chart's lower edge, in the middle.
+pub(crate) fn below(
+    root: &Area<'_>,
+    text: &str,
+    (x, y): (i32, i32),
+    size: u32,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let style = ink(size).pos(Pos::new(HPos::Center, VPos::Top));
+    Ok(root.draw(&Text::new(text, (x, y), style))?)
+}
+
 /// The lower end of an axis that shows figures down to `least`, with room for labels below those under 0.
 fn footroom(least: f64, largest: f64) -> f64 {
     if least < 0.0 {
@@ -180,8 +202,7 @@ pub fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
                 }
             }
             let (x, y) = chart.backend_coord(&(group as f64 + 0.5, low));
-            let style = ink(FONT_SIZE).pos(Pos::new(HPos::Center, VPos::Top));
-            root.draw(&Text::new(*name, (x, y + 9), style))?;
+            below(root, name, (x, y + 9), FONT_SIZE)?;
         }
         if low < 0.0 {
             let ends = [(0.0, 0.0), (spec.groups.len() as f64, 0.0)];
@@ -222,20 +243,15 @@ pub fn quantile_lines(
     };
     let (low, high) = decades(least, most);
     let svg = draw(name, (530, 340), |root| {
-        let mut chart = ChartBuilder::on(root)
-            .margin(8)
-            .margin_right(16)
-            .set_label_area_size(LabelAreaPosition::Left, 66)
-            .set_label_area_size(LabelAreaPosition::Bottom, 30)
-            .build_cartesian_2d(-0.2..QUANTILES.len() as f64 - 0.8, (low..high).log_scale())?;
+        let mut chart =
+            framed(root, 66, 30).build_cartesian_2d(-0.2..QUANTILES.len() as f64 - 0.8, (low..high).log_scale())?;
         let mut mesh = chart.configure_mesh();
         mesh.disable_x_mesh().disable_x_axis();
         plain(&mut mesh, description);
         mesh.y_label_formatter(&|us| duration(*us)).draw()?;
         for (at, quantile) in QUANTILES.iter().enumerate() {
             let (x, y) = chart.backend_coord(&(at as f64, low));
-            let style = ink(12).pos(Pos::new(HPos::Center, VPos::Top));
-            root.draw(&Text::new(*quantile, (x, y + 8), style))?;
+            below(root, quantile, (x, y + 8), 12)?;
         }
         for (colour, figures) in lines {
             let points: Vec<_> = figures
@@ -290,12 +306,8 @@ pub(crate) fn curves(spec: &Curves<'_>) -> Result<Option<String>, LabError> {
     };
     let (x_name, from, to) = spec.x;
     let svg = draw(spec.name, (530, 340), |root| {
-        let mut chart = ChartBuilder::on(root)
-            .margin(8)
-            .margin_right(16)
-            .set_label_area_size(LabelAreaPosition::Left, 66)
-            .set_label_area_size(LabelAreaPosition::Bottom, 46)
-            .build_cartesian_2d(from..to, 0.0..spec.most.unwrap_or_else(|| headroom(largest)))?;
+        let mut chart =
+            framed(root, 66, 46).build_cartesian_2d(from..to, 0.0..spec.most.unwrap_or_else(|| headroom(largest)))?;
         let mut mesh = chart.configure_mesh();
         mesh.x_labels(11).y_labels(6).x_desc(x_name);
         plain(&mut mesh, spec.description);
@@ -351,12 +363,7 @@ pub(crate) fn over_time(spec: &OverTime<'_>) -> Result<Option<String>, LabError>
         return Ok(None);
     }
     let svg = draw(spec.name, (530, 300), |root| {
-        let mut builder = ChartBuilder::on(root);
-        builder
-            .margin(8)
-            .margin_right(16)
-            .set_label_area_size(LabelAreaPosition::Left, 66)
-            .set_label_area_size(LabelAreaPosition::Bottom, 46);
+        let mut builder = framed(root, 66, 46);
         let digits = decimals(end);
         // The two axes have different types, so this is written out twice by a macro and not by a function.
         macro_rules! paint {

@@ -14,7 +14,7 @@ pub struct Written(Vec<(&'static str, PathBuf)>);
 
 impl Written {
     /// The first file that is called so.
-    #[cfg(test)]
+    #[cfg(all(test, any(feature = "pool", feature = "suite")))]
     pub(crate) fn path(&self, what: &str) -> &Path {
         &self.0.iter().find(|(name, _)| *name == what).expect(what).1
     }

@@ -1,9 +1,8 @@
 //! Lines over a few named steps, such as lengths of blocks that double.
 
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::draw::{FONT_SIZE, decades, draw, duration, headroom, ink, on_axis, plain};
+use super::draw::{FONT_SIZE, below, decades, draw, duration, framed, headroom, on_axis, plain};
 use crate::core::LabError;
 
 /// A line: its colour, a figure for each step that has one, and whether it is dashed.
@@ -37,12 +36,7 @@ pub(crate) fn ladder(spec: &Ladder<'_>) -> Result<Option<String>, LabError> {
     };
     let end = spec.steps.len() as f64;
     let svg = draw(spec.name, (530, 340), |root| {
-        let mut builder = ChartBuilder::on(root);
-        builder
-            .margin(8)
-            .margin_right(16)
-            .set_label_area_size(LabelAreaPosition::Left, 66)
-            .set_label_area_size(LabelAreaPosition::Bottom, 50);
+        let mut builder = framed(root, 66, 50);
         // The two axes have different types, so this is written out twice by a macro and not by a function.
         macro_rules! paint {
             ($low:expr, $y:expr, $label:expr) => {{
@@ -53,12 +47,10 @@ pub(crate) fn ladder(spec: &Ladder<'_>) -> Result<Option<String>, LabError> {
                 mesh.y_label_formatter(&$label).draw()?;
                 for (at, step) in spec.steps.iter().enumerate() {
                     let (x, y) = chart.backend_coord(&(at as f64 + 0.5, $low));
-                    let style = ink(12).pos(Pos::new(HPos::Center, VPos::Top));
-                    root.draw(&Text::new(step.as_str(), (x, y + 8), style))?;
+                    below(root, step, (x, y + 8), 12)?;
                 }
                 let (x, y) = chart.backend_coord(&(end / 2.0, $low));
-                let style = ink(FONT_SIZE).pos(Pos::new(HPos::Center, VPos::Top));
-                root.draw(&Text::new(spec.description, (x, y + 28), style))?;
+                below(root, spec.description, (x, y + 28), FONT_SIZE)?;
                 for (colour, figures, dashed) in spec.lines {
                     let points = figures.iter().enumerate();
                     let points = points.filter_map(|(at, figure)| Some((at as f64 + 0.5, (*figure)?.max($low))));

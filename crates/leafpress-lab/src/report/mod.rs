@@ -8,6 +8,7 @@ pub(crate) mod labels;
 pub(crate) mod ladder;
 pub mod numbers;
 pub mod palette;
+pub(crate) mod paragraph;
 pub mod scatter;
 pub(crate) mod table;
 #[cfg(feature = "suite")]

@@ -13,6 +13,11 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
+/// A share as percent, without its sign.
+pub(crate) fn percent(share: f64, decimals: usize) -> String {
+    format!("{:.decimals$}", share * 100.0)
+}
+
 /// A figure with three digits or more.
 #[cfg(feature = "advise")]
 pub(crate) fn brief(figure: f64) -> String {

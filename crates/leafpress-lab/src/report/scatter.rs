@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::draw::{INK, brief, draw, headroom, ink, plain};
+use super::draw::{INK, brief, draw, framed, headroom, ink, plain};
 use super::labels;
 use crate::core::LabError;
 
@@ -67,12 +67,8 @@ pub fn scatter(spec: &Scatter<'_>) -> Result<Option<String>, LabError> {
     let largest = spec.points.iter().map(|point| point.at.1).fold(0.0, f64::max);
     let margin = ((right - left) * 0.16).max(right.abs() * 0.01).max(1e-9);
     let svg = draw(spec.name, spec.size, |root| {
-        let mut chart = ChartBuilder::on(root)
-            .margin(8)
-            .margin_right(16)
-            .set_label_area_size(LabelAreaPosition::Left, 62)
-            .set_label_area_size(LabelAreaPosition::Bottom, 46)
-            .build_cartesian_2d(left - margin..right + margin, 0.0..headroom(largest))?;
+        let mut chart =
+            framed(root, 62, 46).build_cartesian_2d(left - margin..right + margin, 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
         mesh.x_labels(8).y_labels(6).x_desc(spec.x);
         plain(&mut mesh, spec.y);

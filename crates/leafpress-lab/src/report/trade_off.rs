@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::RGBColor;
 
-use super::draw::{INK, decades, draw, duration, headroom, ink, on_axis, plain};
+use super::draw::{INK, decades, draw, duration, framed, headroom, ink, on_axis, plain};
 use super::scatter::pareto;
 use crate::core::LabError;
 
@@ -45,12 +45,7 @@ pub(crate) fn trade_off(spec: &TradeOff<'_>) -> Result<Option<String>, LabError>
     let largest = figures.chain(spec.limit.map(|(figure, _)| figure)).fold(0.0, f64::max);
     let (left, right) = decades(least, most);
     let svg = draw(spec.name, (1080, 460), |root| {
-        let mut chart = ChartBuilder::on(root)
-            .margin(8)
-            .margin_right(16)
-            .set_label_area_size(LabelAreaPosition::Left, 62)
-            .set_label_area_size(LabelAreaPosition::Bottom, 46)
-            .build_cartesian_2d((left..right).log_scale(), 0.0..headroom(largest))?;
+        let mut chart = framed(root, 62, 46).build_cartesian_2d((left..right).log_scale(), 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
         mesh.y_labels(8).x_desc(spec.x);
         plain(&mut mesh, spec.y);

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::clock::Spent;
 use super::pass::{Pass, Tally};
 use super::{Absent, Options, Skipped};
+use crate::core::statistics::median;
 
 /// The name of the floor in reports.
 pub const MEMCPY: &str = "memcpy";
@@ -191,9 +192,9 @@ impl Setting {
             let times = tallies
                 .iter()
                 .map(|tally| time(&of(tally)).as_secs_f64() * 1e6 / blocks(tally).max(f64::MIN_POSITIVE));
-            let mut times: Vec<f64> = times.collect();
-            times.sort_by(f64::total_cmp);
-            (times.first().copied().unwrap_or(0.0), median(&times))
+            let times: Vec<f64> = times.collect();
+            let least = times.iter().copied().reduce(f64::min);
+            (least.unwrap_or(0.0), median(times).unwrap_or(0.0))
         };
         let (us, median_us) = per_block(|spent| spent.wall);
         let (cpu_us, cpu_median_us) = per_block(|spent| spent.cpu);
@@ -205,27 +206,5 @@ impl Setting {
             // Bytes a microsecond.
             mb_per_s: if us > 0.0 { self.block_bytes as f64 / us } else { 0.0 },
         }
-    }
-}
-
-/// The middle of sorted figures; between the two in the middle when their number is even.
-fn median(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    match sorted {
-        [] => 0.0,
-        _ if sorted.len() % 2 == 1 => sorted[middle],
-        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::median;
-
-    #[test]
-    fn the_median_is_the_middle() {
-        assert_eq!(median(&[]), 0.0);
-        assert_eq!(median(&[1.0, 2.0, 9.0]), 2.0);
-        assert_eq!(median(&[1.0, 2.0, 3.0, 9.0]), 2.5);
     }
 }

@@ -1,6 +1,7 @@
 //! What is measured around a run and by it, in figures that other work on the machine touches little.
 
 use crate::advise::cold::Cold;
+use crate::core::statistics::upper_median;
 use crate::pool::{Outcome, Sample};
 
 /// What the device and a codec take at one moment, measured by themselves.
@@ -31,13 +32,7 @@ pub(super) fn us_per_page(outcome: &Outcome, workers: usize) -> Option<f64> {
         .samples
         .iter()
         .filter(|sample| sample.measured && sample.acquisitions > 0);
-    median(windows.map(of).collect()).or_else(|| outcome.us_per_page())
-}
-
-/// The figure in the middle.
-pub(super) fn median(mut figures: Vec<f64>) -> Option<f64> {
-    figures.sort_unstable_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied()
+    upper_median(windows.map(of).collect()).or_else(|| outcome.us_per_page())
 }
 
 /// The share of the memory for pages that compressed ones took, 0 to 1: the mean over the measured time. Where the pool finds the share, what it

@@ -11,7 +11,7 @@ use leafpress::pool::{FaultyStore, MemoryStore, Operation, PageStore, Share};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use super::measured::{Standing, held_share, median, us_per_page};
+use super::measured::{Standing, held_share, us_per_page};
 use super::{Comparison, Verification, VerifyOptions};
 use crate::advise::cold::{self, SWEEP_US};
 use crate::advise::narrative::bytes;
@@ -19,6 +19,7 @@ use crate::advise::question::Question;
 use crate::advise::run::{Advice, Event};
 use crate::core::corpus::Source;
 use crate::core::keys::{Chooser, Distribution, mix};
+use crate::core::statistics::upper_median;
 use crate::core::{Bytes, LabError};
 use crate::harness::Phase;
 use crate::model::{Access, CodecCosts, Model, Options as ModelOptions};
@@ -361,7 +362,7 @@ impl<'a> Setup<'a> {
         });
         let all = all.map_err(|e| LabError::System(format!("the simulated device cannot be read: {e}")))?;
         let windows = all.into_iter().flatten().collect();
-        Ok(median(windows).unwrap_or(self.device_us as f64))
+        Ok(upper_median(windows).unwrap_or(self.device_us as f64))
     }
 }
 

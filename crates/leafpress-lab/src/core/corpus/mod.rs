@@ -14,9 +14,11 @@ pub use cut::Cut;
 pub use records::{Census, RecordFormat, Records};
 #[cfg(any(feature = "pool", feature = "suite"))]
 pub(crate) use source::Packing;
+#[cfg(any(feature = "pool", feature = "suite"))]
+pub(crate) use source::plain;
 pub use source::{MAX_CORPUS_BYTES, Source, sample_names};
 #[cfg(feature = "suite")]
-pub(crate) use source::{find_sample, plain, unpacked};
+pub(crate) use source::{find_sample, unpacked};
 
 use crate::core::{LabError, resources};
 

@@ -6,7 +6,9 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::pivot::{Line, Pivot, Setting, held_per_user_byte};
 use crate::core::LabError;
 use crate::eval::Workload;
-use crate::report::draw::{Bars, FONT_SIZE, GRID, bars, brief, draw, headroom, ink, microseconds, quantile_lines};
+use crate::report::draw::{
+    Bars, FONT_SIZE, bars, brief, draw, framed, headroom, ink, microseconds, plain, quantile_lines,
+};
 use crate::report::labels;
 use crate::report::palette::colour;
 
@@ -56,23 +58,11 @@ pub(super) fn trade_off(
     let least_saved = points.iter().map(|point| point.1).fold(0.0, f64::min);
     let size = (530, 360);
     let svg = draw("trade-off", size, |root| {
-        let mut chart = ChartBuilder::on(root)
-            .margin(8)
-            .margin_right(16)
-            .set_label_area_size(LabelAreaPosition::Left, 58)
-            .set_label_area_size(LabelAreaPosition::Bottom, 46)
+        let mut chart = framed(root, 58, 46)
             .build_cartesian_2d((least_saved * 1.1 - 4.0).floor()..100.0, 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
-        mesh.x_labels(8)
-            .y_labels(6)
-            .x_desc("memory saved, % of user bytes")
-            .y_desc(format!("{workload}, {unit}"));
-        mesh.light_line_style(TRANSPARENT)
-            .bold_line_style(GRID)
-            .axis_style(GRID);
-        mesh.x_label_style(ink(12))
-            .y_label_style(ink(12))
-            .axis_desc_style(ink(FONT_SIZE));
+        mesh.x_labels(8).y_labels(6).x_desc("memory saved, % of user bytes");
+        plain(&mut mesh, &format!("{workload}, {unit}"));
         mesh.x_label_formatter(&|x| format!("{x:.0}"))
             .y_label_formatter(&|y| brief(*y))
             .draw()?;

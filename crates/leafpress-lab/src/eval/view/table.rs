@@ -8,6 +8,7 @@ use crate::core::keys::LoadOrder;
 use crate::eval::EvalOutcome;
 use crate::eval::Workload;
 use crate::report::html::{cell, table};
+use crate::report::paragraph::wrapped;
 use crate::report::table::{Best, Marked, of_marked, ranked};
 
 /// A table before it is text or HTML.
@@ -159,10 +160,10 @@ pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
     for setting in &pivot.settings {
         let grid = grid(setting);
         let table = of_marked(grid.header, grid.lines, 1);
-        let caption = wrap(&caption(setting), 110);
-        text += &format!("{}\n{table}\n{caption}\n", setting.title());
+        let caption = wrapped(&caption(setting), "", "");
+        text += &format!("{}\n{table}\n{caption}", setting.title());
         for line in hotset::text(setting).lines() {
-            text += &format!("{}\n", wrap(line, 110));
+            text += &wrapped(line, "", "");
         }
         text.push('\n');
     }
@@ -193,22 +194,6 @@ pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
         );
     }
     text
-}
-
-/// Breaks a text between words so that no line is longer than `width`.
-fn wrap(text: &str, width: usize) -> String {
-    let mut wrapped = String::new();
-    let mut column = 0;
-    for word in text.split(' ') {
-        if column > 0 {
-            let fits = column + 1 + word.len() <= width;
-            wrapped.push(if fits { ' ' } else { '\n' });
-            column = if fits { column + 1 } else { 0 };
-        }
-        wrapped.push_str(word);
-        column += word.len();
-    }
-    wrapped
 }
 
 /// A setting's table as HTML, with a swatch in each codec's colour.
