@@ -7,6 +7,7 @@ use crate::core::keys::Distribution;
 use crate::device::{self, Latency, Measurement};
 use crate::model::tco::Prices;
 use crate::model::{Access, BreakEven, CodecCosts};
+use crate::report::testing::assert_golden;
 
 const HOT_SET: Access = Access::Law(Distribution::HotSet {
     keys_pct: 20.0,
@@ -247,7 +248,7 @@ fn prices_are_worked_out_where_it_pays_and_only_there() {
     let saved = advice.savings.as_ref().unwrap();
     let more = advice.raw_memory_bytes.unwrap() - question.memory_bytes as f64;
     assert!((saved.memory_cost.unwrap() - more / (1_u64 << 30) as f64 * 4.0).abs() < 0.01);
-    assert!((saved.cores_saved - advice.workers_saved).abs() < 1e-9);
+    assert!((saved.worth.cores_saved - advice.workers_saved).abs() < 1e-9);
     question.blocks = vec![block(8192, 5.0, &[LZ4])];
     assert!(recommended(&question).savings.is_none());
 }
@@ -352,7 +353,6 @@ fn the_latency_of_the_question_is_the_loads() {
     assert!(with(2) > 130.0 && with(2) < 160.0, "{}", with(2));
 }
 
-/// With `UPDATE_GOLDEN` in the environment the golden file is written anew, and `git diff` shows what changed.
 #[test]
 fn what_is_said_is_as_before() {
     let mut all = String::new();
@@ -364,12 +364,5 @@ fn what_is_said_is_as_before() {
         let question = question(HOT_SET, vec![block(8192, device_us, codecs)]);
         all += &format!("# {what}\n{}\n\n", said(&recommended(&question), &question));
     }
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/advise/golden/said.txt");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &all).unwrap();
-    } else {
-        let golden = std::fs::read_to_string(&path).unwrap();
-        assert!(all == golden, "said.txt is not as before:\n{all}");
-    }
+    assert_golden("advise/golden/said.txt", &all);
 }

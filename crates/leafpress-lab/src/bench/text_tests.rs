@@ -1,5 +1,6 @@
 use super::*;
 use crate::bench::{Counts, CpuTime, Hardware, Latencies, Ratios, Reading, Sample, ScanErrors, WindowLatency, Ycsb};
+use crate::report::testing::assert_golden;
 
 pub(in crate::bench) fn environment() -> Environment {
     Environment {
@@ -113,21 +114,11 @@ pub(in crate::bench) fn report(input: &str, run_milliseconds: &[f64]) -> Report 
     }
 }
 
-/// With `UPDATE_GOLDEN` in the environment the file is written anew, and `git diff` shows what changed.
-fn assert_golden(name: &str, text: &str, golden: &str) {
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bench/golden");
-        std::fs::write(directory.join(name), text).unwrap();
-    } else {
-        assert_eq!(text, golden, "{name}");
-    }
-}
-
 /// The layout is PiBench's, to the byte. Scripts read it: change nothing here without knowing that they still can.
 #[test]
 fn the_layout_is_pibenchs() {
     let report = report("./fptree.so", &[450.647]);
-    assert_golden("report.txt", &whole(&report), include_str!("golden/report.txt"));
+    assert_golden("bench/golden/report.txt", &whole(&report));
 }
 
 #[test]
@@ -143,7 +134,7 @@ fn the_layout_without_load_hardware_and_latency() {
         succeeded: 6,
     };
     outcome.counts[Operation::Scan as usize] = Counts::default();
-    assert_golden("bare.txt", &whole(&report), include_str!("golden/bare.txt"));
+    assert_golden("bench/golden/bare.txt", &whole(&report));
 }
 
 #[test]
@@ -160,7 +151,7 @@ fn an_open_loop_and_repetitions_are_told() {
         };
         outcome.load.as_mut().unwrap().wrong_values = 5;
     }
-    assert_golden("open_loop.txt", &whole(&report), include_str!("golden/open_loop.txt"));
+    assert_golden("bench/golden/open_loop.txt", &whole(&report));
 }
 
 /// No latency was sampled: the line is there, the figures are not.

@@ -1,8 +1,8 @@
 use std::io::Write;
 
-use super::super::fixtures::assert_golden;
 use super::super::text;
 use super::*;
+use crate::report::testing::assert_golden;
 
 fn read(content: &str) -> Result<Report, DeviceError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -31,7 +31,7 @@ fn a_result_of_fio_3_is_the_same_table() {
     if let Source::Fio { path, .. } = &mut report.source {
         *path = "/results/fio.json".into();
     }
-    assert_golden("fio.txt", &text(&report), include_str!("golden/fio.txt"));
+    assert_golden("device/golden/fio.txt", &text(&report));
 }
 
 #[test]

@@ -117,14 +117,3 @@ pub(super) fn suspicious() -> Report {
         ..report()
     }
 }
-
-/// Compares with a golden file. With `UPDATE_GOLDEN` in the environment it is written anew, and `git diff` shows what changed.
-#[track_caller]
-pub(super) fn assert_golden(name: &str, text: &str, golden: &str) {
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/device/golden");
-        std::fs::write(directory.join(name), text).unwrap();
-    } else {
-        assert_eq!(text, golden, "{name}");
-    }
-}

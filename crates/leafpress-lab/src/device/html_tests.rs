@@ -1,12 +1,9 @@
 use super::super::fixtures;
 use super::*;
+use crate::report::testing::kept;
 
 fn page_of(report: &Report) -> String {
-    let html = page(report, "leafpress device '/mnt/a<b'").unwrap();
-    if let Some(keep) = std::env::var_os("LEAFPRESS_LAB_KEEP_REPORT") {
-        std::fs::write(keep, &html).unwrap();
-    }
-    html
+    kept(page(report, "leafpress device '/mnt/a<b'").unwrap())
 }
 
 #[test]

@@ -1,21 +1,18 @@
-use super::super::fixtures::{self, assert_golden};
+use super::super::fixtures;
 use super::super::{Topic, summary};
 use super::*;
+use crate::report::testing::assert_golden;
 
 #[test]
 fn the_report_of_a_probe() {
-    assert_golden(
-        "report.txt",
-        &text(&fixtures::report()),
-        include_str!("golden/report.txt"),
-    );
+    assert_golden("device/golden/report.txt", &text(&fixtures::report()));
 }
 
 #[test]
 fn what_is_suspicious_is_under_the_table() {
     let report = fixtures::suspicious();
     let text = text(&report);
-    assert_golden("suspicious.txt", &text, include_str!("golden/suspicious.txt"));
+    assert_golden("device/golden/suspicious.txt", &text);
     assert!(report.notes.iter().any(|note| note.topic == Topic::VirtualDisk));
     assert_eq!(text.matches("\n! ").count(), report.notes.len());
     assert!(text.ends_with("had ended.\n"));
@@ -25,7 +22,7 @@ fn what_is_suspicious_is_under_the_table() {
 fn the_summary_has_a_line_for_each_measurement() {
     let report = fixtures::suspicious();
     let table = summary(&report);
-    assert_golden("summary.tsv", &table, include_str!("golden/summary.tsv"));
+    assert_golden("device/golden/summary.tsv", &table);
     assert_eq!(table.lines().count(), 1 + report.measurements.len());
     let columns = table.lines().next().map_or(0, |head| head.split('\t').count());
     assert!(table.lines().all(|line| line.split('\t').count() == columns));

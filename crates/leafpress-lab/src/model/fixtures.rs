@@ -26,17 +26,3 @@ pub(super) fn random(state: &mut u64, below: u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     crate::core::keys::below(crate::core::keys::mix(*state), below)
 }
-
-/// Compares with a golden file. With `UPDATE_GOLDEN` in the environment it is written anew, and `git diff` shows what changed.
-#[track_caller]
-pub(super) fn assert_golden(name: &str, text: &str) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src/model/golden")
-        .join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(path, text).unwrap();
-    } else {
-        let golden = std::fs::read_to_string(&path).unwrap();
-        assert!(text == golden, "{name} is not as before:\n{text}");
-    }
-}

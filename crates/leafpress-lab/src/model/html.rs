@@ -115,10 +115,10 @@ fn costs(savings: &[Savings]) -> Markup {
         ul {
             @for saved in savings {
                 li {
-                    b { (saved.codec) } " at " (tables::percent(saved.share, 0)) "%: " (tables::percent(saved.cores_saved, 1))
-                    "% of the cores and of the cost of compute, " (tables::percent(saved.total_saved, 1))
-                    "% of the total cost of ownership" (money("the cost of compute", saved.compute_cost))
-                    (money("the total cost", saved.total_cost))
+                    b { (saved.codec) } " at " (tables::percent(saved.share, 0)) "%: " (tables::percent(saved.worth.cores_saved, 1))
+                    "% of the cores and of the cost of compute, " (tables::percent(saved.worth.total_saved, 1))
+                    "% of the total cost of ownership" (money("the cost of compute", saved.worth.compute_cost))
+                    (money("the total cost", saved.worth.total_cost))
                 }
             }
         }

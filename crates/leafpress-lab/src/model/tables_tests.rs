@@ -1,10 +1,11 @@
-use super::super::fixtures::{assert_golden, published};
+use super::super::fixtures::published;
 use super::*;
+use crate::report::testing::assert_golden;
 
 #[test]
 fn the_summary_has_a_line_for_each_codec_and_share() {
     let text = summary(&published());
-    assert_golden("summary.tsv", &text);
+    assert_golden("model/golden/summary.tsv", &text);
     assert_eq!(text.lines().count(), 1 + 2 * 5);
     assert!(text.lines().all(|line| line.split('\t').count() == COLUMNS.len()));
 }

@@ -174,16 +174,9 @@ pub struct Savings {
     pub codec: String,
     /// The share of the memory for compressed pages that is best.
     pub share: f64,
-    /// The share of cores saved at equal throughput, and of the cost of compute.
-    pub cores_saved: f64,
-    /// The share of the total cost saved.
-    pub total_saved: f64,
-    /// Cores saved.
-    pub cores: Option<f64>,
-    /// Cost of compute saved.
-    pub compute_cost: Option<f64>,
-    /// Total cost saved.
-    pub total_cost: Option<f64>,
+    /// What the cores saved are worth.
+    #[serde(flatten)]
+    pub worth: CoreSavings,
     /// Bytes of memory that a cache without compression would need more for the same microseconds a page; `None` when none is as fast.
     pub memory_bytes: Option<f64>,
     /// What that memory costs.
@@ -213,7 +206,6 @@ fn of_codec(outcome: &Outcome, codec: &CodecOutcome, prices: &Prices) -> Result<
         false => 0.0,
     };
     let saved = prices.cores_saved.unwrap_or(modelled);
-    let worth = of_cores(saved, prices);
     let needed = raw_memory_for(options, codec.best.us_per_page)?;
     let memory_bytes = match codec.best.share > 0.0 {
         true => needed.map(|needed| (needed - options.memory_bytes as f64).max(0.0)),
@@ -222,11 +214,7 @@ fn of_codec(outcome: &Outcome, codec: &CodecOutcome, prices: &Prices) -> Result<
     Ok(Savings {
         codec: codec.codec.name.clone(),
         share: codec.best.share,
-        cores_saved: saved,
-        total_saved: worth.total_saved,
-        cores: worth.cores,
-        compute_cost: worth.compute_cost,
-        total_cost: worth.total_cost,
+        worth: of_cores(saved, prices),
         memory_bytes,
         memory_cost: memory_bytes
             .zip(prices.memory_gib_cost)

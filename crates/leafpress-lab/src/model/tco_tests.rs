@@ -57,11 +57,11 @@ fn savings_follow_the_best_share() {
     let savings = savings(&outcome, &prices).unwrap();
     let zstd = &savings[1];
     let saved = 1.0 - 31.791 / 77.0;
-    assert_near(zstd.cores_saved, saved, 1e-4);
-    assert_near(zstd.total_saved, 0.2 * saved, 1e-4);
-    assert_near(zstd.cores.unwrap(), 64.0 * saved, 0.01);
-    assert_near(zstd.compute_cost.unwrap(), 6400.0 * saved, 1.0);
-    assert_near(zstd.total_cost.unwrap(), 6400.0 / 0.2 * 0.2 * saved, 1.0);
+    assert_near(zstd.worth.cores_saved, saved, 1e-4);
+    assert_near(zstd.worth.total_saved, 0.2 * saved, 1e-4);
+    assert_near(zstd.worth.cores.unwrap(), 64.0 * saved, 0.01);
+    assert_near(zstd.worth.compute_cost.unwrap(), 6400.0 * saved, 1.0);
+    assert_near(zstd.worth.total_cost.unwrap(), 6400.0 / 0.2 * 0.2 * saved, 1.0);
     // 31.791 us without compression is 71.1% of hits, for which 17.775% of the data has to fit.
     let hits: f64 = 1.0 - zstd_us() / 110.0;
     let needed = (hits / 0.8 * 0.2 * 200.0 - 15.0) * GIB;
@@ -82,8 +82,8 @@ fn measured_cores_take_the_models_place() {
         ..Prices::default()
     };
     for saved in savings(&published(), &prices).unwrap() {
-        assert_near(saved.total_cost.unwrap(), 150_000.0, 1e-6);
-        assert_eq!(saved.cores, None);
+        assert_near(saved.worth.total_cost.unwrap(), 150_000.0, 1e-6);
+        assert_eq!(saved.worth.cores, None);
     }
 }
 

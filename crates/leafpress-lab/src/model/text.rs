@@ -216,11 +216,11 @@ pub fn savings(savings: &[Savings], prices: &Prices) -> String {
         [
             saved.codec.clone(),
             tables::percent(saved.share, 0),
-            tables::percent(saved.cores_saved, 1),
-            tables::percent(saved.total_saved, 1),
-            money(saved.cores),
-            money(saved.compute_cost),
-            money(saved.total_cost),
+            tables::percent(saved.worth.cores_saved, 1),
+            tables::percent(saved.worth.total_saved, 1),
+            money(saved.worth.cores),
+            money(saved.worth.compute_cost),
+            money(saved.worth.total_cost),
             saved.memory_bytes.map_or_else(|| "any".into(), gib),
             money(saved.memory_cost),
         ]

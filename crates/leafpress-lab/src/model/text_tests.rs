@@ -1,10 +1,11 @@
-use super::super::fixtures::{assert_golden, published};
+use super::super::fixtures::published;
 use super::super::{evaluate, tco, thesis};
 use super::*;
+use crate::report::testing::assert_golden;
 
 #[test]
 fn the_report_is_as_it_was() {
-    assert_golden("report.txt", &report(&published()));
+    assert_golden("model/golden/report.txt", &report(&published()));
 }
 
 #[test]
@@ -13,17 +14,20 @@ fn the_corrected_report_is_as_it_was() {
         shares: vec![0, 30, 60, 90],
         ..Options::new(Method::Corrected)
     };
-    assert_golden("corrected.txt", &report(&evaluate(&options).unwrap()));
+    assert_golden("model/golden/corrected.txt", &report(&evaluate(&options).unwrap()));
 }
 
 #[test]
 fn the_reproduction_is_as_it_was() {
-    assert_golden("reproduction.txt", &reproduction(&thesis::reproduce().unwrap()));
+    assert_golden(
+        "model/golden/reproduction.txt",
+        &reproduction(&thesis::reproduce().unwrap()),
+    );
 }
 
 #[test]
 fn the_white_paper_is_as_it_was() {
-    assert_golden("white_paper.txt", &white_paper(&tco::white_paper()));
+    assert_golden("model/golden/white_paper.txt", &white_paper(&tco::white_paper()));
 }
 
 #[test]
@@ -34,7 +38,7 @@ fn savings_are_as_they_were() {
         ..Prices::default()
     };
     let found = tco::savings(&published(), &prices).unwrap();
-    assert_golden("savings.txt", &savings(&found, &prices));
+    assert_golden("model/golden/savings.txt", &savings(&found, &prices));
 }
 
 #[test]
@@ -67,5 +71,5 @@ fn a_page_that_takes_no_time_has_no_pages_a_second() {
         report(&outcome)
     );
     let found = tco::savings(&outcome, &Prices::default()).unwrap();
-    assert!(found.iter().all(|saved| saved.cores_saved == 0.0), "{found:?}");
+    assert!(found.iter().all(|saved| saved.worth.cores_saved == 0.0), "{found:?}");
 }

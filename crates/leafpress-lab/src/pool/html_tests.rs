@@ -2,13 +2,10 @@ use leafpress::pool::Share;
 
 use super::super::fixtures::{self, LZ4};
 use super::*;
+use crate::report::testing::kept;
 
 fn page_of(sweep: &Sweep) -> String {
-    let html = page(sweep, "leafpress pool -p 'a<b'").unwrap();
-    if let Some(keep) = std::env::var_os("LEAFPRESS_LAB_KEEP_REPORT") {
-        std::fs::write(keep, &html).unwrap();
-    }
-    html
+    kept(page(sweep, "leafpress pool -p 'a<b'").unwrap())
 }
 
 #[test]

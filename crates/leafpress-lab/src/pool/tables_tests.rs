@@ -1,11 +1,12 @@
-use super::super::fixtures::{self, assert_golden};
+use super::super::fixtures;
 use super::*;
+use crate::report::testing::assert_golden;
 
 #[test]
 fn the_summary_has_a_line_for_each_run_that_ended_well() {
     let sweep = fixtures::sweep();
     let text = summary(&sweep);
-    assert_golden("summary.tsv", &text, include_str!("golden/summary.tsv"));
+    assert_golden("pool/golden/summary.tsv", &text);
     assert_eq!(text.lines().count(), 1 + sweep.lines.len() - 1);
     assert!(
         text.lines().all(|line| line.split('\t').count() == COLUMNS.len()),
@@ -23,7 +24,7 @@ fn over_time_has_a_line_for_each_window() {
     sweep.lines.drain(..3);
     sweep.lines.truncate(2);
     let text = over_time(&sweep);
-    assert_golden("over_time.tsv", &text, include_str!("golden/over_time.tsv"));
+    assert_golden("pool/golden/over_time.tsv", &text);
     assert_eq!(text.lines().count(), 1 + 2 * 24);
 }
 

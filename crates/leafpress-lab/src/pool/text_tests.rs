@@ -1,18 +1,19 @@
 use leafpress::pool::Share;
 
-use super::super::fixtures::{self, LZ4, assert_golden};
+use super::super::fixtures::{self, LZ4};
 use super::*;
+use crate::report::testing::assert_golden;
 
 #[test]
 fn the_report_of_a_run() {
     let text = report(&fixtures::report(LZ4, Share::Adaptive));
-    assert_golden("report.txt", &text, include_str!("golden/report.txt"));
+    assert_golden("pool/golden/report.txt", &text);
 }
 
 #[test]
 fn what_went_wrong_is_in_the_report() {
     let text = report(&fixtures::wrong());
-    assert_golden("wrong.txt", &text, include_str!("golden/wrong.txt"));
+    assert_golden("pool/golden/wrong.txt", &text);
     for words in ["INTERRUPTED", "OVER", "2 wrong", "page 7: 8192 bytes", "Write errors"] {
         assert!(text.contains(words), "{words}:\n{text}");
     }
@@ -22,7 +23,7 @@ fn what_went_wrong_is_in_the_report() {
 #[test]
 fn the_table_of_a_sweep() {
     let text = sweep(&fixtures::sweep());
-    assert_golden("sweep.txt", &text, include_str!("golden/sweep.txt"));
+    assert_golden("pool/golden/sweep.txt", &text);
     let widest = text
         .lines()
         .filter(|line| line.contains('─'))

@@ -11,6 +11,8 @@ pub mod palette;
 pub(crate) mod paragraph;
 pub mod scatter;
 pub(crate) mod table;
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(feature = "suite")]
 pub(crate) mod trade_off;
 pub(crate) mod tsv;

@@ -6,6 +6,7 @@ use super::html::page_with;
 use super::*;
 use crate::core::LabError;
 use crate::model::Options;
+use crate::report::testing::kept;
 
 mod browser;
 mod driven;
@@ -44,11 +45,7 @@ fn grid_of(input: &PageInput) -> Arc<Grid> {
 }
 
 fn page_of(input: &PageInput) -> String {
-    let html = page_with(input, &grid_of(input)).unwrap();
-    if let Some(keep) = std::env::var_os("LEAFPRESS_LAB_KEEP_REPORT") {
-        std::fs::write(keep, &html).unwrap();
-    }
-    html
+    kept(page_with(input, &grid_of(input)).unwrap())
 }
 
 /// The JSON that the script reads.

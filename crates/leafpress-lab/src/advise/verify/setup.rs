@@ -195,23 +195,30 @@ impl<'a> Setup<'a> {
         Ok(sweep.lines.pop())
     }
 
+    /// A run on the pages, each asked for by itself.
+    fn pool_of_pages(&self) -> PoolOptions {
+        PoolOptions {
+            raw: true,
+            store: Some(StoreKind::Memory),
+            page_bytes: self.block_bytes as usize,
+            workers: self.question.workers as usize,
+            round_pages: (1, 1),
+            scratch: Some(self.scratch.to_owned()),
+            ..PoolOptions::new(Source::Path(self.path.clone()))
+        }
+    }
+
     fn pool_options(&self, codec: Codec, costs: &CodecCosts, share: Share) -> Result<PoolOptions, LabError> {
-        let mut run = PoolOptions::new(Source::Path(self.path.clone()));
-        run.raw = true;
-        run.store = Some(StoreKind::Memory);
-        run.page_bytes = self.block_bytes as usize;
+        let mut run = self.pool_of_pages();
         run.budget_bytes = self.memory_bytes;
         run.codec = codec;
         run.share = share;
         run.restore_after = Some(self.question.restore_after);
         run.background_threads = Some(usize::from(share == Share::Adaptive));
         run.seconds = self.options.seconds;
-        run.workers = self.question.workers as usize;
         run.distribution = self.law;
-        run.round_pages = (1, 1);
         run.device_latency_us = self.device_us;
         run.verify = Verify::OneIn(64);
-        run.scratch = Some(self.scratch.to_owned());
         let model = self.model_options(self.device_us as f64, self.question.hit_us);
         let share = match share {
             Share::Fixed { raw_percent } => 1.0 - f64::from(raw_percent) / 100.0,
@@ -293,17 +300,11 @@ impl<'a> Setup<'a> {
 
     /// Microseconds of a hit on a raw page: all pages in memory, no device.
     fn hit_us(&self, cancel: &AtomicBool, events: &mut dyn FnMut(Event)) -> Result<f64, LabError> {
-        let mut run = PoolOptions::new(Source::Path(self.path.clone()));
-        run.raw = true;
-        run.store = Some(StoreKind::Memory);
-        run.page_bytes = self.block_bytes as usize;
+        let mut run = self.pool_of_pages();
         run.budget_bytes = self.pages * (self.block_bytes + 128) * 9 / 8 + (2 << 20);
         run.codec = Codec::None;
         run.seconds = HIT_SECONDS;
-        run.workers = self.question.workers as usize;
         run.distribution = Distribution::Uniform;
-        run.round_pages = (1, 1);
-        run.scratch = Some(self.scratch.to_owned());
         let line = self.one(run, cancel, &mut |_| {
             events(Event {
                 share: 0.0,

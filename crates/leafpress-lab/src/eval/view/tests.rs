@@ -3,6 +3,7 @@ use crate::core::latency::Latency;
 use crate::eval::matrix::RunSpec;
 use crate::eval::result::{Memory, Moment, Resources, RunResult};
 use crate::eval::{EvalConfig, LandingBytes, Workload};
+use crate::report::testing::kept;
 use std::path::Path;
 
 fn row(codec: &str, workload: Workload, mops: f64, held: u64) -> Row {
@@ -111,10 +112,7 @@ fn finished(edit: impl FnOnce(&mut EvalOutcome)) -> (EvalOutcome, String) {
     };
     finish(&config, "A CPU, 2 cores", &mut outcome).unwrap();
     let html = std::fs::read_to_string(&outcome.html_path).unwrap();
-    if let Some(keep) = std::env::var_os("LEAFPRESS_LAB_KEEP_REPORT") {
-        std::fs::write(keep, &html).unwrap();
-    }
-    (outcome, html)
+    (outcome, kept(html))
 }
 
 #[test]
