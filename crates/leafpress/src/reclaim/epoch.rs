@@ -130,9 +130,9 @@ impl Slot {
     }
 
     /// Whether the thread is at no operation, and will see what was written before this was asked when it begins one.
+    #[cfg(not(shuttle))]
     pub(crate) fn is_outside(&self) -> bool {
         // As between a thread's note and what it looks at then: see `Epochs::begin`.
-        #[cfg(not(shuttle))]
         fence(Ordering::SeqCst);
         self.noted.load(Ordering::SeqCst) == OUTSIDE
     }
