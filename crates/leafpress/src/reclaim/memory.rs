@@ -331,6 +331,11 @@ impl Memory {
         live.fold(0, |sum, cell| sum.wrapping_add(cell.load(Ordering::Relaxed)))
     }
 
+    /// Gives all pages that no node uses back to the system.
+    pub(crate) fn return_all_free(&self) {
+        self.heap.return_pages(false);
+    }
+
     /// How many nodes of a kind are in use, and the bytes they hold: what [`Memory::held`] says, without asking the heap.
     pub(crate) fn live_of(&self, kind: Kind) -> (i64, i64) {
         let of_kind = |cell: &[AtomicI64; KINDS]| cell[kind as usize].load(Ordering::Relaxed);

@@ -218,6 +218,7 @@ impl Tree {
             background: Background::new((compactors > 0).then_some(builder.high_watermark_pct)),
             dictionaries,
             temperatures,
+            marks: builder.marks,
             memory: Arc::new(Memory::new()),
         };
         for _ in 0..builder.shards {
@@ -324,6 +325,26 @@ impl Core {
         Ok(())
     }
 
+    /// Bytes of everything, as [`Stats::bytes_held`] says, without a visit of every leaf.
+    pub(crate) fn bytes_held(&self) -> u64 {
+        let held = self.memory.held();
+        let nodes: u64 = held.live.iter().sum();
+        nodes + held.retired + held.free + self.dictionary_bytes() + self.thread_bytes() + self.fixed_bytes()
+    }
+
+    fn dictionary_bytes(&self) -> u64 {
+        let cold = self.temperatures.as_ref();
+        self.dictionaries.held_bytes() + cold.map_or(0, |temperatures| temperatures.cold_dictionaries.held_bytes())
+    }
+
+    fn thread_bytes(&self) -> u64 {
+        self.contexts.held_bytes(&self.memory) + self.memory.locals_bytes()
+    }
+
+    fn fixed_bytes(&self) -> u64 {
+        (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>()) as u64
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         // A visit without memory for a guard has counted nothing.
@@ -354,12 +375,9 @@ impl Core {
         stats.free_bytes = held.free;
         stats.inner_nodes = held.nodes(Kind::Inner);
         stats.landing_buffers = held.nodes(Kind::Landing);
-        stats.dictionary_bytes = self.dictionaries.held_bytes();
-        if let Some(temperatures) = &self.temperatures {
-            stats.dictionary_bytes += temperatures.cold_dictionaries.held_bytes();
-        }
-        stats.thread_bytes = self.contexts.held_bytes(&self.memory) + self.memory.locals_bytes();
-        stats.fixed_bytes = (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>()) as u64;
+        stats.dictionary_bytes = self.dictionary_bytes();
+        stats.thread_bytes = self.thread_bytes();
+        stats.fixed_bytes = self.fixed_bytes();
         stats.bytes_held = stats.leaf_bytes
             + stats.inner_bytes
             + stats.interpolation_bytes

@@ -54,6 +54,8 @@ pub(crate) struct Core {
     pub dictionaries: Dictionaries,
     /// Where leaves differ in how they are compressed.
     pub temperatures: Option<Temperatures>,
+    /// Whether records have marks.
+    pub marks: bool,
     /// Nodes point to it: an `Arc`, which unlike a `Box` may be moved without its content being taken for untouched.
     pub memory: Arc<Memory>,
 }
@@ -370,6 +372,7 @@ impl Core {
             dictionary,
             engines: &self.engines,
             reads: 0,
+            marks: self.marks,
             memory: &self.memory,
             buffers,
             arena,

@@ -91,7 +91,7 @@ impl Leaves {
             } else {
                 RecordValue::Inline(value)
             };
-            owned.push(Record { key, value });
+            owned.push(Record { key, value, mark: 0 });
         }
         let mut compression = tree.core.compression(&mut buffers, &arena);
         compression.begin();

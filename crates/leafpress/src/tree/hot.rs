@@ -148,6 +148,12 @@ impl HotRecords {
         Some(entry.value())
     }
 
+    /// Whether a key is hot, which is not counted as a read.
+    pub(crate) fn contains(&self, key: &[u8], hash: u64, guard: &Guard<'_>) -> bool {
+        let table = self.table(guard);
+        table.is_some_and(|table| place_of(table, key, hash, guard).is_some())
+    }
+
     /// Whether a record with this hash would be put in now. Where it would not, those in its way count for less from now on.
     pub(crate) fn admits(&self, hash: u64, memory: &Memory, guard: &Guard<'_>) -> bool {
         let Some(table) = self.table(guard) else {

@@ -13,11 +13,12 @@ mod compact;
 #[allow(unsafe_code)]
 mod core;
 mod error;
+pub(crate) mod evict;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 #[allow(unsafe_code)]
 pub mod fuzz;
-mod hash;
+pub(crate) mod hash;
 #[allow(unsafe_code)]
 mod hot;
 mod index;

@@ -167,6 +167,8 @@ pub struct Builder {
     pub(crate) high_watermark_pct: u8,
     pub(crate) background_codec: Option<String>,
     pub(crate) temperature_rule: TemperatureRule,
+    /// Whether records have marks, which a cache over the tree looks at.
+    pub(crate) marks: bool,
 }
 
 impl Default for Builder {
@@ -190,6 +192,7 @@ impl Default for Builder {
             high_watermark_pct: 75,
             background_codec: None,
             temperature_rule: TemperatureRule::default(),
+            marks: false,
         }
     }
 }

@@ -341,12 +341,18 @@ impl Core {
         let Looked { leaf, sections, .. } = looked;
         if let Some(entry) = looked.landing.and_then(|landing| landing.find(key, hash)) {
             context.count(Count::GetLandingHits);
+            if let Some(slot) = entry.slot {
+                leaf.mark_read(usize::from(slot));
+            }
             return self.landed(*leaf, entry.change, decoder, read);
         }
         let place = match looked.found {
             Some(place) => place,
             None => leaf.locate(sections, key, hash, None, decoder)?,
         };
+        if let Some(place) = place {
+            leaf.mark_read(place.slot);
+        }
         self.placed(*leaf, sections, place, decoder, read)
     }
 

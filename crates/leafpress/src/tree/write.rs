@@ -190,7 +190,7 @@ impl<'w> WritePath<'w> {
             Temperature::Cold => (Cut::Anew, Temperature::Warm),
             temperature => (Cut::Changed(self.settings_for_writing()), temperature),
         };
-        self.compact_frames_locked(locked, parent, key, more, cut, temperature, tools)
+        self.compact_frames_locked(locked, parent, key, more.as_slice(), cut, temperature, tools)
     }
 
     /// What a writer cuts frames by, which the background may have to cut anew.
@@ -209,7 +209,7 @@ impl<'w> WritePath<'w> {
         locked: &Locked<'w>,
         parent: Option<Inner<'w>>,
         key: &[u8],
-        more: Option<Entry<'_>>,
+        more: &[Entry<'_>],
         cut: Cut,
         temperature: Temperature,
         tools: &mut Tools,
@@ -285,7 +285,9 @@ impl<'w> WritePath<'w> {
             ..
         } = tools;
         let mut compression = self.core.compression_for(temperature, buffers, arena);
-        compression.reads = leaf.reads() | if changes.is_empty() { 0 } else { WRITTEN };
+        // What records are taken out of, and nothing else, is not about to be written to again.
+        let is_written = changes.iter().any(|entry| !matches!(entry.change, Change::Remove));
+        compression.reads = leaf.reads() | if is_written { WRITTEN } else { 0 };
         let anew = match cut {
             Cut::Changed(settings) if compression.temperature == Temperature::Warm => {
                 compression.settings = settings;

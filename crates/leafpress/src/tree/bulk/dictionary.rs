@@ -72,6 +72,7 @@ impl Core {
             let records = collected(inline.map(|(key, value)| Record {
                 key,
                 value: RecordValue::Inline(value),
+                mark: 0,
             }))?;
             compression.begin();
             let mut builder = LeafBuilder::new(form_for(&records, sub_pages));

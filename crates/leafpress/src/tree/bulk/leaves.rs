@@ -77,7 +77,7 @@ impl Core {
                         let Some(large) = next_large.next() else { break };
                         RecordValue::Large(large.large())
                     };
-                    records.push(Record { key, value });
+                    records.push(Record { key, value, mark: 0 });
                 }
                 compression.begin();
                 let new = compression.compress_all(records, SplitHint::Within)?;

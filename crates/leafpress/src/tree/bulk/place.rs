@@ -274,7 +274,7 @@ impl<'w> WritePath<'w> {
     /// As [`WritePath::part`], with what landed, and every record compressed again.
     fn part_records(&self, leaf: Leaf<'w>, run: &Run<'_>, tools: &mut Tools) -> Result<Option<Beside>, Error> {
         let mut beside = Beside::default();
-        let changes = landed_changes(leaf, None, &mut beside.dead)?;
+        let changes = landed_changes(leaf, &[], &mut beside.dead)?;
         let Tools {
             scratch,
             buffers,

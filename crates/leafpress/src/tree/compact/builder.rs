@@ -20,6 +20,8 @@ use crate::tree::node::leaf::Leaf;
 pub(crate) struct Record<'b> {
     pub key: &'b [u8],
     pub value: RecordValue<'b>,
+    /// See [`crate::tree::node::layout::READ`].
+    pub mark: u8,
 }
 
 /// Its value.

@@ -69,6 +69,7 @@ pub(crate) struct Buffers {
     pub numbers: Vec<u64>,
     pub lens: Vec<u32>,
     pub prints: Vec<u8>,
+    pub marks: Vec<u8>,
     /// Slots whose blocks are overwritten.
     pub overwritten: Vec<u16>,
     /// Bytes of leaves that were written, and raw bytes that were compressed for them, since that was last noted.
@@ -83,6 +84,7 @@ impl Buffers {
             + self.numbers.capacity() * size_of::<u64>()
             + self.lens.capacity() * size_of::<u32>()
             + self.prints.capacity()
+            + self.marks.capacity()
             + self.overwritten.capacity() * size_of::<u16>()
     }
 }
@@ -98,6 +100,8 @@ pub(crate) struct Compression<'p, 'b> {
     pub engines: &'p Engines,
     /// Reads that the leaves begin with.
     pub reads: u32,
+    /// Whether the leaves have a mark for each record.
+    pub marks: bool,
     pub memory: &'p Memory,
     pub buffers: &'p mut Buffers,
     pub arena: &'b Bump,

@@ -13,7 +13,7 @@ use crate::tree::node::key_array;
 use crate::tree::node::key_array::Widths;
 use crate::tree::node::key_order::key_number;
 use crate::tree::node::large::Large;
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, SINGLE, Sections, Shape};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, HEADER_BYTES, Header, MARKED, SINGLE, Sections, Shape};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
 use crate::tree::node::packed;
 use crate::tree::node::packed::SLOP_BYTES;
@@ -92,6 +92,11 @@ impl<'b> Compression<'_, 'b> {
             None => (numbers.first().copied().unwrap_or(0), Widths::of(numbers)),
         };
         let large_bytes: u64 = larges.iter().map(|(_, large)| large.raw_len() as u64).sum();
+        let marks = if self.marks { count } else { 0 };
+        if self.marks {
+            flags |= MARKED;
+            gather_marks(&mut self.buffers.marks, builder, parts)?;
+        }
         let shape = Shape {
             count: count as u16,
             frames: totals.frames as u16,
@@ -108,7 +113,7 @@ impl<'b> Compression<'_, 'b> {
         unsafe {
             let node = self
                 .memory
-                .allocate(data_at + totals.data_bytes + SLOP_BYTES, Kind::Leaf)?;
+                .allocate(data_at + totals.data_bytes + SLOP_BYTES + marks, Kind::Leaf)?;
             // Packed arrays are read by whole words, which may reach into the slop: it has to hold something.
             node.as_ptr()
                 .add(data_at + totals.data_bytes)
@@ -143,6 +148,7 @@ impl<'b> Compression<'_, 'b> {
             writer.large_values();
             writer.keys_and_lens(len_span.least);
             writer.prefix_and_frames(parts, data_at);
+            writer.marks(data_at + totals.data_bytes + SLOP_BYTES);
             self.buffers.copied_bytes += leaf.leaf().header().node.asked() as u64;
             Ok(leaf)
         }
@@ -155,6 +161,19 @@ fn sections_of<'g>(leaf: &Leaf<'g>, known: &mut Option<(Leaf<'g>, Sections)>) ->
         Some((last, sections)) if last == leaf => *sections,
         _ => known.insert((*leaf, leaf.sections())).1,
     }
+}
+
+/// Reads the parts' marks into the buffer.
+fn gather_marks(marks: &mut Vec<u8>, builder: &LeafBuilder<'_>, parts: &[Part<'_>]) -> Result<(), OutOfMemory> {
+    marks.clear();
+    for part in parts {
+        let slots = part.slots();
+        match part {
+            Part::Kept { leaf, .. } => marks.try_extend(slots.map(|slot| leaf.mark(slot)))?,
+            Part::Compressed { .. } => marks.try_extend(builder.records[slots].iter().map(|record| record.mark))?,
+        }
+    }
+    Ok(())
 }
 
 /// Reads what the parts' records are into the buffers, and which of their values are large.
@@ -288,6 +307,12 @@ impl Writer<'_, '_> {
         };
         for (target, value) in target.iter_mut().zip(values) {
             target.write(value.wrapping_add(shift));
+        }
+    }
+
+    fn marks(&mut self, at: usize) {
+        if self.has(MARKED) {
+            self.put(at, &self.buffers.marks);
         }
     }
 

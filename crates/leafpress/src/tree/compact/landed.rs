@@ -1,31 +1,46 @@
 //! What landed on a leaf whose latch is held, as a compaction takes it.
 
 use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, room_for};
+use crate::mem::room::TryGrow;
 use crate::tree::node::landing::{Change, Entry, Landing, newest_by_key};
 use crate::tree::node::large::{DeadLarge, Large};
 use crate::tree::node::leaf::Leaf;
 
-/// The changes in the leaf's landing buffer and one more, newest of each key, in key order. Large values that were superseded
-/// are dead.
+/// The changes in the leaf's landing buffer and some more, newest of each key, in key order. `more` is one change, or several of different
+/// keys. Large values that were superseded are dead.
 pub(crate) fn landed_changes<'a, 'g: 'a>(
     leaf: Leaf<'g>,
-    more: Option<Entry<'a>>,
+    more: &[Entry<'a>],
     dead: &mut Vec<DeadLarge>,
 ) -> Result<Vec<Entry<'a>>, OutOfMemory> {
     let mut entries = match leaf.landing_locked() {
         Some(landing) => landing.read_all()?,
-        None => room_for(usize::from(more.is_some()))?,
+        None => Vec::new(),
     };
-    entries.extend(more);
+    let (one, several) = match more {
+        [one] => (Some(*one), &[][..]),
+        several => (None, several),
+    };
+    entries.try_extend(one)?;
     let mut noted = Ok(());
-    newest_by_key(&mut entries, |entry| {
+    let mut note = |entry: Entry<'_>| {
         if let Change::PutLarge(large) = entry.change
             && noted.is_ok()
         {
             noted = dead.try_push(large.dead());
         }
-    });
+    };
+    newest_by_key(&mut entries, &mut note);
+    let landed = entries.len();
+    for entry in several {
+        match entries[..landed].binary_search_by(|landed| landed.by_key(entry)) {
+            Ok(at) => note(std::mem::replace(&mut entries[at], *entry)),
+            Err(_) => entries.try_push(*entry)?,
+        }
+    }
+    if !several.is_empty() {
+        entries.sort_unstable_by(Entry::by_key);
+    }
     noted.map(|()| entries)
 }
 

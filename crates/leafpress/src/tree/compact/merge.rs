@@ -14,7 +14,7 @@ use crate::tree::node::hash_bits::sub_page;
 use crate::tree::node::key_order::key_number;
 use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::DeadLarge;
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, SINGLE, Sections};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, MAX_RECORDS, READ, SINGLE, Sections};
 use crate::tree::node::leaf::Leaf;
 
 /// The leaf's form, borrowed from it.
@@ -33,13 +33,19 @@ fn form_of<'b>(leaf: &'b Leaf<'b>, sections: &Sections) -> Form<'b> {
     }
 }
 
-fn changed<'b>(change: Change<'b>) -> Option<RecordValue<'b>> {
-    match change {
-        Change::Put(value) => Some(RecordValue::Inline(value)),
-        Change::PutLarge(large) => Some(RecordValue::Large(large)),
-        Change::Compressed { block, raw_len } => Some(RecordValue::Compressed { block, raw_len }),
-        Change::Remove => None,
-    }
+/// The record that a change puts, in the place of one with this mark.
+fn put_by<'b>(entry: &Entry<'b>, replaced: Option<u8>) -> Option<Record<'b>> {
+    let value = match entry.change {
+        Change::Put(value) => RecordValue::Inline(value),
+        Change::PutLarge(large) => RecordValue::Large(large),
+        Change::Compressed { block, raw_len } => RecordValue::Compressed { block, raw_len },
+        Change::Remove => return None,
+    };
+    Some(Record {
+        key: entry.key,
+        value,
+        mark: replaced.map_or(0, |mark| mark | READ),
+    })
 }
 
 /// `inline_bytes` without those of `records`. Keys that were decoded wrong may come to more than there is.
@@ -168,7 +174,7 @@ impl<'b> Compaction<'_, '_, 'b> {
         let mut decoder = Decoder::new(self.compression.engines, self.scratch);
         let mut key = Vec::new();
         let from = records.len();
-        leaf.visit_frame(sections, frame, &mut decoder, &mut key, |_, key, value| {
+        leaf.visit_frame(sections, frame, &mut decoder, &mut key, |slot, key, value| {
             let value = match value {
                 Value::Inline(value) => RecordValue::Inline(keep(arena, value)?),
                 Value::Large(large) => RecordValue::Large(large),
@@ -176,6 +182,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             records.try_push(Record {
                 key: keep(arena, key)?,
                 value,
+                mark: leaf.mark(slot),
             })?;
             Ok(())
         })?;
@@ -205,19 +212,19 @@ impl<'b> Compaction<'_, '_, 'b> {
         let mut changes = changes.iter().peekable();
         for record in records {
             while let Some(entry) = changes.next_if(|entry| entry.key < record.key) {
-                merged.extend(changed(entry.change).map(|value| Record { key: entry.key, value }));
+                merged.extend(put_by(entry, None));
             }
             match changes.next_if(|entry| entry.key == record.key) {
                 Some(entry) => {
                     if let RecordValue::Large(large) = record.value {
                         self.dead.try_push(large.dead())?;
                     }
-                    merged.extend(changed(entry.change).map(|value| Record { key: entry.key, value }));
+                    merged.extend(put_by(entry, Some(record.mark)));
                 }
                 None => merged.push(record),
             }
         }
-        merged.extend(changes.filter_map(|entry| changed(entry.change).map(|value| Record { key: entry.key, value })));
+        merged.extend(changes.filter_map(|entry| put_by(entry, None)));
         Ok(merged)
     }
 
@@ -245,9 +252,9 @@ impl<'b> Compaction<'_, '_, 'b> {
                 }
                 kept += 1;
             }
-            if let Some(value) = changed(entry.change) {
+            if let Some(record) = put_by(entry, found.then(|| leaf.mark(at))) {
                 let from = builder.records.len();
-                builder.records.push(Record { key: entry.key, value });
+                builder.records.push(record);
                 self.compression.compress_frame(&mut builder, from, from + 1)?;
             }
         }

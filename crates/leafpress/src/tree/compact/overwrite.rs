@@ -59,6 +59,7 @@ impl<'b> Compaction<'_, '_, 'b> {
             for (slot, entry) in slots.iter().zip(changes) {
                 if let Change::Compressed { block, .. } = entry.change {
                     copy.leaf().overwrite_block(sections, usize::from(*slot), block);
+                    copy.leaf().mark_read(usize::from(*slot));
                 }
             }
             self.compression.buffers.copied_bytes += copy.leaf().header().node.asked() as u64;

@@ -175,7 +175,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Most keys differ in their first eight bytes, or are no longer.
-    fn by_key(&self, other: &Self) -> std::cmp::Ordering {
+    pub(crate) fn by_key(&self, other: &Self) -> std::cmp::Ordering {
         self.head.cmp(&other.head).then_with(|| self.key.cmp(other.key))
     }
 }

@@ -13,6 +13,7 @@
 //! prefix   common to all keys
 //! separators                                   (fingerprint form, ordered) each frame's first key behind the prefix
 //! data:    the frames' blocks
+//! marks:   one byte a record, at the node's end (where a cache uses the tree)
 //! ```
 //! A leaf has one of two forms. *Packed*: all keys have one length and differ only in their last eight bytes; they are kept as
 //! numbers and found exactly, without decoding. *Fingerprints*: any keys; a fingerprint a record leads to its frame, which
@@ -38,6 +39,11 @@ pub(crate) const SINGLE: u8 = 2;
 pub(crate) const HASHED: u8 = 4;
 /// The leaf is cold.
 const COLD: u8 = 8;
+/// There is a mark for each record.
+pub(crate) const MARKED: u8 = 16;
+
+/// In a record's mark: it was read or replaced since the marks were last looked at. The other bits are whoever's who looks at them.
+pub(crate) const READ: u8 = 1;
 
 /// How a leaf's frames are compressed. In a tree of one codec all leaves are warm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,8 @@
 mod copy;
 mod frame;
 mod hint;
+#[allow(unsafe_code)]
+mod marks;
 mod search;
 
 use std::marker::PhantomData;

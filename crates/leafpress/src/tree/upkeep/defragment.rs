@@ -150,7 +150,7 @@ impl<'w> WritePath<'w> {
         } else {
             Cut::Changed(self.core.settings.now())
         };
-        let compacted = self.compact_frames_locked(locked, None, key, None, cut, temperature, &mut tools);
+        let compacted = self.compact_frames_locked(locked, None, key, &[], cut, temperature, &mut tools);
         self.context.return_tools(tools, self.guard);
         Ok(compacted?.then_some(bytes))
     }

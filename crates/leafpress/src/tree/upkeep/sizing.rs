@@ -337,6 +337,7 @@ pub(super) fn records_of<'b>(
             records.try_push(Record {
                 key: keep(arena, key)?,
                 value: RecordValue::Inline(value),
+                mark: 0,
             })?;
             Ok(())
         });

@@ -113,7 +113,7 @@ impl<'w> WritePath<'w> {
         dead: &mut Vec<DeadLarge>,
         tools: &mut Tools,
     ) -> Result<BuiltLeaves, Error> {
-        let changes = [landed_changes(first, None, dead)?, landed_changes(second, None, dead)?];
+        let changes = [landed_changes(first, &[], dead)?, landed_changes(second, &[], dead)?];
         let Tools {
             scratch,
             buffers,

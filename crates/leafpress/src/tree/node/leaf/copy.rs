@@ -22,7 +22,8 @@ impl<'g> Leaf<'g> {
         memory: &Memory,
     ) -> Result<NewLeaf, Error> {
         let header = self.header();
-        // SAFETY: the caller keeps `memory` alive. Behind its header a leaf never changes, and as much room was asked for.
+        let marks = self.marks();
+        // SAFETY: the caller keeps `memory` alive. Between its header and its marks a leaf never changes, and as much room was asked for.
         unsafe {
             let node = memory.allocate(header.node.asked(), Kind::Leaf)?;
             let copy = node.cast::<Header>().as_ptr();
@@ -42,7 +43,11 @@ impl<'g> Leaf<'g> {
             (&raw mut (*copy).key_len).write(header.key_len);
             (&raw mut (*copy).shape).write(header.shape);
             let (from, to) = (self.node().add(size_of::<Header>()), node.add(size_of::<Header>()));
-            to.copy_from_nonoverlapping(from, header.node.asked() - size_of::<Header>());
+            to.copy_from_nonoverlapping(from, header.node.asked() - size_of::<Header>() - marks.len());
+            let end = node.add(header.node.asked() - marks.len());
+            for (slot, mark) in marks.iter().enumerate() {
+                end.add(slot).write(mark.load(Ordering::Relaxed));
+            }
             Ok(NewLeaf::new(node))
         }
     }

@@ -250,7 +250,7 @@ impl WritePath<'_> {
         };
         let user_bytes = leaf.header().live_user_bytes.load(Ordering::Relaxed);
         let mut tools = self.core.take_tools(self.context, self.guard)?;
-        let changed = self.compact_frames_locked(&locked, parent, key, None, Cut::Anew, wanted, &mut tools);
+        let changed = self.compact_frames_locked(&locked, parent, key, &[], Cut::Anew, wanted, &mut tools);
         self.context.return_tools(tools, self.guard);
         drop(locked);
         if !matches!(changed, Ok(true)) {

@@ -1,0 +1,319 @@
+//! Taking records out of the tree by what they are worth, a leaf at a time: how a cache over the tree makes room.
+//!
+//! A hand goes round the leaves in key order. At each it is shown all records and says which are to go; taking them out is one compaction,
+//! which copies the blocks of the others where each is a record of its own.
+
+use bumpalo::Bump;
+
+use crate::mem::room::{TryGrow, room_for};
+use crate::tree::Tree;
+use crate::tree::compact::builder::keep;
+use crate::tree::compact::landed::landed_changes;
+use crate::tree::core::{Condition, Core};
+use crate::tree::error::Error;
+use crate::tree::hash::hash;
+use crate::tree::local::Count;
+use crate::tree::node::decoder::{Decoder, Value};
+use crate::tree::node::landing::{Change, Entry};
+pub(crate) use crate::tree::node::layout::READ;
+use crate::tree::node::layout::{FINGERPRINTS, SINGLE, Temperature};
+use crate::tree::node::leaf::Leaf;
+use crate::tree::read::Read;
+use crate::tree::write::{Cut, WritePath};
+
+/// Where the hand is: at the leaf of a shard that holds a key.
+#[derive(Debug, Default)]
+pub(crate) struct Hand {
+    shard: usize,
+    key: Vec<u8>,
+    /// How often it has been round.
+    pub rounds: u64,
+}
+
+/// A record that the hand is shown.
+pub(crate) struct Shown<'r> {
+    pub key: &'r [u8],
+    pub hash: u64,
+    /// The value, where values were asked for.
+    value: Option<Read<'r>>,
+    /// Where its mark is; a record that has just landed has none.
+    slot: Option<usize>,
+    /// The record's mark, which who is shown it may change: see [`READ`].
+    pub mark: u8,
+    /// Set by who is shown the record: it is to go.
+    pub goes: bool,
+}
+
+impl Shown<'_> {
+    /// Whether a change of the mark lasts: a record that has just landed has none of its own yet.
+    pub(crate) fn keeps_mark(&self) -> bool {
+        self.slot.is_some()
+    }
+
+    /// Calls `read` with the value, where values were asked for and it can be read.
+    pub(crate) fn with_value<R>(&self, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        match self.value.as_ref()? {
+            Read::Bytes(value) => Some(read(value)),
+            large @ Read::Large(..) => {
+                let mut value = Vec::new();
+                large.append_to(&mut value).ok()?;
+                Some(read(&value))
+            }
+        }
+    }
+}
+
+/// Who decides what goes.
+pub(crate) trait Evictor {
+    /// Whether the values are to be shown, which takes the time to decode them.
+    fn wants_values(&self) -> bool;
+    /// Marks what is to go among a leaf's records, which are in key order.
+    fn choose(&mut self, records: &mut [Shown<'_>]);
+    /// A record is out of the tree. No lock is held.
+    fn gone(&mut self, record: &Shown<'_>);
+}
+
+/// What became of a visit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Visit {
+    /// Records that the leaf had.
+    pub records: usize,
+    /// Of these, those that went.
+    pub gone: usize,
+}
+
+impl Core {
+    /// Shows the leaf at the hand to `evictor`, takes out what it chooses, and moves the hand on. A leaf that a writer is at is passed over.
+    ///
+    /// # Errors
+    /// Those of a compaction, or of decoding; nothing was taken out then, and the hand has moved on.
+    fn evict_at(&self, hand: &mut Hand, arena: &mut Bump, evictor: &mut dyn Evictor) -> Result<Visit, Error> {
+        arena.reset();
+        let context = self.contexts.get()?;
+        let guard = self.memory.enter()?;
+        let shard = &self.shards[hand.shard.min(self.shards.len() - 1)];
+        let key = keep(arena, &hand.key)?;
+        let (_, end) = shard.descend_up(key, &guard)?;
+        match end {
+            Some(end) => hand.key = end,
+            None => {
+                hand.key.clear();
+                hand.shard += 1;
+                if hand.shard >= self.shards.len() {
+                    hand.shard = 0;
+                    hand.rounds += 1;
+                }
+            }
+        }
+        let work = WritePath {
+            core: self,
+            shard,
+            context,
+            guard: &guard,
+        };
+        let (leaf, parent) = shard.descend(key, &guard);
+        let Some(locked) = work.try_lock(leaf) else {
+            return Ok(Visit::default());
+        };
+        let mut tools = self.take_tools(context, &guard)?;
+        let result = (|| -> Result<_, Error> {
+            let mut decoder = Decoder::new(&self.engines, &mut tools.scratch);
+            let mut records = self.records_of(leaf, evictor.wants_values(), arena, &mut decoder)?;
+            if let Some(temperatures) = &self.temperatures {
+                // Reads of hot records do not reach their leaf.
+                let hot = |record: &&mut Shown<'_>| temperatures.hot.contains(record.key, record.hash, &guard);
+                records.iter_mut().filter(hot).for_each(|record| record.mark |= READ);
+            }
+            evictor.choose(&mut records);
+            for record in &records {
+                if let Some(slot) = record.slot {
+                    leaf.set_mark(slot, record.mark);
+                }
+            }
+            let removals = || {
+                let going = records.iter().filter(|record| record.goes);
+                going.map(|record| Entry::new(record.key, Change::Remove, None))
+            };
+            let mut changes = room_for(removals().count())?;
+            changes.extend(removals());
+            let visit = Visit {
+                records: records.len(),
+                gone: changes.len(),
+            };
+            if changes.is_empty() {
+                return Ok((records, visit));
+            }
+            if let Some(temperatures) = &self.temperatures {
+                let going = records.iter().filter(|record| record.goes);
+                going.for_each(|record| temperatures.hot.remove(record.key, record.hash, &guard));
+            }
+            let temperature = leaf.temperature();
+            let settings = match temperature {
+                Temperature::Warm => self.settings.while_writing(),
+                Temperature::Cold => self.settings.now(),
+            };
+            let cut = Cut::Changed(settings);
+            if !work.compact_frames_locked(&locked, parent, key, &changes, cut, temperature, &mut tools)? {
+                return Ok((records, Visit { gone: 0, ..visit }));
+            }
+            context.add(Count::Erased, visit.gone as u64);
+            Ok((records, visit))
+        })();
+        drop(locked);
+        context.return_tools(tools, &guard);
+        let (records, visit) = result?;
+        if visit.gone > 0 {
+            records
+                .iter()
+                .filter(|record| record.goes)
+                .for_each(|record| evictor.gone(record));
+        }
+        Ok(visit)
+    }
+
+    /// What a reader finds in a leaf, in key order. The caller holds its lock.
+    fn records_of<'r>(
+        &'r self,
+        leaf: Leaf<'r>,
+        with_values: bool,
+        arena: &'r Bump,
+        decoder: &mut Decoder<'_>,
+    ) -> Result<Vec<Shown<'r>>, Error> {
+        let sections = leaf.sections();
+        let landed = landed_changes(leaf, &[], &mut Vec::new())?;
+        let mut records = room_for(leaf.count() + landed.len())?;
+        let mut landed = landed.iter().peekable();
+        let place =
+            |records: &mut Vec<Shown<'r>>, key: &'r [u8], value: Option<Read<'r>>, slot: Option<usize>, landed| {
+                records.try_push(Shown {
+                    key,
+                    hash: hash(key),
+                    value,
+                    slot,
+                    // What is replaced is in use.
+                    mark: slot.map_or(0, |slot| leaf.mark(slot)) | if landed && slot.is_some() { READ } else { 0 },
+                    goes: false,
+                })
+            };
+        let landed_value = |change: Change<'r>, decoder: &mut Decoder<'_>| -> Result<Option<Read<'r>>, Error> {
+            Ok(match change {
+                Change::Put(value) => Some(Read::Bytes(value)),
+                Change::PutLarge(large) => Some(Read::Large(large, &*self.engines.warm)),
+                Change::Compressed { block, raw_len } if with_values => Some(Read::Bytes(keep(
+                    arena,
+                    leaf.decode_block(block, raw_len, raw_len, decoder)?,
+                )?)),
+                Change::Compressed { .. } | Change::Remove => None,
+            })
+        };
+        let mut key = Vec::new();
+        for frame in 0..leaf.frames() {
+            let slots = leaf.slots(&sections, frame);
+            let mut in_frame = room_for::<(&'r [u8], Option<Read<'r>>)>(slots.len())?;
+            // Keys of one-record frames, and packed ones, stand outside of them.
+            if with_values || leaf.has(FINGERPRINTS) && !leaf.has(SINGLE) {
+                leaf.visit_frame(&sections, frame, decoder, &mut key, |_, key, value| {
+                    let value = match value {
+                        _ if !with_values => None,
+                        Value::Inline(value) => Some(Read::Bytes(keep(arena, value)?)),
+                        Value::Large(large) => Some(Read::Large(large, &*self.engines.warm)),
+                    };
+                    in_frame.try_push((keep(arena, key)?, value))?;
+                    Ok(())
+                })?;
+            } else if leaf.has(FINGERPRINTS) {
+                in_frame.try_push((keep(arena, &leaf.first_key(&sections, frame)?)?, None))?;
+            } else {
+                for slot in slots.clone() {
+                    key.clear();
+                    leaf.packed_key(&sections, slot, &mut key)?;
+                    in_frame.try_push((keep(arena, &key)?, None))?;
+                }
+            }
+            for (slot, (key, value)) in slots.zip(in_frame) {
+                while let Some(entry) = landed.next_if(|entry| entry.key < key) {
+                    if entry.change.value_len().is_some() {
+                        place(
+                            &mut records,
+                            entry.key,
+                            landed_value(entry.change, decoder)?,
+                            None,
+                            true,
+                        )?;
+                    }
+                }
+                match landed.next_if(|entry| entry.key == key) {
+                    Some(entry) => {
+                        if entry.change.value_len().is_some() {
+                            place(
+                                &mut records,
+                                key,
+                                landed_value(entry.change, decoder)?,
+                                Some(slot),
+                                true,
+                            )?;
+                        }
+                    }
+                    None => place(&mut records, key, value, Some(slot), false)?,
+                }
+            }
+        }
+        for entry in landed {
+            if entry.change.value_len().is_some() {
+                place(
+                    &mut records,
+                    entry.key,
+                    landed_value(entry.change, decoder)?,
+                    None,
+                    true,
+                )?;
+            }
+        }
+        Ok(records)
+    }
+}
+
+/// What a cache asks of its tree beyond what [`Tree`] offers to all.
+impl Tree {
+    /// See `Core::evict_at`.
+    pub(crate) fn evict_at(
+        &self,
+        hand: &mut Hand,
+        arena: &mut Bump,
+        evictor: &mut dyn Evictor,
+    ) -> Result<Visit, Error> {
+        self.core.evict_at(hand, arena, evictor)
+    }
+
+    /// Bytes of the nodes in use.
+    pub(crate) fn node_bytes(&self) -> u64 {
+        self.core.memory.live_bytes().max(0).cast_unsigned()
+    }
+
+    /// What [`crate::tree::Stats::bytes_held`] says, without a visit of every leaf. It asks the system what is resident.
+    pub(crate) fn bytes_held(&self) -> u64 {
+        self.core.bytes_held()
+    }
+
+    /// Gives back to the system what is free.
+    pub(crate) fn trim(&self) {
+        self.core.flush_retired();
+        self.core.memory.return_all_free();
+    }
+
+    /// Replaces the value if `holds` is so of the one that is there, or removes the key; returns whether it was so.
+    ///
+    /// # Errors
+    /// As [`Tree::insert`].
+    pub(crate) fn write_if(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        holds: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<bool, Error> {
+        let holds = |found: Read<'_>| found.with(holds);
+        self.core
+            .write(key, value, Condition::IfValue(&holds))
+            .map(|(_, applied)| applied)
+    }
+}
