@@ -24,6 +24,7 @@
 #[cfg(test)]
 extern crate self as leafpress;
 
+pub mod cache;
 pub mod codec;
 mod eviction;
 mod io;
@@ -36,6 +37,7 @@ pub mod tree;
 mod tuner;
 pub mod victim;
 
+pub use cache::{Cache, CacheError};
 pub use codec::{Codec, CodecError, Dictionary};
 pub use pool::PagePool;
 pub use tree::{Builder, DictionaryChoice, Error, KeyRange, Layout, Range, Record, ShardBy, Stats, Tree};

@@ -3,6 +3,7 @@
 
 #[path = "../support/alone.rs"]
 mod alone;
+mod cache;
 mod pool;
 mod tree;
 #[cfg(feature = "node-heap")]

@@ -1,0 +1,77 @@
+//! The cache's thread: it measures, lets go of what is over, and sees that enough is remembered of what left.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::core::Core;
+use super::wake::TICK;
+use crate::sync::worker::{Health, Worker, Workers};
+
+/// Part of its time that it may look for what is over.
+const EXPIRING: f64 = 0.05;
+
+struct Background {
+    core: Arc<Core>,
+    looked: Instant,
+}
+
+impl Worker for Background {
+    fn work(&mut self) -> ControlFlow<()> {
+        if !self.core.wake.wait() {
+            return ControlFlow::Break(());
+        }
+        let passed = self.looked.elapsed().min(10 * TICK);
+        self.looked = Instant::now();
+        self.core.tend(passed.mul_f64(EXPIRING));
+        ControlFlow::Continue(())
+    }
+
+    fn health(&self) -> &Health {
+        &self.core.health
+    }
+
+    fn give_up(&mut self) {}
+}
+
+impl Core {
+    /// One look at everything.
+    pub(super) fn tend(&self, expiring: Duration) {
+        self.fit_ghost();
+        self.measure(true);
+        self.make_room();
+        self.expire_for(expiring);
+    }
+}
+
+/// The thread, stopped when this is dropped.
+pub(super) struct Thread {
+    core: Arc<Core>,
+    workers: Workers,
+}
+
+impl Thread {
+    pub(super) fn start(core: &Arc<Core>) -> io::Result<Self> {
+        let mut workers = Workers::default();
+        // Model checkers have no time to wait for.
+        if !cfg!(any(shuttle, miri)) {
+            let background = Background {
+                core: Arc::clone(core),
+                looked: Instant::now(),
+            };
+            workers.start("leafpress-cache".to_owned(), background)?;
+        }
+        Ok(Self {
+            core: Arc::clone(core),
+            workers,
+        })
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.core.wake.stop();
+        self.workers.join();
+    }
+}

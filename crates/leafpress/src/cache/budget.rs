@@ -1,0 +1,125 @@
+//! The bound of what a cache holds.
+//!
+//! What the process has for the cache is more than the nodes of its tree: holes between them, pages of the heap that are resident and not
+//! used, dictionaries, what threads keep, the sketch. That is asked of the system, which takes time, and so is not done at every write. In
+//! between, nodes alone are counted: they may grow by the room that was left when all was last measured. Since all nodes that were made
+//! since then might lie on fresh pages, what is held cannot have grown by more than they have.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::sync::Mutex;
+
+/// All is measured again after writes of one part in so many of the budget...
+const PART_MEASURED: u64 = 128;
+/// ...but at least these bytes.
+const MIN_MEASURED_BYTES: u64 = 256 << 10;
+/// What is held is kept so much below the budget, as a part of it: what one measurement does not see until the next.
+const PART_KEPT_FREE: u64 = 64;
+/// Nodes may always hold one part in so many of the budget, lest a cache that others' memory is counted for keeps nothing.
+const PART_LEAST: u64 = 8;
+
+/// What was measured.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Measured {
+    /// Everything the cache holds.
+    pub held_bytes: u64,
+    /// Of that, the tree's nodes.
+    pub node_bytes: u64,
+}
+
+/// The bound, and what follows from it for now.
+pub(super) struct Budget {
+    memory_bytes: AtomicU64,
+    /// What nodes may hold.
+    node_limit_bytes: AtomicU64,
+    /// Bytes written since all was measured.
+    written_bytes: AtomicU64,
+    /// The most that was ever measured.
+    peak_bytes: AtomicU64,
+    measuring: Mutex<()>,
+}
+
+impl Budget {
+    pub(super) fn new(memory_bytes: u64) -> Self {
+        Self {
+            memory_bytes: AtomicU64::new(memory_bytes),
+            node_limit_bytes: AtomicU64::new(memory_bytes / 2),
+            written_bytes: AtomicU64::new(0),
+            peak_bytes: AtomicU64::new(0),
+            measuring: Mutex::new(()),
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.memory_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_memory_bytes(&self, bytes: u64) {
+        self.memory_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn node_limit_bytes(&self) -> u64 {
+        self.node_limit_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn peak_bytes(&self) -> u64 {
+        self.peak_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes a write; whether all is to be measured now.
+    pub(super) fn note_written(&self, bytes: u64) -> bool {
+        let due = (self.memory_bytes() / PART_MEASURED).max(MIN_MEASURED_BYTES);
+        self.written_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= due
+    }
+
+    /// Measures, by `measure`, and sets what nodes may hold; if that is less than they do hold and `trim` gives memory back, measures once
+    /// more. If another thread is at it and `waits` is not set, nothing is done.
+    pub(super) fn measure(&self, waits: bool, measure: impl Fn() -> Measured, trim: impl FnOnce()) {
+        let guard = if waits {
+            Some(self.measuring.lock())
+        } else {
+            self.measuring.try_lock()
+        };
+        let Some(_guard) = guard else { return };
+        self.written_bytes.store(0, Ordering::Relaxed);
+        let memory = self.memory_bytes();
+        let allowed = memory - memory / PART_KEPT_FREE;
+        let mut measured = measure();
+        self.peak_bytes.fetch_max(measured.held_bytes, Ordering::Relaxed);
+        if measured.held_bytes > allowed {
+            trim();
+            measured = measure();
+        }
+        let limit = (measured.node_bytes + allowed).saturating_sub(measured.held_bytes);
+        self.node_limit_bytes
+            .store(limit.max(memory / PART_LEAST), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_may_grow_by_the_room_that_is_left() {
+        let budget = Budget::new(64 << 20);
+        let measured = |held_bytes, node_bytes| move || Measured { held_bytes, node_bytes };
+        budget.measure(true, measured(40 << 20, 30 << 20), || panic!("nothing to trim"));
+        assert_eq!(budget.node_limit_bytes(), 53 << 20);
+        // Too much is held: nodes have to give up what is above the bound.
+        budget.measure(true, measured(70 << 20, 60 << 20), || ());
+        assert_eq!(budget.node_limit_bytes(), 53 << 20);
+        budget.measure(true, measured(1 << 30, 1 << 20), || ());
+        assert_eq!(budget.node_limit_bytes(), 8 << 20);
+        assert_eq!(budget.peak_bytes(), 1 << 30);
+    }
+
+    #[test]
+    fn it_is_measured_every_so_many_bytes() {
+        let budget = Budget::new(64 << 20);
+        assert!(!budget.note_written(300 << 10));
+        assert!(budget.note_written(300 << 10));
+        budget.measure(true, Measured::default, || ());
+        assert!(!budget.note_written(300 << 10));
+    }
+}

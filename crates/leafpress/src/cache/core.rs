@@ -1,0 +1,338 @@
+//! What a cache's handle and its thread share: the tree, and what keeps it within its budget.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bumpalo::Bump;
+
+use super::budget::{Budget, Measured};
+use super::clock::{Clock, Expiry};
+use super::counters::{Count, Counters};
+use super::error::CacheError;
+use super::evict::Memory;
+use super::flights::Flights;
+use super::listener::{Listener, RemovalCause};
+use super::record::{self, MAX_VALUE_BYTES};
+use super::wake::Wake;
+use crate::sync::Mutex;
+use crate::sync::worker::Health;
+use crate::tree::evict::Hand;
+use crate::tree::{self, Tree};
+
+/// What is remembered of keys that left holds one part in so many of the budget at most.
+const PART_OF_GHOST: u64 = 16;
+/// A record may hold one part in so many of the budget.
+const PART_OF_RECORD: u64 = 8;
+/// Times that a cache that is to be smaller is measured.
+const MOST_SHRINKS: usize = 16;
+/// Room for a longer record is made before it is put in.
+const FEW_BYTES: u64 = 64 << 10;
+/// A buffer that grew past this is given back after the write that needed it.
+const MAX_KEPT_BYTES: usize = 64 << 10;
+
+thread_local! {
+    /// Where a record is put together before the tree copies it.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The hand, and what it works with.
+#[derive(Default)]
+pub(super) struct Sweeper {
+    pub hand: Hand,
+    pub arena: Bump,
+    pub memory: Memory,
+}
+
+impl Sweeper {
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.arena.allocated_bytes() as u64 + self.memory.ghost.held_bytes()
+    }
+}
+
+pub(super) struct Core {
+    pub tree: Tree,
+    pub budget: Budget,
+    pub counters: Counters,
+    pub flights: Flights,
+    pub clock: Arc<dyn Clock>,
+    pub default_ttl: Option<Duration>,
+    pub listener: Option<Box<Listener>>,
+    pub wake: Wake,
+    pub health: Health,
+    /// Whether a record was ever put in that expires.
+    may_expire: AtomicBool,
+    /// Makes room.
+    pub evicting: Mutex<Sweeper>,
+    /// Looks for what is over.
+    pub expiring: Mutex<Sweeper>,
+    /// What these hold.
+    sweepers_bytes: AtomicU64,
+}
+
+/// What became of a record that was stored.
+pub(super) struct Stored {
+    pub replaced: Option<Vec<u8>>,
+    pub bytes: u64,
+}
+
+impl Core {
+    pub(super) fn new(
+        tree: Tree,
+        memory_bytes: u64,
+        clock: Arc<dyn Clock>,
+        default_ttl: Option<Duration>,
+        listener: Option<Box<Listener>>,
+    ) -> Result<Self, CacheError> {
+        Ok(Self {
+            tree,
+            budget: Budget::new(memory_bytes),
+            counters: Counters::default(),
+            flights: Flights::default(),
+            clock,
+            default_ttl,
+            listener,
+            wake: Wake::default(),
+            health: Health::default(),
+            may_expire: AtomicBool::new(false),
+            evicting: Mutex::default(),
+            expiring: Mutex::default(),
+            sweepers_bytes: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn may_expire(&self) -> bool {
+        self.may_expire.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn default_expiry(&self) -> Option<Expiry> {
+        self.expiry(self.default_ttl)
+    }
+
+    pub(super) fn expiry(&self, ttl: Option<Duration>) -> Option<Expiry> {
+        ttl.map(|ttl| Expiry::after(self.clock.now(), ttl))
+    }
+
+    /// Calls `read` with the value of a key that is there and not over. What cannot be decoded is not there, and goes.
+    #[inline]
+    pub(super) fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, CacheError> {
+        let found = self.tree.get_with(key, |stored| {
+            let (value, expiry) = record::read(stored);
+            (!record::is_over(expiry, || self.clock.now())).then(|| read(value))
+        });
+        let is_hit = matches!(found, Ok(Some(Some(_))));
+        self.counters.count(if is_hit { Count::Hits } else { Count::Misses });
+        match found {
+            Ok(Some(None)) => {
+                self.expire(key)?;
+                Ok(None)
+            }
+            Ok(found) => Ok(found.flatten()),
+            Err(error) => self.damaged(key, error),
+        }
+    }
+
+    /// A record that cannot be read is not there; it is counted, and taken out where that can be done.
+    fn damaged<R>(&self, key: &[u8], error: tree::Error) -> Result<Option<R>, CacheError> {
+        match CacheError::from(error) {
+            memory @ CacheError::OutOfMemory { .. } => Err(memory),
+            _ => {
+                self.counters.count(Count::Damaged);
+                // The leaf cannot be compacted either.
+                let _ = self.tree.remove(key);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes out a record that is over, unless it was written meanwhile.
+    fn expire(&self, key: &[u8]) -> Result<(), CacheError> {
+        let value = Cell::new(None);
+        let is_over = |stored: &[u8]| {
+            let (found, expiry) = record::read(stored);
+            let is_over = record::is_over(expiry, || self.clock.now());
+            if is_over && self.listener.is_some() {
+                value.set(Some(found.to_vec()));
+            }
+            is_over
+        };
+        if self.tree.write_if(key, None, &is_over)? {
+            self.counters.count(Count::Expired);
+            self.tell(key, value.take(), RemovalCause::Expired);
+        }
+        Ok(())
+    }
+
+    pub(super) fn tell(&self, key: &[u8], value: Option<Vec<u8>>, cause: RemovalCause) {
+        if let (Some(listener), Some(value)) = (&self.listener, value) {
+            listener(key, &value, cause);
+        }
+    }
+
+    /// Inserts or replaces, whatever is being loaded for the key.
+    pub(super) fn insert(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<(), CacheError> {
+        self.flights.supersede(key);
+        let stored = self.store(key, value, expiry);
+        self.after_store(key, stored)
+    }
+
+    /// Writes a record into the tree; whoever calls this is to call [`Core::after_store`] as well.
+    pub(super) fn store(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<Stored, CacheError> {
+        if value.len() > MAX_VALUE_BYTES {
+            return Err(CacheError::ValueTooLong { len: value.len() });
+        }
+        let bytes = (key.len() + value.len()) as u64;
+        if bytes > self.budget.memory_bytes() / PART_OF_RECORD {
+            // What was there is out of date.
+            self.counters.count(Count::TooLarge);
+            let replaced = self.take_out(key)?;
+            return Ok(Stored { replaced, bytes: 0 });
+        }
+        if bytes > FEW_BYTES {
+            self.make_room_for(bytes);
+        }
+        if expiry.is_some() {
+            // Before the record can be found.
+            self.may_expire.store(true, Ordering::Relaxed);
+        }
+        let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
+        let stored = record::write(value, expiry, &mut buffer)
+            .map_err(CacheError::from)
+            .and_then(|()| self.put(key, &buffer));
+        if buffer.capacity() <= MAX_KEPT_BYTES {
+            let _ = BUFFER.try_with(|kept| kept.set(buffer));
+        }
+        self.counters.count(Count::Inserts);
+        self.counters.add(Count::InsertedBytes, bytes);
+        stored.map(|replaced| Stored { replaced, bytes })
+    }
+
+    fn put(&self, key: &[u8], record: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
+        if self.listener.is_none() {
+            self.tree.insert(key, record)?;
+            return Ok(None);
+        }
+        loop {
+            let replaced = Cell::new(None);
+            let copies = |stored: &[u8]| {
+                replaced.set(Some(record::read(stored).0.to_vec()));
+                true
+            };
+            if self.tree.write_if(key, Some(record), &copies)? {
+                return Ok(replaced.take());
+            }
+            if self.tree.insert_if_absent(key, record)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Tells of what was replaced, and makes room for what is more now.
+    pub(super) fn after_store(&self, key: &[u8], stored: Result<Stored, CacheError>) -> Result<(), CacheError> {
+        let Stored { replaced, bytes } = stored?;
+        self.tell(key, replaced, RemovalCause::Replaced);
+        if self.budget.note_written(bytes) {
+            self.measure(false);
+        }
+        self.make_room();
+        Ok(())
+    }
+
+    /// Removes a key; whether it was there and not over.
+    pub(super) fn remove(&self, key: &[u8]) -> Result<bool, CacheError> {
+        self.flights.supersede(key);
+        self.counters.count(Count::Removes);
+        if self.listener.is_none() && !self.may_expire() {
+            return Ok(self.tree.remove(key)?);
+        }
+        let found = Cell::new(None);
+        let copies = |stored: &[u8]| {
+            let (value, expiry) = record::read(stored);
+            let is_over = record::is_over(expiry, || self.clock.now());
+            found.set(Some((self.listener.is_some().then(|| value.to_vec()), is_over)));
+            true
+        };
+        if !self.tree.write_if(key, None, &copies)? {
+            return Ok(false);
+        }
+        let (value, is_over) = found.take().unwrap_or_default();
+        let cause = if is_over {
+            RemovalCause::Expired
+        } else {
+            RemovalCause::Removed
+        };
+        if is_over {
+            self.counters.count(Count::Expired);
+        }
+        self.tell(key, value, cause);
+        Ok(!is_over)
+    }
+
+    /// Removes a key; its value, where somebody is to be told of it.
+    fn take_out(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
+        if self.listener.is_none() {
+            self.tree.remove(key)?;
+            return Ok(None);
+        }
+        let taken = self.tree.take(key)?;
+        Ok(taken.map(|stored| record::read(&stored).0.to_vec()))
+    }
+
+    /// Everything that the cache holds.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.tree.bytes_held() + self.counters.held_bytes() + size_of::<Self>() as u64 + self.eviction_bytes()
+    }
+
+    pub(super) fn eviction_bytes(&self) -> u64 {
+        self.sweepers_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes what the sweepers hold, which is asked for while they are at work.
+    pub(super) fn note_sweeper(&self, before: u64, sweeper: &Sweeper) {
+        let now = sweeper.held_bytes();
+        self.sweepers_bytes
+            .fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    /// Sees that as many keys that left are remembered as records are held.
+    pub(super) fn fit_ghost(&self) {
+        let mut sweeper = self.evicting.lock();
+        let before = sweeper.held_bytes();
+        let most = self.budget.memory_bytes() / PART_OF_GHOST;
+        // Without memory there is the old one.
+        let _ = sweeper
+            .memory
+            .ghost
+            .fit(self.tree.len(), usize::try_from(most).unwrap_or(usize::MAX));
+        self.note_sweeper(before, &sweeper);
+    }
+
+    /// Measures what is held, and sets what nodes may hold.
+    pub(super) fn measure(&self, waits: bool) {
+        let measure = || Measured {
+            held_bytes: self.held_bytes(),
+            node_bytes: self.tree.node_bytes(),
+        };
+        self.budget.measure(waits, measure, || self.tree.trim());
+    }
+
+    /// Changes the bound, and has the cache keep it.
+    pub(super) fn set_memory(&self, bytes: u64) {
+        self.budget.set_memory_bytes(bytes);
+        // What is freed is only given back by the next measurement, which may find that holes are left.
+        for _ in 0..MOST_SHRINKS {
+            self.measure(true);
+            self.make_room();
+            if self.held_bytes() <= bytes {
+                return;
+            }
+            self.tree.trim();
+        }
+    }
+
+    /// Holds off whoever takes records out, until the result is dropped.
+    pub(super) fn hold(&self) -> impl Sized + '_ {
+        (self.evicting.lock(), self.expiring.lock())
+    }
+}

@@ -1,0 +1,116 @@
+//! What can go wrong in a cache.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::codec::CodecError;
+use crate::tree;
+
+/// An error of a [`Cache`](super::Cache).
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum CacheError {
+    /// The key is longer than [`MAX_KEY_BYTES`](super::MAX_KEY_BYTES).
+    #[error("a key of {len} bytes is longer than keys may be ({max} bytes)", max = super::MAX_KEY_BYTES)]
+    KeyTooLong {
+        /// Its length, in bytes.
+        len: usize,
+    },
+    /// The value is longer than [`MAX_VALUE_BYTES`](super::MAX_VALUE_BYTES).
+    #[error("a value of {len} bytes is longer than values may be ({max} bytes)", max = super::MAX_VALUE_BYTES)]
+    ValueTooLong {
+        /// Its length, in bytes.
+        len: usize,
+    },
+    /// A builder option is out of its bounds.
+    #[error("{option}: {reason}")]
+    Option {
+        /// The builder method.
+        option: &'static str,
+        /// What was wrong and what is allowed.
+        reason: String,
+    },
+    /// The system has no memory.
+    #[error("no memory for {bytes} bytes")]
+    OutOfMemory {
+        /// What was asked for.
+        bytes: usize,
+    },
+    /// A codec failed.
+    #[error(transparent)]
+    Codec(CodecError),
+    /// A background thread cannot be started, or has ended because all it did panicked.
+    #[error("background work: {reason}")]
+    Background {
+        /// What happened.
+        reason: String,
+    },
+    /// [`Cache::validate`](super::Cache::validate) found the cache broken.
+    #[error("the cache is broken: {0}")]
+    Invalid(String),
+}
+
+impl From<tree::Error> for CacheError {
+    fn from(error: tree::Error) -> Self {
+        match error {
+            tree::Error::KeyTooLong { len } => Self::KeyTooLong { len },
+            tree::Error::ValueTooLong { len } => Self::ValueTooLong { len },
+            tree::Error::OutOfMemory { bytes } => Self::OutOfMemory { bytes },
+            tree::Error::Codec(CodecError::OutOfMemory { bytes }) => Self::OutOfMemory { bytes },
+            tree::Error::Codec(error) => Self::Codec(error),
+            tree::Error::Option { option, reason } => Self::Option { option, reason },
+            tree::Error::Invalid(reason) => Self::Invalid(reason),
+            other => Self::Background {
+                reason: other.to_string(),
+            },
+        }
+    }
+}
+
+impl From<crate::mem::OutOfMemory> for CacheError {
+    fn from(error: crate::mem::OutOfMemory) -> Self {
+        Self::OutOfMemory { bytes: error.bytes }
+    }
+}
+
+/// Why a value was not loaded.
+#[derive(Debug)]
+pub enum LoadError<E> {
+    /// The loader said so. All who waited for it have the same error.
+    Load(Arc<E>),
+    /// The cache failed.
+    Cache(CacheError),
+}
+
+impl<E> Clone for LoadError<E> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Load(error) => Self::Load(Arc::clone(error)),
+            Self::Cache(error) => Self::Cache(error.clone()),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for LoadError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Load(error) => write!(f, "cannot load the value: {error}"),
+            Self::Cache(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for LoadError<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Load(error) => Some(&**error),
+            Self::Cache(error) => Some(error),
+        }
+    }
+}
+
+impl<E> From<CacheError> for LoadError<E> {
+    fn from(error: CacheError) -> Self {
+        Self::Cache(error)
+    }
+}

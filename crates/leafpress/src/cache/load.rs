@@ -1,0 +1,142 @@
+//! Getting a value, or loading it: one loader a key.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+
+use super::Cache;
+use super::error::{CacheError, LoadError};
+use super::flights::{Boarding, Landed, Lead};
+
+impl Cache {
+    /// The key's value, or else the one that `load` gives, which is inserted.
+    ///
+    /// One thread loads at a time for a key; others that miss meanwhile wait for it and get the same value. No lock is held while `load`
+    /// runs, so that it may use the cache, other than by loading the same key. If the key is inserted or removed meanwhile, what was loaded
+    /// is returned, and not stored. If `load` panics, one of those who wait loads.
+    ///
+    /// # Errors
+    /// As [`Cache::get`] and [`Cache::insert`].
+    pub fn get_or_insert_with<V: AsRef<[u8]>>(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        load: impl FnOnce() -> V,
+    ) -> Result<Vec<u8>, CacheError> {
+        let loaded = self.try_get_or_insert_with(key, || Ok::<V, Infallible>(load()));
+        loaded.map_err(|error| match error {
+            LoadError::Cache(error) => error,
+            LoadError::Load(never) => match *never {},
+        })
+    }
+
+    /// As [`Cache::get_or_insert_with`], where `load` may fail: all who waited for it get its error, and the next to miss tries again.
+    ///
+    /// # Errors
+    /// [`LoadError::Load`] with what `load` said, or [`LoadError::Cache`].
+    pub fn try_get_or_insert_with<V: AsRef<[u8]>, E: Send + Sync + 'static>(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Vec<u8>, LoadError<E>> {
+        let key = key.as_ref();
+        let mut load = Some(load);
+        loop {
+            if let Some(found) = self.get(key)? {
+                return Ok(found);
+            }
+            let landed = match self.core.flights.board(key) {
+                Boarding::Waits(flight) => flight.wait(),
+                Boarding::Leads(lead) => {
+                    let Some(load) = load.take() else { continue };
+                    // It may have been loaded since it was looked for.
+                    return match self.get(key)? {
+                        Some(found) => Ok(self.hand_on(lead, found)),
+                        None => self.land(lead, load()),
+                    };
+                }
+            };
+            if let Some(result) = received(landed) {
+                return result;
+            }
+        }
+    }
+
+    /// The key's value, or else the one that the future `load` gives, which is inserted. It needs no particular runtime.
+    ///
+    /// What is said of [`Cache::try_get_or_insert_with`] holds, of tasks in place of threads. `load` is polled by the task that calls this.
+    /// If that task is dropped meanwhile, one of those who wait polls its own.
+    ///
+    /// # Errors
+    /// As [`Cache::try_get_or_insert_with`].
+    pub async fn get_or_fetch<V: AsRef<[u8]>, E: Send + Sync + 'static>(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<Vec<u8>, LoadError<E>> {
+        let key = key.as_ref();
+        let mut load = Some(load);
+        loop {
+            if let Some(found) = self.get(key)? {
+                return Ok(found);
+            }
+            let flight = match self.core.flights.board(key) {
+                Boarding::Waits(flight) => flight,
+                Boarding::Leads(lead) => {
+                    let Some(load) = load.take() else { continue };
+                    return match self.get(key)? {
+                        Some(found) => Ok(self.hand_on(lead, found)),
+                        None => {
+                            let loaded = load.await;
+                            self.land(lead, loaded)
+                        }
+                    };
+                }
+            };
+            let landed = poll_fn(|context| flight.poll(context)).await;
+            if let Some(result) = received(landed) {
+                return result;
+            }
+        }
+    }
+
+    /// Ends a load whose value was there already.
+    fn hand_on(&self, lead: Lead<'_>, found: Vec<u8>) -> Vec<u8> {
+        lead.land_value(&Arc::from(found.as_slice()), |_| ());
+        found
+    }
+
+    fn land<V: AsRef<[u8]>, E: Send + Sync + 'static>(
+        &self,
+        lead: Lead<'_>,
+        loaded: Result<V, E>,
+    ) -> Result<Vec<u8>, LoadError<E>> {
+        match loaded {
+            Ok(value) => {
+                let key = lead.key().to_vec();
+                let shared = Arc::from(value.as_ref());
+                if let Some(stored) = lead.land_value(&shared, |value| {
+                    self.core.store(&key, value, self.core.default_expiry())
+                }) {
+                    self.core.after_store(&key, stored)?;
+                }
+                Ok(shared.to_vec())
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                lead.land_error(Arc::clone(&error) as Arc<dyn Any + Send + Sync>);
+                Err(LoadError::Load(error))
+            }
+        }
+    }
+}
+
+/// What one who waited gets; [`None`] when he is to try for himself.
+fn received<E: Send + Sync + 'static>(landed: Landed) -> Option<Result<Vec<u8>, LoadError<E>>> {
+    match landed {
+        Landed::Value(value) => Some(Ok(value.to_vec())),
+        // Whoever led may have had another kind of error.
+        Landed::Error(error) => error.downcast().ok().map(|error| Err(LoadError::Load(error))),
+        Landed::Nothing => None,
+    }
+}

@@ -1,0 +1,173 @@
+//! How a cache is made.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::background::Thread;
+use super::clock::{Clock, SystemClock};
+use super::core::Core;
+use super::error::CacheError;
+use super::listener::{Listener, RemovalCause};
+use super::{Cache, MIN_MEMORY_BYTES};
+use crate::codec::{Codec, Engine};
+use crate::tree::{self, Tree};
+
+/// How a record is inserted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Entry {
+    /// How long the record lives; [`None`] for as long as the cache's default says.
+    pub ttl: Option<Duration>,
+}
+
+impl Entry {
+    /// A record that lives so long. It may go up to a quarter of a second before its time, and is never returned after it.
+    #[must_use]
+    pub fn ttl(ttl: Duration) -> Self {
+        Self { ttl: Some(ttl) }
+    }
+}
+
+/// Settings of a cache; [`Cache::builder`] begins with the defaults. Each method says its bounds, which [`Builder::build`] checks.
+#[must_use = "a builder does nothing until it builds"]
+pub struct Builder {
+    memory_bytes: u64,
+    tree: tree::Builder,
+    default_ttl: Option<Duration>,
+    clock: Arc<dyn Clock>,
+    listener: Option<Box<Listener>>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 64 << 20,
+            tree: tree::Builder {
+                marks: true,
+                ..Tree::builder().codec(default_codec())
+            },
+            default_ttl: None,
+            clock: Arc::new(SystemClock::default()),
+            listener: None,
+        }
+    }
+}
+
+/// Of those that are compiled in, the one that answers most reads: see docs/experiments/028.
+fn default_codec() -> Codec {
+    if cfg!(feature = "zstd") {
+        Codec::Zstd { level: 1 }
+    } else if cfg!(feature = "lz4") {
+        Codec::Lz4 { acceleration: 1 }
+    } else {
+        Codec::None
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("memory_bytes", &self.memory_bytes)
+            .field("tree", &self.tree)
+            .field("default_ttl", &self.default_ttl)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// Bytes that the cache may hold, all included: records, index, holes, dictionaries, what threads keep. From 4 MiB on; default 64 MiB.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// The codec. Default `zstd:1`, where Zstandard is compiled in: by it a cache in the same memory answers more reads than by LZ4 or `auto`,
+    /// and what does not come from the cache takes longer than any decoding. `lz4` is for caches that hold nearly all there is.
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.tree = self.tree.codec(codec);
+        self
+    }
+
+    /// An engine of the caller's own, in place of the one [`Builder::codec`] names.
+    pub fn engine(mut self, engine: Arc<dyn Engine>) -> Self {
+        self.tree = self.tree.engine(engine);
+        self
+    }
+
+    /// How long a record lives whose insertion does not say. Default: until it has to make room. 1 s to 10 years.
+    pub fn default_ttl(mut self, ttl: Duration) -> Self {
+        self.default_ttl = Some(ttl);
+        self
+    }
+
+    /// The clock that records expire by. Default [`SystemClock`].
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Is told of records that leave, and why. Their values are then decoded, which takes time.
+    pub fn listener(mut self, listener: impl Fn(&[u8], &[u8], RemovalCause) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Box::new(listener));
+        self
+    }
+
+    /// Makes the cache and starts its thread.
+    ///
+    /// # Errors
+    /// [`CacheError::Option`] names an option that is out of its bounds and what is allowed; [`CacheError::Codec`] when the codec cannot be
+    /// had; [`CacheError::OutOfMemory`]; [`CacheError::Background`] when no thread can be started.
+    pub fn build(self) -> Result<Cache, CacheError> {
+        check_memory(self.memory_bytes)?;
+        if let Some(ttl) = self.default_ttl {
+            check_ttl("default_ttl", ttl)?;
+        }
+        let tree = match dictionary_bytes_for(self.memory_bytes) {
+            Some(bytes) => self.tree.dictionary_bytes(bytes),
+            None => self.tree,
+        };
+        let tree = tree.build()?;
+        let core = Core::new(tree, self.memory_bytes, self.clock, self.default_ttl, self.listener)?;
+        core.measure(true);
+        let core = Arc::new(core);
+        let thread = Thread::start(&core).map_err(|error| CacheError::Background {
+            reason: format!("cannot start a thread: {error}"),
+        })?;
+        Ok(Cache { core, _thread: thread })
+    }
+}
+
+/// The largest dictionary for a cache of so much memory; [`None`] where the tree may choose. Training one takes some hundred times its bytes
+/// for a moment, which are in no budget.
+fn dictionary_bytes_for(memory_bytes: u64) -> Option<usize> {
+    match memory_bytes {
+        ..0x400_0000 => Some(8 << 10),
+        0x400_0000..0x1000_0000 => Some(16 << 10),
+        0x1000_0000..0x4000_0000 => Some(32 << 10),
+        _ => None,
+    }
+}
+
+pub(super) fn check_memory(bytes: u64) -> Result<(), CacheError> {
+    if bytes >= MIN_MEMORY_BYTES {
+        return Ok(());
+    }
+    Err(CacheError::Option {
+        option: "memory",
+        reason: format!("{bytes} bytes are fewer than a cache needs ({MIN_MEMORY_BYTES})"),
+    })
+}
+
+/// The longest and the shortest that a record may live for.
+const TTLS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10 * 366 * 24 * 3600);
+
+pub(super) fn check_ttl(option: &'static str, ttl: Duration) -> Result<(), CacheError> {
+    if TTLS.contains(&ttl) {
+        return Ok(());
+    }
+    Err(CacheError::Option {
+        option,
+        reason: format!("{ttl:?} is out of bounds: a record lives for 1 s to 10 years"),
+    })
+}

@@ -1,0 +1,58 @@
+//! Scans: a cache that is an ordered map has them.
+
+use super::core::Core;
+use super::error::CacheError;
+use super::record;
+use crate::tree::{Range, Record};
+
+/// The records of a range of keys, in key order, from either end; from [`Cache::range`](super::Cache::range) and
+/// [`Cache::prefix`](super::Cache::prefix).
+pub struct CacheRange<'c> {
+    core: &'c Core,
+    records: Range<'c>,
+}
+
+impl<'c> CacheRange<'c> {
+    pub(super) fn new(core: &'c Core, records: Range<'c>) -> Self {
+        Self { core, records }
+    }
+
+    /// The record as its user put it in, unless its time is over.
+    fn opened(&self, record: Result<Record, crate::tree::Error>) -> Option<Result<Record, CacheError>> {
+        let (key, mut stored) = match record {
+            Ok(record) => record,
+            Err(error) => return Some(Err(error.into())),
+        };
+        let (value, expiry) = record::read(&stored);
+        if record::is_over(expiry, || self.core.clock.now()) {
+            return None;
+        }
+        let header = stored.len() - value.len();
+        stored.drain(..header);
+        Some(Ok((key, stored)))
+    }
+}
+
+impl Iterator for CacheRange<'_> {
+    type Item = Result<Record, CacheError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let record = self.records.next()?;
+            if let Some(opened) = self.opened(record) {
+                return Some(opened);
+            }
+        }
+    }
+}
+
+impl DoubleEndedIterator for CacheRange<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        loop {
+            let record = self.records.next_back()?;
+            if let Some(opened) = self.opened(record) {
+                return Some(opened);
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a cache holds and what it did.
+
+use super::core::Core;
+use super::counters::Count;
+use crate::tree;
+
+/// A snapshot, from [`Cache::stats`](super::Cache::stats).
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct CacheStats {
+    /// What it may hold, in bytes.
+    pub memory_bytes: u64,
+    /// All that it holds now, in bytes.
+    pub bytes_held: u64,
+    /// The most that it was ever seen to hold. It is measured after every hundredth part of the budget that is written, and ten times a second.
+    pub peak_bytes: u64,
+    /// What the eviction works with, a part of `bytes_held`: most of it is what is remembered of keys that left.
+    pub eviction_bytes: u64,
+    /// Records, those included whose time is over and that have not left yet.
+    pub records: u64,
+    /// Bytes of their keys and values.
+    pub user_bytes: u64,
+    /// Reads that found their key.
+    pub hits: u64,
+    /// Reads that did not.
+    pub misses: u64,
+    /// Insertions.
+    pub inserts: u64,
+    /// Bytes of the keys and values that were inserted.
+    pub inserted_bytes: u64,
+    /// Calls to remove a key.
+    pub removes: u64,
+    /// Records that made room for others.
+    pub evicted: u64,
+    /// Records that left because their time was over.
+    pub expired: u64,
+    /// Values that were not kept because they hold more than an eighth of the memory.
+    pub too_large: u64,
+    /// Reads of records that could not be decoded, which count as misses.
+    pub damaged: u64,
+    /// Leaves that were looked at to make room or for what was over, and the records in them.
+    pub leaves_visited: u64,
+    /// See `leaves_visited`.
+    pub records_visited: u64,
+    /// Leaves that nothing could be taken out of, for want of memory or because a frame is damaged.
+    pub eviction_errors: u64,
+    /// Times that background work panicked.
+    pub background_panics: u64,
+    /// Background threads that have ended because all they did panicked.
+    pub background_threads_ended: u64,
+    /// The tree that the records are in. Its values have the cache's bytes in front: one, and four more where a record expires.
+    pub tree: tree::Stats,
+}
+
+impl CacheStats {
+    /// Part of the reads that found their key; 0 where there were none.
+    #[must_use]
+    pub fn hit_ratio(&self) -> f64 {
+        let reads = self.hits + self.misses;
+        if reads == 0 {
+            0.0
+        } else {
+            self.hits as f64 / reads as f64
+        }
+    }
+}
+
+impl Core {
+    pub(super) fn stats(&self) -> CacheStats {
+        let sum = |count| self.counters.sum(count);
+        let tree = self.tree.stats();
+        CacheStats {
+            memory_bytes: self.budget.memory_bytes(),
+            bytes_held: self.held_bytes(),
+            peak_bytes: self.budget.peak_bytes(),
+            eviction_bytes: self.eviction_bytes(),
+            records: tree.records,
+            user_bytes: tree.user_bytes.saturating_sub(tree.records),
+            hits: sum(Count::Hits),
+            misses: sum(Count::Misses),
+            inserts: sum(Count::Inserts),
+            inserted_bytes: sum(Count::InsertedBytes),
+            removes: sum(Count::Removes),
+            evicted: sum(Count::Evicted),
+            expired: sum(Count::Expired),
+            too_large: sum(Count::TooLarge),
+            damaged: sum(Count::Damaged),
+            leaves_visited: sum(Count::Visits),
+            records_visited: sum(Count::VisitedRecords),
+            eviction_errors: sum(Count::EvictionErrors),
+            background_panics: self.health.panics(),
+            background_threads_ended: self.health.ended(),
+            tree,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Going round the leaves: to make room, and for what is over.
+
+use std::time::{Duration, Instant};
+
+use bumpalo::Bump;
+
+use super::clock::Expiry;
+use super::core::{Core, Sweeper};
+use super::counters::Count;
+use super::evict::Memory;
+use super::listener::RemovalCause;
+use super::record;
+use crate::sync::MutexGuard;
+use crate::tree;
+use crate::tree::evict::{Evictor, Hand, Shown};
+
+/// Leaves that are looked at while others wait, before those who listen are told.
+const VISITS_OF_TURN: usize = 16;
+/// Turns after which a writer that finds no room goes on: only where nothing can be taken out.
+const MOST_TURNS: usize = 1024;
+/// A writer waits for others who make room when nodes are past their limit by one part in so many of the budget.
+const PART_OF_SLACK: u64 = 256;
+
+/// Records that are out, for who listens: key, value, and why.
+#[derive(Default)]
+pub(super) struct Gone(pub Vec<(Vec<u8>, Vec<u8>, RemovalCause)>);
+
+/// Chooses what makes room.
+pub(super) struct ByWorth<'c> {
+    pub core: &'c Core,
+    pub memory: &'c mut Memory,
+    pub gone: &'c mut Gone,
+}
+
+/// Chooses what is over, and nothing else.
+pub(super) struct ByTime<'c> {
+    pub core: &'c Core,
+    pub gone: &'c mut Gone,
+}
+
+impl Core {
+    /// Evicts until nodes hold what they may. Where another thread is at it this one only waits when it has got far ahead.
+    pub(super) fn make_room(&self) {
+        self.make_room_for(0);
+    }
+
+    /// The same for nodes of so many bytes that are about to be made.
+    pub(super) fn make_room_for(&self, bytes: u64) {
+        let is_over = |slack: u64| self.tree.node_bytes() + bytes > self.budget.node_limit_bytes() + slack;
+        let slack = self.budget.memory_bytes() / PART_OF_SLACK;
+        for _ in 0..MOST_TURNS {
+            if !is_over(0) {
+                return;
+            }
+            let sweeper = match self.evicting.try_lock() {
+                Some(sweeper) => Some(sweeper),
+                None if is_over(slack) => Some(self.evicting.lock()),
+                None => None,
+            };
+            let Some(mut sweeper) = sweeper else { return };
+            let mut gone = Gone::default();
+            let before = sweeper.held_bytes();
+            let Sweeper { hand, arena, memory } = &mut *sweeper;
+            let mut evictor = ByWorth {
+                core: self,
+                memory,
+                gone: &mut gone,
+            };
+            let goes_on = (0..VISITS_OF_TURN).all(|_| is_over(0) && self.visit(hand, arena, &mut evictor));
+            let is_of_use = goes_on || !is_over(0);
+            self.note_sweeper(before, &sweeper);
+            drop(sweeper);
+            self.tell_all(gone);
+            if !is_of_use {
+                return;
+            }
+        }
+    }
+
+    /// Tells of records that are gone, with no lock held, so that who is told may use the cache.
+    fn tell_all(&self, gone: Gone) {
+        for (key, value, cause) in gone.0 {
+            self.tell(&key, Some(value), cause);
+        }
+    }
+
+    /// One visit of a leaf; false where it is of no use to go on.
+    fn visit(&self, hand: &mut Hand, arena: &mut Bump, evictor: &mut dyn Evictor) -> bool {
+        self.counters.count(Count::Visits);
+        match self.tree.evict_at(hand, arena, evictor) {
+            Ok(visit) => {
+                self.counters.add(Count::VisitedRecords, visit.records as u64);
+                visit.records > 0 || !self.tree.is_empty()
+            }
+            Err(error) => {
+                self.counters.count(Count::EvictionErrors);
+                !matches!(error, tree::Error::OutOfMemory { .. })
+            }
+        }
+    }
+
+    /// Looks at leaves for what is over, for so long at most, and once round at most. Nothing where another thread is at it.
+    pub(super) fn expire_for(&self, time: Duration) {
+        let (began, mut first) = (Instant::now(), None);
+        while self.may_expire() && began.elapsed() < time {
+            let Some(sweeper) = self.expiring.try_lock() else {
+                return;
+            };
+            let round = *first.get_or_insert(sweeper.hand.rounds);
+            if sweeper.hand.rounds != round || !self.expire_some(sweeper) {
+                return;
+            }
+        }
+    }
+
+    /// Looks at every leaf for what is over.
+    pub(super) fn expire_all(&self) {
+        let mut last = None;
+        while self.may_expire() {
+            let sweeper = self.expiring.lock();
+            // To the end from wherever the hand is, and once round.
+            let last = *last.get_or_insert(sweeper.hand.rounds + 1);
+            if sweeper.hand.rounds > last || !self.expire_some(sweeper) {
+                return;
+            }
+        }
+    }
+
+    /// Looks at some leaves; false where it is of no use to go on.
+    fn expire_some(&self, mut sweeper: MutexGuard<'_, Sweeper>) -> bool {
+        let mut gone = Gone::default();
+        let before = sweeper.held_bytes();
+        let Sweeper { hand, arena, .. } = &mut *sweeper;
+        let mut evictor = ByTime {
+            core: self,
+            gone: &mut gone,
+        };
+        let round = hand.rounds;
+        let is_of_use = (0..VISITS_OF_TURN).all(|_| hand.rounds != round || self.visit(hand, arena, &mut evictor));
+        self.note_sweeper(before, &sweeper);
+        drop(sweeper);
+        self.tell_all(gone);
+        is_of_use
+    }
+
+    /// When a record that is shown with its value expires.
+    fn expiry_of(&self, record: &Shown<'_>) -> Option<Expiry> {
+        record.with_value(|stored| record::read(stored).1)?
+    }
+
+    fn choose_expired(&self, records: &mut [Shown<'_>]) -> usize {
+        if !self.may_expire() {
+            return 0;
+        }
+        let mut over = 0;
+        for record in records {
+            record.goes = record::is_over(self.expiry_of(record), || self.clock.now());
+            over += usize::from(record.goes);
+        }
+        over
+    }
+
+    /// Counts a record that is out, and notes it for who listens.
+    fn note_gone(&self, record: &Shown<'_>, cause: RemovalCause, gone: &mut Gone) {
+        self.counters.count(match cause {
+            RemovalCause::Expired => Count::Expired,
+            _ => Count::Evicted,
+        });
+        if self.listener.is_some() {
+            let value = record.with_value(|stored| record::read(stored).0.to_vec());
+            gone.0.extend(value.map(|value| (record.key.to_vec(), value, cause)));
+        }
+    }
+}
+
+impl Evictor for ByTime<'_> {
+    fn wants_values(&self) -> bool {
+        true
+    }
+
+    fn choose(&mut self, records: &mut [Shown<'_>]) {
+        self.core.choose_expired(records);
+    }
+
+    fn gone(&mut self, record: &Shown<'_>) {
+        self.core.note_gone(record, RemovalCause::Expired, self.gone);
+    }
+}
+
+impl Evictor for ByWorth<'_> {
+    fn wants_values(&self) -> bool {
+        self.core.listener.is_some() || self.core.may_expire()
+    }
+
+    fn choose(&mut self, records: &mut [Shown<'_>]) {
+        let over = self.core.choose_expired(records);
+        self.memory.judge(records, over);
+    }
+
+    fn gone(&mut self, record: &Shown<'_>) {
+        let is_over = self.core.may_expire() && record::is_over(self.core.expiry_of(record), || self.core.clock.now());
+        let cause = if is_over {
+            RemovalCause::Expired
+        } else {
+            RemovalCause::Evicted
+        };
+        self.core.note_gone(record, cause, self.gone);
+    }
+}

@@ -1,0 +1,108 @@
+//! A listener is told of each record that leaves once, with its value, and why.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use leafpress::cache::{Entry, ManualClock, RemovalCause};
+
+use crate::{key, noise, small};
+
+type Told = Arc<Mutex<Vec<(Vec<u8>, Vec<u8>, RemovalCause)>>>;
+
+fn told(builder: leafpress::cache::Builder) -> (leafpress::Cache, Told) {
+    let told = Told::default();
+    let notes = Arc::clone(&told);
+    let cache = builder
+        .listener(move |key, value, cause| notes.lock().unwrap().push((key.to_vec(), value.to_vec(), cause)))
+        .build()
+        .unwrap();
+    (cache, told)
+}
+
+fn take(told: &Told) -> Vec<(String, String, RemovalCause)> {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let told = std::mem::take(&mut *told.lock().unwrap());
+    told.into_iter()
+        .map(|(key, value, cause)| (text(key), text(value), cause))
+        .collect()
+}
+
+#[test]
+fn each_cause_is_told() {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
+    let (cache, told) = told(small().clock(clock.clone()));
+    cache.insert("a", "1").unwrap();
+    assert_eq!(take(&told), []);
+    cache.insert("a", "2").unwrap();
+    assert_eq!(take(&told), [("a".into(), "1".into(), RemovalCause::Replaced)]);
+    assert!(cache.remove("a").unwrap() && !cache.remove("a").unwrap());
+    assert_eq!(take(&told), [("a".into(), "2".into(), RemovalCause::Removed)]);
+    cache.insert_with("b", "3", Entry::ttl(Duration::from_secs(5))).unwrap();
+    cache.insert_with("c", "4", Entry::ttl(Duration::from_secs(5))).unwrap();
+    clock.advance(Duration::from_secs(6));
+    assert_eq!(cache.get("b").unwrap(), None);
+    assert!(take(&told).contains(&("b".into(), "3".into(), RemovalCause::Expired)));
+    // A value that is not kept replaces one all the same.
+    cache.insert("d", "5").unwrap();
+    cache.insert("d", &vec![0; 1 << 20]).unwrap();
+    assert!(take(&told).contains(&("d".into(), "5".into(), RemovalCause::Replaced)));
+}
+
+#[test]
+fn what_is_evicted_is_told_once_with_its_value() {
+    let (cache, told) = told(small());
+    for n in 0..40_000 {
+        // Some are values of their own.
+        let len = if n % 100 == 0 { 5000 } else { 150 };
+        cache.insert(&key(n), &noise(n, len)).unwrap();
+    }
+    let of: HashMap<_, _> = (0..40_000).map(|n| (key(n).into_bytes(), n)).collect();
+    let mut gone = HashMap::new();
+    for (key, value, cause) in std::mem::take(&mut *told.lock().unwrap()) {
+        assert_eq!(cause, RemovalCause::Evicted);
+        let n = of[&key];
+        assert_eq!(value, noise(n, value.len()));
+        assert_eq!(gone.insert(n, ()), None, "{n} went twice");
+    }
+    assert!(gone.len() > 10_000);
+    for n in 0..40_000 {
+        assert_eq!(cache.contains_key(&key(n)).unwrap(), !gone.contains_key(&n), "{n}");
+    }
+    assert_eq!(cache.stats().evicted, gone.len() as u64);
+}
+
+#[test]
+fn a_listener_may_use_the_cache() {
+    let slot: Arc<Mutex<Option<Arc<leafpress::Cache>>>> = Arc::default();
+    let inner = Arc::clone(&slot);
+    let cache = small()
+        .listener(move |key, _, cause| {
+            let cache = inner.lock().unwrap().clone();
+            if let (Some(cache), false) = (cache, key.starts_with(b"last")) {
+                cache.insert(&format!("last {cause:?}"), key).unwrap();
+            }
+        })
+        .build()
+        .unwrap();
+    let cache = Arc::new(cache);
+    *slot.lock().unwrap() = Some(Arc::clone(&cache));
+    cache.insert("a", "1").unwrap();
+    cache.insert("a", "2").unwrap();
+    assert_eq!(cache.get("last Replaced").unwrap().unwrap(), b"a");
+    // By the thread of the one who inserts and by the cache's own.
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let cache = &cache;
+            scope.spawn(move || (0..20_000).for_each(|n| cache.insert(&key(2 * n + thread), &noise(n, 150)).unwrap()));
+        }
+    });
+    assert!(
+        cache
+            .get("last Evicted")
+            .unwrap()
+            .is_some_and(|last| last.starts_with(b"item:"))
+    );
+    // It has the cache.
+    *slot.lock().unwrap() = None;
+}

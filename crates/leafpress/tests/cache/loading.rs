@@ -1,0 +1,225 @@
+//! One loader a key: others wait for it, and a write in between wins.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use leafpress::cache::LoadError;
+
+use crate::small;
+
+#[test]
+fn many_who_miss_have_one_loader() {
+    let cache = small().build().unwrap();
+    let loads = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let start = Arc::new(Barrier::new(50));
+        for _ in 0..50 {
+            let (cache, loads, start) = (&cache, &loads, Arc::clone(&start));
+            scope.spawn(move || {
+                start.wait();
+                let value = cache.get_or_insert_with("key", || {
+                    loads.fetch_add(1, Ordering::SeqCst);
+                    thread::sleep(Duration::from_millis(50));
+                    "loaded"
+                });
+                assert_eq!(value.unwrap(), b"loaded");
+            });
+        }
+    });
+    assert_eq!(loads.into_inner(), 1);
+    assert_eq!(cache.get("key").unwrap().unwrap(), b"loaded");
+}
+
+#[test]
+fn an_error_goes_to_all_who_wait_and_the_next_tries_again() {
+    let cache = small().build().unwrap();
+    let loads = AtomicUsize::new(0);
+    let (start, waiting) = (Barrier::new(8), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                start.wait();
+                waiting.fetch_add(1, Ordering::SeqCst);
+                let failed = cache.try_get_or_insert_with("key", || -> Result<Vec<u8>, String> {
+                    loads.fetch_add(1, Ordering::SeqCst);
+                    while waiting.load(Ordering::SeqCst) < 8 {
+                        thread::yield_now();
+                    }
+                    thread::sleep(Duration::from_millis(100));
+                    Err("the database is away".to_owned())
+                });
+                let error = failed.unwrap_err();
+                assert_eq!(error.to_string(), "cannot load the value: the database is away");
+                assert!(matches!(error, LoadError::Load(_)));
+            });
+        }
+    });
+    assert_eq!(loads.into_inner(), 1);
+    assert!(cache.is_empty());
+    assert_eq!(
+        cache.try_get_or_insert_with("key", || Ok::<_, String>("2")).unwrap(),
+        b"2"
+    );
+}
+
+#[test]
+fn after_a_panic_one_of_those_who_wait_loads() {
+    let cache = small().build().unwrap();
+    let loads = AtomicUsize::new(0);
+    let start = Barrier::new(8);
+    let panicked: usize = thread::scope(|scope| {
+        let load = || {
+            start.wait();
+            cache.get_or_insert_with("key", || {
+                thread::sleep(Duration::from_millis(50));
+                assert!(loads.fetch_add(1, Ordering::SeqCst) > 2, "a bug in the loader");
+                "at last"
+            })
+        };
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(load)).collect();
+        let results = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        results
+            .filter(|result| match result {
+                Ok(value) => *value.as_ref().unwrap() != b"at last",
+                Err(_) => true,
+            })
+            .count()
+    });
+    assert_eq!((panicked, loads.into_inner()), (3, 4));
+}
+
+#[test]
+fn a_write_during_a_load_wins() {
+    let cache = small().build().unwrap();
+    let loaded = cache.get_or_insert_with("removed", || {
+        assert!(!cache.remove("removed").unwrap());
+        "old"
+    });
+    assert_eq!(
+        loaded.unwrap(),
+        b"old",
+        "who asked before the removal gets what there was"
+    );
+    assert_eq!(cache.get("removed").unwrap(), None);
+    let loaded = cache.get_or_insert_with("inserted", || {
+        cache.insert("inserted", "new").unwrap();
+        "old"
+    });
+    assert_eq!(loaded.unwrap(), b"old");
+    assert_eq!(cache.get("inserted").unwrap().unwrap(), b"new");
+    cache
+        .get_or_insert_with("cleared", || {
+            cache.clear().unwrap();
+            "old"
+        })
+        .unwrap();
+    assert!(cache.is_empty());
+    // And a load of another key in a load.
+    let outer = cache.get_or_insert_with("outer", || cache.get_or_insert_with("inner", || "x").unwrap());
+    assert_eq!(outer.unwrap(), b"x");
+    assert_eq!(cache.len(), 2);
+}
+
+#[test]
+fn one_who_misses_after_a_removal_does_not_get_what_was_loaded_before_it() {
+    let cache = small().build().unwrap();
+    cache
+        .get_or_insert_with("key", || {
+            cache.remove("key").unwrap();
+            // It has the key's new value, while the first load still goes on.
+            assert_eq!(cache.get_or_insert_with("key", || "new").unwrap(), b"new");
+            "old"
+        })
+        .unwrap();
+    assert_eq!(cache.get("key").unwrap().unwrap(), b"new");
+}
+
+/// A waker that unparks a thread.
+struct Unparks(thread::Thread);
+
+impl Wake for Unparks {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// A runtime of one task.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unparks(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// Is ready when polled for the second time, and asks for that at once.
+#[derive(Default)]
+struct Yields(bool);
+
+impl Future for Yields {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.0, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+#[test]
+fn tasks_wait_for_one_that_loads() {
+    let cache = small().build().unwrap();
+    let loads = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| {
+                let value = block_on(cache.get_or_fetch("key", async {
+                    loads.fetch_add(1, Ordering::SeqCst);
+                    for _ in 0..1000 {
+                        Yields::default().await;
+                    }
+                    Ok::<_, String>("fetched")
+                }));
+                assert_eq!(value.unwrap(), b"fetched");
+            });
+        }
+    });
+    assert_eq!(loads.into_inner(), 1);
+}
+
+#[test]
+fn a_task_that_is_dropped_leaves_the_load_to_another() {
+    let cache = small().build().unwrap();
+    let context = &mut Context::from_waker(Waker::noop());
+    let mut first = Box::pin(cache.get_or_fetch("key", std::future::pending::<Result<Vec<u8>, String>>()));
+    let mut second = Box::pin(cache.get_or_fetch("key", async { Ok::<_, String>("second") }));
+    assert!(first.as_mut().poll(context).is_pending());
+    assert!(second.as_mut().poll(context).is_pending(), "it waits for the first");
+    drop(first);
+    match second.as_mut().poll(context) {
+        Poll::Ready(value) => assert_eq!(value.unwrap(), b"second"),
+        Poll::Pending => panic!("nobody loads"),
+    }
+    // One who waits may go as well.
+    let mut first = Box::pin(cache.get_or_fetch("other", async {
+        Yields::default().await;
+        Err::<&str, _>("no".to_owned())
+    }));
+    let mut second = Box::pin(cache.get_or_fetch("other", async { Ok::<_, String>("x") }));
+    assert!(first.as_mut().poll(context).is_pending() && second.as_mut().poll(context).is_pending());
+    drop(second);
+    assert!(matches!(
+        first.as_mut().poll(context),
+        Poll::Ready(Err(LoadError::Load(_)))
+    ));
+}

@@ -1,0 +1,38 @@
+//! The cache, one behaviour a module.
+
+mod bounds;
+mod damage;
+mod eviction;
+mod expiry;
+mod listener;
+mod loading;
+mod memory;
+mod model;
+mod scans;
+mod threads;
+
+use leafpress::Cache;
+use leafpress::cache::Builder;
+
+/// The least that there is.
+fn small() -> Builder {
+    Cache::builder().memory(4 << 20)
+}
+
+/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): one to one, and without order.
+fn scattered(n: u64) -> u64 {
+    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn key(n: u64) -> String {
+    format!("item:{:016x}", scattered(n))
+}
+
+/// Bytes that do not shrink, and say whose they are.
+fn noise(n: u64, len: usize) -> Vec<u8> {
+    let words = (0..).map(|at| scattered(n * 1_000_003 + at).to_le_bytes());
+    words.flatten().take(len).collect()
+}

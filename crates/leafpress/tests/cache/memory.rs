@@ -1,0 +1,75 @@
+//! The budget: what is held stays within it, whatever is put in and however it is changed.
+
+use leafpress::Cache;
+use leafpress::codec::Codec;
+
+use crate::{key, noise, scattered};
+
+/// What may be seen past the budget for a moment: what threads have in hand.
+fn bound(memory: u64) -> u64 {
+    memory + memory / 20 + (2 << 20)
+}
+
+#[test]
+fn it_is_kept_for_records_of_all_lengths() {
+    for codec in ["none", "lz4", "zstd:1", "auto"] {
+        let memory = 16 << 20;
+        let cache = Cache::builder()
+            .memory(memory)
+            .codec(codec.parse().unwrap())
+            .build()
+            .unwrap();
+        for n in 0..60_000 {
+            let len = match scattered(n) % 100 {
+                0 => 100_000,
+                1..4 => 3000,
+                4..30 => 1000,
+                _ => 50,
+            };
+            cache.insert(&key(n), &noise(n, len)).unwrap();
+            if n % 1000 == 0 {
+                let held = cache.stats().bytes_held;
+                assert!(held <= bound(memory), "{codec}, {n}: {held}");
+            }
+        }
+        let stats = cache.stats();
+        assert!(
+            stats.evicted > 10_000 && stats.peak_bytes <= bound(memory),
+            "{codec}: {stats:?}"
+        );
+        // It is made use of.
+        assert!(stats.bytes_held > memory * 8 / 10, "{codec}: {stats:?}");
+        cache.validate().unwrap();
+    }
+}
+
+#[test]
+fn it_can_be_changed_at_any_time() {
+    let cache = Cache::builder()
+        .memory(64 << 20)
+        .codec(Codec::Lz4 { acceleration: 1 })
+        .build()
+        .unwrap();
+    for n in 0..200_000 {
+        cache.insert(&key(n), &noise(n, 200)).unwrap();
+    }
+    let full = cache.len();
+    assert!(full > 150_000, "{full}");
+    for megabytes in [32, 8, 4, 48, 16] {
+        let memory = megabytes << 20;
+        cache.set_memory(memory).unwrap();
+        let stats = cache.stats();
+        assert!(stats.bytes_held <= memory, "{} of {memory}", stats.bytes_held);
+        for n in 0..50_000 {
+            cache.insert(&key(n), &noise(n, 200)).unwrap();
+        }
+        let held = cache.stats().bytes_held;
+        assert!(held <= bound(memory), "{held} of {memory}");
+        for n in 0..200_000 {
+            cache
+                .get_with(&key(n), |found| assert_eq!(found, noise(n, 200)))
+                .unwrap();
+        }
+    }
+    cache.validate().unwrap();
+}

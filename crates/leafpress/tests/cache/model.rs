@@ -1,0 +1,155 @@
+//! A cache may forget, and never lies: every value that it returns is the one that was put in last, and its time is not over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leafpress::cache::{Clock, Entry, ManualClock};
+use leafpress::codec::Codec;
+use proptest::prelude::*;
+
+use crate::{noise, small};
+
+#[derive(Debug, Clone)]
+enum Op {
+    Insert {
+        key: u16,
+        len: u32,
+        ttl: Option<u16>,
+    },
+    Get(u16),
+    Load(u16, u32),
+    Remove(u16),
+    Scan(u16, u16),
+    /// Many others, so that room has to be made.
+    Flood(u16),
+    Pass(u16),
+    Memory(u8),
+    Clear,
+    Settle,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let key = || 0_u16..200;
+    let len = || prop_oneof![8 => 0_u32..300, 3 => 300_u32..5000, 1 => 5000_u32..200_000];
+    prop_oneof![
+        12 => (key(), len(), proptest::option::of(1_u16..100)).prop_map(|(key, len, ttl)| Op::Insert { key, len, ttl }),
+        8 => key().prop_map(Op::Get),
+        3 => (key(), len()).prop_map(|(key, len)| Op::Load(key, len)),
+        4 => key().prop_map(Op::Remove),
+        2 => (key(), key()).prop_map(|(from, to)| Op::Scan(from.min(to), from.max(to))),
+        2 => (100_u16..4000).prop_map(Op::Flood),
+        2 => (1_u16..50).prop_map(Op::Pass),
+        1 => (4_u8..20).prop_map(Op::Memory),
+        1 => Just(Op::Settle),
+        1 => Just(Op::Clear),
+    ]
+}
+
+fn name(key: u16) -> Vec<u8> {
+    format!("key {key:05}").into_bytes()
+}
+
+/// What may be found: the value, and when it is over.
+type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<Duration>)>;
+
+fn check(codec: Codec, ops: &[Op]) {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(1_900_000_000)));
+    let cache = small().codec(codec).clock(clock.clone()).build().unwrap();
+    let mut model = Model::new();
+    let may_be = |model: &Model, key: &[u8], found: &[u8]| {
+        let (value, over) = model.get(key).unwrap_or_else(|| panic!("{key:?} is not there"));
+        assert_eq!(found, value);
+        assert!(over.is_none_or(|over| clock.now() < over), "{key:?} is over");
+    };
+    let mut flooded = 0;
+    for (step, op) in ops.iter().enumerate() {
+        match *op {
+            Op::Insert { key, len, ttl } => {
+                let (key, value) = (name(key), noise(step as u64, len as usize));
+                let ttl = ttl.map(|ttl| Duration::from_secs(ttl.into()));
+                let mut entry = Entry::default();
+                entry.ttl = ttl;
+                cache.insert_with(&key, &value, entry).unwrap();
+                model.insert(key, (value, ttl.map(|ttl| clock.now() + ttl)));
+            }
+            Op::Get(key) => {
+                if let Some(found) = cache.get(&name(key)).unwrap() {
+                    may_be(&model, &name(key), &found);
+                }
+            }
+            Op::Load(key, len) => {
+                let value = noise(step as u64, len as usize);
+                let mut loaded = false;
+                let found = cache.get_or_insert_with(&name(key), || {
+                    loaded = true;
+                    value.clone()
+                });
+                let found = found.unwrap();
+                if loaded {
+                    assert_eq!(found, value);
+                    model.insert(name(key), (value, None));
+                } else {
+                    may_be(&model, &name(key), &found);
+                }
+            }
+            Op::Remove(key) => {
+                let was_there = cache.remove(&name(key)).unwrap();
+                let removed = model.remove(&name(key));
+                assert!(!was_there || removed.is_some_and(|(_, over)| over.is_none_or(|over| clock.now() < over)));
+            }
+            Op::Scan(from, to) => {
+                let mut last = None;
+                for record in cache.range(name(from)..name(to)) {
+                    let (key, value) = record.unwrap();
+                    may_be(&model, &key, &value);
+                    assert!(last.is_none_or(|last| last < key));
+                    last = Some(key);
+                }
+            }
+            Op::Flood(records) => {
+                for _ in 0..records {
+                    flooded += 1;
+                    let (key, value) = (format!("flood {flooded}").into_bytes(), noise(flooded, 500));
+                    cache.insert(&key, &value).unwrap();
+                }
+            }
+            Op::Pass(seconds) => clock.advance(Duration::from_millis(u64::from(seconds) * 317)),
+            Op::Memory(megabytes) => cache.set_memory(u64::from(megabytes) << 20).unwrap(),
+            Op::Clear => {
+                cache.clear().unwrap();
+                model.clear();
+            }
+            Op::Settle => cache.settle().unwrap(),
+        }
+    }
+    for key in model.keys() {
+        if let Some(found) = cache.get(key).unwrap() {
+            may_be(&model, key, &found);
+        }
+    }
+    for n in 1..=flooded {
+        let key = format!("flood {n}");
+        cache.get_with(&key, |found| assert_eq!(found, noise(n, 500))).unwrap();
+    }
+    cache.validate().unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn lz4(ops in proptest::collection::vec(op(), 1..150)) {
+        check(Codec::Lz4 { acceleration: 1 }, &ops);
+    }
+
+    #[test]
+    fn auto(ops in proptest::collection::vec(op(), 1..150)) {
+        check(Codec::Auto { level: 1 }, &ops);
+    }
+
+    #[test]
+    fn none(ops in proptest::collection::vec(op(), 1..150)) {
+        check(Codec::None, &ops);
+    }
+}

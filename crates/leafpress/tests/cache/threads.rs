@@ -1,0 +1,124 @@
+//! Many threads at once: no value is one that was replaced before it was asked for, while records make room, expire and the budget changes.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use leafpress::cache::Entry;
+use leafpress::codec::Codec;
+
+use crate::{key, noise, small};
+
+const KEYS: u64 = 20_000;
+
+fn value(n: u64, version: u64) -> Vec<u8> {
+    [
+        version.to_le_bytes().as_slice(),
+        &noise(n ^ version, 150 + (n % 7) as usize * 40),
+    ]
+    .concat()
+}
+
+fn version(n: u64, found: &[u8]) -> u64 {
+    let version = u64::from_le_bytes(found[..8].try_into().unwrap());
+    assert_eq!(found, value(n, version), "a torn value");
+    version
+}
+
+/// Each key has one writer, so that what is older than the last version that its writer had finished is stale.
+fn no_stale_value(codec: Codec) {
+    let cache = small().codec(codec).build().unwrap();
+    let written: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for writer in 0..2 {
+            let (cache, written, stop) = (&cache, &written, &stop);
+            scope.spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(writer);
+                let mut version = 1;
+                while !stop.load(Ordering::Relaxed) {
+                    let n = rng.u64(..KEYS / 2) * 2 + writer;
+                    version += 1;
+                    match rng.u8(..10) {
+                        // Nothing older may be found, and this itself is never there.
+                        0 => _ = cache.remove(&key(n)).unwrap(),
+                        1 => {
+                            let ttl = Entry::ttl(Duration::from_secs(1));
+                            cache.insert_with(&key(n), &value(n, version), ttl).unwrap();
+                        }
+                        _ => cache.insert(&key(n), &value(n, version)).unwrap(),
+                    }
+                    written[n as usize].store(version, Ordering::SeqCst);
+                }
+            });
+        }
+        for reader in 0..2 {
+            let (cache, written, stop) = (&cache, &written, &stop);
+            scope.spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(100 + reader);
+                while !stop.load(Ordering::Relaxed) {
+                    let n = rng.u64(..KEYS) * rng.u64(..KEYS) / KEYS;
+                    let least = written[n as usize].load(Ordering::SeqCst);
+                    let found = cache.get_with(&key(n), |found| version(n, found)).unwrap();
+                    assert!(found.is_none_or(|found| found >= least), "{n}: {found:?} after {least}");
+                }
+            });
+        }
+        let began = Instant::now();
+        for round in 0_u64.. {
+            thread::sleep(Duration::from_millis(50));
+            cache.set_memory((4 + round % 3) << 20).unwrap();
+            if began.elapsed() > Duration::from_secs(3) {
+                break;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let stats = cache.stats();
+    assert!(
+        stats.evicted > 0 && stats.hits > 0 && stats.background_panics == 0,
+        "{stats:?}"
+    );
+    cache.validate().unwrap();
+}
+
+#[test]
+fn no_stale_value_of_lz4() {
+    no_stale_value(Codec::Lz4 { acceleration: 1 });
+}
+
+#[test]
+fn no_stale_value_of_auto() {
+    no_stale_value(Codec::Auto { level: 1 });
+}
+
+#[test]
+fn what_is_loaded_is_never_older_than_what_was_removed_before() {
+    let cache = small().build().unwrap();
+    let backend = AtomicU64::new(1);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let load = || backend.load(Ordering::SeqCst).to_le_bytes();
+                    let found = cache.get_or_insert_with("key", load).unwrap();
+                    assert_eq!(found.len(), 8);
+                }
+            });
+        }
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(2) {
+            // As those do who keep a cache beside a database.
+            let now = backend.fetch_add(1, Ordering::SeqCst) + 1;
+            cache.remove("key").unwrap();
+            if let Some(found) = cache.get("key").unwrap() {
+                assert!(
+                    u64::from_le_bytes(found.try_into().unwrap()) >= now,
+                    "a stale value after a removal"
+                );
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}

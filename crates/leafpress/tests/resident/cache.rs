@@ -1,0 +1,139 @@
+//! A cache's budget bounds what the process grows by, at every moment: while it fills, evicts, follows a hot set that moves, trains
+//! dictionaries, and is made smaller and larger.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::resident_bytes;
+use leafpress::Cache;
+
+/// How long each load goes on.
+const LOAD: Duration = Duration::from_secs(4);
+
+/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014).
+fn scattered(n: u64) -> u64 {
+    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A record as they come: a document of 100 bytes to 2 KB, and one in a hundred much longer.
+fn fill(value: &mut Vec<u8>, n: u64) {
+    let mut state = scattered(n);
+    let len = match state % 100 {
+        0 => 40_000,
+        long => 100 + long as usize * 20,
+    };
+    value.clear();
+    while value.len() < len {
+        state = scattered(state);
+        let word = ["active", "suspended", "closed", "pending"][(state & 3) as usize];
+        write!(
+            value,
+            "{{\"id\":{n},\"state\":\"{word}\",\"balance\":{}}},",
+            state >> 44
+        )
+        .unwrap();
+    }
+    value.truncate(len);
+}
+
+/// Threads that read, and insert what they miss, until told to stop. Most reads are of a part of the keys that moves with `round`.
+fn use_it(cache: &Cache, stop: &AtomicBool, round: &AtomicU64, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut value = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let base = round.load(Ordering::Relaxed) * 20_000;
+        let n = if random.u8(..10) < 8 {
+            base + random.u64(..20_000)
+        } else {
+            random.u64(..2_000_000)
+        };
+        fill(&mut value, n);
+        let found = cache
+            .get_with(&scattered(n).to_be_bytes(), |found| assert_eq!(found, value))
+            .unwrap();
+        if found.is_none() {
+            cache.insert(&scattered(n).to_be_bytes(), &value).unwrap();
+        }
+    }
+}
+
+fn check(codec: &str, megabytes: u64) {
+    let before = resident_bytes();
+    let budget = AtomicU64::new(megabytes << 20);
+    let cache = Cache::builder()
+        .memory(megabytes << 20)
+        .codec(codec.parse().unwrap())
+        .build()
+        .unwrap();
+    let (stop, done, round) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+    let (worst, samples) = (AtomicU64::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for seed in 0..2 {
+            let (cache, stop, round) = (&cache, &stop, &round);
+            scope.spawn(move || use_it(cache, stop, round, seed));
+        }
+        // A hundred times a second.
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let bound = budget.load(Ordering::SeqCst);
+                let grown = resident_bytes().saturating_sub(before) as u64;
+                // Not while the budget is being changed.
+                if budget.load(Ordering::SeqCst) == bound {
+                    worst.fetch_max((grown * 1000) / (bound + bound / 20 + (8 << 20)), Ordering::Relaxed);
+                    samples.fetch_add(1, Ordering::Relaxed);
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let began = Instant::now();
+        for part in [1, 2, 4, 1] {
+            // Smaller: what is held is within it when that returns. Larger: the bound is from now on.
+            let memory = (megabytes << 20) / part;
+            if memory > cache.memory() {
+                budget.store(memory, Ordering::SeqCst);
+                cache.set_memory(memory).unwrap();
+            } else {
+                cache.set_memory(memory).unwrap();
+                budget.store(memory, Ordering::SeqCst);
+            }
+            round.fetch_add(1, Ordering::Relaxed);
+            thread::sleep(LOAD);
+        }
+        assert!(began.elapsed() >= 4 * LOAD);
+        stop.store(true, Ordering::Relaxed);
+        done.store(true, Ordering::Relaxed);
+    });
+    let stats = cache.stats();
+    let (worst, samples) = (worst.into_inner(), samples.into_inner());
+    println!(
+        "{codec}, {megabytes} MiB: at most {}.{} % of the bound in {samples} samples",
+        worst / 10,
+        worst % 10
+    );
+    assert!(samples > 100, "{samples}");
+    assert!(
+        worst <= 1000,
+        "{codec}, {megabytes} MiB: {worst} thousandths of the bound; {stats:?}"
+    );
+    assert!(stats.evicted > 1000 && stats.background_panics == 0, "{stats:?}");
+}
+
+#[test]
+fn zstd_at_64_mib() {
+    crate::alone("cache::zstd_at_64_mib", || check("zstd:1", 64));
+}
+
+#[test]
+fn auto_at_32_mib() {
+    crate::alone("cache::auto_at_32_mib", || check("auto", 32));
+}
+
+#[test]
+fn lz4_at_256_mib() {
+    crate::alone("cache::lz4_at_256_mib", || check("lz4", 256));
+}
