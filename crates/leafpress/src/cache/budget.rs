@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::Mutex;
 
 /// All is measured again after writes of one part in so many of the budget...
-const PART_MEASURED: u64 = 128;
+const PART_MEASURED: u64 = 64;
 /// ...but at least these bytes.
 const MIN_MEASURED_BYTES: u64 = 256 << 10;
 /// What is held is kept so much below the budget, as a part of it: what one measurement does not see until the next.
@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn it_is_measured_every_so_many_bytes() {
         let budget = Budget::new(64 << 20);
-        assert!(!budget.note_written(300 << 10));
-        assert!(budget.note_written(300 << 10));
+        assert!(!budget.note_written(600 << 10));
+        assert!(budget.note_written(600 << 10));
         budget.measure(true, Measured::default, || ());
-        assert!(!budget.note_written(300 << 10));
+        assert!(!budget.note_written(600 << 10));
     }
 }

@@ -1,0 +1,50 @@
+//! The cache: marks at the ends of leaves, what a hand takes out, and loads.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use leafpress::Cache;
+use leafpress::cache::{Entry, ManualClock};
+use leafpress::codec::Codec;
+
+#[test]
+fn records_are_read_expire_and_are_loaded() {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
+    let cache = Cache::builder()
+        .memory(4 << 20)
+        .codec(Codec::None)
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    for n in 0..60_u8 {
+        let entry = if n % 2 == 0 {
+            Entry::ttl(Duration::from_secs(5))
+        } else {
+            Entry::default()
+        };
+        cache.insert_with(&[n], &[n; 40], entry).unwrap();
+    }
+    for n in 0..60 {
+        assert_eq!(cache.get(&[n]).unwrap(), Some(vec![n; 40]));
+    }
+    // Compaction carries the marks of records that others come to stand beside.
+    for n in 60..90 {
+        cache.insert(&[n], &[n; 40]).unwrap();
+    }
+    clock.advance(Duration::from_secs(6));
+    cache.settle().unwrap();
+    assert_eq!(cache.len(), 60);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for n in 0..6 {
+                    let value = cache.get_or_insert_with(&[n], || [n; 40]).unwrap();
+                    assert_eq!(value, [n; 40]);
+                }
+            });
+        }
+    });
+    assert_eq!(cache.range(..).count(), 63);
+    cache.validate().unwrap();
+}
