@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::core::Core;
 use super::wake::TICK;
@@ -11,10 +11,13 @@ use crate::sync::worker::{Health, Worker, Workers};
 
 /// Part of its time that it may look for what is over.
 const EXPIRING: f64 = 0.05;
+/// It rests so many times as long as a measurement takes, which grows with the memory, before the next.
+const REST: u32 = 50;
 
 struct Background {
     core: Arc<Core>,
     looked: Instant,
+    measures_at: Instant,
 }
 
 impl Worker for Background {
@@ -24,7 +27,12 @@ impl Worker for Background {
         }
         let passed = self.looked.elapsed().min(10 * TICK);
         self.looked = Instant::now();
-        self.core.tend(passed.mul_f64(EXPIRING));
+        let began = Instant::now();
+        if began >= self.measures_at && self.core.budget.is_written() {
+            self.core.tend();
+            self.measures_at = Instant::now() + began.elapsed() * REST;
+        }
+        self.core.expire_for(passed.mul_f64(EXPIRING));
         ControlFlow::Continue(())
     }
 
@@ -36,12 +44,11 @@ impl Worker for Background {
 }
 
 impl Core {
-    /// One look at everything.
-    pub(super) fn tend(&self, expiring: Duration) {
+    /// Measures, makes room if need be, and sees that enough is remembered of what left.
+    pub(super) fn tend(&self) {
         self.fit_ghost();
         self.measure(true);
         self.make_room();
-        self.expire_for(expiring);
     }
 }
 
@@ -59,6 +66,7 @@ impl Thread {
             let background = Background {
                 core: Arc::clone(core),
                 looked: Instant::now(),
+                measures_at: Instant::now(),
             };
             workers.start("leafpress-cache".to_owned(), background)?;
         }

@@ -72,6 +72,11 @@ impl Budget {
         self.written_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= due
     }
 
+    /// Whether something was written since all was measured.
+    pub(super) fn is_written(&self) -> bool {
+        self.written_bytes.load(Ordering::Relaxed) > 0
+    }
+
     /// Measures, by `measure`, and sets what nodes may hold; if that is less than they do hold and `trim` gives memory back, measures once
     /// more. If another thread is at it and `waits` is not set, nothing is done.
     pub(super) fn measure(&self, waits: bool, measure: impl Fn() -> Measured, trim: impl FnOnce()) {

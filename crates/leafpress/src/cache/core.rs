@@ -114,15 +114,23 @@ impl Core {
         ttl.map(|ttl| Expiry::after(self.clock.now(), ttl))
     }
 
-    /// Calls `read` with the value of a key that is there and not over. What cannot be decoded is not there, and goes.
+    /// Calls `read` with the value of a key that is there and not over, and counts whether it was. What cannot be decoded is not there, and
+    /// goes.
     #[inline]
     pub(super) fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, CacheError> {
+        let found = self.find(key, read);
+        let is_hit = matches!(found, Ok(Some(_)));
+        self.counters.count(if is_hit { Count::Hits } else { Count::Misses });
+        found
+    }
+
+    /// The same without counting it.
+    #[inline]
+    pub(super) fn find<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, CacheError> {
         let found = self.tree.get_with(key, |stored| {
             let (value, expiry) = record::read(stored);
             (!record::is_over(expiry, || self.clock.now())).then(|| read(value))
         });
-        let is_hit = matches!(found, Ok(Some(Some(_))));
-        self.counters.count(if is_hit { Count::Hits } else { Count::Misses });
         match found {
             Ok(Some(None)) => {
                 self.expire(key)?;
@@ -130,6 +138,37 @@ impl Core {
             }
             Ok(found) => Ok(found.flatten()),
             Err(error) => self.damaged(key, error),
+        }
+    }
+
+    /// Calls `read` with each key's index and value, in order, and counts them; [`None`] where it is not there.
+    pub(super) fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut read: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), CacheError> {
+        let (mut next, mut hits) = (0, 0);
+        // What cannot be decoded is passed over.
+        let result = self.tree.get_many_with(keys, |index, stored| {
+            (next..index).for_each(|missed| read(missed, None));
+            next = index + 1;
+            let value = stored.and_then(|stored| {
+                let (value, expiry) = record::read(stored);
+                (!record::is_over(expiry, || self.clock.now())).then_some(value)
+            });
+            hits += u64::from(value.is_some());
+            read(index, value);
+        });
+        (next..keys.len()).for_each(|missed| read(missed, None));
+        self.counters.add(Count::Hits, hits);
+        self.counters.add(Count::Misses, keys.len() as u64 - hits);
+        match result.map_err(CacheError::from) {
+            Ok(()) => Ok(()),
+            Err(memory @ CacheError::OutOfMemory { .. }) => Err(memory),
+            Err(_) => {
+                self.counters.count(Count::Damaged);
+                Ok(())
+            }
         }
     }
 

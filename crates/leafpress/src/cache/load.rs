@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::Cache;
 use super::error::{CacheError, LoadError};
 use super::flights::{Boarding, Landed, Lead};
+use crate::mem::room::copied;
 
 impl Cache {
     /// The key's value, or else the one that `load` gives, which is inserted.
@@ -50,7 +51,7 @@ impl Cache {
                 Boarding::Leads(lead) => {
                     let Some(load) = load.take() else { continue };
                     // It may have been loaded since it was looked for.
-                    return match self.get(key)? {
+                    return match self.again(key)? {
                         Some(found) => Ok(self.hand_on(lead, found)),
                         None => self.land(lead, load()),
                     };
@@ -84,7 +85,7 @@ impl Cache {
                 Boarding::Waits(flight) => flight,
                 Boarding::Leads(lead) => {
                     let Some(load) = load.take() else { continue };
-                    return match self.get(key)? {
+                    return match self.again(key)? {
                         Some(found) => Ok(self.hand_on(lead, found)),
                         None => {
                             let loaded = load.await;
@@ -98,6 +99,11 @@ impl Cache {
                 return result;
             }
         }
+    }
+
+    /// The value of a key that was not there a moment ago, which is counted as missed.
+    fn again(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
+        Ok(self.core.find(key, copied)?.transpose()?)
     }
 
     /// Ends a load whose value was there already.

@@ -5,8 +5,7 @@
 //!
 //! ```
 //! # fn main() -> Result<(), leafpress::CacheError> {
-//! use std::time::Duration;
-//! use leafpress::cache::Entry;
+//! //! use leafpress::cache::Entry;
 //!
 //! let cache = leafpress::Cache::builder().memory(32 << 20).build()?;
 //! cache.insert("user:42", "Ada")?;
@@ -45,9 +44,8 @@ mod wake;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::mem::room::{TryGrow, copied};
+use crate::mem::room::{TryGrow, copied, room_for};
 use crate::tree::KeyRange;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{CacheError, LoadError};
@@ -152,6 +150,31 @@ impl Cache {
         self.core.get(key.as_ref(), read)
     }
 
+    /// The keys' values, copied, in the order of the keys; [`None`] for those that are not there. It takes less time than as many
+    /// [`Cache::get`]s: the reads wait for memory together. They need not be of one moment.
+    ///
+    /// # Errors
+    /// As [`Cache::get`].
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, CacheError> {
+        let mut values = room_for(keys.len())?;
+        self.core.get_many(keys, |_, value| values.push(value.map(copied)))?;
+        let values = values.into_iter().map(|value| Ok(value.transpose()?));
+        values.collect()
+    }
+
+    /// Calls `read` with the index in `keys` and the value of each key, in order; [`None`] where it is not there. What is said of
+    /// [`Cache::get_many`] and [`Cache::get_with`] holds.
+    ///
+    /// # Errors
+    /// As [`Cache::get`].
+    pub fn get_many_with<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        read: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), CacheError> {
+        self.core.get_many(keys, read)
+    }
+
     /// Whether the key is there. It counts as a read.
     ///
     /// # Errors
@@ -231,7 +254,7 @@ impl Cache {
     pub fn settle(&self) -> Result<(), CacheError> {
         self.core.expire_all();
         self.core.tree.settle()?;
-        self.core.tend(Duration::ZERO);
+        self.core.tend();
         match self.core.health.failure() {
             Some(reason) => Err(CacheError::Background { reason }),
             None => Ok(()),

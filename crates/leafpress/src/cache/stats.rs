@@ -12,8 +12,8 @@ pub struct CacheStats {
     pub memory_bytes: u64,
     /// All that it holds now, in bytes.
     pub bytes_held: u64,
-    /// The most that it was ever seen to hold. It is measured after every 64th part of the budget that is written, and ten times a
-    /// second.
+    /// The most that it was ever seen to hold. It is measured after every 64th part of the budget that is written, and now and then
+    /// while it is written to.
     pub peak_bytes: u64,
     /// What the eviction works with, a part of `bytes_held`: most of it is what is remembered of keys that left.
     pub eviction_bytes: u64,

@@ -106,3 +106,26 @@ fn a_listener_may_use_the_cache() {
     // It has the cache.
     *slot.lock().unwrap() = None;
 }
+
+#[test]
+fn the_last_who_has_the_cache_may_be_its_own_thread() {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
+    let slot: Arc<Mutex<Option<Arc<leafpress::Cache>>>> = Arc::default();
+    let (inner, (done, is_done)) = (Arc::clone(&slot), std::sync::mpsc::channel());
+    let cache = small()
+        .clock(clock.clone())
+        .listener(move |_, _, _| {
+            // Nobody else asks for what is over.
+            let last = inner.lock().unwrap().take();
+            drop(last);
+            let _ = done.send(());
+        })
+        .build()
+        .unwrap();
+    cache
+        .insert_with("key", "value", Entry::ttl(Duration::from_secs(1)))
+        .unwrap();
+    *slot.lock().unwrap() = Some(Arc::new(cache));
+    clock.advance(Duration::from_secs(2));
+    is_done.recv_timeout(Duration::from_secs(60)).unwrap();
+}

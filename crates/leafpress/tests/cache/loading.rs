@@ -32,6 +32,8 @@ fn many_who_miss_have_one_loader() {
         }
     });
     assert_eq!(loads.into_inner(), 1);
+    let stats = cache.stats();
+    assert_eq!(stats.hits + stats.misses, 50, "each asked once");
     assert_eq!(cache.get("key").unwrap().unwrap(), b"loaded");
 }
 
