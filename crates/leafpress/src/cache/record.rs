@@ -31,7 +31,7 @@ pub(super) fn write(value: &[u8], expiry: Option<Expiry>, out: &mut Vec<u8>) -> 
     Ok(())
 }
 
-/// The value, and when it expires. What has no header, which nothing has that [`write`] wrote, is a value that never does.
+/// The value, and when it expires. What has no header, which nothing has that [`write()`] wrote, is a value that never does.
 #[inline]
 pub(super) fn read(stored: &[u8]) -> (&[u8], Option<Expiry>) {
     match stored.split_first() {

@@ -19,7 +19,7 @@ pub struct CacheStats {
     pub eviction_bytes: u64,
     /// Records, those included whose time is over and that have not left yet.
     pub records: u64,
-    /// Bytes of their keys and values.
+    /// Bytes of their keys and values, and four more for each that expires.
     pub user_bytes: u64,
     /// Reads that found their key.
     pub hits: u64,
