@@ -5,7 +5,8 @@
 //!
 //! ```
 //! # fn main() -> Result<(), leafpress::CacheError> {
-//! //! use leafpress::cache::Entry;
+//! use std::time::Duration;
+//! use leafpress::cache::Entry;
 //!
 //! let cache = leafpress::Cache::builder().memory(32 << 20).build()?;
 //! cache.insert("user:42", "Ada")?;

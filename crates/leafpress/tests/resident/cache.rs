@@ -10,7 +10,7 @@ use crate::resident_bytes;
 use leafpress::Cache;
 
 /// How long each load goes on.
-const LOAD: Duration = Duration::from_secs(4);
+const LOAD: Duration = Duration::from_secs(2);
 
 /// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014).
 fn scattered(n: u64) -> u64 {
