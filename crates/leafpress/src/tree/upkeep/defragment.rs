@@ -33,8 +33,10 @@ pub(crate) enum Sweep {
     Defragment,
 }
 
-/// Moved bytes after which the pages left behind are returned: a sixteenth of what is held, but at least these.
-const MIN_STRIDE_BYTES: u64 = 1 << 20;
+/// Moved bytes after which the pages left behind are returned: one part in so many of what is held, fewer where a cache has a bound to keep,
+/// but at least these.
+const STRIDE: (u64, u64) = (16, 1 << 20);
+const BOUNDED_STRIDE: (u64, u64) = (128, 512 << 10);
 
 impl Core {
     /// Takes each leaf's lock in turn, and compacts or moves the leaf. The error is the first of those that leaves could not be compacted
@@ -43,7 +45,9 @@ impl Core {
         let _sweeping = self.background.sweeping.lock();
         let part = self.memory.defragmentation_part();
         let held = self.memory.held();
-        let stride = ((held.bytes(Kind::Leaf) + held.bytes(Kind::Large)) / 16).max(MIN_STRIDE_BYTES);
+        // Only a cache's records have marks.
+        let (part_of_stride, least) = if self.marks { BOUNDED_STRIDE } else { STRIDE };
+        let stride = ((held.bytes(Kind::Leaf) + held.bytes(Kind::Large)) / part_of_stride).max(least);
         let mut moved = 0;
         let mut first_error = None;
         self.background.interpolation_renewed();
