@@ -212,11 +212,21 @@ impl Core {
     /// Inserts or replaces, whatever is being loaded for the key.
     pub(super) fn insert(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<(), CacheError> {
         self.flights.supersede(key);
+        self.before_store(value);
         let stored = self.store(key, value, expiry);
         self.after_store(key, stored)
     }
 
-    /// Writes a record into the tree; whoever calls this is to call [`Core::after_store`] as well.
+    /// Makes room for a long value, ahead of its being put in. Those who listen are told of what goes, so no lock may be held.
+    pub(super) fn before_store(&self, value: &[u8]) {
+        let bytes = value.len() as u64;
+        if bytes > FEW_BYTES && bytes <= self.budget.memory_bytes() / PART_OF_RECORD {
+            self.make_room_for(bytes);
+        }
+    }
+
+    /// Writes a record into the tree. It calls nobody, so that it may be done under a lock; before and after it [`Core::before_store`] and
+    /// [`Core::after_store`] are to be called.
     pub(super) fn store(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<Stored, CacheError> {
         if value.len() > MAX_VALUE_BYTES {
             return Err(CacheError::ValueTooLong { len: value.len() });
@@ -227,9 +237,6 @@ impl Core {
             self.counters.count(Count::TooLarge);
             let replaced = self.take_out(key)?;
             return Ok(Stored { replaced, bytes: 0 });
-        }
-        if bytes > FEW_BYTES {
-            self.make_room_for(bytes);
         }
         if expiry.is_some() {
             // Before the record can be found.

@@ -120,7 +120,8 @@ impl Cache {
         match loaded {
             Ok(value) => {
                 let key = lead.key().to_vec();
-                let shared = Arc::from(value.as_ref());
+                let shared: Arc<[u8]> = Arc::from(value.as_ref());
+                self.core.before_store(&shared);
                 if let Some(stored) = lead.land_value(&shared, |value| {
                     self.core.store(&key, value, self.core.default_expiry())
                 }) {

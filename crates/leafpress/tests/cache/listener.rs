@@ -107,6 +107,40 @@ fn a_listener_may_use_the_cache() {
     *slot.lock().unwrap() = None;
 }
 
+/// Room for a long value is made before it is put in: not under the lock that keeps writers from what is being loaded.
+#[test]
+fn a_listener_may_use_the_cache_while_a_long_value_is_loaded() {
+    let slot: Arc<Mutex<Option<Arc<leafpress::Cache>>>> = Arc::default();
+    let inner = Arc::clone(&slot);
+    let cache = small()
+        .listener(move |key, _, cause| {
+            let cache = inner.lock().unwrap().clone();
+            if let (Some(cache), RemovalCause::Evicted) = (cache, cause) {
+                cache.remove(key).unwrap();
+            }
+        })
+        .build()
+        .unwrap();
+    let cache = Arc::new(cache);
+    *slot.lock().unwrap() = Some(Arc::clone(&cache));
+    for n in 0..20_000 {
+        cache.insert(&key(n), &noise(n, 150)).unwrap();
+    }
+    let (done, is_done) = std::sync::mpsc::channel();
+    let loader = Arc::clone(&cache);
+    std::thread::spawn(move || {
+        for n in 0..60 {
+            let value = loader
+                .get_or_insert_with(&format!("long {n}"), || noise(n, 200_000))
+                .unwrap();
+            assert_eq!(value.len(), 200_000);
+        }
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    *slot.lock().unwrap() = None;
+}
+
 #[test]
 fn the_last_who_has_the_cache_may_be_its_own_thread() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
