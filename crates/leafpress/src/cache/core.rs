@@ -188,9 +188,11 @@ impl Core {
     /// Takes out a record that is over, unless it was written meanwhile.
     fn expire(&self, key: &[u8]) -> Result<(), CacheError> {
         let value = Cell::new(None);
+        // The clock is the caller's: it is not asked under a latch.
+        let now = self.clock.now();
         let is_over = |stored: &[u8]| {
             let (found, expiry) = record::read(stored);
-            let is_over = record::is_over(expiry, || self.clock.now());
+            let is_over = record::is_over(expiry, || now);
             if is_over && self.listener.is_some() {
                 value.set(Some(found.to_vec()));
             }
@@ -293,9 +295,10 @@ impl Core {
             return Ok(self.tree.remove(key)?);
         }
         let found = Cell::new(None);
+        let now = self.clock.now();
         let copies = |stored: &[u8]| {
             let (value, expiry) = record::read(stored);
-            let is_over = record::is_over(expiry, || self.clock.now());
+            let is_over = record::is_over(expiry, || now);
             found.set(Some((self.listener.is_some().then(|| value.to_vec()), is_over)));
             true
         };

@@ -28,6 +28,8 @@ pub(super) struct Gone(pub Vec<(Vec<u8>, Vec<u8>, RemovalCause)>);
 /// Chooses what makes room.
 pub(super) struct ByWorth<'c> {
     pub core: &'c Core,
+    /// Not asked under a latch: the clock is the caller's.
+    pub now: Duration,
     pub memory: &'c mut Memory,
     pub gone: &'c mut Gone,
 }
@@ -35,6 +37,7 @@ pub(super) struct ByWorth<'c> {
 /// Chooses what is over, and nothing else.
 pub(super) struct ByTime<'c> {
     pub core: &'c Core,
+    pub now: Duration,
     pub gone: &'c mut Gone,
 }
 
@@ -58,11 +61,12 @@ impl Core {
                 None => None,
             };
             let Some(mut sweeper) = sweeper else { return };
-            let mut gone = Gone::default();
+            let (mut gone, now) = (Gone::default(), self.clock.now());
             let before = sweeper.held_bytes();
             let Sweeper { hand, arena, memory } = &mut *sweeper;
             let mut evictor = ByWorth {
                 core: self,
+                now,
                 memory,
                 gone: &mut gone,
             };
@@ -128,11 +132,12 @@ impl Core {
 
     /// Looks at some leaves; false where it is of no use to go on.
     fn expire_some(&self, mut sweeper: MutexGuard<'_, Sweeper>) -> bool {
-        let mut gone = Gone::default();
+        let (mut gone, now) = (Gone::default(), self.clock.now());
         let before = sweeper.held_bytes();
         let Sweeper { hand, arena, .. } = &mut *sweeper;
         let mut evictor = ByTime {
             core: self,
+            now,
             gone: &mut gone,
         };
         let round = hand.rounds;
@@ -148,13 +153,13 @@ impl Core {
         record.with_value(|stored| record::read(stored).1)?
     }
 
-    fn choose_expired(&self, records: &mut [Shown<'_>]) -> usize {
+    fn choose_expired(&self, records: &mut [Shown<'_>], now: Duration) -> usize {
         if !self.may_expire() {
             return 0;
         }
         let mut over = 0;
         for record in records {
-            record.goes = record::is_over(self.expiry_of(record), || self.clock.now());
+            record.goes = record::is_over(self.expiry_of(record), || now);
             over += usize::from(record.goes);
         }
         over
@@ -179,7 +184,7 @@ impl Evictor for ByTime<'_> {
     }
 
     fn choose(&mut self, records: &mut [Shown<'_>]) {
-        self.core.choose_expired(records);
+        self.core.choose_expired(records, self.now);
     }
 
     fn gone(&mut self, record: &Shown<'_>) {
@@ -193,12 +198,12 @@ impl Evictor for ByWorth<'_> {
     }
 
     fn choose(&mut self, records: &mut [Shown<'_>]) {
-        let over = self.core.choose_expired(records);
+        let over = self.core.choose_expired(records, self.now);
         self.memory.judge(records, over);
     }
 
     fn gone(&mut self, record: &Shown<'_>) {
-        let is_over = self.core.may_expire() && record::is_over(self.core.expiry_of(record), || self.core.clock.now());
+        let is_over = self.core.may_expire() && record::is_over(self.core.expiry_of(record), || self.now);
         let cause = if is_over {
             RemovalCause::Expired
         } else {
