@@ -192,7 +192,7 @@ impl Memory {
             let Some(epoch) = waits_for else { return };
             // Within an operation of its own the thread would wait for itself.
             if wait == MAX_WAITS / 2 || self.is_inside() {
-                self.epochs.leave_over(epoch);
+                self.leave_over();
             }
             patience.wait();
             waits_for = self.free_what_is_over(GarbageBag::default());
@@ -200,6 +200,15 @@ impl Memory {
             if turns == 0 || self.is_inside() {
                 return;
             }
+        }
+    }
+
+    /// Leaves what waits to the threads that are in the way of it.
+    fn leave_over(&self) {
+        let flushed = self.flushed.lock();
+        // Others may have freed what waited meanwhile: a thread in the way of what waits now would not notice an older epoch.
+        if let Some(epoch) = flushed.waits_for() {
+            self.epochs.leave_over(epoch);
         }
     }
 
