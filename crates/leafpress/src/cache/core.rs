@@ -10,6 +10,7 @@ use bumpalo::Bump;
 use super::budget::{Budget, Measured};
 use super::clock::{Clock, Expiry};
 use super::counters::{Count, Counters};
+use super::disk::Tier;
 use super::error::CacheError;
 use super::evict::Memory;
 use super::flights::Flights;
@@ -60,7 +61,9 @@ pub(super) struct Core {
     pub default_ttl: Option<Duration>,
     pub listener: Option<Box<Listener>>,
     pub wake: Wake,
-    pub health: Health,
+    /// What holds what leaves memory.
+    pub disk: Option<Arc<Tier>>,
+    pub health: Arc<Health>,
     /// Whether a record was ever put in that expires.
     may_expire: AtomicBool,
     /// Makes room.
@@ -84,6 +87,7 @@ impl Core {
         clock: Arc<dyn Clock>,
         default_ttl: Option<Duration>,
         listener: Option<Box<Listener>>,
+        disk: Option<Arc<Tier>>,
     ) -> Result<Self, CacheError> {
         Ok(Self {
             tree,
@@ -94,7 +98,8 @@ impl Core {
             default_ttl,
             listener,
             wake: Wake::default(),
-            health: Health::default(),
+            disk,
+            health: Arc::default(),
             may_expire: AtomicBool::new(false),
             evicting: Mutex::default(),
             expiring: Mutex::default(),
@@ -127,11 +132,9 @@ impl Core {
     /// The same without counting it.
     #[inline]
     pub(super) fn find<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, CacheError> {
-        let found = self.tree.get_with(key, |stored| {
-            let (value, expiry) = record::read(stored);
-            (!record::is_over(expiry, || self.clock.now())).then(|| read(value))
-        });
-        match found {
+        let mut read = Some(read);
+        match self.find_in_memory(key, &mut read) {
+            Ok(None) if self.disk.is_some() => self.find_on_disk(key, read),
             Ok(Some(None)) => {
                 self.expire(key)?;
                 Ok(None)
@@ -141,12 +144,37 @@ impl Core {
         }
     }
 
+    /// What the tree says of a key: nothing, that its record is over, or what `read` makes of the value.
+    #[inline]
+    pub(super) fn find_in_memory<R>(
+        &self,
+        key: &[u8],
+        read: &mut Option<impl FnOnce(&[u8]) -> R>,
+    ) -> Result<Option<Option<R>>, tree::Error> {
+        self.tree.get_with(key, |stored| {
+            let (value, expiry) = record::read(stored);
+            if record::is_over(expiry, || self.clock.now()) {
+                return None;
+            }
+            read.take().map(|read| read(value))
+        })
+    }
+
     /// Calls `read` with each key's index and value, in order, and counts them; [`None`] where it is not there.
     pub(super) fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), CacheError> {
+        if self.disk.is_some() {
+            // A read of the disk does not keep memory from being reclaimed.
+            for (index, key) in keys.iter().enumerate() {
+                if self.get(key.as_ref(), |value| read(index, Some(value)))?.is_none() {
+                    read(index, None);
+                }
+            }
+            return Ok(());
+        }
         let (mut next, mut hits) = (0, 0);
         // What cannot be decoded is passed over.
         let result = self.tree.get_many_with(keys, |index, stored| {
@@ -173,13 +201,16 @@ impl Core {
     }
 
     /// A record that cannot be read is not there; it is counted, and taken out where that can be done.
-    fn damaged<R>(&self, key: &[u8], error: tree::Error) -> Result<Option<R>, CacheError> {
+    pub(super) fn damaged<R>(&self, key: &[u8], error: tree::Error) -> Result<Option<R>, CacheError> {
         match CacheError::from(error) {
             memory @ CacheError::OutOfMemory { .. } => Err(memory),
             _ => {
                 self.counters.count(Count::Damaged);
                 // The leaf cannot be compacted either.
-                let _ = self.tree.remove(key);
+                let _ = match &self.disk {
+                    None => self.tree.remove(key).map(|_| ()),
+                    Some(disk) => self.erase(disk, key),
+                };
                 Ok(None)
             }
         }
@@ -192,13 +223,13 @@ impl Core {
         let now = self.clock.now();
         let is_over = |stored: &[u8]| {
             let (found, expiry) = record::read(stored);
-            let is_over = record::is_over(expiry, || now);
+            let is_over = record::is_over(expiry, || now) && !record::is_tombstone(stored);
             if is_over && self.listener.is_some() {
                 value.set(Some(found.to_vec()));
             }
             is_over
         };
-        if self.tree.write_if(key, None, &is_over)? {
+        if self.take_out_if(key, &is_over)? {
             self.counters.count(Count::Expired);
             self.tell(key, value.take(), RemovalCause::Expired);
         }
@@ -222,9 +253,19 @@ impl Core {
     /// Makes room for a long value, ahead of its being put in. Those who listen are told of what goes, so no lock may be held.
     pub(super) fn before_store(&self, value: &[u8]) {
         let bytes = value.len() as u64;
-        if bytes > FEW_BYTES && bytes <= self.budget.memory_bytes() / PART_OF_RECORD {
+        if bytes > FEW_BYTES && bytes <= self.most_record_bytes() {
             self.make_room_for(bytes);
         }
+    }
+
+    /// The longest record that is kept, in bytes of key and value.
+    pub(super) fn most_record_bytes(&self) -> u64 {
+        self.budget.memory_bytes() / PART_OF_RECORD
+    }
+
+    /// A record that expires is about to be put in.
+    pub(super) fn note_expiring(&self) {
+        self.may_expire.store(true, Ordering::Relaxed);
     }
 
     /// Writes a record into the tree. It calls nobody, so that it may be done under a lock; before and after it [`Core::before_store`] and
@@ -234,7 +275,7 @@ impl Core {
             return Err(CacheError::ValueTooLong { len: value.len() });
         }
         let bytes = (key.len() + value.len()) as u64;
-        if bytes > self.budget.memory_bytes() / PART_OF_RECORD {
+        if bytes > self.most_record_bytes() {
             // What was there is out of date.
             self.counters.count(Count::TooLarge);
             let replaced = self.take_out(key)?;
@@ -242,7 +283,7 @@ impl Core {
         }
         if expiry.is_some() {
             // Before the record can be found.
-            self.may_expire.store(true, Ordering::Relaxed);
+            self.note_expiring();
         }
         let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
         let stored = record::write(value, expiry, &mut buffer)
@@ -264,7 +305,7 @@ impl Core {
         loop {
             let replaced = Cell::new(None);
             let copies = |stored: &[u8]| {
-                replaced.set(Some(record::read(stored).0.to_vec()));
+                replaced.set((!record::is_tombstone(stored)).then(|| record::read(stored).0.to_vec()));
                 true
             };
             if self.tree.write_if(key, Some(record), &copies)? {
@@ -280,17 +321,25 @@ impl Core {
     pub(super) fn after_store(&self, key: &[u8], stored: Result<Stored, CacheError>) -> Result<(), CacheError> {
         let Stored { replaced, bytes } = stored?;
         self.tell(key, replaced, RemovalCause::Replaced);
+        self.note_stored(bytes);
+        Ok(())
+    }
+
+    /// So many bytes of a record are in the tree now.
+    pub(super) fn note_stored(&self, bytes: u64) {
         if self.budget.note_written(bytes) {
             self.measure(false);
         }
         self.make_room();
-        Ok(())
     }
 
     /// Removes a key; whether it was there and not over.
     pub(super) fn remove(&self, key: &[u8]) -> Result<bool, CacheError> {
         self.flights.supersede(key);
         self.counters.count(Count::Removes);
+        if let Some(disk) = &self.disk {
+            return self.remove_below(disk, key);
+        }
         if self.listener.is_none() && !self.may_expire() {
             return Ok(self.tree.remove(key)?);
         }
@@ -320,6 +369,10 @@ impl Core {
 
     /// Removes a key; its value, where somebody is to be told of it.
     fn take_out(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
+        if let Some(disk) = &self.disk {
+            self.erase(disk, key)?;
+            return Ok(None);
+        }
         if self.listener.is_none() {
             self.tree.remove(key)?;
             return Ok(None);
@@ -330,7 +383,12 @@ impl Core {
 
     /// Everything that the cache holds.
     pub(super) fn held_bytes(&self) -> u64 {
-        self.tree.bytes_held() + self.counters.held_bytes() + size_of::<Self>() as u64 + self.eviction_bytes()
+        self.tree.bytes_held() + self.counters.held_bytes() + size_of::<Self>() as u64 + self.eviction_bytes() + self.disk_bytes()
+    }
+
+    /// What memory holds for the disk.
+    fn disk_bytes(&self) -> u64 {
+        self.disk.as_ref().map_or(0, |disk| disk.held_bytes())
     }
 
     pub(super) fn eviction_bytes(&self) -> u64 {
@@ -369,6 +427,9 @@ impl Core {
     /// Changes the bound, and has the cache keep it.
     pub(super) fn set_memory(&self, bytes: u64) {
         self.budget.set_memory_bytes(bytes);
+        if let Some(disk) = &self.disk {
+            disk.fit(bytes);
+        }
         // What is freed is only given back by the next measurement, which may find that holes are left.
         for _ in 0..MOST_SHRINKS {
             self.measure(true);

@@ -20,9 +20,11 @@ pub(super) enum Count {
     EvictionErrors,
     /// Bytes of keys and values that were inserted.
     InsertedBytes,
+    /// Records that came back from the disk.
+    Promoted,
 }
 
-const COUNTS: usize = Count::InsertedBytes as usize + 1;
+const COUNTS: usize = Count::Promoted as usize + 1;
 
 /// One thread's counts, on cache lines of their own. Only that thread writes them.
 #[repr(align(128))]

@@ -30,6 +30,12 @@ pub enum CacheError {
         /// What was wrong and what is allowed.
         reason: String,
     },
+    /// The file or device of the disk tier cannot be used.
+    #[error("disk tier: {reason}")]
+    Disk {
+        /// What was wrong, and with which file.
+        reason: String,
+    },
     /// The system has no memory.
     #[error("no memory for {bytes} bytes")]
     OutOfMemory {

@@ -30,6 +30,7 @@ mod budget;
 mod clock;
 mod core;
 mod counters;
+mod disk;
 mod error;
 mod evict;
 mod flights;
@@ -41,6 +42,7 @@ mod record;
 mod scan;
 mod stats;
 mod sweep;
+mod tiers;
 mod wake;
 
 use std::fmt;
@@ -49,6 +51,7 @@ use std::sync::Arc;
 use crate::mem::room::{TryGrow, copied, room_for};
 use crate::tree::KeyRange;
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use disk::{Disk, DiskStats, MIN_DISK_BYTES};
 pub use error::{CacheError, LoadError};
 pub use listener::{Listener, RemovalCause};
 pub use options::{Builder, Entry};
@@ -58,6 +61,7 @@ pub use stats::CacheStats;
 
 use self::background::Thread;
 use self::core::Core;
+use self::disk::Writing;
 
 /// Longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = crate::tree::MAX_KEY_BYTES;
@@ -71,6 +75,7 @@ pub const MIN_MEMORY_BYTES: u64 = 4 << 20;
 pub struct Cache {
     core: Arc<Core>,
     _thread: Thread,
+    _writing: Option<Writing>,
 }
 
 impl fmt::Debug for Cache {
@@ -210,6 +215,11 @@ impl Cache {
     /// [`CacheError::OutOfMemory`]: some may still be there.
     pub fn clear(&self) -> Result<(), CacheError> {
         self.core.flights.supersede_all();
+        // Nothing leaves memory meanwhile.
+        let _held = self.core.hold();
+        if let Some(disk) = &self.core.disk {
+            disk.forget();
+        }
         Ok(self.core.tree.clear()?)
     }
 
@@ -256,6 +266,9 @@ impl Cache {
         self.core.expire_all();
         self.core.tree.settle()?;
         self.core.tend();
+        if let Some(disk) = &self.core.disk {
+            disk.write_all();
+        }
         match self.core.health.failure() {
             Some(reason) => Err(CacheError::Background { reason }),
             None => Ok(()),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::background::Thread;
 use super::clock::{Clock, SystemClock};
 use super::core::Core;
+use super::disk::{Disk, Writing};
 use super::error::CacheError;
 use super::listener::{Listener, RemovalCause};
 use super::{Cache, MIN_MEMORY_BYTES};
@@ -37,6 +38,7 @@ pub struct Builder {
     default_ttl: Option<Duration>,
     clock: Arc<dyn Clock>,
     listener: Option<Box<Listener>>,
+    disk: Option<Disk>,
 }
 
 impl Default for Builder {
@@ -50,6 +52,7 @@ impl Default for Builder {
             default_ttl: None,
             clock: Arc::new(SystemClock::default()),
             listener: None,
+            disk: None,
         }
     }
 }
@@ -71,6 +74,7 @@ impl fmt::Debug for Builder {
             .field("memory_bytes", &self.memory_bytes)
             .field("tree", &self.tree)
             .field("default_ttl", &self.default_ttl)
+            .field("disk", &self.disk)
             .finish_non_exhaustive()
     }
 }
@@ -113,11 +117,21 @@ impl Builder {
         self
     }
 
-    /// Makes the cache and starts its thread.
+    /// Where records go that leave memory: a file or a block device, of which the cache uses so many bytes. Without it they are gone.
+    ///
+    /// A read that finds its key there brings the record back to memory. [`Cache::range`] and [`Cache::prefix`] see what is in memory. The
+    /// device may fail or fill: what cannot be read counts as missed, and after some failed writes the cache goes on in memory alone.
+    pub fn disk(mut self, disk: Disk) -> Self {
+        self.disk = Some(disk);
+        self
+    }
+
+    /// Makes the cache and starts its threads.
     ///
     /// # Errors
     /// [`CacheError::Option`] names an option that is out of its bounds and what is allowed; [`CacheError::Codec`] when the codec cannot be
-    /// had; [`CacheError::OutOfMemory`]; [`CacheError::Background`] when no thread can be started.
+    /// had; [`CacheError::Disk`] when the file or device cannot be used; [`CacheError::OutOfMemory`]; [`CacheError::Background`] when no
+    /// thread can be started.
     pub fn build(self) -> Result<Cache, CacheError> {
         check_memory(self.memory_bytes)?;
         if let Some(ttl) = self.default_ttl {
@@ -128,13 +142,29 @@ impl Builder {
             None => self.tree,
         };
         let tree = tree.build()?;
-        let core = Core::new(tree, self.memory_bytes, self.clock, self.default_ttl, self.listener)?;
+        let clock = Arc::clone(&self.clock);
+        let disk = self.disk.map(|disk| disk.open(self.memory_bytes, clock)).transpose()?;
+        let core = Core::new(
+            tree,
+            self.memory_bytes,
+            self.clock,
+            self.default_ttl,
+            self.listener,
+            disk,
+        )?;
         core.measure(true);
         let core = Arc::new(core);
-        let thread = Thread::start(&core).map_err(|error| CacheError::Background {
+        let no_thread = |error| CacheError::Background {
             reason: format!("cannot start a thread: {error}"),
-        })?;
-        Ok(Cache { core, _thread: thread })
+        };
+        let writing = core.disk.as_ref().map(|disk| Writing::start(disk, &core.health));
+        let writing = writing.transpose().map_err(no_thread)?;
+        let thread = Thread::start(&core).map_err(no_thread)?;
+        Ok(Cache {
+            core,
+            _thread: thread,
+            _writing: writing,
+        })
     }
 }
 

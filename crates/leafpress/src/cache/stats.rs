@@ -2,6 +2,7 @@
 
 use super::core::Core;
 use super::counters::Count;
+use super::disk::DiskStats;
 use crate::tree;
 
 /// A snapshot, from [`Cache::stats`](super::Cache::stats).
@@ -45,6 +46,10 @@ pub struct CacheStats {
     pub records_visited: u64,
     /// Leaves that nothing could be taken out of, for want of memory or because a frame is damaged.
     pub eviction_errors: u64,
+    /// Records that came back to memory from the disk.
+    pub promoted: u64,
+    /// The disk tier, where there is one.
+    pub disk: Option<DiskStats>,
     /// Times that background work panicked.
     pub background_panics: u64,
     /// Background threads that have ended because all they did panicked.
@@ -89,6 +94,8 @@ impl Core {
             leaves_visited: sum(Count::Visits),
             records_visited: sum(Count::VisitedRecords),
             eviction_errors: sum(Count::EvictionErrors),
+            promoted: sum(Count::Promoted),
+            disk: self.disk.as_ref().map(|disk| disk.stats()),
             background_panics: self.health.panics(),
             background_threads_ended: self.health.ended(),
             tree,

@@ -7,6 +7,7 @@ use bumpalo::Bump;
 use super::clock::Expiry;
 use super::core::{Core, Sweeper};
 use super::counters::Count;
+use super::disk::{Fate, Tier};
 use super::evict::Memory;
 use super::listener::RemovalCause;
 use super::record;
@@ -18,8 +19,13 @@ use crate::tree::evict::{Evictor, Hand, Shown};
 const VISITS_OF_TURN: usize = 16;
 /// Turns after which a writer that finds no room goes on: only where nothing can be taken out.
 const MOST_TURNS: usize = 1024;
+/// Turns after which who evicts waits for a disk that takes nothing, because what is in memory only hides something there.
+const MOST_STALLED_TURNS: usize = 8;
 /// A writer waits for others who make room when nodes are past their limit by one part in so many of the budget.
 const PART_OF_SLACK: u64 = 256;
+
+/// The tag of a record that is on disk from now on.
+const MOVED: u8 = 1;
 
 /// Records that are out, for who listens: key, value, and why.
 #[derive(Default)]
@@ -51,9 +57,18 @@ impl Core {
     pub(super) fn make_room_for(&self, bytes: u64) {
         let is_over = |slack: u64| self.tree.node_bytes() + bytes > self.budget.node_limit_bytes() + slack;
         let slack = self.budget.memory_bytes() / PART_OF_SLACK;
+        let (mut stalled_turns, began) = (0, Instant::now());
         for _ in 0..MOST_TURNS {
             if !is_over(0) {
                 return;
+            }
+            if let Some(disk) = &self.disk {
+                disk.make_room();
+                stalled_turns += usize::from(disk.is_stalled());
+                if stalled_turns > MOST_STALLED_TURNS && !disk.wait_stalled(began) {
+                    disk.forget();
+                    stalled_turns = 0;
+                }
             }
             let sweeper = match self.evicting.try_lock() {
                 Some(sweeper) => Some(sweeper),
@@ -70,8 +85,9 @@ impl Core {
                 memory,
                 gone: &mut gone,
             };
-            let goes_on = (0..VISITS_OF_TURN).all(|_| is_over(0) && self.visit(hand, arena, &mut evictor));
-            let is_of_use = goes_on || !is_over(0);
+            let is_full = || self.disk.as_ref().is_some_and(|disk| disk.is_full());
+            let goes_on = (0..VISITS_OF_TURN).all(|_| is_over(0) && !is_full() && self.visit(hand, arena, &mut evictor));
+            let is_of_use = goes_on || !is_over(0) || is_full();
             self.note_sweeper(before, &sweeper);
             drop(sweeper);
             self.tell_all(gone);
@@ -159,23 +175,51 @@ impl Core {
         }
         let mut over = 0;
         for record in records {
-            record.goes = record::is_over(self.expiry_of(record), || now);
+            record.goes = record::is_over(self.expiry_of(record), || now) && !is_tombstone(record);
             over += usize::from(record.goes);
         }
         over
     }
 
+    /// Sees that what is to go leaves nothing older behind on disk, and is there itself where it is not over.
+    fn move_down(&self, disk: &Tier, records: &mut [Shown<'_>], now: Duration) {
+        if !records.iter().any(|record| record.goes) {
+            return;
+        }
+        let mut door = disk.open_door();
+        for record in records.iter_mut().filter(|record| record.goes) {
+            let (hash, key) = (record.hash, record.key);
+            let fate = record.with_value(|stored| {
+                let is_over = record::is_over(record::read(stored).1, || now);
+                door.let_out(hash, key, Some(if is_over { record::TOMBSTONE } else { stored }))
+            });
+            match fate.unwrap_or_else(|| door.let_out(hash, key, None)) {
+                Fate::Moved => record.tag = MOVED,
+                Fate::Forgotten => {}
+                Fate::Stays => record.goes = false,
+                Fate::Tombstone => record.stays_as = Some(record::TOMBSTONE),
+            }
+        }
+    }
+
     /// Counts a record that is out, and notes it for who listens.
     fn note_gone(&self, record: &Shown<'_>, cause: RemovalCause, gone: &mut Gone) {
+        if self.disk.is_some() && is_tombstone(record) {
+            return;
+        }
         self.counters.count(match cause {
             RemovalCause::Expired => Count::Expired,
             _ => Count::Evicted,
         });
-        if self.listener.is_some() {
+        if self.listener.is_some() && (record.tag != MOVED || cause == RemovalCause::Expired) {
             let value = record.with_value(|stored| record::read(stored).0.to_vec());
             gone.0.extend(value.map(|value| (record.key.to_vec(), value, cause)));
         }
     }
+}
+
+fn is_tombstone(record: &Shown<'_>) -> bool {
+    record.with_value(record::is_tombstone) == Some(true)
 }
 
 impl Evictor for ByTime<'_> {
@@ -185,6 +229,9 @@ impl Evictor for ByTime<'_> {
 
     fn choose(&mut self, records: &mut [Shown<'_>]) {
         self.core.choose_expired(records, self.now);
+        if let Some(disk) = &self.core.disk {
+            self.core.move_down(disk, records, self.now);
+        }
     }
 
     fn gone(&mut self, record: &Shown<'_>) {
@@ -194,12 +241,23 @@ impl Evictor for ByTime<'_> {
 
 impl Evictor for ByWorth<'_> {
     fn wants_values(&self) -> bool {
-        self.core.listener.is_some() || self.core.may_expire()
+        self.core.listener.is_some() || self.core.may_expire() || self.core.disk.is_some()
     }
 
     fn choose(&mut self, records: &mut [Shown<'_>]) {
-        let over = self.core.choose_expired(records, self.now);
+        let mut over = self.core.choose_expired(records, self.now);
+        let Some(disk) = &self.core.disk else {
+            self.memory.judge(records, over);
+            return;
+        };
+        if !disk.is_stalled() {
+            for record in records.iter_mut().filter(|record| is_tombstone(record)) {
+                record.goes = true;
+                over += 1;
+            }
+        }
         self.memory.judge(records, over);
+        self.core.move_down(disk, records, self.now);
     }
 
     fn gone(&mut self, record: &Shown<'_>) {

@@ -82,6 +82,8 @@ pub(crate) struct Seen {
 pub(crate) enum Condition<'c> {
     Always,
     IfAbsent,
+    /// If the key is not there and this is so, which is asked under the leaf's lock, the last time just before the write.
+    IfAbsentAnd(&'c dyn Fn() -> bool),
     IfPresent,
     /// If the key is there and this is so of its value. It is asked under the leaf's lock, again where the leaf changed before the write
     /// was done, and the last time just before the write.

@@ -42,6 +42,10 @@ pub(crate) struct Shown<'r> {
     pub mark: u8,
     /// Set by who is shown the record: it is to go.
     pub goes: bool,
+    /// Set by who is shown the record: what is to stay in the place of its value if it goes.
+    pub stays_as: Option<&'static [u8]>,
+    /// For who is shown the record to remember something by.
+    pub tag: u8,
 }
 
 impl Shown<'_> {
@@ -132,7 +136,10 @@ impl Core {
             }
             let removals = || {
                 let going = records.iter().filter(|record| record.goes);
-                going.map(|record| Entry::new(record.key, Change::Remove, None))
+                going.map(|record| {
+                    let change = record.stays_as.map_or(Change::Remove, Change::Put);
+                    Entry::new(record.key, change, None)
+                })
             };
             let mut changes = room_for(removals().count())?;
             changes.extend(removals());
@@ -140,6 +147,8 @@ impl Core {
                 records: records.len(),
                 gone: changes.len(),
             };
+            let stay = records.iter().filter(|record| record.goes && record.stays_as.is_some());
+            let erased = (changes.len() - stay.count()) as u64;
             if changes.is_empty() {
                 return Ok((records, visit));
             }
@@ -156,7 +165,7 @@ impl Core {
             if !work.compact_frames_locked(&locked, parent, key, &changes, cut, temperature, &mut tools)? {
                 return Ok((records, Visit { gone: 0, ..visit }));
             }
-            context.add(Count::Erased, visit.gone as u64);
+            context.add(Count::Erased, erased);
             Ok((records, visit))
         })();
         drop(locked);
@@ -193,6 +202,8 @@ impl Core {
                     // What is replaced is in use.
                     mark: slot.map_or(0, |slot| leaf.mark(slot)) | if landed && slot.is_some() { READ } else { 0 },
                     goes: false,
+                    stays_as: None,
+                    tag: 0,
                 })
             };
         let landed_value = |change: Change<'r>, decoder: &mut Decoder<'_>| -> Result<Option<Read<'r>>, Error> {
@@ -299,6 +310,21 @@ impl Tree {
     pub(crate) fn trim(&self) {
         self.core.flush_retired();
         self.core.memory.return_all_free();
+    }
+
+    /// Inserts the key if it is not there and `holds` says so, which is asked under the latch of the key's leaf; returns whether it did.
+    ///
+    /// # Errors
+    /// As [`Tree::insert`].
+    pub(crate) fn insert_if_absent_and(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        holds: &dyn Fn() -> bool,
+    ) -> Result<bool, Error> {
+        self.core
+            .write(key, Some(value), Condition::IfAbsentAnd(holds))
+            .map(|(_, applied)| applied)
     }
 
     /// Replaces the value if `holds` is so of the one that is there, or removes the key; returns whether it was so.

@@ -97,6 +97,7 @@ impl<'w> WritePath<'w> {
         let skip = match condition {
             Condition::Always => matches!(change, Change::Remove) && !present,
             Condition::IfAbsent => present,
+            Condition::IfAbsentAnd(holds) => present || !holds(),
             Condition::IfPresent => !present,
             Condition::IfValue(holds) => {
                 !present || self.core.value_in(leaf, sought, self.guard, tools, holds)? != Some(true)

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod damage;
+mod disk;
 mod eviction;
 mod expiry;
 mod listener;

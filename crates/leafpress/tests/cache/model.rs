@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leafpress::cache::{Clock, Entry, ManualClock};
+use leafpress::cache::{Builder, Clock, Disk, Entry, ManualClock};
 use leafpress::codec::Codec;
+use leafpress::pool::{FaultyStore, MemoryStore, Operation};
 use proptest::prelude::*;
 
 use crate::{noise, small};
@@ -54,8 +55,12 @@ fn name(key: u16) -> Vec<u8> {
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<Duration>)>;
 
 fn check(codec: Codec, ops: &[Op]) {
+    check_cache(small().codec(codec), ops);
+}
+
+fn check_cache(builder: Builder, ops: &[Op]) {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(1_900_000_000)));
-    let cache = small().codec(codec).clock(clock.clone()).build().unwrap();
+    let cache = builder.clock(clock.clone()).build().unwrap();
     let mut model = Model::new();
     let may_be = |model: &Model, key: &[u8], found: &[u8]| {
         let (value, over) = model.get(key).unwrap_or_else(|| panic!("{key:?} is not there"));
@@ -146,6 +151,22 @@ proptest! {
     #[test]
     fn auto(ops in proptest::collection::vec(op(), 1..150)) {
         check(Codec::Auto { level: 1 }, &ops);
+    }
+
+    #[test]
+    fn with_a_disk(ops in proptest::collection::vec(op(), 1..150)) {
+        let store = Arc::new(MemoryStore::new(4096).unwrap());
+        check_cache(small().disk(Disk::store(store, 4 << 20)), &ops);
+    }
+
+    #[test]
+    fn with_a_disk_that_fails(ops in proptest::collection::vec(op(), 1..150), reads in 0_u64..40, writes in 0_u64..400, torn: bool) {
+        let store = Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap()));
+        store.fail_every(Operation::Read, reads);
+        store.fail_every(Operation::Write, writes);
+        store.short_read_every(reads * 3);
+        store.set_torn_writes(torn);
+        check_cache(small().disk(Disk::store(store, 4 << 20)), &ops);
     }
 
     #[test]

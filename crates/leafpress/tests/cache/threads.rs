@@ -1,11 +1,13 @@
 //! Many threads at once: no value is one that was replaced before it was asked for, while records make room, expire and the budget changes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use leafpress::cache::Entry;
+use leafpress::cache::{Builder, Disk, Entry};
 use leafpress::codec::Codec;
+use leafpress::pool::{FaultyStore, MemoryStore, Operation};
 
 use crate::{key, noise, small};
 
@@ -26,8 +28,8 @@ fn version(n: u64, found: &[u8]) -> u64 {
 }
 
 /// Each key has one writer, so that what is older than the last version that its writer had finished is stale.
-fn no_stale_value(codec: Codec) {
-    let cache = small().codec(codec).build().unwrap();
+fn no_stale_value(builder: Builder) {
+    let cache = builder.build().unwrap();
     let written: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -86,12 +88,12 @@ fn no_stale_value(codec: Codec) {
 
 #[test]
 fn no_stale_value_of_lz4() {
-    no_stale_value(Codec::Lz4 { acceleration: 1 });
+    no_stale_value(small().codec(Codec::Lz4 { acceleration: 1 }));
 }
 
 #[test]
 fn no_stale_value_of_auto() {
-    no_stale_value(Codec::Auto { level: 1 });
+    no_stale_value(small().codec(Codec::Auto { level: 1 }));
 }
 
 #[test]
@@ -123,4 +125,13 @@ fn what_is_loaded_is_never_older_than_what_was_removed_before() {
         }
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+/// The ring is written around many times, and now and then nothing can be written.
+#[test]
+fn no_stale_value_with_a_disk() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap()));
+    store.fail_every(Operation::Write, 20_011);
+    store.fail_every(Operation::Read, 1009);
+    no_stale_value(small().disk(Disk::store(store, 4 << 20)));
 }

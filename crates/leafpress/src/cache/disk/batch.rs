@@ -1,0 +1,179 @@
+//! Records that have left memory and are not on disk yet. Readers find them here.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, room_for};
+
+/// Of a key that is in the batch for the first time.
+const NONE: u32 = u32::MAX;
+/// In front of each record: the place of an older one whose key has the same hash, the key's length, the record's length.
+const HEADER_BYTES: usize = 12;
+/// What a table's cell holds beside its entry, about.
+const CELL_BYTES: usize = size_of::<(u64, u32)>() + 2;
+
+/// Hashes are hashes already.
+#[derive(Default)]
+pub(super) struct Same(u64);
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Never asked for; still a hash.
+        self.0 = rapidhash::v3::rapidhash_v3(bytes);
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// Records in the order in which they came, and where the newest of each hash is.
+#[derive(Default)]
+pub(super) struct Batch {
+    bytes: Vec<u8>,
+    newest: HashMap<u64, u32, BuildHasherDefault<Same>>,
+}
+
+/// A record of a batch: its key's hash, and where it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub hash: u64,
+    at: u32,
+}
+
+impl Batch {
+    pub(super) fn is_empty(&self) -> bool {
+        self.newest.is_empty()
+    }
+
+    /// Bytes of keys, records and what stands in front of them.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.bytes.capacity() + self.newest.capacity() * CELL_BYTES
+    }
+
+    /// Takes in a record, in place of one that its key has.
+    pub(super) fn push(&mut self, hash: u64, key: &[u8], record: &[u8]) -> Result<(), OutOfMemory> {
+        let bytes = HEADER_BYTES + key.len() + record.len();
+        if self.bytes.len() + bytes >= NONE as usize {
+            return Err(OutOfMemory { bytes });
+        }
+        self.bytes.try_grow(bytes)?;
+        self.newest.try_reserve(1).map_err(|_| OutOfMemory { bytes: CELL_BYTES })?;
+        let older = self.newest.insert(hash, self.bytes.len() as u32).unwrap_or(NONE);
+        for word in [older, key.len() as u32, record.len() as u32] {
+            self.bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(record);
+        Ok(())
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        let word = self.bytes.get(at..).and_then(<[u8]>::first_chunk);
+        word.map_or(NONE, |word| u32::from_le_bytes(*word))
+    }
+
+    /// The key and the record at a place, and where an older one is.
+    fn at(&self, at: u32) -> (&[u8], &[u8], u32) {
+        let at = at as usize;
+        let key_bytes = self.word(at + 4) as usize;
+        let start = at + HEADER_BYTES;
+        let end = start + key_bytes + self.word(at + 8) as usize;
+        let both = self.bytes.get(start..end).unwrap_or_default();
+        let (key, record) = both.split_at(key_bytes.min(both.len()));
+        (key, record, self.word(at))
+    }
+
+    pub(super) fn key(&self, entry: Entry) -> &[u8] {
+        self.at(entry.at).0
+    }
+
+    pub(super) fn record(&self, entry: Entry) -> &[u8] {
+        self.at(entry.at).1
+    }
+
+    /// The newest record of a key.
+    pub(super) fn find(&self, hash: u64, key: &[u8]) -> Option<&[u8]> {
+        let mut at = self.newest.get(&hash).copied().unwrap_or(NONE);
+        while at != NONE {
+            let (found, record, older) = self.at(at);
+            if found == key {
+                return Some(record);
+            }
+            at = older;
+        }
+        None
+    }
+
+    /// The newest record of each key, in the order of `group` of their keys, then of hashes, then of keys.
+    pub(super) fn entries(&self, group: impl Fn(&[u8]) -> usize) -> Result<Vec<(usize, Entry)>, OutOfMemory> {
+        let mut entries = room_for(self.newest.len())?;
+        for (&hash, &newest) in &self.newest {
+            let mut at = newest;
+            while at != NONE {
+                let (key, _, older) = self.at(at);
+                entries.try_push((group(key), Entry { hash, at }))?;
+                at = older;
+            }
+        }
+        // What came last is newest, and comes first of a key.
+        let place = |entry: Entry| (self.key(entry), std::cmp::Reverse(entry.at));
+        entries.sort_unstable_by(|(group, entry), (other_group, other)| {
+            let order = group.cmp(other_group).then(entry.hash.cmp(&other.hash));
+            match order {
+                Ordering::Equal => place(*entry).cmp(&place(*other)),
+                order => order,
+            }
+        });
+        entries.dedup_by(|(_, older), (_, newer)| older.hash == newer.hash && self.key(*older) == self.key(*newer));
+        Ok(entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_of_each_key_is_found_also_of_one_hash() {
+        let mut batch = Batch::default();
+        for (hash, key, record) in [
+            (7, "a", "1"),
+            (7, "b", "2"),
+            (9, "c", "3"),
+            (7, "a", "4"),
+            (7, "b", ""),
+            (u64::MAX, "", "5"),
+        ] {
+            batch.push(hash, key.as_bytes(), record.as_bytes()).unwrap();
+        }
+        assert_eq!(batch.find(7, b"a"), Some(&b"4"[..]));
+        assert_eq!(batch.find(7, b"b"), Some(&b""[..]));
+        assert_eq!(batch.find(u64::MAX, b""), Some(&b"5"[..]));
+        assert_eq!(batch.find(7, b"c"), None);
+        let entries = batch.entries(|key| usize::from(key == b"a")).unwrap();
+        let seen: Vec<_> = entries
+            .iter()
+            .map(|(group, entry)| (*group, batch.key(*entry), batch.record(*entry)))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (0, &b"b"[..], &b""[..]),
+                (0, b"c", b"3"),
+                (0, b"", b"5"),
+                (1, b"a", b"4"),
+            ]
+        );
+    }
+}

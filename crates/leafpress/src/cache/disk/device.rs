@@ -1,0 +1,87 @@
+//! The blocks of a store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::failure::Failure;
+use super::page::BLOCK_BYTES;
+use crate::io::aligned::AlignedBuffer;
+use crate::mem::room::room_for;
+use crate::pool::{PageRead, PageStore, PageWrite};
+
+/// Block 0 of the store says what is in the others.
+const FIRST_BLOCK: u64 = 1;
+
+pub(super) struct Device {
+    store: Arc<dyn PageStore>,
+    /// Blocks there are, numbered from 0.
+    pub blocks: u64,
+    /// Transfers that came to an end: while this rises the device is at work.
+    done: AtomicU64,
+}
+
+impl Device {
+    pub(super) fn new(store: Arc<dyn PageStore>, blocks: u64) -> Self {
+        Self {
+            store,
+            blocks,
+            done: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        self.store.describe()
+    }
+
+    /// A buffer of so many blocks that the store takes without a copy.
+    pub(super) fn buffer(&self, blocks: usize) -> Result<AlignedBuffer, Failure> {
+        Ok(AlignedBuffer::new(blocks * BLOCK_BYTES, self.store.alignment().max(64))?)
+    }
+
+    pub(super) fn transfers(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Reads blocks, each into as many bytes of its own.
+    pub(super) fn read(&self, blocks: impl Iterator<Item = u64>, into: &mut [u8]) -> Result<(), Failure> {
+        let mut blocks = blocks.map(|block| FIRST_BLOCK + block);
+        if into.len() == BLOCK_BYTES {
+            let block = blocks.next().unwrap_or_default();
+            return Ok(self.store.read(block, into)?);
+        }
+        let mut reads = room_for(into.len() / BLOCK_BYTES)?;
+        reads.extend(blocks.zip(into.chunks_exact_mut(BLOCK_BYTES)).map(|(page, into)| PageRead {
+            page,
+            into,
+            result: Ok(()),
+        }));
+        self.store.read_batch(&mut reads);
+        self.done.fetch_add(1, Ordering::Relaxed);
+        Ok(reads.into_iter().try_for_each(|read| read.result)?)
+    }
+
+    /// Writes blocks.
+    pub(super) fn write(&self, blocks: impl Iterator<Item = u64>, bytes: &[u8]) -> Result<(), Failure> {
+        let mut writes = room_for(bytes.len() / BLOCK_BYTES)?;
+        writes.extend(blocks.zip(bytes.chunks_exact(BLOCK_BYTES)).map(|(block, bytes)| PageWrite {
+            page: FIRST_BLOCK + block,
+            bytes,
+            result: Ok(()),
+        }));
+        self.store.write_batch(&mut writes);
+        self.done.fetch_add(1, Ordering::Relaxed);
+        Ok(writes.into_iter().try_for_each(|write| write.result)?)
+    }
+
+    /// Reads the block that says what is in the others.
+    pub(super) fn read_first(&self, into: &mut [u8]) -> Result<(), Failure> {
+        Ok(self.store.read(0, into)?)
+    }
+
+    /// Writes it, and makes it and all that was written before last.
+    pub(super) fn write_first(&self, bytes: &[u8]) -> Result<(), Failure> {
+        self.store.sync()?;
+        self.store.write(0, bytes)?;
+        Ok(self.store.sync()?)
+    }
+}

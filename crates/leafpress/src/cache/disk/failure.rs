@@ -1,0 +1,35 @@
+//! Why something was not done on disk.
+
+use std::io;
+
+use crate::codec::CodecError;
+use crate::mem::OutOfMemory;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Codec(CodecError),
+    #[error("no memory for {bytes} bytes")]
+    OutOfMemory { bytes: usize },
+    /// Bytes are not those that were written there: damaged, or written over.
+    #[error("a page is not what was written there")]
+    Damaged,
+}
+
+impl From<OutOfMemory> for Failure {
+    fn from(error: OutOfMemory) -> Self {
+        Self::OutOfMemory { bytes: error.bytes }
+    }
+}
+
+impl From<CodecError> for Failure {
+    fn from(error: CodecError) -> Self {
+        match error {
+            CodecError::OutOfMemory { bytes } => Self::OutOfMemory { bytes },
+            CodecError::Corrupt { .. } => Self::Damaged,
+            other => Self::Codec(other),
+        }
+    }
+}

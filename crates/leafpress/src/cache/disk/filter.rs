@@ -1,0 +1,190 @@
+//! Where in a run a key may be: about ten bits a record.
+//!
+//! A run's records are in the order of their keys' hashes. `n` records have `n` buckets, which the high bits of a hash choose. How many records
+//! a bucket has stands in unary (Elias, 1974), and eight more bits of each hash beside it. So what a lookup finds is not only whether a
+//! key may be there but the rank of its record, from which its page follows (a quotient filter: Bender et al., "Don't Thrash", PVLDB 2012).
+//! Of keys that are not there one in 256 seems to be.
+
+use std::ops::Range;
+
+use crate::mem::OutOfMemory;
+use crate::mem::room::room_for;
+
+/// Buckets from one noted place to the next.
+const STRIDE: usize = 64;
+
+pub(super) struct Filter {
+    /// For each bucket as many ones as it has records, and a zero.
+    counts: Vec<u64>,
+    /// Where in `counts` each 64th bucket begins.
+    places: Vec<u32>,
+    remainders: Vec<u8>,
+}
+
+/// The bucket of a hash among `records`, and eight bits more. Both together rise with the hash.
+fn place(hash: u64, records: usize) -> (usize, u8) {
+    let scaled = u128::from(hash) * records as u128;
+    ((scaled >> 64) as usize, (scaled as u64 >> 56) as u8)
+}
+
+/// The place of the `nth` one of a word that has more than `nth`.
+fn select(mut word: u64, nth: u32) -> u32 {
+    for _ in 0..nth {
+        word &= word - 1;
+    }
+    word.trailing_zeros()
+}
+
+impl Filter {
+    /// Of hashes in order, at most `u32::MAX / 2`.
+    pub(super) fn new(hashes: &[u64]) -> Result<Self, OutOfMemory> {
+        let words = (2 * hashes.len()).div_ceil(64);
+        let mut counts: Vec<u64> = room_for(words)?;
+        counts.resize(words, 0);
+        let mut remainders = room_for(hashes.len())?;
+        for (rank, hash) in hashes.iter().enumerate() {
+            let (bucket, remainder) = place(*hash, hashes.len());
+            let at = rank + bucket;
+            counts[at / 64] |= 1 << (at % 64);
+            remainders.push(remainder);
+        }
+        Self::from_parts(counts, remainders)
+    }
+
+    fn from_parts(counts: Vec<u64>, remainders: Vec<u8>) -> Result<Self, OutOfMemory> {
+        let mut places = room_for(remainders.len().div_ceil(STRIDE))?;
+        let mut zeros = 0_usize;
+        if !remainders.is_empty() {
+            places.push(0);
+        }
+        for (index, word) in counts.iter().enumerate() {
+            let here = word.count_zeros() as usize;
+            // The bucket begins behind the zero that ends the one before it.
+            while places.len() * STRIDE <= zeros + here && places.len() < remainders.len().div_ceil(STRIDE) {
+                let nth = places.len() * STRIDE - 1 - zeros;
+                places.push((index * 64) as u32 + select(!word, nth as u32) + 1);
+            }
+            zeros += here;
+        }
+        Ok(Self {
+            counts,
+            places,
+            remainders,
+        })
+    }
+
+    /// Ranks of the records that a hash may be of: none, or hardly ever more than one.
+    pub(super) fn find(&self, hash: u64) -> Range<usize> {
+        let records = self.remainders.len();
+        if records == 0 {
+            return 0..0;
+        }
+        let (bucket, remainder) = place(hash, records);
+        let mut at = self.places.get(bucket / STRIDE).map_or(0, |at| *at as usize);
+        let mut skips = (bucket % STRIDE) as u32;
+        // Past as many zeros as there are buckets in between.
+        while skips > 0 {
+            let Some(word) = self.counts.get(at / 64) else {
+                return 0..0;
+            };
+            let zeros = !word & (u64::MAX << (at % 64));
+            if zeros.count_ones() < skips {
+                skips -= zeros.count_ones();
+                at = (at / 64 + 1) * 64;
+            } else {
+                at = at / 64 * 64 + select(zeros, skips - 1) as usize + 1;
+                skips = 0;
+            }
+        }
+        let mut rank = at - bucket;
+        let is_one = |at: usize| self.counts.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
+        // Remainders of a bucket are in order.
+        while is_one(at) && self.remainders.get(rank).is_some_and(|found| *found < remainder) {
+            (at, rank) = (at + 1, rank + 1);
+        }
+        let first = rank;
+        while is_one(at) && self.remainders.get(rank) == Some(&remainder) {
+            (at, rank) = (at + 1, rank + 1);
+        }
+        first..rank
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.counts.capacity() * 8 + self.places.capacity() * 4 + self.remainders.capacity()
+    }
+
+    /// What an image keeps of it.
+    pub(super) fn parts(&self) -> (&[u64], &[u8]) {
+        (&self.counts, &self.remainders)
+    }
+
+    /// From an image's parts; [`None`] where they are no filter's.
+    pub(super) fn of_parts(counts: Vec<u64>, remainders: Vec<u8>) -> Result<Option<Self>, OutOfMemory> {
+        let ones: usize = counts.iter().map(|word| word.count_ones() as usize).sum();
+        if ones != remainders.len() || counts.len() != (2 * remainders.len()).div_ceil(64) {
+            return Ok(None);
+        }
+        Self::from_parts(counts, remainders).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hashes(from: u64, count: u64) -> Vec<u64> {
+        let mut hashes: Vec<u64> = (from..from + count)
+            .map(|n| rapidhash::v3::rapidhash_v3(&n.to_le_bytes()))
+            .collect();
+        hashes.sort_unstable();
+        hashes
+    }
+
+    #[test]
+    fn every_record_is_found_at_its_rank() {
+        for count in [0, 1, 2, 63, 64, 65, 1000, 20_000] {
+            let hashes = hashes(0, count);
+            let filter = Filter::new(&hashes).unwrap();
+            for (rank, hash) in hashes.iter().enumerate() {
+                assert!(filter.find(*hash).contains(&rank), "{rank} of {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_seldom_found() {
+        let filter = Filter::new(&hashes(0, 20_000)).unwrap();
+        let absent = hashes(1 << 40, 100_000);
+        let found = absent.iter().filter(|hash| !filter.find(**hash).is_empty()).count();
+        assert!((150..700).contains(&found), "{found} of 100,000");
+        assert!(filter.held_bytes() * 8 <= 20_000 * 11, "{} bytes", filter.held_bytes());
+    }
+
+    #[test]
+    fn hashes_that_crowd_and_repeat_are_found() {
+        let mut crowded: Vec<u64> = (0..5000).map(|n| n << 20).chain([u64::MAX; 3]).chain([7; 300]).collect();
+        crowded.sort_unstable();
+        let filter = Filter::new(&crowded).unwrap();
+        for (rank, hash) in crowded.iter().enumerate() {
+            assert!(filter.find(*hash).contains(&rank));
+        }
+    }
+
+    #[test]
+    fn parts_make_it_again_and_others_do_not() {
+        let hashes = hashes(5, 3000);
+        let filter = Filter::new(&hashes).unwrap();
+        let (counts, remainders) = filter.parts();
+        let again = Filter::of_parts(counts.to_vec(), remainders.to_vec()).unwrap().unwrap();
+        assert!(hashes.iter().all(|hash| again.find(*hash) == filter.find(*hash)));
+        assert!(Filter::of_parts(counts.to_vec(), vec![0; 2999]).unwrap().is_none());
+        let mut flipped = counts.to_vec();
+        flipped[3] ^= 1;
+        assert!(Filter::of_parts(flipped, remainders.to_vec()).unwrap().is_none());
+        // As many ones, but elsewhere: wrong answers, no panic.
+        let mut moved = counts.to_vec();
+        moved.rotate_left(5);
+        let moved = Filter::of_parts(moved, remainders.to_vec()).unwrap().unwrap();
+        hashes.iter().for_each(|hash| drop(moved.find(*hash)));
+    }
+}

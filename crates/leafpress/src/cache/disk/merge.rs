@@ -1,0 +1,200 @@
+//! Several runs and a batch, newest first, made one.
+
+use std::sync::Arc;
+
+use super::batch::{Batch, Entry};
+use super::device::Device;
+use super::failure::Failure;
+use super::page::{self, BLOCK_BYTES, Place, Records};
+use super::run::Run;
+use crate::codec::{Engine, Scratch};
+use crate::io::aligned::AlignedBuffer;
+use crate::tree::hash::hash;
+
+/// Blocks of a run that are read at once.
+const READ_BLOCKS: usize = 8;
+/// Times that a read is tried.
+const MOST_READS: u32 = 3;
+
+/// Reads a run from its first record to its last.
+pub(super) struct RunReader<'r> {
+    device: &'r Device,
+    engine: &'r dyn Engine,
+    tier: u64,
+    run: Arc<Run>,
+    /// The page to decode next.
+    page: usize,
+    buffer: AlignedBuffer,
+    /// Blocks of the run that the buffer has.
+    has: std::ops::Range<usize>,
+    raw: Vec<u8>,
+    /// Where in the raw bytes the record is, and where it ends.
+    at: usize,
+    end: usize,
+    hash: u64,
+    scratch: Scratch,
+}
+
+impl<'r> RunReader<'r> {
+    pub(super) fn new(device: &'r Device, engine: &'r dyn Engine, tier: u64, run: Arc<Run>) -> Result<Self, Failure> {
+        let mut reader = Self {
+            device,
+            engine,
+            tier,
+            run,
+            page: 0,
+            buffer: device.buffer(READ_BLOCKS)?,
+            has: 0..0,
+            raw: Vec::new(),
+            at: 0,
+            end: 0,
+            hash: 0,
+            scratch: Scratch::default(),
+        };
+        reader.advance()?;
+        Ok(reader)
+    }
+
+    fn record(&self) -> Option<(&[u8], &[u8])> {
+        Records(self.raw.get(self.at..)?).next()
+    }
+
+    /// Goes on to the next record.
+    fn advance(&mut self) -> Result<(), Failure> {
+        self.at = self.end;
+        while self.at >= self.raw.len() {
+            if self.page >= self.run.pages.len() {
+                self.raw.clear();
+                (self.at, self.end) = (0, 0);
+                return Ok(());
+            }
+            self.next_page()?;
+            (self.at, self.end) = (0, 0);
+        }
+        let mut records = Records(&self.raw[self.at..]);
+        let (key, _) = records.next().ok_or(Failure::Damaged)?;
+        self.hash = hash(key);
+        self.end = self.raw.len() - records.0.len();
+        Ok(())
+    }
+
+    fn next_page(&mut self) -> Result<(), Failure> {
+        let (first, blocks) = self.run.page(self.page);
+        let block = first as usize;
+        let place = Place {
+            tier: self.tier,
+            position: self.run.position + first,
+        };
+        self.page += 1;
+        if blocks > READ_BLOCKS {
+            let mut own = self.device.buffer(blocks)?;
+            read_again(self.device, &self.run, first, own.bytes_mut())?;
+            return page::read(own.bytes(), place, self.engine, &mut self.raw, &mut self.scratch);
+        }
+        if block < self.has.start || block + blocks > self.has.end {
+            let count = READ_BLOCKS.min(self.run.blocks as usize - block);
+            self.has = 0..0;
+            read_again(
+                self.device,
+                &self.run,
+                first,
+                &mut self.buffer.bytes_mut()[..count * BLOCK_BYTES],
+            )?;
+            self.has = block..block + count;
+        }
+        let start = (block - self.has.start) * BLOCK_BYTES;
+        let bytes = &self.buffer.bytes()[start..start + blocks * BLOCK_BYTES];
+        page::read(bytes, place, self.engine, &mut self.raw, &mut self.scratch)
+    }
+}
+
+/// Reads blocks of a run; one by one, and more than once, where the device says that it cannot. A merge without the run would have to forget
+/// all that is older.
+fn read_again(device: &Device, run: &Run, first: u64, into: &mut [u8]) -> Result<(), Failure> {
+    if device.read(run.blocks_from(first), into).is_ok() {
+        return Ok(());
+    }
+    for (block, into) in (first..).zip(into.chunks_exact_mut(BLOCK_BYTES)) {
+        let tries = (1..MOST_READS).find_map(|_| device.read(run.blocks_from(block), into).ok());
+        tries.map_or_else(|| device.read(run.blocks_from(block), into), Ok)?;
+    }
+    Ok(())
+}
+
+/// Something that has records in the order of hashes and then of keys.
+pub(super) enum Source<'s> {
+    Batch(&'s Batch, &'s [(usize, Entry)]),
+    Run(Box<RunReader<'s>>),
+}
+
+impl Source<'_> {
+    /// The record that is next: its key's hash, its key, and itself.
+    fn peek(&self) -> Option<(u64, &[u8], &[u8])> {
+        match self {
+            Self::Batch(batch, entries) => {
+                let (_, entry) = entries.first()?;
+                Some((entry.hash, batch.key(*entry), batch.record(*entry)))
+            }
+            Self::Run(reader) => {
+                let (key, record) = reader.record()?;
+                Some((reader.hash, key, record))
+            }
+        }
+    }
+
+    fn advance(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Batch(_, entries) => {
+                *entries = entries.get(1..).unwrap_or_default();
+                Ok(())
+            }
+            Self::Run(reader) => reader.advance(),
+        }
+    }
+}
+
+/// A source that could not be read, by its place.
+pub(super) struct Unreadable {
+    pub source: usize,
+    pub failure: Failure,
+}
+
+/// How a merge failed.
+pub(super) enum MergeFailure {
+    Read(Unreadable),
+    Write(Failure),
+}
+
+/// Calls `take` with the newest record of each key, in order: the source it is from, hash, key, record. The newest source comes first.
+pub(super) fn merge(
+    sources: &mut [Source<'_>],
+    mut take: impl FnMut(usize, u64, &[u8], &[u8]) -> Result<(), Failure>,
+) -> Result<(), MergeFailure> {
+    loop {
+        let mut first: Option<(u64, &[u8], &[u8])> = None;
+        let mut from = 0;
+        for (index, source) in sources.iter().enumerate() {
+            let Some(next) = source.peek() else { continue };
+            if first.is_none_or(|first| (next.0, next.1) < (first.0, first.1)) {
+                (first, from) = (Some(next), index);
+            }
+        }
+        let Some((hash, key, record)) = first else {
+            return Ok(());
+        };
+        take(from, hash, key, record).map_err(MergeFailure::Write)?;
+        // Older ones of the key are passed over.
+        let mut passes = 0_u64;
+        for (index, source) in sources.iter().enumerate().skip(from) {
+            if source.peek().is_some_and(|next| (next.0, next.1) == (hash, key)) {
+                passes |= 1 << index;
+            }
+        }
+        for (index, source) in sources.iter_mut().enumerate() {
+            if passes >> index & 1 == 1 {
+                let advanced = source.advance();
+                advanced.map_err(|failure| MergeFailure::Read(Unreadable { source: index, failure }))?;
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The disk tier of a cache: what leaves memory, compressed and packed, on an ordinary SSD.
+//!
+//! Leaves of the tree give their records up one leaf after another, in key order. They gather in a *batch*, in memory, where readers find them.
+//! A full batch is cut at the borders of *super-leaves*, ranges of keys that are many times as wide as a leaf. What falls into one is a *run*:
+//! records in the order of their keys' hashes, compressed together in pages of 4 KiB. Runs of about one size are merged, so that a super-leaf
+//! has some ten. Memory keeps ten bits a record of each run, from which follows in which page a key may be: a hit takes one read of 4 KiB.
+//!
+//! All is written one behind the other, around the store. What is oldest makes room: it is written again while there is room enough, and
+//! dropped where there is not. The order in a super-leaf is that of writing, so that nothing older than what was dropped is left.
+//!
+//! **Right or nothing.** A record is published here before it leaves the tree, under the latch of its leaf, and a key that is in neither has
+//! no record. What was found here returns to the tree only while no record of its key has left since. Where something newer may have been
+//! lost, by an error of the device or because too much waits to be written, all that is older is forgotten, or a tombstone stays in the
+//! tree. A page has a checksum that knows where the page is, and a position is never used twice.
+//!
+//! `filter`, `page`, `run` and `merge` are the format; `batch` and `state` what memory knows; `tier` what readers and the hand do, `writer`
+//! what the tier's own thread does; `device` turns positions into blocks of a store.
+
+mod batch;
+mod counters;
+mod device;
+mod failure;
+mod filter;
+mod merge;
+mod page;
+mod run;
+mod state;
+mod stats;
+mod tier;
+mod writer;
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::clock::Clock;
+use super::error::CacheError;
+use crate::codec::{Codec, EngineOptions};
+use crate::pool::{FileStore, PageStore};
+use crate::sync::worker::{Health, Workers};
+pub use stats::DiskStats;
+pub(super) use tier::{Fate, Tier};
+
+use self::device::Device;
+use self::page::BLOCK_BYTES;
+use self::writer::WriterThread;
+
+/// The smallest disk tier, in bytes.
+pub const MIN_DISK_BYTES: u64 = 4 << 20;
+
+enum Where {
+    File(PathBuf),
+    Store(Arc<dyn PageStore>),
+}
+
+/// Where a cache keeps what leaves memory: see [`Builder::disk`](super::Builder::disk).
+pub struct Disk {
+    place: Where,
+    bytes: u64,
+    codec: Codec,
+}
+
+impl fmt::Debug for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match &self.place {
+            Where::File(path) => path.display().to_string(),
+            Where::Store(store) => store.describe(),
+        };
+        f.debug_struct("Disk")
+            .field("place", &place)
+            .field("bytes", &self.bytes)
+            .field("codec", &self.codec.to_string())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Disk {
+    /// A file, made where there is none, or a block device: so many bytes of it, from its start on, at least [`MIN_DISK_BYTES`]. What is
+    /// there is written over. It is read and written past the system's page cache where that can be.
+    pub fn file(path: impl Into<PathBuf>, bytes: u64) -> Self {
+        Self::at(Where::File(path.into()), bytes)
+    }
+
+    /// A store of the caller's own, of pages of 4 KiB: so many bytes of it.
+    pub fn store(store: Arc<dyn PageStore>, bytes: u64) -> Self {
+        Self::at(Where::Store(store), bytes)
+    }
+
+    fn at(place: Where, bytes: u64) -> Self {
+        let codec = if cfg!(feature = "zstd") {
+            Codec::Zstd { level: 3 }
+        } else if cfg!(feature = "lz4") {
+            Codec::Lz4 { acceleration: 1 }
+        } else {
+            Codec::None
+        };
+        Self { place, bytes, codec }
+    }
+
+    /// The codec of its pages. Default `zstd:3`, where Zstandard is compiled in.
+    #[must_use]
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.codec = codec;
+        self
+    }
+
+    /// The tier.
+    pub(super) fn open(self, memory_bytes: u64, clock: Arc<dyn Clock>) -> Result<Arc<Tier>, CacheError> {
+        if self.bytes < MIN_DISK_BYTES {
+            return Err(CacheError::Option {
+                option: "disk",
+                reason: format!(
+                    "{} bytes are fewer than a disk tier needs ({MIN_DISK_BYTES})",
+                    self.bytes
+                ),
+            });
+        }
+        let store: Arc<dyn PageStore> = match self.place {
+            Where::Store(store) => store,
+            Where::File(path) => {
+                let opened = if path.exists() {
+                    FileStore::open(&path, BLOCK_BYTES)
+                } else {
+                    FileStore::create(&path, BLOCK_BYTES)
+                };
+                Arc::new(opened.map_err(|error| CacheError::Disk {
+                    reason: error.to_string(),
+                })?)
+            }
+        };
+        if store.max_page_bytes() != BLOCK_BYTES {
+            return Err(CacheError::Option {
+                option: "disk",
+                reason: format!("a store of pages of {} bytes: they have to be of 4096", store.max_page_bytes()),
+            });
+        }
+        let blocks = self.bytes / BLOCK_BYTES as u64 - 1;
+        store.check_write(blocks, BLOCK_BYTES).map_err(|error| CacheError::Disk {
+            reason: error.to_string(),
+        })?;
+        let engine = self.codec.open(&EngineOptions::default()).map_err(CacheError::Codec)?;
+        // No other tier's.
+        let id = RandomState::new().hash_one(std::time::SystemTime::now());
+        let tier = Tier::new(Device::new(store, blocks), engine, id, memory_bytes)?;
+        tier.writer.lock().clock = Some(clock);
+        Ok(Arc::new(tier))
+    }
+}
+
+/// The thread that writes, stopped when this is dropped.
+pub(super) struct Writing {
+    tier: Arc<Tier>,
+    workers: Workers,
+}
+
+impl Writing {
+    pub(super) fn start(tier: &Arc<Tier>, health: &Arc<Health>) -> std::io::Result<Self> {
+        let mut workers = Workers::default();
+        // Model checkers have no time to wait for: who evicts writes.
+        if !cfg!(any(shuttle, miri)) {
+            let thread = WriterThread {
+                tier: Arc::clone(tier),
+                health: Arc::clone(health),
+            };
+            workers.start("leafpress-disk".to_owned(), thread)?;
+        }
+        Ok(Self {
+            tier: Arc::clone(tier),
+            workers,
+        })
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.tier.stop();
+        self.workers.join();
+    }
+}

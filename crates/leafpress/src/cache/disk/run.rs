@@ -1,0 +1,318 @@
+//! A run: records in the order of their keys' hashes, in pages one behind the other.
+
+use std::cell::Cell;
+use std::ops::Range;
+
+use parking_lot::RwLock;
+
+use super::device::Device;
+use super::failure::Failure;
+use super::filter::Filter;
+use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, ROOM_BYTES};
+use super::state::State;
+use crate::codec::Engine;
+use crate::io::aligned::AlignedBuffer;
+use crate::mem::room::TryGrow;
+
+/// Blocks that are taken and given back together, which lie one behind the other.
+pub(super) const CHUNK_BLOCKS: u64 = 8;
+/// Blocks that are written at once.
+const BUFFER_BLOCKS: usize = 64;
+/// A page is good enough when so much of its room is used, in percent.
+const FULL_PCT: usize = 94;
+/// Times that a page's records are chosen anew because they did not fill it.
+const MOST_TRIES: usize = 2;
+
+/// What memory keeps of a run.
+pub(super) struct Run {
+    /// Blocks that the tier had written before it: what is written later has more, and none as many.
+    pub position: u64,
+    pub blocks: u32,
+    pub records: u32,
+    pub filter: Filter,
+    /// The rank of each page's first record.
+    pub pages: Vec<u32>,
+    /// Each page's first block, counted from the run's; empty where each page is one block.
+    pub starts: Vec<u32>,
+    /// Where its blocks are, so many in each.
+    pub chunks: Vec<u32>,
+}
+
+/// The block of the store that a run's block is.
+fn block_at(chunks: &[u32], block: u64) -> u64 {
+    // A run that is damaged in memory reads what is not its own, which a checksum tells.
+    let chunk = chunks.get((block / CHUNK_BLOCKS) as usize).copied().unwrap_or_default();
+    u64::from(chunk) * CHUNK_BLOCKS + block % CHUNK_BLOCKS
+}
+
+impl Run {
+    /// Pages that a hash's record may be in.
+    pub(super) fn find(&self, hash: u64) -> Range<usize> {
+        let ranks = self.filter.find(hash);
+        if ranks.is_empty() {
+            return 0..0;
+        }
+        let page_of = |rank: usize| self.pages.partition_point(|first| *first as usize <= rank).max(1) - 1;
+        page_of(ranks.start)..page_of(ranks.end - 1) + 1
+    }
+
+    /// A page's first block, counted from the run's, and how many it has.
+    pub(super) fn page(&self, index: usize) -> (u64, usize) {
+        if self.starts.is_empty() {
+            return (index as u64, 1);
+        }
+        let start = |index: usize| self.starts.get(index).copied().unwrap_or(self.blocks);
+        let (start, end) = (start(index), start(index + 1));
+        (u64::from(start), end.saturating_sub(start) as usize)
+    }
+
+    /// Blocks of the store.
+    pub(super) fn blocks_from(&self, block: u64) -> impl Iterator<Item = u64> {
+        (block..).map(|block| block_at(&self.chunks, block))
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        let lists = self.pages.capacity() + self.starts.capacity() + self.chunks.capacity();
+        size_of::<Self>() + self.filter.held_bytes() + lists * size_of::<u32>()
+    }
+}
+
+/// Chunks that are a run's, once it is finished; else they are given back.
+pub(super) struct Chunks<'c> {
+    state: &'c RwLock<State>,
+    generation: u64,
+    taken: Vec<u32>,
+    /// Whether they are of no use: the store has no room for them.
+    are_lost: Cell<bool>,
+}
+
+impl<'c> Chunks<'c> {
+    pub(super) fn new(state: &'c RwLock<State>, generation: u64) -> Self {
+        Self {
+            state,
+            generation,
+            taken: Vec::new(),
+            are_lost: Cell::new(false),
+        }
+    }
+
+    /// Sees that there are so many blocks.
+    fn reach(&mut self, blocks: u64) -> Result<(), Failure> {
+        while (self.taken.len() as u64) * CHUNK_BLOCKS < blocks {
+            self.taken.try_grow(1)?;
+            let chunk = self.state.write().take_chunk();
+            let chunk = chunk.ok_or_else(|| Failure::Io(std::io::ErrorKind::QuotaExceeded.into()))?;
+            self.taken.push(chunk);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Chunks<'_> {
+    fn drop(&mut self) {
+        let mut state = self.state.write();
+        // Who forgets all has all of them.
+        if state.generation == self.generation && !self.are_lost.get() {
+            state.give_chunks(&self.taken);
+        }
+    }
+}
+
+/// Writes a run.
+pub(super) struct RunWriter<'w> {
+    device: &'w Device,
+    engine: &'w dyn Engine,
+    tier: u64,
+    position: u64,
+    chunks: Chunks<'w>,
+    /// Blocks that are written.
+    written: u64,
+    buffer: AlignedBuffer,
+    /// Blocks of the buffer that are filled.
+    filled: usize,
+    hashes: Vec<u64>,
+    pages: Vec<u32>,
+    starts: Vec<u32>,
+    /// Raw bytes of records that are in no page yet.
+    raw: Vec<u8>,
+    /// Where each of these ends.
+    ends: Vec<usize>,
+    payload: Vec<u8>,
+    /// Raw bytes to compress next for a page.
+    wanted: usize,
+    tries: usize,
+}
+
+impl<'w> RunWriter<'w> {
+    pub(super) fn new(
+        device: &'w Device,
+        engine: &'w dyn Engine,
+        tier: u64,
+        position: u64,
+        chunks: Chunks<'w>,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            device,
+            engine,
+            tier,
+            position,
+            chunks,
+            written: 0,
+            buffer: device.buffer(BUFFER_BLOCKS)?,
+            filled: 0,
+            hashes: Vec::new(),
+            pages: Vec::new(),
+            starts: Vec::new(),
+            raw: Vec::new(),
+            ends: Vec::new(),
+            payload: Vec::new(),
+            wanted: 2 * ROOM_BYTES,
+            tries: 0,
+        })
+    }
+
+    /// Adds a record; hashes come in order.
+    pub(super) fn push(&mut self, hash: u64, key: &[u8], record: &[u8]) -> Result<(), Failure> {
+        // One that needs blocks of its own is not to be compressed again and again with others.
+        if page::framed_bytes(key, record) > MAX_RAW_BYTES {
+            self.close_pages()?;
+        }
+        page::push(key, record, &mut self.raw)?;
+        self.ends.try_push(self.raw.len())?;
+        self.hashes.try_push(hash)?;
+        while !self.ends.is_empty() && self.raw.len() >= self.wanted.min(MAX_RAW_BYTES) {
+            if !self.try_page(false)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts what is in no page into pages.
+    fn close_pages(&mut self) -> Result<(), Failure> {
+        while !self.ends.is_empty() {
+            self.try_page(true)?;
+        }
+        Ok(())
+    }
+
+    /// Compresses the first `raw_bytes`; the payload is those bytes where that saves nothing.
+    fn compress(&mut self, raw_bytes: usize) -> Result<(), Failure> {
+        let Self { payload, raw, engine, .. } = self;
+        payload.clear();
+        let raw = &raw[..raw_bytes];
+        let compressed = engine.compress(raw, None, payload)?;
+        if compressed >= raw_bytes {
+            payload.clear();
+            payload.try_append(raw)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a page of the first records, as many as fit into a block; false where more records are to come first.
+    fn try_page(&mut self, is_last: bool) -> Result<bool, Failure> {
+        let mut count = self.ends.len();
+        loop {
+            let raw_bytes = self.ends[count - 1];
+            // Not compressed where it would be too much whatever comes out.
+            self.compress(raw_bytes)?;
+            let payload = self.payload.len();
+            if payload <= ROOM_BYTES || count == 1 {
+                let is_full = payload * 100 >= ROOM_BYTES * FULL_PCT || raw_bytes >= MAX_RAW_BYTES;
+                let has_all = count == self.ends.len();
+                if has_all && !is_last && !is_full && self.tries < MOST_TRIES {
+                    // More would fit: it is tried again when about as much has come.
+                    self.tries += 1;
+                    self.wanted = (raw_bytes * ROOM_BYTES / payload.max(1) * 97 / 100).max(raw_bytes + 1);
+                    return Ok(false);
+                }
+                if payload <= ROOM_BYTES {
+                    self.wanted = (raw_bytes * ROOM_BYTES / payload.max(1) * 97 / 100).clamp(ROOM_BYTES / 2, MAX_RAW_BYTES);
+                }
+                self.emit(count, raw_bytes)?;
+                return Ok(true);
+            }
+            // So many would fit if all were alike.
+            let fitting = raw_bytes * ROOM_BYTES / payload * 97 / 100;
+            count = self.ends[..count - 1].partition_point(|end| *end <= fitting).max(1);
+        }
+    }
+
+    /// Writes the page that the payload is of.
+    fn emit(&mut self, count: usize, raw_bytes: usize) -> Result<(), Failure> {
+        self.tries = 0;
+        let blocks = page::blocks_for(self.payload.len());
+        let block = self.written + self.filled as u64;
+        self.chunks.reach(block + blocks as u64)?;
+        self.pages.try_push((self.hashes.len() - self.ends.len()) as u32)?;
+        self.starts.try_push(block as u32)?;
+        if self.filled + blocks > BUFFER_BLOCKS {
+            self.flush()?;
+        }
+        let place = Place {
+            tier: self.tier,
+            position: self.position + block,
+        };
+        if blocks > BUFFER_BLOCKS {
+            let mut own = self.device.buffer(blocks)?;
+            page::write(raw_bytes, &self.payload, place, own.bytes_mut());
+            self.write(own.bytes())?;
+            self.written += blocks as u64;
+        } else {
+            let start = self.filled * BLOCK_BYTES;
+            let into = &mut self.buffer.bytes_mut()[start..start + blocks * BLOCK_BYTES];
+            page::write(raw_bytes, &self.payload, place, into);
+            self.filled += blocks;
+        }
+        self.raw.drain(..raw_bytes);
+        self.ends.drain(..count);
+        self.ends.iter_mut().for_each(|end| *end -= raw_bytes);
+        Ok(())
+    }
+
+    /// Writes what comes behind what is written.
+    fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let blocks = (self.written..).map(|block| block_at(&self.chunks.taken, block));
+        self.device.write(blocks, bytes).inspect_err(|failure| {
+            if matches!(failure, Failure::Io(error) if error.kind() == std::io::ErrorKind::StorageFull) {
+                self.chunks.are_lost.set(true);
+                self.chunks.state.write().shrink();
+            }
+        })
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        if self.filled > 0 {
+            self.write(&self.buffer.bytes()[..self.filled * BLOCK_BYTES])?;
+            self.written += self.filled as u64;
+            self.filled = 0;
+        }
+        Ok(())
+    }
+
+    /// The run, if there was a record. All of it is written.
+    pub(super) fn finish(mut self) -> Result<Option<Run>, Failure> {
+        self.close_pages()?;
+        self.flush()?;
+        if self.hashes.is_empty() {
+            return Ok(None);
+        }
+        self.pages.shrink_to_fit();
+        if self.starts.len() as u64 == self.written {
+            self.starts = Vec::new();
+        }
+        self.starts.shrink_to_fit();
+        let filter = Filter::new(&self.hashes)?;
+        let mut chunks = std::mem::take(&mut self.chunks.taken);
+        chunks.shrink_to_fit();
+        Ok(Some(Run {
+            position: self.position,
+            blocks: self.written as u32,
+            records: self.hashes.len() as u32,
+            filter,
+            pages: self.pages,
+            starts: self.starts,
+            chunks,
+        }))
+    }
+}

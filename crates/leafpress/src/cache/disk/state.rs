@@ -1,0 +1,208 @@
+//! What memory knows of the disk: which runs there are, and the records on their way to it.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::batch::Batch;
+use super::run::Run;
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, room_for};
+
+/// A range of keys, from one on to the next leaf's.
+pub(super) struct SuperLeaf {
+    pub from: Arc<[u8]>,
+    /// The newest first. Their positions fall: what is older was written earlier.
+    pub runs: Vec<Arc<Run>>,
+}
+
+/// Runs in which a key may be, the newest first, with the pages it may be in.
+pub(super) type Candidates = Vec<(Arc<Run>, Range<usize>)>;
+
+pub(super) struct State {
+    /// Takes in what leaves memory.
+    pub open: Batch,
+    /// Full ones, which wait to be written; the oldest first.
+    pub sealed: VecDeque<Arc<Batch>>,
+    /// In key order; the first is from the empty key on.
+    pub leaves: Vec<SuperLeaf>,
+    /// Rises when all is forgotten.
+    pub generation: u64,
+    /// Chunks that were in use and are not, the last one given back last.
+    free: Vec<u32>,
+    /// Chunks from this one on were never in use.
+    unused: u32,
+    /// Chunks there are.
+    pub most_chunks: u32,
+    runs_bytes: usize,
+    pub runs: u64,
+    pub blocks: u64,
+    pub records: u64,
+}
+
+impl State {
+    pub(super) fn new(most_chunks: u32) -> Self {
+        Self {
+            free: Vec::new(),
+            unused: 0,
+            most_chunks,
+            open: Batch::default(),
+            sealed: VecDeque::new(),
+            leaves: vec![SuperLeaf {
+                from: Arc::from([]),
+                runs: Vec::new(),
+            }],
+            generation: 0,
+            runs_bytes: 0,
+            runs: 0,
+            blocks: 0,
+            records: 0,
+        }
+    }
+
+    /// Forgets all.
+    pub(super) fn forget(&mut self) {
+        let generation = self.generation + 1;
+        *self = Self {
+            generation,
+            ..Self::new(self.most_chunks)
+        };
+    }
+
+    /// The leaf that a key is in.
+    pub(super) fn leaf_of(&self, key: &[u8]) -> usize {
+        self.leaves.partition_point(|leaf| *leaf.from <= *key).max(1) - 1
+    }
+
+    /// The newest record of a key that is on its way to disk.
+    pub(super) fn on_its_way(&self, hash: u64, key: &[u8]) -> Option<&[u8]> {
+        let batches = [&self.open].into_iter().chain(self.sealed.iter().rev().map(|batch| &**batch));
+        batches.filter(|batch| !batch.is_empty()).find_map(|batch| batch.find(hash, key))
+    }
+
+    /// Whether a record of the key may be here. If not there is none.
+    pub(super) fn may_have(&self, hash: u64, key: &[u8]) -> bool {
+        self.on_its_way(hash, key).is_some() || self.is_in_runs(hash, key)
+    }
+
+    fn is_in_runs(&self, hash: u64, key: &[u8]) -> bool {
+        let runs = &self.leaves[self.leaf_of(key)].runs;
+        runs.iter().any(|run| !run.filter.find(hash).is_empty())
+    }
+
+    pub(super) fn candidates(&self, hash: u64, key: &[u8]) -> Result<Candidates, OutOfMemory> {
+        let mut candidates = Vec::new();
+        for run in &self.leaves[self.leaf_of(key)].runs {
+            let pages = run.find(hash);
+            if !pages.is_empty() {
+                candidates.try_push((Arc::clone(run), pages))?;
+            }
+        }
+        Ok(candidates)
+    }
+
+    /// Whether a run is still one of a key's leaf.
+    pub(super) fn has_run(&self, key: &[u8], run: &Arc<Run>) -> bool {
+        let runs = &self.leaves[self.leaf_of(key)].runs;
+        runs.iter().any(|other| Arc::ptr_eq(other, run))
+    }
+
+    /// Chunks that could be taken.
+    pub(super) fn free_chunks(&self) -> u64 {
+        self.free.len() as u64 + u64::from(self.most_chunks.saturating_sub(self.unused))
+    }
+
+    pub(super) fn take_chunk(&mut self) -> Option<u32> {
+        self.free.pop().or_else(|| {
+            let chunk = self.unused;
+            let is_one = chunk < self.most_chunks;
+            self.unused += u32::from(is_one);
+            is_one.then_some(chunk)
+        })
+    }
+
+    /// Gives back what was taken. Without memory for the list they are lost until all is forgotten.
+    pub(super) fn give_chunks(&mut self, chunks: &[u32]) {
+        let _ = self.free.try_append(chunks);
+    }
+
+    /// The store takes no more than it has: chunks that were never in use never will be.
+    pub(super) fn shrink(&mut self) {
+        self.most_chunks = self.unused;
+    }
+
+    fn count(&mut self, run: &Run, is_gone: bool) {
+        if is_gone {
+            self.give_chunks(&run.chunks);
+        }
+        let add = |sum: &mut u64, more: u64| *sum = if is_gone { *sum - more } else { *sum + more };
+        add(&mut self.runs, 1);
+        add(&mut self.blocks, u64::from(run.blocks));
+        add(&mut self.records, u64::from(run.records));
+        let bytes = run.held_bytes();
+        self.runs_bytes = if is_gone {
+            self.runs_bytes - bytes
+        } else {
+            self.runs_bytes + bytes
+        };
+    }
+
+    /// Puts a run in place of some of a leaf's.
+    pub(super) fn replace(&mut self, leaf: usize, runs: Range<usize>, with: Option<Arc<Run>>) -> Result<(), OutOfMemory> {
+        self.leaves[leaf].runs.try_room(1)?;
+        if let Some(run) = &with {
+            self.count(run, false);
+        }
+        let gone: Vec<Arc<Run>> = self.leaves[leaf].runs.splice(runs, with).collect();
+        gone.iter().for_each(|run| self.count(run, true));
+        Ok(())
+    }
+
+    /// Makes two of a leaf: what is before `key`, and the rest.
+    pub(super) fn split(
+        &mut self,
+        leaf: usize,
+        key: &[u8],
+        low: Option<Arc<Run>>,
+        high: Option<Arc<Run>>,
+    ) -> Result<(), OutOfMemory> {
+        let mut runs = room_for(1)?;
+        self.leaves.try_grow(1)?;
+        if let Some(run) = high {
+            self.count(&run, false);
+            runs.push(run);
+        }
+        let all = self.leaves[leaf].runs.len();
+        self.replace(leaf, 0..all, low)?;
+        let from = Arc::from(key);
+        self.leaves.insert(leaf + 1, SuperLeaf { from, runs });
+        Ok(())
+    }
+
+    /// Forgets a leaf's runs from one on to the oldest.
+    pub(super) fn forget_from(&mut self, leaf: usize, run: usize) {
+        let runs = &mut self.leaves[leaf].runs;
+        let gone = runs.split_off(run.min(runs.len()));
+        gone.iter().for_each(|run| self.count(run, true));
+    }
+
+    /// Where the oldest run begins, and whose it is.
+    pub(super) fn oldest(&self) -> Option<(u64, usize)> {
+        let oldest = |leaf: &SuperLeaf| leaf.runs.last().map(|run| run.position);
+        let leaves = self.leaves.iter().enumerate();
+        leaves.filter_map(|(index, leaf)| Some((oldest(leaf)?, index))).min()
+    }
+
+    /// Bytes of memory for what is on disk.
+    pub(super) fn index_bytes(&self) -> usize {
+        let leaves = self.leaves.iter().map(|leaf| leaf.from.len() + leaf.runs.capacity() * size_of::<usize>());
+        let free = self.free.capacity() * size_of::<u32>();
+        free + self.runs_bytes + self.leaves.capacity() * size_of::<SuperLeaf>() + leaves.sum::<usize>()
+    }
+
+    /// Bytes of records on their way.
+    pub(super) fn batches_bytes(&self) -> usize {
+        let sealed = self.sealed.iter().map(|batch| batch.held_bytes());
+        self.open.held_bytes() + sealed.sum::<usize>()
+    }
+}

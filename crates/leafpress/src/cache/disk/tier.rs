@@ -1,0 +1,455 @@
+//! The tier: what readers and those who evict do with it.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{RwLock, RwLockWriteGuard};
+
+use super::batch::Batch;
+use super::counters::{Counters, add};
+use super::device::Device;
+use super::failure::Failure;
+use super::page::{self, BLOCK_BYTES, Place, Records};
+use super::run::{CHUNK_BLOCKS, Run};
+use super::state::{Candidates, State};
+use super::writer::Writer;
+use crate::cache::record;
+use crate::codec::{Engine, Scratch};
+use crate::io::aligned::AlignedBuffer;
+use crate::mem::OutOfMemory;
+use crate::mem::room::TryGrow;
+use crate::sync::{Condvar, Mutex};
+
+/// Counters of what left memory, by hash: a few keys share one.
+const VERSIONS: usize = 1024;
+/// Times that a lookup is begun anew because what it was about to read was moved meanwhile.
+const MOST_LOOKUPS: usize = 8;
+/// Full batches that wait to be written.
+const MOST_SEALED: usize = 2;
+/// How long who evicts waits for a device that brings nothing to an end. Then, and until it does, records are dropped in place of being
+/// admitted.
+const MOST_WAIT: Duration = Duration::from_millis(500);
+/// How long who evicts waits where nothing can be dropped, before all that is on disk is forgotten.
+const MOST_STALL: Duration = Duration::from_secs(5);
+/// From one look at the device to the next.
+const SHORT_WAIT: Duration = Duration::from_millis(50);
+
+/// What becomes of a record that is to leave memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cache) enum Fate {
+    /// It is here from now on.
+    Moved,
+    /// It goes, and no record of its key is here.
+    Forgotten,
+    /// It stays in memory until what waits is written.
+    Stays,
+    /// A tombstone takes its place, since an older record of the key may be here.
+    Tombstone,
+}
+
+/// What the writer's thread is told.
+#[derive(Default)]
+pub(super) struct Orders {
+    pub is_stopped: bool,
+    /// A batch waits.
+    pub has_work: bool,
+}
+
+pub(in crate::cache) struct Tier {
+    pub(super) device: Device,
+    pub(super) engine: Arc<dyn Engine>,
+    /// Its own number, in every page's checksum.
+    pub(super) id: u64,
+    pub(super) state: RwLock<State>,
+    versions: Vec<AtomicU64>,
+    pub(super) writer: Mutex<Writer>,
+    pub(super) orders: Mutex<Orders>,
+    /// There is work, or the thread is to end.
+    pub(super) ordered: Condvar,
+    /// A batch was written.
+    pub(super) written: Condvar,
+    pub(super) counters: Counters,
+    /// It takes and has nothing any more.
+    pub(super) has_failed: AtomicBool,
+    /// Nothing was written for too long.
+    is_stalled: AtomicBool,
+    /// Bytes of a batch when it is full.
+    batch_bytes: AtomicUsize,
+    /// What the writer uses just now.
+    pub(super) writing_bytes: AtomicUsize,
+}
+
+/// What lets records out of memory: see [`Tier::open_door`].
+pub(in crate::cache) struct Door<'t> {
+    tier: &'t Tier,
+    state: RwLockWriteGuard<'t, State>,
+}
+
+/// What a thread reads pages with.
+struct ReadBuffers {
+    block: AlignedBuffer,
+    raw: Vec<u8>,
+    scratch: Scratch,
+}
+
+thread_local! {
+    static BUFFERS: RefCell<Option<ReadBuffers>> = const { RefCell::new(None) };
+}
+
+/// How a lookup ended that read pages.
+enum Read {
+    Found,
+    Absent,
+    /// This run's page was not what it should be.
+    Failed(Arc<Run>, Failure),
+}
+
+impl Tier {
+    pub(super) fn new(device: Device, engine: Arc<dyn Engine>, id: u64, memory_bytes: u64) -> Result<Self, OutOfMemory> {
+        let mut versions = Vec::new();
+        versions.try_extend((0..VERSIONS).map(|_| AtomicU64::new(0)))?;
+        let most_chunks = u32::try_from(device.blocks / CHUNK_BLOCKS).unwrap_or(u32::MAX);
+        let tier = Self {
+            state: RwLock::new(State::new(most_chunks)),
+            device,
+            engine,
+            id,
+            versions,
+            writer: Mutex::new(Writer::default()),
+            orders: Mutex::default(),
+            ordered: Condvar::default(),
+            written: Condvar::default(),
+            counters: Counters::default(),
+            has_failed: AtomicBool::new(false),
+            is_stalled: AtomicBool::new(false),
+            batch_bytes: AtomicUsize::new(0),
+            writing_bytes: AtomicUsize::new(0),
+        };
+        tier.fit(memory_bytes);
+        Ok(tier)
+    }
+
+    /// Takes its measures from the cache's memory.
+    pub(in crate::cache) fn fit(&self, memory_bytes: u64) {
+        let disk_bytes = self.device.blocks * BLOCK_BYTES as u64;
+        let bytes = (memory_bytes / 64).min(disk_bytes / 64).clamp(64 << 10, 4 << 20);
+        self.batch_bytes.store(bytes as usize, Ordering::Relaxed);
+        // A batch of the hand's should find enough for some pages in each leaf that it falls into.
+        let leaves = (memory_bytes / (512 << 10)).clamp(16, 1 << 16);
+        let blocks = (self.device.blocks / leaves).clamp(64, 4096);
+        self.writer.lock().leaf_blocks = blocks;
+    }
+
+    fn version_of(&self, hash: u64) -> &AtomicU64 {
+        &self.versions[(hash >> 24) as usize % VERSIONS]
+    }
+
+    /// Rises when a record of the key leaves memory. What was found here goes back to memory only where that has not happened since it was
+    /// looked for: it may be out of date.
+    pub(in crate::cache) fn version(&self, hash: u64) -> u64 {
+        self.version_of(hash).load(Ordering::SeqCst)
+    }
+
+    /// A record of the key is about to leave memory.
+    pub(in crate::cache) fn note_leaving(&self, hash: u64) {
+        self.version_of(hash).fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(in crate::cache) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Whether a record of the key may be here. If not there is none.
+    pub(in crate::cache) fn may_have(&self, hash: u64, key: &[u8]) -> bool {
+        self.state.read().may_have(hash, key)
+    }
+
+    /// Copies the newest record of a key into `into`; whether there is one. What cannot be read is not there.
+    pub(in crate::cache) fn find(&self, hash: u64, key: &[u8], into: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
+        if self.has_failed() {
+            return Ok(false);
+        }
+        add(&self.counters.lookups, 1);
+        for _ in 0..MOST_LOOKUPS {
+            let candidates = {
+                let state = self.state.read();
+                if let Some(record) = state.on_its_way(hash, key) {
+                    into.clear();
+                    into.try_append(record)?;
+                    return Ok(true);
+                }
+                state.candidates(hash, key)?
+            };
+            if candidates.is_empty() {
+                return Ok(false);
+            }
+            match self.read_candidates(&candidates, key, into)? {
+                Read::Found => return Ok(true),
+                Read::Absent => return Ok(false),
+                Read::Failed(run, failure) => {
+                    // Where it was written over it has moved, or is gone.
+                    if !self.state.read().has_run(key, &run) {
+                        continue;
+                    }
+                    self.count_read_failure(&failure);
+                    if let Failure::OutOfMemory { bytes } = failure {
+                        return Err(OutOfMemory { bytes });
+                    }
+                    // Older runs may have the key as well: their record is out of date.
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn count_read_failure(&self, failure: &Failure) {
+        match failure {
+            Failure::Damaged => add(&self.counters.damaged, 1),
+            Failure::Io(_) => add(&self.counters.read_errors, 1),
+            Failure::Codec(_) | Failure::OutOfMemory { .. } => {}
+        }
+    }
+
+    fn read_candidates(&self, candidates: &Candidates, key: &[u8], into: &mut Vec<u8>) -> Result<Read, OutOfMemory> {
+        // Another's may be lent out: a codec of the caller's own may read from a cache.
+        let mut buffers = BUFFERS.try_with(RefCell::take).ok().flatten();
+        let mut outcome = Read::Absent;
+        'candidates: for (run, pages) in candidates {
+            for page in pages.clone() {
+                match self.read_page(run, page, key, &mut buffers, into) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        outcome = Read::Found;
+                        break 'candidates;
+                    }
+                    Err(failure) => {
+                        outcome = Read::Failed(Arc::clone(run), failure);
+                        break 'candidates;
+                    }
+                }
+            }
+        }
+        let _ = BUFFERS.try_with(|kept| kept.replace(buffers));
+        Ok(outcome)
+    }
+
+    /// Looks for a key in a page.
+    fn read_page(
+        &self,
+        run: &Run,
+        page: usize,
+        key: &[u8],
+        buffers: &mut Option<ReadBuffers>,
+        into: &mut Vec<u8>,
+    ) -> Result<bool, Failure> {
+        let (first, blocks) = run.page(page);
+        let place = Place {
+            tier: self.id,
+            position: run.position + first,
+        };
+        let ReadBuffers { block, raw, scratch } = match buffers {
+            Some(buffers) => buffers,
+            None => buffers.insert(ReadBuffers {
+                block: AlignedBuffer::new(BLOCK_BYTES, BLOCK_BYTES)?,
+                raw: Vec::new(),
+                scratch: Scratch::default(),
+            }),
+        };
+        add(&self.counters.blocks_read, blocks as u64);
+        let mut own;
+        let bytes = if blocks == 1 {
+            block.bytes_mut()
+        } else {
+            own = self.device.buffer(blocks)?;
+            own.bytes_mut()
+        };
+        self.device.read(run.blocks_from(first), bytes)?;
+        page::read(bytes, place, &*self.engine, raw, scratch)?;
+        let found = Records(raw).find(|(found, _)| *found == key);
+        if let Some((_, record)) = found {
+            into.clear();
+            into.try_append(record)?;
+        }
+        let is_found = found.is_some();
+        if blocks > 1 {
+            // A long value's page is not kept.
+            *raw = Vec::new();
+            *scratch = Scratch::default();
+        }
+        Ok(is_found)
+    }
+
+    /// Whoever holds the latch of a leaf lets its records out by this, before they leave the tree.
+    pub(in crate::cache) fn open_door(&self) -> Door<'_> {
+        Door {
+            tier: self,
+            state: self.state.write(),
+        }
+    }
+
+    /// Whether who evicts should wait, since nothing more would be taken in.
+    pub(in crate::cache) fn is_full(&self) -> bool {
+        let state = self.state.read();
+        let is_full = state.sealed.len() >= MOST_SEALED && state.open.bytes() >= self.batch_bytes.load(Ordering::Relaxed);
+        is_full && !self.is_stalled() && !self.has_failed()
+    }
+
+    /// Whether nothing is taken in because nothing was written for too long.
+    pub(in crate::cache) fn is_stalled(&self) -> bool {
+        self.is_stalled.load(Ordering::Relaxed)
+    }
+
+    /// Has what is full written, and waits for that where no more would be taken in, for a moment at most. The caller holds no latch.
+    pub(in crate::cache) fn make_room(&self) {
+        if self.state.read().sealed.is_empty() || self.has_failed() {
+            return;
+        }
+        if cfg!(any(shuttle, miri)) {
+            while self.write_next() {}
+            return;
+        }
+        let mut orders = self.orders.lock();
+        orders.has_work = true;
+        self.ordered.notify_one();
+        let mut transfers = self.device.transfers();
+        let mut since = Instant::now();
+        while self.is_full() && !orders.is_stopped {
+            self.written.wait_for(&mut orders, SHORT_WAIT);
+            if self.device.transfers() != transfers {
+                (transfers, since) = (self.device.transfers(), Instant::now());
+            } else if since.elapsed() > MOST_WAIT {
+                self.is_stalled.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Waits for a stalled device; false once it has been waited for long enough.
+    pub(in crate::cache) fn wait_stalled(&self, since: Instant) -> bool {
+        let mut orders = self.orders.lock();
+        if self.is_stalled() && !orders.is_stopped {
+            self.written.wait_for(&mut orders, SHORT_WAIT);
+        }
+        since.elapsed() < MOST_STALL
+    }
+
+    /// Writes all that is on its way. The caller holds no latch.
+    pub(in crate::cache) fn write_all(&self) {
+        {
+            let mut state = self.state.write();
+            if !state.open.is_empty() && state.sealed.try_reserve(1).is_ok() {
+                let open = std::mem::take(&mut state.open);
+                state.sealed.push_back(Arc::new(open));
+            }
+        }
+        while self.write_next() {}
+    }
+
+    /// Forgets all. What leaves memory meanwhile may be in it or not.
+    pub(in crate::cache) fn forget(&self) {
+        {
+            let mut state = self.state.write();
+            add(&self.counters.runs_dropped, state.runs);
+            add(&self.counters.records_dropped, state.records);
+            state.forget();
+        }
+        self.is_stalled.store(false, Ordering::Relaxed);
+        for version in &self.versions {
+            version.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Has the writer's thread end.
+    pub(super) fn stop(&self) {
+        self.orders.lock().is_stopped = true;
+        self.ordered.notify_all();
+        self.written.notify_all();
+    }
+
+    /// Counts a lookup that came to something.
+    pub(in crate::cache) fn note_hit(&self) {
+        add(&self.counters.hits, 1);
+    }
+
+    /// Goes on without: what was on its way is forgotten as well.
+    pub(super) fn fail(&self) {
+        self.has_failed.store(true, Ordering::Relaxed);
+        self.forget();
+    }
+
+    pub(in crate::cache) fn held_bytes(&self) -> u64 {
+        let state = self.state.read();
+        let fixed = size_of::<Self>() + VERSIONS * size_of::<AtomicU64>();
+        (state.index_bytes() + state.batches_bytes() + self.writing_bytes.load(Ordering::Relaxed) + fixed) as u64
+    }
+
+    /// A batch was written, or dropped.
+    pub(super) fn note_written(&self, batch: &Arc<Batch>) {
+        let mut state = self.state.write();
+        if state.sealed.front().is_some_and(|front| Arc::ptr_eq(front, batch)) {
+            state.sealed.pop_front();
+        }
+        drop(state);
+        self.is_stalled.store(false, Ordering::Relaxed);
+        drop(self.orders.lock());
+        self.written.notify_all();
+    }
+}
+
+impl Door<'_> {
+    /// Decides what becomes of a record that is to leave memory, and takes it in if it is to be here. Without `stored` it cannot be read.
+    pub(in crate::cache) fn let_out(&mut self, hash: u64, key: &[u8], stored: Option<&[u8]>) -> Fate {
+        let counters = &self.tier.counters;
+        self.tier.note_leaving(hash);
+        match stored {
+            Some(stored) if record::is_clean(stored) && self.state.may_have(hash, key) => {
+                add(&counters.clean, 1);
+                return Fate::Moved;
+            }
+            Some(stored) if record::is_tombstone(stored) => {
+                if !self.state.may_have(hash, key) || self.takes(hash, key, stored) {
+                    return Fate::Forgotten;
+                }
+                return Fate::Stays;
+            }
+            Some(stored) if self.is_admitted(key, stored) => {
+                if self.takes(hash, key, stored) {
+                    add(&counters.admitted, 1);
+                    add(&counters.admitted_bytes, (key.len() + stored.len()) as u64);
+                    return Fate::Moved;
+                }
+                if !self.tier.is_stalled() {
+                    return Fate::Stays;
+                }
+            }
+            _ => {}
+        }
+        add(&counters.dropped, 1);
+        if self.state.may_have(hash, key) {
+            add(&counters.tombstones, 1);
+            return Fate::Tombstone;
+        }
+        Fate::Forgotten
+    }
+
+    /// Whether a record is kept on disk at all.
+    fn is_admitted(&self, key: &[u8], stored: &[u8]) -> bool {
+        !self.tier.has_failed() && key.len() + stored.len() <= (self.tier.device.blocks / 64) as usize * BLOCK_BYTES
+    }
+
+    /// Takes a record into the open batch, or into another where that is full; false where too many wait.
+    fn takes(&mut self, hash: u64, key: &[u8], record: &[u8]) -> bool {
+        let state = &mut *self.state;
+        // As `Tier::is_full` has it: who evicts waits only for what would not be taken in.
+        if state.open.bytes() >= self.tier.batch_bytes.load(Ordering::Relaxed) {
+            if state.sealed.len() >= MOST_SEALED || state.sealed.try_reserve(1).is_err() {
+                return false;
+            }
+            let open = std::mem::take(&mut state.open);
+            state.sealed.push_back(Arc::new(open));
+        }
+        state.open.push(hash, key, record).is_ok()
+    }
+}

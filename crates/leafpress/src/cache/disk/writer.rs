@@ -1,0 +1,377 @@
+//! Writing what has left memory: batches, merges, and what is oldest makes room.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::batch::{Batch, Entry};
+use super::counters::add;
+use super::failure::Failure;
+use super::merge::{MergeFailure, RunReader, Source, merge};
+use super::page::{self, BLOCK_BYTES, Place, Records};
+use super::run::{CHUNK_BLOCKS, Chunks, Run, RunWriter};
+use super::tier::Tier;
+use crate::cache::clock::Clock;
+use crate::cache::record;
+use crate::codec::Scratch;
+use crate::mem::room::room_for;
+use crate::sync::worker::{Health, Worker};
+
+/// Runs of about one size in a leaf, before they are made one.
+const SAME_SIZE: usize = 5;
+/// A run is about as large as another that is no more than so many times larger.
+const SIZE_STEP: u64 = 6;
+/// Runs of a leaf at most.
+const MOST_RUNS: usize = 24;
+/// From so much of the store on that is in use, merges leave records out.
+const FULL: f64 = 0.8;
+/// Writes that fail one after another before the tier is given up.
+const MOST_WRITE_FAILURES: u32 = 8;
+/// What a run's writer and a run's reader hold, about.
+const WRITER_BYTES: usize = 384 << 10;
+const READER_BYTES: usize = 96 << 10;
+
+/// What only the writer knows.
+#[derive(Default)]
+pub(super) struct Writer {
+    /// The position that is written next.
+    pub head: u64,
+    /// Blocks of a leaf that is to be split.
+    pub leaf_blocks: u64,
+    failures_in_a_row: u32,
+    /// Blocks written for each raw block, lately.
+    ratio: Option<f64>,
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+/// Records of a batch that fall into one leaf.
+struct Group<'g> {
+    batch: &'g Batch,
+    entries: &'g [(usize, Entry)],
+}
+
+impl Group<'_> {
+    fn raw_blocks(&self) -> u64 {
+        let framed = |(_, entry): &(usize, Entry)| page::framed_bytes(self.batch.key(*entry), self.batch.record(*entry));
+        let bytes: usize = self.entries.iter().map(framed).sum();
+        // A record of some blocks fills its last one only in part.
+        (bytes / BLOCK_BYTES + self.entries.len() / 2 + 2) as u64
+    }
+}
+
+/// Which keys are to go into a run.
+#[derive(Clone, Copy)]
+enum Part<'k> {
+    All,
+    Below(&'k [u8]),
+    From(&'k [u8]),
+}
+
+impl Part<'_> {
+    fn has(self, key: &[u8]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Below(end) => key < end,
+            Self::From(start) => key >= start,
+        }
+    }
+}
+
+/// How many of a leaf's runs, from the newest on, are merged with so many new blocks: all that are about as large, once there are several.
+fn runs_to_merge(new_blocks: u64, runs: &[Arc<Run>]) -> usize {
+    let (mut count, mut blocks) = (0, new_blocks.max(1));
+    loop {
+        let rest = &runs[count..];
+        let same = rest.iter().take_while(|run| u64::from(run.blocks) < blocks * SIZE_STEP).count();
+        if same < SAME_SIZE && runs.len() - count < MOST_RUNS || same == 0 && rest.is_empty() {
+            return count;
+        }
+        let taken = same.max(1).min(rest.len());
+        blocks += rest[..taken].iter().map(|run| u64::from(run.blocks)).sum::<u64>();
+        count += taken;
+        if count == runs.len() {
+            return count;
+        }
+    }
+}
+
+impl Tier {
+    /// Writes the batch that has waited longest; false where there is none.
+    pub(super) fn write_next(&self) -> bool {
+        let mut writer = self.writer.lock();
+        let (batch, generation) = {
+            let state = self.state.read();
+            (state.sealed.front().map(Arc::clone), state.generation)
+        };
+        let Some(batch) = batch else { return false };
+        self.write_batch(&mut writer, &batch, generation);
+        self.writing_bytes.store(0, Ordering::Relaxed);
+        self.note_written(&batch);
+        true
+    }
+
+    fn write_batch(&self, writer: &mut Writer, batch: &Batch, generation: u64) {
+        // Only this changes the leaves, but for one who forgets all.
+        let froms: Vec<Arc<[u8]>> = {
+            let state = self.state.read();
+            state.leaves.iter().map(|leaf| Arc::clone(&leaf.from)).collect()
+        };
+        let leaf_of = |key: &[u8]| froms.partition_point(|from| **from <= *key).max(1) - 1;
+        let Ok(entries) = batch.entries(leaf_of) else {
+            // Without what it had of newer records the rest is out of date.
+            self.fail();
+            return;
+        };
+        // From the last leaf on, so that a split moves none that is still to come.
+        let groups = entries.chunk_by(|(leaf, _), (other, _)| leaf == other);
+        for entries in groups.collect::<Vec<_>>().into_iter().rev() {
+            let leaf = entries[0].0;
+            let is_over = self.state.read().generation != generation || self.has_failed();
+            if is_over || self.orders.lock().is_stopped {
+                return;
+            }
+            self.update(writer, leaf, &Group { batch, entries }, generation);
+        }
+    }
+
+    fn runs_of(&self, leaf: usize) -> Vec<Arc<Run>> {
+        let state = self.state.read();
+        state.leaves.get(leaf).map_or(Vec::new(), |leaf| leaf.runs.clone())
+    }
+
+    /// Writes a group into its leaf, with as many runs as are to be merged.
+    fn update(&self, writer: &mut Writer, leaf: usize, group: &Group<'_>, generation: u64) {
+        let raw_blocks = group.raw_blocks();
+        let new_blocks = (raw_blocks as f64 * writer.ratio.unwrap_or(0.5)).ceil() as u64;
+        let blocks_of = |runs: &[Arc<Run>]| runs.iter().map(|run| u64::from(run.blocks)).sum::<u64>();
+        loop {
+            if most_blocks(raw_blocks + blocks_of(&self.runs_of(leaf))) > self.device.blocks / 2 {
+                // Values so long that the leaf cannot be split.
+                self.forget_runs(leaf, 0, generation);
+            }
+            let runs = self.runs_of(leaf);
+            let count = runs_to_merge(new_blocks, &runs);
+            let merged = blocks_of(&runs[..count]);
+            self.make_space(most_blocks(raw_blocks + merged), generation);
+            let runs = self.runs_of(leaf);
+            let count = count.min(runs.len());
+            let work = Work {
+                generation,
+                tier: self,
+                writer,
+                group,
+                runs: &runs[..count],
+                is_whole: count == runs.len(),
+            };
+            let is_large = work.is_whole && merged + new_blocks > work.writer.leaf_blocks;
+            let key = if is_large { self.middle_of(&runs, group) } else { None };
+            let outcome = match &key {
+                Some(key) => work.write_both(leaf, key),
+                None => work.write_one(leaf),
+            };
+            match outcome {
+                Ok(()) => {
+                    writer.failures_in_a_row = 0;
+                    if count > 0 {
+                        add(&self.counters.merges, 1);
+                    }
+                    return;
+                }
+                Err(MergeFailure::Read(unreadable)) => {
+                    self.count_read_failure(&unreadable.failure);
+                    let run = unreadable.source.saturating_sub(1);
+                    // What is older than what was lost may be out of date.
+                    self.forget_runs(leaf, run, generation);
+                }
+                Err(MergeFailure::Write(_)) => {
+                    add(&self.counters.write_errors, 1);
+                    // What was to be written is lost, so that all that is older may be out of date.
+                    self.forget_runs(leaf, 0, generation);
+                    writer.failures_in_a_row += 1;
+                    if writer.failures_in_a_row >= MOST_WRITE_FAILURES {
+                        self.fail();
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn forget_runs(&self, leaf: usize, run: usize, generation: u64) {
+        let mut state = self.state.write();
+        if state.generation == generation {
+            let (runs, records) = (state.runs, state.records);
+            state.forget_from(leaf, run);
+            add(&self.counters.runs_dropped, runs - state.runs);
+            add(&self.counters.records_dropped, records - state.records);
+        }
+    }
+
+    /// A key with about as much before it as behind, by the keys of one page and of the group.
+    fn middle_of(&self, runs: &[Arc<Run>], group: &Group<'_>) -> Option<Vec<u8>> {
+        let largest = runs.iter().max_by_key(|run| run.blocks);
+        let mut raw = Vec::new();
+        if let Some(run) = largest {
+            let (first, blocks) = run.page(run.pages.len() / 2);
+            let place = Place {
+                tier: self.id,
+                position: run.position + first,
+            };
+            let mut buffer = self.device.buffer(blocks).ok()?;
+            self.device.read(run.blocks_from(first), buffer.bytes_mut()).ok()?;
+            page::read(buffer.bytes(), place, &*self.engine, &mut raw, &mut Scratch::default()).ok()?;
+        }
+        let mut keys: Vec<&[u8]> = Records(&raw).map(|(key, _)| key).collect();
+        keys.extend(group.entries.iter().take(64).map(|(_, entry)| group.batch.key(*entry)));
+        keys.sort_unstable();
+        let middle = *keys.get(keys.len() / 2)?;
+        // Something has to be before it.
+        (middle > *keys.first()?).then(|| middle.to_vec())
+    }
+
+    /// Sees that so many blocks can be written: what is oldest makes room.
+    fn make_space(&self, blocks: u64, generation: u64) {
+        loop {
+            let (free, oldest) = {
+                let state = self.state.read();
+                if state.generation != generation {
+                    return;
+                }
+                (state.free_chunks() * CHUNK_BLOCKS, state.oldest())
+            };
+            let Some((_, leaf)) = oldest.filter(|_| free < blocks) else {
+                return;
+            };
+            self.forget_runs(leaf, self.runs_of(leaf).len().saturating_sub(1), generation);
+        }
+    }
+
+    /// What part of a leaf's oldest run is kept when all of its runs are merged: less and less, the fuller the store is.
+    fn part_kept(&self) -> f64 {
+        let state = self.state.read();
+        let used = 1.0 - state.free_chunks() as f64 / f64::from(state.most_chunks.max(1));
+        (1.0 - (used - FULL) * 4.0).clamp(0.3, 1.0)
+    }
+}
+
+/// The most that so many blocks can become when they are cut anew.
+fn most_blocks(blocks: u64) -> u64 {
+    blocks + blocks / 4 + 4 * CHUNK_BLOCKS
+}
+
+/// One merge.
+struct Work<'w> {
+    tier: &'w Tier,
+    writer: &'w mut Writer,
+    group: &'w Group<'w>,
+    runs: &'w [Arc<Run>],
+    /// Whether these are all of the leaf's runs.
+    is_whole: bool,
+    generation: u64,
+}
+
+impl Work<'_> {
+    /// Writes the records of a part into a run, which nobody knows of yet.
+    fn write_part(&mut self, part: Part<'_>) -> Result<Option<Arc<Run>>, MergeFailure> {
+        let tier = self.tier;
+        let records: u64 = self.runs.iter().map(|run| u64::from(run.records)).sum();
+        let bytes = WRITER_BYTES + READER_BYTES * self.runs.len() + 8 * records as usize;
+        tier.writing_bytes.store(bytes, Ordering::Relaxed);
+        let failed_to_read = |source: usize| {
+            move |failure| MergeFailure::Read(super::merge::Unreadable { source, failure })
+        };
+        let mut sources = room_for(1 + self.runs.len()).map_err(|error| MergeFailure::Write(error.into()))?;
+        sources.push(Source::Batch(self.group.batch, self.group.entries));
+        for run in self.runs {
+            let reader = RunReader::new(&tier.device, &*tier.engine, tier.id, Arc::clone(run));
+            let reader = reader.map_err(failed_to_read(sources.len()))?;
+            sources.push(Source::Run(Box::new(reader)));
+        }
+        let chunks = Chunks::new(&tier.state, self.generation);
+        let out = RunWriter::new(&tier.device, &*tier.engine, tier.id, self.writer.head, chunks);
+        let mut out = out.map_err(MergeFailure::Write)?;
+        let now = self.writer.clock.as_ref().map(|clock| clock.now());
+        let is_over = |record: &[u8]| record::is_over(record::read(record).1, || now.unwrap_or_default());
+        let kept = if self.is_whole { tier.part_kept() } else { 1.0 };
+        // A hash's low bits are in no other's use here; with the position no key is left out again and again.
+        let chance = self.writer.head.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let is_left_out = |hash: u64| ((hash ^ chance).wrapping_mul(0x2545_F491_4F6C_DD1D) >> 40) as f64 >= kept * (1 << 24) as f64;
+        let (oldest, mut left_out) = (self.runs.len(), 0);
+        merge(&mut sources, |from, hash, key, record| {
+            // Where nothing is older there is nothing to hide.
+            let is_left_out = self.is_whole && from == oldest && oldest > 0 && is_left_out(hash);
+            left_out += u64::from(is_left_out);
+            let goes = is_left_out || self.is_whole && is_over(record);
+            if goes || !part.has(key) {
+                return Ok(());
+            }
+            out.push(hash, key, record)
+        })?;
+        add(&tier.counters.left_out, left_out);
+        let run = out.finish().map_err(MergeFailure::Write)?;
+        if let Some(run) = &run {
+            self.writer.head += u64::from(run.blocks);
+            add(&tier.counters.written_blocks, u64::from(run.blocks));
+        }
+        Ok(run.map(Arc::new))
+    }
+
+    fn write_one(mut self, leaf: usize) -> Result<(), MergeFailure> {
+        let run = self.write_part(Part::All)?;
+        if let (Some(run), true) = (&run, self.runs.is_empty()) {
+            let ratio = f64::from(run.blocks) / self.group.raw_blocks() as f64;
+            let before = self.writer.ratio.unwrap_or(ratio);
+            self.writer.ratio = Some(before + (ratio - before) / 8.0);
+        }
+        let mut state = self.tier.state.write();
+        if state.generation != self.generation {
+            return Ok(());
+        }
+        let replaced = state.replace(leaf, 0..self.runs.len(), run);
+        replaced.map_err(|error| MergeFailure::Write(Failure::from(error)))
+    }
+
+    /// Writes two runs, of the keys before `key` and of the others, and splits the leaf.
+    fn write_both(mut self, leaf: usize, key: &[u8]) -> Result<(), MergeFailure> {
+        let low = self.write_part(Part::Below(key))?;
+        let high = self.write_part(Part::From(key))?;
+        let mut state = self.tier.state.write();
+        if state.generation != self.generation {
+            return Ok(());
+        }
+        let split = state.split(leaf, key, low, high);
+        split.map_err(|error| MergeFailure::Write(Failure::from(error)))
+    }
+}
+
+/// The thread that writes.
+pub(super) struct WriterThread {
+    pub tier: Arc<Tier>,
+    pub health: Arc<Health>,
+}
+
+impl Worker for WriterThread {
+    fn work(&mut self) -> ControlFlow<()> {
+        {
+            let mut orders = self.tier.orders.lock();
+            while !orders.has_work && !orders.is_stopped {
+                self.tier.ordered.wait(&mut orders);
+            }
+            if orders.is_stopped {
+                return ControlFlow::Break(());
+            }
+            orders.has_work = false;
+        }
+        while self.tier.write_next() && !self.tier.orders.lock().is_stopped {}
+        ControlFlow::Continue(())
+    }
+
+    fn health(&self) -> &Health {
+        &self.health
+    }
+
+    fn give_up(&mut self) {
+        // Nobody would write what waits.
+        self.tier.fail();
+    }
+}

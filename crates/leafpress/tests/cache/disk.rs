@@ -1,0 +1,222 @@
+//! What leaves memory goes to disk, and comes back from there.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use leafpress::Cache;
+use leafpress::cache::{CacheError, Disk, Entry, ManualClock};
+use leafpress::pool::{FaultyStore, MemoryStore, Operation};
+
+use crate::{key, noise, small};
+
+type Store = FaultyStore<MemoryStore>;
+
+fn store() -> Arc<Store> {
+    Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap()))
+}
+
+fn on(store: &Arc<Store>, bytes: u64) -> Cache {
+    small().disk(Disk::store(store.clone(), bytes)).build().unwrap()
+}
+
+fn fill(cache: &Cache, keys: std::ops::Range<u64>, len: usize) {
+    for n in keys {
+        cache.insert(&key(n), &noise(n, len)).unwrap();
+    }
+}
+
+/// Keys whose value is found, each of which is compared.
+fn found(cache: &Cache, keys: std::ops::Range<u64>, len: usize) -> u64 {
+    let is_there = |n: &u64| match cache.get(&key(*n)).unwrap() {
+        Some(value) => value == noise(*n, len) || panic!("{n}: another's value"),
+        None => false,
+    };
+    keys.filter(is_there).count() as u64
+}
+
+#[test]
+fn what_leaves_memory_is_found_on_disk_by_one_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let cache = small().disk(Disk::file(&path, 64 << 20)).build().unwrap();
+    fill(&cache, 0..60_000, 400);
+    cache.settle().unwrap();
+    assert_eq!(found(&cache, 0..60_000, 400), 60_000);
+    let stats = cache.stats();
+    let disk = stats.disk.clone().unwrap();
+    assert!(disk.hits > 40_000 && stats.promoted > 30_000, "{disk:?}");
+    assert!(disk.blocks_read as f64 <= disk.hits as f64 * 1.05, "{disk:?}");
+    // Bytes that do not shrink; each is written about as often as runs grow by a step.
+    assert!(disk.write_amplification() < 4.5, "{}", disk.write_amplification());
+    assert!(disk.index_bytes as f64 <= 1.9 * disk.records as f64 + 20_000.0, "{disk:?}");
+    assert!(path.metadata().unwrap().len() <= 64 << 20);
+    // What is clean is not written again.
+    let written = disk.written_bytes;
+    assert_eq!(found(&cache, 0..60_000, 400), 60_000);
+    let again = cache.stats().disk.unwrap();
+    assert!(again.written_bytes - written < written / 20, "{again:?}");
+    assert!(again.clean > 40_000);
+    assert_eq!(cache.get("nobody").unwrap(), None);
+    cache.validate().unwrap();
+}
+
+#[test]
+fn what_was_replaced_or_removed_does_not_come_back_from_disk() {
+    let store = store();
+    let cache = on(&store, 64 << 20);
+    fill(&cache, 0..30_000, 400);
+    cache.settle().unwrap();
+    for n in (0..30_000).step_by(3) {
+        cache.insert(&key(n), "new").unwrap();
+        assert!(cache.remove(&key(n + 1)).unwrap());
+        assert!(!cache.remove(&key(n + 1)).unwrap());
+    }
+    // Both leave memory, and runs are merged.
+    fill(&cache, 100_000..130_000, 400);
+    cache.settle().unwrap();
+    for n in (0..30_000).step_by(3) {
+        assert_eq!(cache.get(&key(n)).unwrap().as_deref(), Some(&b"new"[..]), "{n}");
+        assert_eq!(cache.get(&key(n + 1)).unwrap(), None, "{n}");
+        assert_eq!(cache.get(&key(n + 2)).unwrap(), Some(noise(n + 2, 400)), "{n}");
+    }
+}
+
+#[test]
+fn what_is_oldest_makes_room_on_disk() {
+    let store = store();
+    let cache = on(&store, 16 << 20);
+    fill(&cache, 0..200_000, 400);
+    cache.settle().unwrap();
+    let disk = cache.stats().disk.unwrap();
+    assert!(disk.runs_dropped > 0 && disk.used_bytes <= 16 << 20, "{disk:?}");
+    assert!(disk.used_bytes > 10 << 20, "{disk:?}");
+    let late = found(&cache, 180_000..200_000, 400);
+    assert!(late > 18_000, "{late} of the last 20,000");
+}
+
+#[test]
+fn long_values_are_found_too_and_too_long_ones_are_not_kept() {
+    let store = store();
+    let cache = on(&store, 64 << 20);
+    let len = |n: u64| 1000 << (n % 9);
+    for n in 0..400 {
+        cache.insert(&key(n), &noise(n, len(n))).unwrap();
+    }
+    cache.settle().unwrap();
+    let there = (0..400).filter(|n| match cache.get(&key(*n)).unwrap() {
+        Some(value) => value == noise(*n, len(*n)) || panic!("{n}"),
+        None => false,
+    });
+    assert_eq!(there.count(), 400);
+}
+
+#[test]
+fn time_goes_on_on_disk() {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(1_900_000_000)));
+    let disk = Disk::store(store(), 64 << 20);
+    let cache = small().clock(clock.clone()).disk(disk).build().unwrap();
+    for n in 0..30_000 {
+        let ttl = Entry::ttl(Duration::from_secs(if n % 2 == 0 { 10 } else { 1000 }));
+        cache.insert_with(&key(n), &noise(n, 400), ttl).unwrap();
+    }
+    cache.settle().unwrap();
+    clock.advance(Duration::from_secs(11));
+    for n in 0..30_000 {
+        let there = cache.get(&key(n)).unwrap();
+        assert_eq!(there, (n % 2 == 1).then(|| noise(n, 400)), "{n}");
+    }
+}
+
+#[test]
+fn a_cleared_cache_has_nothing_on_disk() {
+    let store = store();
+    let cache = on(&store, 64 << 20);
+    fill(&cache, 0..30_000, 400);
+    cache.clear().unwrap();
+    assert_eq!(found(&cache, 0..30_000, 400), 0);
+    fill(&cache, 0..30_000, 300);
+    cache.settle().unwrap();
+    assert_eq!(found(&cache, 0..30_000, 300), 30_000);
+}
+
+#[test]
+fn a_device_that_fails_is_given_up_and_memory_goes_on() {
+    let store = store();
+    let cache = on(&store, 64 << 20);
+    fill(&cache, 0..30_000, 400);
+    cache.settle().unwrap();
+    store.fail_every(Operation::Write, 1);
+    for n in 0..30_000 {
+        cache.insert(&key(n), "new").unwrap();
+    }
+    fill(&cache, 40_000..70_000, 400);
+    cache.settle().unwrap();
+    let stats = cache.stats();
+    let disk = stats.disk.clone().unwrap();
+    assert!(disk.has_failed && disk.write_errors >= 8, "{disk:?}");
+    for n in 0..30_000 {
+        assert!(cache.get(&key(n)).unwrap().is_none_or(|value| value == b"new"), "{n}");
+    }
+    assert!(found(&cache, 40_000..70_000, 400) > 1000);
+    assert!(stats.bytes_held <= stats.memory_bytes);
+}
+
+#[test]
+fn reads_that_fail_are_misses() {
+    let store = store();
+    let cache = on(&store, 64 << 20);
+    fill(&cache, 0..30_000, 400);
+    cache.settle().unwrap();
+    store.fail_every(Operation::Read, 10);
+    store.short_read_every(17);
+    let there = found(&cache, 0..30_000, 400);
+    let disk = cache.stats().disk.unwrap();
+    assert!(disk.read_errors > 1000 && there > 20_000 && there < 30_000, "{there} {disk:?}");
+    store.fail_every(Operation::Read, 0);
+    store.short_read_every(0);
+    let again = found(&cache, 0..30_000, 400);
+    // A merge tries again; what has failed once is there.
+    assert!(again > there && again > 27_000, "{again} after {there}");
+}
+
+#[test]
+fn a_stalled_device_holds_up_no_read_of_memory_and_no_memory_is_exceeded() {
+    let store = store();
+    let cache = on(&store, 64 << 20);
+    fill(&cache, 0..20_000, 400);
+    cache.settle().unwrap();
+    fill(&cache, 50_000..50_100, 400);
+    store.set_latency(Operation::Write, Duration::from_secs(2));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for n in 0..10_000 {
+                cache.insert(&key(n), &noise(n + 1, 500)).unwrap();
+            }
+        });
+        let mut slowest = Duration::ZERO;
+        while !writer.is_finished() {
+            let began = Instant::now();
+            let _ = cache.get(&key(50_000 + fastrand::u64(..100))).unwrap();
+            slowest = slowest.max(began.elapsed());
+        }
+        // What is in memory waits for nobody; what has left it waits for its read, which is not slow.
+        assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+    });
+    let stats = cache.stats();
+    assert!(stats.peak_bytes <= stats.memory_bytes + stats.memory_bytes / 20 + (4 << 20), "{stats:?}");
+    store.set_latency(Operation::Write, Duration::ZERO);
+    for n in 0..10_000 {
+        assert!(cache.get(&key(n)).unwrap().is_none_or(|value| value == noise(n + 1, 500)), "{n}");
+    }
+}
+
+#[test]
+fn what_cannot_be_a_disk_says_why() {
+    let refused = |disk: Disk| small().disk(disk).build().unwrap_err();
+    let error = refused(Disk::store(store(), 1 << 20));
+    assert!(matches!(error, CacheError::Option { option: "disk", .. }), "{error}");
+    let error = refused(Disk::store(Arc::new(MemoryStore::new(8192).unwrap()), 64 << 20));
+    assert!(error.to_string().contains("8192"), "{error}");
+    let error = refused(Disk::file("/nowhere/at/all", 64 << 20));
+    assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
+}
