@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::close::Warming;
 use super::core::Core;
 use super::wake::TICK;
 use crate::sync::worker::{Health, Worker, Workers};
@@ -59,7 +60,8 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    pub(super) fn start(core: &Arc<Core>) -> io::Result<Self> {
+    /// `keys` are those that are to be brought back from the disk.
+    pub(super) fn start(core: &Arc<Core>, keys: Vec<Vec<u8>>) -> io::Result<Self> {
         let mut workers = Workers::default();
         // Model checkers have no time to wait for.
         if !cfg!(any(shuttle, miri)) {
@@ -69,6 +71,13 @@ impl Thread {
                 measures_at: Instant::now(),
             };
             workers.start("leafpress-cache".to_owned(), background)?;
+            if !keys.is_empty() {
+                let warming = Warming {
+                    core: Arc::clone(core),
+                    keys: keys.into_iter(),
+                };
+                workers.start("leafpress-warm".to_owned(), warming)?;
+            }
         }
         Ok(Self {
             core: Arc::clone(core),

@@ -383,7 +383,11 @@ impl Core {
 
     /// Everything that the cache holds.
     pub(super) fn held_bytes(&self) -> u64 {
-        self.tree.bytes_held() + self.counters.held_bytes() + size_of::<Self>() as u64 + self.eviction_bytes() + self.disk_bytes()
+        self.tree.bytes_held()
+            + self.counters.held_bytes()
+            + size_of::<Self>() as u64
+            + self.eviction_bytes()
+            + self.disk_bytes()
     }
 
     /// What memory holds for the disk.

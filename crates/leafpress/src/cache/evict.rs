@@ -72,6 +72,14 @@ impl Class {
     }
 }
 
+/// How much a record is in use, by its mark: 0 where it was hardly read.
+pub(super) fn heat(mark: u8) -> u8 {
+    match Class::of(mark) {
+        Class::New | Class::Probation => mark & READ,
+        Class::Main(count) => 1 + count + (mark & READ),
+    }
+}
+
 /// Random numbers (xorshift: Marsaglia, 2003).
 #[derive(Debug)]
 pub(super) struct Chance(u64);

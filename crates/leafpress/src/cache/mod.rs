@@ -28,6 +28,7 @@
 mod background;
 mod budget;
 mod clock;
+mod close;
 mod core;
 mod counters;
 mod disk;
@@ -273,6 +274,23 @@ impl Cache {
             Some(reason) => Err(CacheError::Background { reason }),
             None => Ok(()),
         }
+    }
+
+    /// Moves all to the disk tier and leaves it there, so that a cache that is built with the same file has it; what was in use most comes
+    /// back to memory there by itself, in the background. Without a disk tier, or if the cache is only dropped, all is gone.
+    ///
+    /// # Errors
+    /// [`CacheError::Disk`] when it cannot be written, [`CacheError::OutOfMemory`], or [`CacheError::Codec`]. The next cache begins empty
+    /// then.
+    pub fn close(self) -> Result<(), CacheError> {
+        let Self {
+            core,
+            _thread,
+            _writing,
+        } = self;
+        // They would use the tree meanwhile.
+        drop(_thread);
+        core.disk.as_ref().map_or(Ok(()), |disk| core.close(disk))
     }
 
     /// Checks every structural invariant. No other thread may be writing meanwhile.

@@ -144,6 +144,7 @@ impl Builder {
         let tree = tree.build()?;
         let clock = Arc::clone(&self.clock);
         let disk = self.disk.map(|disk| disk.open(self.memory_bytes, clock)).transpose()?;
+        let (disk, keys) = disk.map_or_else(Default::default, |(disk, keys)| (Some(disk), keys));
         let core = Core::new(
             tree,
             self.memory_bytes,
@@ -159,7 +160,7 @@ impl Builder {
         };
         let writing = core.disk.as_ref().map(|disk| Writing::start(disk, &core.health));
         let writing = writing.transpose().map_err(no_thread)?;
-        let thread = Thread::start(&core).map_err(no_thread)?;
+        let thread = Thread::start(&core, keys).map_err(no_thread)?;
         Ok(Cache {
             core,
             _thread: thread,

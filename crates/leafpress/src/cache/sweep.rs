@@ -86,7 +86,8 @@ impl Core {
                 gone: &mut gone,
             };
             let is_full = || self.disk.as_ref().is_some_and(|disk| disk.is_full());
-            let goes_on = (0..VISITS_OF_TURN).all(|_| is_over(0) && !is_full() && self.visit(hand, arena, &mut evictor));
+            let goes_on =
+                (0..VISITS_OF_TURN).all(|_| is_over(0) && !is_full() && self.visit(hand, arena, &mut evictor));
             let is_of_use = goes_on || !is_over(0) || is_full();
             self.note_sweeper(before, &sweeper);
             drop(sweeper);
@@ -182,7 +183,7 @@ impl Core {
     }
 
     /// Sees that what is to go leaves nothing older behind on disk, and is there itself where it is not over.
-    fn move_down(&self, disk: &Tier, records: &mut [Shown<'_>], now: Duration) {
+    pub(super) fn move_down(&self, disk: &Tier, records: &mut [Shown<'_>], now: Duration) {
         if !records.iter().any(|record| record.goes) {
             return;
         }

@@ -20,6 +20,10 @@ impl Wake {
         self.changed.notify_all();
     }
 
+    pub(super) fn is_stopped(&self) -> bool {
+        *self.stopped.lock()
+    }
+
     /// Waits for the next look; false when the thread is to end.
     pub(super) fn wait(&self) -> bool {
         let mut stopped = self.stopped.lock();

@@ -48,7 +48,10 @@ fn what_leaves_memory_is_found_on_disk_by_one_read() {
     assert!(disk.blocks_read as f64 <= disk.hits as f64 * 1.05, "{disk:?}");
     // Bytes that do not shrink; each is written about as often as runs grow by a step.
     assert!(disk.write_amplification() < 4.5, "{}", disk.write_amplification());
-    assert!(disk.index_bytes as f64 <= 1.9 * disk.records as f64 + 20_000.0, "{disk:?}");
+    assert!(
+        disk.index_bytes as f64 <= 1.9 * disk.records as f64 + 20_000.0,
+        "{disk:?}"
+    );
     assert!(path.metadata().unwrap().len() <= 64 << 20);
     // What is clean is not written again.
     let written = disk.written_bytes;
@@ -171,7 +174,10 @@ fn reads_that_fail_are_misses() {
     store.short_read_every(17);
     let there = found(&cache, 0..30_000, 400);
     let disk = cache.stats().disk.unwrap();
-    assert!(disk.read_errors > 1000 && there > 20_000 && there < 30_000, "{there} {disk:?}");
+    assert!(
+        disk.read_errors > 1000 && there > 20_000 && there < 30_000,
+        "{there} {disk:?}"
+    );
     store.fail_every(Operation::Read, 0);
     store.short_read_every(0);
     let again = found(&cache, 0..30_000, 400);
@@ -203,10 +209,19 @@ fn a_stalled_device_holds_up_no_read_of_memory_and_no_memory_is_exceeded() {
         assert!(slowest < Duration::from_secs(1), "{slowest:?}");
     });
     let stats = cache.stats();
-    assert!(stats.peak_bytes <= stats.memory_bytes + stats.memory_bytes / 20 + (4 << 20), "{stats:?}");
+    assert!(
+        stats.peak_bytes <= stats.memory_bytes + stats.memory_bytes / 20 + (4 << 20),
+        "{stats:?}"
+    );
     store.set_latency(Operation::Write, Duration::ZERO);
     for n in 0..10_000 {
-        assert!(cache.get(&key(n)).unwrap().is_none_or(|value| value == noise(n + 1, 500)), "{n}");
+        assert!(
+            cache
+                .get(&key(n))
+                .unwrap()
+                .is_none_or(|value| value == noise(n + 1, 500)),
+            "{n}"
+        );
     }
 }
 
@@ -219,4 +234,115 @@ fn what_cannot_be_a_disk_says_why() {
     assert!(error.to_string().contains("8192"), "{error}");
     let error = refused(Disk::file("/nowhere/at/all", 64 << 20));
     assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
+}
+
+fn file(path: &std::path::Path) -> Cache {
+    small().disk(Disk::file(path, 64 << 20)).build().unwrap()
+}
+
+#[test]
+fn a_cache_that_was_closed_is_there_again_and_what_was_in_use_comes_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let cache = file(&path);
+    fill(&cache, 0..30_000, 400);
+    for n in (0..30_000).step_by(3) {
+        cache.insert(&key(n), "new").unwrap();
+        cache.remove(&key(n + 1)).unwrap();
+    }
+    // In use: read more than once.
+    for _ in 0..4 {
+        assert_eq!(found(&cache, 10_001..10_002, 400), 1);
+        (20_000..20_600)
+            .filter(|n| n % 3 == 2)
+            .for_each(|n| _ = cache.get(&key(n)).unwrap().unwrap());
+    }
+    cache.close().unwrap();
+    for round in 0..3 {
+        let cache = file(&path);
+        let began = Instant::now();
+        while cache.stats().promoted < 100 && began.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(cache.stats().promoted >= 100, "round {round}: {:?}", cache.stats());
+        for n in (0..30_000).step_by(3) {
+            assert_eq!(cache.get(&key(n)).unwrap().as_deref(), Some(&b"new"[..]), "{n}");
+            assert_eq!(cache.get(&key(n + 1)).unwrap(), None, "{n}");
+            assert_eq!(cache.get(&key(n + 2)).unwrap(), Some(noise(n + 2, 400)), "{n}");
+        }
+        cache.validate().unwrap();
+        cache.close().unwrap();
+    }
+}
+
+#[test]
+fn a_cache_that_was_not_closed_begins_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let cache = file(&path);
+    fill(&cache, 0..10_000, 400);
+    cache.close().unwrap();
+    let cache = file(&path);
+    fill(&cache, 0..10_000, 300);
+    drop(cache);
+    let cache = file(&path);
+    assert_eq!(cache.stats().disk.unwrap().records, 0);
+    assert_eq!(found(&cache, 0..10_000, 300), 0);
+}
+
+#[test]
+fn another_size_or_codec_begins_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let records = |disk: Disk| {
+        let cache = small().disk(disk).build().unwrap();
+        let records = cache.stats().disk.unwrap().records;
+        fill(&cache, 0..10_000, 400);
+        cache.close().unwrap();
+        records
+    };
+    assert_eq!(records(Disk::file(&path, 64 << 20)), 0);
+    assert!(records(Disk::file(&path, 64 << 20)) > 9000);
+    assert_eq!(records(Disk::file(&path, 32 << 20)), 0);
+    assert_eq!(records(Disk::file(&path, 32 << 20).codec(leafpress::Codec::None)), 0);
+}
+
+/// Whatever byte of a closed cache's file is damaged, what it then has is right.
+#[test]
+fn a_damaged_file_has_what_is_right_or_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let open = |path: &std::path::Path| small().disk(Disk::file(path, 4 << 20)).build().unwrap();
+    let cache = open(&path);
+    fill(&cache, 0..3000, 400);
+    cache.close().unwrap();
+    let image = std::fs::read(&path).unwrap();
+    let mut rng = fastrand::Rng::with_seed(7);
+    let (mut some, mut none) = (0, 0);
+    for round in 0..60 {
+        let mut bytes = image.clone();
+        match round % 4 {
+            0 => bytes[rng.usize(..4096)] ^= 1 << rng.u8(..8),
+            1 => (0..1 + rng.usize(..200)).for_each(|_| bytes[rng.usize(..image.len())] ^= 1 << rng.u8(..8)),
+            2 => bytes.truncate(rng.usize(..image.len())),
+            _ => {
+                // Blocks that change places.
+                let block = |n: usize| n * 4096..(n + 1) * 4096;
+                let blocks = image.len() / 4096;
+                for _ in 0..1 + rng.usize(..20) {
+                    let (from, to) = (rng.usize(..blocks), rng.usize(..blocks));
+                    bytes.copy_within(block(from), to * 4096);
+                }
+            }
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        let cache = open(&path);
+        let there = found(&cache, 0..3000, 400);
+        some += u64::from(there > 0);
+        none += u64::from(there == 0);
+        fill(&cache, 5000..6000, 200);
+        cache.settle().unwrap();
+        found(&cache, 5000..6000, 200);
+    }
+    assert!(some > 5 && none > 5, "{some} {none}");
 }

@@ -68,7 +68,9 @@ impl Batch {
             return Err(OutOfMemory { bytes });
         }
         self.bytes.try_grow(bytes)?;
-        self.newest.try_reserve(1).map_err(|_| OutOfMemory { bytes: CELL_BYTES })?;
+        self.newest
+            .try_reserve(1)
+            .map_err(|_| OutOfMemory { bytes: CELL_BYTES })?;
         let older = self.newest.insert(hash, self.bytes.len() as u32).unwrap_or(NONE);
         for word in [older, key.len() as u32, record.len() as u32] {
             self.bytes.extend_from_slice(&word.to_le_bytes());

@@ -35,7 +35,10 @@ impl Device {
 
     /// A buffer of so many blocks that the store takes without a copy.
     pub(super) fn buffer(&self, blocks: usize) -> Result<AlignedBuffer, Failure> {
-        Ok(AlignedBuffer::new(blocks * BLOCK_BYTES, self.store.alignment().max(64))?)
+        Ok(AlignedBuffer::new(
+            blocks * BLOCK_BYTES,
+            self.store.alignment().max(64),
+        )?)
     }
 
     pub(super) fn transfers(&self) -> u64 {
@@ -50,11 +53,15 @@ impl Device {
             return Ok(self.store.read(block, into)?);
         }
         let mut reads = room_for(into.len() / BLOCK_BYTES)?;
-        reads.extend(blocks.zip(into.chunks_exact_mut(BLOCK_BYTES)).map(|(page, into)| PageRead {
-            page,
-            into,
-            result: Ok(()),
-        }));
+        reads.extend(
+            blocks
+                .zip(into.chunks_exact_mut(BLOCK_BYTES))
+                .map(|(page, into)| PageRead {
+                    page,
+                    into,
+                    result: Ok(()),
+                }),
+        );
         self.store.read_batch(&mut reads);
         self.done.fetch_add(1, Ordering::Relaxed);
         Ok(reads.into_iter().try_for_each(|read| read.result)?)
@@ -63,11 +70,15 @@ impl Device {
     /// Writes blocks.
     pub(super) fn write(&self, blocks: impl Iterator<Item = u64>, bytes: &[u8]) -> Result<(), Failure> {
         let mut writes = room_for(bytes.len() / BLOCK_BYTES)?;
-        writes.extend(blocks.zip(bytes.chunks_exact(BLOCK_BYTES)).map(|(block, bytes)| PageWrite {
-            page: FIRST_BLOCK + block,
-            bytes,
-            result: Ok(()),
-        }));
+        writes.extend(
+            blocks
+                .zip(bytes.chunks_exact(BLOCK_BYTES))
+                .map(|(block, bytes)| PageWrite {
+                    page: FIRST_BLOCK + block,
+                    bytes,
+                    result: Ok(()),
+                }),
+        );
         self.store.write_batch(&mut writes);
         self.done.fetch_add(1, Ordering::Relaxed);
         Ok(writes.into_iter().try_for_each(|write| write.result)?)

@@ -162,7 +162,11 @@ mod tests {
 
     #[test]
     fn hashes_that_crowd_and_repeat_are_found() {
-        let mut crowded: Vec<u64> = (0..5000).map(|n| n << 20).chain([u64::MAX; 3]).chain([7; 300]).collect();
+        let mut crowded: Vec<u64> = (0..5000)
+            .map(|n| n << 20)
+            .chain([u64::MAX; 3])
+            .chain([7; 300])
+            .collect();
         crowded.sort_unstable();
         let filter = Filter::new(&crowded).unwrap();
         for (rank, hash) in crowded.iter().enumerate() {

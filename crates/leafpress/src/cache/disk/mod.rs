@@ -13,7 +13,7 @@
 //! lost, by an error of the device or because too much waits to be written, all that is older is forgotten, or a tombstone stays in the
 //! tree. A page has a checksum that knows where the page is, and a position is never used twice.
 //!
-//! `filter`, `page`, `run` and `merge` are the format; `batch` and `state` what memory knows; `tier` what readers and the hand do, `writer`
+//! `filter`, `page`, `run`, `merge` and `image` are the format; `batch` and `state` what memory knows; `tier` what readers and the hand do, `writer`
 //! what the tier's own thread does; `device` turns positions into blocks of a store.
 
 mod batch;
@@ -21,6 +21,7 @@ mod counters;
 mod device;
 mod failure;
 mod filter;
+mod image;
 mod merge;
 mod page;
 mod run;
@@ -30,19 +31,21 @@ mod tier;
 mod writer;
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::clock::Clock;
 use super::error::CacheError;
 use crate::codec::{Codec, EngineOptions};
+use crate::io::at_path::at_path;
 use crate::pool::{FileStore, PageStore};
 use crate::sync::worker::{Health, Workers};
 pub use stats::DiskStats;
 pub(super) use tier::{Fate, Tier};
 
 use self::device::Device;
+use self::failure::Failure;
 use self::page::BLOCK_BYTES;
 use self::writer::WriterThread;
 
@@ -77,7 +80,7 @@ impl fmt::Debug for Disk {
 
 impl Disk {
     /// A file, made where there is none, or a block device: so many bytes of it, from its start on, at least [`MIN_DISK_BYTES`]. What is
-    /// there is written over. It is read and written past the system's page cache where that can be.
+    /// there is written over, unless [`Cache::close`](super::Cache::close) left it there for a tier of as many bytes. It is read and written past the system's page cache where that can be.
     pub fn file(path: impl Into<PathBuf>, bytes: u64) -> Self {
         Self::at(Where::File(path.into()), bytes)
     }
@@ -105,8 +108,12 @@ impl Disk {
         self
     }
 
-    /// The tier.
-    pub(super) fn open(self, memory_bytes: u64, clock: Arc<dyn Clock>) -> Result<Arc<Tier>, CacheError> {
+    /// The tier, and the keys that were in use when it was closed.
+    pub(super) fn open(
+        self,
+        memory_bytes: u64,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Arc<Tier>, Vec<Vec<u8>>), CacheError> {
         if self.bytes < MIN_DISK_BYTES {
             return Err(CacheError::Option {
                 option: "disk",
@@ -118,34 +125,50 @@ impl Disk {
         }
         let store: Arc<dyn PageStore> = match self.place {
             Where::Store(store) => store,
-            Where::File(path) => {
-                let opened = if path.exists() {
-                    FileStore::open(&path, BLOCK_BYTES)
-                } else {
-                    FileStore::create(&path, BLOCK_BYTES)
-                };
-                Arc::new(opened.map_err(|error| CacheError::Disk {
-                    reason: error.to_string(),
-                })?)
-            }
+            Where::File(path) => Arc::new(open_file(&path).map_err(|error| CacheError::Disk {
+                reason: error.to_string(),
+            })?),
         };
         if store.max_page_bytes() != BLOCK_BYTES {
             return Err(CacheError::Option {
                 option: "disk",
-                reason: format!("a store of pages of {} bytes: they have to be of 4096", store.max_page_bytes()),
+                reason: format!(
+                    "a store of pages of {} bytes: they have to be of 4096",
+                    store.max_page_bytes()
+                ),
             });
         }
         let blocks = self.bytes / BLOCK_BYTES as u64 - 1;
-        store.check_write(blocks, BLOCK_BYTES).map_err(|error| CacheError::Disk {
-            reason: error.to_string(),
-        })?;
+        store
+            .check_write(blocks, BLOCK_BYTES)
+            .map_err(|error| CacheError::Disk {
+                reason: error.to_string(),
+            })?;
         let engine = self.codec.open(&EngineOptions::default()).map_err(CacheError::Codec)?;
-        // No other tier's.
-        let id = RandomState::new().hash_one(std::time::SystemTime::now());
-        let tier = Tier::new(Device::new(store, blocks), engine, id, memory_bytes)?;
-        tier.writer.lock().clock = Some(clock);
-        Ok(Arc::new(tier))
+        let opened = Tier::open(Device::new(store, blocks), engine, memory_bytes, clock);
+        let (tier, keys) = opened.map_err(|failure| match failure {
+            Failure::OutOfMemory { bytes } => CacheError::OutOfMemory { bytes },
+            other => CacheError::Disk {
+                reason: other.to_string(),
+            },
+        })?;
+        Ok((Arc::new(tier), keys))
     }
+}
+
+fn open_file(path: &Path) -> io::Result<FileStore> {
+    if !path.exists() {
+        return FileStore::create(path, BLOCK_BYTES);
+    }
+    // A file may end within a block, after a crash or by another's hand: the store would write no block behind it.
+    let about = path.metadata()?;
+    let part = about.len() % BLOCK_BYTES as u64;
+    if about.is_file() && part > 0 {
+        let file = std::fs::OpenOptions::new().write(true).open(path);
+        file.and_then(|file| file.set_len(about.len() - part))
+            .map_err(|error| at_path(path, "cut to whole blocks", error))?;
+    }
+    FileStore::open(path, BLOCK_BYTES)
 }
 
 /// The thread that writes, stopped when this is dropped.
@@ -155,7 +178,7 @@ pub(super) struct Writing {
 }
 
 impl Writing {
-    pub(super) fn start(tier: &Arc<Tier>, health: &Arc<Health>) -> std::io::Result<Self> {
+    pub(super) fn start(tier: &Arc<Tier>, health: &Arc<Health>) -> io::Result<Self> {
         let mut workers = Workers::default();
         // Model checkers have no time to wait for: who evicts writes.
         if !cfg!(any(shuttle, miri)) {

@@ -30,7 +30,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn checksum(self, bytes: &[u8]) -> u64 {
+    pub(super) fn checksum(self, bytes: &[u8]) -> u64 {
         let seed = self.tier ^ self.position.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         rapidhash::v3::rapidhash_v3_seeded(bytes, &rapidhash::v3::RapidSecrets::seed_cpp(seed))
     }

@@ -198,7 +198,9 @@ impl<'w> RunWriter<'w> {
 
     /// Compresses the first `raw_bytes`; the payload is those bytes where that saves nothing.
     fn compress(&mut self, raw_bytes: usize) -> Result<(), Failure> {
-        let Self { payload, raw, engine, .. } = self;
+        let Self {
+            payload, raw, engine, ..
+        } = self;
         payload.clear();
         let raw = &raw[..raw_bytes];
         let compressed = engine.compress(raw, None, payload)?;
@@ -227,7 +229,8 @@ impl<'w> RunWriter<'w> {
                     return Ok(false);
                 }
                 if payload <= ROOM_BYTES {
-                    self.wanted = (raw_bytes * ROOM_BYTES / payload.max(1) * 97 / 100).clamp(ROOM_BYTES / 2, MAX_RAW_BYTES);
+                    self.wanted =
+                        (raw_bytes * ROOM_BYTES / payload.max(1) * 97 / 100).clamp(ROOM_BYTES / 2, MAX_RAW_BYTES);
                 }
                 self.emit(count, raw_bytes)?;
                 return Ok(true);

@@ -76,8 +76,12 @@ impl State {
 
     /// The newest record of a key that is on its way to disk.
     pub(super) fn on_its_way(&self, hash: u64, key: &[u8]) -> Option<&[u8]> {
-        let batches = [&self.open].into_iter().chain(self.sealed.iter().rev().map(|batch| &**batch));
-        batches.filter(|batch| !batch.is_empty()).find_map(|batch| batch.find(hash, key))
+        let batches = [&self.open]
+            .into_iter()
+            .chain(self.sealed.iter().rev().map(|batch| &**batch));
+        batches
+            .filter(|batch| !batch.is_empty())
+            .find_map(|batch| batch.find(hash, key))
     }
 
     /// Whether a record of the key may be here. If not there is none.
@@ -105,6 +109,29 @@ impl State {
     pub(super) fn has_run(&self, key: &[u8], run: &Arc<Run>) -> bool {
         let runs = &self.leaves[self.leaf_of(key)].runs;
         runs.iter().any(|other| Arc::ptr_eq(other, run))
+    }
+
+    /// Takes over what another knew; false where that cannot be.
+    pub(super) fn restore(&mut self, leaves: Vec<SuperLeaf>) -> Result<bool, OutOfMemory> {
+        let in_order = |leaf: &SuperLeaf, next: &SuperLeaf| leaf.from < next.from;
+        if leaves.first().is_none_or(|leaf| !leaf.from.is_empty()) || !leaves.is_sorted_by(in_order) {
+            return Ok(false);
+        }
+        let runs = || leaves.iter().flat_map(|leaf| &leaf.runs);
+        let mut used = room_for(self.most_chunks as usize)?;
+        used.resize(self.most_chunks as usize, false);
+        for chunk in runs().flat_map(|run| &run.chunks) {
+            match used.get_mut(*chunk as usize) {
+                Some(used) if !*used => *used = true,
+                _ => return Ok(false),
+            }
+        }
+        self.unused = used.iter().rposition(|used| *used).map_or(0, |last| last as u32 + 1);
+        let free = (0..self.unused).rev().filter(|chunk| !used[*chunk as usize]);
+        self.free.try_extend(free)?;
+        runs().for_each(|run| self.count(run, false));
+        self.leaves = leaves;
+        Ok(true)
     }
 
     /// Chunks that could be taken.
@@ -148,7 +175,12 @@ impl State {
     }
 
     /// Puts a run in place of some of a leaf's.
-    pub(super) fn replace(&mut self, leaf: usize, runs: Range<usize>, with: Option<Arc<Run>>) -> Result<(), OutOfMemory> {
+    pub(super) fn replace(
+        &mut self,
+        leaf: usize,
+        runs: Range<usize>,
+        with: Option<Arc<Run>>,
+    ) -> Result<(), OutOfMemory> {
         self.leaves[leaf].runs.try_room(1)?;
         if let Some(run) = &with {
             self.count(run, false);
@@ -195,7 +227,10 @@ impl State {
 
     /// Bytes of memory for what is on disk.
     pub(super) fn index_bytes(&self) -> usize {
-        let leaves = self.leaves.iter().map(|leaf| leaf.from.len() + leaf.runs.capacity() * size_of::<usize>());
+        let leaves = self
+            .leaves
+            .iter()
+            .map(|leaf| leaf.from.len() + leaf.runs.capacity() * size_of::<usize>());
         let free = self.free.capacity() * size_of::<u32>();
         free + self.runs_bytes + self.leaves.capacity() * size_of::<SuperLeaf>() + leaves.sum::<usize>()
     }

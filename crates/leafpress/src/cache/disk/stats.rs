@@ -48,6 +48,8 @@ pub struct DiskStats {
     pub written_bytes: u64,
     /// Runs that could not be written. What is older is forgotten with what was to be written.
     pub write_errors: u64,
+    /// What the last of them said; empty where there was none.
+    pub last_error: String,
     /// Merges of runs.
     pub merges: u64,
     /// Runs that made room, or were forgotten after an error; and their records.
@@ -98,6 +100,7 @@ impl Tier {
             tombstones: get(&counters.tombstones),
             written_bytes: get(&counters.written_blocks) * block,
             write_errors: get(&counters.write_errors),
+            last_error: self.last_error.lock().clone(),
             merges: get(&counters.merges),
             runs_dropped: get(&counters.runs_dropped),
             records_dropped: get(&counters.records_dropped),

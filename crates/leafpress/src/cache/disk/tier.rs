@@ -1,6 +1,7 @@
 //! The tier: what readers and those who evict do with it.
 
 use std::cell::RefCell;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -11,15 +12,18 @@ use super::batch::Batch;
 use super::counters::{Counters, add};
 use super::device::Device;
 use super::failure::Failure;
+use super::image;
 use super::page::{self, BLOCK_BYTES, Place, Records};
 use super::run::{CHUNK_BLOCKS, Run};
 use super::state::{Candidates, State};
 use super::writer::Writer;
+use crate::cache::clock::Clock;
+use crate::cache::error::CacheError;
 use crate::cache::record;
 use crate::codec::{Engine, Scratch};
 use crate::io::aligned::AlignedBuffer;
 use crate::mem::OutOfMemory;
-use crate::mem::room::TryGrow;
+use crate::mem::room::{TryGrow, room_for};
 use crate::sync::{Condvar, Mutex};
 
 /// Counters of what left memory, by hash: a few keys share one.
@@ -71,6 +75,8 @@ pub(in crate::cache) struct Tier {
     /// A batch was written.
     pub(super) written: Condvar,
     pub(super) counters: Counters,
+    /// What the last write said that failed.
+    pub(super) last_error: parking_lot::Mutex<String>,
     /// It takes and has nothing any more.
     pub(super) has_failed: AtomicBool,
     /// Nothing was written for too long.
@@ -107,28 +113,84 @@ enum Read {
 }
 
 impl Tier {
-    pub(super) fn new(device: Device, engine: Arc<dyn Engine>, id: u64, memory_bytes: u64) -> Result<Self, OutOfMemory> {
+    /// A tier on a device, with what one left there that was closed; and the keys that were in use then.
+    pub(super) fn open(
+        device: Device,
+        engine: Arc<dyn Engine>,
+        memory_bytes: u64,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Vec<Vec<u8>>), Failure> {
         let mut versions = Vec::new();
         versions.try_extend((0..VERSIONS).map(|_| AtomicU64::new(0)))?;
         let most_chunks = u32::try_from(device.blocks / CHUNK_BLOCKS).unwrap_or(u32::MAX);
+        // No other tier's.
+        let new_id = || RandomState::new().hash_one(std::time::SystemTime::now());
+        let (id, head, state, keys) = match image::take(&device, engine.codec(), most_chunks)? {
+            Some((first, state, keys)) => (first.tier, first.head, state, keys),
+            None => (new_id(), 0, State::new(most_chunks), Vec::new()),
+        };
         let tier = Self {
-            state: RwLock::new(State::new(most_chunks)),
+            state: RwLock::new(state),
             device,
             engine,
             id,
             versions,
-            writer: Mutex::new(Writer::default()),
+            writer: Mutex::new(Writer::new(head, clock)),
             orders: Mutex::default(),
             ordered: Condvar::default(),
             written: Condvar::default(),
             counters: Counters::default(),
+            last_error: parking_lot::Mutex::default(),
             has_failed: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             batch_bytes: AtomicUsize::new(0),
             writing_bytes: AtomicUsize::new(0),
         };
         tier.fit(memory_bytes);
-        Ok(tier)
+        Ok((tier, keys))
+    }
+
+    /// Leaves what is known, and `keys`, for the next who opens the tier, after which this one has and takes nothing.
+    pub(in crate::cache) fn close(&self, keys: &[Vec<u8>]) -> Result<(), CacheError> {
+        self.write_all();
+        let writer = self.writer.lock();
+        let closed = self.write_image(&writer, keys).map_err(|failure| match failure {
+            Failure::OutOfMemory { bytes } => CacheError::OutOfMemory { bytes },
+            other => CacheError::Disk {
+                reason: format!("what is on it cannot be kept for the next: {other}"),
+            },
+        });
+        self.fail();
+        closed
+    }
+
+    fn write_image(&self, writer: &Writer, keys: &[Vec<u8>]) -> Result<(), Failure> {
+        if self.has_failed() {
+            return Err(Failure::Io(std::io::Error::other(
+                "it was given up after writes that failed",
+            )));
+        }
+        let keys_bytes = keys.iter().map(|key| key.len() + 4).sum();
+        let (needed, generation) = {
+            let state = self.state.read();
+            (image::chunks_for(&state, keys_bytes), state.generation)
+        };
+        self.make_space(needed as u64 * CHUNK_BLOCKS, generation);
+        let mut chunks = room_for(needed)?;
+        {
+            let mut state = self.state.write();
+            chunks.extend((0..needed).map_while(|_| state.take_chunk()));
+        }
+        let codec = self.engine.codec();
+        image::write(
+            &self.device,
+            codec,
+            self.id,
+            writer.head,
+            &self.state.read(),
+            keys,
+            &chunks,
+        )
     }
 
     /// Takes its measures from the cache's memory.
@@ -293,7 +355,8 @@ impl Tier {
     /// Whether who evicts should wait, since nothing more would be taken in.
     pub(in crate::cache) fn is_full(&self) -> bool {
         let state = self.state.read();
-        let is_full = state.sealed.len() >= MOST_SEALED && state.open.bytes() >= self.batch_bytes.load(Ordering::Relaxed);
+        let is_full =
+            state.sealed.len() >= MOST_SEALED && state.open.bytes() >= self.batch_bytes.load(Ordering::Relaxed);
         is_full && !self.is_stalled() && !self.has_failed()
     }
 
@@ -333,6 +396,11 @@ impl Tier {
             self.written.wait_for(&mut orders, SHORT_WAIT);
         }
         since.elapsed() < MOST_STALL
+    }
+
+    /// Writes what is full. The caller holds no latch.
+    pub(in crate::cache) fn write_full(&self) {
+        while self.write_next() {}
     }
 
     /// Writes all that is on its way. The caller holds no latch.

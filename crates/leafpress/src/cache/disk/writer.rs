@@ -32,7 +32,6 @@ const WRITER_BYTES: usize = 384 << 10;
 const READER_BYTES: usize = 96 << 10;
 
 /// What only the writer knows.
-#[derive(Default)]
 pub(super) struct Writer {
     /// The position that is written next.
     pub head: u64,
@@ -41,7 +40,19 @@ pub(super) struct Writer {
     failures_in_a_row: u32,
     /// Blocks written for each raw block, lately.
     ratio: Option<f64>,
-    pub clock: Option<Arc<dyn Clock>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Writer {
+    pub(super) fn new(head: u64, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            head,
+            leaf_blocks: 0,
+            failures_in_a_row: 0,
+            ratio: None,
+            clock,
+        }
+    }
 }
 
 /// Records of a batch that fall into one leaf.
@@ -52,7 +63,8 @@ struct Group<'g> {
 
 impl Group<'_> {
     fn raw_blocks(&self) -> u64 {
-        let framed = |(_, entry): &(usize, Entry)| page::framed_bytes(self.batch.key(*entry), self.batch.record(*entry));
+        let framed =
+            |(_, entry): &(usize, Entry)| page::framed_bytes(self.batch.key(*entry), self.batch.record(*entry));
         let bytes: usize = self.entries.iter().map(framed).sum();
         // A record of some blocks fills its last one only in part.
         (bytes / BLOCK_BYTES + self.entries.len() / 2 + 2) as u64
@@ -82,7 +94,10 @@ fn runs_to_merge(new_blocks: u64, runs: &[Arc<Run>]) -> usize {
     let (mut count, mut blocks) = (0, new_blocks.max(1));
     loop {
         let rest = &runs[count..];
-        let same = rest.iter().take_while(|run| u64::from(run.blocks) < blocks * SIZE_STEP).count();
+        let same = rest
+            .iter()
+            .take_while(|run| u64::from(run.blocks) < blocks * SIZE_STEP)
+            .count();
         if same < SAME_SIZE && runs.len() - count < MOST_RUNS || same == 0 && rest.is_empty() {
             return count;
         }
@@ -183,8 +198,9 @@ impl Tier {
                     // What is older than what was lost may be out of date.
                     self.forget_runs(leaf, run, generation);
                 }
-                Err(MergeFailure::Write(_)) => {
+                Err(MergeFailure::Write(failure)) => {
                     add(&self.counters.write_errors, 1);
+                    *self.last_error.lock() = failure.to_string();
                     // What was to be written is lost, so that all that is older may be out of date.
                     self.forget_runs(leaf, 0, generation);
                     writer.failures_in_a_row += 1;
@@ -230,7 +246,7 @@ impl Tier {
     }
 
     /// Sees that so many blocks can be written: what is oldest makes room.
-    fn make_space(&self, blocks: u64, generation: u64) {
+    pub(super) fn make_space(&self, blocks: u64, generation: u64) {
         loop {
             let (free, oldest) = {
                 let state = self.state.read();
@@ -277,9 +293,8 @@ impl Work<'_> {
         let records: u64 = self.runs.iter().map(|run| u64::from(run.records)).sum();
         let bytes = WRITER_BYTES + READER_BYTES * self.runs.len() + 8 * records as usize;
         tier.writing_bytes.store(bytes, Ordering::Relaxed);
-        let failed_to_read = |source: usize| {
-            move |failure| MergeFailure::Read(super::merge::Unreadable { source, failure })
-        };
+        let failed_to_read =
+            |source: usize| move |failure| MergeFailure::Read(super::merge::Unreadable { source, failure });
         let mut sources = room_for(1 + self.runs.len()).map_err(|error| MergeFailure::Write(error.into()))?;
         sources.push(Source::Batch(self.group.batch, self.group.entries));
         for run in self.runs {
@@ -290,12 +305,13 @@ impl Work<'_> {
         let chunks = Chunks::new(&tier.state, self.generation);
         let out = RunWriter::new(&tier.device, &*tier.engine, tier.id, self.writer.head, chunks);
         let mut out = out.map_err(MergeFailure::Write)?;
-        let now = self.writer.clock.as_ref().map(|clock| clock.now());
-        let is_over = |record: &[u8]| record::is_over(record::read(record).1, || now.unwrap_or_default());
+        let now = self.writer.clock.now();
+        let is_over = |record: &[u8]| record::is_over(record::read(record).1, || now);
         let kept = if self.is_whole { tier.part_kept() } else { 1.0 };
         // A hash's low bits are in no other's use here; with the position no key is left out again and again.
         let chance = self.writer.head.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let is_left_out = |hash: u64| ((hash ^ chance).wrapping_mul(0x2545_F491_4F6C_DD1D) >> 40) as f64 >= kept * (1 << 24) as f64;
+        let is_left_out =
+            |hash: u64| ((hash ^ chance).wrapping_mul(0x2545_F491_4F6C_DD1D) >> 40) as f64 >= kept * (1 << 24) as f64;
         let (oldest, mut left_out) = (self.runs.len(), 0);
         merge(&mut sources, |from, hash, key, record| {
             // Where nothing is older there is nothing to hide.

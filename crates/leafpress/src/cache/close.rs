@@ -1,0 +1,113 @@
+//! Closing a cache so that the next has what this one had, and warming that one.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::core::{Core, Sweeper};
+use super::disk::Tier;
+use super::error::CacheError;
+use super::evict::heat;
+use crate::mem::room::copied;
+use crate::sync::worker::{Health, Worker};
+use crate::tree::evict::{Evictor, Hand, Shown};
+
+/// Keys in use are remembered in one part in so many of the memory.
+const PART_OF_KEYS: u64 = 64;
+/// Times that all leaves are gone round, of which some may be passed over because another thread is at them.
+const MOST_ROUNDS: u64 = 16;
+/// Leaves that are emptied before what they gave is written.
+const LEAVES_AT_ONCE: usize = 16;
+/// Keys that are brought back before it is asked whether to go on.
+const KEYS_AT_ONCE: usize = 16;
+
+/// Moves all to the disk, and remembers which keys were in use.
+struct Everything<'c> {
+    core: &'c Core,
+    disk: &'c Tier,
+    now: Duration,
+    keys: Vec<(u8, Vec<u8>)>,
+    room_bytes: u64,
+}
+
+impl Evictor for Everything<'_> {
+    fn wants_values(&self) -> bool {
+        true
+    }
+
+    fn choose(&mut self, records: &mut [Shown<'_>]) {
+        for record in records.iter_mut() {
+            record.goes = true;
+            let (heat, bytes) = (heat(record.mark), record.key.len() as u64);
+            if heat > 0 && bytes <= self.room_bytes && self.keys.try_reserve(1).is_ok() {
+                self.keys.extend(copied(record.key).map(|key| (heat, key)));
+                self.room_bytes -= bytes;
+            }
+        }
+        self.core.move_down(self.disk, records, self.now);
+    }
+
+    fn gone(&mut self, _record: &Shown<'_>) {}
+}
+
+impl Core {
+    /// Moves all to the disk, and closes it. Nobody else uses the cache.
+    pub(super) fn close(&self, disk: &Tier) -> Result<(), CacheError> {
+        let mut everything = Everything {
+            core: self,
+            disk,
+            now: self.clock.now(),
+            keys: Vec::new(),
+            room_bytes: self.budget.memory_bytes() / PART_OF_KEYS,
+        };
+        let mut hand = Hand::default();
+        let mut sweeper = self.evicting.lock();
+        let Sweeper { arena, .. } = &mut *sweeper;
+        while !self.tree.is_empty() && hand.rounds < MOST_ROUNDS && !disk.has_failed() {
+            for _ in 0..LEAVES_AT_ONCE {
+                self.tree.evict_at(&mut hand, arena, &mut everything)?;
+            }
+            disk.write_full();
+        }
+        if !self.tree.is_empty() && !disk.has_failed() {
+            // What is left may be newer than what is on disk.
+            return Err(CacheError::Disk {
+                reason: format!("{} records could not be moved to it", self.tree.len()),
+            });
+        }
+        let mut keys = everything.keys;
+        keys.sort_by_key(|(heat, _)| std::cmp::Reverse(*heat));
+        let keys: Vec<Vec<u8>> = keys.into_iter().map(|(_, key)| key).collect();
+        disk.close(&keys)
+    }
+}
+
+/// Brings back what was in use when the cache was closed, until memory is nearly full.
+pub(super) struct Warming {
+    pub core: Arc<Core>,
+    pub keys: std::vec::IntoIter<Vec<u8>>,
+}
+
+impl Worker for Warming {
+    fn work(&mut self) -> ControlFlow<()> {
+        let budget = &self.core.budget;
+        let is_full = self.core.tree.node_bytes() >= budget.node_limit_bytes() / 10 * 9;
+        if is_full || self.core.wake.is_stopped() {
+            return ControlFlow::Break(());
+        }
+        for _ in 0..KEYS_AT_ONCE {
+            let Some(key) = self.keys.next() else {
+                return ControlFlow::Break(());
+            };
+            // What cannot be read is not there.
+            let _ = self.core.find(&key, |_| ());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn health(&self) -> &Health {
+        &self.core.health
+    }
+
+    fn give_up(&mut self) {}
+}
