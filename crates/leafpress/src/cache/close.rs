@@ -53,6 +53,19 @@ impl Evictor for Everything<'_> {
 impl Core {
     /// Moves all to the disk, and closes it. Nobody else uses the cache.
     pub(super) fn close(&self, disk: &Tier) -> Result<(), CacheError> {
+        let keys = self.spill(disk)?;
+        if !self.tree.is_empty() && !disk.has_failed() {
+            // What is left may be newer than what is on disk.
+            return Err(CacheError::Disk {
+                reason: format!("{} records could not be moved to it", self.tree.len()),
+            });
+        }
+        disk.close(&keys)
+    }
+
+    /// Moves all to the disk, but for leaves that others are at again and again. Returns the keys that are in use, those that are used most
+    /// first.
+    pub(super) fn spill(&self, disk: &Tier) -> Result<Vec<Vec<u8>>, CacheError> {
         let mut everything = Everything {
             core: self,
             disk,
@@ -69,16 +82,11 @@ impl Core {
             }
             disk.write_full();
         }
-        if !self.tree.is_empty() && !disk.has_failed() {
-            // What is left may be newer than what is on disk.
-            return Err(CacheError::Disk {
-                reason: format!("{} records could not be moved to it", self.tree.len()),
-            });
-        }
+        drop(sweeper);
+        disk.write_all();
         let mut keys = everything.keys;
         keys.sort_by_key(|(heat, _)| std::cmp::Reverse(*heat));
-        let keys: Vec<Vec<u8>> = keys.into_iter().map(|(_, key)| key).collect();
-        disk.close(&keys)
+        Ok(keys.into_iter().map(|(_, key)| key).collect())
     }
 }
 

@@ -293,6 +293,16 @@ impl Cache {
         core.disk.as_ref().map_or(Ok(()), |disk| core.close(disk))
     }
 
+    /// Moves what is in memory to the disk tier, for tests.
+    ///
+    /// # Errors
+    /// As [`Cache::insert`].
+    #[cfg(feature = "testing")]
+    pub fn spill(&self) -> Result<(), CacheError> {
+        let disk = self.core.disk.as_ref();
+        disk.map_or(Ok(()), |disk| self.core.spill(disk).map(|_| ()))
+    }
+
     /// Checks every structural invariant. No other thread may be writing meanwhile.
     ///
     /// # Errors

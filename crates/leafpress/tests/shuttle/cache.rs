@@ -6,7 +6,9 @@ use shuttle::thread;
 
 use crate::explore::explore;
 use leafpress::Cache;
+use leafpress::cache::Disk;
 use leafpress::codec::Codec;
+use leafpress::pool::MemoryStore;
 
 fn cache() -> Arc<Cache> {
     Arc::new(Cache::builder().memory(8 << 20).codec(Codec::None).build().unwrap())
@@ -81,5 +83,76 @@ fn a_load_that_fails_leaves_those_who_wait_one_that_does_not() {
         fails.join().unwrap();
         // An error of another kind than his own is no error of his.
         assert_eq!(works.join().unwrap(), b"x");
+    });
+}
+
+/// A cache whose records are all on disk: `key` with 1, and others.
+fn on_disk() -> Arc<Cache> {
+    let store = std::sync::Arc::new(MemoryStore::new(4096).unwrap());
+    let disk = Disk::store(store, 4 << 20).codec(Codec::None);
+    let builder = Cache::builder().memory(8 << 20).codec(Codec::None).disk(disk);
+    let cache = builder.build().unwrap();
+    for key in ["a", "key", "z"] {
+        cache.insert(key, &1_u64.to_le_bytes()).unwrap();
+    }
+    cache.spill().unwrap();
+    Arc::new(cache)
+}
+
+#[test]
+fn what_comes_back_from_disk_is_not_what_was_replaced_meanwhile() {
+    explore(|| {
+        let cache = on_disk();
+        let written = Arc::new(AtomicU64::new(1));
+        let spiller = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || (0..2).for_each(|_| cache.spill().unwrap()))
+        };
+        let reader = {
+            let (cache, written) = (Arc::clone(&cache), Arc::clone(&written));
+            thread::spawn(move || {
+                for _ in 0..3 {
+                    let least = written.load(Ordering::SeqCst);
+                    let found = cache.get_with("key", number).unwrap();
+                    assert!(found.is_none_or(|found| found >= least), "{found:?} after {least}");
+                }
+            })
+        };
+        for version in 2..4_u64 {
+            cache.insert("key", &version.to_le_bytes()).unwrap();
+            written.store(version, Ordering::SeqCst);
+        }
+        reader.join().unwrap();
+        spiller.join().unwrap();
+        assert_eq!(cache.get_with("key", number).unwrap(), Some(3));
+        cache.validate().unwrap();
+    });
+}
+
+#[test]
+fn what_was_removed_does_not_come_back_from_disk() {
+    explore(|| {
+        let cache = on_disk();
+        let others: Vec<_> = (0..2)
+            .map(|n| {
+                let cache = Arc::clone(&cache);
+                thread::spawn(move || {
+                    if n == 0 {
+                        let _ = cache.get_with("key", number).unwrap();
+                    }
+                    cache.spill().unwrap();
+                    let _ = cache.get_with("key", number).unwrap();
+                })
+            })
+            .collect();
+        cache.remove("key").unwrap();
+        assert_eq!(cache.get_with("key", number).unwrap(), None);
+        cache.insert("key", &2_u64.to_le_bytes()).unwrap();
+        cache.remove("key").unwrap();
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(cache.get_with("key", number).unwrap(), None);
+        cache.spill().unwrap();
+        assert_eq!(cache.get_with("key", number).unwrap(), None);
+        assert_eq!(cache.get_with("a", number).unwrap(), Some(1));
     });
 }

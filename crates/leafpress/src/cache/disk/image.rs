@@ -364,15 +364,18 @@ impl ChainReader<'_> {
     }
 }
 
-/// What a tier that was closed had: which, what it knew, and the keys that were in use, those that were used most first. [`None`] where
-/// there is none, or not all of it can be read.
+/// What a tier that was closed had.
+pub(super) struct Closed {
+    pub first: First,
+    pub state: State,
+    /// Keys that were in use, those that were used most first.
+    pub keys: Vec<Vec<u8>>,
+}
+
+/// What a tier that was closed left; [`None`] where there is none, or not all of it can be read.
 ///
 /// Block 0 says nothing any more when this returns.
-pub(super) fn take(
-    device: &Device,
-    codec: Codec,
-    most_chunks: u32,
-) -> Result<Option<(First, State, Vec<Vec<u8>>)>, Failure> {
+pub(super) fn take(device: &Device, codec: Codec, most_chunks: u32) -> Result<Option<Closed>, Failure> {
     let mut block = device.buffer(1)?;
     if device.read_first(block.bytes_mut()).is_err() {
         // A new file has no block yet.
@@ -385,7 +388,7 @@ pub(super) fn take(
     block.bytes_mut().fill(0);
     device.write_first(block.bytes())?;
     match read {
-        Ok((state, keys)) => Ok(Some((first, state, keys))),
+        Ok((state, keys)) => Ok(Some(Closed { first, state, keys })),
         Err(Failure::OutOfMemory { bytes }) => Err(Failure::OutOfMemory { bytes }),
         Err(_) => Ok(None),
     }

@@ -12,7 +12,7 @@ use super::batch::Batch;
 use super::counters::{Counters, add};
 use super::device::Device;
 use super::failure::Failure;
-use super::image;
+use super::image::{self, Closed};
 use super::page::{self, BLOCK_BYTES, Place, Records};
 use super::run::{CHUNK_BLOCKS, Run};
 use super::state::{Candidates, State};
@@ -126,7 +126,7 @@ impl Tier {
         // No other tier's.
         let new_id = || RandomState::new().hash_one(std::time::SystemTime::now());
         let (id, head, state, keys) = match image::take(&device, engine.codec(), most_chunks)? {
-            Some((first, state, keys)) => (first.tier, first.head, state, keys),
+            Some(Closed { first, state, keys }) => (first.tier, first.head, state, keys),
             None => (new_id(), 0, State::new(most_chunks), Vec::new()),
         };
         let tier = Self {
