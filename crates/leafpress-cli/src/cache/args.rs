@@ -127,7 +127,7 @@ Each cache runs in a process of its own, in the same memory, measured from outsi
 
   leafpress cache --paper -m 64M --working-set 512M
   leafpress cache --data packages.txt.zst --records stanzas:Package --distribution zipfian:0.99
-  leafpress cache --trace cluster.oracleGeneral.zst -m 256M --engines leafpress,leafpress:lz4,moka+lz4";
+  leafpress cache --trace cluster.oracleGeneral.zst -m 256M --engines leafpress,moka+lz4";
 
 impl CacheArgs {
     /// What the arguments ask for; files go to `out`. Not yet checked.

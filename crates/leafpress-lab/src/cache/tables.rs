@@ -98,7 +98,8 @@ pub(super) fn summary(outcome: &Outcome) -> String {
 /// `over_time.tsv`: a line for each window of each.
 pub(super) fn over_time(outcome: &Outcome) -> String {
     type Window<'w> = (&'w Line, &'w Sample);
-    const COLUMNS: [(&str, fn(&Window<'_>) -> Cell); 7] = [
+    type Column = (&'static str, fn(&Window<'_>) -> Cell);
+    const COLUMNS: [Column; 7] = [
         ("cache", |(line, _)| word(line.engine)),
         ("at_seconds", |(_, sample)| number(sample.at_seconds, 3)),
         ("length_seconds", |(_, sample)| number(sample.length_seconds, 3)),

@@ -16,8 +16,8 @@ pub(super) struct Foyer {
 impl Foyer {
     pub(super) fn new(codec: Option<Codec>, settings: &Settings) -> Result<Self, CacheError> {
         let capacity = usize::try_from(settings.knob_bytes).unwrap_or(usize::MAX);
-        let builder =
-            Cache::builder(capacity).with_weighter(|key: &Box<[u8]>, value: &Arc<[u8]>| key.len() + value.len());
+        let builder = Cache::<Box<[u8]>, Arc<[u8]>>::builder(capacity);
+        let builder = builder.with_weighter(|key, value| key.len() + value.len());
         Ok(Self {
             cache: builder.build::<CacheProperties>(),
             envelope: settings.envelope(codec, false)?,

@@ -58,7 +58,7 @@ fn values_come_back_as_they_were_put() {
             let key = format!("key{at}");
             for byte in [b'a', at as u8] {
                 // The second half does not compress.
-                let half = (0..len).map(|i: usize| (i * i * 7919 >> 5) as u8);
+                let half = (0..len).map(|i: usize| ((i * i * 7919) >> 5) as u8);
                 let put: Vec<u8> = std::iter::repeat_n(byte, len).chain(half).collect();
                 cache.insert(key.as_bytes(), &put).unwrap();
                 assert!(cache.get(key.as_bytes(), &mut value).unwrap(), "{engine} {len}");
