@@ -224,7 +224,7 @@ fn live(mut worker: Worker<'_>, number: usize, gate: &Gate<'_, Finished>) {
         return;
     }
     // Who failed comes to the next gate too: the driver counts.
-    let warm = gate.work(panicked, || worker.work());
+    let warm = gate.work(panicked, || worker.warm_up());
     if !gate.pass(Stage::Timed) || warm.is_none() {
         return;
     }

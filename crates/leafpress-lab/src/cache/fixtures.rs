@@ -45,6 +45,7 @@ fn line(engine: &str, hits: u64, knob_bytes: u64) -> Line {
                 growth_bytes: 65 << 20,
                 holds_all: false,
             }],
+            runs: Vec::new(),
         }),
         measured: Some(Measured {
             warmup_seconds: 1.0,

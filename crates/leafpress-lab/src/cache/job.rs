@@ -1,6 +1,6 @@
 //! The child's side: a cache in a process of its own, filled to see what it takes, or measured.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::checks::Versions;
 use super::driver::{Driver, Growth};
 use super::engines::{Engine, EngineSpec, Settings};
 use super::outcome::{Fill, Measured};
-use super::worker::{Scratch, Shared, Shown, failed};
+use super::worker::{Filling, Scratch, Shared, Shown};
 use super::workload::Workload;
 use super::{Length, Options};
 use crate::core::{LabError, resources};
@@ -19,8 +19,6 @@ use crate::harness::Phase;
 const OVERFILL: f64 = 1.5;
 /// Operations on it then: for each record of the fill, and bounds. What queues and tables grow by shows only under work.
 const WORK: (u64, u64, u64) = (4, 400_000, 4_000_000);
-/// Insertions between two looks at the memory.
-const LOOK_EVERY: u64 = 1 << 12;
 
 /// What a child is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -63,6 +61,7 @@ impl Prepared {
             workload: &self.workload,
             versions: &self.versions,
             engine,
+            filling: None,
             left: AtomicI64::new(0),
             stop: AtomicBool::new(false),
             shown: (0..options.threads).map(|_| Shown::default()).collect(),
@@ -91,45 +90,31 @@ pub(crate) fn fill(task: &Task, cancel: &AtomicBool, progress: &mut dyn FnMut(Ph
     let prepared = Prepared::new(&task.options)?;
     let workload = &prepared.workload;
     let settings = Settings::new(&task.options, task.knob_bytes, workload.record_bytes());
-    let (mut key, mut value) = (Vec::new(), vec![1; workload.longest_value()]);
-    let scratch = Prepared::scratch(&task.options, workload)?;
-    let mut growth = Growth::from_here();
-    let engine = task.engine.make(&settings)?;
-    let enough = (task.knob_bytes as f64 * OVERFILL) as u64;
-    let (mut records, mut bytes) = (0_u64, 0);
-    for id in workload.in_filling_order(task.options.seed) {
-        workload.key(id, &mut key);
-        workload.fill(id, 0, &mut value);
-        engine.insert(&key, &value).map_err(|e| failed("put", id, &e))?;
-        records += 1;
-        bytes += (key.len() + value.len()) as u64;
-        if records.is_multiple_of(LOOK_EVERY) {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(LabError::Cancelled);
-            }
-            growth.look();
-            progress(Phase::Load, bytes as f64 / enough as f64 / 2.0);
-        }
-        if bytes >= enough {
-            break;
-        }
-    }
-    growth.look();
-    let holds_all = engine.standing().records >= workload.keys();
+    let enough_bytes = (task.knob_bytes as f64 * OVERFILL) as u64;
+    let records = ((enough_bytes as f64 / workload.record_bytes()) as u64).min(workload.keys());
     let options = Options {
-        warmup_operations: Some(0),
+        // The filling is its own measure.
+        warmup_operations: Some(records),
         length: Some(Length::Operations((records * WORK.0).clamp(WORK.1, WORK.2))),
         ..task.options.clone()
     };
-    let measured = Driver::new(growth, cancel, &mut |phase, done| {
-        if phase == Phase::Timed {
-            progress(Phase::Load, 0.5 + done / 2.0);
-        }
-    })
-    .drive(&prepared.shared(&options, engine.as_ref()), scratch)?;
+    let scratch = Prepared::scratch(&options, workload)?;
+    let growth = Growth::from_here();
+    let engine = task.engine.make(&settings)?;
+    let mut shared = prepared.shared(&options, engine.as_ref());
+    shared.filling = Some(Filling {
+        enough_bytes,
+        bytes: AtomicU64::new(0),
+        next: AtomicU64::new(0),
+    });
+    let mut progress = |phase, done| {
+        let before = if phase == Phase::Timed { 0.5 } else { 0.0 };
+        progress(Phase::Load, before + done / 2.0);
+    };
+    let measured = Driver::new(growth, cancel, &mut progress).drive(&shared, scratch)?;
     Ok(Fill {
         knob_bytes: task.knob_bytes,
         growth_bytes: measured.peak_growth_bytes,
-        holds_all,
+        holds_all: measured.records >= workload.keys(),
     })
 }

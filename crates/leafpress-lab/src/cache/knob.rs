@@ -8,6 +8,10 @@ use crate::core::LabError;
 
 /// The growth that is accepted, as parts of the memory.
 const ACCEPTED: (f64, f64) = (0.96, 1.05);
+/// The same of a run, whose growth is not known better than so.
+const RUN_ACCEPTED: (f64, f64) = (0.94, 1.06);
+/// Runs of one cache at most.
+pub(super) const MOST_RUNS: usize = 3;
 /// What is aimed at.
 const AIM: f64 = 1.01;
 /// More fills bring no better knob.
@@ -44,7 +48,30 @@ pub(super) fn search(memory_bytes: u64, mut fill: impl FnMut(u64) -> Result<Fill
     Ok(Knob {
         bytes: best.knob_bytes,
         fills,
+        runs: Vec::new(),
     })
+}
+
+/// Whether a run under a knob fits the memory, neither too much nor too little; else the knob for another.
+pub(super) fn correction(memory_bytes: u64, run: &Fill) -> Option<u64> {
+    let part = run.growth_bytes as f64 / memory_bytes as f64;
+    let fits = part <= RUN_ACCEPTED.1 && (part >= RUN_ACCEPTED.0 || run.holds_all);
+    // A disturbed run must not lead far away.
+    let factor = (AIM / part.max(0.1)).clamp(0.5, 1.6);
+    (!fits).then(|| ((run.knob_bytes as f64 * factor) as u64).max(1))
+}
+
+/// Which of several runs is taken: the largest of those that fit, or the smallest.
+pub(super) fn best_run(memory_bytes: u64, runs: &[Fill]) -> Option<usize> {
+    let fits = |run: &Fill| run.growth_bytes as f64 <= memory_bytes as f64 * RUN_ACCEPTED.1;
+    let runs = runs.iter().enumerate();
+    let fitting = runs
+        .clone()
+        .filter(|(_, run)| fits(run))
+        .max_by_key(|(_, run)| run.growth_bytes);
+    fitting
+        .or_else(|| runs.min_by_key(|(_, run)| run.growth_bytes))
+        .map(|(at, _)| at)
 }
 
 /// The knob to try next: on the line through the two fills next to the aim, or through the only one and nothing.
@@ -105,6 +132,30 @@ mod tests {
     fn a_cache_that_holds_all_needs_no_more() {
         let knob = found(1.2, 0.0, 10e6);
         assert_eq!(knob.fills.len(), 1, "{knob:?}");
+    }
+
+    #[test]
+    fn runs_that_do_not_fit_are_corrected_and_the_best_is_taken() {
+        let run = |part: f64, holds_all| Fill {
+            knob_bytes: 1000,
+            growth_bytes: (MEMORY as f64 * part) as u64,
+            holds_all,
+        };
+        for (part, holds_all, next) in [
+            (1.0, false, None),
+            (0.5, true, None),
+            (2.02, false, Some(500)),
+            (0.808, false, Some(1250)),
+            (9.0, true, Some(500)),
+            (0.0, false, Some(1600)),
+        ] {
+            let corrected = correction(MEMORY, &run(part, holds_all));
+            assert_eq!(corrected.map(|knob| (knob + 5) / 10 * 10), next, "{part}");
+        }
+        let best = |parts: &[f64]| best_run(MEMORY, &parts.iter().map(|part| run(*part, false)).collect::<Vec<_>>());
+        assert_eq!(best(&[0.8, 1.0, 1.2]), Some(1));
+        assert_eq!(best(&[1.4, 1.2, 1.3]), Some(1));
+        assert_eq!(best(&[]), None);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct Knob {
     pub bytes: u64,
     /// The fills by which it was found; none where the cache bounds the memory itself.
     pub fills: Vec<Fill>,
+    /// The runs that were measured under it and under those that did not fit; the one that was taken is among them.
+    pub runs: Vec<Fill>,
 }
 
 /// Hits that were not what their key held.

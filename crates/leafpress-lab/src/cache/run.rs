@@ -75,6 +75,7 @@ pub fn run_caches_with(
             engine,
             logs,
             number,
+            keys: outcome.keys,
             cancel,
         };
         match children.run(&mut line.knob, steps) {
@@ -99,28 +100,59 @@ struct Children<'c> {
     engine: &'c EngineSpec,
     logs: &'c Path,
     number: usize,
+    /// Keys in the backend.
+    keys: u64,
     cancel: &'c AtomicBool,
 }
 
 impl Children<'_> {
     fn run(&self, found: &mut Option<Knob>, steps: &mut dyn FnMut(Step<'_>)) -> Result<Measured, LabError> {
         let memory_bytes = self.options.memory_bytes;
-        let knob = if self.engine.bounds_memory() {
-            Knob {
+        if self.engine.bounds_memory() {
+            *found = Some(Knob {
                 bytes: memory_bytes,
                 fills: Vec::new(),
+                runs: Vec::new(),
+            });
+            return self.call(MEASURE, "run", memory_bytes, steps);
+        }
+        let mut number = 0;
+        let knob = knob::search(memory_bytes, |knob_bytes| {
+            steps(Step::Fill(number));
+            number += 1;
+            self.call::<Fill>(FILL, &format!("fill-{number}"), knob_bytes, steps)
+        })?;
+        self.run_within(found.insert(knob), steps)
+    }
+
+    /// Runs a cache under its knob, and again under a corrected one while the process grew by too much or too little.
+    fn run_within(&self, knob: &mut Knob, steps: &mut dyn FnMut(Step<'_>)) -> Result<Measured, LabError> {
+        let memory_bytes = self.options.memory_bytes;
+        let mut all: Vec<Measured> = Vec::new();
+        let mut knob_bytes = knob.bytes;
+        for number in 1..=knob::MOST_RUNS {
+            let measured: Measured = self.call(MEASURE, &format!("run-{number}"), knob_bytes, steps)?;
+            let run = Fill {
+                knob_bytes,
+                growth_bytes: measured.peak_growth_bytes,
+                holds_all: measured.records >= self.keys,
+            };
+            knob.runs.push(run);
+            all.push(measured);
+            match knob::correction(memory_bytes, &run) {
+                Some(corrected) => knob_bytes = corrected,
+                None => break,
             }
-        } else {
-            let mut number = 0;
-            knob::search(memory_bytes, |knob_bytes| {
-                steps(Step::Fill(number));
-                number += 1;
-                self.call::<Fill>(FILL, &format!("fill-{number}"), knob_bytes, steps)
-            })?
-        };
-        let bytes = knob.bytes;
-        *found = Some(knob);
-        self.call(MEASURE, "run", bytes, steps)
+        }
+        // There is one at the least.
+        let best = knob::best_run(memory_bytes, &knob.runs).unwrap_or(0);
+        knob.bytes = knob.runs[best].knob_bytes;
+        let mut taken = all.swap_remove(best);
+        // What a cache gave out that was not right counts whichever run is taken.
+        for other in all {
+            taken.mismatches.add(other.mismatches);
+        }
+        Ok(taken)
     }
 
     fn call<T: serde::de::DeserializeOwned>(

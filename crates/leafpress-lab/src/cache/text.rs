@@ -15,16 +15,16 @@ const NOTES: [&str; 3] = [
      fits; entries weigh their key and value as they are stored.",
     "Threads read, and insert what they miss. Time is of the cache's own calls, with the value copied out or decoded: of hits; of misses \
      with the insertion. Every hit was compared with what its key must hold.",
-    "With misses charged: each waits for the backend besides. A star is the best of its column.",
+    "Charged: as if each miss had waited for the backend too, each thread for its own. A star is the best of its column.",
 ];
 
-/// Column headings of the table; the last one is in it only where something is wrong.
+/// Column headings of the table.
 pub(super) const HEADINGS: [&str; 14] = [
     "cache",
     "hits\nmemory %",
     "\ndisk %",
-    "kops/s",
-    "misses\ncharged",
+    "kops/s\nas run",
+    "\ncharged",
     "hit us\np50",
     "\np99",
     "\np99.9",

@@ -26,12 +26,22 @@ pub(super) struct Shared<'s> {
     pub(super) workload: &'s Workload,
     pub(super) versions: &'s Versions,
     pub(super) engine: &'s dyn Engine,
+    /// Where the warm-up is a filling.
+    pub(super) filling: Option<Filling>,
     /// Operations that are left in the stage in progress.
     pub(super) left: AtomicI64,
     /// Ends the stage in progress.
     pub(super) stop: AtomicBool,
     /// What each thread has done so far in the stage.
     pub(super) shown: Vec<Shown>,
+}
+
+/// All keys are inserted once, until there are so many bytes of them.
+#[derive(Debug)]
+pub(super) struct Filling {
+    pub(super) enough_bytes: u64,
+    pub(super) bytes: AtomicU64,
+    pub(super) next: AtomicU64,
 }
 
 /// What a thread has done so far, in a cache line of its own.
@@ -115,6 +125,26 @@ impl<'w> Worker<'w> {
             key: Vec::with_capacity(MAX_KEY_BYTES),
             counts: [0; 3],
         }
+    }
+
+    /// Fills the cache, if that is asked for, or asks as ever.
+    pub(super) fn warm_up(&mut self) -> Result<(), LabError> {
+        let shared = self.shared;
+        let Some(filling) = &shared.filling else {
+            return self.work();
+        };
+        while !shared.stop.load(Ordering::Relaxed) && filling.bytes.load(Ordering::Relaxed) < filling.enough_bytes {
+            let at = filling.next.fetch_add(1, Ordering::Relaxed);
+            if at >= shared.workload.keys() {
+                break;
+            }
+            let id = shared.workload.in_filling_order(at);
+            shared.workload.key(id, &mut self.key);
+            self.insert(id, 0)?;
+            let bytes = self.key.len() + self.scratch.value.len();
+            filling.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Asks until the stage is over.
@@ -210,7 +240,7 @@ impl<'w> Worker<'w> {
     }
 }
 
-pub(super) fn failed(operation: &'static str, id: u64, error: &leafpress::CacheError) -> LabError {
+fn failed(operation: &'static str, id: u64, error: &leafpress::CacheError) -> LabError {
     LabError::Operation {
         operation,
         id,

@@ -40,8 +40,15 @@ pub(super) struct Workload {
 }
 
 enum Plan {
-    Draw(Chooser),
-    Trace { requests: Vec<u32>, next: AtomicU64 },
+    Draw {
+        chooser: Chooser,
+        /// An order of all keys that has nothing to do with how often they are chosen.
+        scatter: Permutation,
+    },
+    Trace {
+        requests: Vec<u32>,
+        next: AtomicU64,
+    },
 }
 
 /// One thing that a thread is to do.
@@ -142,7 +149,10 @@ impl Workload {
             keys,
             count,
             values,
-            plan: Plan::Draw(Chooser::new(distribution, count, options.seed)),
+            plan: Plan::Draw {
+                chooser: Chooser::new(distribution, count, options.seed),
+                scatter: Permutation::new(count, mix(!options.seed)),
+            },
         }
     }
 
@@ -209,7 +219,7 @@ impl Workload {
     /// Requests of the trace.
     pub(super) fn trace_requests(&self) -> Option<u64> {
         match &self.plan {
-            Plan::Draw(_) => None,
+            Plan::Draw { .. } => None,
             Plan::Trace { requests, .. } => Some(requests.len() as u64),
         }
     }
@@ -246,7 +256,7 @@ impl Workload {
     #[inline]
     pub(super) fn next(&self, rng: &mut Xoshiro256PlusPlus, place: &mut Place) -> Request {
         match &self.plan {
-            Plan::Draw(chooser) => Request {
+            Plan::Draw { chooser, .. } => Request {
                 id: chooser.read(rng),
                 is_write: false,
             },
@@ -269,14 +279,12 @@ impl Workload {
         }
     }
 
-    /// The keys in an order in which a cache may be filled: scattered, and of a trace as they come.
-    pub(super) fn in_filling_order(&self, seed: u64) -> impl Iterator<Item = u64> {
-        let keys = self.keys();
-        let scatter = self
-            .trace_requests()
-            .is_none()
-            .then(|| Permutation::new(keys, mix(!seed)));
-        (0..keys).map(move |at| scatter.as_ref().map_or(at, |scatter| scatter.apply(at)))
+    /// The key that a cache may be filled with at this place below the number of keys: scattered, and of a trace as they come.
+    pub(super) fn in_filling_order(&self, at: u64) -> u64 {
+        match &self.plan {
+            Plan::Draw { scatter, .. } => scatter.apply(at),
+            Plan::Trace { .. } => at,
+        }
     }
 }
 
