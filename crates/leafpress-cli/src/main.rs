@@ -2,6 +2,7 @@
 
 mod advise;
 mod bench;
+mod cache;
 mod codecs;
 mod device;
 mod doctor;
@@ -40,6 +41,8 @@ enum Command {
     Eval(Box<eval::EvalArgs>),
     /// Benchmark an index as PiBench does: our tree, built-in ordered maps, or a shared library written for PiBench
     Bench(Box<bench::BenchArgs>),
+    /// Compare caches in the same memory: ours and the registry's, on the ZipCache paper's objects, your records, or a trace
+    Cache(Box<cache::CacheArgs>),
     /// Benchmark the page pool as Tyche does, on your pages: does keeping cold ones compressed pay, and how much of the memory should it have?
     Pool(Box<pool::PoolArgs>),
     /// Probe a storage device as fio does: requests per second and latency percentiles of random reads, for each block size
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Advise(args) => advise::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Cache(args) => cache::run(args),
         Command::Pool(args) => pool::run(args),
         Command::Device(args) => device::run(args),
         Command::Model(args) => model::run(args),

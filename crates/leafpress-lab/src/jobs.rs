@@ -58,6 +58,10 @@ fn answer(
                 }
             })?)
         }
+        #[cfg(feature = "cache")]
+        crate::cache::FILL => told(&crate::cache::fill(&asked(job.request)?, cancel, progress)?),
+        #[cfg(feature = "cache")]
+        crate::cache::MEASURE => told(&crate::cache::measure(&asked(job.request)?, cancel, progress)?),
         #[cfg(feature = "pool")]
         crate::pool::RUN => {
             use crate::pool::{Event, run};

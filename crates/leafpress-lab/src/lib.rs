@@ -9,6 +9,8 @@
 pub mod advise;
 #[cfg(feature = "bench")]
 pub mod bench;
+#[cfg(feature = "cache")]
+pub mod cache;
 pub mod core;
 #[cfg(feature = "device")]
 pub mod device;

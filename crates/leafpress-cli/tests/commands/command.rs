@@ -13,6 +13,7 @@ fn help_works_everywhere() {
         &["codecs", "--help"],
         &["doctor", "--help"],
         &["peers", "--help"],
+        &["cache", "--help"],
         &["pool", "--help"],
         &["help"],
     ] {

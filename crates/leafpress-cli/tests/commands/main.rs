@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod bench_bad_input;
 mod bench_wrapper;
+mod cache;
 mod codecs;
 mod command;
 mod common;

@@ -147,6 +147,12 @@ impl<'s, T: Send> Gate<'s, T> {
         }
     }
 
+    /// Times that a thread came to the gate.
+    #[cfg(feature = "cache")]
+    pub(crate) fn arrived(&self) -> usize {
+        self.arrived.load(Ordering::Acquire)
+    }
+
     /// Whether a thread has failed.
     pub(crate) fn failed(&self) -> bool {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()

@@ -2,7 +2,7 @@
 //! knows what each answer may be. Knows no command.
 
 pub mod child;
-#[cfg(any(feature = "bench", feature = "pool"))]
+#[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
 pub(crate) mod gate;
 #[cfg(feature = "peers")]
 pub(crate) mod maps;

@@ -336,7 +336,7 @@ pub(crate) fn curves(spec: &Curves<'_>) -> Result<Option<String>, LabError> {
 }
 
 /// Figures over time.
-#[cfg(any(feature = "bench", feature = "pool"))]
+#[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
 pub(crate) struct OverTime<'t> {
     /// What the chart is called in errors.
     pub name: &'static str,
@@ -349,7 +349,7 @@ pub(crate) struct OverTime<'t> {
 }
 
 /// Draws figures over time; `None` without two points of one line.
-#[cfg(any(feature = "bench", feature = "pool"))]
+#[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
 pub(crate) fn over_time(spec: &OverTime<'_>) -> Result<Option<String>, LabError> {
     let points = || spec.lines.iter().flat_map(|(_, points)| points.iter().copied());
     let figures = || points().map(|(_, figure)| figure);

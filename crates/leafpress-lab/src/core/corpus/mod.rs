@@ -12,13 +12,15 @@ use std::ops::Range;
 
 pub use cut::Cut;
 pub use records::{Census, RecordFormat, Records};
-#[cfg(any(feature = "pool", feature = "suite"))]
+#[cfg(any(feature = "cache", feature = "pool", feature = "suite"))]
 pub(crate) use source::Packing;
-#[cfg(any(feature = "pool", feature = "suite"))]
-pub(crate) use source::plain;
-pub use source::{MAX_CORPUS_BYTES, Source, sample_names};
 #[cfg(feature = "suite")]
-pub(crate) use source::{find_sample, unpacked};
+pub(crate) use source::find_sample;
+#[cfg(any(feature = "cache", feature = "pool", feature = "suite"))]
+pub(crate) use source::plain;
+#[cfg(any(feature = "cache", feature = "suite"))]
+pub(crate) use source::unpacked;
+pub use source::{MAX_CORPUS_BYTES, Source, sample_names};
 
 use crate::core::{LabError, resources};
 

@@ -47,6 +47,10 @@ pub enum LabError {
     /// The tree failed.
     #[error(transparent)]
     Tree(#[from] leafpress::Error),
+    /// A cache failed.
+    #[cfg(feature = "cache")]
+    #[error(transparent)]
+    Cache(#[from] leafpress::CacheError),
     /// The page pool failed.
     #[cfg(feature = "pool")]
     #[error(transparent)]

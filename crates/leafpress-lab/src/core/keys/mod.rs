@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "bench")]
 pub(crate) use distribution::Zipf;
-#[cfg(any(feature = "bench", feature = "pool"))]
+#[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
 pub(crate) use distribution::unit;
 pub use distribution::{Chooser, Distribution};
 pub use key_set::KeySet;

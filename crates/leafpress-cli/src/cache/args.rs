@@ -1,0 +1,235 @@
+//! The command line of `leafpress cache`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use leafpress_lab::cache::{DiskOptions, Length, Options, Work};
+use leafpress_lab::core::corpus::{Cut, RecordFormat, Source};
+use leafpress_lab::{Bytes, LabError};
+
+use crate::eval::words::list;
+use crate::failure::Failure;
+
+/// Arguments of `leafpress cache`.
+#[derive(Debug, Args)]
+#[command(args_override_self = true, after_help = AFTER_HELP)]
+pub struct CacheArgs {
+    // No docstring: rustdoc would take the brackets for links.
+    #[arg(
+        long,
+        value_name = "LIST",
+        num_args = 1..,
+        help_heading = "Caches",
+        help = "leafpress[:CODEC], quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC]; behind a + values are compressed one by one \
+                [default: leafpress quick_cache quick_cache+zstd:3 moka, and foyer where it is compiled in]"
+    )]
+    engines: Option<Vec<String>>,
+    /// What the process may grow by, all of it
+    #[arg(
+        short = 'm',
+        long,
+        value_name = "BYTES",
+        default_value = "64M",
+        help_heading = "Caches"
+    )]
+    memory: Bytes,
+    /// A tier on a disk of so many bytes, for the caches that have one
+    #[arg(long, value_name = "BYTES", help_heading = "Caches")]
+    disk: Option<Bytes>,
+    /// Where that is [default: cache.disk in the directory of --out]
+    #[arg(long, value_name = "FILE", help_heading = "Caches", requires = "disk")]
+    disk_path: Option<PathBuf>,
+
+    /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes, half of each zeros. The default
+    #[arg(long, help_heading = "Work", conflicts_with_all = ["data", "trace", "records", "cut"])]
+    paper: bool,
+    /// Values, or records, from a file, directory, archive, or bundled sample, as `leafpress eval` takes them
+    #[arg(long, value_name = "DATA", help_heading = "Work")]
+    data: Option<String>,
+    /// Take the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
+    #[arg(long, value_name = "FORMAT", help_heading = "Work")]
+    records: Option<String>,
+    /// How data without --records is cut into values: fixed:BYTES, lines, length-prefixed [default: fixed:128]
+    #[arg(long, value_name = "CUT", help_heading = "Work", conflicts_with_all = ["records", "trace"])]
+    cut: Option<String>,
+    /// Bytes of all keys and values [default: 8 times the memory]
+    #[arg(long, value_name = "BYTES", help_heading = "Work")]
+    working_set: Option<Bytes>,
+    // No docstring: rustdoc would take the brackets for links.
+    #[arg(
+        long,
+        value_name = "LAW",
+        help_heading = "Work",
+        help = "How keys are chosen: uniform, zipfian[:THETA] (or zipf), self-similar[:H], hotset[:KEYS_PCT:OPERATIONS_PCT] \
+                [default: hotset:20:80 of the paper's objects, else zipfian:0.99]"
+    )]
+    distribution: Option<String>,
+    /// Ask for what a trace asked for, in its order; values of its lengths are made of --data
+    #[arg(long, value_name = "FILE", help_heading = "Work")]
+    trace: Option<PathBuf>,
+    /// oracle (libCacheSim's oracleGeneral), arc (.lis), csv (CacheLib's, Twitter's, time,key,size), keys [default: by the file's name]
+    #[arg(long, value_name = "FORMAT", help_heading = "Work", requires = "trace")]
+    trace_format: Option<String>,
+    /// Take only the first so many requests of the trace
+    #[arg(long, value_name = "N", help_heading = "Work", requires = "trace")]
+    requests: Option<u64>,
+    /// Percent of the operations that overwrite a key with a new version
+    #[arg(
+        long,
+        value_name = "PCT",
+        default_value_t = 0.0,
+        allow_negative_numbers = true,
+        help_heading = "Work"
+    )]
+    writes: f64,
+    /// Records live so long [default: until they make room]
+    #[arg(long, value_name = "SECONDS", help_heading = "Work")]
+    ttl: Option<u64>,
+
+    /// Threads that ask
+    #[arg(
+        short = 't',
+        long,
+        value_name = "N",
+        default_value_t = 2,
+        help_heading = "Measurement"
+    )]
+    threads: usize,
+    /// Operations before anything is measured [default: two for each key; none of a trace]
+    #[arg(long, value_name = "N", help_heading = "Measurement")]
+    warmup: Option<u64>,
+    /// Length of the measured time [default: 5; a trace is gone through once]
+    #[arg(long, allow_negative_numbers = true, help_heading = "Measurement")]
+    seconds: Option<f64>,
+    /// Operations that are measured, in place of a time
+    #[arg(long, value_name = "N", help_heading = "Measurement", conflicts_with = "seconds")]
+    operations: Option<u64>,
+    /// What a miss is charged with, for what the backend would take
+    #[arg(
+        long,
+        value_name = "US",
+        default_value_t = 1000.0,
+        allow_negative_numbers = true,
+        help_heading = "Measurement"
+    )]
+    backend_us: f64,
+    /// Seed of every random choice
+    #[arg(long, default_value_t = 1, help_heading = "Measurement")]
+    seed: u64,
+    /// Directory for summary.tsv, over_time.tsv, results.json, report.html and logs [default: leafpress-results/cache/TIMESTAMP]
+    #[arg(long, value_name = "DIR", help_heading = "Measurement")]
+    pub out: Option<PathBuf>,
+}
+
+const AFTER_HELP: &str = "\
+Each cache runs in a process of its own, in the same memory, measured from outside. docs/cache.md explains work, table and charts.
+
+  leafpress cache --paper -m 64M --working-set 512M
+  leafpress cache --data packages.txt.zst --records stanzas:Package --distribution zipfian:0.99
+  leafpress cache --trace cluster.oracleGeneral.zst -m 256M --engines leafpress,moka+lz4";
+
+impl CacheArgs {
+    /// What the arguments ask for; files go to `out`. Not yet checked.
+    pub fn options(&self, out: &std::path::Path) -> Result<Options, Failure> {
+        let mut options = Options::new(self.work()?);
+        if let Some(engines) = &self.engines {
+            options.engines = list(engines)
+                .iter()
+                .map(|word| parse("engines", word))
+                .collect::<Result<_, _>>()?;
+        }
+        options.memory_bytes = self.memory.0;
+        options.disk = self.disk.map(|Bytes(bytes)| DiskOptions {
+            bytes,
+            path: self.disk_path.clone().unwrap_or_else(|| out.join("cache.disk")),
+        });
+        options.working_set_bytes = self.working_set.map(|Bytes(bytes)| bytes);
+        if let Some(law) = &self.distribution {
+            // The field's short name, and what it is called here.
+            let law = match law.strip_prefix("zipf") {
+                Some(rest) if rest.is_empty() || rest.starts_with(':') => format!("zipfian{rest}"),
+                _ => law.clone(),
+            };
+            options.distribution = Some(parse("distribution", &law)?);
+        }
+        options.write_pct = self.writes;
+        options.ttl_seconds = self.ttl;
+        options.threads = self.threads;
+        options.warmup_operations = self.warmup;
+        options.length = match (self.seconds, self.operations) {
+            (Some(seconds), _) => Some(Length::Seconds(seconds)),
+            (None, operations) => operations.map(Length::Operations),
+        };
+        options.backend_us = self.backend_us;
+        options.seed = self.seed;
+        Ok(options)
+    }
+
+    fn work(&self) -> Result<Work, Failure> {
+        let data = self
+            .data
+            .as_deref()
+            .map(|word| parse::<Source>("data", word))
+            .transpose()?;
+        let records = self.records.as_deref();
+        let records = records.map(|word| parse::<RecordFormat>("records", word)).transpose()?;
+        let packages = || Source::Sample("packages".into());
+        if let Some(path) = &self.trace {
+            let format = self.trace_format.as_deref();
+            // Records are asked for by their format; the sample's is known.
+            let records = match &data {
+                None => Some(records.unwrap_or_else(|| RecordFormat::Stanzas("Package".into()))),
+                Some(_) => records,
+            };
+            return Ok(Work::Trace {
+                path: path.clone(),
+                format: format.map(|word| parse("trace-format", word)).transpose()?,
+                requests: self.requests,
+                data: data.unwrap_or_else(packages),
+                records,
+            });
+        }
+        Ok(match (data, records) {
+            (data, Some(format)) => Work::Records {
+                data: data.unwrap_or_else(packages),
+                format,
+            },
+            (Some(data), None) => Work::Values {
+                data,
+                cut: match &self.cut {
+                    Some(word) => parse("cut", word)?,
+                    None => Cut::Fixed(128),
+                },
+            },
+            (None, None) if self.cut.is_some() => {
+                return Err(Failure::bad_input(
+                    "--cut: there is no data to cut: name some with --data",
+                ));
+            }
+            (None, None) => Work::Paper,
+        })
+    }
+}
+
+fn parse<T: FromStr<Err = LabError>>(option: &'static str, word: &str) -> Result<T, Failure> {
+    word.parse().map_err(|e| match e {
+        LabError::Option { reason, .. } => Failure::bad_input(format!("--{option}: {reason}")),
+        e => Failure::bad_input(format!("--{option}: {e}")),
+    })
+}
+
+/// An error of the laboratory as this command reports it.
+pub fn failure(error: &LabError) -> Failure {
+    match error {
+        LabError::Cancelled => Failure::Interrupted("interrupted: no cache had finished".into()),
+        LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
+        LabError::Data { source_name, reason } => Failure::bad_input(format!("{source_name}: {reason}")),
+        LabError::Io { .. } => Failure::bad_input(format!("{error}; name a directory that can be written with --out")),
+        e => Failure::failed(e.to_string()),
+    }
+}
+
+#[cfg(test)]
+#[path = "args_tests.rs"]
+mod tests;

@@ -1,0 +1,123 @@
+use std::path::Path;
+
+use clap::Parser;
+use leafpress_lab::core::keys::Distribution;
+
+use super::*;
+
+#[derive(Debug, Parser)]
+struct Program {
+    #[command(flatten)]
+    args: CacheArgs,
+}
+
+fn options(words: &str) -> Result<Options, Failure> {
+    let words = std::iter::once("cache").chain(words.split_whitespace());
+    let program = Program::try_parse_from(words).map_err(|e| Failure::bad_input(e.to_string()))?;
+    let options = program.args.options(Path::new("out"))?;
+    options.validate().map_err(|e| failure(&e))?;
+    Ok(options)
+}
+
+#[test]
+fn nothing_asks_for_the_papers_objects() {
+    for words in ["", "--paper"] {
+        let options = options(words).unwrap();
+        assert_eq!(options, Options::new(Work::Paper), "{words}");
+        assert_eq!(options.distribution(), Distribution::HOT_SET);
+        assert_eq!(options.working_set_bytes(), 512 << 20);
+    }
+}
+
+#[test]
+fn work_is_what_is_named() {
+    let work = |words: &str| options(words).unwrap().work;
+    let packages = || Source::Sample("packages".into());
+    let stanzas = || RecordFormat::Stanzas("Package".into());
+    assert_eq!(
+        work("--data synthetic:0.5 --cut fixed:64"),
+        Work::Values {
+            data: Source::Synthetic(0.5),
+            cut: Cut::Fixed(64),
+        }
+    );
+    assert_eq!(
+        work("--records stanzas:Package"),
+        Work::Records {
+            data: packages(),
+            format: stanzas(),
+        }
+    );
+    let trace = |data, records| Work::Trace {
+        path: "a.lis".into(),
+        format: None,
+        requests: None,
+        data,
+        records,
+    };
+    assert_eq!(work("--trace a.lis"), trace(packages(), Some(stanzas())));
+    assert_eq!(
+        work("--trace a.lis --data synthetic:0.5"),
+        trace(Source::Synthetic(0.5), None)
+    );
+}
+
+#[test]
+fn figures_reach_the_options() {
+    let all = options(
+        "--engines leafpress:lz4,moka+zstd:3 quick_cache -m 32M --working-set 1G --distribution zipf:0.9 --writes 5 --ttl 60 -t 1 \
+         --warmup 10 --operations 20 --backend-us 500 --seed 7",
+    )
+    .unwrap();
+    let engines: Vec<_> = all.engines.iter().map(ToString::to_string).collect();
+    assert_eq!(engines, ["leafpress:lz4", "moka+zstd:3", "quick_cache"]);
+    assert_eq!((all.memory_bytes, all.working_set_bytes), (32 << 20, Some(1 << 30)));
+    assert_eq!(all.distribution, Some(Distribution::Zipfian { theta: 0.9 }));
+    assert_eq!((all.write_pct, all.ttl_seconds, all.threads), (5.0, Some(60), 1));
+    assert_eq!(
+        (all.warmup_operations, all.length),
+        (Some(10), Some(Length::Operations(20)))
+    );
+    assert_eq!((all.backend_us, all.seed), (500.0, 7));
+}
+
+#[test]
+fn what_cannot_work_is_refused_by_its_name() {
+    for (words, parts) in [
+        ("--engines memcached", &["--engines", "memcached", "quick_cache"][..]),
+        ("--engines moka,moka", &["--engines", "twice"]),
+        ("--engines moka+brotli", &["--engines", "moka+brotli"]),
+        ("--engines ,", &["--engines", "empty"]),
+        ("-m 1K", &["--memory", "4M"]),
+        ("--memory lots", &["--memory", "lots"]),
+        ("--disk 1G", &["--disk", "tier on a disk"]),
+        ("--disk-path a", &["--disk"]),
+        ("--writes 101", &["--writes", "100"]),
+        ("--ttl 0", &["--ttl"]),
+        ("--threads 0", &["--threads"]),
+        ("--seconds -1", &["--seconds"]),
+        ("--operations 0", &["--operations"]),
+        ("--seconds 1 --operations 1", &["--seconds", "--operations"]),
+        ("--backend-us -1", &["--backend-us"]),
+        ("--distribution latest", &["--distribution", "latest"]),
+        ("--distribution zipfy", &["--distribution", "zipfy"]),
+        ("--working-set 0", &["--working-set"]),
+        ("--paper --trace a.lis", &["--paper", "--trace"]),
+        ("--paper --data packages", &["--paper", "--data"]),
+        ("--trace a.lis --distribution uniform", &["--distribution", "trace"]),
+        ("--trace a.lis --working-set 1G", &["--working-set", "trace"]),
+        ("--trace a.lis --trace-format zip", &["--trace-format", "oracle"]),
+        ("--trace a.lis --requests 0", &["--requests"]),
+        ("--trace-format csv", &["--trace"]),
+        ("--cut lines", &["--cut", "--data"]),
+        ("--records xml", &["--records", "xml"]),
+        ("--data synthetic:2", &["--data"]),
+    ] {
+        let Err(Failure::BadInput(message)) = options(words) else {
+            panic!("{words} is taken");
+        };
+        for part in parts {
+            assert!(message.contains(part), "{words}: no `{part}` in {message}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! `leafpress cache` as a user runs it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::common::{assert_bad_input, leafpress, run, stderr, stdout, write};
+use tempfile::TempDir;
+
+/// Small, and over in a moment.
+const SMALL: [&str; 7] = ["cache", "-m", "8M", "--warmup", "2000", "--operations", "2000"];
+
+fn directory() -> TempDir {
+    TempDir::new().expect("a temporary directory")
+}
+
+#[test]
+fn caches_are_compared_in_a_table_and_files() {
+    let directory = directory();
+    let out = directory.path().join("out/deep");
+    let output = leafpress()
+        .args(SMALL)
+        .args([
+            "--working-set",
+            "512K",
+            "--engines",
+            "leafpress:lz4,quick_cache+lz4",
+            "moka",
+            "--writes",
+            "5",
+            "--out",
+        ])
+        .arg(&out)
+        .output()
+        .expect("leafpress starts");
+    let text = stdout(&output);
+    assert!(output.status.success(), "{}{text}", stderr(&output));
+    for part in [
+        "6,553 keys, 512K of keys and values, 0.1 times the memory; hotset:20:80",
+        "memory 8M, 2 threads, 5% overwrite; 2,000 operations of warm-up, measured: 2,000 operations",
+        "\n leafpress:lz4 ",
+        "\n quick_cache+lz4 ",
+        "\n moka ",
+        "report.html",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    assert!(!text.contains("MISMATCHES") && !text.contains("failed"), "{text}");
+    let said = stderr(&output);
+    assert!(
+        said.contains("[1/3] leafpress:lz4") && said.contains("[3/3] moka"),
+        "{said}"
+    );
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    assert_eq!(read("summary.tsv").lines().count(), 4);
+    assert!(read("over_time.tsv").lines().count() > 6);
+    assert!(read("results.json").contains("\"quick_cache+lz4\""));
+    assert!(read("report.html").matches("<svg").count() >= 6);
+}
+
+#[test]
+fn records_and_traces_are_run() {
+    let directory = directory();
+    let (root, out) = (directory.path(), directory.path().join("out"));
+    let dump: String = (0..300)
+        .map(|at| format!("user:{at}\t{}\n", "abc ".repeat(at % 40)))
+        .collect();
+    write(root, "dump.tsv", &dump);
+    let requests: String = (0..900)
+        .map(|at| format!("{at},object{},{}\n", at % 90, 1 + at % 90 * 7))
+        .collect();
+    write(root, "tiny.csv", &requests);
+    write(root, "cut.lis", "1 5 0 1\n3 ");
+    let path = |name: &str| root.join(name).to_str().expect("UTF-8").to_owned();
+    for (arguments, part) in [
+        (
+            &["--records", "tsv", "--distribution", "zipf:0.9"][..],
+            "185 of 300 records of ",
+        ),
+        (
+            &["--trace", &path("tiny.csv")],
+            "(csv): 900 requests, 0 of them writes, 90 keys",
+        ),
+        (&["--cut", "fixed:32", "--ttl", "60"], "values chosen by hash of "),
+    ] {
+        let data = path("dump.tsv");
+        let output = leafpress()
+            .args(SMALL)
+            .args(["--data", &data, "--engines", "leafpress", "-t", "1"])
+            .args(if arguments[0] == "--trace" {
+                &[][..]
+            } else {
+                &["--working-set", "15K"]
+            })
+            .args(arguments)
+            .arg("--out")
+            .arg(&out)
+            .output()
+            .expect("leafpress starts");
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+        assert!(
+            stdout(&output).contains(part),
+            "{arguments:?}: no `{part}` in\n{}",
+            stdout(&output)
+        );
+    }
+    let cut = leafpress()
+        .args(SMALL)
+        .args(["--trace", &path("cut.lis")])
+        .output()
+        .expect("leafpress starts");
+    assert_bad_input(&cut, &["cut.lis", "line 2", "two numbers"]);
+}
+
+#[test]
+fn an_interrupt_keeps_the_caches_that_have_finished() {
+    let directory = directory();
+    let mut child = leafpress()
+        .args([
+            "cache",
+            "-m",
+            "64M",
+            "--warmup",
+            "0",
+            "--operations",
+            "100",
+            "--engines",
+            "leafpress,moka",
+            "--out",
+        ])
+        .arg(directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("leafpress starts");
+    let mut said = BufReader::new(child.stderr.take().expect("piped"))
+        .lines()
+        .map_while(Result::ok);
+    // The other one is then filled for seconds.
+    said.find(|line| line.starts_with("[1/2]")).expect("one finishes");
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(status.expect("kill runs").success());
+    let rest: Vec<String> = said.collect();
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{rest:?}");
+    assert!(
+        rest.iter().any(|line| line.contains("1 of 2 caches had finished")),
+        "{rest:?}"
+    );
+    assert!(stdout(&output).contains("\n leafpress "), "{}", stdout(&output));
+    let summary = std::fs::read_to_string(directory.path().join("summary.tsv")).expect("summary.tsv");
+    assert_eq!(summary.lines().count(), 2, "{summary}");
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_anything_is_written() {
+    let directory = directory();
+    let out = directory.path().join("out");
+    for (arguments, words) in [
+        (
+            &["--engines", "memcached"][..],
+            &["--engines", "memcached", "quick_cache"][..],
+        ),
+        (&["-m", "1K"], &["--memory", "4M"]),
+        (&["-m", "lots"], &["--memory", "lots", "500M"]),
+        (&["--disk", "1G"], &["--disk", "no cache of the list"]),
+        (&["--disk-path", "x"], &["--disk"]),
+        (&["--paper", "--trace", "x.lis"], &["--paper", "--trace"]),
+        (&["--trace", "/no/such.lis"], &["/no/such.lis", "no such file"]),
+        (&["--trace", "/no/such.name"], &["--trace-format", "oracle"]),
+        (&["--data", "/no/such/file"], &["/no/such/file", "no such file"]),
+        (&["--data", "nonesuch", "--records", "tsv"], &["nonesuch", "packages"]),
+        (&["--working-set", "15T"], &["--working-set", "keys"]),
+        (&["--writes", "-1"], &["--writes", "between 0 and 100"]),
+        (&["--sec", "5"], &["--sec", "--help"]),
+    ] {
+        let output = leafpress()
+            .args(["cache", "--out"])
+            .arg(&out)
+            .args(arguments)
+            .output()
+            .expect("leafpress starts");
+        assert_bad_input(&output, words);
+        assert!(!out.exists(), "nothing is left behind by {arguments:?}");
+    }
+    write(directory.path(), "file", "text");
+    let taken = directory.path().join("file");
+    assert_bad_input(
+        &run(&["cache", "--out", taken.to_str().expect("UTF-8")]),
+        &["file", "--out"],
+    );
+}

@@ -1,0 +1,241 @@
+//! The caches: how each is called, made and asked.
+
+mod envelope;
+#[cfg(feature = "foyer")]
+mod foyer;
+mod leafpress;
+mod moka;
+mod quick_cache;
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ::leafpress::codec::EngineOptions;
+use ::leafpress::{CacheError, Codec};
+
+use self::envelope::Envelope;
+use super::outcome::DiskFigures;
+use super::{DiskOptions, Options};
+use crate::core::LabError;
+use crate::core::words::serde_as_text;
+
+/// A cache that is not ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// `quick_cache::sync::Cache`.
+    QuickCache,
+    /// `moka::sync::Cache`.
+    Moka,
+    /// `foyer_memory::Cache`: foyer's tier in memory.
+    Foyer,
+}
+
+impl Peer {
+    const ALL: [Self; 3] = [Self::QuickCache, Self::Moka, Self::Foyer];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::QuickCache => "quick_cache",
+            Self::Moka => "moka",
+            Self::Foyer => "foyer",
+        }
+    }
+
+    /// Whether this build has it.
+    const fn is_compiled_in(self) -> bool {
+        !matches!(self, Self::Foyer) || cfg!(feature = "foyer")
+    }
+}
+
+/// A cache of the comparison, with what its values are compressed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineSpec {
+    /// Ours, with this codec or its default.
+    Leafpress(Option<Codec>),
+    /// Another, whose values are compressed one by one, or not at all.
+    Other(Peer, Option<Codec>),
+}
+
+const KNOWN: &str =
+    "known: leafpress[:CODEC], quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC], as in leafpress:lz4 and moka+zstd:3";
+
+impl EngineSpec {
+    /// What is compared where nothing else is asked for.
+    pub fn default_list() -> Vec<Self> {
+        let zstd = Some(Codec::Zstd { level: 3 });
+        let mut engines = vec![
+            Self::Leafpress(None),
+            Self::Other(Peer::QuickCache, None),
+            Self::Other(Peer::QuickCache, zstd),
+            Self::Other(Peer::Moka, None),
+        ];
+        if Peer::Foyer.is_compiled_in() {
+            engines.push(Self::Other(Peer::Foyer, None));
+        }
+        engines
+    }
+
+    /// Whether it bounds the memory of its process itself.
+    pub fn bounds_memory(&self) -> bool {
+        matches!(self, Self::Leafpress(_))
+    }
+
+    /// Whether it can have a tier on a disk. The library's cache has none yet: this and [`leafpress`] are all that knows so.
+    pub(super) fn has_disk(&self) -> bool {
+        false
+    }
+
+    /// The codec that it is known by in charts: of ours only.
+    pub(super) fn hue(&self) -> Option<String> {
+        match self {
+            Self::Leafpress(None) => Some("auto".into()),
+            Self::Leafpress(Some(codec)) => Some(codec.to_string()),
+            Self::Other(..) => None,
+        }
+    }
+
+    /// That this build has it, and its codec runs here.
+    pub(super) fn check(&self) -> Result<(), LabError> {
+        let refuse = |reason: String| Err(LabError::option("engines", format!("{self}: {reason}")));
+        let codec = match self {
+            Self::Leafpress(codec) => {
+                let settings = Settings {
+                    knob_bytes: ::leafpress::cache::MIN_MEMORY_BYTES,
+                    record_bytes: 1.0,
+                    ttl: None,
+                    disk: None,
+                };
+                return match leafpress::Leafpress::new(*codec, &settings) {
+                    Ok(_) => Ok(()),
+                    Err(e) => refuse(format!("{e}; `leafpress codecs` lists what runs here")),
+                };
+            }
+            Self::Other(peer, _) if !peer.is_compiled_in() => {
+                return refuse("this build is without it: build with the feature `foyer`".into());
+            }
+            Self::Other(_, codec) => codec,
+        };
+        match codec.map(|codec| codec.open(&EngineOptions::default())) {
+            Some(Err(e)) => refuse(format!("{e}; `leafpress codecs` lists what runs here")),
+            _ => Ok(()),
+        }
+    }
+
+    /// A new, empty cache.
+    pub(super) fn make(&self, settings: &Settings) -> Result<Box<dyn Engine>, CacheError> {
+        let (peer, codec) = match *self {
+            Self::Leafpress(codec) => return Ok(Box::new(leafpress::Leafpress::new(codec, settings)?)),
+            Self::Other(peer, codec) => (peer, codec),
+        };
+        match peer {
+            Peer::QuickCache => Ok(Box::new(quick_cache::QuickCache::new(codec, settings)?)),
+            Peer::Moka => Ok(Box::new(moka::Moka::new(codec, settings)?)),
+            #[cfg(feature = "foyer")]
+            Peer::Foyer => Ok(Box::new(foyer::Foyer::new(codec, settings)?)),
+            #[cfg(not(feature = "foyer"))]
+            Peer::Foyer => Err(CacheError::Option {
+                option: "engines",
+                reason: "this build is without foyer".into(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for EngineSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Leafpress(None) => f.write_str("leafpress"),
+            Self::Leafpress(Some(codec)) => write!(f, "leafpress:{codec}"),
+            Self::Other(peer, None) => f.write_str(peer.name()),
+            Self::Other(peer, Some(codec)) => write!(f, "{}+{codec}", peer.name()),
+        }
+    }
+}
+
+impl FromStr for EngineSpec {
+    type Err = LabError;
+
+    fn from_str(s: &str) -> Result<Self, LabError> {
+        let codec = |word: &str| {
+            word.parse::<Codec>()
+                .map_err(|e| LabError::option("engines", format!("{s}: {e}")))
+        };
+        if s == "leafpress" {
+            return Ok(Self::Leafpress(None));
+        }
+        if let Some(word) = s.strip_prefix("leafpress:") {
+            return Ok(Self::Leafpress(Some(codec(word)?)));
+        }
+        let (name, word) = match s.split_once('+') {
+            Some((name, word)) => (name, Some(word)),
+            None => (s, None),
+        };
+        let peer = Peer::ALL.into_iter().find(|peer| peer.name() == name);
+        let peer = peer.ok_or_else(|| LabError::option("engines", format!("unknown engine `{s}`; {KNOWN}")))?;
+        let codec = word.map(codec).transpose()?;
+        Ok(Self::Other(peer, codec.filter(|codec| *codec != Codec::None)))
+    }
+}
+
+serde_as_text!(EngineSpec);
+
+/// What a cache is made with.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    /// What it is told that it may hold, in bytes.
+    pub knob_bytes: u64,
+    /// Mean bytes of a key and its value, for those that want to know how many entries to expect.
+    pub record_bytes: f64,
+    /// How long records live.
+    pub ttl: Option<Duration>,
+    /// A tier on a disk.
+    pub disk: Option<DiskOptions>,
+}
+
+impl Settings {
+    pub(super) fn new(options: &Options, knob_bytes: u64, record_bytes: f64) -> Self {
+        Self {
+            knob_bytes,
+            record_bytes,
+            ttl: options.ttl_seconds.map(Duration::from_secs),
+            disk: options.disk.clone(),
+        }
+    }
+
+    /// Entries that are expected.
+    fn entries(&self) -> usize {
+        (self.knob_bytes as f64 / self.record_bytes.max(1.0)) as usize + 1
+    }
+
+    /// What stands around values of a cache that does not compress, and that tells time only if `tells_time`.
+    fn envelope(&self, codec: Option<Codec>, tells_time: bool) -> Result<Envelope, CacheError> {
+        Envelope::new(codec, self.ttl.filter(|_| !tells_time))
+    }
+}
+
+/// How a cache stands.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Standing {
+    /// Records in memory.
+    pub records: u64,
+    /// What it says that it holds, in bytes.
+    pub bytes_held: Option<u64>,
+    /// Its tier on a disk, counted from the start.
+    pub disk: Option<DiskFigures>,
+}
+
+/// A cache of byte strings.
+pub(super) trait Engine: Send + Sync {
+    /// Replaces `value` by the key's value; false when it is not there. Whoever uses a value copies it out of the cache, or decodes it.
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError>;
+
+    /// Inserts or replaces.
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), CacheError>;
+
+    /// How it stands, once it has done what it put off.
+    fn standing(&self) -> Standing;
+}
+
+#[cfg(test)]
+mod tests;

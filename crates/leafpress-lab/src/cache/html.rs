@@ -1,0 +1,184 @@
+//! The comparison's page: one file, readable without a network.
+
+use maud::{Markup, html};
+use plotters::style::RGBColor;
+
+use super::outcome::{Line, Measured, Outcome, Sample};
+use super::text;
+use crate::core::LabError;
+use crate::report::draw::{Bars, OverTime, bars, microseconds, over_time, quantile_lines};
+use crate::report::html::{self, cell, document, figure, legend, lines, pair};
+use crate::report::palette::colours;
+
+const NOTES: [&str; 5] = [
+    "<b>Memory</b> is the growth of the process's resident memory from just before the cache was made, looked at 50 times a second. Each \
+     cache had a process of its own, with this program's allocator.",
+    "<b>Knob</b> is what a cache was told that it may hold. leafpress takes the memory as it is; for the others a knob was searched under \
+     which the process fits into the memory.",
+    "<b>A hit</b> is a read that found its key; its value was copied out or decoded, and compared with what the key must hold. \
+     <b>A miss</b> is followed by the insertion, which is in its time.",
+    "<b>With misses charged</b> each miss waits for the backend besides, each thread for its own.",
+    "Values are chosen by a hash of key and version, so that each can be compared without being kept elsewhere.",
+];
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// A cache that ended well, in its colour.
+struct Run<'r> {
+    hue: RGBColor,
+    line: &'r Line,
+    measured: &'r Measured,
+}
+
+/// The page.
+///
+/// # Errors
+/// [`LabError::Chart`] when a chart cannot be drawn.
+pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabError> {
+    let codecs: Vec<_> = outcome.lines.iter().map(|line| line.engine.hue()).collect();
+    let hues = colours(codecs.iter().map(Option::as_deref));
+    let runs = outcome.lines.iter().zip(hues).filter_map(|(line, hue)| {
+        Some(Run {
+            hue,
+            line,
+            measured: line.measured.as_ref()?,
+        })
+    });
+    let runs: Vec<_> = runs.collect();
+    let body = html! {
+        h1 { "Leafpress beside other caches" }
+        p { (lines(&text::head(outcome))) }
+        @for trouble in outcome.troubles() { p.bad { (trouble) } }
+        (html::table(text::HEADINGS, text::rows(outcome).iter().map(|row| {
+            let cells = row.iter().enumerate();
+            cells.map(|(at, one)| if at == 0 { html::head(&one.text) } else { cell(&one.text, one.best) }).collect::<Vec<_>>()
+        })))
+        @if !runs.is_empty() { (charts(outcome, &runs)?) }
+        h2 { "How it was measured" }
+        pre { (command_line) }
+        (html::notes(&NOTES))
+    };
+    Ok(document("Leafpress cache", &body))
+}
+
+fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
+    let names: Vec<String> = runs.iter().map(|run| run.line.engine.to_string()).collect();
+    let hues: Vec<RGBColor> = runs.iter().map(|run| run.hue).collect();
+    let options = &outcome.options;
+    let mut first = Vec::new();
+    let mut add = |title: &str, svg: Option<String>| first.extend(svg.map(|svg| figure(title, &svg)));
+    let by_cache = |name, unit, of: &dyn Fn(&Measured) -> Option<f64>| {
+        bars(&Bars {
+            name,
+            size: (530, 300),
+            unit,
+            groups: &[""],
+            colours: &hues,
+            figure: &|_, bar| of(runs[bar].measured),
+        })
+    };
+    add(
+        "Hits",
+        by_cache("hit ratio", "% of the reads", &|m| Some(m.hit_ratio()? * 100.0))?,
+    );
+    add(
+        "Operations with misses charged",
+        by_cache("charged", "thousand per second", &|m| {
+            Some(m.charged_throughput(options) / 1e3)
+        })?,
+    );
+    add(
+        "Operations",
+        by_cache("operations", "thousand per second", &|m| Some(m.throughput() / 1e3))?,
+    );
+    add(
+        "Most memory",
+        by_cache("memory", "of the memory given", &|m| Some(m.peak_over_memory(options)))?,
+    );
+    let hits: Vec<_> = runs
+        .iter()
+        .filter_map(|run| Some((run.hue, microseconds(run.measured.hit_latency.as_ref()?))))
+        .collect();
+    add(
+        "Hits: how long they take",
+        quantile_lines("latency of hits", "latency", &hits)?,
+    );
+    let misses: Vec<_> = runs
+        .iter()
+        .filter_map(|run| Some((run.hue, microseconds(run.measured.miss_latency.as_ref()?))))
+        .collect();
+    add(
+        "Misses with the insertion, without the backend",
+        quantile_lines("latency of misses", "latency", &misses)?,
+    );
+    let over = |name, description, of: &dyn Fn(&Sample) -> Option<f64>| {
+        let lines = runs.iter().map(|run| {
+            let samples = run.measured.samples.iter();
+            (
+                run.hue,
+                samples
+                    .filter_map(|sample| Some((sample.at_seconds, of(sample)?)))
+                    .collect(),
+            )
+        });
+        over_time(&OverTime {
+            name,
+            description,
+            latency: false,
+            lines: &lines.collect::<Vec<_>>(),
+        })
+    };
+    let hits = over("hits over time", "% of the reads", &|sample| {
+        Some(sample.hit_ratio()? * 100.0)
+    })?;
+    let memory = over("memory over time", "MiB", &|sample| {
+        Some(sample.growth_bytes as f64 / MIB)
+    })?;
+    let hits = hits.map(|svg| figure("Hits over time", &svg));
+    let memory = memory.map(|svg| figure("Memory over time", &svg));
+    let second: Vec<Markup> = hits.into_iter().chain(memory).collect();
+    let key = || legend(hues.iter().copied().zip(names.iter().map(String::as_str)));
+    Ok(html! {
+        h2 { "Side by side" }
+        (key())
+        (pair(&first))
+        @if !second.is_empty() {
+            h2 { "Over time, from the start of the warm-up" }
+            (key())
+            (pair(&second))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures;
+    use crate::report::testing::kept;
+
+    #[test]
+    fn a_page_has_the_table_the_charts_and_the_troubles() {
+        let page = kept(super::page(&fixtures::outcome(), "leafpress cache --paper").unwrap());
+        assert_eq!(page.matches("<svg").count(), 8, "{}", page.len());
+        for part in [
+            "leafpress cache --paper",
+            "MISMATCHES: moka",
+            "failed: foyer",
+            "Memory over time",
+            "quick_cache+zstd:3",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn a_page_without_a_run_is_one() {
+        let mut outcome = fixtures::outcome();
+        outcome.lines.clear();
+        outcome.cancelled = true;
+        let page = super::page(&outcome, "leafpress cache").unwrap();
+        assert!(
+            page.contains("interrupted: 0 of 4 caches") && !page.contains("<svg"),
+            "{page}"
+        );
+    }
+}

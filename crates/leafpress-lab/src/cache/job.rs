@@ -1,0 +1,120 @@
+//! The child's side: a cache in a process of its own, filled to see what it takes, or measured.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::checks::Versions;
+use super::driver::{Driver, Growth};
+use super::engines::{Engine, EngineSpec, Settings};
+use super::outcome::{Fill, Measured};
+use super::worker::{Filling, Scratch, Shared, Shown};
+use super::workload::Workload;
+use super::{Length, Options};
+use crate::core::{LabError, resources};
+use crate::harness::Phase;
+
+/// A cache is filled with so many times the records that it could hold at most.
+const OVERFILL: f64 = 1.5;
+/// Operations on it then: for each record of the fill, and bounds. What queues and tables grow by shows only under work.
+const WORK: (u64, u64, u64) = (4, 400_000, 4_000_000);
+
+/// What a child is to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(super) options: Options,
+    pub(super) engine: EngineSpec,
+    pub(super) knob_bytes: u64,
+}
+
+/// What is asked for, and what it may be: memory that is there before a cache is made, so that what the process grows by from then on is
+/// the cache's.
+pub(super) struct Prepared {
+    pub(super) workload: Workload,
+    versions: Versions,
+}
+
+impl Prepared {
+    pub(super) fn new(options: &Options) -> Result<Self, LabError> {
+        resources::allocate_in_small_pages();
+        let workload = Workload::load(options)?;
+        let versions = Versions::new(workload.keys(), options.ttl_seconds.map(Duration::from_secs));
+        Ok(Self { workload, versions })
+    }
+
+    /// What the threads need, made last.
+    pub(super) fn scratch(options: &Options, workload: &Workload) -> Result<Vec<Scratch>, LabError> {
+        let longest = workload.longest_value();
+        let scratch = (0..options.threads).map(|_| Scratch::new(longest));
+        let scratch = scratch.collect::<Result<_, _>>()?;
+        resources::make_program_resident();
+        // What reading the data left free must not hide the cache's growth.
+        resources::release_free_memory();
+        Ok(scratch)
+    }
+
+    /// A run of a cache.
+    pub(super) fn shared<'s>(&'s self, options: &'s Options, engine: &'s dyn Engine) -> Shared<'s> {
+        Shared {
+            options,
+            workload: &self.workload,
+            versions: &self.versions,
+            engine,
+            filling: None,
+            left: AtomicI64::new(0),
+            stop: AtomicBool::new(false),
+            shown: (0..options.threads).map(|_| Shown::default()).collect(),
+        }
+    }
+}
+
+/// Measures a cache.
+pub(crate) fn measure(
+    task: &Task,
+    cancel: &AtomicBool,
+    progress: &mut dyn FnMut(Phase, f64),
+) -> Result<Measured, LabError> {
+    progress(Phase::Corpus, 0.0);
+    let prepared = Prepared::new(&task.options)?;
+    let settings = Settings::new(&task.options, task.knob_bytes, prepared.workload.record_bytes());
+    let scratch = Prepared::scratch(&task.options, &prepared.workload)?;
+    let driver = Driver::new(Growth::from_here(), cancel, progress);
+    let engine = task.engine.make(&settings)?;
+    driver.drive(&prepared.shared(&task.options, engine.as_ref()), scratch)
+}
+
+/// Fills a cache past what it may hold, works on it, and tells by how much the process grew.
+pub(crate) fn fill(task: &Task, cancel: &AtomicBool, progress: &mut dyn FnMut(Phase, f64)) -> Result<Fill, LabError> {
+    progress(Phase::Load, 0.0);
+    let prepared = Prepared::new(&task.options)?;
+    let workload = &prepared.workload;
+    let settings = Settings::new(&task.options, task.knob_bytes, workload.record_bytes());
+    let enough_bytes = (task.knob_bytes as f64 * OVERFILL) as u64;
+    let records = ((enough_bytes as f64 / workload.record_bytes()) as u64).min(workload.keys());
+    let options = Options {
+        // The filling is its own measure.
+        warmup_operations: Some(records),
+        length: Some(Length::Operations((records * WORK.0).clamp(WORK.1, WORK.2))),
+        ..task.options.clone()
+    };
+    let scratch = Prepared::scratch(&options, workload)?;
+    let growth = Growth::from_here();
+    let engine = task.engine.make(&settings)?;
+    let mut shared = prepared.shared(&options, engine.as_ref());
+    shared.filling = Some(Filling {
+        enough_bytes,
+        bytes: AtomicU64::new(0),
+        next: AtomicU64::new(0),
+    });
+    let mut progress = |phase, done| {
+        let before = if phase == Phase::Timed { 0.5 } else { 0.0 };
+        progress(Phase::Load, before + done / 2.0);
+    };
+    let measured = Driver::new(growth, cancel, &mut progress).drive(&shared, scratch)?;
+    Ok(Fill {
+        knob_bytes: task.knob_bytes,
+        growth_bytes: measured.peak_growth_bytes,
+        holds_all: measured.records >= workload.keys(),
+    })
+}

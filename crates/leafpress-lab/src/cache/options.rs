@@ -1,0 +1,250 @@
+//! What is run, and its bounds.
+
+use std::path::PathBuf;
+
+use leafpress::cache::MIN_MEMORY_BYTES;
+use serde::{Deserialize, Serialize};
+
+use super::engines::EngineSpec;
+use super::workload::TraceFormat;
+use crate::core::corpus::{Cut, RecordFormat, Source};
+use crate::core::keys::Distribution;
+use crate::core::words::{as_text, between};
+use crate::core::{Bytes, LabError, resources};
+use crate::harness::MAX_THREADS;
+
+/// Most bytes of keys and values that a working set may have.
+pub const MAX_WORKING_SET_BYTES: u64 = 1 << 44;
+/// Longest measured time, in seconds.
+const MAX_SECONDS: f64 = 86_400.0;
+/// Most operations of a warm-up or a run.
+const MAX_OPERATIONS: u64 = 1 << 40;
+/// Longest time to live, in seconds: a year.
+const MAX_TTL_SECONDS: u64 = 366 * 24 * 3600;
+
+/// What is in the backend, and in which order it is asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes of which half are zeros.
+    Paper,
+    /// Values cut out of data, under keys of 16 bytes.
+    Values {
+        /// Where they come from.
+        data: Source,
+        /// How they are cut.
+        cut: Cut,
+    },
+    /// The records of a dump, key and value.
+    Records {
+        /// Where they come from.
+        data: Source,
+        /// The dump's format.
+        #[serde(with = "as_text")]
+        format: RecordFormat,
+    },
+    /// The requests of a trace. It tells lengths, and no values: those are made of a dump's records.
+    Trace {
+        /// The trace.
+        path: PathBuf,
+        /// How it is written; `None` is told by its name.
+        format: Option<TraceFormat>,
+        /// Take only so many of its requests.
+        requests: Option<u64>,
+        /// Where bytes of values come from.
+        data: Source,
+        /// The format of that; `None` takes it as it is.
+        records: Option<RecordFormat>,
+    },
+}
+
+/// For how long is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Length {
+    /// So many seconds.
+    Seconds(f64),
+    /// So many operations of all threads together.
+    Operations(u64),
+}
+
+/// A tier on a disk, for the engines that have one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskOptions {
+    /// Bytes that it may take there.
+    pub bytes: u64,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// What is run, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    /// The caches.
+    pub engines: Vec<EngineSpec>,
+    /// What the process may grow by, in bytes.
+    pub memory_bytes: u64,
+    /// A tier on a disk beside the memory.
+    pub disk: Option<DiskOptions>,
+    /// What is asked for.
+    pub work: Work,
+    /// By which law keys are chosen; `None` is the work's own. A trace has none.
+    pub distribution: Option<Distribution>,
+    /// Bytes of all keys and values; `None` is eight times the memory. A trace has its own.
+    pub working_set_bytes: Option<u64>,
+    /// Percent of the operations that overwrite a key with a new version.
+    pub write_pct: f64,
+    /// Seconds that a record lives.
+    pub ttl_seconds: Option<u64>,
+    /// Threads that ask.
+    pub threads: usize,
+    /// Operations before the measured ones; `None` is two for each key, and none of a trace.
+    pub warmup_operations: Option<u64>,
+    /// For how long is measured; `None` is 5 seconds, and once through a trace.
+    pub length: Option<Length>,
+    /// Microseconds that a miss is charged with, for what the backend would take.
+    pub backend_us: f64,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+impl Options {
+    /// Every engine that is compiled in, under `work` in 64 MiB.
+    pub fn new(work: Work) -> Self {
+        Self {
+            engines: EngineSpec::default_list(),
+            memory_bytes: 64 << 20,
+            disk: None,
+            work,
+            distribution: None,
+            working_set_bytes: None,
+            write_pct: 0.0,
+            ttl_seconds: None,
+            threads: 2,
+            warmup_operations: None,
+            length: None,
+            backend_us: 1000.0,
+            seed: 1,
+        }
+    }
+
+    /// Whether the requests are a trace's.
+    pub fn is_trace(&self) -> bool {
+        matches!(self.work, Work::Trace { .. })
+    }
+
+    /// The law by which keys are chosen.
+    pub fn distribution(&self) -> Distribution {
+        self.distribution.unwrap_or(match self.work {
+            Work::Paper => Distribution::HOT_SET,
+            _ => Distribution::Zipfian { theta: 0.99 },
+        })
+    }
+
+    /// Bytes of all keys and values, where no trace says how many.
+    pub fn working_set_bytes(&self) -> u64 {
+        self.working_set_bytes
+            .unwrap_or(self.memory_bytes.saturating_mul(8))
+            .min(MAX_WORKING_SET_BYTES)
+    }
+
+    /// Checks all that can be checked without reading data: bounds, and that each engine can be made.
+    ///
+    /// # Errors
+    /// [`LabError::Option`] with the name of the option on the command line.
+    pub fn validate(&self) -> Result<(), LabError> {
+        let refuse = |option, reason: String| Err(LabError::option(option, reason));
+        if self.memory_bytes < MIN_MEMORY_BYTES {
+            let (memory, least) = (Bytes(self.memory_bytes), Bytes(MIN_MEMORY_BYTES));
+            return refuse("memory", format!("{memory} is less than the least, {least}"));
+        }
+        if let Some(total) = resources::total_memory_bytes().filter(|total| self.memory_bytes > *total) {
+            let memory = Bytes(self.memory_bytes);
+            return refuse(
+                "memory",
+                format!("{memory} is more than this machine has, {} MiB", total >> 20),
+            );
+        }
+        between("threads", self.threads, 1, MAX_THREADS)?;
+        between("writes", self.write_pct, 0.0, 100.0)?;
+        if let Some(seconds) = self.ttl_seconds {
+            between("ttl", seconds, 1, MAX_TTL_SECONDS)?;
+        }
+        if let Some(operations) = self.warmup_operations {
+            between("warmup", operations, 0, MAX_OPERATIONS)?;
+        }
+        match self.length {
+            Some(Length::Seconds(seconds)) if !(seconds > 0.0 && seconds <= MAX_SECONDS) => {
+                return refuse(
+                    "seconds",
+                    format!("{seconds} is not more than 0 and at most {MAX_SECONDS}"),
+                );
+            }
+            Some(Length::Operations(operations)) => between("operations", operations, 1, MAX_OPERATIONS)?,
+            _ => {}
+        }
+        between("backend-us", self.backend_us, 0.0, 1e9)?;
+        self.validate_work()?;
+        self.validate_engines()
+    }
+
+    fn validate_work(&self) -> Result<(), LabError> {
+        if self.is_trace() {
+            for (option, given) in [
+                ("distribution", self.distribution.is_some()),
+                ("working-set", self.working_set_bytes.is_some()),
+            ] {
+                if given {
+                    return Err(LabError::option(
+                        option,
+                        "a trace has its own: leave it out with --trace",
+                    ));
+                }
+            }
+        }
+        if let Some(bytes) = self.working_set_bytes {
+            between("working-set", Bytes(bytes), Bytes(1), Bytes(MAX_WORKING_SET_BYTES))?;
+        }
+        match &self.work {
+            Work::Paper => {}
+            Work::Values { data, cut } => {
+                data.validate()?;
+                cut.validate()?;
+            }
+            Work::Records { data, .. } => data.validate()?,
+            Work::Trace { data, requests, .. } => {
+                if *requests == Some(0) {
+                    return Err(LabError::option("requests", "0 leaves nothing to ask for"));
+                }
+                data.validate()?;
+            }
+        }
+        let distribution = self.distribution();
+        if let Distribution::Latest { .. } = distribution {
+            return Err(LabError::option(
+                "distribution",
+                "latest needs an order of writing, which a cache's keys have not",
+            ));
+        }
+        distribution.validate()
+    }
+
+    fn validate_engines(&self) -> Result<(), LabError> {
+        if self.engines.is_empty() {
+            return Err(LabError::option("engines", "the list is empty"));
+        }
+        for (at, engine) in self.engines.iter().enumerate() {
+            if self.engines[..at].contains(engine) {
+                return Err(LabError::option("engines", format!("{engine} is there twice")));
+            }
+            engine.check()?;
+        }
+        if self.disk.is_some() && !self.engines.iter().any(EngineSpec::has_disk) {
+            return Err(LabError::option(
+                "disk",
+                "no cache of the list has a tier on a disk in this build: leave it out",
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! What was measured.
+
+use serde::{Deserialize, Serialize};
+
+use super::Options;
+use super::engines::EngineSpec;
+use crate::core::latency::Latency;
+
+/// A fill of a cache, to see by how much its process grows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Fill {
+    /// What the cache was told that it may hold, in bytes.
+    pub knob_bytes: u64,
+    /// The most that the process grew by, in bytes.
+    pub growth_bytes: u64,
+    /// Whether the whole working set was in the cache: no larger knob would hold more.
+    pub holds_all: bool,
+}
+
+/// What a cache is told that it may hold, so that its process grows by no more than the memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Knob {
+    /// In bytes.
+    pub bytes: u64,
+    /// The fills by which it was found; none where the cache bounds the memory itself.
+    pub fills: Vec<Fill>,
+    /// The runs that were measured under it and under those that did not fit; the one that was taken is among them.
+    pub runs: Vec<Fill>,
+}
+
+/// Hits that were not what their key held.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mismatches {
+    /// Values of an older version.
+    pub stale: u64,
+    /// Bytes that no version of the key had lately.
+    pub wrong: u64,
+    /// Values whose time was over.
+    pub expired: u64,
+    /// The first few, in words.
+    pub examples: Vec<String>,
+}
+
+impl Mismatches {
+    /// Examples that are kept.
+    pub(super) const EXAMPLES: usize = 3;
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.stale + self.wrong + self.expired
+    }
+
+    /// Adds another thread's.
+    pub(super) fn add(&mut self, other: Self) {
+        self.stale += other.stale;
+        self.wrong += other.wrong;
+        self.expired += other.expired;
+        let room = Self::EXAMPLES.saturating_sub(self.examples.len());
+        self.examples.extend(other.examples.into_iter().take(room));
+    }
+}
+
+/// What a tier on a disk did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskFigures {
+    /// Reads that it answered.
+    pub hits: u64,
+    /// Bytes written to the disk.
+    pub written_bytes: u64,
+    /// Bytes of the records that left the memory for it.
+    pub evicted_bytes: u64,
+}
+
+impl DiskFigures {
+    /// What it did since `before`.
+    pub(super) fn since(&self, before: &Self) -> Self {
+        Self {
+            hits: self.hits.saturating_sub(before.hits),
+            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
+            evicted_bytes: self.evicted_bytes.saturating_sub(before.evicted_bytes),
+        }
+    }
+}
+
+/// What happened in a window of a run, and how things stood at its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When the window ended, in seconds from the start of the warm-up.
+    pub at_seconds: f64,
+    /// Its length in seconds.
+    pub length_seconds: f64,
+    /// Whether it was in the measured time.
+    pub measured: bool,
+    /// Reads in it that found their key.
+    pub hits: u64,
+    /// Reads in it that did not.
+    pub misses: u64,
+    /// What the process had grown by, in bytes.
+    pub growth_bytes: u64,
+}
+
+impl Sample {
+    /// The share of the reads that found their key.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        let reads = self.hits + self.misses;
+        (reads > 0).then(|| self.hits as f64 / reads as f64)
+    }
+}
+
+/// What one cache did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Length of the warm-up, and operations in it.
+    pub warmup_seconds: f64,
+    /// See `warmup_seconds`.
+    pub warmup_operations: u64,
+    /// Length of the measured time.
+    pub seconds: f64,
+    /// Reads that found their key, in memory or on the disk.
+    pub hits: u64,
+    /// Reads that did not, and inserted it.
+    pub misses: u64,
+    /// Overwrites.
+    pub writes: u64,
+    /// What reads took that found their key.
+    pub hit_latency: Option<Latency>,
+    /// What reads took that did not, with the insertion; without the backend.
+    pub miss_latency: Option<Latency>,
+    /// What overwrites took.
+    pub write_latency: Option<Latency>,
+    /// Hits, warm-up included, that were not what their key held.
+    pub mismatches: Mismatches,
+    /// Records in memory at the end.
+    pub records: u64,
+    /// What the cache says that it holds, in bytes.
+    pub bytes_held: Option<u64>,
+    /// The most that the process grew by from just before the cache was made, in bytes.
+    pub peak_growth_bytes: u64,
+    /// What it had grown by at the end.
+    pub growth_bytes: u64,
+    /// CPU seconds of the whole process in the measured time.
+    pub cpu_seconds: f64,
+    /// The tier on a disk in the measured time.
+    pub disk: Option<DiskFigures>,
+    /// Hits and memory over time, warm-up included.
+    pub samples: Vec<Sample>,
+}
+
+impl Measured {
+    /// All that was done in the measured time.
+    pub fn operations(&self) -> u64 {
+        self.hits + self.misses + self.writes
+    }
+
+    fn of_reads(&self, count: u64) -> Option<f64> {
+        let reads = self.hits + self.misses;
+        (reads > 0).then(|| count as f64 / reads as f64)
+    }
+
+    /// The share of the reads that were answered from memory.
+    pub fn memory_hit_ratio(&self) -> Option<f64> {
+        let disk_hits = self.disk.map_or(0, |disk| disk.hits);
+        self.of_reads(self.hits.saturating_sub(disk_hits))
+    }
+
+    /// The share of the reads that were answered from the disk.
+    pub fn disk_hit_ratio(&self) -> Option<f64> {
+        self.of_reads(self.disk?.hits)
+    }
+
+    /// The share of the reads that were answered.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        self.of_reads(self.hits)
+    }
+
+    /// Operations per second.
+    pub fn throughput(&self) -> f64 {
+        self.operations() as f64 / self.seconds.max(1e-9)
+    }
+
+    /// Operations per second if each thread had waited for the backend at each of its misses.
+    pub fn charged_throughput(&self, options: &Options) -> f64 {
+        let waits = self.misses as f64 * options.backend_us / 1e6 / options.threads as f64;
+        self.operations() as f64 / (self.seconds + waits).max(1e-9)
+    }
+
+    /// Bytes written to the disk for each byte that left the memory.
+    pub fn written_per_evicted(&self) -> Option<f64> {
+        let disk = self.disk?;
+        (disk.evicted_bytes > 0).then(|| disk.written_bytes as f64 / disk.evicted_bytes as f64)
+    }
+
+    /// The most that the process grew by, over the memory.
+    pub fn peak_over_memory(&self, options: &Options) -> f64 {
+        self.peak_growth_bytes as f64 / options.memory_bytes as f64
+    }
+}
+
+/// A cache's run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// The cache.
+    pub engine: EngineSpec,
+    /// What it was told that it may hold; `None` when that was not found.
+    pub knob: Option<Knob>,
+    /// What it did; `None` when it failed.
+    pub measured: Option<Measured>,
+    /// Why it failed, in a line.
+    pub failure: Option<String>,
+}
+
+/// What the comparison leaves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// What was run.
+    pub options: Options,
+    /// What was asked for, in words, a line each.
+    pub work: Vec<String>,
+    /// Keys in the backend.
+    pub keys: u64,
+    /// Mean bytes of a key and its value.
+    pub record_bytes: f64,
+    /// The machine, in words.
+    pub host: String,
+    /// The caches in order.
+    pub lines: Vec<Line>,
+    /// Whether it was cancelled before the last one.
+    pub cancelled: bool,
+}
+
+impl Outcome {
+    /// What a reader must know before the figures: failures, wrong bytes, a cancellation.
+    pub fn troubles(&self) -> Vec<String> {
+        let mut troubles = Vec::new();
+        for line in &self.lines {
+            let engine = &line.engine;
+            if let Some(failure) = &line.failure {
+                troubles.push(format!("failed: {engine}: {failure}"));
+            }
+            let mismatches = line.measured.as_ref().map(|measured| &measured.mismatches);
+            if let Some(mismatches) = mismatches.filter(|mismatches| mismatches.total() > 0) {
+                let (stale, wrong, expired) = (mismatches.stale, mismatches.wrong, mismatches.expired);
+                let example = mismatches.examples.first().map_or("", String::as_str);
+                troubles.push(format!(
+                    "MISMATCHES: {engine}: {stale} stale values, {wrong} of wrong bytes, {expired} past their time; the first: {example}"
+                ));
+            }
+        }
+        if self.cancelled {
+            let (finished, wanted) = (self.lines.len(), self.options.engines.len());
+            troubles.push(format!("interrupted: {finished} of {wanted} caches had finished"));
+        }
+        troubles
+    }
+}

@@ -1,0 +1,177 @@
+//! The caches in turn, each in a process of its own.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use super::job::Task;
+use super::outcome::{Fill, Knob, Line, Measured, Outcome};
+use super::workload::Workload;
+use super::{EngineSpec, FILL, MEASURE, Options, knob};
+use crate::core::{LabError, resources};
+use crate::harness::Phase;
+use crate::harness::child::{Job, Launcher};
+
+/// What a comparison tells while it goes on.
+#[derive(Debug)]
+pub enum Step<'s> {
+    /// The run of this number, from 0, starts.
+    Started(usize, &'s EngineSpec),
+    /// A fill, of this number from 0, of the search for a knob.
+    Fill(usize),
+    /// What the process of the cache does, and how much of that is done, 0 to 1.
+    Progress(Phase, f64),
+    /// The run ended, well or not.
+    Finished(&'s Options, &'s Line),
+}
+
+/// Compares the caches; what their processes write goes to files in `logs`. A cache that fails is no error but a [`Line`] that says so.
+///
+/// # Errors
+/// Options out of bounds, unusable data, [`LabError::Io`] when a log cannot be written.
+pub fn run_caches(
+    options: &Options,
+    logs: &Path,
+    cancel: &AtomicBool,
+    steps: &mut dyn FnMut(Step<'_>),
+) -> Result<Outcome, LabError> {
+    run_caches_with(&Launcher::current_exe()?, options, logs, cancel, steps)
+}
+
+/// [`run_caches`] with processes of the caller's own.
+///
+/// # Errors
+/// As [`run_caches`].
+pub fn run_caches_with(
+    launcher: &Launcher,
+    options: &Options,
+    logs: &Path,
+    cancel: &AtomicBool,
+    steps: &mut dyn FnMut(Step<'_>),
+) -> Result<Outcome, LabError> {
+    options.validate()?;
+    let workload = Workload::load(options)?;
+    let mut outcome = Outcome {
+        options: options.clone(),
+        work: workload.description.clone(),
+        keys: workload.keys(),
+        record_bytes: workload.record_bytes(),
+        host: resources::host(),
+        lines: Vec::with_capacity(options.engines.len()),
+        cancelled: false,
+    };
+    drop(workload);
+    std::fs::create_dir_all(logs).map_err(|e| LabError::io(logs, e))?;
+    for (number, engine) in options.engines.iter().enumerate() {
+        steps(Step::Started(number, engine));
+        let mut line = Line {
+            engine: *engine,
+            knob: None,
+            measured: None,
+            failure: None,
+        };
+        let children = Children {
+            launcher,
+            options,
+            engine,
+            logs,
+            number,
+            keys: outcome.keys,
+            cancel,
+        };
+        match children.run(&mut line.knob, steps) {
+            Ok(measured) => line.measured = Some(measured),
+            Err(LabError::Cancelled) => {
+                outcome.cancelled = true;
+                break;
+            }
+            Err(e @ LabError::Io { .. }) => return Err(e),
+            Err(e) => line.failure = Some(e.to_string()),
+        }
+        steps(Step::Finished(options, &line));
+        outcome.lines.push(line);
+    }
+    Ok(outcome)
+}
+
+/// What runs one cache.
+struct Children<'c> {
+    launcher: &'c Launcher,
+    options: &'c Options,
+    engine: &'c EngineSpec,
+    logs: &'c Path,
+    number: usize,
+    /// Keys in the backend.
+    keys: u64,
+    cancel: &'c AtomicBool,
+}
+
+impl Children<'_> {
+    fn run(&self, found: &mut Option<Knob>, steps: &mut dyn FnMut(Step<'_>)) -> Result<Measured, LabError> {
+        let memory_bytes = self.options.memory_bytes;
+        if self.engine.bounds_memory() {
+            *found = Some(Knob {
+                bytes: memory_bytes,
+                fills: Vec::new(),
+                runs: Vec::new(),
+            });
+            return self.call(MEASURE, "run", memory_bytes, steps);
+        }
+        let mut number = 0;
+        let knob = knob::search(memory_bytes, |knob_bytes| {
+            steps(Step::Fill(number));
+            number += 1;
+            self.call::<Fill>(FILL, &format!("fill-{number}"), knob_bytes, steps)
+        })?;
+        self.run_within(found.insert(knob), steps)
+    }
+
+    /// Runs a cache under its knob, and again under a corrected one while the process grew by too much or too little.
+    fn run_within(&self, knob: &mut Knob, steps: &mut dyn FnMut(Step<'_>)) -> Result<Measured, LabError> {
+        let memory_bytes = self.options.memory_bytes;
+        let mut all: Vec<Measured> = Vec::new();
+        let mut knob_bytes = knob.bytes;
+        for number in 1..=knob::MOST_RUNS {
+            let measured: Measured = self.call(MEASURE, &format!("run-{number}"), knob_bytes, steps)?;
+            let run = Fill {
+                knob_bytes,
+                growth_bytes: measured.peak_growth_bytes,
+                holds_all: measured.records >= self.keys,
+            };
+            knob.runs.push(run);
+            all.push(measured);
+            match knob::correction(memory_bytes, &run) {
+                Some(corrected) => knob_bytes = corrected,
+                None => break,
+            }
+        }
+        // There is one at the least.
+        let best = knob::best_run(memory_bytes, &knob.runs).unwrap_or(0);
+        knob.bytes = knob.runs[best].knob_bytes;
+        let mut taken = all.swap_remove(best);
+        // What a cache gave out that was not right counts whichever run is taken.
+        for other in all {
+            taken.mismatches.add(other.mismatches);
+        }
+        Ok(taken)
+    }
+
+    fn call<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &'static str,
+        what: &str,
+        knob_bytes: u64,
+        steps: &mut dyn FnMut(Step<'_>),
+    ) -> Result<T, LabError> {
+        let request = Job {
+            name,
+            request: Task {
+                options: self.options.clone(),
+                engine: *self.engine,
+                knob_bytes,
+            },
+        };
+        let log = self.logs.join(format!("cache-{}-{what}.log", self.number));
+        let mut progress = |phase, done| steps(Step::Progress(phase, done));
+        self.launcher.call(&request, None, &log, self.cancel, &mut progress)
+    }
+}

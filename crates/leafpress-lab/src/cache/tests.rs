@@ -1,0 +1,242 @@
+//! Small runs of every cache, in this process: the child's side of the comparison.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use leafpress::CacheError;
+
+use super::driver::{Driver, Growth};
+use super::engines::{Engine, Standing};
+use super::job::{Prepared, Task};
+use super::*;
+use crate::core::corpus::Source;
+use crate::core::keys::Distribution;
+
+fn run(engine: &str, options: &Options) -> Measured {
+    let task = Task {
+        options: options.clone(),
+        engine: engine.parse().unwrap(),
+        knob_bytes: options.memory_bytes,
+    };
+    measure(&task, &AtomicBool::new(false), &mut |_, _| {}).unwrap()
+}
+
+fn options() -> Options {
+    Options {
+        memory_bytes: 4 << 20,
+        working_set_bytes: Some(1 << 20),
+        warmup_operations: Some(20_000),
+        length: Some(Length::Operations(20_000)),
+        ..Options::new(Work::Paper)
+    }
+}
+
+fn engines() -> Vec<&'static str> {
+    let mut engines = vec![
+        "leafpress",
+        "leafpress:lz4",
+        "quick_cache",
+        "quick_cache+lz4",
+        "moka",
+        "moka+zstd:3",
+    ];
+    if cfg!(feature = "foyer") {
+        engines.push("foyer");
+    }
+    engines
+}
+
+#[test]
+fn every_cache_answers_right() {
+    for engine in engines() {
+        let measured = run(engine, &options());
+        assert_eq!(measured.mismatches, Mismatches::default(), "{engine}");
+        assert_eq!((measured.operations(), measured.writes), (20_000, 0), "{engine}");
+        assert!(measured.hits > 10_000, "{engine}: all of it fits: {measured:?}");
+        assert!(
+            measured.records > 1000 && measured.hit_latency.is_some(),
+            "{engine}: {measured:?}"
+        );
+        assert_eq!(measured.warmup_operations, 20_000, "{engine}");
+        assert!(measured.samples.iter().any(|sample| sample.measured), "{engine}");
+    }
+}
+
+#[test]
+fn overwrites_are_seen_by_whoever_reads() {
+    for engine in engines() {
+        let options = Options {
+            write_pct: 30.0,
+            threads: 4,
+            working_set_bytes: Some(80 * 200),
+            distribution: Some(Distribution::Zipfian { theta: 0.9 }),
+            ..options()
+        };
+        let measured = run(engine, &options);
+        assert_eq!(measured.mismatches, Mismatches::default(), "{engine}");
+        assert!(
+            measured.writes > 4000 && measured.write_latency.is_some(),
+            "{engine}: {measured:?}"
+        );
+    }
+}
+
+/// A cache that keeps the first version of a key for ever, or forgets a bit.
+struct Broken {
+    records: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
+    flips: bool,
+}
+
+impl Engine for Broken {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError> {
+        let records = self.records.lock().unwrap();
+        let Some(found) = records.get(key) else {
+            return Ok(false);
+        };
+        value.clone_from(found);
+        value[40] ^= u8::from(self.flips);
+        Ok(true)
+    }
+
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), CacheError> {
+        self.records.lock().unwrap().entry(key.into()).or_insert(value.into());
+        Ok(())
+    }
+
+    fn standing(&self) -> Standing {
+        Standing::default()
+    }
+}
+
+#[test]
+fn a_cache_that_lies_is_caught() {
+    for flips in [false, true] {
+        let options = Options {
+            write_pct: 10.0,
+            working_set_bytes: Some(80 * 2000),
+            ..options()
+        };
+        let broken = Broken {
+            records: Mutex::default(),
+            flips,
+        };
+        let cancel = AtomicBool::new(false);
+        let mismatches = drive(&options, &broken, &cancel).mismatches;
+        assert_eq!(
+            (mismatches.stale > 0, mismatches.wrong > 0),
+            (!flips, flips),
+            "{mismatches:?}"
+        );
+        assert_eq!(mismatches.examples.len(), 3);
+    }
+}
+
+fn drive(options: &Options, engine: &dyn Engine, cancel: &AtomicBool) -> Measured {
+    let prepared = Prepared::new(options).unwrap();
+    let shared = prepared.shared(options, engine);
+    Driver::new(Growth::from_here(), cancel, &mut |_, _| {})
+        .drive(&shared, Prepared::scratch(options, &prepared.workload).unwrap())
+        .unwrap()
+}
+
+#[test]
+fn records_that_live_for_a_while_are_right_too() {
+    for engine in engines() {
+        let options = Options {
+            ttl_seconds: Some(1),
+            length: Some(Length::Seconds(0.2)),
+            ..options()
+        };
+        let measured = run(engine, &options);
+        assert_eq!(measured.mismatches, Mismatches::default(), "{engine}");
+    }
+}
+
+#[test]
+fn a_trace_is_run_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tiny.csv");
+    let lines: String = (0..3000)
+        .map(|at| format!("{at},key{},{}\n", at % 100, 10 + at % 100))
+        .collect();
+    std::fs::write(&path, lines).unwrap();
+    let options = Options {
+        memory_bytes: 4 << 20,
+        threads: 1,
+        ..Options::new(Work::Trace {
+            path,
+            format: None,
+            requests: None,
+            data: Source::Synthetic(0.5),
+            records: None,
+        })
+    };
+    for engine in engines() {
+        let measured = run(engine, &options);
+        assert_eq!((measured.hits, measured.misses), (2900, 100), "{engine}");
+        assert_eq!(
+            (measured.warmup_operations, measured.mismatches.total()),
+            (0, 0),
+            "{engine}"
+        );
+        assert_eq!(measured.records, 100, "{engine}");
+    }
+}
+
+#[test]
+fn a_fill_tells_the_growth() {
+    let task = Task {
+        options: options(),
+        engine: "quick_cache".parse().unwrap(),
+        knob_bytes: 8 << 20,
+    };
+    let filled = fill(&task, &AtomicBool::new(false), &mut |_, _| {}).unwrap();
+    assert!(filled.holds_all, "{filled:?}");
+    let small = Task {
+        knob_bytes: 64 << 10,
+        ..task
+    };
+    let filled = fill(&small, &AtomicBool::new(false), &mut |_, _| {}).unwrap();
+    assert!(!filled.holds_all, "{filled:?}");
+}
+
+#[test]
+fn who_cancels_gets_no_answer() {
+    let task = Task {
+        options: options(),
+        engine: "leafpress".parse().unwrap(),
+        knob_bytes: 4 << 20,
+    };
+    let cancelled = measure(&task, &AtomicBool::new(true), &mut |_, _| {});
+    assert!(matches!(cancelled, Err(crate::LabError::Cancelled)), "{cancelled:?}");
+}
+
+#[test]
+fn figures_follow_from_what_was_counted() {
+    let outcome = fixtures::outcome();
+    let measured = outcome.lines[0].measured.as_ref().unwrap();
+    assert_eq!(measured.hit_ratio(), Some(0.55));
+    assert_eq!(
+        (measured.memory_hit_ratio(), measured.disk_hit_ratio()),
+        (Some(0.55), None)
+    );
+    assert_eq!(measured.throughput(), 500_000.0);
+    // 450,000 misses of a millisecond each on two threads are 225 s.
+    let charged = measured.charged_throughput(&outcome.options);
+    assert!((charged - 1e6 / 227.0).abs() < 0.1, "{charged}");
+    let with_disk = Measured {
+        disk: Some(DiskFigures {
+            hits: 50_000,
+            written_bytes: 300,
+            evicted_bytes: 400,
+        }),
+        ..measured.clone()
+    };
+    assert_eq!(
+        (with_disk.memory_hit_ratio(), with_disk.disk_hit_ratio()),
+        (Some(0.5), Some(0.05))
+    );
+    assert_eq!(with_disk.written_per_evicted(), Some(0.75));
+    assert_eq!(outcome.troubles().len(), 2, "{:?}", outcome.troubles());
+}

@@ -1,0 +1,197 @@
+//! The comparison as text: what was asked for, the table, what its figures are, and what went wrong.
+
+use super::outcome::{Line, Measured, Outcome};
+use super::{Length, Options, driver};
+use crate::core::Bytes;
+use crate::core::latency::Latency;
+use crate::report::numbers::{percent, thousands};
+use crate::report::paragraph::wrapped;
+use crate::report::table::{Best, Marked, of_marked, ranked};
+
+/// What the figures are.
+const NOTES: [&str; 3] = [
+    "Memory is what the process grows by from just before the cache is made; the most of it is in the table, as a multiple of the memory. \
+     leafpress is given the memory as it is. For the others the bound that they are told (knob) was searched under which the process \
+     fits; entries weigh their key and value as they are stored.",
+    "Threads read, and insert what they miss. Time is of the cache's own calls, with the value copied out or decoded: of hits; of misses \
+     with the insertion. Every hit was compared with what its key must hold.",
+    "Charged: as if each miss had waited for the backend too, each thread for its own. A star is the best of its column.",
+];
+
+/// Column headings of the table.
+pub(super) const HEADINGS: [&str; 14] = [
+    "cache",
+    "hits\nmemory %",
+    "\ndisk %",
+    "kops/s\nas run",
+    "\ncharged",
+    "hit us\np50",
+    "\np99",
+    "\np99.9",
+    "miss us\np50",
+    "\np99",
+    "\np99.9",
+    "peak of\nmemory",
+    "knob\nMiB",
+    "records\nheld",
+];
+
+/// All of it.
+pub fn report(outcome: &Outcome) -> String {
+    let mut text = head(outcome);
+    for trouble in outcome.troubles() {
+        text += &wrapped(&trouble, "", "  ");
+    }
+    text += &format!("{}\n", of_marked(HEADINGS.to_vec(), rows(outcome), 1));
+    for note in NOTES {
+        text += &wrapped(note, "", "");
+    }
+    text
+}
+
+/// What was asked for, and how.
+pub(super) fn head(outcome: &Outcome) -> String {
+    let lines = outcome
+        .work
+        .iter()
+        .cloned()
+        .chain([how(&outcome.options), outcome.host.clone()]);
+    lines.map(|line| wrapped(&line, "", "  ")).collect()
+}
+
+fn how(options: &Options) -> String {
+    let length = match options.length {
+        Some(Length::Seconds(seconds)) => format!("{seconds} s"),
+        Some(Length::Operations(operations)) => format!("{} operations", thousands(operations)),
+        None if options.is_trace() => "once through the trace".into(),
+        None => format!("{} s", driver::DEFAULT_SECONDS),
+    };
+    let warmup = match options.warmup_operations {
+        Some(0) => "no warm-up".into(),
+        Some(operations) => format!("{} operations of warm-up", thousands(operations)),
+        None if options.is_trace() => "no warm-up".into(),
+        None => "two operations a key of warm-up".into(),
+    };
+    let writes = if options.write_pct > 0.0 {
+        format!(", {}% overwrite", options.write_pct)
+    } else {
+        String::new()
+    };
+    let ttl = options
+        .ttl_seconds
+        .map_or_else(String::new, |ttl| format!(", records live for {ttl} s"));
+    format!(
+        "memory {}, {} thread{}{writes}{ttl}; {warmup}, measured: {length}; a miss is charged {} us",
+        Bytes(options.memory_bytes),
+        options.threads,
+        if options.threads == 1 { "" } else { "s" },
+        options.backend_us,
+    )
+}
+
+type Figure<'f> = dyn Fn(&Line, &Measured) -> Option<(String, f64)> + 'f;
+
+/// The table's rows.
+pub(super) fn rows(outcome: &Outcome) -> Vec<Vec<Marked>> {
+    let options = &outcome.options;
+    let plain = |figure: f64, decimals: usize| Some((format!("{figure:.decimals$}"), figure));
+    let share = |ratio: Option<f64>| ratio.map(|ratio| (percent(ratio, 1), ratio));
+    let us = |latency: Option<&Latency>, ns: &dyn Fn(&Latency) -> u64| {
+        let ns = ns(latency?) as f64;
+        Some((microseconds(ns / 1e3), ns))
+    };
+    let columns: [(Option<Best>, &Figure<'_>); 13] = [
+        (Some(Best::Most), &|_, m| share(m.memory_hit_ratio())),
+        (Some(Best::Most), &|_, m| share(m.disk_hit_ratio())),
+        (Some(Best::Most), &|_, m| plain(m.throughput() / 1e3, 0)),
+        (Some(Best::Most), &|_, m| plain(m.charged_throughput(options) / 1e3, 2)),
+        (Some(Best::Least), &|_, m| us(m.hit_latency.as_ref(), &|l| l.p50_ns)),
+        (Some(Best::Least), &|_, m| us(m.hit_latency.as_ref(), &|l| l.p99_ns)),
+        (Some(Best::Least), &|_, m| us(m.hit_latency.as_ref(), &|l| l.p999_ns)),
+        (Some(Best::Least), &|_, m| us(m.miss_latency.as_ref(), &|l| l.p50_ns)),
+        (Some(Best::Least), &|_, m| us(m.miss_latency.as_ref(), &|l| l.p99_ns)),
+        (Some(Best::Least), &|_, m| us(m.miss_latency.as_ref(), &|l| l.p999_ns)),
+        (None, &|_, m| {
+            let part = m.peak_over_memory(options);
+            Some((format!("{part:.2}x"), part))
+        }),
+        (None, &|line, _| {
+            plain(line.knob.as_ref()?.bytes as f64 / (1 << 20) as f64, 1)
+        }),
+        (Some(Best::Most), &|_, m| Some((thousands(m.records), m.records as f64))),
+    ];
+    let mut rows: Vec<Vec<Marked>> = outcome
+        .lines
+        .iter()
+        .map(|line| {
+            vec![Marked {
+                text: line.engine.to_string(),
+                best: false,
+            }]
+        })
+        .collect();
+    for (best, figure) in columns {
+        let lines = outcome.lines.iter();
+        let cells = lines
+            .map(|line| figure(line, line.measured.as_ref()?))
+            .collect::<Vec<_>>();
+        let absent: Vec<bool> = cells.iter().map(Option::is_none).collect();
+        for ((row, mut cell), absent) in rows.iter_mut().zip(ranked(cells, best)).zip(absent) {
+            if absent {
+                cell.text = "-".into();
+            }
+            row.push(cell);
+        }
+    }
+    rows
+}
+
+/// Microseconds with as many digits as help.
+fn microseconds(us: f64) -> String {
+    match us {
+        us if us >= 100.0 => format!("{us:.0}"),
+        us if us >= 10.0 => format!("{us:.1}"),
+        us => format!("{us:.2}"),
+    }
+}
+
+/// A cache's result in a line.
+pub fn line(options: &Options, line: &Line) -> String {
+    let name = format!("{:<20}", line.engine.to_string());
+    let Some(measured) = &line.measured else {
+        return format!("{name} failed: {}", line.failure.as_deref().unwrap_or("no answer"));
+    };
+    let hits = measured
+        .hit_ratio()
+        .map_or_else(|| "no reads".into(), |ratio| format!("{}% hits", percent(ratio, 1)));
+    let wrong = match measured.mismatches.total() {
+        0 => String::new(),
+        wrong => format!("  {wrong} MISMATCHES"),
+    };
+    format!(
+        "{name} {hits:>11}  {:>6.0} kops/s  peak {:.2}x of the memory{wrong}",
+        measured.throughput() / 1e3,
+        measured.peak_over_memory(options)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures;
+    use super::*;
+    use crate::report::testing::assert_golden;
+
+    #[test]
+    fn the_report_is_as_it_was() {
+        let report = report(&fixtures::outcome());
+        assert!(report.lines().all(|line| line.chars().count() <= 130), "{report}");
+        assert_golden("cache/golden/report.txt", &report);
+    }
+
+    #[test]
+    fn a_run_is_a_line() {
+        let outcome = fixtures::outcome();
+        let lines: Vec<_> = outcome.lines.iter().map(|one| line(&outcome.options, one)).collect();
+        assert_golden("cache/golden/lines.txt", &(lines.join("\n") + "\n"));
+    }
+}

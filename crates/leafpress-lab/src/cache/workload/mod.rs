@@ -1,0 +1,305 @@
+//! What is asked for: keys, what each holds in each version, and in which order they are wanted.
+
+mod keys;
+mod trace;
+mod trace_file;
+mod values;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use self::keys::Keys;
+use self::trace::Trace;
+pub use self::trace::TraceFormat;
+use self::values::Values;
+use super::{Options, Work};
+use crate::core::corpus::{Corpus, Cut, RecordFormat, Records, Source};
+use crate::core::keys::{Chooser, Permutation, mix};
+use crate::core::{Bytes, LabError};
+use crate::report::numbers::thousands;
+
+/// Requests that a thread takes from a trace at a time: the order stays nearly the trace's.
+const BATCH: u64 = 32;
+/// Most keys of a working set.
+const MAX_WORKING_SET_KEYS: u64 = 1 << 30;
+/// What values of a trace are cut out of where no records are asked for.
+const PIECES: Cut = Cut::Fixed(1024);
+
+/// What is asked for.
+pub(super) struct Workload {
+    keys: Keys,
+    /// Number of keys.
+    count: u64,
+    values: Values,
+    plan: Plan,
+    /// What it is, a line each.
+    pub(super) description: Vec<String>,
+}
+
+enum Plan {
+    Draw {
+        chooser: Chooser,
+        /// An order of all keys that has nothing to do with how often they are chosen.
+        scatter: Permutation,
+    },
+    Trace {
+        requests: Vec<u32>,
+        next: AtomicU64,
+    },
+}
+
+/// One thing that a thread is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) id: u64,
+    pub(super) is_write: bool,
+}
+
+/// Where a thread is in a trace.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    at: u64,
+    end: u64,
+}
+
+impl Workload {
+    /// Reads data and trace.
+    ///
+    /// # Errors
+    /// Unusable data, a trace that is none, and [`LabError::Option`] of `working-set` when it has too many keys.
+    pub(super) fn load(options: &Options) -> Result<Self, LabError> {
+        let seed = options.seed;
+        match &options.work {
+            Work::Paper => {
+                let (keys, values) = (Keys::Numbers { seed }, Values::HalfZeros { seed });
+                let count = key_count(options, keys.mean_bytes() + values.mean_bytes())?;
+                let words = "keys of 16 bytes (hexadecimal), values of 64 bytes: 32 random, 32 zeros";
+                Ok(Self::drawn(options, keys, values, count, words.into()))
+            }
+            Work::Values { data, cut } => {
+                let corpus = Arc::new(Corpus::load(data, *cut, false, seed)?);
+                let cuts = thousands(corpus.count());
+                let (keys, values) = (Keys::Numbers { seed }, Values::Chosen { corpus, own: 0 });
+                let count = key_count(options, keys.mean_bytes() + values.mean_bytes())?;
+                let words =
+                    format!("keys of 16 bytes (hexadecimal), values chosen by hash of {cuts} of {data} ({cut})");
+                Ok(Self::drawn(options, keys, values, count, words))
+            }
+            Work::Records { data, format } => Self::of_records(options, Records::load(data, format)?, data, format),
+            Work::Trace {
+                path,
+                format,
+                requests,
+                data,
+                records,
+            } => {
+                let trace = Trace::read(path, *format, *requests)?;
+                Self::traced(path, trace, data, records.as_ref(), seed)
+            }
+        }
+    }
+
+    fn of_records(options: &Options, records: Records, data: &Source, format: &RecordFormat) -> Result<Self, LabError> {
+        let (found, census) = (records.keys.len(), records.census);
+        let bytes = records.keys.total_bytes() + records.values.total_bytes();
+        let count = key_count(options, bytes as f64 / found as f64)?;
+        let records = records.take(count);
+        let own = records.keys.len();
+        let mut words = format!(
+            "{} of {} records of {data} ({format})",
+            thousands(own),
+            thousands(found)
+        );
+        if count > own {
+            let times = count as f64 / own as f64;
+            words +=
+                &format!(", {times:.1} times over: again with a number behind the key, and a value chosen by hash");
+            if let Some(key) = keys::ambiguous(&records.keys) {
+                let key = String::from_utf8_lossy(key).into_owned();
+                return Err(LabError::option(
+                    "working-set",
+                    format!("records would be there several times, which the key `{key}` forbids: use {bytes} or less"),
+                ));
+            }
+        }
+        if let Some(left_out) = census.left_out() {
+            words += &format!("; {left_out}");
+        }
+        let values = Values::Chosen {
+            corpus: records.values,
+            own,
+        };
+        Ok(Self::drawn(options, Keys::Copies(records.keys), values, count, words))
+    }
+
+    /// So many keys by a law.
+    fn drawn(options: &Options, keys: Keys, values: Values, count: u64, words: String) -> Self {
+        let bytes = Bytes(options.working_set_bytes());
+        let times = bytes.0 as f64 / options.memory_bytes as f64;
+        let distribution = options.distribution();
+        let amount = format!(
+            "{} keys, {bytes} of keys and values, {times:.1} times the memory; {distribution}",
+            thousands(count)
+        );
+        Self {
+            description: vec![words, amount],
+            keys,
+            count,
+            values,
+            plan: Plan::Draw {
+                chooser: Chooser::new(distribution, count, options.seed),
+                scatter: Permutation::new(count, mix(!options.seed)),
+            },
+        }
+    }
+
+    fn traced(
+        path: &Path,
+        trace: Trace,
+        data: &Source,
+        records: Option<&RecordFormat>,
+        seed: u64,
+    ) -> Result<Self, LabError> {
+        let (corpus, source) = match records {
+            Some(format) => (
+                Records::load(data, format)?.values,
+                format!("records of {data} ({format})"),
+            ),
+            None => (Corpus::load(data, PIECES, false, seed)?.into(), format!("{data}")),
+        };
+        if corpus.longest() == 0 {
+            return Err(LabError::data(
+                data.to_string(),
+                "its values are empty: a trace's cannot be made of them",
+            ));
+        }
+        let (keys, requests) = (trace.keys(), trace.requests.len() as u64);
+        let mut description = vec![
+            format!(
+                "{} ({}): {} requests, {} of them writes, {} keys; values of the trace's lengths, of {source}",
+                path.display(),
+                trace.format,
+                thousands(requests),
+                thousands(trace.writes),
+                thousands(keys),
+            ),
+            format!(
+                "{:.1} MiB of keys and values, {:.0} bytes each on average",
+                trace.total_bytes() as f64 / (1 << 20) as f64,
+                trace.total_bytes() as f64 / keys.max(1) as f64
+            ),
+        ];
+        description.extend(trace.left_out());
+        Ok(Self {
+            description,
+            count: keys,
+            keys: Keys::Listed {
+                bytes: trace.key_bytes,
+                ends: trace.key_ends,
+            },
+            values: Values::Pieces {
+                corpus,
+                lengths: trace.lengths,
+            },
+            plan: Plan::Trace {
+                requests: trace.requests,
+                next: AtomicU64::new(0),
+            },
+        })
+    }
+
+    /// Number of keys.
+    pub(super) fn keys(&self) -> u64 {
+        self.count
+    }
+
+    /// Requests of the trace.
+    pub(super) fn trace_requests(&self) -> Option<u64> {
+        match &self.plan {
+            Plan::Draw { .. } => None,
+            Plan::Trace { requests, .. } => Some(requests.len() as u64),
+        }
+    }
+
+    /// Mean bytes of a key and its value.
+    pub(super) fn record_bytes(&self) -> f64 {
+        self.keys.mean_bytes() + self.values.mean_bytes()
+    }
+
+    /// Length of the longest value, in bytes.
+    pub(super) fn longest_value(&self) -> usize {
+        self.values.longest()
+    }
+
+    /// Replaces `key` by the bytes of a key.
+    #[inline]
+    pub(super) fn key(&self, id: u64, key: &mut Vec<u8>) {
+        self.keys.write(id, key);
+    }
+
+    /// Replaces `value` by what the key holds in a version.
+    #[inline]
+    pub(super) fn fill(&self, id: u64, version: u32, value: &mut Vec<u8>) {
+        self.values.write(id, version, value);
+    }
+
+    /// Whether this is what the key holds in a version.
+    #[inline]
+    pub(super) fn holds(&self, id: u64, version: u32, value: &[u8]) -> bool {
+        self.values.holds(id, version, value)
+    }
+
+    /// The next request. A trace is gone through by all threads together, from its start again when it is over.
+    #[inline]
+    pub(super) fn next(&self, rng: &mut Xoshiro256PlusPlus, place: &mut Place) -> Request {
+        match &self.plan {
+            Plan::Draw { chooser, .. } => Request {
+                id: chooser.read(rng),
+                is_write: false,
+            },
+            Plan::Trace { requests, next } => {
+                if place.at == place.end {
+                    place.at = next.fetch_add(BATCH, Ordering::Relaxed);
+                    place.end = place.at + BATCH;
+                }
+                let request = requests[(place.at % requests.len() as u64) as usize];
+                place.at += 1;
+                Trace::request(request)
+            }
+        }
+    }
+
+    /// Begins a trace again.
+    pub(super) fn rewind(&self) {
+        if let Plan::Trace { next, .. } = &self.plan {
+            next.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The key that a cache may be filled with at this place below the number of keys: scattered, and of a trace as they come.
+    pub(super) fn in_filling_order(&self, at: u64) -> u64 {
+        match &self.plan {
+            Plan::Draw { scatter, .. } => scatter.apply(at),
+            Plan::Trace { .. } => at,
+        }
+    }
+}
+
+/// Keys of a working set.
+fn key_count(options: &Options, record_bytes: f64) -> Result<u64, LabError> {
+    let bytes = options.working_set_bytes();
+    let count = ((bytes as f64 / record_bytes) as u64).max(1);
+    if count > MAX_WORKING_SET_KEYS {
+        return Err(LabError::option(
+            "working-set",
+            format!("{} are {count} keys, more than {MAX_WORKING_SET_KEYS}", Bytes(bytes)),
+        ));
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests;

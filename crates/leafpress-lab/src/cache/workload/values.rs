@@ -1,0 +1,122 @@
+//! What a key holds in each of its versions: a hash of both says which bytes, so that every value can be compared without being kept.
+
+use std::sync::Arc;
+
+use crate::core::corpus::Corpus;
+use crate::core::keys::{below, mix};
+
+/// Random bytes of one of the paper's values; as many zeros follow.
+const HALF: usize = 32;
+
+/// Values, by key and version.
+pub(super) enum Values {
+    /// The paper's: half random, half zeros.
+    HalfZeros { seed: u64 },
+    /// Values of a corpus, whole. The first `own` keys begin with the value at their own place.
+    Chosen { corpus: Arc<Corpus>, own: u64 },
+    /// A corpus's values one behind the other, from a chosen one on, to a length that is the key's.
+    Pieces { corpus: Arc<Corpus>, lengths: Vec<u32> },
+}
+
+#[inline]
+fn hash(id: u64, version: u32) -> u64 {
+    mix(mix(id) ^ u64::from(version).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+fn half(seed: u64, id: u64, version: u32) -> [u8; HALF] {
+    let mut bytes = [0; HALF];
+    let start = hash(id ^ mix(seed), version);
+    for (word, number) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(1_u64..) {
+        *word = mix(start ^ number << 56).to_le_bytes();
+    }
+    bytes
+}
+
+impl Values {
+    /// Mean bytes of a value.
+    pub(super) fn mean_bytes(&self) -> f64 {
+        match self {
+            Self::HalfZeros { .. } => 2.0 * HALF as f64,
+            Self::Chosen { corpus, .. } => corpus.total_bytes() as f64 / corpus.count() as f64,
+            Self::Pieces { lengths, .. } => {
+                lengths.iter().map(|len| f64::from(*len)).sum::<f64>() / lengths.len().max(1) as f64
+            }
+        }
+    }
+
+    /// Length of the longest, in bytes.
+    pub(super) fn longest(&self) -> usize {
+        match self {
+            Self::HalfZeros { .. } => 2 * HALF,
+            Self::Chosen { corpus, .. } => corpus.longest(),
+            Self::Pieces { lengths, .. } => lengths.iter().copied().max().unwrap_or(0) as usize,
+        }
+    }
+
+    #[inline]
+    fn chosen(corpus: &Corpus, own: u64, id: u64, version: u32) -> &[u8] {
+        if version == 0 && id < own {
+            return corpus.get(id);
+        }
+        corpus.get(below(hash(id, version), corpus.count()))
+    }
+
+    /// Replaces `value` by what the key holds in a version.
+    #[inline]
+    pub(super) fn write(&self, id: u64, version: u32, value: &mut Vec<u8>) {
+        value.clear();
+        match self {
+            Self::HalfZeros { seed } => {
+                value.extend_from_slice(&half(*seed, id, version));
+                value.resize(2 * HALF, 0);
+            }
+            Self::Chosen { corpus, own } => value.extend_from_slice(Self::chosen(corpus, *own, id, version)),
+            Self::Pieces { corpus, lengths } => {
+                pieces(corpus, id, version, lengths[id as usize] as usize, |piece| {
+                    value.extend_from_slice(piece);
+                    true
+                });
+            }
+        }
+    }
+
+    /// Whether this is what the key holds in a version.
+    #[inline]
+    pub(super) fn holds(&self, id: u64, version: u32, value: &[u8]) -> bool {
+        match self {
+            Self::HalfZeros { seed } => value
+                .split_at_checked(HALF)
+                .is_some_and(|(random, zeros)| random == half(*seed, id, version) && zeros == [0; HALF]),
+            Self::Chosen { corpus, own } => value == Self::chosen(corpus, *own, id, version),
+            Self::Pieces { corpus, lengths } => {
+                let mut rest = value;
+                let len = lengths[id as usize] as usize;
+                value.len() == len
+                    && pieces(corpus, id, version, len, |piece| {
+                        let (start, behind) = rest.split_at(piece.len());
+                        rest = behind;
+                        start == piece
+                    })
+            }
+        }
+    }
+}
+
+/// Hands out the pieces of a value of `len` bytes, until one is refused; whether none was.
+fn pieces<'c>(corpus: &'c Corpus, id: u64, version: u32, len: usize, mut take: impl FnMut(&'c [u8]) -> bool) -> bool {
+    let mut left = len;
+    let mut at = below(hash(id, version), corpus.count());
+    // Empty values of a corpus bring it no further, but not all are empty.
+    let mut idle = 0;
+    while left > 0 && idle < corpus.count() {
+        let piece = corpus.get(at);
+        let piece = &piece[..piece.len().min(left)];
+        if !take(piece) {
+            return false;
+        }
+        idle = if piece.is_empty() { idle + 1 } else { 0 };
+        left -= piece.len();
+        at = (at + 1) % corpus.count();
+    }
+    true
+}
