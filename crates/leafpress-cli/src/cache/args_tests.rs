@@ -90,7 +90,7 @@ fn what_cannot_work_is_refused_by_its_name() {
         ("--engines ,", &["--engines", "empty"]),
         ("-m 1K", &["--memory", "4M"]),
         ("--memory lots", &["--memory", "lots"]),
-        ("--disk 1G", &["--disk", "tier on a disk"]),
+        ("--disk 1G --engines moka", &["--disk", "tier on a disk"]),
         ("--disk-path a", &["--disk"]),
         ("--writes 101", &["--writes", "100"]),
         ("--ttl 0", &["--ttl"]),

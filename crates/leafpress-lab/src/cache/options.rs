@@ -242,7 +242,7 @@ impl Options {
         if self.disk.is_some() && !self.engines.iter().any(EngineSpec::has_disk) {
             return Err(LabError::option(
                 "disk",
-                "no cache of the list has a tier on a disk in this build: leave it out",
+                "no cache of the list has a tier on a disk here: leafpress has",
             ));
         }
         Ok(())

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::resident_bytes;
 use leafpress::Cache;
+use leafpress::cache::Disk;
 
 /// How long each load goes on.
 const LOAD: Duration = Duration::from_secs(2);
@@ -63,13 +64,17 @@ fn use_it(cache: &Cache, stop: &AtomicBool, round: &AtomicU64, seed: u64) {
 }
 
 fn check(codec: &str, megabytes: u64) {
+    check_with(codec, megabytes, None);
+}
+
+fn check_with(codec: &str, megabytes: u64, disk: Option<Disk>) {
     let before = resident_bytes();
     let budget = AtomicU64::new(megabytes << 20);
-    let cache = Cache::builder()
-        .memory(megabytes << 20)
-        .codec(codec.parse().unwrap())
-        .build()
-        .unwrap();
+    let mut builder = Cache::builder().memory(megabytes << 20).codec(codec.parse().unwrap());
+    if let Some(disk) = disk {
+        builder = builder.disk(disk);
+    }
+    let cache = builder.build().unwrap();
     let (stop, done, round) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
     let (worst, samples) = (AtomicU64::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -136,4 +141,13 @@ fn auto_at_32_mib() {
 #[test]
 fn lz4_at_256_mib() {
     crate::alone("cache::lz4_at_256_mib", || check("lz4", 256));
+}
+
+#[test]
+fn a_disk_at_64_mib() {
+    crate::alone("cache::a_disk_at_64_mib", || {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let disk = Disk::file(directory.path().join("cache"), 1 << 30);
+        check_with("zstd:1", 64, Some(disk));
+    });
 }

@@ -1,8 +1,9 @@
 //! Ours.
 
-use leafpress::cache::Entry;
+use leafpress::cache::{Disk, Entry};
 use leafpress::{Cache, CacheError, Codec};
 
+use super::super::outcome::DiskFigures;
 use super::{Engine, Settings, Standing};
 
 /// [`leafpress::Cache`].
@@ -12,21 +13,28 @@ pub(super) struct Leafpress {
 }
 
 impl Leafpress {
-    /// The one place where our cache is made. With a tier on a disk, [`Settings::disk`] belongs into the builder here, its figures into
-    /// [`Engine::standing`], and `EngineSpec::has_disk` says so.
     pub(super) fn new(codec: Option<Codec>, settings: &Settings) -> Result<Self, CacheError> {
         let mut builder = Cache::builder().memory(settings.knob_bytes);
         if let Some(codec) = codec {
             builder = builder.codec(codec);
         }
-        if settings.disk.is_some() {
-            return Err(CacheError::Option {
-                option: "disk",
-                reason: "the library's cache has no tier on a disk yet".into(),
-            });
+        if let Some(disk) = &settings.disk {
+            if disk.path.is_file() {
+                return Err(CacheError::Disk {
+                    reason: format!("{} is there already: name another file", disk.path.display()),
+                });
+            }
+            builder = builder.disk(Disk::file(&disk.path, disk.bytes));
+        }
+        let cache = builder.build()?;
+        if let Some(disk) = settings.disk.as_ref().filter(|disk| disk.path.is_file()) {
+            // It is open; without a name it is gone when this process is, however that ends.
+            std::fs::remove_file(&disk.path).map_err(|error| CacheError::Disk {
+                reason: format!("{}: cannot remove its name: {error}", disk.path.display()),
+            })?;
         }
         Ok(Self {
-            cache: builder.build()?,
+            cache,
             entry: settings.ttl.map(Entry::ttl),
         })
     }
@@ -49,7 +57,11 @@ impl Engine for Leafpress {
         Standing {
             records: stats.records,
             bytes_held: Some(stats.bytes_held),
-            disk: None,
+            disk: stats.disk.map(|disk| DiskFigures {
+                hits: disk.hits,
+                written_bytes: disk.written_bytes,
+                evicted_bytes: disk.admitted_bytes,
+            }),
         }
     }
 }

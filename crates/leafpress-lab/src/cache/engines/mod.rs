@@ -81,9 +81,9 @@ impl EngineSpec {
         matches!(self, Self::Leafpress(_))
     }
 
-    /// Whether it can have a tier on a disk. The library's cache has none yet: this and [`leafpress`] are all that knows so.
+    /// Whether it can have a tier on a disk here.
     pub(super) fn has_disk(&self) -> bool {
-        false
+        matches!(self, Self::Leafpress(_))
     }
 
     /// The codec that it is known by in charts: of ours only.

@@ -1,6 +1,6 @@
 //! Where in a run a key may be: about ten bits a record.
 //!
-//! A run's records are in the order of their keys' hashes. `n` records have `n` buckets, which the high bits of a hash choose. How many records
+//! A run's records are in the order of their keys' hashes. `n` records have about `n` buckets, which the high bits of a hash choose. How many records
 //! a bucket has stands in unary (Elias, 1974), and eight more bits of each hash beside it. So what a lookup finds is not only whether a
 //! key may be there but the rank of its record, from which its page follows (a quotient filter: Bender et al., "Don't Thrash", PVLDB 2012).
 //! Of keys that are not there one in 256 seems to be.
@@ -8,12 +8,13 @@
 use std::ops::Range;
 
 use crate::mem::OutOfMemory;
-use crate::mem::room::room_for;
+use crate::mem::room::{TryGrow, room_for};
 
 /// Buckets from one noted place to the next.
 const STRIDE: usize = 64;
 
 pub(super) struct Filter {
+    buckets: usize,
     /// For each bucket as many ones as it has records, and a zero.
     counts: Vec<u64>,
     /// Where in `counts` each 64th bucket begins.
@@ -21,9 +22,9 @@ pub(super) struct Filter {
     remainders: Vec<u8>,
 }
 
-/// The bucket of a hash among `records`, and eight bits more. Both together rise with the hash.
-fn place(hash: u64, records: usize) -> (usize, u8) {
-    let scaled = u128::from(hash) * records as u128;
+/// The bucket of a hash among `buckets`, and eight bits more. Both together rise with the hash.
+fn place(hash: u64, buckets: usize) -> (usize, u8) {
+    let scaled = u128::from(hash) * buckets as u128;
     ((scaled >> 64) as usize, (scaled as u64 >> 56) as u8)
 }
 
@@ -35,38 +36,71 @@ fn select(mut word: u64, nth: u32) -> u32 {
     word.trailing_zeros()
 }
 
-impl Filter {
-    /// Of hashes in order, at most `u32::MAX / 2`.
-    pub(super) fn new(hashes: &[u64]) -> Result<Self, OutOfMemory> {
-        let words = (2 * hashes.len()).div_ceil(64);
-        let mut counts: Vec<u64> = room_for(words)?;
-        counts.resize(words, 0);
-        let mut remainders = room_for(hashes.len())?;
-        for (rank, hash) in hashes.iter().enumerate() {
-            let (bucket, remainder) = place(*hash, hashes.len());
-            let at = rank + bucket;
-            counts[at / 64] |= 1 << (at % 64);
-            remainders.push(remainder);
-        }
-        Self::from_parts(counts, remainders)
+/// A filter that is being made, of hashes that come in order.
+pub(super) struct FilterBuilder {
+    buckets: usize,
+    counts: Vec<u64>,
+    remainders: Vec<u8>,
+}
+
+impl FilterBuilder {
+    /// For about so many hashes.
+    pub(super) fn new(hashes: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self {
+            buckets: hashes.max(1),
+            counts: room_for((2 * hashes).div_ceil(64))?,
+            remainders: room_for(hashes)?,
+        })
     }
 
-    fn from_parts(counts: Vec<u64>, remainders: Vec<u8>) -> Result<Self, OutOfMemory> {
-        let mut places = room_for(remainders.len().div_ceil(STRIDE))?;
-        let mut zeros = 0_usize;
-        if !remainders.is_empty() {
-            places.push(0);
+    /// Hashes that there are.
+    pub(super) fn len(&self) -> usize {
+        self.remainders.len()
+    }
+
+    pub(super) fn push(&mut self, hash: u64) -> Result<(), OutOfMemory> {
+        let (bucket, remainder) = place(hash, self.buckets);
+        let at = self.remainders.len() + bucket;
+        while self.counts.len() <= at / 64 {
+            self.counts.try_push(0)?;
         }
+        self.counts[at / 64] |= 1 << (at % 64);
+        self.remainders.try_push(remainder)
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.counts.capacity() * 8 + self.remainders.capacity()
+    }
+
+    pub(super) fn finish(mut self) -> Result<Filter, OutOfMemory> {
+        self.counts.shrink_to_fit();
+        self.remainders.shrink_to_fit();
+        Filter::from_parts(self.buckets, self.counts, self.remainders)
+    }
+}
+
+impl Filter {
+    fn from_parts(buckets: usize, counts: Vec<u64>, remainders: Vec<u8>) -> Result<Self, OutOfMemory> {
+        let strides = buckets.div_ceil(STRIDE);
+        let mut places = room_for(strides)?;
+        places.push(0);
+        let mut zeros = 0_usize;
         for (index, word) in counts.iter().enumerate() {
             let here = word.count_zeros() as usize;
             // The bucket begins behind the zero that ends the one before it.
-            while places.len() * STRIDE <= zeros + here && places.len() < remainders.len().div_ceil(STRIDE) {
+            while places.len() * STRIDE <= zeros + here && places.len() < strides {
                 let nth = places.len() * STRIDE - 1 - zeros;
                 places.push((index * 64) as u32 + select(!word, nth as u32) + 1);
             }
             zeros += here;
         }
+        // Behind the last record there are only zeros.
+        while places.len() < strides {
+            let beyond = places.len() * STRIDE - zeros;
+            places.push((counts.len() * 64 + beyond) as u32);
+        }
         Ok(Self {
+            buckets,
             counts,
             places,
             remainders,
@@ -75,11 +109,7 @@ impl Filter {
 
     /// Ranks of the records that a hash may be of: none, or hardly ever more than one.
     pub(super) fn find(&self, hash: u64) -> Range<usize> {
-        let records = self.remainders.len();
-        if records == 0 {
-            return 0..0;
-        }
-        let (bucket, remainder) = place(hash, records);
+        let (bucket, remainder) = place(hash, self.buckets);
         let mut at = self.places.get(bucket / STRIDE).map_or(0, |at| *at as usize);
         let mut skips = (bucket % STRIDE) as u32;
         // Past as many zeros as there are buckets in between.
@@ -96,7 +126,7 @@ impl Filter {
                 skips = 0;
             }
         }
-        let mut rank = at - bucket;
+        let mut rank = at.saturating_sub(bucket);
         let is_one = |at: usize| self.counts.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
         // Remainders of a bucket are in order.
         while is_one(at) && self.remainders.get(rank).is_some_and(|found| *found < remainder) {
@@ -113,18 +143,19 @@ impl Filter {
         self.counts.capacity() * 8 + self.places.capacity() * 4 + self.remainders.capacity()
     }
 
-    /// What an image keeps of it.
-    pub(super) fn parts(&self) -> (&[u64], &[u8]) {
-        (&self.counts, &self.remainders)
+    /// What an image keeps of it: buckets, counts, remainders.
+    pub(super) fn parts(&self) -> (usize, &[u64], &[u8]) {
+        (self.buckets, &self.counts, &self.remainders)
     }
 
     /// From an image's parts; [`None`] where they are no filter's.
-    pub(super) fn of_parts(counts: Vec<u64>, remainders: Vec<u8>) -> Result<Option<Self>, OutOfMemory> {
+    pub(super) fn of_parts(buckets: usize, counts: Vec<u64>, remainders: Vec<u8>) -> Result<Option<Self>, OutOfMemory> {
         let ones: usize = counts.iter().map(|word| word.count_ones() as usize).sum();
-        if ones != remainders.len() || counts.len() != (2 * remainders.len()).div_ceil(64) {
+        let most_words = (buckets + remainders.len()).div_ceil(64);
+        if buckets == 0 || ones != remainders.len() || counts.len() > most_words {
             return Ok(None);
         }
-        Self::from_parts(counts, remainders).map(Some)
+        Self::from_parts(buckets, counts, remainders).map(Some)
     }
 }
 
@@ -140,20 +171,29 @@ mod tests {
         hashes
     }
 
+    fn filter(buckets: usize, hashes: &[u64]) -> Filter {
+        let mut builder = FilterBuilder::new(buckets).unwrap();
+        hashes.iter().for_each(|hash| builder.push(*hash).unwrap());
+        builder.finish().unwrap()
+    }
+
     #[test]
     fn every_record_is_found_at_its_rank() {
         for count in [0, 1, 2, 63, 64, 65, 1000, 20_000] {
             let hashes = hashes(0, count);
-            let filter = Filter::new(&hashes).unwrap();
-            for (rank, hash) in hashes.iter().enumerate() {
-                assert!(filter.find(*hash).contains(&rank), "{rank} of {count}");
+            for buckets in [0, 1, count / 2, count, count * 3 / 2, count * 9] {
+                let filter = filter(buckets as usize, &hashes);
+                for (rank, hash) in hashes.iter().enumerate() {
+                    assert!(filter.find(*hash).contains(&rank), "{rank} of {count} in {buckets}");
+                }
+                assert!(filter.find(u64::MAX).end <= hashes.len() && filter.find(0).end <= hashes.len());
             }
         }
     }
 
     #[test]
     fn what_is_not_there_is_seldom_found() {
-        let filter = Filter::new(&hashes(0, 20_000)).unwrap();
+        let filter = filter(20_000, &hashes(0, 20_000));
         let absent = hashes(1 << 40, 100_000);
         let found = absent.iter().filter(|hash| !filter.find(**hash).is_empty()).count();
         assert!((150..700).contains(&found), "{found} of 100,000");
@@ -168,7 +208,7 @@ mod tests {
             .chain([7; 300])
             .collect();
         crowded.sort_unstable();
-        let filter = Filter::new(&crowded).unwrap();
+        let filter = filter(crowded.len(), &crowded);
         for (rank, hash) in crowded.iter().enumerate() {
             assert!(filter.find(*hash).contains(&rank));
         }
@@ -177,18 +217,28 @@ mod tests {
     #[test]
     fn parts_make_it_again_and_others_do_not() {
         let hashes = hashes(5, 3000);
-        let filter = Filter::new(&hashes).unwrap();
-        let (counts, remainders) = filter.parts();
-        let again = Filter::of_parts(counts.to_vec(), remainders.to_vec()).unwrap().unwrap();
+        let filter = filter(hashes.len(), &hashes);
+        let (buckets, counts, remainders) = filter.parts();
+        let again = Filter::of_parts(buckets, counts.to_vec(), remainders.to_vec())
+            .unwrap()
+            .unwrap();
         assert!(hashes.iter().all(|hash| again.find(*hash) == filter.find(*hash)));
-        assert!(Filter::of_parts(counts.to_vec(), vec![0; 2999]).unwrap().is_none());
+        assert!(
+            Filter::of_parts(buckets, counts.to_vec(), vec![0; 2999])
+                .unwrap()
+                .is_none()
+        );
         let mut flipped = counts.to_vec();
         flipped[3] ^= 1;
-        assert!(Filter::of_parts(flipped, remainders.to_vec()).unwrap().is_none());
+        assert!(
+            Filter::of_parts(buckets, flipped, remainders.to_vec())
+                .unwrap()
+                .is_none()
+        );
         // As many ones, but elsewhere: wrong answers, no panic.
         let mut moved = counts.to_vec();
         moved.rotate_left(5);
-        let moved = Filter::of_parts(moved, remainders.to_vec()).unwrap().unwrap();
+        let moved = Filter::of_parts(buckets, moved, remainders.to_vec()).unwrap().unwrap();
         assert!(hashes.iter().any(|hash| moved.find(*hash).is_empty()));
     }
 }

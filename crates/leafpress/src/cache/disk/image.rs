@@ -6,7 +6,7 @@
 //! block 0: checksum u64   magic   version u32   codec (hash of its name) u64   tier u64   blocks u64   head u64   chunk u32   position u64
 //! chunk:   checksum u64   next chunk u32   payload length u32   payload
 //! payload: leaves u32, each: key, runs u32, each: position u64, blocks u32, records u32, ranks, starts, chunks (lists of u32),
-//!          counts (list of u64), remainders (bytes);   keys in use u32, each: key
+//!          buckets u32, counts (list of u64), remainders (bytes);   keys in use u32, each: key
 //! lists, keys and bytes: length u32, and as many
 //! ```
 //!
@@ -197,7 +197,8 @@ pub(super) fn write(
             for list in [&run.pages, &run.starts, &run.chunks] {
                 chain.put_list(list)?;
             }
-            let (counts, remainders) = run.filter.parts();
+            let (buckets, counts, remainders) = run.filter.parts();
+            chain.put_u32(buckets)?;
             chain.put_u32(counts.len())?;
             counts.iter().try_for_each(|word| chain.put(&word.to_le_bytes()))?;
             chain.put_bytes(remainders)?;
@@ -337,14 +338,15 @@ impl ChainReader<'_> {
         let (position, blocks, records) = (self.u64()?, self.u32()?, self.u32()?);
         let most = self.device.blocks as usize;
         let (pages, starts, chunks) = (self.list(most)?, self.list(most)?, self.list(most)?);
-        let words = self.len(records as usize / 32 + 1)?;
+        let buckets = self.u32()? as usize;
+        let words = self.len((buckets + records as usize).div_ceil(64))?;
         let mut counts = room_for(words)?;
         for _ in 0..words {
             counts.push(self.u64()?);
         }
         let remainders = self.bytes(records as usize)?;
-        let filter = Filter::of_parts(counts, remainders)?.ok_or(Failure::Damaged)?;
-        let is_sound = filter.parts().1.len() == records as usize
+        let filter = Filter::of_parts(buckets, counts, remainders)?.ok_or(Failure::Damaged)?;
+        let is_sound = filter.parts().2.len() == records as usize
             && chunks.len() as u64 == u64::from(blocks).div_ceil(CHUNK_BLOCKS)
             && (starts.is_empty() && pages.len() == blocks as usize || starts.len() == pages.len())
             && starts.is_sorted()

@@ -16,6 +16,23 @@ const READ_BLOCKS: usize = 8;
 /// Times that a read is tried.
 const MOST_READS: u32 = 3;
 
+/// What a run is read with.
+pub(super) struct ReadBuffers {
+    buffer: AlignedBuffer,
+    raw: Vec<u8>,
+    scratch: Scratch,
+}
+
+impl ReadBuffers {
+    pub(super) fn new(device: &Device) -> Result<Self, Failure> {
+        Ok(Self {
+            buffer: device.buffer(READ_BLOCKS)?,
+            raw: Vec::new(),
+            scratch: Scratch::default(),
+        })
+    }
+}
+
 /// Reads a run from its first record to its last.
 pub(super) struct RunReader<'r> {
     device: &'r Device,
@@ -24,57 +41,60 @@ pub(super) struct RunReader<'r> {
     run: Arc<Run>,
     /// The page to decode next.
     page: usize,
-    buffer: AlignedBuffer,
+    buffers: &'r mut ReadBuffers,
     /// Blocks of the run that the buffer has.
     has: std::ops::Range<usize>,
-    raw: Vec<u8>,
     /// Where in the raw bytes the record is, and where it ends.
     at: usize,
     end: usize,
     hash: u64,
-    scratch: Scratch,
 }
 
 impl<'r> RunReader<'r> {
-    pub(super) fn new(device: &'r Device, engine: &'r dyn Engine, tier: u64, run: Arc<Run>) -> Result<Self, Failure> {
+    pub(super) fn new(
+        device: &'r Device,
+        engine: &'r dyn Engine,
+        tier: u64,
+        run: Arc<Run>,
+        buffers: &'r mut ReadBuffers,
+    ) -> Result<Self, Failure> {
+        buffers.raw.clear();
         let mut reader = Self {
             device,
             engine,
             tier,
             run,
             page: 0,
-            buffer: device.buffer(READ_BLOCKS)?,
+            buffers,
             has: 0..0,
-            raw: Vec::new(),
             at: 0,
             end: 0,
             hash: 0,
-            scratch: Scratch::default(),
         };
         reader.advance()?;
         Ok(reader)
     }
 
     fn record(&self) -> Option<(&[u8], &[u8])> {
-        Records(self.raw.get(self.at..)?).next()
+        Records(self.buffers.raw.get(self.at..)?).next()
     }
 
     /// Goes on to the next record.
     fn advance(&mut self) -> Result<(), Failure> {
         self.at = self.end;
-        while self.at >= self.raw.len() {
+        while self.at >= self.buffers.raw.len() {
             if self.page >= self.run.pages.len() {
-                self.raw.clear();
+                self.buffers.raw.clear();
                 (self.at, self.end) = (0, 0);
                 return Ok(());
             }
             self.next_page()?;
             (self.at, self.end) = (0, 0);
         }
-        let mut records = Records(&self.raw[self.at..]);
+        let mut records = Records(&self.buffers.raw[self.at..]);
         let (key, _) = records.next().ok_or(Failure::Damaged)?;
         self.hash = hash(key);
-        self.end = self.raw.len() - records.0.len();
+        self.end = self.buffers.raw.len() - records.0.len();
         Ok(())
     }
 
@@ -89,7 +109,8 @@ impl<'r> RunReader<'r> {
         if blocks > READ_BLOCKS {
             let mut own = self.device.buffer(blocks)?;
             read_again(self.device, &self.run, first, own.bytes_mut())?;
-            return page::read(own.bytes(), place, self.engine, &mut self.raw, &mut self.scratch);
+            let ReadBuffers { raw, scratch, .. } = &mut *self.buffers;
+            return page::read(own.bytes(), place, self.engine, raw, scratch);
         }
         if block < self.has.start || block + blocks > self.has.end {
             let count = READ_BLOCKS.min(self.run.blocks as usize - block);
@@ -98,13 +119,14 @@ impl<'r> RunReader<'r> {
                 self.device,
                 &self.run,
                 first,
-                &mut self.buffer.bytes_mut()[..count * BLOCK_BYTES],
+                &mut self.buffers.buffer.bytes_mut()[..count * BLOCK_BYTES],
             )?;
             self.has = block..block + count;
         }
         let start = (block - self.has.start) * BLOCK_BYTES;
-        let bytes = &self.buffer.bytes()[start..start + blocks * BLOCK_BYTES];
-        page::read(bytes, place, self.engine, &mut self.raw, &mut self.scratch)
+        let ReadBuffers { buffer, raw, scratch } = &mut *self.buffers;
+        let bytes = &buffer.bytes()[start..start + blocks * BLOCK_BYTES];
+        page::read(bytes, place, self.engine, raw, scratch)
     }
 }
 

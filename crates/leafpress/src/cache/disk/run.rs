@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 
 use super::device::Device;
 use super::failure::Failure;
-use super::filter::Filter;
+use super::filter::{Filter, FilterBuilder};
 use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, ROOM_BYTES};
 use super::state::State;
 use crate::codec::Engine;
@@ -118,6 +118,47 @@ impl Drop for Chunks<'_> {
     }
 }
 
+/// What runs are written with, one after another.
+#[derive(Default)]
+pub(super) struct WriteBuffers {
+    buffer: Option<AlignedBuffer>,
+    /// Raw bytes of records that are in no page yet.
+    raw: Vec<u8>,
+    /// Where each of these ends.
+    ends: Vec<usize>,
+    payload: Vec<u8>,
+}
+
+impl WriteBuffers {
+    fn ready(&mut self, device: &Device) -> Result<&mut Self, Failure> {
+        if self.buffer.is_none() {
+            self.buffer = Some(device.buffer(BUFFER_BLOCKS)?);
+        }
+        self.raw.clear();
+        self.ends.clear();
+        Ok(self)
+    }
+
+    /// What is to be written, or filled.
+    fn blocks(&mut self) -> &mut [u8] {
+        self.buffer.as_mut().map_or(&mut [], AlignedBuffer::bytes_mut)
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        let blocks = self.buffer.as_ref().map_or(0, |buffer| buffer.bytes().len());
+        let ends = self.ends.capacity() * size_of::<usize>();
+        blocks + self.raw.capacity() + ends + self.payload.capacity()
+    }
+
+    /// Lets go of what long values needed.
+    pub(super) fn trim(&mut self) {
+        self.raw.clear();
+        self.raw.shrink_to(2 * MAX_RAW_BYTES);
+        self.payload.clear();
+        self.payload.shrink_to(2 * MAX_RAW_BYTES);
+    }
+}
+
 /// Writes a run.
 pub(super) struct RunWriter<'w> {
     device: &'w Device,
@@ -127,17 +168,12 @@ pub(super) struct RunWriter<'w> {
     chunks: Chunks<'w>,
     /// Blocks that are written.
     written: u64,
-    buffer: AlignedBuffer,
+    buffers: &'w mut WriteBuffers,
     /// Blocks of the buffer that are filled.
     filled: usize,
-    hashes: Vec<u64>,
+    filter: FilterBuilder,
     pages: Vec<u32>,
     starts: Vec<u32>,
-    /// Raw bytes of records that are in no page yet.
-    raw: Vec<u8>,
-    /// Where each of these ends.
-    ends: Vec<usize>,
-    payload: Vec<u8>,
     /// Raw bytes to compress next for a page.
     wanted: usize,
     tries: usize,
@@ -150,6 +186,8 @@ impl<'w> RunWriter<'w> {
         tier: u64,
         position: u64,
         chunks: Chunks<'w>,
+        records: usize,
+        buffers: &'w mut WriteBuffers,
     ) -> Result<Self, Failure> {
         Ok(Self {
             device,
@@ -158,17 +196,19 @@ impl<'w> RunWriter<'w> {
             position,
             chunks,
             written: 0,
-            buffer: device.buffer(BUFFER_BLOCKS)?,
+            buffers: buffers.ready(device)?,
             filled: 0,
-            hashes: Vec::new(),
+            filter: FilterBuilder::new(records)?,
             pages: Vec::new(),
             starts: Vec::new(),
-            raw: Vec::new(),
-            ends: Vec::new(),
-            payload: Vec::new(),
             wanted: 2 * ROOM_BYTES,
             tries: 0,
         })
+    }
+
+    /// What it holds, buffers included.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.filter.held_bytes() + self.buffers.held_bytes()
     }
 
     /// Adds a record; hashes come in order.
@@ -177,10 +217,10 @@ impl<'w> RunWriter<'w> {
         if page::framed_bytes(key, record) > MAX_RAW_BYTES {
             self.close_pages()?;
         }
-        page::push(key, record, &mut self.raw)?;
-        self.ends.try_push(self.raw.len())?;
-        self.hashes.try_push(hash)?;
-        while !self.ends.is_empty() && self.raw.len() >= self.wanted.min(MAX_RAW_BYTES) {
+        page::push(key, record, &mut self.buffers.raw)?;
+        self.buffers.ends.try_push(self.buffers.raw.len())?;
+        self.filter.push(hash)?;
+        while !self.buffers.ends.is_empty() && self.buffers.raw.len() >= self.wanted.min(MAX_RAW_BYTES) {
             if !self.try_page(false)? {
                 break;
             }
@@ -190,7 +230,7 @@ impl<'w> RunWriter<'w> {
 
     /// Puts what is in no page into pages.
     fn close_pages(&mut self) -> Result<(), Failure> {
-        while !self.ends.is_empty() {
+        while !self.buffers.ends.is_empty() {
             self.try_page(true)?;
         }
         Ok(())
@@ -198,9 +238,8 @@ impl<'w> RunWriter<'w> {
 
     /// Compresses the first `raw_bytes`; the payload is those bytes where that saves nothing.
     fn compress(&mut self, raw_bytes: usize) -> Result<(), Failure> {
-        let Self {
-            payload, raw, engine, ..
-        } = self;
+        let WriteBuffers { payload, raw, .. } = &mut *self.buffers;
+        let engine = self.engine;
         payload.clear();
         let raw = &raw[..raw_bytes];
         let compressed = engine.compress(raw, None, payload)?;
@@ -213,15 +252,15 @@ impl<'w> RunWriter<'w> {
 
     /// Makes a page of the first records, as many as fit into a block; false where more records are to come first.
     fn try_page(&mut self, is_last: bool) -> Result<bool, Failure> {
-        let mut count = self.ends.len();
+        let mut count = self.buffers.ends.len();
         loop {
-            let raw_bytes = self.ends[count - 1];
+            let raw_bytes = self.buffers.ends[count - 1];
             // Not compressed where it would be too much whatever comes out.
             self.compress(raw_bytes)?;
-            let payload = self.payload.len();
+            let payload = self.buffers.payload.len();
             if payload <= ROOM_BYTES || count == 1 {
                 let is_full = payload * 100 >= ROOM_BYTES * FULL_PCT || raw_bytes >= MAX_RAW_BYTES;
-                let has_all = count == self.ends.len();
+                let has_all = count == self.buffers.ends.len();
                 if has_all && !is_last && !is_full && self.tries < MOST_TRIES {
                     // More would fit: it is tried again when about as much has come.
                     self.tries += 1;
@@ -237,17 +276,20 @@ impl<'w> RunWriter<'w> {
             }
             // So many would fit if all were alike.
             let fitting = raw_bytes * ROOM_BYTES / payload * 97 / 100;
-            count = self.ends[..count - 1].partition_point(|end| *end <= fitting).max(1);
+            count = self.buffers.ends[..count - 1]
+                .partition_point(|end| *end <= fitting)
+                .max(1);
         }
     }
 
     /// Writes the page that the payload is of.
     fn emit(&mut self, count: usize, raw_bytes: usize) -> Result<(), Failure> {
         self.tries = 0;
-        let blocks = page::blocks_for(self.payload.len());
+        let blocks = page::blocks_for(self.buffers.payload.len());
         let block = self.written + self.filled as u64;
         self.chunks.reach(block + blocks as u64)?;
-        self.pages.try_push((self.hashes.len() - self.ends.len()) as u32)?;
+        self.pages
+            .try_push((self.filter.len() - self.buffers.ends.len()) as u32)?;
         self.starts.try_push(block as u32)?;
         if self.filled + blocks > BUFFER_BLOCKS {
             self.flush()?;
@@ -258,18 +300,20 @@ impl<'w> RunWriter<'w> {
         };
         if blocks > BUFFER_BLOCKS {
             let mut own = self.device.buffer(blocks)?;
-            page::write(raw_bytes, &self.payload, place, own.bytes_mut());
+            page::write(raw_bytes, &self.buffers.payload, place, own.bytes_mut());
             self.write(own.bytes())?;
             self.written += blocks as u64;
         } else {
             let start = self.filled * BLOCK_BYTES;
-            let into = &mut self.buffer.bytes_mut()[start..start + blocks * BLOCK_BYTES];
-            page::write(raw_bytes, &self.payload, place, into);
+            let payload = std::mem::take(&mut self.buffers.payload);
+            let into = &mut self.buffers.blocks()[start..start + blocks * BLOCK_BYTES];
+            page::write(raw_bytes, &payload, place, into);
+            self.buffers.payload = payload;
             self.filled += blocks;
         }
-        self.raw.drain(..raw_bytes);
-        self.ends.drain(..count);
-        self.ends.iter_mut().for_each(|end| *end -= raw_bytes);
+        self.buffers.raw.drain(..raw_bytes);
+        self.buffers.ends.drain(..count);
+        self.buffers.ends.iter_mut().for_each(|end| *end -= raw_bytes);
         Ok(())
     }
 
@@ -286,7 +330,11 @@ impl<'w> RunWriter<'w> {
 
     fn flush(&mut self) -> Result<(), Failure> {
         if self.filled > 0 {
-            self.write(&self.buffer.bytes()[..self.filled * BLOCK_BYTES])?;
+            let buffer = self.buffers.buffer.take();
+            let bytes = buffer.as_ref().map_or(&[][..], AlignedBuffer::bytes);
+            let written = self.write(&bytes[..self.filled * BLOCK_BYTES]);
+            self.buffers.buffer = buffer;
+            written?;
             self.written += self.filled as u64;
             self.filled = 0;
         }
@@ -297,7 +345,7 @@ impl<'w> RunWriter<'w> {
     pub(super) fn finish(mut self) -> Result<Option<Run>, Failure> {
         self.close_pages()?;
         self.flush()?;
-        if self.hashes.is_empty() {
+        if self.filter.len() == 0 {
             return Ok(None);
         }
         self.pages.shrink_to_fit();
@@ -305,13 +353,14 @@ impl<'w> RunWriter<'w> {
             self.starts = Vec::new();
         }
         self.starts.shrink_to_fit();
-        let filter = Filter::new(&self.hashes)?;
+        let records = self.filter.len() as u32;
+        let filter = self.filter.finish()?;
         let mut chunks = std::mem::take(&mut self.chunks.taken);
         chunks.shrink_to_fit();
         Ok(Some(Run {
             position: self.position,
             blocks: self.written as u32,
-            records: self.hashes.len() as u32,
+            records,
             filter,
             pages: self.pages,
             starts: self.starts,

@@ -200,7 +200,7 @@ impl Tier {
         self.batch_bytes.store(bytes as usize, Ordering::Relaxed);
         // A batch of the hand's should find enough for some pages in each leaf that it falls into.
         let leaves = (memory_bytes / (512 << 10)).clamp(16, 1 << 16);
-        let blocks = (self.device.blocks / leaves).clamp(64, 4096);
+        let blocks = (self.device.blocks / leaves).clamp(64, 1024);
         self.writer.lock().leaf_blocks = blocks;
     }
 

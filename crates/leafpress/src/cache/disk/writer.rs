@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use super::batch::{Batch, Entry};
 use super::counters::add;
 use super::failure::Failure;
-use super::merge::{MergeFailure, RunReader, Source, merge};
+use super::merge::{MergeFailure, ReadBuffers, RunReader, Source, merge};
 use super::page::{self, BLOCK_BYTES, Place, Records};
-use super::run::{CHUNK_BLOCKS, Chunks, Run, RunWriter};
+use super::run::{CHUNK_BLOCKS, Chunks, Run, RunWriter, WriteBuffers};
 use super::tier::Tier;
 use crate::cache::clock::Clock;
 use crate::cache::record;
@@ -27,8 +27,7 @@ const MOST_RUNS: usize = 24;
 const FULL: f64 = 0.8;
 /// Writes that fail one after another before the tier is given up.
 const MOST_WRITE_FAILURES: u32 = 8;
-/// What a run's writer and a run's reader hold, about.
-const WRITER_BYTES: usize = 384 << 10;
+/// What a run's reader holds, about.
 const READER_BYTES: usize = 96 << 10;
 
 /// What only the writer knows.
@@ -40,6 +39,9 @@ pub(super) struct Writer {
     failures_in_a_row: u32,
     /// Blocks written for each raw block, lately.
     ratio: Option<f64>,
+    write_buffers: WriteBuffers,
+    /// As many as runs were merged at once.
+    read_buffers: Vec<ReadBuffers>,
     clock: Arc<dyn Clock>,
 }
 
@@ -50,6 +52,8 @@ impl Writer {
             leaf_blocks: 0,
             failures_in_a_row: 0,
             ratio: None,
+            write_buffers: WriteBuffers::default(),
+            read_buffers: Vec::new(),
             clock,
         }
     }
@@ -120,7 +124,8 @@ impl Tier {
         };
         let Some(batch) = batch else { return false };
         self.write_batch(&mut writer, &batch, generation);
-        self.writing_bytes.store(0, Ordering::Relaxed);
+        let kept = READER_BYTES * writer.read_buffers.len() + writer.write_buffers.held_bytes();
+        self.writing_bytes.store(kept, Ordering::Relaxed);
         self.note_written(&batch);
         true
     }
@@ -290,26 +295,39 @@ impl Work<'_> {
     /// Writes the records of a part into a run, which nobody knows of yet.
     fn write_part(&mut self, part: Part<'_>) -> Result<Option<Arc<Run>>, MergeFailure> {
         let tier = self.tier;
-        let records: u64 = self.runs.iter().map(|run| u64::from(run.records)).sum();
-        let bytes = WRITER_BYTES + READER_BYTES * self.runs.len() + 8 * records as usize;
-        tier.writing_bytes.store(bytes, Ordering::Relaxed);
+        let of_runs: u64 = self.runs.iter().map(|run| u64::from(run.records)).sum();
+        let records = of_runs as usize + self.group.entries.len();
+        let records = if matches!(part, Part::All) {
+            records
+        } else {
+            records / 2
+        };
+        let writer = &mut *self.writer;
+        let (head, now) = (writer.head, writer.clock.now());
+        while writer.read_buffers.len() < self.runs.len() {
+            let buffers = ReadBuffers::new(&tier.device).map_err(MergeFailure::Write)?;
+            writer.read_buffers.push(buffers);
+        }
         let failed_to_read =
             |source: usize| move |failure| MergeFailure::Read(super::merge::Unreadable { source, failure });
         let mut sources = room_for(1 + self.runs.len()).map_err(|error| MergeFailure::Write(error.into()))?;
         sources.push(Source::Batch(self.group.batch, self.group.entries));
-        for run in self.runs {
-            let reader = RunReader::new(&tier.device, &*tier.engine, tier.id, Arc::clone(run));
+        let read_bytes = READER_BYTES * writer.read_buffers.len();
+        for (run, buffers) in self.runs.iter().zip(&mut writer.read_buffers) {
+            let reader = RunReader::new(&tier.device, &*tier.engine, tier.id, Arc::clone(run), buffers);
             let reader = reader.map_err(failed_to_read(sources.len()))?;
             sources.push(Source::Run(Box::new(reader)));
         }
         let chunks = Chunks::new(&tier.state, self.generation);
-        let out = RunWriter::new(&tier.device, &*tier.engine, tier.id, self.writer.head, chunks);
+        let buffers = &mut writer.write_buffers;
+        let out = RunWriter::new(&tier.device, &*tier.engine, tier.id, head, chunks, records, buffers);
         let mut out = out.map_err(MergeFailure::Write)?;
-        let now = self.writer.clock.now();
+        let using = out.held_bytes() + read_bytes;
+        tier.writing_bytes.store(using, Ordering::Relaxed);
         let is_over = |record: &[u8]| record::is_over(record::read(record).1, || now);
         let kept = if self.is_whole { tier.part_kept() } else { 1.0 };
         // A hash's low bits are in no other's use here; with the position no key is left out again and again.
-        let chance = self.writer.head.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let chance = head.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let is_left_out =
             |hash: u64| ((hash ^ chance).wrapping_mul(0x2545_F491_4F6C_DD1D) >> 40) as f64 >= kept * (1 << 24) as f64;
         let (oldest, mut left_out) = (self.runs.len(), 0);
@@ -325,6 +343,7 @@ impl Work<'_> {
         })?;
         add(&tier.counters.left_out, left_out);
         let run = out.finish().map_err(MergeFailure::Write)?;
+        writer.write_buffers.trim();
         if let Some(run) = &run {
             self.writer.head += u64::from(run.blocks);
             add(&tier.counters.written_blocks, u64::from(run.blocks));
