@@ -52,6 +52,20 @@ impl Batch {
         self.newest.is_empty()
     }
 
+    /// An empty one in the same memory, where that is about what a batch of `bytes` takes.
+    pub(super) fn emptied(mut self, bytes: usize) -> Self {
+        self.bytes.clear();
+        self.newest.clear();
+        self.bytes.shrink_to(2 * bytes);
+        self.newest.shrink_to(2 * bytes / HEADER_BYTES);
+        self
+    }
+
+    /// Makes room for so many bytes at once: growing by and by would leave blocks of all sizes to the allocator.
+    pub(super) fn reserve(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
+        self.bytes.try_room(bytes.saturating_sub(self.bytes.capacity()))
+    }
+
     /// Bytes of keys, records and what stands in front of them.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len()

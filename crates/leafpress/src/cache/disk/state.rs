@@ -22,6 +22,8 @@ pub(super) type Candidates = Vec<(Arc<Run>, Range<usize>)>;
 pub(super) struct State {
     /// Takes in what leaves memory.
     pub open: Batch,
+    /// One that was written, whose memory the next takes.
+    pub spare: Option<Batch>,
     /// Full ones, which wait to be written; the oldest first.
     pub sealed: VecDeque<Arc<Batch>>,
     /// In key order; the first is from the empty key on.
@@ -47,6 +49,7 @@ impl State {
             unused: 0,
             most_chunks,
             open: Batch::default(),
+            spare: None,
             sealed: VecDeque::new(),
             leaves: vec![SuperLeaf {
                 from: Arc::from([]),
@@ -67,6 +70,17 @@ impl State {
             generation,
             ..Self::new(self.most_chunks)
         };
+    }
+
+    /// Lets the open batch wait to be written, and opens another.
+    pub(super) fn seal(&mut self) -> Result<(), OutOfMemory> {
+        self.sealed.try_reserve(1).map_err(|_| OutOfMemory {
+            bytes: size_of::<Arc<Batch>>(),
+        })?;
+        let next = self.spare.take().unwrap_or_default();
+        let open = std::mem::replace(&mut self.open, next);
+        self.sealed.push_back(Arc::new(open));
+        Ok(())
     }
 
     /// The leaf that a key is in.
@@ -238,6 +252,7 @@ impl State {
     /// Bytes of records on their way.
     pub(super) fn batches_bytes(&self) -> usize {
         let sealed = self.sealed.iter().map(|batch| batch.held_bytes());
-        self.open.held_bytes() + sealed.sum::<usize>()
+        let spare = self.spare.as_ref().map_or(0, Batch::held_bytes);
+        self.open.held_bytes() + spare + sealed.sum::<usize>()
     }
 }

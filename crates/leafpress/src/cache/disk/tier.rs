@@ -407,9 +407,8 @@ impl Tier {
     pub(in crate::cache) fn write_all(&self) {
         {
             let mut state = self.state.write();
-            if !state.open.is_empty() && state.sealed.try_reserve(1).is_ok() {
-                let open = std::mem::take(&mut state.open);
-                state.sealed.push_back(Arc::new(open));
+            if !state.open.is_empty() && state.seal().is_err() {
+                return;
             }
         }
         while self.write_next() {}
@@ -454,10 +453,14 @@ impl Tier {
     }
 
     /// A batch was written, or dropped.
-    pub(super) fn note_written(&self, batch: &Arc<Batch>) {
+    pub(super) fn note_written(&self, batch: Arc<Batch>) {
         let mut state = self.state.write();
-        if state.sealed.front().is_some_and(|front| Arc::ptr_eq(front, batch)) {
+        if state.sealed.front().is_some_and(|front| Arc::ptr_eq(front, &batch)) {
             state.sealed.pop_front();
+        }
+        if state.spare.is_none() {
+            let full = self.batch_bytes.load(Ordering::Relaxed);
+            state.spare = Arc::into_inner(batch).map(|batch| batch.emptied(full));
         }
         drop(state);
         self.is_stalled.store(false, Ordering::Relaxed);
@@ -511,12 +514,14 @@ impl Door<'_> {
     fn takes(&mut self, hash: u64, key: &[u8], record: &[u8]) -> bool {
         let state = &mut *self.state;
         // As `Tier::is_full` has it: who evicts waits only for what would not be taken in.
-        if state.open.bytes() >= self.tier.batch_bytes.load(Ordering::Relaxed) {
-            if state.sealed.len() >= MOST_SEALED || state.sealed.try_reserve(1).is_err() {
+        let full = self.tier.batch_bytes.load(Ordering::Relaxed);
+        if state.open.bytes() >= full {
+            if state.sealed.len() >= MOST_SEALED || state.seal().is_err() {
                 return false;
             }
-            let open = std::mem::take(&mut state.open);
-            state.sealed.push_back(Arc::new(open));
+        }
+        if state.open.is_empty() && state.open.reserve(full + full / 8).is_err() {
+            return false;
         }
         state.open.push(hash, key, record).is_ok()
     }

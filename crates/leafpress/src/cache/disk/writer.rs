@@ -15,6 +15,7 @@ use crate::cache::clock::Clock;
 use crate::cache::record;
 use crate::codec::Scratch;
 use crate::mem::room::room_for;
+use crate::mem::trim;
 use crate::sync::worker::{Health, Worker};
 
 /// Runs of about one size in a leaf, before they are made one.
@@ -126,7 +127,9 @@ impl Tier {
         self.write_batch(&mut writer, &batch, generation);
         let kept = READER_BYTES * writer.read_buffers.len() + writer.write_buffers.held_bytes();
         self.writing_bytes.store(kept, Ordering::Relaxed);
-        self.note_written(&batch);
+        self.note_written(batch);
+        // Filters of runs that were merged: of all sizes, and some megabytes.
+        trim::return_freed();
         true
     }
 
