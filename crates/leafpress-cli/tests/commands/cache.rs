@@ -162,7 +162,10 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
         ),
         (&["-m", "1K"], &["--memory", "4M"]),
         (&["-m", "lots"], &["--memory", "lots", "500M"]),
-        (&["--disk", "1G"], &["--disk", "no cache of the list"]),
+        (
+            &["--disk", "1G", "--engines", "moka"],
+            &["--disk", "no cache of the list"],
+        ),
         (&["--disk-path", "x"], &["--disk"]),
         (&["--paper", "--trace", "x.lis"], &["--paper", "--trace"]),
         (&["--trace", "/no/such.lis"], &["/no/such.lis", "no such file"]),

@@ -13,15 +13,17 @@
 //! lost, by an error of the device or because too much waits to be written, all that is older is forgotten, or a tombstone stays in the
 //! tree. A page has a checksum that knows where the page is, and a position is never used twice.
 //!
-//! `filter`, `page`, `run`, `merge` and `image` are the format; `batch` and `state` what memory knows; `tier` what readers and the hand do, `writer`
-//! what the tier's own thread does; `device` turns positions into blocks of a store.
+//! `filter`, `page`, `run`, `merge` and `image` are the format; `batch` and `state` what memory knows; `lookup`, `door` and `tier` what readers
+//! and the hand do, `writer` what the tier's own thread does; `device` turns positions into blocks of a store.
 
 mod batch;
 mod counters;
 mod device;
+mod door;
 mod failure;
 mod filter;
 mod image;
+mod lookup;
 mod merge;
 mod page;
 mod run;
@@ -41,8 +43,9 @@ use crate::codec::{Codec, EngineOptions};
 use crate::io::at_path::at_path;
 use crate::pool::{FileStore, PageStore};
 use crate::sync::worker::{Health, Workers};
+pub(super) use door::Fate;
 pub use stats::DiskStats;
-pub(super) use tier::{Fate, Tier};
+pub(super) use tier::Tier;
 
 use self::device::Device;
 use self::failure::Failure;

@@ -1,37 +1,31 @@
 //! The tier: what readers and those who evict do with it.
 
-use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{RwLock, RwLockWriteGuard};
+use parking_lot::RwLock;
 
 use super::batch::Batch;
 use super::counters::{Counters, add};
 use super::device::Device;
 use super::failure::Failure;
 use super::image::{self, Closed};
-use super::page::{self, BLOCK_BYTES, Place, Records};
-use super::run::{CHUNK_BLOCKS, Run};
-use super::state::{Candidates, State};
+use super::page::BLOCK_BYTES;
+use super::run::CHUNK_BLOCKS;
+use super::state::State;
 use super::writer::Writer;
 use crate::cache::clock::Clock;
 use crate::cache::error::CacheError;
-use crate::cache::record;
-use crate::codec::{Engine, Scratch};
-use crate::io::aligned::AlignedBuffer;
-use crate::mem::OutOfMemory;
+use crate::codec::Engine;
 use crate::mem::room::{TryGrow, room_for};
 use crate::sync::{Condvar, Mutex};
 
 /// Counters of what left memory, by hash: a few keys share one.
 const VERSIONS: usize = 1024;
-/// Times that a lookup is begun anew because what it was about to read was moved meanwhile.
-const MOST_LOOKUPS: usize = 8;
 /// Full batches that wait to be written.
-const MOST_SEALED: usize = 2;
+pub(super) const MOST_SEALED: usize = 2;
 /// How long who evicts waits for a device that brings nothing to an end. Then, and until it does, records are dropped in place of being
 /// admitted.
 const MOST_WAIT: Duration = Duration::from_millis(500);
@@ -39,19 +33,6 @@ const MOST_WAIT: Duration = Duration::from_millis(500);
 const MOST_STALL: Duration = Duration::from_secs(5);
 /// From one look at the device to the next.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
-
-/// What becomes of a record that is to leave memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cache) enum Fate {
-    /// It is here from now on.
-    Moved,
-    /// It goes, and no record of its key is here.
-    Forgotten,
-    /// It stays in memory until what waits is written.
-    Stays,
-    /// A tombstone takes its place, since an older record of the key may be here.
-    Tombstone,
-}
 
 /// What the writer's thread is told.
 #[derive(Default)]
@@ -82,34 +63,9 @@ pub(in crate::cache) struct Tier {
     /// Nothing was written for too long.
     is_stalled: AtomicBool,
     /// Bytes of a batch when it is full.
-    batch_bytes: AtomicUsize,
+    pub(super) batch_bytes: AtomicUsize,
     /// What the writer uses just now.
     pub(super) writing_bytes: AtomicUsize,
-}
-
-/// What lets records out of memory: see [`Tier::open_door`].
-pub(in crate::cache) struct Door<'t> {
-    tier: &'t Tier,
-    state: RwLockWriteGuard<'t, State>,
-}
-
-/// What a thread reads pages with.
-struct ReadBuffers {
-    block: AlignedBuffer,
-    raw: Vec<u8>,
-    scratch: Scratch,
-}
-
-thread_local! {
-    static BUFFERS: RefCell<Option<ReadBuffers>> = const { RefCell::new(None) };
-}
-
-/// How a lookup ended that read pages.
-enum Read {
-    Found,
-    Absent,
-    /// This run's page was not what it should be.
-    Failed(Arc<Run>, Failure),
 }
 
 impl Tier {
@@ -228,130 +184,6 @@ impl Tier {
         self.state.read().may_have(hash, key)
     }
 
-    /// Copies the newest record of a key into `into`; whether there is one. What cannot be read is not there.
-    pub(in crate::cache) fn find(&self, hash: u64, key: &[u8], into: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
-        if self.has_failed() {
-            return Ok(false);
-        }
-        add(&self.counters.lookups, 1);
-        for _ in 0..MOST_LOOKUPS {
-            let candidates = {
-                let state = self.state.read();
-                if let Some(record) = state.on_its_way(hash, key) {
-                    into.clear();
-                    into.try_append(record)?;
-                    return Ok(true);
-                }
-                state.candidates(hash, key)?
-            };
-            if candidates.is_empty() {
-                return Ok(false);
-            }
-            match self.read_candidates(&candidates, key, into)? {
-                Read::Found => return Ok(true),
-                Read::Absent => return Ok(false),
-                Read::Failed(run, failure) => {
-                    // Where it was written over it has moved, or is gone.
-                    if !self.state.read().has_run(key, &run) {
-                        continue;
-                    }
-                    self.count_read_failure(&failure);
-                    if let Failure::OutOfMemory { bytes } = failure {
-                        return Err(OutOfMemory { bytes });
-                    }
-                    // Older runs may have the key as well: their record is out of date.
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(false)
-    }
-
-    pub(super) fn count_read_failure(&self, failure: &Failure) {
-        match failure {
-            Failure::Damaged => add(&self.counters.damaged, 1),
-            Failure::Io(_) => add(&self.counters.read_errors, 1),
-            Failure::Codec(_) | Failure::OutOfMemory { .. } => {}
-        }
-    }
-
-    fn read_candidates(&self, candidates: &Candidates, key: &[u8], into: &mut Vec<u8>) -> Result<Read, OutOfMemory> {
-        // Another's may be lent out: a codec of the caller's own may read from a cache.
-        let mut buffers = BUFFERS.try_with(RefCell::take).ok().flatten();
-        let mut outcome = Read::Absent;
-        'candidates: for (run, pages) in candidates {
-            for page in pages.clone() {
-                match self.read_page(run, page, key, &mut buffers, into) {
-                    Ok(false) => {}
-                    Ok(true) => {
-                        outcome = Read::Found;
-                        break 'candidates;
-                    }
-                    Err(failure) => {
-                        outcome = Read::Failed(Arc::clone(run), failure);
-                        break 'candidates;
-                    }
-                }
-            }
-        }
-        let _ = BUFFERS.try_with(|kept| kept.replace(buffers));
-        Ok(outcome)
-    }
-
-    /// Looks for a key in a page.
-    fn read_page(
-        &self,
-        run: &Run,
-        page: usize,
-        key: &[u8],
-        buffers: &mut Option<ReadBuffers>,
-        into: &mut Vec<u8>,
-    ) -> Result<bool, Failure> {
-        let (first, blocks) = run.page(page);
-        let place = Place {
-            tier: self.id,
-            position: run.position + first,
-        };
-        let ReadBuffers { block, raw, scratch } = match buffers {
-            Some(buffers) => buffers,
-            None => buffers.insert(ReadBuffers {
-                block: AlignedBuffer::new(BLOCK_BYTES, BLOCK_BYTES)?,
-                raw: Vec::new(),
-                scratch: Scratch::default(),
-            }),
-        };
-        add(&self.counters.blocks_read, blocks as u64);
-        let mut own;
-        let bytes = if blocks == 1 {
-            block.bytes_mut()
-        } else {
-            own = self.device.buffer(blocks)?;
-            own.bytes_mut()
-        };
-        self.device.read(run.blocks_from(first), bytes)?;
-        page::read(bytes, place, &*self.engine, raw, scratch)?;
-        let found = Records(raw).find(|(found, _)| *found == key);
-        if let Some((_, record)) = found {
-            into.clear();
-            into.try_append(record)?;
-        }
-        let is_found = found.is_some();
-        if blocks > 1 {
-            // A long value's page is not kept.
-            *raw = Vec::new();
-            *scratch = Scratch::default();
-        }
-        Ok(is_found)
-    }
-
-    /// Whoever holds the latch of a leaf lets its records out by this, before they leave the tree.
-    pub(in crate::cache) fn open_door(&self) -> Door<'_> {
-        Door {
-            tier: self,
-            state: self.state.write(),
-        }
-    }
-
     /// Whether who evicts should wait, since nothing more would be taken in.
     pub(in crate::cache) fn is_full(&self) -> bool {
         let state = self.state.read();
@@ -466,63 +298,5 @@ impl Tier {
         self.is_stalled.store(false, Ordering::Relaxed);
         drop(self.orders.lock());
         self.written.notify_all();
-    }
-}
-
-impl Door<'_> {
-    /// Decides what becomes of a record that is to leave memory, and takes it in if it is to be here. Without `stored` it cannot be read.
-    pub(in crate::cache) fn let_out(&mut self, hash: u64, key: &[u8], stored: Option<&[u8]>) -> Fate {
-        let counters = &self.tier.counters;
-        self.tier.note_leaving(hash);
-        match stored {
-            Some(stored) if record::is_clean(stored) && self.state.may_have(hash, key) => {
-                add(&counters.clean, 1);
-                return Fate::Moved;
-            }
-            Some(stored) if record::is_tombstone(stored) => {
-                if !self.state.may_have(hash, key) || self.takes(hash, key, stored) {
-                    return Fate::Forgotten;
-                }
-                return Fate::Stays;
-            }
-            Some(stored) if self.is_admitted(key, stored) => {
-                if self.takes(hash, key, stored) {
-                    add(&counters.admitted, 1);
-                    add(&counters.admitted_bytes, (key.len() + stored.len()) as u64);
-                    return Fate::Moved;
-                }
-                if !self.tier.is_stalled() {
-                    return Fate::Stays;
-                }
-            }
-            _ => {}
-        }
-        add(&counters.dropped, 1);
-        if self.state.may_have(hash, key) {
-            add(&counters.tombstones, 1);
-            return Fate::Tombstone;
-        }
-        Fate::Forgotten
-    }
-
-    /// Whether a record is kept on disk at all.
-    fn is_admitted(&self, key: &[u8], stored: &[u8]) -> bool {
-        !self.tier.has_failed() && key.len() + stored.len() <= (self.tier.device.blocks / 64) as usize * BLOCK_BYTES
-    }
-
-    /// Takes a record into the open batch, or into another where that is full; false where too many wait.
-    fn takes(&mut self, hash: u64, key: &[u8], record: &[u8]) -> bool {
-        let state = &mut *self.state;
-        // As `Tier::is_full` has it: who evicts waits only for what would not be taken in.
-        let full = self.tier.batch_bytes.load(Ordering::Relaxed);
-        if state.open.bytes() >= full {
-            if state.sealed.len() >= MOST_SEALED || state.seal().is_err() {
-                return false;
-            }
-        }
-        if state.open.is_empty() && state.open.reserve(full + full / 8).is_err() {
-            return false;
-        }
-        state.open.push(hash, key, record).is_ok()
     }
 }

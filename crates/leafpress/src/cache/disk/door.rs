@@ -1,0 +1,96 @@
+//! How records leave memory: through a door, one leaf's at a time.
+
+use std::sync::atomic::Ordering;
+
+use parking_lot::RwLockWriteGuard;
+
+use super::counters::add;
+use super::page::BLOCK_BYTES;
+use super::state::State;
+use super::tier::{MOST_SEALED, Tier};
+use crate::cache::record;
+
+/// What becomes of a record that is to leave memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cache) enum Fate {
+    /// It is here from now on.
+    Moved,
+    /// It goes, and no record of its key is here.
+    Forgotten,
+    /// It stays in memory until what waits is written.
+    Stays,
+    /// A tombstone takes its place, since an older record of the key may be here.
+    Tombstone,
+}
+
+/// What lets records out of memory: see [`Tier::open_door`].
+pub(in crate::cache) struct Door<'t> {
+    tier: &'t Tier,
+    state: RwLockWriteGuard<'t, State>,
+}
+
+impl Tier {
+    /// Whoever holds the latch of a leaf lets its records out by this, before they leave the tree.
+    pub(in crate::cache) fn open_door(&self) -> Door<'_> {
+        Door {
+            tier: self,
+            state: self.state.write(),
+        }
+    }
+}
+
+impl Door<'_> {
+    /// Decides what becomes of a record that is to leave memory, and takes it in if it is to be here. Without `stored` it cannot be read.
+    pub(in crate::cache) fn let_out(&mut self, hash: u64, key: &[u8], stored: Option<&[u8]>) -> Fate {
+        let counters = &self.tier.counters;
+        self.tier.note_leaving(hash);
+        match stored {
+            Some(stored) if record::is_clean(stored) && self.state.may_have(hash, key) => {
+                add(&counters.clean, 1);
+                return Fate::Moved;
+            }
+            Some(stored) if record::is_tombstone(stored) => {
+                if !self.state.may_have(hash, key) || self.takes(hash, key, stored) {
+                    return Fate::Forgotten;
+                }
+                return Fate::Stays;
+            }
+            Some(stored) if self.is_admitted(key, stored) => {
+                if self.takes(hash, key, stored) {
+                    add(&counters.admitted, 1);
+                    add(&counters.admitted_bytes, (key.len() + stored.len()) as u64);
+                    return Fate::Moved;
+                }
+                if !self.tier.is_stalled() {
+                    return Fate::Stays;
+                }
+            }
+            _ => {}
+        }
+        add(&counters.dropped, 1);
+        if self.state.may_have(hash, key) {
+            add(&counters.tombstones, 1);
+            return Fate::Tombstone;
+        }
+        Fate::Forgotten
+    }
+
+    /// Whether a record is kept on disk at all.
+    fn is_admitted(&self, key: &[u8], stored: &[u8]) -> bool {
+        !self.tier.has_failed() && key.len() + stored.len() <= (self.tier.device.blocks / 64) as usize * BLOCK_BYTES
+    }
+
+    /// Takes a record into the open batch, or into another where that is full; false where too many wait.
+    fn takes(&mut self, hash: u64, key: &[u8], record: &[u8]) -> bool {
+        let state = &mut *self.state;
+        // As `Tier::is_full` has it: who evicts waits only for what would not be taken in.
+        let full = self.tier.batch_bytes.load(Ordering::Relaxed);
+        if state.open.bytes() >= full && (state.sealed.len() >= MOST_SEALED || state.seal().is_err()) {
+            return false;
+        }
+        if state.open.is_empty() && state.open.reserve(full + full / 8).is_err() {
+            return false;
+        }
+        state.open.push(hash, key, record).is_ok()
+    }
+}

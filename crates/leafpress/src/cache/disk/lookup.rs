@@ -1,0 +1,154 @@
+//! Looking for a key: in what is on its way, and in pages.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::counters::add;
+use super::failure::Failure;
+use super::page::{self, BLOCK_BYTES, Place, Records};
+use super::run::Run;
+use super::state::Candidates;
+use super::tier::Tier;
+use crate::codec::Scratch;
+use crate::io::aligned::AlignedBuffer;
+use crate::mem::OutOfMemory;
+use crate::mem::room::TryGrow;
+
+/// Times that a lookup is begun anew because what it was about to read was moved meanwhile.
+const MOST_LOOKUPS: usize = 8;
+/// What a thread reads pages with.
+struct ReadBuffers {
+    block: AlignedBuffer,
+    raw: Vec<u8>,
+    scratch: Scratch,
+}
+
+thread_local! {
+    static BUFFERS: RefCell<Option<ReadBuffers>> = const { RefCell::new(None) };
+}
+
+/// How a lookup ended that read pages.
+enum Read {
+    Found,
+    Absent,
+    /// This run's page was not what it should be.
+    Failed(Arc<Run>, Failure),
+}
+
+impl Tier {
+    /// Copies the newest record of a key into `into`; whether there is one. What cannot be read is not there.
+    pub(in crate::cache) fn find(&self, hash: u64, key: &[u8], into: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
+        if self.has_failed() {
+            return Ok(false);
+        }
+        add(&self.counters.lookups, 1);
+        for _ in 0..MOST_LOOKUPS {
+            let candidates = {
+                let state = self.state.read();
+                if let Some(record) = state.on_its_way(hash, key) {
+                    into.clear();
+                    into.try_append(record)?;
+                    return Ok(true);
+                }
+                state.candidates(hash, key)?
+            };
+            if candidates.is_empty() {
+                return Ok(false);
+            }
+            match self.read_candidates(&candidates, key, into)? {
+                Read::Found => return Ok(true),
+                Read::Absent => return Ok(false),
+                Read::Failed(run, failure) => {
+                    // Where it was written over it has moved, or is gone.
+                    if !self.state.read().has_run(key, &run) {
+                        continue;
+                    }
+                    self.count_read_failure(&failure);
+                    if let Failure::OutOfMemory { bytes } = failure {
+                        return Err(OutOfMemory { bytes });
+                    }
+                    // Older runs may have the key as well: their record is out of date.
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn count_read_failure(&self, failure: &Failure) {
+        match failure {
+            Failure::Damaged => add(&self.counters.damaged, 1),
+            Failure::Io(_) => add(&self.counters.read_errors, 1),
+            Failure::Codec(_) | Failure::OutOfMemory { .. } => {}
+        }
+    }
+
+    fn read_candidates(&self, candidates: &Candidates, key: &[u8], into: &mut Vec<u8>) -> Result<Read, OutOfMemory> {
+        // Another's may be lent out: a codec of the caller's own may read from a cache.
+        let mut buffers = BUFFERS.try_with(RefCell::take).ok().flatten();
+        let mut outcome = Read::Absent;
+        'candidates: for (run, pages) in candidates {
+            for page in pages.clone() {
+                match self.read_page(run, page, key, &mut buffers, into) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        outcome = Read::Found;
+                        break 'candidates;
+                    }
+                    Err(failure) => {
+                        outcome = Read::Failed(Arc::clone(run), failure);
+                        break 'candidates;
+                    }
+                }
+            }
+        }
+        let _ = BUFFERS.try_with(|kept| kept.replace(buffers));
+        Ok(outcome)
+    }
+
+    /// Looks for a key in a page.
+    fn read_page(
+        &self,
+        run: &Run,
+        page: usize,
+        key: &[u8],
+        buffers: &mut Option<ReadBuffers>,
+        into: &mut Vec<u8>,
+    ) -> Result<bool, Failure> {
+        let (first, blocks) = run.page(page);
+        let place = Place {
+            tier: self.id,
+            position: run.position + first,
+        };
+        let ReadBuffers { block, raw, scratch } = match buffers {
+            Some(buffers) => buffers,
+            None => buffers.insert(ReadBuffers {
+                block: AlignedBuffer::new(BLOCK_BYTES, BLOCK_BYTES)?,
+                raw: Vec::new(),
+                scratch: Scratch::default(),
+            }),
+        };
+        add(&self.counters.blocks_read, blocks as u64);
+        let mut own;
+        let bytes = if blocks == 1 {
+            block.bytes_mut()
+        } else {
+            own = self.device.buffer(blocks)?;
+            own.bytes_mut()
+        };
+        self.device.read(run.blocks_from(first), bytes)?;
+        page::read(bytes, place, &*self.engine, raw, scratch)?;
+        let found = Records(raw).find(|(found, _)| *found == key);
+        if let Some((_, record)) = found {
+            into.clear();
+            into.try_append(record)?;
+        }
+        let is_found = found.is_some();
+        if blocks > 1 {
+            // A long value's page is not kept.
+            *raw = Vec::new();
+            *scratch = Scratch::default();
+        }
+        Ok(is_found)
+    }
+}
