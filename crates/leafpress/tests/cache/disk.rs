@@ -226,6 +226,27 @@ fn a_stalled_device_holds_up_no_read_of_memory_and_no_memory_is_exceeded() {
 }
 
 #[test]
+fn no_more_is_written_than_may_be() {
+    let store = store();
+    let disk = Disk::store(store.clone(), 64 << 20).write_limit(1 << 20);
+    let cache = small().disk(disk).build().unwrap();
+    let began = Instant::now();
+    fill(&cache, 0..30_000, 400);
+    cache.settle().unwrap();
+    fill(&cache, 0..30_000, 300);
+    cache.settle().unwrap();
+    let disk = cache.stats().disk.unwrap();
+    // What was admitted before it was too much is written all the same.
+    let most = (began.elapsed().as_secs_f64() + 1.0) * f64::from(1 << 20) + f64::from(4 << 20);
+    assert!(disk.dropped > 10_000 && disk.written_bytes as f64 <= most, "{disk:?}");
+    // Nothing that was dropped lets something older through.
+    for n in 0..30_000 {
+        let value = cache.get(&key(n)).unwrap();
+        assert!(value.is_none_or(|value| value == noise(n, 300)), "{n}");
+    }
+}
+
+#[test]
 fn what_cannot_be_a_disk_says_why() {
     let refused = |disk: Disk| small().disk(disk).build().unwrap_err();
     let error = refused(Disk::store(store(), 1 << 20));

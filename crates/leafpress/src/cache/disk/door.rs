@@ -77,7 +77,9 @@ impl Door<'_> {
 
     /// Whether a record is kept on disk at all.
     fn is_admitted(&self, key: &[u8], stored: &[u8]) -> bool {
-        !self.tier.has_failed() && key.len() + stored.len() <= (self.tier.device.blocks / 64) as usize * BLOCK_BYTES
+        !self.tier.has_failed()
+            && !self.tier.is_over_limit()
+            && key.len() + stored.len() <= (self.tier.device.blocks / 64) as usize * BLOCK_BYTES
     }
 
     /// Takes a record into the open batch, or into another where that is full; false where too many wait.

@@ -65,6 +65,7 @@ pub struct Disk {
     place: Where,
     bytes: u64,
     codec: Codec,
+    write_limit: Option<u64>,
 }
 
 impl fmt::Debug for Disk {
@@ -77,6 +78,7 @@ impl fmt::Debug for Disk {
             .field("place", &place)
             .field("bytes", &self.bytes)
             .field("codec", &self.codec.to_string())
+            .field("write_limit", &self.write_limit)
             .finish_non_exhaustive()
     }
 }
@@ -101,13 +103,26 @@ impl Disk {
         } else {
             Codec::None
         };
-        Self { place, bytes, codec }
+        Self {
+            place,
+            bytes,
+            codec,
+            write_limit: None,
+        }
     }
 
     /// The codec of its pages. Default `zstd:3`, where Zstandard is compiled in.
     #[must_use]
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
+        self
+    }
+
+    /// Bytes a second that may be written, on average since the tier was opened: what spares the device. Over it, what leaves memory is
+    /// dropped. Default: as many as there are.
+    #[must_use]
+    pub fn write_limit(mut self, bytes_per_second: u64) -> Self {
+        self.write_limit = Some(bytes_per_second);
         self
     }
 
@@ -148,7 +163,13 @@ impl Disk {
                 reason: error.to_string(),
             })?;
         let engine = self.codec.open(&EngineOptions::default()).map_err(CacheError::Codec)?;
-        let opened = Tier::open(Device::new(store, blocks), engine, memory_bytes, clock);
+        let opened = Tier::open(
+            Device::new(store, blocks),
+            engine,
+            memory_bytes,
+            self.write_limit,
+            clock,
+        );
         let (tier, keys) = opened.map_err(|failure| match failure {
             Failure::OutOfMemory { bytes } => CacheError::OutOfMemory { bytes },
             other => CacheError::Disk {

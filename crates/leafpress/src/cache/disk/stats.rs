@@ -40,7 +40,7 @@ pub struct DiskStats {
     pub admitted_bytes: u64,
     /// Records that left memory and were here already.
     pub clean: u64,
-    /// Records that left memory and were not taken in: too long, or too much waited to be written.
+    /// Records that left memory and were not taken in: too long, too much waited to be written, or too much was written.
     pub dropped: u64,
     /// Tombstones that took the place of dropped records in memory.
     pub tombstones: u64,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 
 use super::batch::Batch;
-use super::counters::{Counters, add};
+use super::counters::{Counters, add, get};
 use super::device::Device;
 use super::failure::Failure;
 use super::image::{self, Closed};
@@ -64,6 +64,9 @@ pub(in crate::cache) struct Tier {
     is_stalled: AtomicBool,
     /// Bytes of a batch when it is full.
     pub(super) batch_bytes: AtomicUsize,
+    /// Bytes a second that may be written.
+    write_limit: Option<u64>,
+    opened: Instant,
     /// What the writer uses just now.
     pub(super) writing_bytes: AtomicUsize,
 }
@@ -74,6 +77,7 @@ impl Tier {
         device: Device,
         engine: Arc<dyn Engine>,
         memory_bytes: u64,
+        write_limit: Option<u64>,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Vec<Vec<u8>>), Failure> {
         let mut versions = Vec::new();
@@ -100,6 +104,8 @@ impl Tier {
             has_failed: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             batch_bytes: AtomicUsize::new(0),
+            write_limit,
+            opened: Instant::now(),
             writing_bytes: AtomicUsize::new(0),
         };
         tier.fit(memory_bytes);
@@ -182,6 +188,15 @@ impl Tier {
     /// Whether a record of the key may be here. If not there is none.
     pub(in crate::cache) fn may_have(&self, hash: u64, key: &[u8]) -> bool {
         self.state.read().may_have(hash, key)
+    }
+
+    /// Whether more was written than may be.
+    pub(super) fn is_over_limit(&self) -> bool {
+        self.write_limit.is_some_and(|limit| {
+            // A second's worth at first.
+            let allowed = (self.opened.elapsed().as_secs_f64() + 1.0) * limit as f64;
+            get(&self.counters.written_blocks) as f64 * BLOCK_BYTES as f64 > allowed
+        })
     }
 
     /// Whether who evicts should wait, since nothing more would be taken in.
