@@ -2,8 +2,8 @@
 //!
 //! Memory is what the *process* grows by. Each engine has a process of its own. Ours takes the memory as its bound; the others bound
 //! something else (the bytes they are told that an entry weighs), so for those the bound is searched under which the process grows by no
-//! more ([`knob`]). Then threads get keys by a law or a trace, insert what they miss, and compare every value that they find with what
-//! its key must hold ([`checks`]).
+//! more (`knob`). Then threads get keys by a law or a trace, insert what they miss, and compare every value that they find with what
+//! its key must hold (`checks`).
 
 mod checks;
 mod driver;

@@ -85,7 +85,8 @@ impl fmt::Debug for Disk {
 
 impl Disk {
     /// A file, made where there is none, or a block device: so many bytes of it, from its start on, at least [`MIN_DISK_BYTES`]. What is
-    /// there is written over, unless [`Cache::close`](super::Cache::close) left it there for a tier of as many bytes. It is read and written past the system's page cache where that can be.
+    /// there is written over, unless [`Cache::close`](super::Cache::close) left it there for a tier of as many bytes. One cache may use it at
+    /// a time. It is read and written past the system's page cache where that can be.
     pub fn file(path: impl Into<PathBuf>, bytes: u64) -> Self {
         Self::at(Where::File(path.into()), bytes)
     }

@@ -64,6 +64,8 @@ pub(in crate::cache) struct Tier {
     is_stalled: AtomicBool,
     /// Bytes of a batch when it is full.
     pub(super) batch_bytes: AtomicUsize,
+    /// Blocks of a super-leaf that is to be split.
+    pub(super) leaf_blocks: AtomicU64,
     /// Bytes a second that may be written.
     write_limit: Option<u64>,
     opened: Instant,
@@ -104,6 +106,7 @@ impl Tier {
             has_failed: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             batch_bytes: AtomicUsize::new(0),
+            leaf_blocks: AtomicU64::new(0),
             write_limit,
             opened: Instant::now(),
             writing_bytes: AtomicUsize::new(0),
@@ -163,7 +166,7 @@ impl Tier {
         // A batch of the hand's should find enough for some pages in each leaf that it falls into.
         let leaves = (memory_bytes / (512 << 10)).clamp(16, 1 << 16);
         let blocks = (self.device.blocks / leaves).clamp(64, 1024);
-        self.writer.lock().leaf_blocks = blocks;
+        self.leaf_blocks.store(blocks, Ordering::Relaxed);
     }
 
     fn version_of(&self, hash: u64) -> &AtomicU64 {

@@ -19,7 +19,7 @@ use crate::mem::trim;
 use crate::sync::worker::{Health, Worker};
 
 /// Runs of about one size in a leaf, before they are made one.
-const SAME_SIZE: usize = 5;
+const SAME_SIZE: usize = 6;
 /// A run is about as large as another that is no more than so many times larger.
 const SIZE_STEP: u64 = 6;
 /// Runs of a leaf at most.
@@ -35,8 +35,6 @@ const READER_BYTES: usize = 96 << 10;
 pub(super) struct Writer {
     /// The position that is written next.
     pub head: u64,
-    /// Blocks of a leaf that is to be split.
-    pub leaf_blocks: u64,
     failures_in_a_row: u32,
     /// Blocks written for each raw block, lately.
     ratio: Option<f64>,
@@ -50,7 +48,6 @@ impl Writer {
     pub(super) fn new(head: u64, clock: Arc<dyn Clock>) -> Self {
         Self {
             head,
-            leaf_blocks: 0,
             failures_in_a_row: 0,
             ratio: None,
             write_buffers: WriteBuffers::default(),
@@ -186,7 +183,7 @@ impl Tier {
                 runs: &runs[..count],
                 is_whole: count == runs.len(),
             };
-            let is_large = work.is_whole && merged + new_blocks > work.writer.leaf_blocks;
+            let is_large = work.is_whole && merged + new_blocks > self.leaf_blocks.load(Ordering::Relaxed);
             let key = if is_large { self.middle_of(&runs, group) } else { None };
             let outcome = match &key {
                 Some(key) => work.write_both(leaf, key),
@@ -354,6 +351,14 @@ impl Work<'_> {
         Ok(run.map(Arc::new))
     }
 
+    /// Gives back what a run has that nobody will know of.
+    fn give_back(&self, run: Option<&Run>) {
+        let mut state = self.tier.state.write();
+        if let Some(run) = run.filter(|_| state.generation == self.generation) {
+            state.give_chunks(&run.chunks);
+        }
+    }
+
     fn write_one(mut self, leaf: usize) -> Result<(), MergeFailure> {
         let run = self.write_part(Part::All)?;
         if let (Some(run), true) = (&run, self.runs.is_empty()) {
@@ -372,7 +377,9 @@ impl Work<'_> {
     /// Writes two runs, of the keys before `key` and of the others, and splits the leaf.
     fn write_both(mut self, leaf: usize, key: &[u8]) -> Result<(), MergeFailure> {
         let low = self.write_part(Part::Below(key))?;
-        let high = self.write_part(Part::From(key))?;
+        let high = self
+            .write_part(Part::From(key))
+            .inspect_err(|_| self.give_back(low.as_deref()))?;
         let mut state = self.tier.state.write();
         if state.generation != self.generation {
             return Ok(());
