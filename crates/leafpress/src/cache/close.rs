@@ -14,6 +14,8 @@ use crate::tree::evict::{Evictor, Hand, Shown};
 
 /// Keys in use are remembered in one part in so many of the memory.
 const PART_OF_KEYS: u64 = 64;
+/// What a key that is remembered takes beside its bytes, about.
+const KEY_OVERHEAD_BYTES: u64 = 48;
 /// Times that all leaves are gone round, of which some may be passed over because another thread is at them.
 const MOST_ROUNDS: u64 = 16;
 /// Leaves that are emptied before what they gave is written.
@@ -38,7 +40,7 @@ impl Evictor for Everything<'_> {
     fn choose(&mut self, records: &mut [Shown<'_>]) {
         for record in records.iter_mut() {
             record.goes = true;
-            let (heat, bytes) = (heat(record.mark), record.key.len() as u64);
+            let (heat, bytes) = (heat(record.mark), record.key.len() as u64 + KEY_OVERHEAD_BYTES);
             if heat > 0 && bytes <= self.room_bytes && self.keys.try_reserve(1).is_ok() {
                 self.keys.extend(copied(record.key).map(|key| (heat, key)));
                 self.room_bytes -= bytes;
@@ -88,6 +90,21 @@ impl Core {
         keys.sort_by_key(|(heat, _)| std::cmp::Reverse(*heat));
         Ok(keys.into_iter().map(|(_, key)| key).collect())
     }
+}
+
+/// As many of the keys, from the first on, as are to be remembered in so much memory.
+pub(super) fn keys_within(mut keys: Vec<Vec<u8>>, memory_bytes: u64) -> Vec<Vec<u8>> {
+    let mut room = memory_bytes / PART_OF_KEYS;
+    let fits = |key: &&Vec<u8>| {
+        let bytes = key.len() as u64 + KEY_OVERHEAD_BYTES;
+        let fits = bytes <= room;
+        room = room.saturating_sub(bytes);
+        fits
+    };
+    let count = keys.iter().take_while(fits).count();
+    keys.truncate(count);
+    keys.shrink_to_fit();
+    keys
 }
 
 /// Brings back what was in use when the cache was closed, until memory is nearly full.

@@ -167,7 +167,7 @@ impl Core {
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), CacheError> {
         if self.disk.is_some() {
-            // A read of the disk does not keep memory from being reclaimed.
+            // One by one: nothing that was replaced could be freed while one call reads the disk for many.
             for (index, key) in keys.iter().enumerate() {
                 if self.get(key.as_ref(), |value| read(index, Some(value)))?.is_none() {
                     read(index, None);

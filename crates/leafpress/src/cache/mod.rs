@@ -71,7 +71,7 @@ pub const MIN_MEMORY_BYTES: u64 = 4 << 20;
 
 /// A cache of byte strings in a bound of memory, which keeps its records compressed.
 ///
-/// All methods take `&self` and may be called from any number of threads. A read that finds its key waits for no lock. A cache may forget
+/// All methods take `&self` and may be called from any number of threads. A read that finds its key in memory waits for no lock. A cache may forget
 /// any record at any time; it never returns a value that was replaced, removed or has expired.
 pub struct Cache {
     core: Arc<Core>,
@@ -158,7 +158,7 @@ impl Cache {
     }
 
     /// The keys' values, copied, in the order of the keys; [`None`] for those that are not there. It takes less time than as many
-    /// [`Cache::get`]s: the reads wait for memory together. They need not be of one moment.
+    /// [`Cache::get`]s: the reads wait for memory together, unless there is a disk tier. They need not be of one moment.
     ///
     /// # Errors
     /// As [`Cache::get`].
@@ -224,14 +224,14 @@ impl Cache {
         Ok(self.core.tree.clear()?)
     }
 
-    /// Number of records, those included whose time is over and that have not left yet. Under concurrent writes, a number that was right a
+    /// Number of records in memory, those included whose time is over and that have not left yet. Under concurrent writes, a number that was right a
     /// moment ago.
     #[must_use]
     pub fn len(&self) -> usize {
         self.core.tree.len()
     }
 
-    /// Whether there are no records.
+    /// Whether there are no records in memory.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -276,8 +276,9 @@ impl Cache {
         }
     }
 
-    /// Moves all to the disk tier and leaves it there, so that a cache that is built with the same file has it; what was in use most comes
-    /// back to memory there by itself, in the background. Without a disk tier, or if the cache is only dropped, all is gone.
+    /// Moves to the disk tier what it takes, and leaves it there, so that the next cache that is built with the same file has it; what was in
+    /// use most comes back to memory there by itself, in the background. Without a disk tier, or if the cache is only dropped, all is gone.
+    /// What has changed in the backend meanwhile the next cache does not know: remove it, or let records expire.
     ///
     /// # Errors
     /// [`CacheError::Disk`] when it cannot be written, [`CacheError::OutOfMemory`], or [`CacheError::Codec`]. The next cache begins empty

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::background::Thread;
 use super::clock::{Clock, SystemClock};
+use super::close::keys_within;
 use super::core::Core;
 use super::disk::{Disk, Writing};
 use super::error::CacheError;
@@ -111,7 +112,8 @@ impl Builder {
         self
     }
 
-    /// Is told of records that leave, and why. Their values are then decoded, which takes time.
+    /// Is told of records that leave, and why. Their values are then decoded, which takes time. With a disk tier it is told of those that leave
+    /// memory and are not on disk then, and not of what leaves the disk.
     pub fn listener(mut self, listener: impl Fn(&[u8], &[u8], RemovalCause) + Send + Sync + 'static) -> Self {
         self.listener = Some(Box::new(listener));
         self
@@ -144,7 +146,10 @@ impl Builder {
         let tree = tree.build()?;
         let clock = Arc::clone(&self.clock);
         let disk = self.disk.map(|disk| disk.open(self.memory_bytes, clock)).transpose()?;
-        let (disk, keys) = disk.map_or_else(Default::default, |(disk, keys)| (Some(disk), keys));
+        let (disk, keys) = disk.map_or_else(Default::default, |(disk, keys)| {
+            let keys = keys_within(keys, self.memory_bytes);
+            (Some(disk), keys)
+        });
         let core = Core::new(
             tree,
             self.memory_bytes,

@@ -57,17 +57,24 @@ impl Core {
     pub(super) fn make_room_for(&self, bytes: u64) {
         let is_over = |slack: u64| self.tree.node_bytes() + bytes > self.budget.node_limit_bytes() + slack;
         let slack = self.budget.memory_bytes() / PART_OF_SLACK;
-        let (mut stalled_turns, began) = (0, Instant::now());
+        // Turns in a row that made no room because of the disk, when the first was, and what nodes held then.
+        let mut stalled: (usize, Option<Instant>, u64) = (0, None, u64::MAX);
         for _ in 0..MOST_TURNS {
             if !is_over(0) {
                 return;
             }
             if let Some(disk) = &self.disk {
                 disk.make_room();
-                stalled_turns += usize::from(disk.is_stalled());
-                if stalled_turns > MOST_STALLED_TURNS && !disk.wait_stalled(began) {
-                    disk.forget();
-                    stalled_turns = 0;
+                let held = self.tree.node_bytes();
+                if !disk.is_stalled() || held < stalled.2 {
+                    stalled = (0, None, held);
+                } else {
+                    let since = *stalled.1.get_or_insert_with(Instant::now);
+                    stalled.0 += 1;
+                    if stalled.0 > MOST_STALLED_TURNS && !disk.wait_stalled(since) {
+                        disk.forget();
+                        stalled = (0, None, u64::MAX);
+                    }
                 }
             }
             let sweeper = match self.evicting.try_lock() {
@@ -220,7 +227,7 @@ impl Core {
 }
 
 fn is_tombstone(record: &Shown<'_>) -> bool {
-    record.with_value(record::is_tombstone) == Some(true)
+    record.short_value().is_some_and(record::is_tombstone)
 }
 
 impl Evictor for ByTime<'_> {

@@ -54,6 +54,14 @@ impl Shown<'_> {
         self.slot.is_some()
     }
 
+    /// The value, where values were asked for and it is no large one, which is not decoded for this.
+    pub(crate) fn short_value(&self) -> Option<&[u8]> {
+        match self.value.as_ref()? {
+            Read::Bytes(value) => Some(value),
+            Read::Large(..) => None,
+        }
+    }
+
     /// Calls `read` with the value, where values were asked for and it can be read.
     pub(crate) fn with_value<R>(&self, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
         match self.value.as_ref()? {

@@ -63,7 +63,7 @@ impl Batch {
 
     /// Makes room for so many bytes at once: growing by and by would leave blocks of all sizes to the allocator.
     pub(super) fn reserve(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
-        self.bytes.try_room(bytes.saturating_sub(self.bytes.capacity()))
+        self.bytes.try_room(bytes.saturating_sub(self.bytes.len()))
     }
 
     /// Bytes of keys, records and what stands in front of them.

@@ -16,7 +16,7 @@ pub(super) struct Device {
     store: Arc<dyn PageStore>,
     /// Blocks there are, numbered from 0.
     pub blocks: u64,
-    /// Transfers that came to an end: while this rises the device is at work.
+    /// Transfers of the writer's: while this rises the device is at work for it.
     done: AtomicU64,
 }
 
@@ -41,6 +41,14 @@ impl Device {
         )?)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.store.is_empty()
+    }
+
+    pub(super) fn note_transfer(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(super) fn transfers(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
@@ -63,7 +71,6 @@ impl Device {
                 }),
         );
         self.store.read_batch(&mut reads);
-        self.done.fetch_add(1, Ordering::Relaxed);
         Ok(reads.into_iter().try_for_each(|read| read.result)?)
     }
 
@@ -80,7 +87,7 @@ impl Device {
                 }),
         );
         self.store.write_batch(&mut writes);
-        self.done.fetch_add(1, Ordering::Relaxed);
+        self.note_transfer();
         Ok(writes.into_iter().try_for_each(|write| write.result)?)
     }
 

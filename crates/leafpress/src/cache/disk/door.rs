@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use parking_lot::RwLockWriteGuard;
 
 use super::counters::add;
-use super::page::BLOCK_BYTES;
 use super::state::State;
 use super::tier::{MOST_SEALED, Tier};
 use crate::cache::record;
@@ -77,9 +76,9 @@ impl Door<'_> {
 
     /// Whether a record is kept on disk at all.
     fn is_admitted(&self, key: &[u8], stored: &[u8]) -> bool {
-        !self.tier.has_failed()
-            && !self.tier.is_over_limit()
-            && key.len() + stored.len() <= (self.tier.device.blocks / 64) as usize * BLOCK_BYTES
+        let bytes = (key.len() + stored.len()) as u64;
+        let is_short = bytes <= self.tier.most_record_bytes.load(Ordering::Relaxed);
+        is_short && !self.tier.has_failed() && !self.tier.is_over_limit()
     }
 
     /// Takes a record into the open batch, or into another where that is full; false where too many wait.

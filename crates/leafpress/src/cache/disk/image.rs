@@ -32,6 +32,11 @@ const VERSION: u32 = 1;
 const CHUNK_BYTES: usize = CHUNK_BLOCKS as usize * BLOCK_BYTES;
 const HEADER_BYTES: usize = 16;
 const LAST: u32 = u32::MAX;
+/// What no tier has more of: runs of a super-leaf, blocks of a page, buckets of a filter. And no head is past this.
+const MOST_RUNS: usize = 60;
+const MOST_PAGE_BLOCKS: u32 = 1 << 15;
+const MOST_BUCKETS: usize = 1 << 28;
+const MOST_HEAD: u64 = 1 << 62;
 
 /// What block 0 says.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +83,8 @@ impl First {
         }
         let (tier, its_blocks, head) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
         let (chunk, position) = (bytes.u32()?, bytes.u64()?);
-        (its_blocks == blocks).then_some(Self {
+        let is_ours = its_blocks == blocks && head < MOST_HEAD && position < MOST_HEAD;
+        is_ours.then_some(Self {
             tier,
             head,
             chunk,
@@ -338,7 +344,7 @@ impl ChainReader<'_> {
         let (position, blocks, records) = (self.u64()?, self.u32()?, self.u32()?);
         let most = self.device.blocks as usize;
         let (pages, starts, chunks) = (self.list(most)?, self.list(most)?, self.list(most)?);
-        let buckets = self.u32()? as usize;
+        let buckets = self.len(MOST_BUCKETS)?;
         let words = self.len((buckets + records as usize).div_ceil(64))?;
         let mut counts = room_for(words)?;
         for _ in 0..words {
@@ -349,7 +355,13 @@ impl ChainReader<'_> {
         let is_sound = filter.parts().2.len() == records as usize
             && chunks.len() as u64 == u64::from(blocks).div_ceil(CHUNK_BLOCKS)
             && (starts.is_empty() && pages.len() == blocks as usize || starts.len() == pages.len())
-            && starts.is_sorted()
+            && starts
+                .windows(2)
+                .all(|pair| (1..MOST_PAGE_BLOCKS).contains(&pair[1].saturating_sub(pair[0])))
+            && starts.first().is_none_or(|start| *start == 0)
+            && starts
+                .last()
+                .is_none_or(|start| blocks.saturating_sub(*start) < MOST_PAGE_BLOCKS)
             && starts.last().is_none_or(|start| *start < blocks);
         if !is_sound {
             return Err(Failure::Damaged);
@@ -376,23 +388,23 @@ pub(super) struct Closed {
 
 /// What a tier that was closed left; [`None`] where there is none, or not all of it can be read.
 ///
-/// Block 0 says nothing any more when this returns.
+/// Block 0 says nothing any more when this returns, whatever it said: it would be out of date for the next.
 pub(super) fn take(device: &Device, codec: Codec, most_chunks: u32) -> Result<Option<Closed>, Failure> {
-    let mut block = device.buffer(1)?;
-    if device.read_first(block.bytes_mut()).is_err() {
-        // A new file has no block yet.
+    if device.is_empty() {
         return Ok(None);
     }
-    let Some(first) = First::read(name_of(codec), device.blocks, block.bytes()) else {
-        return Ok(None);
+    let mut block = device.buffer(1)?;
+    let first = match device.read_first(block.bytes_mut()) {
+        Ok(()) => First::read(name_of(codec), device.blocks, block.bytes()),
+        Err(_) => None,
     };
-    let read = read(device, first, most_chunks);
+    let read = first.map(|first| (first, read(device, first, most_chunks)));
     block.bytes_mut().fill(0);
     device.write_first(block.bytes())?;
     match read {
-        Ok((state, keys)) => Ok(Some(Closed { first, state, keys })),
-        Err(Failure::OutOfMemory { bytes }) => Err(Failure::OutOfMemory { bytes }),
-        Err(_) => Ok(None),
+        Some((first, Ok((state, keys)))) => Ok(Some(Closed { first, state, keys })),
+        Some((_, Err(Failure::OutOfMemory { bytes }))) => Err(Failure::OutOfMemory { bytes }),
+        Some((_, Err(_))) | None => Ok(None),
     }
 }
 
@@ -412,11 +424,12 @@ fn read(device: &Device, first: First, most_chunks: u32) -> Result<(State, Vec<V
     for _ in 0..chain.len(usize::MAX)? {
         let from: Arc<[u8]> = Arc::from(chain.bytes(crate::tree::MAX_KEY_BYTES)?);
         let mut runs = Vec::new();
-        for _ in 0..chain.len(1 << 16)? {
+        for _ in 0..chain.len(MOST_RUNS)? {
             runs.try_push(Arc::new(chain.run()?))?;
         }
         let is_older = |newer: &Arc<Run>, older: &Arc<Run>| newer.position > older.position;
-        if !runs.is_sorted_by(is_older) || runs.first().is_some_and(|run| run.position >= first.head) {
+        let is_past = |run: &Arc<Run>| run.position.saturating_add(u64::from(run.blocks)) <= first.head;
+        if !runs.is_sorted_by(is_older) || !runs.iter().all(is_past) {
             return Err(Failure::Damaged);
         }
         leaves.try_push(SuperLeaf { from, runs })?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::counters::add;
 use super::failure::Failure;
-use super::page::{self, BLOCK_BYTES, Place, Records};
+use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, Records};
 use super::run::Run;
 use super::state::Candidates;
 use super::tier::Tier;
@@ -144,7 +144,7 @@ impl Tier {
             into.try_append(record)?;
         }
         let is_found = found.is_some();
-        if blocks > 1 {
+        if raw.capacity() > 2 * MAX_RAW_BYTES {
             // A long value's page is not kept.
             *raw = Vec::new();
             *scratch = Scratch::default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::batch::{Batch, Entry};
 use super::device::Device;
 use super::failure::Failure;
-use super::page::{self, BLOCK_BYTES, Place, Records};
+use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, Records};
 use super::run::Run;
 use crate::codec::{Engine, Scratch};
 use crate::io::aligned::AlignedBuffer;
@@ -30,6 +30,14 @@ impl ReadBuffers {
             raw: Vec::new(),
             scratch: Scratch::default(),
         })
+    }
+
+    /// Lets go of what long values needed.
+    pub(super) fn trim(&mut self) {
+        if self.raw.capacity() > 2 * MAX_RAW_BYTES {
+            self.raw = Vec::new();
+            self.scratch = Scratch::default();
+        }
     }
 }
 
@@ -133,6 +141,7 @@ impl<'r> RunReader<'r> {
 /// Reads blocks of a run; one by one, and more than once, where the device says that it cannot. A merge without the run would have to forget
 /// all that is older.
 fn read_again(device: &Device, run: &Run, first: u64, into: &mut [u8]) -> Result<(), Failure> {
+    device.note_transfer();
     if device.read(run.blocks_from(first), into).is_ok() {
         return Ok(());
     }

@@ -5,13 +5,13 @@
 //! records in the order of their keys' hashes, compressed together in pages of 4 KiB. Runs of about one size are merged, so that a super-leaf
 //! has some ten. Memory keeps ten bits a record of each run, from which follows in which page a key may be: a hit takes one read of 4 KiB.
 //!
-//! All is written one behind the other, around the store. What is oldest makes room: it is written again while there is room enough, and
-//! dropped where there is not. The order in a super-leaf is that of writing, so that nothing older than what was dropped is left.
+//! What is oldest makes room; before that, merges leave some of it out. The order in a super-leaf is that of writing, so that nothing older
+//! than what was dropped is left. What memory knows of the disk is bounded in the same way, by half of the cache's memory.
 //!
 //! **Right or nothing.** A record is published here before it leaves the tree, under the latch of its leaf, and a key that is in neither has
 //! no record. What was found here returns to the tree only while no record of its key has left since. Where something newer may have been
 //! lost, by an error of the device or because too much waits to be written, all that is older is forgotten, or a tombstone stays in the
-//! tree. A page has a checksum that knows where the page is, and a position is never used twice.
+//! tree. A page has a checksum that knows the page's position, the number of blocks written before it: no two pages have the same.
 //!
 //! `filter`, `page`, `run`, `merge` and `image` are the format; `batch` and `state` what memory knows; `lookup`, `door` and `tier` what readers
 //! and the hand do, `writer` what the tier's own thread does; `device` turns positions into blocks of a store.

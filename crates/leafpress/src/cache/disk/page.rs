@@ -5,8 +5,8 @@
 //! raw bytes, for each record: key length, record length (LEB128), key, record
 //! ```
 //!
-//! Integers are little-endian. The checksum is of all that follows, to the end of the last block, and of where the page is: a position in the
-//! ring never comes again, so a page that was written over is known from the one that is looked for.
+//! Integers are little-endian. The checksum is of all that follows, to the end of the last block, and of the page's position: that never comes
+//! again, so a page that was written over is known from the one that is looked for.
 
 use crate::codec::{Engine, Scratch};
 

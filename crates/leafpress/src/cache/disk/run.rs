@@ -1,6 +1,7 @@
 //! A run: records in the order of their keys' hashes, in pages one behind the other.
 
 use std::cell::Cell;
+use std::io;
 use std::ops::Range;
 
 use parking_lot::RwLock;
@@ -100,8 +101,13 @@ impl<'c> Chunks<'c> {
     fn reach(&mut self, blocks: u64) -> Result<(), Failure> {
         while (self.taken.len() as u64) * CHUNK_BLOCKS < blocks {
             self.taken.try_grow(1)?;
-            let chunk = self.state.write().take_chunk();
-            let chunk = chunk.ok_or_else(|| Failure::Io(std::io::ErrorKind::QuotaExceeded.into()))?;
+            let mut state = self.state.write();
+            // Who forgets all has all chunks: what would be taken now is another's.
+            let chunk = (state.generation == self.generation).then(|| state.take_chunk());
+            drop(state);
+            let chunk = chunk
+                .flatten()
+                .ok_or_else(|| Failure::Io(io::ErrorKind::StorageFull.into()))?;
             self.taken.push(chunk);
         }
         Ok(())
@@ -255,7 +261,6 @@ impl<'w> RunWriter<'w> {
         let mut count = self.buffers.ends.len();
         loop {
             let raw_bytes = self.buffers.ends[count - 1];
-            // Not compressed where it would be too much whatever comes out.
             self.compress(raw_bytes)?;
             let payload = self.buffers.payload.len();
             if payload <= ROOM_BYTES || count == 1 {
@@ -321,9 +326,16 @@ impl<'w> RunWriter<'w> {
     fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         let blocks = (self.written..).map(|block| block_at(&self.chunks.taken, block));
         self.device.write(blocks, bytes).inspect_err(|failure| {
-            if matches!(failure, Failure::Io(error) if error.kind() == std::io::ErrorKind::StorageFull) {
+            let is_full = |kind| {
+                use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+                matches!(kind, FileTooLarge | QuotaExceeded | StorageFull)
+            };
+            let mut state = self.chunks.state.write();
+            if matches!(failure, Failure::Io(error) if is_full(error.kind()))
+                && state.generation == self.chunks.generation
+            {
                 self.chunks.are_lost.set(true);
-                self.chunks.state.write().shrink();
+                state.shrink();
             }
         })
     }

@@ -214,6 +214,7 @@ impl State {
     ) -> Result<(), OutOfMemory> {
         let mut runs = room_for(1)?;
         self.leaves.try_grow(1)?;
+        self.leaves[leaf].runs.try_room(1)?;
         if let Some(run) = high {
             self.count(&run, false);
             runs.push(run);

@@ -24,7 +24,7 @@ pub struct DiskStats {
     pub index_bytes: u64,
     /// Memory of records that wait to be written, in bytes.
     pub waiting_bytes: u64,
-    /// Reads that were not in memory.
+    /// Times that a key was looked for here, since it was not in memory: by reads, removals, loads, and while the cache becomes warm.
     pub lookups: u64,
     /// Of these, those that were found here, or on their way here.
     pub hits: u64,
@@ -40,7 +40,8 @@ pub struct DiskStats {
     pub admitted_bytes: u64,
     /// Records that left memory and were here already.
     pub clean: u64,
-    /// Records that left memory and were not taken in: too long, too much waited to be written, or too much was written.
+    /// Records that left memory and were not taken in: longer than a 64th of the disk or a 32nd of the memory, too much
+    /// waited to be written, too much was written, or the tier was given up.
     pub dropped: u64,
     /// Tombstones that took the place of dropped records in memory.
     pub tombstones: u64,
@@ -52,7 +53,7 @@ pub struct DiskStats {
     pub last_error: String,
     /// Merges of runs.
     pub merges: u64,
-    /// Runs that made room, or were forgotten after an error; and their records.
+    /// Runs that made room, or were forgotten after an error or by [`Cache::clear`](crate::Cache::clear); and their records.
     pub runs_dropped: u64,
     /// See `runs_dropped`.
     pub records_dropped: u64,

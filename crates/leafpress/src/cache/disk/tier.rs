@@ -1,6 +1,7 @@
 //! The tier: what readers and those who evict do with it.
 
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -24,6 +25,8 @@ use crate::sync::{Condvar, Mutex};
 
 /// Counters of what left memory, by hash: a few keys share one.
 const VERSIONS: usize = 1024;
+/// What is on disk may take one part in so many of the cache's memory to be known.
+const PART_OF_INDEX: u64 = 2;
 /// Full batches that wait to be written.
 pub(super) const MOST_SEALED: usize = 2;
 /// How long who evicts waits for a device that brings nothing to an end. Then, and until it does, records are dropped in place of being
@@ -64,6 +67,10 @@ pub(in crate::cache) struct Tier {
     is_stalled: AtomicBool,
     /// Bytes of a batch when it is full.
     pub(super) batch_bytes: AtomicUsize,
+    /// Bytes of memory that what is on disk may take.
+    pub(super) most_index_bytes: AtomicUsize,
+    /// Bytes of the longest record that is taken in.
+    pub(super) most_record_bytes: AtomicU64,
     /// Blocks of a super-leaf that is to be split.
     pub(super) leaf_blocks: AtomicU64,
     /// Bytes a second that may be written.
@@ -88,7 +95,8 @@ impl Tier {
         // No other tier's.
         let new_id = || RandomState::new().hash_one(std::time::SystemTime::now());
         let (id, head, state, keys) = match image::take(&device, engine.codec(), most_chunks)? {
-            Some(Closed { first, state, keys }) => (first.tier, first.head, state, keys),
+            // Should two open it at once, their positions differ all the same.
+            Some(Closed { first, state, keys }) => (first.tier, first.head + (new_id() >> 24), state, keys),
             None => (new_id(), 0, State::new(most_chunks), Vec::new()),
         };
         let tier = Self {
@@ -106,12 +114,17 @@ impl Tier {
             has_failed: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             batch_bytes: AtomicUsize::new(0),
+            most_index_bytes: AtomicUsize::new(0),
+            most_record_bytes: AtomicU64::new(0),
             leaf_blocks: AtomicU64::new(0),
             write_limit,
             opened: Instant::now(),
             writing_bytes: AtomicUsize::new(0),
         };
         tier.fit(memory_bytes);
+        // It may have had more memory before.
+        let generation = tier.state.read().generation;
+        tier.make_space(0, generation);
         Ok((tier, keys))
     }
 
@@ -131,13 +144,18 @@ impl Tier {
 
     fn write_image(&self, writer: &Writer, keys: &[Vec<u8>]) -> Result<(), Failure> {
         if self.has_failed() {
-            return Err(Failure::Io(std::io::Error::other(
+            return Err(Failure::Io(io::Error::other(
                 "it was given up after writes that failed",
             )));
         }
         let keys_bytes = keys.iter().map(|key| key.len() + 4).sum();
         let (needed, generation) = {
             let state = self.state.read();
+            if !state.open.is_empty() || !state.sealed.is_empty() {
+                return Err(Failure::Io(io::Error::other(
+                    "not all that left memory could be written",
+                )));
+            }
             (image::chunks_for(&state, keys_bytes), state.generation)
         };
         self.make_space(needed as u64 * CHUNK_BLOCKS, generation);
@@ -163,6 +181,11 @@ impl Tier {
         let disk_bytes = self.device.blocks * BLOCK_BYTES as u64;
         let bytes = (memory_bytes / 64).min(disk_bytes / 64).clamp(64 << 10, 4 << 20);
         self.batch_bytes.store(bytes as usize, Ordering::Relaxed);
+        let most_index_bytes = usize::try_from(memory_bytes / PART_OF_INDEX).unwrap_or(usize::MAX);
+        self.most_index_bytes.store(most_index_bytes, Ordering::Relaxed);
+        // Merging one takes its length several times.
+        let most_record_bytes = (disk_bytes / 64).min(memory_bytes / 32);
+        self.most_record_bytes.store(most_record_bytes, Ordering::Relaxed);
         // A batch of the hand's should find enough for some pages in each leaf that it falls into.
         let leaves = (memory_bytes / (512 << 10)).clamp(16, 1 << 16);
         let blocks = (self.device.blocks / leaves).clamp(64, 1024);
@@ -215,7 +238,8 @@ impl Tier {
         self.is_stalled.load(Ordering::Relaxed)
     }
 
-    /// Has what is full written, and waits for that where no more would be taken in, for a moment at most. The caller holds no latch.
+    /// Has what is full written, and waits for that where no more would be taken in, as long as the device is at work for it. The caller
+    /// holds no latch.
     pub(in crate::cache) fn make_room(&self) {
         if self.state.read().sealed.is_empty() || self.has_failed() {
             return;
@@ -264,7 +288,7 @@ impl Tier {
         while self.write_next() {}
     }
 
-    /// Forgets all. What leaves memory meanwhile may be in it or not.
+    /// Forgets all. What leaves memory meanwhile may be forgotten with it or not.
     pub(in crate::cache) fn forget(&self) {
         {
             let mut state = self.state.write();

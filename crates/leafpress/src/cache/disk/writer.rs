@@ -10,6 +10,7 @@ use super::failure::Failure;
 use super::merge::{MergeFailure, ReadBuffers, RunReader, Source, merge};
 use super::page::{self, BLOCK_BYTES, Place, Records};
 use super::run::{CHUNK_BLOCKS, Chunks, Run, RunWriter, WriteBuffers};
+use super::state::State;
 use super::tier::Tier;
 use crate::cache::clock::Clock;
 use crate::cache::record;
@@ -30,6 +31,8 @@ const FULL: f64 = 0.8;
 const MOST_WRITE_FAILURES: u32 = 8;
 /// What a run's reader holds, about.
 const READER_BYTES: usize = 96 << 10;
+/// Buffers to read with that are kept.
+const MOST_KEPT_READERS: usize = 12;
 
 /// What only the writer knows.
 pub(super) struct Writer {
@@ -69,7 +72,8 @@ impl Group<'_> {
             |(_, entry): &(usize, Entry)| page::framed_bytes(self.batch.key(*entry), self.batch.record(*entry));
         let bytes: usize = self.entries.iter().map(framed).sum();
         // A record of some blocks fills its last one only in part.
-        (bytes / BLOCK_BYTES + self.entries.len() / 2 + 2) as u64
+        let blocks = bytes / BLOCK_BYTES;
+        (blocks + blocks.min(self.entries.len() / 2) + 2) as u64
     }
 }
 
@@ -203,6 +207,7 @@ impl Tier {
                     // What is older than what was lost may be out of date.
                     self.forget_runs(leaf, run, generation);
                 }
+                Err(MergeFailure::Write(_)) if self.state.read().generation != generation => return,
                 Err(MergeFailure::Write(failure)) => {
                     add(&self.counters.write_errors, 1);
                     *self.last_error.lock() = failure.to_string();
@@ -250,17 +255,19 @@ impl Tier {
         (middle > *keys.first()?).then(|| middle.to_vec())
     }
 
-    /// Sees that so many blocks can be written: what is oldest makes room.
+    /// Sees that so many blocks can be written, and that memory for what is on disk stays within its part: what is oldest makes room.
     pub(super) fn make_space(&self, blocks: u64, generation: u64) {
         loop {
-            let (free, oldest) = {
+            let (is_enough, oldest) = {
                 let state = self.state.read();
                 if state.generation != generation {
                     return;
                 }
-                (state.free_chunks() * CHUNK_BLOCKS, state.oldest())
+                let is_free = state.free_chunks() * CHUNK_BLOCKS >= blocks;
+                let is_known = state.index_bytes() <= self.most_index_bytes.load(Ordering::Relaxed);
+                (is_free && is_known, state.oldest())
             };
-            let Some((_, leaf)) = oldest.filter(|_| free < blocks) else {
+            let Some((_, leaf)) = oldest.filter(|_| !is_enough) else {
                 return;
             };
             self.forget_runs(leaf, self.runs_of(leaf).len().saturating_sub(1), generation);
@@ -280,6 +287,11 @@ fn most_blocks(blocks: u64) -> u64 {
     blocks + blocks / 4 + 4 * CHUNK_BLOCKS
 }
 
+/// Gives back what runs have that nobody will know of.
+fn give_back<const N: usize>(state: &mut State, runs: [Option<Arc<Run>>; N]) {
+    runs.iter().flatten().for_each(|run| state.give_chunks(&run.chunks));
+}
+
 /// One merge.
 struct Work<'w> {
     tier: &'w Tier,
@@ -294,6 +306,18 @@ struct Work<'w> {
 impl Work<'_> {
     /// Writes the records of a part into a run, which nobody knows of yet.
     fn write_part(&mut self, part: Part<'_>) -> Result<Option<Arc<Run>>, MergeFailure> {
+        let run = self.try_part(part);
+        if run.is_err() {
+            // Some of these positions may have been used.
+            self.writer.head += self.tier.device.blocks;
+        }
+        self.writer.write_buffers.trim();
+        self.writer.read_buffers.truncate(MOST_KEPT_READERS);
+        self.writer.read_buffers.iter_mut().for_each(ReadBuffers::trim);
+        run
+    }
+
+    fn try_part(&mut self, part: Part<'_>) -> Result<Option<Arc<Run>>, MergeFailure> {
         let tier = self.tier;
         let of_runs: u64 = self.runs.iter().map(|run| u64::from(run.records)).sum();
         let records = of_runs as usize + self.group.entries.len();
@@ -326,7 +350,7 @@ impl Work<'_> {
         tier.writing_bytes.store(using, Ordering::Relaxed);
         let is_over = |record: &[u8]| record::is_over(record::read(record).1, || now);
         let kept = if self.is_whole { tier.part_kept() } else { 1.0 };
-        // A hash's low bits are in no other's use here; with the position no key is left out again and again.
+        // By the key's hash and where the run begins: each merge leaves out others.
         let chance = head.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let is_left_out =
             |hash: u64| ((hash ^ chance).wrapping_mul(0x2545_F491_4F6C_DD1D) >> 40) as f64 >= kept * (1 << 24) as f64;
@@ -343,20 +367,11 @@ impl Work<'_> {
         })?;
         add(&tier.counters.left_out, left_out);
         let run = out.finish().map_err(MergeFailure::Write)?;
-        writer.write_buffers.trim();
         if let Some(run) = &run {
             self.writer.head += u64::from(run.blocks);
             add(&tier.counters.written_blocks, u64::from(run.blocks));
         }
         Ok(run.map(Arc::new))
-    }
-
-    /// Gives back what a run has that nobody will know of.
-    fn give_back(&self, run: Option<&Run>) {
-        let mut state = self.tier.state.write();
-        if let Some(run) = run.filter(|_| state.generation == self.generation) {
-            state.give_chunks(&run.chunks);
-        }
     }
 
     fn write_one(mut self, leaf: usize) -> Result<(), MergeFailure> {
@@ -370,22 +385,31 @@ impl Work<'_> {
         if state.generation != self.generation {
             return Ok(());
         }
-        let replaced = state.replace(leaf, 0..self.runs.len(), run);
-        replaced.map_err(|error| MergeFailure::Write(Failure::from(error)))
+        let replaced = state.replace(leaf, 0..self.runs.len(), run.clone());
+        replaced.map_err(|error| {
+            give_back(&mut state, [run]);
+            MergeFailure::Write(Failure::from(error))
+        })
     }
 
     /// Writes two runs, of the keys before `key` and of the others, and splits the leaf.
     fn write_both(mut self, leaf: usize, key: &[u8]) -> Result<(), MergeFailure> {
         let low = self.write_part(Part::Below(key))?;
-        let high = self
-            .write_part(Part::From(key))
-            .inspect_err(|_| self.give_back(low.as_deref()))?;
+        let high = self.write_part(Part::From(key)).inspect_err(|_| {
+            let mut state = self.tier.state.write();
+            if state.generation == self.generation {
+                give_back(&mut state, [low.clone()]);
+            }
+        })?;
         let mut state = self.tier.state.write();
         if state.generation != self.generation {
             return Ok(());
         }
-        let split = state.split(leaf, key, low, high);
-        split.map_err(|error| MergeFailure::Write(Failure::from(error)))
+        let split = state.split(leaf, key, low.clone(), high.clone());
+        split.map_err(|error| {
+            give_back(&mut state, [low, high]);
+            MergeFailure::Write(Failure::from(error))
+        })
     }
 }
 
