@@ -30,6 +30,13 @@ pub enum CacheError {
         /// What was wrong and what is allowed.
         reason: String,
     },
+    /// A key or value of a [`TypedCache`](super::TypedCache) cannot be turned into bytes, or what was just loaded not back.
+    #[cfg(feature = "serde")]
+    #[error("cannot encode a key or value: {reason}")]
+    Encoding {
+        /// What the encoder said.
+        reason: String,
+    },
     /// The file or device of the disk tier cannot be used.
     #[error("disk tier: {reason}")]
     Disk {

@@ -44,6 +44,8 @@ mod scan;
 mod stats;
 mod sweep;
 mod tiers;
+#[cfg(feature = "serde")]
+mod typed;
 mod wake;
 
 use std::fmt;
@@ -59,6 +61,8 @@ pub use options::{Builder, Entry};
 pub use record::MAX_VALUE_BYTES;
 pub use scan::CacheRange;
 pub use stats::CacheStats;
+#[cfg(feature = "serde")]
+pub use typed::TypedCache;
 
 use self::background::Thread;
 use self::core::Core;

@@ -11,6 +11,7 @@ mod memory;
 mod model;
 mod scans;
 mod threads;
+mod typed;
 
 use leafpress::Cache;
 use leafpress::cache::Builder;
