@@ -90,6 +90,8 @@ fn what_cannot_work_is_refused_by_its_name() {
         ("--engines ,", &["--engines", "empty"]),
         ("-m 1K", &["--memory", "4M"]),
         ("--memory lots", &["--memory", "lots"]),
+        ("--disk 1K", &["--disk", "4M"]),
+        ("--disk 1G --disk-path Cargo.toml", &["--disk-path", "Cargo.toml"]),
         ("--disk 1G --engines moka", &["--disk", "tier on a disk"]),
         ("--disk-path a", &["--disk"]),
         ("--writes 101", &["--writes", "100"]),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use leafpress::cache::MIN_MEMORY_BYTES;
+use leafpress::cache::{MIN_DISK_BYTES, MIN_MEMORY_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::engines::EngineSpec;
@@ -238,6 +238,17 @@ impl Options {
                 return Err(LabError::option("engines", format!("{engine} is there twice")));
             }
             engine.check()?;
+        }
+        if let Some(disk) = &self.disk {
+            if disk.bytes < MIN_DISK_BYTES {
+                let least = Bytes(MIN_DISK_BYTES);
+                let reason = format!("{} is too little: {least} at least", Bytes(disk.bytes));
+                return Err(LabError::option("disk", reason));
+            }
+            if disk.path.is_file() {
+                let reason = format!("{} is there already: name another file", disk.path.display());
+                return Err(LabError::option("disk-path", reason));
+            }
         }
         if self.disk.is_some() && !self.engines.iter().any(EngineSpec::has_disk) {
             return Err(LabError::option(
