@@ -58,6 +58,40 @@ fn caches_are_compared_in_a_table_and_files() {
 }
 
 #[test]
+fn a_tier_on_a_disk_answers_what_memory_does_not() {
+    let directory = directory();
+    let out = directory.path().join("out");
+    let output = leafpress()
+        .args(["cache", "-m", "8M", "--working-set", "24M", "--disk", "64M"])
+        .args([
+            "--warmup",
+            "600000",
+            "--operations",
+            "20000",
+            "--engines",
+            "leafpress",
+            "--out",
+        ])
+        .arg(&out)
+        .output()
+        .expect("leafpress starts");
+    assert!(output.status.success(), "{}{}", stderr(&output), stdout(&output));
+    let summary = std::fs::read_to_string(out.join("summary.tsv")).expect("a summary");
+    let mut lines = summary.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let (names, figures) = (lines.next().expect("names"), lines.next().expect("figures"));
+    let figure = |name: &str| {
+        let at = names.iter().position(|other| *other == name).expect(name);
+        figures[at].parse::<f64>().unwrap_or_else(|e| panic!("{name}: {e}"))
+    };
+    assert!(
+        figure("disk_hit_pct") > 1.0 && figure("memory_hit_pct") > 1.0,
+        "{summary}"
+    );
+    assert!(figure("stale") + figure("wrong") == 0.0, "{summary}");
+    assert!(!out.join("cache.disk").exists());
+}
+
+#[test]
 fn records_and_traces_are_run() {
     let directory = directory();
     let (root, out) = (directory.path(), directory.path().join("out"));
