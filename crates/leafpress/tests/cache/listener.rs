@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use leafpress::cache::{Entry, ManualClock, RemovalCause};
 
@@ -56,6 +56,11 @@ fn what_is_evicted_is_told_once_with_its_value() {
         // Some are values of their own.
         let len = if n % 100 == 0 { 5000 } else { 150 };
         cache.insert(&key(n), &noise(n, len)).unwrap();
+    }
+    // The cache's thread may be about to tell of some.
+    let began = Instant::now();
+    while told.lock().unwrap().len() as u64 != cache.stats().evicted && began.elapsed() < Duration::from_secs(30) {
+        cache.settle().unwrap();
     }
     let of: HashMap<_, _> = (0..40_000).map(|n| (key(n).into_bytes(), n)).collect();
     let mut gone = HashMap::new();

@@ -104,9 +104,9 @@ fn what_is_cleared_beside_readers_is_freed_by_the_last_to_leave() {
             assert_ne!(reader.join().unwrap(), Some(false));
         }
         writer.join().unwrap();
-        // All of it, but for what the writer's thread may have in its own list.
+        // All of it, but for what the writer's thread may have in its own list, or have flushed past a reader behind the clearing.
         let retired = tree.stats().retired_bytes;
-        assert!(retired <= 2048, "{retired} bytes are left over to nobody");
+        assert!(retired <= 4096, "{retired} bytes are left over to nobody");
         tree.settle().unwrap();
         assert_eq!(tree.stats().retired_bytes, 0);
     });
