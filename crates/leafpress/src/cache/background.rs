@@ -48,7 +48,7 @@ impl Core {
     /// Measures, makes room if need be, and sees that enough is remembered of what left.
     pub(super) fn tend(&self) {
         self.fit_ghost();
-        self.measure(true);
+        self.measure();
         self.make_room();
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! What the process has for the cache is more than the nodes of its tree: holes between them, pages of the heap that are resident and not
 //! used, dictionaries, what threads keep, the sketch. That is asked of the system, which takes time, and so is not done at every write. In
-//! between, nodes alone are counted: they may grow by the room that was left when all was last measured. Since all nodes that were made
-//! since then might lie on fresh pages, what is held cannot have grown by more than they have.
+//! between, nodes alone are counted: they may grow by the room that was left when all was last measured. Nodes that take the place of others
+//! may still lie on fresh pages, so what is held can grow by all that is written: a writer does not go on when much was written since, and
+//! waits for whoever measures.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +14,8 @@ use crate::sync::Mutex;
 const PART_MEASURED: u64 = 64;
 /// ...but at least these bytes.
 const MIN_MEASURED_BYTES: u64 = 256 << 10;
+/// After so many times as many a writer waits for another thread that measures.
+const TIMES_OVERDUE: u64 = 2;
 /// What is held is kept so much below the budget, as a part of it: what one measurement does not see until the next.
 const PART_KEPT_FREE: u64 = 64;
 /// Nodes may always hold one part in so many of the budget, lest a cache that others' memory is counted for keeps nothing.
@@ -25,6 +28,19 @@ pub(super) struct Measured {
     pub held_bytes: u64,
     /// Of that, the tree's nodes.
     pub node_bytes: u64,
+}
+
+/// Whether all is to be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Not yet.
+    Later,
+    /// Now, unless another thread is at it.
+    Now,
+    /// Before anything else is written, by this thread or another.
+    Over,
+    /// By this thread, whoever else did.
+    Always,
 }
 
 /// The bound, and what follows from it for now.
@@ -67,9 +83,19 @@ impl Budget {
     }
 
     /// Notes a write; whether all is to be measured now.
-    pub(super) fn note_written(&self, bytes: u64) -> bool {
+    pub(super) fn note_written(&self, bytes: u64) -> Due {
+        self.due(self.written_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes)
+    }
+
+    fn due(&self, written: u64) -> Due {
         let due = (self.memory_bytes() / PART_MEASURED).max(MIN_MEASURED_BYTES);
-        self.written_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= due
+        if written < due {
+            Due::Later
+        } else if written < due * TIMES_OVERDUE {
+            Due::Now
+        } else {
+            Due::Over
+        }
     }
 
     /// Whether something was written since all was measured.
@@ -77,15 +103,19 @@ impl Budget {
         self.written_bytes.load(Ordering::Relaxed) > 0
     }
 
-    /// Measures, by `measure`, and sets what nodes may hold; if that is less than they do hold and `trim` gives memory back, measures once
-    /// more. If another thread is at it and `waits` is not set, nothing is done.
-    pub(super) fn measure(&self, waits: bool, measure: impl Fn() -> Measured, trim: impl FnOnce()) {
-        let guard = if waits {
-            Some(self.measuring.lock())
-        } else {
-            self.measuring.try_lock()
+    /// Measures when it is due, by `measure`, and sets what nodes may hold; if that is less than they do hold and `trim` gives memory back,
+    /// measures once more.
+    pub(super) fn measure(&self, due: Due, measure: impl Fn() -> Measured, trim: impl FnOnce()) {
+        let guard = match due {
+            Due::Later => None,
+            Due::Now => self.measuring.try_lock(),
+            Due::Over | Due::Always => Some(self.measuring.lock()),
         };
         let Some(_guard) = guard else { return };
+        if due == Due::Over && self.due(self.written_bytes.load(Ordering::Relaxed)) != Due::Over {
+            // It was done while this thread waited.
+            return;
+        }
         self.written_bytes.store(0, Ordering::Relaxed);
         let memory = self.memory_bytes();
         let allowed = memory - memory / PART_KEPT_FREE;
@@ -109,12 +139,12 @@ mod tests {
     fn nodes_may_grow_by_the_room_that_is_left() {
         let budget = Budget::new(64 << 20);
         let measured = |held_bytes, node_bytes| move || Measured { held_bytes, node_bytes };
-        budget.measure(true, measured(40 << 20, 30 << 20), || panic!("nothing to trim"));
+        budget.measure(Due::Always, measured(40 << 20, 30 << 20), || panic!("nothing to trim"));
         assert_eq!(budget.node_limit_bytes(), 53 << 20);
         // Too much is held: nodes have to give up what is above the bound.
-        budget.measure(true, measured(70 << 20, 60 << 20), || ());
+        budget.measure(Due::Always, measured(70 << 20, 60 << 20), || ());
         assert_eq!(budget.node_limit_bytes(), 53 << 20);
-        budget.measure(true, measured(1 << 30, 1 << 20), || ());
+        budget.measure(Due::Always, measured(1 << 30, 1 << 20), || ());
         assert_eq!(budget.node_limit_bytes(), 8 << 20);
         assert_eq!(budget.peak_bytes(), 1 << 30);
     }
@@ -122,9 +152,10 @@ mod tests {
     #[test]
     fn it_is_measured_every_so_many_bytes() {
         let budget = Budget::new(64 << 20);
-        assert!(!budget.note_written(600 << 10));
-        assert!(budget.note_written(600 << 10));
-        budget.measure(true, Measured::default, || ());
-        assert!(!budget.note_written(600 << 10));
+        assert_eq!(budget.note_written(600 << 10), Due::Later);
+        assert_eq!(budget.note_written(600 << 10), Due::Now);
+        assert_eq!(budget.note_written(900 << 10), Due::Over);
+        budget.measure(Due::Always, Measured::default, || ());
+        assert_eq!(budget.note_written(600 << 10), Due::Later);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bumpalo::Bump;
 
-use super::budget::{Budget, Measured};
+use super::budget::{Budget, Due, Measured};
 use super::clock::{Clock, Expiry};
 use super::counters::{Count, Counters};
 use super::disk::Tier;
@@ -327,9 +327,7 @@ impl Core {
 
     /// So many bytes of a record are in the tree now.
     pub(super) fn note_stored(&self, bytes: u64) {
-        if self.budget.note_written(bytes) {
-            self.measure(false);
-        }
+        self.measure_if(self.budget.note_written(bytes));
         self.make_room();
     }
 
@@ -420,12 +418,16 @@ impl Core {
     }
 
     /// Measures what is held, and sets what nodes may hold.
-    pub(super) fn measure(&self, waits: bool) {
+    pub(super) fn measure(&self) {
+        self.measure_if(Due::Always);
+    }
+
+    fn measure_if(&self, due: Due) {
         let measure = || Measured {
             held_bytes: self.held_bytes(),
             node_bytes: self.tree.node_bytes(),
         };
-        self.budget.measure(waits, measure, || self.tree.trim());
+        self.budget.measure(due, measure, || self.tree.trim());
     }
 
     /// Changes the bound, and has the cache keep it.
@@ -436,7 +438,7 @@ impl Core {
         }
         // What is freed is only given back by the next measurement, which may find that holes are left.
         for _ in 0..MOST_SHRINKS {
-            self.measure(true);
+            self.measure();
             self.make_room();
             if self.held_bytes() <= bytes {
                 return;

@@ -158,7 +158,7 @@ impl Builder {
             self.listener,
             disk,
         )?;
-        core.measure(true);
+        core.measure();
         let core = Arc::new(core);
         let no_thread = |error| CacheError::Background {
             reason: format!("cannot start a thread: {error}"),

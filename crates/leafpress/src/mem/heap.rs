@@ -259,7 +259,7 @@ impl Heap {
     }
 
     /// Bytes of all blocks there ever were.
-    fn allocated(&self) -> u64 {
+    pub(crate) fn allocated(&self) -> u64 {
         self.made_parts().map(|part| part.lock().allocated).sum()
     }
 

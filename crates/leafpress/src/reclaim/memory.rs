@@ -33,6 +33,12 @@ const MAX_GARBAGE_BYTES: i64 = 4 << 20;
 /// for long, writers so retire little more than 10 MB a second.
 const MAX_WAIT: Duration = Duration::from_millis(20);
 
+/// What is held is looked at again, up to so many times, where nodes were made meanwhile: of more bytes than one part in so many of what nodes
+/// hold, and than these.
+const MOST_LOOKS: usize = 4;
+const LIVE_FOR_SEEN_TWICE: u64 = 128;
+const MIN_SEEN_TWICE_BYTES: u64 = 128 << 10;
+
 /// A tree's nodes: where they come from and go to, and what they hold, by kind, summed over threads.
 pub(crate) struct Memory {
     local: PerThread<LocalHandle>,
@@ -356,7 +362,22 @@ impl Memory {
         })
     }
 
+    /// What is held of each kind. Nodes that others move meanwhile may be counted twice or not at all; where these were many it is all
+    /// counted again.
     pub(crate) fn held(&self) -> Held {
+        let mut allocated = self.heap.allocated();
+        for _ in 1..MOST_LOOKS {
+            let held = self.held_about_now();
+            let before = std::mem::replace(&mut allocated, self.heap.allocated());
+            let all = held.live.iter().sum::<u64>();
+            if allocated - before <= MIN_SEEN_TWICE_BYTES.max(all / LIVE_FOR_SEEN_TWICE) {
+                return held;
+            }
+        }
+        self.held_about_now()
+    }
+
+    fn held_about_now(&self) -> Held {
         let mut live = [0i64; KINDS];
         let mut nodes = [0i64; KINDS];
         let mut retired = 0i64;
