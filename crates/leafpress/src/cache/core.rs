@@ -15,6 +15,7 @@ use super::error::CacheError;
 use super::evict::Memory;
 use super::flights::Flights;
 use super::listener::{Listener, RemovalCause};
+use super::policy::Policy;
 use super::record::{self, MAX_VALUE_BYTES};
 use super::wake::Wake;
 use crate::sync::Mutex;
@@ -58,7 +59,8 @@ pub(super) struct Core {
     pub counters: Counters,
     pub flights: Flights,
     pub clock: Arc<dyn Clock>,
-    pub default_ttl: Option<Duration>,
+    pub times: Times,
+    pub policy: Policy,
     pub listener: Option<Box<Listener>>,
     pub wake: Wake,
     /// What holds what leaves memory.
@@ -74,6 +76,17 @@ pub(super) struct Core {
     sweepers_bytes: AtomicU64,
 }
 
+/// How long records live.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Times {
+    /// From when they were written, where that did not say.
+    pub to_live: Option<Duration>,
+    /// From when they were last read, or written.
+    pub to_idle: Option<Duration>,
+    /// For so long after its time a record may be had by who asks for it while another loads it.
+    pub stale: Option<Duration>,
+}
+
 /// What became of a record that was stored.
 pub(super) struct Stored {
     pub replaced: Option<Vec<u8>>,
@@ -85,26 +98,30 @@ impl Core {
         tree: Tree,
         memory_bytes: u64,
         clock: Arc<dyn Clock>,
-        default_ttl: Option<Duration>,
+        times: Times,
+        policy: Policy,
         listener: Option<Box<Listener>>,
         disk: Option<Arc<Tier>>,
-    ) -> Result<Self, CacheError> {
-        Ok(Self {
+    ) -> Self {
+        let mut sweeper = Sweeper::default();
+        sweeper.memory.policy = policy;
+        Self {
             tree,
             budget: Budget::new(memory_bytes),
             counters: Counters::default(),
             flights: Flights::default(),
             clock,
-            default_ttl,
+            times,
+            policy,
             listener,
             wake: Wake::default(),
             disk,
             health: Arc::default(),
-            may_expire: AtomicBool::new(false),
-            evicting: Mutex::default(),
+            may_expire: AtomicBool::new(times.to_idle.is_some()),
+            evicting: Mutex::new(sweeper),
             expiring: Mutex::default(),
             sweepers_bytes: AtomicU64::new(0),
-        })
+        }
     }
 
     pub(super) fn may_expire(&self) -> bool {
@@ -112,7 +129,7 @@ impl Core {
     }
 
     pub(super) fn default_expiry(&self) -> Option<Expiry> {
-        self.expiry(self.default_ttl)
+        self.expiry(self.times.to_live)
     }
 
     pub(super) fn expiry(&self, ttl: Option<Duration>) -> Option<Expiry> {
@@ -123,18 +140,27 @@ impl Core {
     /// goes.
     #[inline]
     pub(super) fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, CacheError> {
-        let found = self.find(key, read);
+        let mut wants_touch = false;
+        let found = self.find(key, read, &mut wants_touch);
         let is_hit = matches!(found, Ok(Some(_)));
         self.counters.count(if is_hit { Count::Hits } else { Count::Misses });
+        if wants_touch {
+            self.touch(key);
+        }
         found
     }
 
-    /// The same without counting it.
+    /// The same without counting it. `wants_touch` is set where the record is to be told that it is in use.
     #[inline]
-    pub(super) fn find<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, CacheError> {
+    pub(super) fn find<R>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+        wants_touch: &mut bool,
+    ) -> Result<Option<R>, CacheError> {
         let mut read = Some(read);
-        match self.find_in_memory(key, &mut read) {
-            Ok(None) if self.disk.is_some() => self.find_on_disk(key, read),
+        match self.find_in_memory(key, &mut read, wants_touch) {
+            Ok(None) if self.disk.is_some() => self.find_on_disk(key, read, wants_touch),
             Ok(Some(None)) => {
                 self.expire(key)?;
                 Ok(None)
@@ -150,11 +176,16 @@ impl Core {
         &self,
         key: &[u8],
         read: &mut Option<impl FnOnce(&[u8]) -> R>,
+        wants_touch: &mut bool,
     ) -> Result<Option<Option<R>>, tree::Error> {
         self.tree.get_with(key, |stored| {
             let (value, expiry) = record::read(stored);
-            if record::is_over(expiry, || self.clock.now()) {
-                return None;
+            if let Some(expiry) = expiry {
+                let now = self.clock.now();
+                if expiry.is_over(now) {
+                    return None;
+                }
+                *wants_touch = self.wants_touch(stored, now);
             }
             read.take().map(|read| read(value))
         })
@@ -176,13 +207,23 @@ impl Core {
             return Ok(());
         }
         let (mut next, mut hits) = (0, 0);
+        let mut touched = Vec::new();
         // What cannot be decoded is passed over.
         let result = self.tree.get_many_with(keys, |index, stored| {
             (next..index).for_each(|missed| read(missed, None));
             next = index + 1;
             let value = stored.and_then(|stored| {
                 let (value, expiry) = record::read(stored);
-                (!record::is_over(expiry, || self.clock.now())).then_some(value)
+                if let Some(expiry) = expiry {
+                    let now = self.clock.now();
+                    if expiry.is_over(now) {
+                        return None;
+                    }
+                    if self.wants_touch(stored, now) && touched.try_reserve(1).is_ok() {
+                        touched.push(index);
+                    }
+                }
+                Some(value)
             });
             hits += u64::from(value.is_some());
             read(index, value);
@@ -190,6 +231,7 @@ impl Core {
         (next..keys.len()).for_each(|missed| read(missed, None));
         self.counters.add(Count::Hits, hits);
         self.counters.add(Count::Misses, keys.len() as u64 - hits);
+        touched.into_iter().for_each(|index| self.touch(keys[index].as_ref()));
         match result.map_err(CacheError::from) {
             Ok(()) => Ok(()),
             Err(memory @ CacheError::OutOfMemory { .. }) => Err(memory),
@@ -216,14 +258,14 @@ impl Core {
         }
     }
 
-    /// Takes out a record that is over, unless it was written meanwhile.
+    /// Takes out a record that is over, and cannot be had stale any more, unless it was written meanwhile.
     fn expire(&self, key: &[u8]) -> Result<(), CacheError> {
         let value = Cell::new(None);
         // The clock is the caller's: it is not asked under a latch.
         let now = self.clock.now();
         let is_over = |stored: &[u8]| {
             let (found, expiry) = record::read(stored);
-            let is_over = record::is_over(expiry, || now) && !record::is_tombstone(stored);
+            let is_over = self.is_past_use(expiry, now) && !record::is_tombstone(stored);
             if is_over && self.listener.is_some() {
                 value.set(Some(found.to_vec()));
             }
@@ -286,7 +328,7 @@ impl Core {
             self.note_expiring();
         }
         let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
-        let stored = record::write(value, expiry, &mut buffer)
+        let stored = record::write(value, expiry, self.idle_until(), &mut buffer)
             .map_err(CacheError::from)
             .and_then(|()| self.put(key, &buffer));
         if buffer.capacity() <= MAX_KEPT_BYTES {
@@ -409,6 +451,9 @@ impl Core {
         let mut sweeper = self.evicting.lock();
         let before = sweeper.held_bytes();
         let most = self.budget.memory_bytes() / PART_OF_GHOST;
+        if self.policy != Policy::S3Fifo {
+            return;
+        }
         // Without memory there is the old one.
         let _ = sweeper
             .memory

@@ -22,9 +22,11 @@ pub(super) enum Count {
     InsertedBytes,
     /// Records that came back from the disk.
     Promoted,
+    /// Values whose time was over that were given to who asked while they were loaded.
+    Stale,
 }
 
-const COUNTS: usize = Count::Promoted as usize + 1;
+const COUNTS: usize = Count::Stale as usize + 1;
 
 /// One thread's counts, on cache lines of their own. Only that thread writes them.
 #[repr(align(128))]

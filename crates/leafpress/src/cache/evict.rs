@@ -9,9 +9,10 @@
 //!   hand finds too few others to take.
 //!
 //! A visit takes those on probation, but no fewer than a twentieth of the leaf and no more than a quarter. `docs/experiments/028` compares this
-//! with other rules, on traces.
+//! with other rules, on traces. [`Policy`] has some that a cache may be told to go by in its place.
 
 use super::ghost::Ghost;
+use super::policy::Policy;
 use crate::tree::evict::{READ, Shown};
 
 /// Of a leaf's records so many go at a visit: parts of them.
@@ -21,6 +22,8 @@ const MOST_PART: f64 = 0.25;
 const DEMOTED: f64 = 0.1;
 /// Counts go up to this.
 const MOST: u8 = 3;
+/// Of the rounds in which a record was not read so many are counted.
+const MOST_ROUNDS: u8 = 7;
 
 /// What a record is, beside whether it was read: bits of its mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,10 +76,13 @@ impl Class {
 }
 
 /// How much a record is in use, by its mark: 0 where it was hardly read.
-pub(super) fn heat(mark: u8) -> u8 {
-    match Class::of(mark) {
-        Class::New | Class::Probation => mark & READ,
-        Class::Main(count) => 1 + count + (mark & READ),
+pub(super) fn heat(policy: Policy, mark: u8) -> u8 {
+    let is_read = mark & READ;
+    match (policy, Class::of(mark)) {
+        (Policy::S3Fifo, Class::Main(count)) => 1 + count + is_read,
+        (Policy::Lru, _) if is_read == 1 => MOST_ROUNDS,
+        // One that was read and then not for some rounds looks like one that was never read for as long.
+        _ => is_read,
     }
 }
 
@@ -108,6 +114,7 @@ impl Chance {
 #[derive(Default)]
 pub(super) struct Memory {
     pub ghost: Ghost,
+    pub policy: Policy,
     chance: Chance,
 }
 
@@ -122,7 +129,45 @@ struct Judged {
 impl Memory {
     /// Marks what is to go of a leaf's records, of which so many go at any rate, and notes of the others that the hand has seen them.
     pub(super) fn judge(&mut self, records: &mut [Shown<'_>], going: usize) {
-        let Self { ghost, chance } = self;
+        match self.policy {
+            Policy::S3Fifo => self.judge_by_class(records, going),
+            Policy::Clock => judge_by_read(records),
+            Policy::Lru => self.judge_by_rounds(records, going),
+            Policy::Page => judge_as_one(records),
+        }
+    }
+
+    /// Marks those that were not read for the most rounds.
+    fn judge_by_rounds(&mut self, records: &mut [Shown<'_>], going: usize) {
+        let mut judged: Vec<Judged> = Vec::new();
+        if judged.try_reserve_exact(records.len()).is_err() {
+            return;
+        }
+        for (index, record) in records.iter_mut().enumerate().filter(|(_, record)| !record.goes) {
+            let rounds = if record.mark & READ != 0 {
+                0
+            } else {
+                (record.mark >> 1).saturating_add(1).min(MOST_ROUNDS)
+            };
+            record.mark = rounds << 1;
+            judged.push(Judged {
+                worth: MOST_ROUNDS - rounds,
+                tie: self.chance.next(),
+                index,
+            });
+        }
+        let least = (records.len() as f64 * LEAST_PART + self.chance.fraction()) as usize;
+        let wanted = least.saturating_sub(going).min(judged.len());
+        if wanted > 0 {
+            judged.select_nth_unstable(wanted - 1);
+        }
+        judged[..wanted]
+            .iter()
+            .for_each(|judged| records[judged.index].goes = true);
+    }
+
+    fn judge_by_class(&mut self, records: &mut [Shown<'_>], going: usize) {
+        let Self { ghost, chance, .. } = self;
         let mut judged: Vec<Judged> = Vec::new();
         if judged.try_reserve_exact(records.len()).is_err() {
             return;
@@ -169,6 +214,23 @@ impl Memory {
             };
             record.mark = class.mark();
         }
+    }
+}
+
+/// Marks those that were not read.
+fn judge_by_read(records: &mut [Shown<'_>]) {
+    for record in records {
+        record.goes |= record.mark & READ == 0;
+        record.mark = 0;
+    }
+}
+
+/// Marks all, unless one was read.
+fn judge_as_one(records: &mut [Shown<'_>]) {
+    let is_read = records.iter().any(|record| record.mark & READ != 0);
+    for record in records {
+        record.goes |= !is_read;
+        record.mark = 0;
     }
 }
 

@@ -15,7 +15,8 @@ impl Cache {
     ///
     /// One thread loads at a time for a key; others that miss meanwhile wait for it and get the same value. No lock is held while `load`
     /// runs, so that it may use the cache, other than by loading the same key. If the key is inserted or removed meanwhile, what was loaded
-    /// is returned, and not stored. If `load` panics, one of those who wait loads.
+    /// is returned, and not stored. If `load` panics, one of those who wait loads. With
+    /// [`Builder::stale_while_revalidate`](super::Builder::stale_while_revalidate), they need not wait while there is an old value.
     ///
     /// # Errors
     /// As [`Cache::get`] and [`Cache::insert`].
@@ -47,7 +48,10 @@ impl Cache {
                 return Ok(found);
             }
             let landed = match self.core.flights.board(key) {
-                Boarding::Waits(flight) => flight.wait(),
+                Boarding::Waits(flight) => match self.core.find_stale(key)? {
+                    Some(stale) => return Ok(stale),
+                    None => flight.wait(),
+                },
                 Boarding::Leads(lead) => {
                     let Some(load) = load.take() else { continue };
                     // It may have been loaded since it was looked for.
@@ -82,7 +86,10 @@ impl Cache {
                 return Ok(found);
             }
             let flight = match self.core.flights.board(key) {
-                Boarding::Waits(flight) => flight,
+                Boarding::Waits(flight) => match self.core.find_stale(key)? {
+                    Some(stale) => return Ok(stale),
+                    None => flight,
+                },
                 Boarding::Leads(lead) => {
                     let Some(load) = load.take() else { continue };
                     return match self.again(key)? {
@@ -103,7 +110,7 @@ impl Cache {
 
     /// The value of a key that was not there a moment ago, which is counted as missed.
     fn again(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
-        Ok(self.core.find(key, copied)?.transpose()?)
+        Ok(self.core.find(key, copied, &mut false)?.transpose()?)
     }
 
     /// Ends a load whose value was there already.

@@ -39,11 +39,13 @@ mod ghost;
 mod listener;
 mod load;
 mod options;
+mod policy;
 mod record;
 mod scan;
 mod stats;
 mod sweep;
 mod tiers;
+mod times;
 #[cfg(feature = "serde")]
 mod typed;
 mod wake;
@@ -58,6 +60,7 @@ pub use disk::{Disk, DiskStats, MIN_DISK_BYTES};
 pub use error::{CacheError, LoadError};
 pub use listener::{Listener, RemovalCause};
 pub use options::{Builder, Entry};
+pub use policy::Policy;
 pub use record::MAX_VALUE_BYTES;
 pub use scan::CacheRange;
 pub use stats::CacheStats;
@@ -125,7 +128,7 @@ impl Cache {
         if let Some(ttl) = entry.ttl {
             options::check_ttl("ttl", ttl)?;
         }
-        let expiry = self.core.expiry(entry.ttl.or(self.core.default_ttl));
+        let expiry = self.core.expiry(entry.ttl.or(self.core.times.to_live));
         self.core.insert(key.as_ref(), value.as_ref(), expiry)
     }
 

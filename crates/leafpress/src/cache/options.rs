@@ -7,10 +7,11 @@ use std::time::Duration;
 use super::background::Thread;
 use super::clock::{Clock, SystemClock};
 use super::close::keys_within;
-use super::core::Core;
+use super::core::{Core, Times};
 use super::disk::{Disk, Writing};
 use super::error::CacheError;
 use super::listener::{Listener, RemovalCause};
+use super::policy::Policy;
 use super::{Cache, MIN_MEMORY_BYTES};
 use crate::codec::{Codec, Engine};
 use crate::tree::{self, Tree};
@@ -36,7 +37,8 @@ impl Entry {
 pub struct Builder {
     memory_bytes: u64,
     tree: tree::Builder,
-    default_ttl: Option<Duration>,
+    times: Times,
+    policy: Policy,
     clock: Arc<dyn Clock>,
     listener: Option<Box<Listener>>,
     disk: Option<Disk>,
@@ -50,7 +52,8 @@ impl Default for Builder {
                 marks: true,
                 ..Tree::builder().codec(default_codec())
             },
-            default_ttl: None,
+            times: Times::default(),
+            policy: Policy::default(),
             clock: Arc::new(SystemClock::default()),
             listener: None,
             disk: None,
@@ -74,7 +77,8 @@ impl fmt::Debug for Builder {
         f.debug_struct("Builder")
             .field("memory_bytes", &self.memory_bytes)
             .field("tree", &self.tree)
-            .field("default_ttl", &self.default_ttl)
+            .field("times", &self.times)
+            .field("policy", &self.policy)
             .field("disk", &self.disk)
             .finish_non_exhaustive()
     }
@@ -102,7 +106,28 @@ impl Builder {
 
     /// How long a record lives whose insertion does not say. Default: until it has to make room. 1 s to 10 years.
     pub fn default_ttl(mut self, ttl: Duration) -> Self {
-        self.default_ttl = Some(ttl);
+        self.times.to_live = Some(ttl);
+        self
+    }
+
+    /// How long a record lives that is not read. Default: for ever. 1 s to 10 years. A record may go up to an eighth of this before its time,
+    /// and never lives longer. One read in each eighth of it has to write, so that a record in use is written now and then.
+    pub fn time_to_idle(mut self, time: Duration) -> Self {
+        self.times.to_idle = Some(time);
+        self
+    }
+
+    /// For so long after its time a record may still be had, while one who missed it loads it anew: others that ask for it by
+    /// [`Cache::get_or_insert_with`] and its like do not wait for the load, and get what there was (`stale-while-revalidate`, RFC 5861). For
+    /// [`Cache::get`] it is over. Default: not at all. 1 s to 10 years; only records in memory are kept for it.
+    pub fn stale_while_revalidate(mut self, time: Duration) -> Self {
+        self.times.stale = Some(time);
+        self
+    }
+
+    /// By what rule records make room for others. Default [`Policy::S3Fifo`].
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
         self
     }
 
@@ -136,8 +161,13 @@ impl Builder {
     /// thread can be started.
     pub fn build(self) -> Result<Cache, CacheError> {
         check_memory(self.memory_bytes)?;
-        if let Some(ttl) = self.default_ttl {
-            check_ttl("default_ttl", ttl)?;
+        let times = self.times;
+        for (option, time) in [
+            ("default_ttl", times.to_live),
+            ("time_to_idle", times.to_idle),
+            ("stale_while_revalidate", times.stale),
+        ] {
+            time.map_or(Ok(()), |time| check_ttl(option, time))?;
         }
         let tree = match dictionary_bytes_for(self.memory_bytes) {
             Some(bytes) => self.tree.dictionary_bytes(bytes),
@@ -154,10 +184,11 @@ impl Builder {
             tree,
             self.memory_bytes,
             self.clock,
-            self.default_ttl,
+            times,
+            self.policy,
             self.listener,
             disk,
-        )?;
+        );
         core.measure();
         let core = Arc::new(core);
         let no_thread = |error| CacheError::Background {
@@ -195,7 +226,7 @@ pub(super) fn check_memory(bytes: u64) -> Result<(), CacheError> {
     })
 }
 
-/// The longest and the shortest that a record may live for.
+/// The shortest and the longest time that a record may be given.
 const TTLS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10 * 366 * 24 * 3600);
 
 pub(super) fn check_ttl(option: &'static str, ttl: Duration) -> Result<(), CacheError> {
@@ -204,6 +235,6 @@ pub(super) fn check_ttl(option: &'static str, ttl: Duration) -> Result<(), Cache
     }
     Err(CacheError::Option {
         option,
-        reason: format!("{ttl:?} is out of bounds: a record lives for 1 s to 10 years"),
+        reason: format!("{ttl:?} is out of bounds: from 1 s to 10 years are allowed"),
     })
 }

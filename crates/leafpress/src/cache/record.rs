@@ -1,8 +1,10 @@
 //! What a cache keeps in front of a value: a byte of flags, and when the record expires, where it does.
 //!
 //! ```text
-//! flags u8   expiry u32, little endian (if bit 0 of the flags is set)   value
+//! flags u8   expiry u32, little endian (if bit 0 of the flags is set)   idle u32 (if bit 3 is set)   value
 //! ```
+//!
+//! `idle` says when the record expires that is not read until then. Reads move it, now and then.
 //!
 //! A *clean* record is on disk as well. A *tombstone* says that there is none, whatever older record may be on disk: it is one that
 //! expired long ago, so that readers need not know of it.
@@ -16,38 +18,75 @@ use crate::mem::room::TryGrow;
 const EXPIRES: u8 = 1;
 const CLEAN: u8 = 2;
 const GONE: u8 = 4;
+const IDLES: u8 = 8;
 /// Longest value, in bytes. One that holds more than an eighth of the memory is taken, and not kept.
 pub const MAX_VALUE_BYTES: usize = crate::tree::MAX_VALUE_BYTES - MAX_HEADER_BYTES;
 /// Most bytes in front of a value.
-const MAX_HEADER_BYTES: usize = 1 + size_of::<u32>();
+const MAX_HEADER_BYTES: usize = 1 + 2 * TIME_BYTES;
+const TIME_BYTES: usize = size_of::<u32>();
 /// The whole of a tombstone.
 pub(super) const TOMBSTONE: &[u8] = &[EXPIRES | GONE, 0, 0, 0, 0];
 
 /// Writes a record's header and value into `out`, in place of what it holds.
-pub(super) fn write(value: &[u8], expiry: Option<Expiry>, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+pub(super) fn write(
+    value: &[u8],
+    expiry: Option<Expiry>,
+    idle: Option<Expiry>,
+    out: &mut Vec<u8>,
+) -> Result<(), OutOfMemory> {
     out.clear();
     out.try_grow(MAX_HEADER_BYTES + value.len())?;
-    match expiry {
-        None => out.push(0),
-        Some(expiry) => {
-            out.push(EXPIRES);
-            out.extend_from_slice(&expiry.0.to_le_bytes());
-        }
+    let flag = |time: Option<Expiry>, flag| if time.is_some() { flag } else { 0 };
+    out.push(flag(expiry, EXPIRES) | flag(idle, IDLES));
+    for time in [expiry, idle].into_iter().flatten() {
+        out.extend_from_slice(&time.0.to_le_bytes());
     }
     out.extend_from_slice(value);
     Ok(())
 }
 
-/// The value, and when it expires. What has no header, which nothing has that [`write()`] wrote, is a value that never does.
+/// The value, and when it expires, used or not. What has no header, which nothing has that [`write()`] wrote, is a value that never does.
 #[inline]
 pub(super) fn read(stored: &[u8]) -> (&[u8], Option<Expiry>) {
     match stored.split_first() {
-        Some((flags, rest)) if flags & EXPIRES != 0 => match rest.split_first_chunk() {
-            Some((ticks, value)) => (value, Some(Expiry(u32::from_le_bytes(*ticks)))),
-            None => (rest, None),
-        },
-        Some((_, value)) => (value, None),
+        Some((flags, value)) if flags & (EXPIRES | IDLES) == 0 => (value, None),
+        Some((flags, rest)) => read_times(*flags, rest),
         None => (stored, None),
+    }
+}
+
+fn read_times(flags: u8, mut rest: &[u8]) -> (&[u8], Option<Expiry>) {
+    let mut expiry = None;
+    for flag in [EXPIRES, IDLES] {
+        if flags & flag != 0
+            && let Some((ticks, behind)) = rest.split_first_chunk()
+        {
+            let time = Expiry(u32::from_le_bytes(*ticks));
+            expiry = Some(expiry.map_or(time, |expiry: Expiry| expiry.min(time)));
+            rest = behind;
+        }
+    }
+    (rest, expiry)
+}
+
+/// Where the time stands at which a record expires that is not read until then.
+fn idle_at(stored: &[u8]) -> Option<usize> {
+    let flags = *stored.first()?;
+    let at = 1 + if flags & EXPIRES != 0 { TIME_BYTES } else { 0 };
+    (flags & IDLES != 0 && stored.len() >= at + TIME_BYTES).then_some(at)
+}
+
+/// When a record expires that is not read until then.
+pub(super) fn idle(stored: &[u8]) -> Option<Expiry> {
+    let ticks = stored[idle_at(stored)?..].first_chunk()?;
+    Some(Expiry(u32::from_le_bytes(*ticks)))
+}
+
+/// Has a record with such a time expire then. It is then no longer what is on disk.
+pub(super) fn set_idle(stored: &mut [u8], idle: Expiry) {
+    if let Some(at) = idle_at(stored) {
+        stored[at..at + TIME_BYTES].copy_from_slice(&idle.0.to_le_bytes());
+        stored[0] &= !CLEAN;
     }
 }
 
@@ -83,13 +122,23 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let mut stored = vec![9; 100];
+        let times = [None, Some(Expiry(0)), Some(Expiry(7)), Some(Expiry(u32::MAX))];
         for value in [&b""[..], b"x", &[1; 5000]] {
-            for expiry in [None, Some(Expiry(0)), Some(Expiry(u32::MAX))] {
-                write(value, expiry, &mut stored).unwrap();
-                assert_eq!(read(&stored), (value, expiry));
+            for (expiry, until) in times.into_iter().flat_map(|expiry| times.map(|idle| (expiry, idle))) {
+                write(value, expiry, until, &mut stored).unwrap();
+                let first = [expiry, until].into_iter().flatten().min();
+                assert_eq!(read(&stored), (value, first));
+                assert_eq!(idle(&stored), until);
                 assert!(stored.len() <= value.len() + MAX_HEADER_BYTES);
+                make_clean(&mut stored);
+                set_idle(&mut stored, Expiry(9));
+                assert_eq!(idle(&stored), until.map(|_| Expiry(9)));
+                assert_eq!(is_clean(&stored), until.is_none());
+                let first = [expiry, idle(&stored)].into_iter().flatten().min();
+                assert_eq!(read(&stored), (value, first));
             }
         }
+        write(&[1; 5000], Some(Expiry(u32::MAX)), None, &mut stored).unwrap();
         assert!(is_over(read(TOMBSTONE).1, || Duration::ZERO));
         assert!(is_tombstone(TOMBSTONE) && !is_clean(TOMBSTONE) && !is_tombstone(&stored));
         make_clean(&mut stored);
@@ -98,5 +147,7 @@ mod tests {
         // No record is so, and none makes a reader fail.
         assert_eq!(read(b""), (&b""[..], None));
         assert_eq!(read(&[1, 2, 3]), (&[2, 3][..], None));
+        assert_eq!(read(&[9, 0, 0, 0, 0, 3]), (&[3][..], Some(Expiry(0))));
+        assert_eq!((idle(&[8, 1]), idle(b"")), (None, None));
     }
 }

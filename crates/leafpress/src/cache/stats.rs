@@ -26,6 +26,8 @@ pub struct CacheStats {
     pub hits: u64,
     /// Reads that did not.
     pub misses: u64,
+    /// Of those that did not, the ones that got a value whose time was over, because another was loading it.
+    pub stale: u64,
     /// Insertions.
     pub inserts: u64,
     /// Bytes of the keys and values that were inserted.
@@ -84,6 +86,7 @@ impl Core {
             user_bytes: tree.user_bytes.saturating_sub(tree.records),
             hits: sum(Count::Hits),
             misses: sum(Count::Misses),
+            stale: sum(Count::Stale),
             inserts: sum(Count::Inserts),
             inserted_bytes: sum(Count::InsertedBytes),
             removes: sum(Count::Removes),

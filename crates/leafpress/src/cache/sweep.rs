@@ -183,7 +183,7 @@ impl Core {
         }
         let mut over = 0;
         for record in records {
-            record.goes = record::is_over(self.expiry_of(record), || now) && !is_tombstone(record);
+            record.goes = self.is_past_use(self.expiry_of(record), now) && !is_tombstone(record);
             over += usize::from(record.goes);
         }
         over

@@ -20,12 +20,13 @@ impl Core {
         &self,
         key: &[u8],
         mut read: Option<impl FnOnce(&[u8]) -> R>,
+        wants_touch: &mut bool,
     ) -> Result<Option<R>, CacheError> {
         let Some(disk) = &self.disk else { return Ok(None) };
         let hash = hash(key);
         let version = disk.version(hash);
         // It may have come since: what is on disk is the newest only while there is nothing here.
-        match self.find_in_memory(key, &mut read) {
+        match self.find_in_memory(key, &mut read, wants_touch) {
             Ok(None) => {}
             Ok(found) => return Ok(found.flatten()),
             Err(error) => return self.damaged(key, error),
@@ -35,8 +36,12 @@ impl Core {
             return Ok(None);
         }
         let (value, expiry) = record::read(&stored);
-        if record::is_over(expiry, || self.clock.now()) {
-            return Ok(None);
+        if let Some(expiry) = expiry {
+            let now = self.clock.now();
+            if expiry.is_over(now) {
+                return Ok(None);
+            }
+            *wants_touch = self.wants_touch(&stored, now);
         }
         disk.note_hit();
         let found = read.take().map(|read| read(value));
@@ -106,11 +111,12 @@ impl Core {
     /// Removes a key from both tiers. Returns whether it was there a moment before, and its value for who listens.
     pub(super) fn remove_below(&self, disk: &Tier, key: &[u8]) -> Result<bool, CacheError> {
         let value = Cell::new(None);
-        let found = self.find(key, |found| {
+        let copy = |found: &[u8]| {
             if self.listener.is_some() {
                 value.set(copied(found).ok());
             }
-        })?;
+        };
+        let found = self.find(key, copy, &mut false)?;
         self.erase(disk, key)?;
         self.tell(key, value.take(), RemovalCause::Removed);
         Ok(found.is_some())

@@ -1,5 +1,6 @@
 //! What is asked for stays, and what is not makes room.
 
+use leafpress::cache::Policy;
 use leafpress::codec::Codec;
 
 use crate::{key, noise, small};
@@ -85,4 +86,27 @@ fn records_and_counts_add_up() {
     cache.clear().unwrap();
     assert!(cache.is_empty() && cache.get(&key(1)).unwrap().is_none());
     cache.validate().unwrap();
+}
+
+#[test]
+fn each_policy_keeps_what_is_in_use() {
+    let mut hits = Policy::ALL.map(|policy| {
+        let cache = small().policy(policy).codec(Codec::None).build().unwrap();
+        let mut rng = fastrand::Rng::with_seed(6);
+        let mut hits = 0;
+        for n in 0..150_000 {
+            // 1,500 keys, scattered over all leaves, have half of the reads.
+            if rng.bool() {
+                hits += usize::from(ask(&cache, rng.u64(..1500)) && n > 75_000);
+            } else {
+                ask(&cache, 10_000 + n);
+            }
+        }
+        cache.validate().unwrap();
+        (hits, policy)
+    });
+    hits.sort_by_key(|(hits, _)| *hits);
+    // Nearly every leaf has a record in use, so that whole leaves are a poor choice.
+    assert_eq!(hits[0].1, Policy::Page, "{hits:?}");
+    assert!(hits[1].0 * 10 > hits[0].0 * 11, "{hits:?}");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use leafpress::Cache;
-use leafpress::cache::{Clock, Entry, ManualClock, SystemClock};
+use leafpress::cache::{Clock, Disk, Entry, ManualClock, SystemClock};
 
 use crate::{key, noise, small};
 
@@ -122,4 +122,69 @@ fn what_is_over_makes_room_before_what_is_not() {
     }
     cache.settle().unwrap();
     assert_eq!(cache.len(), 4000);
+}
+
+/// A cache whose records live for 80 s unused, and its clock.
+fn that_idles(disk: Option<Disk>) -> (Cache, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new(SystemClock::default().now()));
+    let mut builder = small().clock(clock.clone()).time_to_idle(80 * SECOND);
+    if let Some(disk) = disk {
+        builder = builder.disk(disk);
+    }
+    (builder.build().unwrap(), clock)
+}
+
+#[test]
+fn what_is_read_lives_on_and_what_is_not_goes() {
+    let (cache, clock) = that_idles(None);
+    for n in 0..1000 {
+        cache.insert(&key(n), &noise(n, 100)).unwrap();
+    }
+    cache
+        .insert_with("its time comes", "1", Entry::ttl(200 * SECOND))
+        .unwrap();
+    // By each way to read; what is seen by a scan or asked for in vain is not used.
+    for round in 0..40 {
+        clock.advance(7 * SECOND);
+        assert_eq!(cache.get(&key(0)).unwrap(), Some(noise(0, 100)), "{round}");
+        assert!(cache.contains_key(&key(1)).unwrap(), "{round}");
+        assert_eq!(cache.get_many(&[key(5000), key(2)]).unwrap()[1], Some(noise(2, 100)));
+        assert_eq!(cache.get_or_insert_with(&key(3), || "other").unwrap(), noise(3, 100));
+        assert_eq!(cache.get("its time comes").unwrap().is_some(), round < 28);
+        for record in cache.range(..) {
+            record.unwrap();
+        }
+    }
+    cache.settle().unwrap();
+    for n in 0..1000 {
+        assert_eq!(cache.get(&key(n)).unwrap().is_some(), n < 4, "{n}");
+    }
+    clock.advance(80 * SECOND);
+    assert!((0..4).all(|n| cache.get(&key(n)).unwrap().is_none()));
+    cache.validate().unwrap();
+}
+
+#[test]
+fn a_time_to_idle_goes_with_a_record_to_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let (cache, clock) = that_idles(Some(Disk::file(&path, 32 << 20)));
+    for n in 0..20_000 {
+        cache.insert(&key(n), &noise(n, 400)).unwrap();
+    }
+    cache.settle().unwrap();
+    for _ in 0..20 {
+        clock.advance(20 * SECOND);
+        for n in 0..100 {
+            assert_eq!(cache.get(&key(n)).unwrap(), Some(noise(n, 400)), "{n}");
+        }
+        // Others push these out to disk again.
+        for n in 50_000..60_000 {
+            cache.insert(&key(n), &noise(n, 400)).unwrap();
+        }
+    }
+    assert!(cache.stats().promoted > 100);
+    assert!((100..20_000).all(|n| cache.get(&key(n)).unwrap().is_none()));
+    clock.advance(80 * SECOND);
+    assert!((0..100).all(|n| cache.get(&key(n)).unwrap().is_none()));
 }

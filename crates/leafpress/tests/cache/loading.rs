@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use leafpress::cache::LoadError;
+use leafpress::cache::{LoadError, ManualClock};
 
 use crate::small;
 
@@ -224,4 +224,48 @@ fn a_task_that_is_dropped_leaves_the_load_to_another() {
         first.as_mut().poll(context),
         Poll::Ready(Err(LoadError::Load(_)))
     ));
+}
+
+#[test]
+fn an_old_value_serves_while_a_new_one_is_loaded() {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(1_900_000_000)));
+    let cache = small()
+        .clock(clock.clone())
+        .default_ttl(Duration::from_secs(10))
+        .stale_while_revalidate(Duration::from_secs(30))
+        .build()
+        .unwrap();
+    cache.insert("key", "old").unwrap();
+    clock.advance(Duration::from_secs(20));
+    assert_eq!(cache.get("key").unwrap(), None, "its time is over");
+    cache.settle().unwrap();
+    let loads = AtomicUsize::new(0);
+    let load = |value: &'static str| {
+        cache.get_or_insert_with("key", || {
+            loads.fetch_add(1, Ordering::SeqCst);
+            // Nobody waits for this, or else this would last for ever.
+            for _ in 0..10 {
+                let other = thread::scope(|scope| {
+                    let asked = scope.spawn(|| cache.get_or_insert_with("key", || "not loaded").unwrap());
+                    asked.join().unwrap()
+                });
+                assert_eq!(other, b"old");
+            }
+            let task = pin!(cache.get_or_fetch("key", async { Ok::<_, String>("not fetched") }));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(matches!(task.poll(&mut context), Poll::Ready(Ok(value)) if value == b"old"));
+            value
+        })
+    };
+    assert_eq!(load("new").unwrap(), b"new");
+    assert_eq!((loads.load(Ordering::SeqCst), cache.stats().stale), (1, 11));
+    assert_eq!(cache.get("key").unwrap().unwrap(), b"new");
+    // What failed to load may be had until it is too old for that.
+    clock.advance(Duration::from_secs(39));
+    let failed = cache.try_get_or_insert_with("key", || Err::<Vec<u8>, _>("away"));
+    assert!(failed.is_err());
+    clock.advance(Duration::from_secs(2));
+    cache.settle().unwrap();
+    assert!(cache.is_empty());
+    assert_eq!(cache.stats().expired, 1);
 }

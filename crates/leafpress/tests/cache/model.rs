@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leafpress::cache::{Builder, Clock, Disk, Entry, ManualClock};
+use leafpress::cache::{Builder, Clock, Disk, Entry, ManualClock, Policy};
 use leafpress::codec::Codec;
 use leafpress::pool::{FaultyStore, MemoryStore, Operation};
 use proptest::prelude::*;
@@ -51,21 +51,36 @@ fn name(key: u16) -> Vec<u8> {
     format!("key {key:05}").into_bytes()
 }
 
-/// What may be found: the value, and when it is over.
-type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<Duration>)>;
+/// What may be found: the value, when it is over, and when it was last used.
+type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<Duration>, Duration)>;
+
+/// How long a record lives unused, in the models that have such a time.
+const TO_IDLE: Duration = Duration::from_secs(9);
 
 fn check(codec: Codec, ops: &[Op]) {
-    check_cache(small().codec(codec), ops);
+    check_cache(small().codec(codec), None, ops);
 }
 
-fn check_cache(builder: Builder, ops: &[Op]) {
+fn check_cache(mut builder: Builder, to_idle: Option<Duration>, ops: &[Op]) {
+    if let Some(to_idle) = to_idle {
+        builder = builder.time_to_idle(to_idle);
+    }
     let clock = Arc::new(ManualClock::new(Duration::from_secs(1_900_000_000)));
     let cache = builder.clock(clock.clone()).build().unwrap();
     let mut model = Model::new();
     let may_be = |model: &Model, key: &[u8], found: &[u8]| {
-        let (value, over) = model.get(key).unwrap_or_else(|| panic!("{key:?} is not there"));
+        let (value, over, used) = model.get(key).unwrap_or_else(|| panic!("{key:?} is not there"));
         assert_eq!(found, value);
         assert!(over.is_none_or(|over| clock.now() < over), "{key:?} is over");
+        assert!(
+            to_idle.is_none_or(|to_idle| clock.now() < *used + to_idle),
+            "{key:?} was not used"
+        );
+    };
+    let uses = |model: &mut Model, key: &[u8]| {
+        if let Some((_, _, used)) = model.get_mut(key) {
+            *used = clock.now();
+        }
     };
     let mut flooded = 0;
     for (step, op) in ops.iter().enumerate() {
@@ -76,11 +91,12 @@ fn check_cache(builder: Builder, ops: &[Op]) {
                 let mut entry = Entry::default();
                 entry.ttl = ttl;
                 cache.insert_with(&key, &value, entry).unwrap();
-                model.insert(key, (value, ttl.map(|ttl| clock.now() + ttl)));
+                model.insert(key, (value, ttl.map(|ttl| clock.now() + ttl), clock.now()));
             }
             Op::Get(key) => {
                 if let Some(found) = cache.get(&name(key)).unwrap() {
                     may_be(&model, &name(key), &found);
+                    uses(&mut model, &name(key));
                 }
             }
             Op::Load(key, len) => {
@@ -93,15 +109,16 @@ fn check_cache(builder: Builder, ops: &[Op]) {
                 let found = found.unwrap();
                 if loaded {
                     assert_eq!(found, value);
-                    model.insert(name(key), (value, None));
+                    model.insert(name(key), (value, None, clock.now()));
                 } else {
                     may_be(&model, &name(key), &found);
+                    uses(&mut model, &name(key));
                 }
             }
             Op::Remove(key) => {
                 let was_there = cache.remove(&name(key)).unwrap();
                 let removed = model.remove(&name(key));
-                assert!(!was_there || removed.is_some_and(|(_, over)| over.is_none_or(|over| clock.now() < over)));
+                assert!(!was_there || removed.is_some_and(|(_, over, _)| over.is_none_or(|over| clock.now() < over)));
             }
             Op::Scan(from, to) => {
                 let mut last = None;
@@ -156,7 +173,23 @@ proptest! {
     #[test]
     fn with_a_disk(ops in proptest::collection::vec(op(), 1..150)) {
         let store = Arc::new(MemoryStore::new(4096).unwrap());
-        check_cache(small().disk(Disk::store(store, 4 << 20)), &ops);
+        check_cache(small().disk(Disk::store(store, 4 << 20)), None, &ops);
+    }
+
+    #[test]
+    fn with_a_time_to_idle(ops in proptest::collection::vec(op(), 1..150)) {
+        check_cache(small(), Some(TO_IDLE), &ops);
+    }
+
+    #[test]
+    fn with_a_time_to_idle_and_a_disk(ops in proptest::collection::vec(op(), 1..150)) {
+        let store = Arc::new(MemoryStore::new(4096).unwrap());
+        check_cache(small().disk(Disk::store(store, 4 << 20)), Some(TO_IDLE), &ops);
+    }
+
+    #[test]
+    fn by_other_policies(ops in proptest::collection::vec(op(), 1..150), policy in 0..Policy::ALL.len()) {
+        check_cache(small().policy(Policy::ALL[policy]), None, &ops);
     }
 
     #[test]
@@ -166,7 +199,7 @@ proptest! {
         store.fail_every(Operation::Write, writes);
         store.short_read_every(reads * 3);
         store.set_torn_writes(torn);
-        check_cache(small().disk(Disk::store(store, 4 << 20)), &ops);
+        check_cache(small().disk(Disk::store(store, 4 << 20)), None, &ops);
     }
 
     #[test]

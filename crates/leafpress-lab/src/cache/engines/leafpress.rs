@@ -1,6 +1,6 @@
 //! Ours.
 
-use leafpress::cache::{Disk, Entry};
+use leafpress::cache::{Disk, Entry, Policy};
 use leafpress::{Cache, CacheError, Codec};
 
 use super::super::outcome::DiskFigures;
@@ -13,8 +13,8 @@ pub(super) struct Leafpress {
 }
 
 impl Leafpress {
-    pub(super) fn new(codec: Option<Codec>, settings: &Settings) -> Result<Self, CacheError> {
-        let mut builder = Cache::builder().memory(settings.knob_bytes);
+    pub(super) fn new(codec: Option<Codec>, policy: Policy, settings: &Settings) -> Result<Self, CacheError> {
+        let mut builder = Cache::builder().memory(settings.knob_bytes).policy(policy);
         if let Some(codec) = codec {
             builder = builder.codec(codec);
         }

@@ -11,6 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use ::leafpress::cache::Policy;
 use ::leafpress::codec::EngineOptions;
 use ::leafpress::{CacheError, Codec};
 
@@ -51,21 +52,21 @@ impl Peer {
 /// A cache of the comparison, with what its values are compressed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineSpec {
-    /// Ours, with this codec or its default.
-    Leafpress(Option<Codec>),
+    /// Ours, with this codec or its default, and what makes room.
+    Leafpress(Option<Codec>, Policy),
     /// Another, whose values are compressed one by one, or not at all.
     Other(Peer, Option<Codec>),
 }
 
-const KNOWN: &str =
-    "known: leafpress[:CODEC], quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC], as in leafpress:lz4 and moka+zstd:3";
+const KNOWN: &str = "known: leafpress[:CODEC][@POLICY], quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC], as in \
+                     leafpress:lz4, leafpress@clock and moka+zstd:3";
 
 impl EngineSpec {
     /// What is compared where nothing else is asked for.
     pub fn default_list() -> Vec<Self> {
         let zstd = Some(Codec::Zstd { level: 3 });
         let mut engines = vec![
-            Self::Leafpress(None),
+            Self::Leafpress(None, Policy::default()),
             Self::Other(Peer::QuickCache, None),
             Self::Other(Peer::QuickCache, zstd),
             Self::Other(Peer::Moka, None),
@@ -78,20 +79,20 @@ impl EngineSpec {
 
     /// Whether it bounds the memory of its process itself.
     pub fn bounds_memory(&self) -> bool {
-        matches!(self, Self::Leafpress(_))
+        matches!(self, Self::Leafpress(..))
     }
 
     /// Whether it can have a tier on a disk here.
     pub(super) fn has_disk(&self) -> bool {
-        matches!(self, Self::Leafpress(_))
+        matches!(self, Self::Leafpress(..))
     }
 
     /// The codec that it is known by in charts: of ours only.
     pub(super) fn hue(&self) -> Option<String> {
         match self {
-            Self::Leafpress(None) => Some("auto".into()),
-            Self::Leafpress(Some(codec)) => Some(codec.to_string()),
-            Self::Other(..) => None,
+            Self::Leafpress(None, Policy::S3Fifo) => Some("auto".into()),
+            Self::Leafpress(Some(codec), Policy::S3Fifo) => Some(codec.to_string()),
+            _ => None,
         }
     }
 
@@ -99,14 +100,14 @@ impl EngineSpec {
     pub(super) fn check(&self) -> Result<(), LabError> {
         let refuse = |reason: String| Err(LabError::option("engines", format!("{self}: {reason}")));
         let codec = match self {
-            Self::Leafpress(codec) => {
+            Self::Leafpress(codec, policy) => {
                 let settings = Settings {
                     knob_bytes: ::leafpress::cache::MIN_MEMORY_BYTES,
                     record_bytes: 1.0,
                     ttl: None,
                     disk: None,
                 };
-                return match leafpress::Leafpress::new(*codec, &settings) {
+                return match leafpress::Leafpress::new(*codec, *policy, &settings) {
                     Ok(_) => Ok(()),
                     Err(e) => refuse(format!("{e}; `leafpress codecs` lists what runs here")),
                 };
@@ -125,7 +126,9 @@ impl EngineSpec {
     /// A new, empty cache.
     pub(super) fn make(&self, settings: &Settings) -> Result<Box<dyn Engine>, CacheError> {
         let (peer, codec) = match *self {
-            Self::Leafpress(codec) => return Ok(Box::new(leafpress::Leafpress::new(codec, settings)?)),
+            Self::Leafpress(codec, policy) => {
+                return Ok(Box::new(leafpress::Leafpress::new(codec, policy, settings)?));
+            }
             Self::Other(peer, codec) => (peer, codec),
         };
         match peer {
@@ -145,8 +148,14 @@ impl EngineSpec {
 impl fmt::Display for EngineSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Leafpress(None) => f.write_str("leafpress"),
-            Self::Leafpress(Some(codec)) => write!(f, "leafpress:{codec}"),
+            Self::Leafpress(codec, policy) => {
+                f.write_str("leafpress")?;
+                codec.map_or(Ok(()), |codec| write!(f, ":{codec}"))?;
+                match policy {
+                    Policy::S3Fifo => Ok(()),
+                    other => write!(f, "@{other}"),
+                }
+            }
             Self::Other(peer, None) => f.write_str(peer.name()),
             Self::Other(peer, Some(codec)) => write!(f, "{}+{codec}", peer.name()),
         }
@@ -161,11 +170,19 @@ impl FromStr for EngineSpec {
             word.parse::<Codec>()
                 .map_err(|e| LabError::option("engines", format!("{s}: {e}")))
         };
-        if s == "leafpress" {
-            return Ok(Self::Leafpress(None));
-        }
-        if let Some(word) = s.strip_prefix("leafpress:") {
-            return Ok(Self::Leafpress(Some(codec(word)?)));
+        let (ours, policy) = match s.split_once('@') {
+            Some((ours, policy)) => (ours, Some(policy)),
+            None => (s, None),
+        };
+        let of_ours = match ours.strip_prefix("leafpress") {
+            Some("") => Some(None),
+            Some(rest) => rest.strip_prefix(':').map(|word| codec(word).map(Some)).transpose()?,
+            None => None,
+        };
+        if let Some(codec) = of_ours {
+            let policy = policy.map_or(Ok(Policy::default()), str::parse);
+            let policy = policy.map_err(|e| LabError::option("engines", format!("{s}: {e}")))?;
+            return Ok(Self::Leafpress(codec, policy));
         }
         let (name, word) = match s.split_once('+') {
             Some((name, word)) => (name, Some(word)),

@@ -15,6 +15,8 @@ fn all() -> Vec<EngineSpec> {
         "leafpress",
         "leafpress:lz4",
         "leafpress:none",
+        "leafpress@page",
+        "leafpress:zstd:1@clock",
         "quick_cache",
         "quick_cache+lz4",
         "moka",
@@ -40,6 +42,8 @@ fn names_round_trip() {
         ("moka:lz4", "known"),
         ("moka+rle", "rle"),
         ("leafpress:rle", "rle"),
+        ("leafpress@arc", "arc"),
+        ("moka@lru", "known"),
     ] {
         let error = name.parse::<EngineSpec>().unwrap_err().to_string();
         assert!(error.contains(part), "{name}: {error}");
