@@ -21,7 +21,7 @@ pub struct CacheArgs {
         value_name = "LIST",
         num_args = 1..,
         help_heading = "Caches",
-        help = "leafpress[:CODEC], quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC]; behind a + values are compressed one by one \
+        help = "leafpress[:CODEC][@POLICY], quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC]; behind a + values are compressed one by one \
                 [default: leafpress quick_cache quick_cache+zstd:3 moka, and foyer where it is compiled in]"
     )]
     engines: Option<Vec<String>>,
