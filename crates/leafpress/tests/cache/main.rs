@@ -1,6 +1,7 @@
 //! The cache, one behaviour a module.
 
 mod bounds;
+mod crash;
 mod damage;
 mod disk;
 mod eviction;
