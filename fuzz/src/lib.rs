@@ -6,6 +6,7 @@
 pub mod config;
 #[path = "../../crates/leafpress/tests/support/damage.rs"]
 pub mod damage;
+pub mod disk_case;
 #[path = "../../crates/leafpress/tests/support/hostile.rs"]
 pub mod hostile;
 #[path = "../../crates/leafpress/tests/support/keys.rs"]

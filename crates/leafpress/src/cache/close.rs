@@ -2,13 +2,14 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::core::{Core, Sweeper};
 use super::disk::Tier;
 use super::error::CacheError;
 use super::evict::heat;
 use crate::mem::room::copied;
+use crate::sync::Patience;
 use crate::sync::worker::{Health, Worker};
 use crate::tree::evict::{Evictor, Hand, Shown};
 
@@ -16,8 +17,10 @@ use crate::tree::evict::{Evictor, Hand, Shown};
 const PART_OF_KEYS: u64 = 64;
 /// What a key that is remembered takes beside its bytes, about.
 const KEY_OVERHEAD_BYTES: u64 = 48;
-/// Times that all leaves are gone round, of which some may be passed over because another thread is at them.
+/// Times that all leaves are gone round in vain, of which some may be passed over because another thread is at them.
 const MOST_ROUNDS: u64 = 16;
+/// How long a cache that is closed waits for its own threads to leave such a leaf.
+const MOST_WAIT: Duration = Duration::from_secs(10);
 /// Leaves that are emptied before what they gave is written.
 const LEAVES_AT_ONCE: usize = 16;
 /// Keys that are brought back before it is asked whether to go on.
@@ -58,7 +61,12 @@ impl Evictor for Everything<'_> {
 impl Core {
     /// Moves all to the disk, and closes it. Nobody else uses the cache.
     pub(super) fn close(&self, disk: &Tier) -> Result<(), CacheError> {
-        let keys = self.spill(disk)?;
+        let mut keys = self.spill(disk)?;
+        let (began, mut patience) = (Instant::now(), Patience::default());
+        while !self.tree.is_empty() && !disk.has_failed() && began.elapsed() < MOST_WAIT {
+            patience.wait();
+            keys.append(&mut self.spill(disk)?);
+        }
         if !self.tree.is_empty() && !disk.has_failed() {
             // What is left may be newer than what is on disk.
             return Err(CacheError::Disk {
@@ -81,11 +89,18 @@ impl Core {
         let mut hand = Hand::default();
         let mut sweeper = self.evicting.lock();
         let Sweeper { arena, .. } = &mut *sweeper;
-        while !self.tree.is_empty() && hand.rounds < MOST_ROUNDS && !disk.has_failed() {
+        let (mut left, mut last_of_use) = (self.tree.len(), 0);
+        while !self.tree.is_empty() && hand.rounds - last_of_use < MOST_ROUNDS && !disk.has_failed() {
             for _ in 0..LEAVES_AT_ONCE {
+                if disk.is_full() {
+                    break;
+                }
                 self.tree.evict_at(&mut hand, arena, &mut everything)?;
             }
             disk.write_full();
+            if self.tree.len() < left {
+                (left, last_of_use) = (self.tree.len(), hand.rounds);
+            }
         }
         drop(sweeper);
         disk.write_all();

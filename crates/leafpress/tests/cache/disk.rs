@@ -411,3 +411,26 @@ fn a_damaged_file_has_what_is_right_or_nothing() {
     }
     assert!(some > 5 && none > 5, "{some} {none}");
 }
+
+/// The cache's own threads may be at a leaf just then.
+#[test]
+fn all_is_closed_whoever_is_at_work() {
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..250 {
+                    let store = Arc::new(MemoryStore::new(4096).unwrap());
+                    let disk = Disk::store(store, 4 << 20).codec(leafpress::Codec::None);
+                    let cache = small().codec(leafpress::Codec::None).disk(disk).build().unwrap();
+                    cache
+                        .insert_with("expires", "1", Entry::ttl(Duration::from_secs(1000)))
+                        .unwrap();
+                    for n in 0..1500 {
+                        cache.insert(&key(n), &[7; 300]).unwrap();
+                    }
+                    cache.close().unwrap();
+                }
+            });
+        }
+    });
+}

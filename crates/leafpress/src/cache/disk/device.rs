@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::failure::Failure;
-use super::page::BLOCK_BYTES;
+use super::page::{BLOCK_BYTES, MAX_RAW_BYTES, framed_bytes};
 use crate::io::aligned::AlignedBuffer;
 use crate::mem::room::room_for;
 use crate::pool::{PageRead, PageStore, PageWrite};
+use crate::tree::MAX_KEY_BYTES;
 
 /// Block 0 of the store says what is in the others.
 const FIRST_BLOCK: u64 = 1;
@@ -20,7 +21,17 @@ pub(super) struct Device {
     done: AtomicU64,
 }
 
+/// A record may hold one part in so many of the device.
+pub(super) const PART_OF_RECORD: u64 = 64;
+
 impl Device {
+    /// Most bytes that a page may have when it is decoded.
+    pub(super) fn most_raw_bytes(&self) -> usize {
+        let bytes = self.blocks * BLOCK_BYTES as u64 / PART_OF_RECORD;
+        let record = usize::try_from(bytes).unwrap_or(usize::MAX);
+        MAX_RAW_BYTES.max(record.saturating_add(framed_bytes(&[], &[]) + MAX_KEY_BYTES))
+    }
+
     pub(super) fn new(store: Arc<dyn PageStore>, blocks: u64) -> Self {
         Self {
             store,

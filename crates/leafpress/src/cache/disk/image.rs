@@ -258,6 +258,8 @@ struct ChainReader<'c> {
     next: u32,
     /// Chunks that may still come: a chain that bites its tail has an end.
     left: u64,
+    /// Bytes of memory that may still be taken for what is read.
+    room_bytes: usize,
     buffer: AlignedBuffer,
     at: usize,
     end: usize,
@@ -323,8 +325,15 @@ impl ChainReader<'_> {
         if len > most { Err(Failure::Damaged) } else { Ok(len) }
     }
 
+    /// Takes so much memory, unless there would be more than may be.
+    fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.room_bytes = self.room_bytes.checked_sub(bytes).ok_or(Failure::Damaged)?;
+        Ok(())
+    }
+
     fn bytes(&mut self, most: usize) -> Result<Vec<u8>, Failure> {
         let len = self.len(most)?;
+        self.charge(len)?;
         let mut bytes = room_for(len)?;
         bytes.resize(len, 0);
         self.read(&mut bytes)?;
@@ -333,6 +342,7 @@ impl ChainReader<'_> {
 
     fn list(&mut self, most: usize) -> Result<Vec<u32>, Failure> {
         let len = self.len(most)?;
+        self.charge(len * size_of::<u32>())?;
         let mut list = room_for(len)?;
         for _ in 0..len {
             list.push(self.u32()?);
@@ -346,6 +356,8 @@ impl ChainReader<'_> {
         let (pages, starts, chunks) = (self.list(most)?, self.list(most)?, self.list(most)?);
         let buckets = self.len(MOST_BUCKETS)?;
         let words = self.len((buckets + records as usize).div_ceil(64))?;
+        // The filter's places, which are not read, and what is.
+        self.charge(buckets / 16 + words * size_of::<u64>())?;
         let mut counts = room_for(words)?;
         for _ in 0..words {
             counts.push(self.u64()?);
@@ -386,10 +398,15 @@ pub(super) struct Closed {
     pub keys: Vec<Vec<u8>>,
 }
 
-/// What a tier that was closed left; [`None`] where there is none, or not all of it can be read.
+/// What a tier that was closed left; [`None`] where there is none, or not all of it can be read or held in `room_bytes` of memory.
 ///
 /// Block 0 says nothing any more when this returns, whatever it said: it would be out of date for the next.
-pub(super) fn take(device: &Device, codec: Codec, most_chunks: u32) -> Result<Option<Closed>, Failure> {
+pub(super) fn take(
+    device: &Device,
+    codec: Codec,
+    most_chunks: u32,
+    room_bytes: usize,
+) -> Result<Option<Closed>, Failure> {
     if device.is_empty() {
         return Ok(None);
     }
@@ -398,7 +415,7 @@ pub(super) fn take(device: &Device, codec: Codec, most_chunks: u32) -> Result<Op
         Ok(()) => First::read(name_of(codec), device.blocks, block.bytes()),
         Err(_) => None,
     };
-    let read = first.map(|first| (first, read(device, first, most_chunks)));
+    let read = first.map(|first| (first, read(device, first, most_chunks, room_bytes)));
     block.bytes_mut().fill(0);
     device.write_first(block.bytes())?;
     match read {
@@ -408,13 +425,14 @@ pub(super) fn take(device: &Device, codec: Codec, most_chunks: u32) -> Result<Op
     }
 }
 
-fn read(device: &Device, first: First, most_chunks: u32) -> Result<(State, Vec<Vec<u8>>), Failure> {
+fn read(device: &Device, first: First, most_chunks: u32, room_bytes: usize) -> Result<(State, Vec<Vec<u8>>), Failure> {
     let mut chain = ChainReader {
         device,
         tier: first.tier,
         position: first.position,
         next: first.chunk,
         left: u64::from(most_chunks) + 1,
+        room_bytes,
         buffer: device.buffer(CHUNK_BLOCKS as usize)?,
         at: 0,
         end: 0,
@@ -425,6 +443,7 @@ fn read(device: &Device, first: First, most_chunks: u32) -> Result<(State, Vec<V
         let from: Arc<[u8]> = Arc::from(chain.bytes(crate::tree::MAX_KEY_BYTES)?);
         let mut runs = Vec::new();
         for _ in 0..chain.len(MOST_RUNS)? {
+            chain.charge(size_of::<Run>())?;
             runs.try_push(Arc::new(chain.run()?))?;
         }
         let is_older = |newer: &Arc<Run>, older: &Arc<Run>| newer.position > older.position;
@@ -432,10 +451,12 @@ fn read(device: &Device, first: First, most_chunks: u32) -> Result<(State, Vec<V
         if !runs.is_sorted_by(is_older) || !runs.iter().all(is_past) {
             return Err(Failure::Damaged);
         }
+        chain.charge(size_of::<SuperLeaf>())?;
         leaves.try_push(SuperLeaf { from, runs })?;
     }
     let mut keys = Vec::new();
     for _ in 0..chain.len(usize::MAX)? {
+        chain.charge(size_of::<Vec<u8>>())?;
         keys.try_push(copied(&chain.bytes(crate::tree::MAX_KEY_BYTES)?)?)?;
     }
     if state.restore(leaves)? {

@@ -137,7 +137,7 @@ impl Tier {
             own.bytes_mut()
         };
         self.device.read(run.blocks_from(first), bytes)?;
-        page::read(bytes, place, &*self.engine, raw, scratch)?;
+        page::read(bytes, place, &*self.engine, self.device.most_raw_bytes(), raw, scratch)?;
         let found = Records(raw).find(|(found, _)| *found == key);
         if let Some((_, record)) = found {
             into.clear();

@@ -114,11 +114,12 @@ impl<'r> RunReader<'r> {
             position: self.run.position + first,
         };
         self.page += 1;
+        let most_raw_bytes = self.device.most_raw_bytes();
         if blocks > READ_BLOCKS {
             let mut own = self.device.buffer(blocks)?;
             read_again(self.device, &self.run, first, own.bytes_mut())?;
             let ReadBuffers { raw, scratch, .. } = &mut *self.buffers;
-            return page::read(own.bytes(), place, self.engine, raw, scratch);
+            return page::read(own.bytes(), place, self.engine, most_raw_bytes, raw, scratch);
         }
         if block < self.has.start || block + blocks > self.has.end {
             let count = READ_BLOCKS.min(self.run.blocks as usize - block);
@@ -134,7 +135,7 @@ impl<'r> RunReader<'r> {
         let start = (block - self.has.start) * BLOCK_BYTES;
         let ReadBuffers { buffer, raw, scratch } = &mut *self.buffers;
         let bytes = &buffer.bytes()[start..start + blocks * BLOCK_BYTES];
-        page::read(bytes, place, self.engine, raw, scratch)
+        page::read(bytes, place, self.engine, most_raw_bytes, raw, scratch)
     }
 }
 

@@ -226,3 +226,9 @@ impl Drop for Writing {
         self.workers.join();
     }
 }
+
+/// Whether checksums are all 0 from now on, in all caches.
+#[cfg(feature = "fuzz")]
+pub fn ignore_checksums(ignores: bool) {
+    page::IGNORES_CHECKSUMS.store(ignores, std::sync::atomic::Ordering::Relaxed);
+}

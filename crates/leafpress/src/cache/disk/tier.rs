@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 
 use super::batch::Batch;
 use super::counters::{Counters, add, get};
-use super::device::Device;
+use super::device::{Device, PART_OF_RECORD};
 use super::failure::Failure;
 use super::image::{self, Closed};
 use super::page::BLOCK_BYTES;
@@ -94,7 +94,9 @@ impl Tier {
         let most_chunks = u32::try_from(device.blocks / CHUNK_BLOCKS).unwrap_or(u32::MAX);
         // No other tier's.
         let new_id = || RandomState::new().hash_one(std::time::SystemTime::now());
-        let (id, head, state, keys) = match image::take(&device, engine.codec(), most_chunks)? {
+        // Nothing else is in memory yet.
+        let room_bytes = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
+        let (id, head, state, keys) = match image::take(&device, engine.codec(), most_chunks, room_bytes)? {
             // Should two open it at once, their positions differ all the same.
             Some(Closed { first, state, keys }) => (first.tier, first.head + (new_id() >> 24), state, keys),
             None => (new_id(), 0, State::new(most_chunks), Vec::new()),
@@ -184,7 +186,7 @@ impl Tier {
         let most_index_bytes = usize::try_from(memory_bytes / PART_OF_INDEX).unwrap_or(usize::MAX);
         self.most_index_bytes.store(most_index_bytes, Ordering::Relaxed);
         // Merging one takes its length several times.
-        let most_record_bytes = (disk_bytes / 64).min(memory_bytes / 32);
+        let most_record_bytes = (disk_bytes / PART_OF_RECORD).min(memory_bytes / 32);
         self.most_record_bytes.store(most_record_bytes, Ordering::Relaxed);
         // A batch of the hand's should find enough for some pages in each leaf that it falls into.
         let leaves = (memory_bytes / (512 << 10)).clamp(16, 1 << 16);

@@ -245,7 +245,15 @@ impl Tier {
             };
             let mut buffer = self.device.buffer(blocks).ok()?;
             self.device.read(run.blocks_from(first), buffer.bytes_mut()).ok()?;
-            page::read(buffer.bytes(), place, &*self.engine, &mut raw, &mut Scratch::default()).ok()?;
+            page::read(
+                buffer.bytes(),
+                place,
+                &*self.engine,
+                self.device.most_raw_bytes(),
+                &mut raw,
+                &mut Scratch::default(),
+            )
+            .ok()?;
         }
         let mut keys: Vec<&[u8]> = Records(&raw).map(|(key, _)| key).collect();
         keys.extend(group.entries.iter().take(64).map(|(_, entry)| group.batch.key(*entry)));
