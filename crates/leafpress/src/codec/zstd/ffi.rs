@@ -395,6 +395,10 @@ fn trained(result: usize) -> Result<usize, String> {
     Err(name.to_string_lossy().into_owned())
 }
 
+/// Strings of 8 bytes are counted in 2 to the power of this many cells, of ten bytes in all. With 20, zstd's own choice, a training takes 4.6 MiB
+/// more and its dictionaries save at most half a percent more, on text and on short records.
+const FREQUENCIES_LOG: u32 = 18;
+
 /// Trains a dictionary by FastCover from samples that stand back to back in `samples`, with segments of `segment_bytes`, into the front of
 /// `dictionary`; returns its length, or why there is none.
 pub(super) fn train(
@@ -414,7 +418,7 @@ pub(super) fn train(
     let parameters = zstd::ZDICT_fastCover_params_t {
         k: segment_bytes,
         d: 8,
-        f: 20,
+        f: FREQUENCIES_LOG,
         steps: 1,
         nbThreads: 1,
         splitPoint: 1.0,
