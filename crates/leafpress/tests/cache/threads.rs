@@ -12,6 +12,8 @@ use leafpress::pool::{FaultyStore, MemoryStore, Operation};
 use crate::{key, noise, small};
 
 const KEYS: u64 = 20_000;
+/// How many seconds threads are at work at least, 3 unless set.
+const SECONDS: &str = "LEAFPRESS_TEST_SECONDS";
 
 fn value(n: u64, version: u64) -> Vec<u8> {
     [
@@ -67,18 +69,25 @@ fn no_stale_value(builder: Builder) {
             });
         }
         let began = Instant::now();
+        let seconds = std::env::var(SECONDS).ok().and_then(|seconds| seconds.parse().ok());
+        let least = Duration::from_secs(seconds.unwrap_or(3));
         for round in 0_u64.. {
             thread::sleep(Duration::from_millis(50));
             cache.set_memory((4 + round % 3) << 20).unwrap();
             // However slow the machine is.
-            let is_enough = began.elapsed() > Duration::from_secs(3) && cache.stats().evicted > 0;
-            if is_enough || began.elapsed() > Duration::from_secs(60) {
+            let is_enough = began.elapsed() > least && cache.stats().evicted > 0;
+            if is_enough || began.elapsed() > least + Duration::from_secs(60) {
                 break;
             }
         }
         stop.store(true, Ordering::Relaxed);
     });
     let stats = cache.stats();
+    println!(
+        "{} reads, {} writes",
+        stats.hits + stats.misses,
+        stats.inserts + stats.removes
+    );
     assert!(
         stats.evicted > 0 && stats.hits > 0 && stats.background_panics == 0,
         "{stats:?}"
@@ -133,5 +142,7 @@ fn no_stale_value_with_a_disk() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap()));
     store.fail_every(Operation::Write, 20_011);
     store.fail_every(Operation::Read, 1009);
+    store.short_read_every(5003);
+    store.set_torn_writes(true);
     no_stale_value(small().disk(Disk::store(store, 4 << 20)));
 }
