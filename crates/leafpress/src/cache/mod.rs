@@ -49,6 +49,7 @@ mod times;
 #[cfg(feature = "serde")]
 mod typed;
 mod wake;
+mod words;
 
 use std::fmt;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use super::counters::Count;
 use super::disk::DiskStats;
 use crate::tree;
 
-/// A snapshot, from [`Cache::stats`](super::Cache::stats).
+/// A snapshot, from [`Cache::stats`](super::Cache::stats). Displayed, it is a few lines for people.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CacheStats {

@@ -434,3 +434,30 @@ fn all_is_closed_whoever_is_at_work() {
         }
     });
 }
+
+#[test]
+fn what_it_holds_is_told_in_words() {
+    let cache = on(&store(), 32 << 20);
+    fill(&cache, 0..30_000, 400);
+    cache.settle().unwrap();
+    found(&cache, 0..30_000, 400);
+    let words = cache.stats().to_string();
+    let begins: Vec<&str> = words.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(begins, ["memory", "reads", "left", "form", "disk"], "{words}");
+    assert!(
+        words.contains("of 4.0 MiB held") && words.contains("reads: 30000, "),
+        "{words}"
+    );
+    // None was not there, and no memory holds all.
+    let parts: Vec<f64> = words
+        .lines()
+        .nth(1)
+        .unwrap()
+        .split(['%', ' '])
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    assert!(
+        parts[0] > 1.0 && parts[1] > 50.0 && (parts[0] + parts[1] - 100.0).abs() < 0.2,
+        "{words}"
+    );
+}

@@ -1,0 +1,77 @@
+//! What a cache holds and does, in words.
+
+use std::fmt;
+
+use super::stats::CacheStats;
+
+/// Bytes in MiB, with one digit behind the point.
+struct MiB(u64);
+
+impl fmt::Display for MiB {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} MiB", self.0 as f64 / f64::from(1 << 20))
+    }
+}
+
+/// Percent of a whole, 0 of nothing.
+fn percent(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+/// A few lines for people: what is held and how, what was found where, what left and why, and how the disk does.
+impl fmt::Display for CacheStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tree = &self.tree;
+        let ratio = self.user_bytes as f64 / self.bytes_held.max(1) as f64;
+        writeln!(
+            f,
+            "memory: {} of {} held, at most {}; {} records of {} of keys and values, {ratio:.2} bytes in each byte held",
+            MiB(self.bytes_held),
+            MiB(self.memory_bytes),
+            MiB(self.peak_bytes),
+            self.records,
+            MiB(self.user_bytes),
+        )?;
+        let reads = self.hits + self.misses;
+        let of_disk = self.disk.as_ref().map_or(0, |disk| disk.hits).min(self.hits);
+        writeln!(
+            f,
+            "reads: {reads}, of which memory answered {:.1}% and the disk {:.1}%",
+            percent(self.hits - of_disk, reads),
+            percent(of_disk, reads),
+        )?;
+        writeln!(
+            f,
+            "left: {} to make room, {} because their time was over, {} removals; {} values were too long, {} reads found damage",
+            self.evicted, self.expired, self.removes, self.too_large, self.damaged,
+        )?;
+        write!(
+            f,
+            "form: {}, {} leaves, {:.0}% of them cold, {} records hot as well",
+            tree.engine_name,
+            tree.leaves,
+            percent(tree.cold_leaves, tree.leaves),
+            tree.hot_records,
+        )?;
+        for reason in [&tree.temperature_reason, &tree.limits_reason] {
+            if !reason.is_empty() {
+                write!(f, "; {reason}")?;
+            }
+        }
+        if let Some(disk) = &self.disk {
+            write!(
+                f,
+                "\ndisk: {} records in {}; {:.2} bytes of memory a record, {:.2} bytes written for each admitted; {} records dropped",
+                disk.records,
+                MiB(disk.used_bytes),
+                disk.index_bytes as f64 / disk.records.max(1) as f64,
+                disk.write_amplification(),
+                disk.dropped,
+            )?;
+            if disk.has_failed {
+                write!(f, "; given up: {}", disk.last_error)?;
+            }
+        }
+        Ok(())
+    }
+}
