@@ -27,6 +27,8 @@
 
 mod background;
 mod budget;
+#[cfg(feature = "bytes")]
+mod bytes;
 mod clock;
 mod close;
 mod core;

@@ -1,6 +1,8 @@
 //! The cache, one behaviour a module.
 
 mod bounds;
+#[cfg(feature = "bytes")]
+mod bytes;
 mod damage;
 mod disk;
 mod eviction;
