@@ -56,6 +56,7 @@ impl Core {
     /// Moves all to the disk, and closes it. Nobody else uses the cache.
     pub(super) fn close(&self, disk: &Tier) -> Result<(), CacheError> {
         let keys = self.spill(disk)?;
+        debug_event!(cache = %self.observer.name, keys = keys.len(), "moved to disk");
         if !self.tree.is_empty() && !disk.has_failed() {
             // What is left may be newer than what is on disk.
             return Err(CacheError::Disk {
@@ -113,15 +114,23 @@ pub(super) struct Warming {
     pub keys: std::vec::IntoIter<Vec<u8>>,
 }
 
+impl Warming {
+    fn end(&self) {
+        debug_event!(cache = %self.core.observer.name, left = self.keys.len(), "warm again");
+    }
+}
+
 impl Worker for Warming {
     fn work(&mut self) -> ControlFlow<()> {
         let budget = &self.core.budget;
         let is_full = self.core.tree.node_bytes() >= budget.node_limit_bytes() / 10 * 9;
         if is_full || self.core.wake.is_stopped() {
+            self.end();
             return ControlFlow::Break(());
         }
         for _ in 0..KEYS_AT_ONCE {
             let Some(key) = self.keys.next() else {
+                self.end();
                 return ControlFlow::Break(());
             };
             // What cannot be read is not there.

@@ -15,6 +15,7 @@ use super::error::CacheError;
 use super::evict::Memory;
 use super::flights::Flights;
 use super::listener::{Listener, RemovalCause};
+use super::observer::{Observer, Outcome};
 use super::record::{self, MAX_VALUE_BYTES};
 use super::wake::Wake;
 use crate::sync::Mutex;
@@ -64,6 +65,7 @@ pub(super) struct Core {
     /// What holds what leaves memory.
     pub disk: Option<Arc<Tier>>,
     pub health: Arc<Health>,
+    pub observer: Arc<Observer>,
     /// Whether a record was ever put in that expires.
     may_expire: AtomicBool,
     /// Makes room.
@@ -100,6 +102,7 @@ impl Core {
             wake: Wake::default(),
             disk,
             health: Arc::default(),
+            observer: Arc::default(),
             may_expire: AtomicBool::new(false),
             evicting: Mutex::default(),
             expiring: Mutex::default(),
@@ -123,18 +126,32 @@ impl Core {
     /// goes.
     #[inline]
     pub(super) fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, CacheError> {
-        let found = self.find(key, read);
-        let is_hit = matches!(found, Ok(Some(_)));
-        self.counters.count(if is_hit { Count::Hits } else { Count::Misses });
+        let began = Observer::begin_get();
+        let mut is_from_disk = false;
+        let found = self.find_either(key, read, &mut is_from_disk);
+        let outcome = Outcome::of(matches!(found, Ok(Some(_))), is_from_disk);
+        self.counters.count(outcome.count());
+        self.observer.end_get(began, outcome);
         found
     }
 
     /// The same without counting it.
     #[inline]
     pub(super) fn find<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, CacheError> {
+        self.find_either(key, read, &mut false)
+    }
+
+    /// The same; notes whether it was found on disk.
+    #[inline]
+    fn find_either<R>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+        is_from_disk: &mut bool,
+    ) -> Result<Option<R>, CacheError> {
         let mut read = Some(read);
         match self.find_in_memory(key, &mut read) {
-            Ok(None) if self.disk.is_some() => self.find_on_disk(key, read),
+            Ok(None) if self.disk.is_some() => self.find_on_disk(key, read, is_from_disk),
             Ok(Some(None)) => {
                 self.expire(key)?;
                 Ok(None)
@@ -188,7 +205,7 @@ impl Core {
             read(index, value);
         });
         (next..keys.len()).for_each(|missed| read(missed, None));
-        self.counters.add(Count::Hits, hits);
+        self.counters.add(Count::MemoryHits, hits);
         self.counters.add(Count::Misses, keys.len() as u64 - hits);
         match result.map_err(CacheError::from) {
             Ok(()) => Ok(()),
@@ -201,11 +218,13 @@ impl Core {
     }
 
     /// A record that cannot be read is not there; it is counted, and taken out where that can be done.
+    #[cfg_attr(not(feature = "tracing"), expect(unused_variables))]
     pub(super) fn damaged<R>(&self, key: &[u8], error: tree::Error) -> Result<Option<R>, CacheError> {
         match CacheError::from(error) {
             memory @ CacheError::OutOfMemory { .. } => Err(memory),
-            _ => {
-                self.counters.count(Count::Damaged);
+            reason => {
+                let damaged = self.counters.count(Count::Damaged);
+                warn_event_by_count!(damaged, cache = %self.observer.name, error = %reason, "record damaged");
                 // The leaf cannot be compacted either.
                 let _ = match &self.disk {
                     None => self.tree.remove(key).map(|_| ()),
@@ -432,6 +451,7 @@ impl Core {
 
     /// Changes the bound, and has the cache keep it.
     pub(super) fn set_memory(&self, bytes: u64) {
+        enter_span!("leafpress_set_memory", cache = %self.observer.name, memory_bytes = bytes);
         self.budget.set_memory_bytes(bytes);
         if let Some(disk) = &self.disk {
             disk.fit(bytes);

@@ -20,6 +20,7 @@ impl Core {
         &self,
         key: &[u8],
         mut read: Option<impl FnOnce(&[u8]) -> R>,
+        is_from_disk: &mut bool,
     ) -> Result<Option<R>, CacheError> {
         let Some(disk) = &self.disk else { return Ok(None) };
         let hash = hash(key);
@@ -39,6 +40,7 @@ impl Core {
             return Ok(None);
         }
         disk.note_hit();
+        *is_from_disk = true;
         let found = read.take().map(|read| read(value));
         self.promote(disk, key, expiry, &mut stored, || disk.version(hash) == version);
         Ok(found)

@@ -10,9 +10,13 @@ mod expiry;
 mod listener;
 mod loading;
 mod memory;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod model;
 mod scans;
 mod threads;
+#[cfg(feature = "tracing")]
+mod tracing;
 mod typed;
 
 use leafpress::Cache;
