@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-deep test-rocksdb check unit examples shuttle faults resident shuttle-long miri tsan asan fuzz \
+.PHONY: help setup build demo test test-deep test-rocksdb check unit optional examples web shuttle faults resident shuttle-long miri tsan asan fuzz \
 	aarch64 features msrv package bench instructions clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
@@ -53,8 +53,14 @@ check: ## formatting, clippy and the documentation, warnings are errors
 unit: ## unit, integration and documentation tests
 	@scripts/checks tests
 
+optional: ## tests of what only some features compile: bytes, metrics, tracing
+	@scripts/checks optional
+
 examples: ## run the library's examples
 	@scripts/checks examples
+
+web: ## build and test the web service, and run the cache before a database
+	@scripts/checks web
 
 shuttle: ## interleavings of a few threads, chosen by a model checker
 	@scripts/checks shuttle

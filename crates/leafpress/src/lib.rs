@@ -20,6 +20,9 @@
 // Modules that need it are allowed it by name, where they are declared.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
+#[macro_use]
+mod trace;
+
 // What unit tests share with the tests outside of the crate and with the fuzz targets names it as those do.
 #[cfg(test)]
 extern crate self as leafpress;

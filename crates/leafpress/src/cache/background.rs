@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use super::close::Warming;
 use super::core::Core;
+#[cfg(feature = "metrics")]
+use super::metrics::Schedule;
 use super::wake::TICK;
 use crate::sync::worker::{Health, Worker, Workers};
 
@@ -19,6 +21,8 @@ struct Background {
     core: Arc<Core>,
     looked: Instant,
     measures_at: Instant,
+    #[cfg(feature = "metrics")]
+    publishes: Schedule,
 }
 
 impl Worker for Background {
@@ -34,6 +38,8 @@ impl Worker for Background {
             self.measures_at = Instant::now() + began.elapsed() * REST;
         }
         self.core.expire_for(passed.mul_f64(EXPIRING));
+        #[cfg(feature = "metrics")]
+        self.publishes.keep(&self.core);
         ControlFlow::Continue(())
     }
 
@@ -47,6 +53,7 @@ impl Worker for Background {
 impl Core {
     /// Measures, makes room if need be, and sees that enough is remembered of what left.
     pub(super) fn tend(&self) {
+        enter_span!("leafpress_tend", cache = %self.observer.name);
         self.fit_ghost();
         self.measure();
         self.make_room();
@@ -69,6 +76,8 @@ impl Thread {
                 core: Arc::clone(core),
                 looked: Instant::now(),
                 measures_at: Instant::now(),
+                #[cfg(feature = "metrics")]
+                publishes: Schedule::default(),
             };
             workers.start("leafpress-cache".to_owned(), background)?;
             if !keys.is_empty() {

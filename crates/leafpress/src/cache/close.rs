@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::core::{Core, Sweeper};
+use super::core::{Core, Seen, Sweeper};
 use super::disk::Tier;
 use super::error::CacheError;
 use super::evict::heat;
@@ -67,6 +67,7 @@ impl Core {
             patience.wait();
             keys.append(&mut self.spill(disk)?);
         }
+        debug_event!(cache = %self.observer.name, keys = keys.len(), "moved to disk");
         if !self.tree.is_empty() && !disk.has_failed() {
             // What is left may be newer than what is on disk.
             return Err(CacheError::Disk {
@@ -131,19 +132,27 @@ pub(super) struct Warming {
     pub keys: std::vec::IntoIter<Vec<u8>>,
 }
 
+impl Warming {
+    fn end(&self) {
+        debug_event!(cache = %self.core.observer.name, left = self.keys.len(), "warm again");
+    }
+}
+
 impl Worker for Warming {
     fn work(&mut self) -> ControlFlow<()> {
         let budget = &self.core.budget;
         let is_full = self.core.tree.node_bytes() >= budget.node_limit_bytes() / 10 * 9;
         if is_full || self.core.wake.is_stopped() {
+            self.end();
             return ControlFlow::Break(());
         }
         for _ in 0..KEYS_AT_ONCE {
             let Some(key) = self.keys.next() else {
+                self.end();
                 return ControlFlow::Break(());
             };
             // What cannot be read is not there.
-            let _ = self.core.find(&key, |_| (), &mut false);
+            let _ = self.core.find(&key, |_| (), &mut Seen::default());
         }
         ControlFlow::Continue(())
     }

@@ -15,6 +15,7 @@ use super::error::CacheError;
 use super::evict::Memory;
 use super::flights::Flights;
 use super::listener::{Listener, RemovalCause};
+use super::observer::{Observer, Outcome};
 use super::policy::Policy;
 use super::record::{self, MAX_VALUE_BYTES};
 use super::wake::Wake;
@@ -66,6 +67,7 @@ pub(super) struct Core {
     /// What holds what leaves memory.
     pub disk: Option<Arc<Tier>>,
     pub health: Arc<Health>,
+    pub observer: Arc<Observer>,
     /// Whether a record was ever put in that expires.
     may_expire: AtomicBool,
     /// Makes room.
@@ -85,6 +87,15 @@ pub(super) struct Times {
     pub to_idle: Option<Duration>,
     /// For so long after its time a record may be had by who asks for it while another loads it.
     pub stale: Option<Duration>,
+}
+
+/// What a read has seen of a record.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    /// It is to be told that it is in use.
+    pub wants_touch: bool,
+    /// It came from the disk.
+    pub is_from_disk: bool,
 }
 
 /// What became of a record that was stored.
@@ -117,6 +128,7 @@ impl Core {
             wake: Wake::default(),
             disk,
             health: Arc::default(),
+            observer: Arc::default(),
             may_expire: AtomicBool::new(times.to_idle.is_some()),
             evicting: Mutex::new(sweeper),
             expiring: Mutex::default(),
@@ -140,27 +152,29 @@ impl Core {
     /// goes.
     #[inline]
     pub(super) fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, CacheError> {
-        let mut wants_touch = false;
-        let found = self.find(key, read, &mut wants_touch);
-        let is_hit = matches!(found, Ok(Some(_)));
-        self.counters.count(if is_hit { Count::Hits } else { Count::Misses });
-        if wants_touch {
+        let began = Observer::begin_get();
+        let mut seen = Seen::default();
+        let found = self.find(key, read, &mut seen);
+        let outcome = Outcome::of(matches!(found, Ok(Some(_))), seen.is_from_disk);
+        self.counters.count(outcome.count());
+        self.observer.end_get(began, outcome);
+        if seen.wants_touch {
             self.touch(key);
         }
         found
     }
 
-    /// The same without counting it. `wants_touch` is set where the record is to be told that it is in use.
+    /// The same without counting it.
     #[inline]
     pub(super) fn find<R>(
         &self,
         key: &[u8],
         read: impl FnOnce(&[u8]) -> R,
-        wants_touch: &mut bool,
+        seen: &mut Seen,
     ) -> Result<Option<R>, CacheError> {
         let mut read = Some(read);
-        match self.find_in_memory(key, &mut read, wants_touch) {
-            Ok(None) if self.disk.is_some() => self.find_on_disk(key, read, wants_touch),
+        match self.find_in_memory(key, &mut read, seen) {
+            Ok(None) if self.disk.is_some() => self.find_on_disk(key, read, seen),
             Ok(Some(None)) => {
                 self.expire(key)?;
                 Ok(None)
@@ -176,7 +190,7 @@ impl Core {
         &self,
         key: &[u8],
         read: &mut Option<impl FnOnce(&[u8]) -> R>,
-        wants_touch: &mut bool,
+        seen: &mut Seen,
     ) -> Result<Option<Option<R>>, tree::Error> {
         self.tree.get_with(key, |stored| {
             let (value, expiry) = record::read(stored);
@@ -185,7 +199,7 @@ impl Core {
                 if expiry.is_over(now) {
                     return None;
                 }
-                *wants_touch = self.wants_touch(stored, now);
+                seen.wants_touch = self.wants_touch(stored, now);
             }
             read.take().map(|read| read(value))
         })
@@ -229,7 +243,7 @@ impl Core {
             read(index, value);
         });
         (next..keys.len()).for_each(|missed| read(missed, None));
-        self.counters.add(Count::Hits, hits);
+        self.counters.add(Count::MemoryHits, hits);
         self.counters.add(Count::Misses, keys.len() as u64 - hits);
         touched.into_iter().for_each(|index| self.touch(keys[index].as_ref()));
         match result.map_err(CacheError::from) {
@@ -243,11 +257,13 @@ impl Core {
     }
 
     /// A record that cannot be read is not there; it is counted, and taken out where that can be done.
+    #[cfg_attr(not(feature = "tracing"), expect(unused_variables))]
     pub(super) fn damaged<R>(&self, key: &[u8], error: tree::Error) -> Result<Option<R>, CacheError> {
         match CacheError::from(error) {
             memory @ CacheError::OutOfMemory { .. } => Err(memory),
-            _ => {
-                self.counters.count(Count::Damaged);
+            reason => {
+                let damaged = self.counters.count(Count::Damaged);
+                warn_event_by_count!(damaged, cache = %self.observer.name, error = %reason, "record damaged");
                 // The leaf cannot be compacted either.
                 let _ = match &self.disk {
                     None => self.tree.remove(key).map(|_| ()),
@@ -477,6 +493,7 @@ impl Core {
 
     /// Changes the bound, and has the cache keep it.
     pub(super) fn set_memory(&self, bytes: u64) {
+        enter_span!("leafpress_set_memory", cache = %self.observer.name, memory_bytes = bytes);
         self.budget.set_memory_bytes(bytes);
         if let Some(disk) = &self.disk {
             disk.fit(bytes);

@@ -7,7 +7,9 @@ use crate::sync::PerThread;
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
 pub(super) enum Count {
-    Hits,
+    /// Reads that found their key, in memory or on disk.
+    MemoryHits,
+    DiskHits,
     Misses,
     Inserts,
     Removes,

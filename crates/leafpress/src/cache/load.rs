@@ -6,6 +6,7 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 
 use super::Cache;
+use super::core::Seen;
 use super::error::{CacheError, LoadError};
 use super::flights::{Boarding, Landed, Lead};
 use crate::mem::room::copied;
@@ -110,7 +111,7 @@ impl Cache {
 
     /// The value of a key that was not there a moment ago, which is counted as missed.
     fn again(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
-        Ok(self.core.find(key, copied, &mut false)?.transpose()?)
+        Ok(self.core.find(key, copied, &mut Seen::default())?.transpose()?)
     }
 
     /// Ends a load whose value was there already.

@@ -23,10 +23,12 @@
 //!
 //! Inside, `core` holds the parts; `budget` says how much the nodes of the tree may hold; `sweep` goes round the leaves, `evict` judges
 //! which records make room, and `ghost` knows what left lately; `flights` and `load` see that there is one loader a key; `record` is
-//! what stands in front of a value.
+//! what stands in front of a value. `observer` and `metrics` are how it is seen from outside.
 
 mod background;
 mod budget;
+#[cfg(feature = "bytes")]
+mod bytes;
 mod clock;
 mod close;
 mod core;
@@ -38,6 +40,9 @@ mod flights;
 mod ghost;
 mod listener;
 mod load;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod observer;
 mod options;
 mod policy;
 mod record;
@@ -96,6 +101,7 @@ pub struct Cache {
 impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache")
+            .field("name", &self.name())
             .field("memory_bytes", &self.memory())
             .field("tree", &self.core.tree)
             .finish_non_exhaustive()
@@ -251,6 +257,20 @@ impl Cache {
         self.len() == 0
     }
 
+    /// What the cache is called: see [`Builder::name`].
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.core.observer.name
+    }
+
+    /// Publishes through the facade [`metrics`](https://docs.rs/metrics) what the cache holds and what it did: what `docs/metrics.md` lists. The
+    /// cache's thread does so once a second, or less often where there are very many leaves, all of which are visited: this is for who is
+    /// about to show them.
+    #[cfg(feature = "metrics")]
+    pub fn publish_metrics(&self) {
+        self.core.publish();
+    }
+
     /// What the cache may hold, in bytes.
     #[must_use]
     pub fn memory(&self) -> u64 {
@@ -303,6 +323,7 @@ impl Cache {
             _thread,
             _writing,
         } = self;
+        enter_span!("leafpress_close", cache = %core.observer.name);
         // They would use the tree meanwhile.
         drop(_thread);
         core.disk.as_ref().map_or(Ok(()), |disk| core.close(disk))

@@ -11,6 +11,7 @@ use super::core::{Core, Times};
 use super::disk::{Disk, Writing};
 use super::error::CacheError;
 use super::listener::{Listener, RemovalCause};
+use super::observer::Observer;
 use super::policy::Policy;
 use super::{Cache, MIN_MEMORY_BYTES};
 use crate::codec::{Codec, Engine};
@@ -42,6 +43,7 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     listener: Option<Box<Listener>>,
     disk: Option<Disk>,
+    observer: Observer,
 }
 
 impl Default for Builder {
@@ -57,6 +59,7 @@ impl Default for Builder {
             clock: Arc::new(SystemClock::default()),
             listener: None,
             disk: None,
+            observer: Observer::default(),
         }
     }
 }
@@ -75,6 +78,7 @@ fn default_codec() -> Codec {
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
+            .field("name", &self.observer.name)
             .field("memory_bytes", &self.memory_bytes)
             .field("tree", &self.tree)
             .field("times", &self.times)
@@ -144,6 +148,12 @@ impl Builder {
         self
     }
 
+    /// What the cache is called in metrics and traces, to tell it from others of the program. Default `default`.
+    pub fn name(mut self, name: &str) -> Self {
+        self.observer = Observer::new(name);
+        self
+    }
+
     /// Where records go that leave memory: a file or a block device, of which the cache uses so many bytes. Without it they are gone.
     ///
     /// A read that finds its key there brings the record back to memory. [`Cache::range`] and [`Cache::prefix`] see what is in memory. The
@@ -160,6 +170,7 @@ impl Builder {
     /// had; [`CacheError::Disk`] when the file or device cannot be used; [`CacheError::OutOfMemory`]; [`CacheError::Background`] when no
     /// thread can be started.
     pub fn build(self) -> Result<Cache, CacheError> {
+        enter_span!("leafpress_build", cache = %self.observer.name, memory_bytes = self.memory_bytes);
         check_memory(self.memory_bytes)?;
         let times = self.times;
         for (option, time) in [
@@ -174,13 +185,14 @@ impl Builder {
             None => self.tree,
         };
         let tree = tree.build()?;
-        let clock = Arc::clone(&self.clock);
-        let disk = self.disk.map(|disk| disk.open(self.memory_bytes, clock)).transpose()?;
+        let (clock, observer) = (Arc::clone(&self.clock), Arc::new(self.observer));
+        let disk = self.disk.map(|disk| disk.open(self.memory_bytes, clock, &observer));
+        let disk = disk.transpose()?;
         let (disk, keys) = disk.map_or_else(Default::default, |(disk, keys)| {
             let keys = keys_within(keys, self.memory_bytes);
             (Some(disk), keys)
         });
-        let core = Core::new(
+        let mut core = Core::new(
             tree,
             self.memory_bytes,
             self.clock,
@@ -189,8 +201,15 @@ impl Builder {
             self.listener,
             disk,
         );
+        core.observer = observer;
         core.measure();
         let core = Arc::new(core);
+        debug_event!(
+            cache = %core.observer.name,
+            disk_records = core.disk.as_ref().map_or(0, |disk| disk.stats().records),
+            keys = keys.len(),
+            "opened"
+        );
         let no_thread = |error| CacheError::Background {
             reason: format!("cannot start a thread: {error}"),
         };

@@ -24,6 +24,8 @@ pub struct CacheStats {
     pub user_bytes: u64,
     /// Reads that found their key.
     pub hits: u64,
+    /// Of these, those that found it on disk, or on its way there.
+    pub disk_hits: u64,
     /// Reads that did not.
     pub misses: u64,
     /// Of those that did not, the ones that got a value whose time was over, because another was loading it.
@@ -77,6 +79,7 @@ impl Core {
     pub(super) fn stats(&self) -> CacheStats {
         let sum = |count| self.counters.sum(count);
         let tree = self.tree.stats();
+        let disk_hits = sum(Count::DiskHits);
         CacheStats {
             memory_bytes: self.budget.memory_bytes(),
             bytes_held: self.held_bytes(),
@@ -84,7 +87,8 @@ impl Core {
             eviction_bytes: self.eviction_bytes(),
             records: tree.records,
             user_bytes: tree.user_bytes.saturating_sub(tree.records),
-            hits: sum(Count::Hits),
+            hits: sum(Count::MemoryHits) + disk_hits,
+            disk_hits,
             misses: sum(Count::Misses),
             stale: sum(Count::Stale),
             inserts: sum(Count::Inserts),

@@ -73,6 +73,7 @@ impl Core {
                     stalled.0 += 1;
                     if stalled.0 > MOST_STALLED_TURNS && !disk.wait_stalled(since) {
                         disk.forget();
+                        warn_event!(cache = %self.observer.name, "disk forgotten");
                         stalled = (0, None, u64::MAX);
                     }
                 }
@@ -121,7 +122,8 @@ impl Core {
                 visit.records > 0 || !self.tree.is_empty()
             }
             Err(error) => {
-                self.counters.count(Count::EvictionErrors);
+                let errors = self.counters.count(Count::EvictionErrors);
+                warn_event_by_count!(errors, cache = %self.observer.name, %error, "leaf not evicted from");
                 !matches!(error, tree::Error::OutOfMemory { .. })
             }
         }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::clock::Expiry;
-use super::core::Core;
+use super::core::{Core, Seen};
 use super::counters::Count;
 use super::disk::Tier;
 use super::error::CacheError;
@@ -20,13 +20,13 @@ impl Core {
         &self,
         key: &[u8],
         mut read: Option<impl FnOnce(&[u8]) -> R>,
-        wants_touch: &mut bool,
+        seen: &mut Seen,
     ) -> Result<Option<R>, CacheError> {
         let Some(disk) = &self.disk else { return Ok(None) };
         let hash = hash(key);
         let version = disk.version(hash);
         // It may have come since: what is on disk is the newest only while there is nothing here.
-        match self.find_in_memory(key, &mut read, wants_touch) {
+        match self.find_in_memory(key, &mut read, seen) {
             Ok(None) => {}
             Ok(found) => return Ok(found.flatten()),
             Err(error) => return self.damaged(key, error),
@@ -41,9 +41,10 @@ impl Core {
             if expiry.is_over(now) {
                 return Ok(None);
             }
-            *wants_touch = self.wants_touch(&stored, now);
+            seen.wants_touch = self.wants_touch(&stored, now);
         }
         disk.note_hit();
+        seen.is_from_disk = true;
         let found = read.take().map(|read| read(value));
         self.promote(disk, key, expiry, &mut stored, || disk.version(hash) == version);
         Ok(found)
@@ -116,7 +117,7 @@ impl Core {
                 value.set(copied(found).ok());
             }
         };
-        let found = self.find(key, copy, &mut false)?;
+        let found = self.find(key, copy, &mut Seen::default())?;
         self.erase(disk, key)?;
         self.tell(key, value.take(), RemovalCause::Removed);
         Ok(found.is_some())

@@ -33,12 +33,11 @@ impl fmt::Display for CacheStats {
             MiB(self.user_bytes),
         )?;
         let reads = self.hits + self.misses;
-        let of_disk = self.disk.as_ref().map_or(0, |disk| disk.hits).min(self.hits);
         writeln!(
             f,
             "reads: {reads}, of which memory answered {:.1}% and the disk {:.1}%",
-            percent(self.hits - of_disk, reads),
-            percent(of_disk, reads),
+            percent(self.hits.saturating_sub(self.disk_hits), reads),
+            percent(self.disk_hits, reads),
         )?;
         writeln!(
             f,

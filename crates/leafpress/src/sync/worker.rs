@@ -81,6 +81,19 @@ impl Health {
             // Its destructor might panic.
             std::mem::forget(panic);
         }
+        #[cfg(feature = "tracing")]
+        {
+            let reason = said.clone();
+            drop(said);
+            // Who is told may panic as well, and is not to end the thread by it.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                warn_event!(
+                    thread = std::thread::current().name(),
+                    reason,
+                    "background work panicked"
+                );
+            }));
+        }
     }
 }
 
@@ -129,6 +142,10 @@ fn run(mut worker: impl Worker) {
     }
     // Before anybody who waits is told: they ask why.
     worker.health().ended.fetch_add(1, Relaxed);
+    #[cfg(feature = "tracing")]
+    let _ = catch_unwind(|| {
+        warn_event!(thread = std::thread::current().name(), "background thread ended");
+    });
     worker.give_up();
 }
 

@@ -1,6 +1,8 @@
 //! The cache, one behaviour a module.
 
 mod bounds;
+#[cfg(feature = "bytes")]
+mod bytes;
 mod crash;
 mod damage;
 mod disk;
@@ -9,9 +11,13 @@ mod expiry;
 mod listener;
 mod loading;
 mod memory;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod model;
 mod scans;
 mod threads;
+#[cfg(feature = "tracing")]
+mod tracing;
 mod typed;
 
 use leafpress::Cache;

@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::counters::add;
+use super::counters::{add, get};
 use super::failure::Failure;
 use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, Records};
 use super::run::Run;
 use super::state::Candidates;
 use super::tier::Tier;
+use crate::cache::observer::Observer;
 use crate::codec::Scratch;
 use crate::io::aligned::AlignedBuffer;
 use crate::mem::OutOfMemory;
@@ -81,6 +82,8 @@ impl Tier {
             Failure::Io(_) => add(&self.counters.read_errors, 1),
             Failure::Codec(_) | Failure::OutOfMemory { .. } => {}
         }
+        let failures = get(&self.counters.damaged) + get(&self.counters.read_errors);
+        warn_event_by_count!(failures, cache = %self.observer.name, error = %failure, "disk read failed");
     }
 
     fn read_candidates(&self, candidates: &Candidates, key: &[u8], into: &mut Vec<u8>) -> Result<Read, OutOfMemory> {
@@ -136,7 +139,9 @@ impl Tier {
             own = self.device.buffer(blocks)?;
             own.bytes_mut()
         };
+        let began = Observer::begin_disk_read();
         self.device.read(run.blocks_from(first), bytes)?;
+        self.observer.end_disk_read(began);
         page::read(bytes, place, &*self.engine, self.device.most_raw_bytes(), raw, scratch)?;
         let found = Records(raw).find(|(found, _)| *found == key);
         if let Some((_, record)) = found {

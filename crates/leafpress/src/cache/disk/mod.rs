@@ -39,6 +39,7 @@ use std::sync::Arc;
 
 use super::clock::Clock;
 use super::error::CacheError;
+use super::observer::Observer;
 use crate::codec::{Codec, EngineOptions};
 use crate::io::at_path::at_path;
 use crate::pool::{FileStore, PageStore};
@@ -132,6 +133,7 @@ impl Disk {
         self,
         memory_bytes: u64,
         clock: Arc<dyn Clock>,
+        observer: &Arc<Observer>,
     ) -> Result<(Arc<Tier>, Vec<Vec<u8>>), CacheError> {
         if self.bytes < MIN_DISK_BYTES {
             return Err(CacheError::Option {
@@ -170,6 +172,7 @@ impl Disk {
             memory_bytes,
             self.write_limit,
             clock,
+            observer,
         );
         let (tier, keys) = opened.map_err(|failure| match failure {
             Failure::OutOfMemory { bytes } => CacheError::OutOfMemory { bytes },

@@ -24,6 +24,10 @@ pub struct DiskStats {
     pub index_bytes: u64,
     /// Memory of records that wait to be written, in bytes.
     pub waiting_bytes: u64,
+    /// Full batches of such records, two at most.
+    pub waiting_batches: u64,
+    /// Whether nothing is taken in just now because nothing was written for too long.
+    pub is_stalled: bool,
     /// Times that a key was looked for here, since it was not in memory: by reads, removals, loads, and while the cache becomes warm.
     pub lookups: u64,
     /// Of these, those that were found here, or on their way here.
@@ -64,6 +68,12 @@ pub struct DiskStats {
 }
 
 impl DiskStats {
+    /// Bytes that lookups have read.
+    #[must_use]
+    pub fn read_bytes(&self) -> u64 {
+        self.blocks_read * BLOCK_BYTES as u64
+    }
+
     /// Bytes written for each byte that was admitted; 0 where none was.
     #[must_use]
     pub fn write_amplification(&self) -> f64 {
@@ -89,6 +99,8 @@ impl Tier {
             super_leaves: state.leaves.len() as u64,
             index_bytes: state.index_bytes() as u64,
             waiting_bytes: state.batches_bytes() as u64,
+            waiting_batches: state.sealed.len() as u64,
+            is_stalled: self.is_stalled(),
             lookups: get(&counters.lookups),
             hits: get(&counters.hits),
             blocks_read: get(&counters.blocks_read),

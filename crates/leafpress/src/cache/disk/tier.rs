@@ -19,6 +19,7 @@ use super::state::State;
 use super::writer::Writer;
 use crate::cache::clock::Clock;
 use crate::cache::error::CacheError;
+use crate::cache::observer::Observer;
 use crate::codec::Engine;
 use crate::mem::room::{TryGrow, room_for};
 use crate::sync::{Condvar, Mutex};
@@ -78,6 +79,7 @@ pub(in crate::cache) struct Tier {
     opened: Instant,
     /// What the writer uses just now.
     pub(super) writing_bytes: AtomicUsize,
+    pub(super) observer: Arc<Observer>,
 }
 
 impl Tier {
@@ -88,6 +90,7 @@ impl Tier {
         memory_bytes: u64,
         write_limit: Option<u64>,
         clock: Arc<dyn Clock>,
+        observer: &Arc<Observer>,
     ) -> Result<(Self, Vec<Vec<u8>>), Failure> {
         let mut versions = Vec::new();
         versions.try_extend((0..VERSIONS).map(|_| AtomicU64::new(0)))?;
@@ -122,6 +125,7 @@ impl Tier {
             write_limit,
             opened: Instant::now(),
             writing_bytes: AtomicUsize::new(0),
+            observer: Arc::clone(observer),
         };
         tier.fit(memory_bytes);
         // It may have had more memory before.
@@ -250,6 +254,7 @@ impl Tier {
             while self.write_next() {}
             return;
         }
+        let mut is_new_stall = false;
         let mut orders = self.orders.lock();
         orders.has_work = true;
         self.ordered.notify_one();
@@ -260,8 +265,12 @@ impl Tier {
             if self.device.transfers() != transfers {
                 (transfers, since) = (self.device.transfers(), Instant::now());
             } else if since.elapsed() > MOST_WAIT {
-                self.is_stalled.store(true, Ordering::Relaxed);
+                is_new_stall |= !self.is_stalled.swap(true, Ordering::Relaxed);
             }
+        }
+        drop(orders);
+        if is_new_stall {
+            warn_event!(cache = %self.observer.name, "disk stalled");
         }
     }
 
@@ -314,6 +323,13 @@ impl Tier {
     /// Counts a lookup that came to something.
     pub(in crate::cache) fn note_hit(&self) {
         add(&self.counters.hits, 1);
+    }
+
+    /// Goes on without, and says why.
+    #[cfg_attr(not(feature = "tracing"), expect(unused_variables))]
+    pub(super) fn give_up(&self, reason: &'static str) {
+        self.fail();
+        warn_event!(cache = %self.observer.name, reason, "disk given up");
     }
 
     /// Goes on without: what was on its way is forgotten as well.

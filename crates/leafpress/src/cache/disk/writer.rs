@@ -125,6 +125,7 @@ impl Tier {
             (state.sealed.front().map(Arc::clone), state.generation)
         };
         let Some(batch) = batch else { return false };
+        enter_span!("leafpress_disk_write", cache = %self.observer.name, bytes = batch.bytes());
         self.write_batch(&mut writer, &batch, generation);
         let kept = READER_BYTES * writer.read_buffers.len() + writer.write_buffers.held_bytes();
         self.writing_bytes.store(kept, Ordering::Relaxed);
@@ -143,7 +144,7 @@ impl Tier {
         let leaf_of = |key: &[u8]| froms.partition_point(|from| **from <= *key).max(1) - 1;
         let Ok(entries) = batch.entries(leaf_of) else {
             // Without what it had of newer records the rest is out of date.
-            self.fail();
+            self.give_up("no memory to write what left the cache");
             return;
         };
         // From the last leaf on, so that a split moves none that is still to come.
@@ -187,6 +188,7 @@ impl Tier {
                 runs: &runs[..count],
                 is_whole: count == runs.len(),
             };
+            enter_span!("leafpress_disk_merge", cache = %self.observer.name, leaf, runs = count, blocks = merged);
             let is_large = work.is_whole && merged + new_blocks > self.leaf_blocks.load(Ordering::Relaxed);
             let key = if is_large { self.middle_of(&runs, group) } else { None };
             let outcome = match &key {
@@ -211,11 +213,12 @@ impl Tier {
                 Err(MergeFailure::Write(failure)) => {
                     add(&self.counters.write_errors, 1);
                     *self.last_error.lock() = failure.to_string();
+                    warn_event!(cache = %self.observer.name, error = %failure, "disk write failed");
                     // What was to be written is lost, so that all that is older may be out of date.
                     self.forget_runs(leaf, 0, generation);
                     writer.failures_in_a_row += 1;
                     if writer.failures_in_a_row >= MOST_WRITE_FAILURES {
-                        self.fail();
+                        self.give_up("writes failed again and again");
                     }
                     return;
                 }
@@ -449,6 +452,6 @@ impl Worker for WriterThread {
 
     fn give_up(&mut self) {
         // Nobody would write what waits.
-        self.tier.fail();
+        self.tier.give_up("its thread has ended");
     }
 }

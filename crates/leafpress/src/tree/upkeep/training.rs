@@ -201,8 +201,11 @@ impl Core {
         if !self.dictionaries.auto && !self.sizing.auto {
             return Ok(false);
         }
+        enter_span!("leafpress_train", codec = %self.engines.warm.codec());
         let _training = self.dictionaries.training.lock();
-        self.train_and_sweep()
+        let is_trained = self.train_and_sweep()?;
+        debug_event!(is_trained, "training ended");
+        Ok(is_trained)
     }
 
     fn train_and_sweep(&self) -> Result<bool, Error> {

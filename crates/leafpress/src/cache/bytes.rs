@@ -1,0 +1,45 @@
+//! Values as `bytes::Bytes`, for who hands them on: to a socket, to several tasks.
+
+use std::future::Future;
+
+use bytes::Bytes;
+
+use super::Cache;
+use super::error::{CacheError, LoadError};
+
+impl Cache {
+    /// The key's value as [`Bytes`], whose clones and slices share one allocation; [`None`] when it is not there.
+    ///
+    /// It costs what [`Cache::get`] does: one allocation, and decoding or copying the value into it. Nothing in the cache is lent, so that a
+    /// value which is kept for long keeps no memory of the cache. The first clone takes a small allocation more.
+    ///
+    /// # Errors
+    /// As [`Cache::get`].
+    pub fn get_bytes(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Bytes>, CacheError> {
+        Ok(self.get(key)?.map(Bytes::from))
+    }
+
+    /// As [`Cache::get_or_insert_with`], for [`Bytes`]. What was loaded is copied once more, into an allocation of the caller's own.
+    ///
+    /// # Errors
+    /// As [`Cache::get_or_insert_with`].
+    pub fn get_or_insert_bytes_with<V: AsRef<[u8]>>(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        load: impl FnOnce() -> V,
+    ) -> Result<Bytes, CacheError> {
+        self.get_or_insert_with(key, load).map(Bytes::from)
+    }
+
+    /// As [`Cache::get_or_fetch`], for [`Bytes`].
+    ///
+    /// # Errors
+    /// As [`Cache::get_or_fetch`].
+    pub async fn get_or_fetch_bytes<V: AsRef<[u8]>, E: Send + Sync + 'static>(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        load: impl Future<Output = Result<V, E>>,
+    ) -> Result<Bytes, LoadError<E>> {
+        self.get_or_fetch(key, load).await.map(Bytes::from)
+    }
+}

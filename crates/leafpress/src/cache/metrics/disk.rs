@@ -1,0 +1,136 @@
+//! What is published of a cache that has a disk tier.
+
+use metrics::Unit;
+
+use super::To;
+use crate::cache::disk::DiskStats;
+
+impl To<'_> {
+    pub(super) fn publish_disk(&self, disk: &DiskStats, promoted: u64) {
+        let counter = |name, help, value| self.counter(name, Unit::Count, help, value);
+        let bytes = |name, help, value| self.counter(name, Unit::Bytes, help, value);
+        counter(
+            "leafpress_cache_promotions_total",
+            "Records that came back to memory from the disk",
+            promoted,
+        );
+        counter(
+            "leafpress_cache_disk_lookups_total",
+            "Times that a key was looked for on disk",
+            disk.lookups,
+        );
+        counter(
+            "leafpress_cache_disk_admissions_total",
+            "Records that left memory for the disk",
+            disk.admitted,
+        );
+        bytes(
+            "leafpress_cache_disk_admitted_bytes_total",
+            "Their bytes",
+            disk.admitted_bytes,
+        );
+        counter(
+            "leafpress_cache_disk_clean_total",
+            "Records that left memory and were on disk already",
+            disk.clean,
+        );
+        counter(
+            "leafpress_cache_disk_drops_total",
+            "Records that left memory and were not taken in by the disk",
+            disk.dropped,
+        );
+        counter(
+            "leafpress_cache_disk_tombstones_total",
+            "Tombstones that took the place of dropped records in memory",
+            disk.tombstones,
+        );
+        bytes(
+            "leafpress_cache_disk_written_bytes_total",
+            "Bytes written",
+            disk.written_bytes,
+        );
+        bytes(
+            "leafpress_cache_disk_read_bytes_total",
+            "Bytes read for lookups",
+            disk.read_bytes(),
+        );
+        counter("leafpress_cache_disk_merges_total", "Merges of runs", disk.merges);
+        counter(
+            "leafpress_cache_disk_dropped_runs_total",
+            "Runs that made room, or were forgotten after an error or by clearing",
+            disk.runs_dropped,
+        );
+        counter(
+            "leafpress_cache_disk_dropped_records_total",
+            "Their records",
+            disk.records_dropped,
+        );
+        counter(
+            "leafpress_cache_disk_left_out_total",
+            "Records that merges left out because the store was nearly full",
+            disk.left_out,
+        );
+        let operation = |operation| Some(("operation", operation));
+        self.counters(
+            "leafpress_cache_disk_errors_total",
+            Unit::Count,
+            "Reads and writes of the device that failed",
+            &[
+                (operation("read"), disk.read_errors),
+                (operation("write"), disk.write_errors),
+            ],
+        );
+        self.publish_disk_held(disk);
+    }
+
+    fn publish_disk_held(&self, disk: &DiskStats) {
+        let count = |name, help, value: u64| self.gauge(name, Unit::Count, help, value as f64);
+        let bytes = |name, help, value: u64| self.gauge(name, Unit::Bytes, help, value as f64);
+        bytes(
+            "leafpress_cache_disk_capacity_bytes",
+            "What the tier may use of the store",
+            disk.capacity_bytes,
+        );
+        bytes(
+            "leafpress_cache_disk_used_bytes",
+            "What is in use of that",
+            disk.used_bytes,
+        );
+        bytes(
+            "leafpress_cache_disk_index_bytes",
+            "Memory for what is on disk",
+            disk.index_bytes,
+        );
+        count(
+            "leafpress_cache_disk_records",
+            "Records on disk, superseded ones until they are merged",
+            disk.records,
+        );
+        count("leafpress_cache_disk_runs", "Runs on disk", disk.runs);
+        count(
+            "leafpress_cache_disk_super_leaves",
+            "Ranges of keys that they are of",
+            disk.super_leaves,
+        );
+        bytes(
+            "leafpress_cache_disk_waiting_bytes",
+            "Memory of records that wait to be written",
+            disk.waiting_bytes,
+        );
+        count(
+            "leafpress_cache_disk_waiting_batches",
+            "Full batches that wait to be written, two at most",
+            disk.waiting_batches,
+        );
+        count(
+            "leafpress_cache_disk_stalled",
+            "1 while nothing is taken in because nothing was written for too long",
+            disk.is_stalled.into(),
+        );
+        count(
+            "leafpress_cache_disk_failed",
+            "1 once the tier was given up because writes failed again and again",
+            disk.has_failed.into(),
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! What is published of every cache.
+
+use metrics::Unit;
+
+use super::To;
+use crate::cache::stats::CacheStats;
+
+impl To<'_> {
+    pub(super) fn publish_memory(&self, stats: &CacheStats) {
+        self.publish_counts(stats);
+        self.publish_held(stats);
+    }
+
+    fn publish_counts(&self, stats: &CacheStats) {
+        let tier = |tier| Some(("tier", tier));
+        let cause = |cause| Some(("cause", cause));
+        let in_memory = stats.hits.saturating_sub(stats.disk_hits);
+        let disk_damaged = stats.disk.as_ref().map(|disk| (tier("disk"), disk.damaged));
+        let damaged: Vec<_> = [(tier("memory"), stats.damaged)]
+            .into_iter()
+            .chain(disk_damaged)
+            .collect();
+        let hits = [(tier("memory"), in_memory), (tier("disk"), stats.disk_hits)];
+        let hits = &hits[..1 + usize::from(stats.disk.is_some())];
+        self.counters(
+            "leafpress_cache_hits_total",
+            Unit::Count,
+            "Reads that found their key, by where",
+            hits,
+        );
+        self.counter(
+            "leafpress_cache_misses_total",
+            Unit::Count,
+            "Reads that did not find their key",
+            stats.misses,
+        );
+        self.counter(
+            "leafpress_cache_inserts_total",
+            Unit::Count,
+            "Insertions",
+            stats.inserts,
+        );
+        self.counter(
+            "leafpress_cache_inserted_bytes_total",
+            Unit::Bytes,
+            "Bytes of keys and values that were inserted",
+            stats.inserted_bytes,
+        );
+        self.counter(
+            "leafpress_cache_removes_total",
+            Unit::Count,
+            "Calls to remove a key",
+            stats.removes,
+        );
+        self.counters(
+            "leafpress_cache_evictions_total",
+            Unit::Count,
+            "Records that left memory, or were not kept, by why",
+            &[
+                (cause("capacity"), stats.evicted),
+                (cause("expired"), stats.expired),
+                (cause("too_large"), stats.too_large),
+            ],
+        );
+        self.counter(
+            "leafpress_cache_eviction_errors_total",
+            Unit::Count,
+            "Leaves that nothing could be taken out of",
+            stats.eviction_errors,
+        );
+        self.counters(
+            "leafpress_cache_damaged_total",
+            Unit::Count,
+            "Records and pages that were not what had been written, by where: they count as missed",
+            &damaged,
+        );
+        self.counter(
+            "leafpress_cache_background_panics_total",
+            Unit::Count,
+            "Times that background work panicked",
+            stats.background_panics,
+        );
+    }
+
+    fn publish_held(&self, stats: &CacheStats) {
+        let gauge = |name, unit, help, value: u64| self.gauge(name, unit, help, value as f64);
+        gauge(
+            "leafpress_cache_memory_bytes",
+            Unit::Bytes,
+            "What the cache may hold in memory",
+            stats.memory_bytes,
+        );
+        gauge(
+            "leafpress_cache_held_bytes",
+            Unit::Bytes,
+            "All that it holds in memory",
+            stats.bytes_held,
+        );
+        gauge(
+            "leafpress_cache_peak_bytes",
+            Unit::Bytes,
+            "The most that it was seen to hold",
+            stats.peak_bytes,
+        );
+        gauge(
+            "leafpress_cache_eviction_bytes",
+            Unit::Bytes,
+            "Of what it holds, what the eviction works with",
+            stats.eviction_bytes,
+        );
+        gauge(
+            "leafpress_cache_records",
+            Unit::Count,
+            "Records in memory",
+            stats.records,
+        );
+        gauge(
+            "leafpress_cache_user_bytes",
+            Unit::Bytes,
+            "Bytes of their keys and values",
+            stats.user_bytes,
+        );
+        self.gauge(
+            "leafpress_cache_compression_ratio",
+            Unit::Count,
+            "Bytes of keys and values for each byte held, all included",
+            stats.user_bytes as f64 / stats.bytes_held.max(1) as f64,
+        );
+        gauge(
+            "leafpress_cache_background_threads_ended",
+            Unit::Count,
+            "Background threads that have ended because all they did panicked",
+            stats.background_threads_ended,
+        );
+    }
+}

@@ -1,0 +1,191 @@
+//! What a cache publishes through the `metrics` facade: docs/metrics.md has the table.
+//!
+//! Counts are kept by the cache, by thread, and published as they stand: no operation pays for them. Only some reads are timed on their way.
+//! Recorders are asked for at each publishing, since a program may install its own after it has built its cache.
+
+mod disk;
+mod memory;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
+
+use super::core::Core;
+use super::observer::Outcome;
+
+/// Of a thread's reads one in so many is timed.
+pub(super) const SAMPLED: u32 = 256;
+/// How often the cache's thread publishes...
+const EVERY: Duration = Duration::from_secs(1);
+/// ...but it rests so many times as long as that takes, which grows with the memory.
+const REST: u32 = 50;
+
+const METADATA: Metadata<'static> = Metadata::new("leafpress", Level::INFO, Some(module_path!()));
+
+const GET_SECONDS: &str = "leafpress_cache_get_duration_seconds";
+const DISK_READ_SECONDS: &str = "leafpress_cache_disk_read_duration_seconds";
+
+thread_local! {
+    /// The thread's reads, of all caches.
+    static READS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// When something began that is timed.
+pub(super) struct Moment(Option<Instant>);
+
+impl Moment {
+    /// Now, for one in some of the thread's calls.
+    #[inline]
+    pub(super) fn sampled() -> Self {
+        let reads = READS.get().wrapping_add(1);
+        READS.set(reads);
+        if reads.is_multiple_of(SAMPLED) {
+            Self::now()
+        } else {
+            Self(None)
+        }
+    }
+
+    #[cold]
+    pub(super) fn now() -> Self {
+        Self(Some(Instant::now()))
+    }
+
+    #[inline]
+    pub(super) fn end(self, note: impl FnOnce(f64)) {
+        if let Some(began) = self.0 {
+            note(began.elapsed().as_secs_f64());
+        }
+    }
+}
+
+/// The names of what is timed, made once.
+pub(super) struct Timings {
+    memory: Key,
+    disk: Key,
+    miss: Key,
+    disk_read: Key,
+}
+
+impl Timings {
+    pub(super) fn new(cache: &Arc<str>) -> Self {
+        let get = |outcome| key(cache, GET_SECONDS, Some(("outcome", outcome)));
+        Self {
+            memory: get("memory"),
+            disk: get("disk"),
+            miss: get("miss"),
+            disk_read: key(cache, DISK_READ_SECONDS, None),
+        }
+    }
+
+    #[cold]
+    pub(super) fn note_get(&self, seconds: f64, outcome: Outcome) {
+        note(
+            match outcome {
+                Outcome::Memory => &self.memory,
+                Outcome::Disk => &self.disk,
+                Outcome::Miss => &self.miss,
+            },
+            seconds,
+        );
+    }
+
+    pub(super) fn note_disk_read(&self, seconds: f64) {
+        note(&self.disk_read, seconds);
+    }
+}
+
+fn note(key: &Key, seconds: f64) {
+    metrics::with_recorder(|recorder| recorder.register_histogram(key, &METADATA).record(seconds));
+}
+
+fn key(cache: &Arc<str>, name: &'static str, label: Option<(&'static str, &'static str)>) -> Key {
+    let mut labels = vec![Label::new("cache", SharedString::from_shared(Arc::clone(cache)))];
+    labels.extend(label.map(|(key, value)| Label::from_static_parts(key, value)));
+    Key::from_parts(name, labels)
+}
+
+/// When the cache's thread publishes next.
+pub(super) struct Schedule(Instant);
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Schedule {
+    /// Publishes if it is time to.
+    pub(super) fn keep(&mut self, core: &Core) {
+        let began = Instant::now();
+        if began >= self.0 {
+            core.publish();
+            let now = Instant::now();
+            self.0 = now + EVERY.max((now - began) * REST);
+        }
+    }
+}
+
+impl Core {
+    /// Publishes all but the times of reads, which are published as they are taken.
+    pub(super) fn publish(&self) {
+        let stats = self.stats();
+        metrics::with_recorder(|recorder| {
+            describe_timings(recorder);
+            let to = To {
+                recorder,
+                cache: &self.observer.name,
+            };
+            to.publish_memory(&stats);
+            if let Some(disk) = &stats.disk {
+                to.publish_disk(disk, stats.promoted);
+            }
+        });
+    }
+}
+
+fn describe_timings(recorder: &dyn Recorder) {
+    let timings = [
+        (
+            GET_SECONDS,
+            "Time of a read, one in 256 of each thread's, by what came of it",
+        ),
+        (DISK_READ_SECONDS, "Time of a read of the device for a lookup"),
+    ];
+    for (name, help) in timings {
+        recorder.describe_histogram(KeyName::from_const_str(name), Some(Unit::Seconds), help.into());
+    }
+}
+
+/// Who records, and of which cache.
+struct To<'t> {
+    recorder: &'t dyn Recorder,
+    cache: &'t Arc<str>,
+}
+
+type LabelOf = (&'static str, &'static str);
+
+impl To<'_> {
+    fn counter(&self, name: &'static str, unit: Unit, help: &'static str, value: u64) {
+        self.counters(name, unit, help, &[(None, value)]);
+    }
+
+    /// A counter that has a label more.
+    fn counters(&self, name: &'static str, unit: Unit, help: &'static str, values: &[(Option<LabelOf>, u64)]) {
+        self.recorder
+            .describe_counter(KeyName::from_const_str(name), Some(unit), help.into());
+        for (label, value) in values {
+            let key = key(self.cache, name, *label);
+            self.recorder.register_counter(&key, &METADATA).absolute(*value);
+        }
+    }
+
+    fn gauge(&self, name: &'static str, unit: Unit, help: &'static str, value: f64) {
+        self.recorder
+            .describe_gauge(KeyName::from_const_str(name), Some(unit), help.into());
+        let key = key(self.cache, name, None);
+        self.recorder.register_gauge(&key, &METADATA).set(value);
+    }
+}

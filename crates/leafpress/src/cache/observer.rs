@@ -1,0 +1,109 @@
+//! How a cache is seen from outside: by its name, and by how long some of its reads took.
+//!
+//! Without the feature `metrics` nothing is timed, and what is here compiles to nothing.
+
+use std::sync::Arc;
+
+use super::counters::Count;
+#[cfg(feature = "metrics")]
+use super::metrics::{Moment, Timings};
+
+/// A cache that was given no name.
+const NO_NAME: &str = "default";
+
+/// What came of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Memory,
+    Disk,
+    Miss,
+}
+
+impl Outcome {
+    #[inline]
+    pub(super) fn of(is_found: bool, is_from_disk: bool) -> Self {
+        match (is_found, is_from_disk) {
+            (false, _) => Self::Miss,
+            (true, false) => Self::Memory,
+            (true, true) => Self::Disk,
+        }
+    }
+
+    /// Where it is counted.
+    #[inline]
+    pub(super) fn count(self) -> Count {
+        match self {
+            Self::Memory => Count::MemoryHits,
+            Self::Disk => Count::DiskHits,
+            Self::Miss => Count::Misses,
+        }
+    }
+}
+
+/// Nothing is timed.
+#[cfg(not(feature = "metrics"))]
+pub(super) struct Moment;
+
+/// What the cache and its disk tier share.
+pub(super) struct Observer {
+    pub name: Arc<str>,
+    #[cfg(feature = "metrics")]
+    pub timings: Timings,
+}
+
+impl Default for Observer {
+    fn default() -> Self {
+        Self::new(NO_NAME)
+    }
+}
+
+impl Observer {
+    pub(super) fn new(name: &str) -> Self {
+        let name: Arc<str> = Arc::from(name);
+        Self {
+            #[cfg(feature = "metrics")]
+            timings: Timings::new(&name),
+            name,
+        }
+    }
+}
+
+#[cfg(not(feature = "metrics"))]
+impl Observer {
+    #[inline]
+    pub(super) fn begin_get() -> Moment {
+        Moment
+    }
+
+    #[inline]
+    pub(super) fn end_get(&self, _began: Moment, _outcome: Outcome) {}
+
+    pub(super) fn begin_disk_read() -> Moment {
+        Moment
+    }
+
+    pub(super) fn end_disk_read(&self, _began: Moment) {}
+}
+
+#[cfg(feature = "metrics")]
+impl Observer {
+    /// A read begins: one in [`SAMPLED`](super::metrics::SAMPLED) of a thread's is timed.
+    #[inline]
+    pub(super) fn begin_get() -> Moment {
+        Moment::sampled()
+    }
+
+    #[inline]
+    pub(super) fn end_get(&self, began: Moment, outcome: Outcome) {
+        began.end(|seconds| self.timings.note_get(seconds, outcome));
+    }
+
+    /// A read of the device begins. All are timed: they take far longer.
+    pub(super) fn begin_disk_read() -> Moment {
+        Moment::now()
+    }
+
+    pub(super) fn end_disk_read(&self, began: Moment) {
+        began.end(|seconds| self.timings.note_disk_read(seconds));
+    }
+}
