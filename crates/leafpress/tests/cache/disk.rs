@@ -46,8 +46,8 @@ fn what_leaves_memory_is_found_on_disk_by_one_read() {
     let disk = stats.disk.clone().unwrap();
     assert!(disk.hits > 40_000 && stats.promoted > 30_000, "{disk:?}");
     assert!(disk.blocks_read as f64 <= disk.hits as f64 * 1.05, "{disk:?}");
-    // Bytes that do not shrink; each is written about as often as runs grow by a step.
-    assert!(disk.write_amplification() < 4.5, "{disk:?}");
+    // Bytes that do not shrink; each is written about as often as runs grow by a step, and once more where a range is split in haste.
+    assert!(disk.write_amplification() < 5.5, "{disk:?}");
     assert!(
         disk.index_bytes as f64 <= 1.9 * disk.records as f64 + 20_000.0,
         "{disk:?}"
