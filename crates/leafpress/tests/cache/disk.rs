@@ -46,8 +46,8 @@ fn what_leaves_memory_is_found_on_disk_by_one_read() {
     let disk = stats.disk.clone().unwrap();
     assert!(disk.hits > 40_000 && stats.promoted > 30_000, "{disk:?}");
     assert!(disk.blocks_read as f64 <= disk.hits as f64 * 1.05, "{disk:?}");
-    // Bytes that do not shrink; each is written about as often as runs grow by a step.
-    assert!(disk.write_amplification() < 4.5, "{}", disk.write_amplification());
+    // Bytes that do not shrink; each is written about as often as runs grow by a step, and once more where a range is split in haste.
+    assert!(disk.write_amplification() < 5.5, "{disk:?}");
     assert!(
         disk.index_bytes as f64 <= 1.9 * disk.records as f64 + 20_000.0,
         "{disk:?}"
@@ -457,4 +457,20 @@ fn what_it_holds_is_told_in_words() {
         .filter_map(|word| word.parse().ok())
         .collect();
     assert!(parts[1] > 50.0 && (parts[0] + parts[1] - 100.0).abs() < 0.2, "{words}");
+}
+
+#[test]
+fn a_disk_that_is_half_full_drops_nothing() {
+    for records in [20_000, 28_000, 36_000] {
+        let cache = on(&store(), 32 << 20);
+        // In small steps, as a busy writer's: every merge may be the one that is too long.
+        for from in (0..records).step_by(1000) {
+            fill(&cache, from..from + 1000, 400);
+            cache.settle().unwrap();
+        }
+        let disk = cache.stats().disk.unwrap();
+        assert_eq!((disk.runs_dropped, disk.left_out), (0, 0), "{records}: {disk:?}");
+        assert!(disk.used_bytes < 20 << 20, "{disk:?}");
+        assert_eq!(found(&cache, 0..records, 400), records);
+    }
 }

@@ -175,7 +175,12 @@ impl Tier {
                 self.forget_runs(leaf, 0, generation);
             }
             let runs = self.runs_of(leaf);
-            let count = runs_to_merge(new_blocks, &runs);
+            let count = if most_blocks(raw_blocks + blocks_of(&runs)) > self.device.blocks * 3 / 8 {
+                // All, so that it is split while there is still room for that: at half of the device there is none.
+                runs.len()
+            } else {
+                runs_to_merge(new_blocks, &runs)
+            };
             let merged = blocks_of(&runs[..count]);
             self.make_space(most_blocks(raw_blocks + merged), generation);
             let runs = self.runs_of(leaf);
