@@ -95,6 +95,7 @@ pub(super) fn outcome() -> Outcome {
             "keys of 16 bytes, values of 64 bytes".into(),
             "6,710,886 keys, 512M of keys and values, 8.0 times the memory; hotset:20:80".into(),
         ],
+        unused_fields: Vec::new(),
         keys: 6_710_886,
         record_bytes: 80.0,
         host: "A CPU, 2 cores".into(),

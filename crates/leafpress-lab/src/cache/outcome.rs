@@ -120,14 +120,20 @@ pub struct Measured {
     pub hits: u64,
     /// Reads that did not, and inserted it.
     pub misses: u64,
-    /// Overwrites.
+    /// Overwrites, and what else inserts without a read that is counted.
     pub writes: u64,
+    /// Removals.
+    #[serde(default)]
+    pub removes: u64,
     /// What reads took that found their key.
     pub hit_latency: Option<Latency>,
     /// What reads took that did not, with the insertion; without the backend.
     pub miss_latency: Option<Latency>,
     /// What overwrites took.
     pub write_latency: Option<Latency>,
+    /// What removals took.
+    #[serde(default)]
+    pub remove_latency: Option<Latency>,
     /// Hits, warm-up included, that were not what their key held.
     pub mismatches: Mismatches,
     /// Records in memory at the end.
@@ -149,7 +155,7 @@ pub struct Measured {
 impl Measured {
     /// All that was done in the measured time.
     pub fn operations(&self) -> u64 {
-        self.hits + self.misses + self.writes
+        self.hits + self.misses + self.writes + self.removes
     }
 
     fn of_reads(&self, count: u64) -> Option<f64> {
@@ -216,6 +222,9 @@ pub struct Outcome {
     pub options: Options,
     /// What was asked for, in words, a line each.
     pub work: Vec<String>,
+    /// Fields of the CacheBench file that have no meaning here.
+    #[serde(default)]
+    pub unused_fields: Vec<String>,
     /// Keys in the backend.
     pub keys: u64,
     /// Mean bytes of a key and its value.

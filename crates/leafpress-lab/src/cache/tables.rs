@@ -22,14 +22,14 @@ fn pct(ratio: Option<f64>) -> Cell {
 type Column = (&'static str, fn(&Run<'_>) -> Cell);
 
 /// The columns of `summary.tsv`, in order. A cell that has no meaning is `None`.
-const COLUMNS: [Column; 45] = [
+const COLUMNS: [Column; 48] = [
     ("cache", |r| word(r.line.engine)),
     ("work", |r| word(r.outcome.work.first()?)),
     ("memory_bytes", |r| word(r.outcome.options.memory_bytes)),
     ("keys", |r| word(r.outcome.keys)),
     ("record_bytes", |r| number(r.outcome.record_bytes, 1)),
     ("distribution", |r| {
-        (!r.outcome.options.is_trace()).then(|| r.outcome.options.distribution().to_string())
+        (!r.outcome.options.is_of_a_file()).then(|| r.outcome.options.distribution().to_string())
     }),
     ("write_pct", |r| word(r.outcome.options.write_pct)),
     ("ttl_seconds", |r| word(r.outcome.options.ttl_seconds?)),
@@ -63,6 +63,13 @@ const COLUMNS: [Column; 45] = [
     ("write_p99_us", |r| us(r.measured.write_latency.as_ref(), |l| l.p99_ns)),
     ("write_p999_us", |r| {
         us(r.measured.write_latency.as_ref(), |l| l.p999_ns)
+    }),
+    ("removes", |r| word(r.measured.removes)),
+    ("remove_p50_us", |r| {
+        us(r.measured.remove_latency.as_ref(), |l| l.p50_ns)
+    }),
+    ("remove_p99_us", |r| {
+        us(r.measured.remove_latency.as_ref(), |l| l.p99_ns)
     }),
     ("cpu_seconds", |r| number(r.measured.cpu_seconds, 3)),
     ("cpu_seconds_per_million", |r| {

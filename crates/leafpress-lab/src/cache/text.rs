@@ -55,8 +55,15 @@ pub(super) fn head(outcome: &Outcome) -> String {
         .work
         .iter()
         .cloned()
+        .chain(unused(outcome))
         .chain([how(&outcome.options), outcome.host.clone()]);
     lines.map(|line| wrapped(&line, "", "  ")).collect()
+}
+
+/// What a CacheBench file says to no effect.
+fn unused(outcome: &Outcome) -> Option<String> {
+    let fields = outcome.unused_fields.join(", ");
+    (!fields.is_empty()).then(|| format!("fields of the file that have no meaning here: {fields}"))
 }
 
 fn how(options: &Options) -> String {
@@ -69,7 +76,7 @@ fn how(options: &Options) -> String {
     let warmup = match options.warmup_operations {
         Some(0) => "no warm-up".into(),
         Some(operations) => format!("{} operations of warm-up", thousands(operations)),
-        None if options.is_trace() => "no warm-up".into(),
+        None if options.is_of_a_file() => "no warm-up".into(),
         None => "two operations a key of warm-up".into(),
     };
     let writes = if options.write_pct > 0.0 {
