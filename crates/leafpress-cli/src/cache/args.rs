@@ -105,6 +105,14 @@ pub struct CacheArgs {
     /// Operations that are measured, in place of a time
     #[arg(long, value_name = "N", help_heading = "Measurement", conflicts_with = "seconds")]
     operations: Option<u64>,
+    /// Requests per second that come whether the cache keeps up or not; times are then from when a request was due
+    #[arg(
+        long,
+        value_name = "OPS_PER_S",
+        allow_negative_numbers = true,
+        help_heading = "Measurement"
+    )]
+    rate: Option<f64>,
     /// What a miss is charged with, for what the backend would take
     #[arg(
         long,
@@ -128,7 +136,7 @@ Each cache runs in a process of its own, in the same memory, measured from outsi
   leafpress cache --paper -m 64M --working-set 512M
   leafpress cache --data packages.txt.zst --records stanzas:Package --distribution zipfian:0.99
   leafpress cache --trace cluster.oracleGeneral.zst -m 256M --engines leafpress,moka+lz4
-  leafpress cache --cachebench cdn/config.json --scale 0.01 -t 2 --seconds 20";
+  leafpress cache --cachebench cdn/config.json --scale 0.01 -t 2 --seconds 20 --rate 20000";
 
 /// What the process may grow by where nothing says it.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
@@ -182,6 +190,7 @@ impl CacheArgs {
             (Some(seconds), _) => Some(Length::Seconds(seconds)),
             (None, operations) => operations.or(file.operations).map(Length::Operations),
         };
+        options.rate = self.rate;
         options.backend_us = self.backend_us;
         options.seed = self.seed;
         Ok(options)

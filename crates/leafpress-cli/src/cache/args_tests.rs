@@ -117,7 +117,8 @@ fn a_cachebench_file_says_what_the_arguments_do_not() {
     );
     // Who has no disk runs without the file's.
     assert_eq!(figures("--engines moka").1, None);
-    let work = options(&format!("--cachebench {path} --data synthetic:0.5")).unwrap();
+    let work = options(&format!("--cachebench {path} --data synthetic:0.5 --rate 1000")).unwrap();
+    assert_eq!(work.rate, Some(1000.0));
     assert_eq!(
         work.work,
         Work::CacheBench {
@@ -144,6 +145,8 @@ fn a_cachebench_file_does_not_go_with_everything() {
         ("-m 8M --paper", &["--paper", "--cachebench"]),
         ("-m 8M --trace a.lis", &["--trace", "--cachebench"]),
         ("-m 8M --cut lines", &["--cut", "--cachebench"]),
+        ("-m 8M --rate 0", &["--rate", "0"]),
+        ("-m 8M --rate 1e12", &["--rate"]),
     ] {
         let Err(Failure::BadInput(message)) = options(&format!("--cachebench {path} {words}")) else {
             panic!("{words} is taken");
@@ -186,6 +189,8 @@ fn what_cannot_work_is_refused_by_its_name() {
         ("--trace-format csv", &["--trace"]),
         ("--cachebench /no/such.json", &["/no/such.json", "no such file"]),
         ("--scale 0.5", &["--cachebench"]),
+        ("--rate -1", &["--rate", "-1"]),
+        ("--rate many", &["--rate", "many"]),
         ("--cut lines", &["--cut", "--data"]),
         ("--records xml", &["--records", "xml"]),
         ("--data synthetic:2", &["--data"]),

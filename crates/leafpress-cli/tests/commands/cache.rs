@@ -170,7 +170,7 @@ fn write_cachebench(root: &Path, ratios: &str) -> String {
 }
 
 #[test]
-fn a_cachebench_file_is_run() {
+fn a_cachebench_file_is_run_at_its_own_pace_and_at_a_rate() {
     let directory = directory();
     let (root, out) = (directory.path(), directory.path().join("out"));
     let config = write_cachebench(
@@ -202,6 +202,18 @@ fn a_cachebench_file_is_run() {
         let file = std::fs::read_to_string(out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert!(file.contains("cache_config.htBucketPower"), "{name}");
     }
+    let text = run(&["--rate", "20000", "--operations", "2000"]);
+    assert!(
+        text.contains("at 20,000 requests per second") && text.contains("back-"),
+        "{text}"
+    );
+    let text = run(&["--rate", "1e8", "--seconds", "0.2"]);
+    assert!(text.contains("FELL BEHIND: leafpress: "), "{text}");
+    let summary = std::fs::read_to_string(out.join("summary.tsv")).expect("a summary");
+    assert!(
+        summary.contains("\tbacklog\t") && summary.contains("\t100000000\t"),
+        "{summary}"
+    );
 }
 
 #[test]

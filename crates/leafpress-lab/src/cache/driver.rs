@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use quanta::Clock;
 
-use super::outcome::{Measured, Sample};
+use super::outcome::{Measured, RateFigures, Sample};
 use super::worker::{COUNTED, Finished, Scratch, Shared, Worker, histograms};
 use super::workload::Workload;
 use super::{Length, Options};
@@ -101,19 +101,28 @@ impl<'d> Driver<'d> {
             self.measure(&gate, shared, threads, warmup, timed)
         })?;
         let mut latencies = histograms()?;
+        let mut backlog = 0;
         for one in gate.close()? {
             measured.mismatches.add(one.mismatches);
+            backlog += one.backlog;
             for (all, one) in latencies.iter_mut().zip(&one.latencies) {
                 // Cannot fail: all histograms have the same bounds.
                 let _ = all.add(one);
             }
         }
+        let wait;
         [
             measured.hit_latency,
             measured.miss_latency,
             measured.write_latency,
             measured.remove_latency,
+            wait,
         ] = latencies.each_ref().map(summary);
+        measured.rate = shared.options.rate.map(|asked| RateFigures {
+            asked,
+            backlog,
+            wait_latency: wait,
+        });
         (measured.growth_bytes, measured.peak_growth_bytes) = (self.growth.now, self.growth.peak);
         measured.samples = self.samples;
         Ok(measured)

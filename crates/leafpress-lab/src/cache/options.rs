@@ -19,6 +19,8 @@ pub const MAX_WORKING_SET_BYTES: u64 = 1 << 44;
 const MAX_SECONDS: f64 = 86_400.0;
 /// Most operations of a warm-up or a run.
 const MAX_OPERATIONS: u64 = 1 << 40;
+/// Most requests per second.
+const MAX_RATE: f64 = 1e8;
 /// Longest time to live, in seconds: a year.
 const MAX_TTL_SECONDS: u64 = 366 * 24 * 3600;
 
@@ -114,6 +116,8 @@ pub struct Options {
     pub warmup_operations: Option<u64>,
     /// For how long is measured; `None` is 5 seconds, and once through a trace.
     pub length: Option<Length>,
+    /// Requests per second that come whether the cache keeps up or not; `None` lets each thread ask when it has its answer.
+    pub rate: Option<f64>,
     /// Microseconds that a miss is charged with, for what the backend would take.
     pub backend_us: f64,
     /// Seed of every random choice.
@@ -135,6 +139,7 @@ impl Options {
             threads: 2,
             warmup_operations: None,
             length: None,
+            rate: None,
             backend_us: 1000.0,
             seed: 1,
         }
@@ -201,6 +206,9 @@ impl Options {
             }
             Some(Length::Operations(operations)) => between("operations", operations, 1, MAX_OPERATIONS)?,
             _ => {}
+        }
+        if let Some(rate) = self.rate {
+            between("rate", rate, 1.0, MAX_RATE)?;
         }
         between("backend-us", self.backend_us, 0.0, 1e9)?;
         self.validate_work()?;

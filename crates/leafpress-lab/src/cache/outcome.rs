@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Options;
 use super::engines::EngineSpec;
 use crate::core::latency::Latency;
+use crate::report::numbers::thousands;
 
 /// A fill of a cache, to see by how much its process grows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -82,6 +83,28 @@ impl DiskFigures {
     }
 }
 
+/// How requests that came at a rate were taken.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RateFigures {
+    /// Requests per second that came.
+    pub asked: f64,
+    /// Requests that were due when the measured time ended, and had not begun.
+    pub backlog: u64,
+    /// What passed from when a request was due until it began.
+    pub wait_latency: Option<Latency>,
+}
+
+/// A backlog of so small a part of the requests, or of so few, is of the moment: the cache keeps up.
+const KEPT_UP: (f64, u64) = (0.01, 100);
+
+impl RateFigures {
+    /// Whether `done` requests are about as many as came.
+    fn keeps_up(&self, done: u64) -> bool {
+        let came = (done + self.backlog) as f64;
+        self.backlog <= KEPT_UP.1 || self.backlog as f64 <= came * KEPT_UP.0
+    }
+}
+
 /// What happened in a window of a run, and how things stood at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
@@ -125,7 +148,7 @@ pub struct Measured {
     /// Removals.
     #[serde(default)]
     pub removes: u64,
-    /// What reads took that found their key.
+    /// What reads took that found their key; where requests come at a rate, this and the next ones from when they were due.
     pub hit_latency: Option<Latency>,
     /// What reads took that did not, with the insertion; without the backend.
     pub miss_latency: Option<Latency>,
@@ -134,6 +157,9 @@ pub struct Measured {
     /// What removals took.
     #[serde(default)]
     pub remove_latency: Option<Latency>,
+    /// Where requests came at a rate.
+    #[serde(default)]
+    pub rate: Option<RateFigures>,
     /// Hits, warm-up included, that were not what their key held.
     pub mismatches: Mismatches,
     /// Records in memory at the end.
@@ -184,10 +210,12 @@ impl Measured {
         self.operations() as f64 / self.seconds.max(1e-9)
     }
 
-    /// Operations per second if each thread had waited for the backend at each of its misses.
-    pub fn charged_throughput(&self, options: &Options) -> f64 {
+    /// Operations per second if each thread had waited for the backend at each of its misses; `None` where requests come at a rate, which
+    /// does not change by that.
+    pub fn charged_throughput(&self, options: &Options) -> Option<f64> {
         let waits = self.misses as f64 * options.backend_us / 1e6 / options.threads as f64;
-        self.operations() as f64 / (self.seconds + waits).max(1e-9)
+        let charged = self.operations() as f64 / (self.seconds + waits).max(1e-9);
+        self.rate.is_none().then_some(charged)
     }
 
     /// Bytes written to the disk for each byte that left the memory.
@@ -260,5 +288,24 @@ impl Outcome {
             troubles.push(format!("interrupted: {finished} of {wanted} caches had finished"));
         }
         troubles
+    }
+
+    /// Caches that did not take requests as they came, a line each: their times are of a queue that grows.
+    pub fn fell_behind(&self) -> Vec<String> {
+        let lines = self.lines.iter().filter_map(|line| {
+            let measured = line.measured.as_ref()?;
+            let rate = measured.rate.as_ref()?;
+            (!rate.keeps_up(measured.operations())).then(|| {
+                format!(
+                    "FELL BEHIND: {}: {} of {} requests per second; {} were due at the end and had not begun, so times are of a queue that \
+                     grew",
+                    line.engine,
+                    thousands(measured.throughput() as u64),
+                    thousands(rate.asked as u64),
+                    thousands(rate.backlog),
+                )
+            })
+        });
+        lines.collect()
     }
 }

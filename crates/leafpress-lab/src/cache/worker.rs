@@ -12,6 +12,7 @@ use super::Options;
 use super::checks::Versions;
 use super::engines::Engine;
 use super::outcome::Mismatches;
+use super::pace::Pace;
 use super::workload::{Action, Place, Request, Workload};
 use crate::core::LabError;
 use crate::core::keys::{mix, unit};
@@ -65,6 +66,8 @@ impl Shown {
 pub(super) struct Finished {
     pub(super) latencies: Latencies,
     pub(super) mismatches: Mismatches,
+    /// Requests that were due at the end and had not begun.
+    pub(super) backlog: u64,
 }
 
 /// Kinds of operations that are told apart.
@@ -78,8 +81,10 @@ enum Kind {
 
 /// How many kinds are counted.
 pub(super) const COUNTED: usize = 4;
-/// Of hits, misses, overwrites and removals.
-pub(super) type Latencies = [Histogram<u64>; COUNTED];
+/// Where the histogram is of how long requests waited until they began, of those that come at a rate.
+const WAIT: usize = COUNTED;
+/// Of hits, misses, overwrites, removals, and waiting.
+pub(super) type Latencies = [Histogram<u64>; COUNTED + 1];
 
 /// What a thread needs memory for, which is the process's before a cache is made: what comes later would look like the cache's.
 pub(super) struct Scratch {
@@ -107,7 +112,7 @@ impl Scratch {
 
 /// Histograms, all of whose memory is written to.
 pub(super) fn histograms() -> Result<Latencies, LabError> {
-    let mut all = [histogram()?, histogram()?, histogram()?, histogram()?];
+    let mut all = [histogram()?, histogram()?, histogram()?, histogram()?, histogram()?];
     all.iter_mut().for_each(Histogram::reset);
     Ok(all)
 }
@@ -123,6 +128,11 @@ pub(super) struct Worker<'w> {
     mismatches: Mismatches,
     key: Vec<u8>,
     counts: [u64; COUNTED],
+    number: usize,
+    /// Where requests come at a rate.
+    pace: Option<Pace>,
+    /// The clock at the end of the last call of the cache.
+    ended: u64,
 }
 
 impl<'w> Worker<'w> {
@@ -137,6 +147,9 @@ impl<'w> Worker<'w> {
             mismatches: Mismatches::default(),
             key: Vec::with_capacity(MAX_KEY_BYTES),
             counts: [0; COUNTED],
+            number,
+            pace: None,
+            ended: 0,
         }
     }
 
@@ -164,18 +177,26 @@ impl<'w> Worker<'w> {
     pub(super) fn work(&mut self) -> Result<(), LabError> {
         let shared = self.shared;
         self.counts = [0; COUNTED];
+        // A thread that waits for its requests must not keep from others what is left.
+        let batch = if self.pace.is_some() { 1 } else { BATCH };
         while !shared.stop.load(Ordering::Relaxed) {
-            let left = shared.left.fetch_sub(BATCH, Ordering::Relaxed);
+            let left = shared.left.fetch_sub(batch, Ordering::Relaxed);
             if left <= 0 {
                 break;
             }
-            for _ in 0..BATCH.min(left) {
+            for _ in 0..batch.min(left) {
                 let mut request = shared.workload.next(&mut self.rng, &mut self.place);
                 if shared.options.write_pct > 0.0 && unit(&mut self.rng) * 100.0 < shared.options.write_pct {
                     request.action = Action::Write;
                 }
                 self.shared.workload.key(request.id, &mut self.key);
+                if !self.await_turn() {
+                    return Ok(());
+                }
                 self.operate(request)?;
+                if let Some(pace) = &mut self.pace {
+                    pace.advance();
+                }
             }
             self.show();
         }
@@ -188,17 +209,34 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// What was measured until now is of the warm-up.
+    /// What was measured until now is of the warm-up; from here on requests come at the rate, if there is one.
     pub(super) fn begin_measuring(&mut self) {
         self.scratch.latencies.iter_mut().for_each(Histogram::reset);
         self.place.rewind();
+        let options = self.shared.options;
+        self.pace = options
+            .rate
+            .map(|rate| Pace::new(self.clock.clone(), rate, options.threads, self.number, options.seed));
     }
 
     pub(super) fn finish(self) -> Finished {
         Finished {
             latencies: self.scratch.latencies,
             mismatches: self.mismatches,
+            backlog: self.pace.map_or(0, |pace| pace.backlog()),
         }
+    }
+
+    /// Waits until the next request is due, where they come at a rate; false when the stage was over first.
+    fn await_turn(&mut self) -> bool {
+        let Some(pace) = &self.pace else {
+            return true;
+        };
+        if !pace.wait(&self.shared.stop) {
+            return false;
+        }
+        self.scratch.latencies[WAIT].saturating_record(pace.since_due(self.clock.raw()));
+        true
     }
 
     /// Does what is asked for with the key that `self.key` is.
@@ -295,13 +333,18 @@ impl<'w> Worker<'w> {
     }
 
     /// What a call took that has just ended.
-    fn ticks_since(&self, start: u64) -> u64 {
-        self.clock.raw().saturating_sub(start)
+    fn ticks_since(&mut self, start: u64) -> u64 {
+        self.ended = self.clock.raw();
+        self.ended.saturating_sub(start)
     }
 
-    /// Counts an operation whose calls took so many ticks.
+    /// Counts an operation whose calls took so many ticks. Of one that was due at some time, what passed from then to the end of its last
+    /// call counts.
     fn record(&mut self, kind: Kind, ticks: u64) {
-        let ns = self.clock.delta_as_nanos(0, ticks);
+        let ns = match &self.pace {
+            Some(pace) => pace.since_due(self.ended),
+            None => self.clock.delta_as_nanos(0, ticks),
+        };
         self.counts[kind as usize] += 1;
         self.scratch.latencies[kind as usize].saturating_record(ns);
     }
