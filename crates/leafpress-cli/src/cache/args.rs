@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use leafpress_lab::cache::{DiskOptions, Length, Options, Work};
+use leafpress_lab::cache::{CacheBenchDefaults, DiskOptions, EngineSpec, Length, Options, Work, cachebench_defaults};
 use leafpress_lab::core::corpus::{Cut, RecordFormat, Source};
 use leafpress_lab::{Bytes, LabError};
 
@@ -25,24 +25,18 @@ pub struct CacheArgs {
                 [default: leafpress quick_cache quick_cache+zstd:3 moka, and foyer where it is compiled in]"
     )]
     engines: Option<Vec<String>>,
-    /// What the process may grow by, all of it
-    #[arg(
-        short = 'm',
-        long,
-        value_name = "BYTES",
-        default_value = "64M",
-        help_heading = "Caches"
-    )]
-    memory: Bytes,
-    /// A tier on a disk of so many bytes, for the caches that have one
+    /// What the process may grow by, all of it [default: 64M, or what a CacheBench file says]
+    #[arg(short = 'm', long, value_name = "BYTES", help_heading = "Caches")]
+    memory: Option<Bytes>,
+    /// A tier on a disk of so many bytes, for the caches that have one; 0 for none [default: none, or what a CacheBench file says]
     #[arg(long, value_name = "BYTES", help_heading = "Caches")]
     disk: Option<Bytes>,
     /// Where that is [default: cache.disk in the directory of --out]
-    #[arg(long, value_name = "FILE", help_heading = "Caches", requires = "disk")]
+    #[arg(long, value_name = "FILE", help_heading = "Caches")]
     disk_path: Option<PathBuf>,
 
     /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes, half of each zeros. The default
-    #[arg(long, help_heading = "Work", conflicts_with_all = ["data", "trace", "records", "cut"])]
+    #[arg(long, help_heading = "Work", conflicts_with_all = ["data", "trace", "cachebench", "records", "cut"])]
     paper: bool,
     /// Values, or records, from a file, directory, archive, or bundled sample, as `leafpress eval` takes them
     #[arg(long, value_name = "DATA", help_heading = "Work")]
@@ -51,7 +45,7 @@ pub struct CacheArgs {
     #[arg(long, value_name = "FORMAT", help_heading = "Work")]
     records: Option<String>,
     /// How data without --records is cut into values: fixed:BYTES, lines, length-prefixed [default: fixed:128]
-    #[arg(long, value_name = "CUT", help_heading = "Work", conflicts_with_all = ["records", "trace"])]
+    #[arg(long, value_name = "CUT", help_heading = "Work", conflicts_with_all = ["records", "trace", "cachebench"])]
     cut: Option<String>,
     /// Bytes of all keys and values [default: 8 times the memory]
     #[arg(long, value_name = "BYTES", help_heading = "Work")]
@@ -74,6 +68,18 @@ pub struct CacheArgs {
     /// Take only the first so many requests of the trace
     #[arg(long, value_name = "N", help_heading = "Work", requires = "trace")]
     requests: Option<u64>,
+    /// Ask as a CacheBench file wants it: operations, popularity and lengths; values are made of --data
+    #[arg(long, value_name = "FILE", help_heading = "Work", conflicts_with = "trace")]
+    cachebench: Option<PathBuf>,
+    /// What the file's keys, operations and sizes of the cache are multiplied by, up to 1 [default: 1]
+    #[arg(
+        long,
+        value_name = "F",
+        allow_negative_numbers = true,
+        help_heading = "Work",
+        requires = "cachebench"
+    )]
+    scale: Option<f64>,
     /// Percent of the operations that overwrite a key with a new version
     #[arg(
         long,
@@ -87,24 +93,26 @@ pub struct CacheArgs {
     #[arg(long, value_name = "SECONDS", help_heading = "Work")]
     ttl: Option<u64>,
 
-    /// Threads that ask
-    #[arg(
-        short = 't',
-        long,
-        value_name = "N",
-        default_value_t = 2,
-        help_heading = "Measurement"
-    )]
-    threads: usize,
-    /// Operations before anything is measured [default: two for each key; none of a trace]
+    /// Threads that ask [default: 2, or what a CacheBench file says]
+    #[arg(short = 't', long, value_name = "N", help_heading = "Measurement")]
+    threads: Option<usize>,
+    /// Operations before anything is measured [default: two for each key; none of a trace or a CacheBench file]
     #[arg(long, value_name = "N", help_heading = "Measurement")]
     warmup: Option<u64>,
-    /// Length of the measured time [default: 5; a trace is gone through once]
+    /// Length of the measured time [default: 5; a trace is gone through once, a CacheBench file has its operations]
     #[arg(long, allow_negative_numbers = true, help_heading = "Measurement")]
     seconds: Option<f64>,
     /// Operations that are measured, in place of a time
     #[arg(long, value_name = "N", help_heading = "Measurement", conflicts_with = "seconds")]
     operations: Option<u64>,
+    /// Requests per second that come whether the cache keeps up or not; times are then from when a request was due
+    #[arg(
+        long,
+        value_name = "OPS_PER_S",
+        allow_negative_numbers = true,
+        help_heading = "Measurement"
+    )]
+    rate: Option<f64>,
     /// What a miss is charged with, for what the backend would take
     #[arg(
         long,
@@ -127,23 +135,44 @@ Each cache runs in a process of its own, in the same memory, measured from outsi
 
   leafpress cache --paper -m 64M --working-set 512M
   leafpress cache --data packages.txt.zst --records stanzas:Package --distribution zipfian:0.99
-  leafpress cache --trace cluster.oracleGeneral.zst -m 256M --engines leafpress,moka+lz4";
+  leafpress cache --trace cluster.oracleGeneral.zst -m 256M --engines leafpress,moka+lz4
+  leafpress cache --cachebench cdn/config.json --scale 0.01 -t 2 --seconds 20 --rate 20000";
+
+/// What the process may grow by where nothing says it.
+const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
+/// Threads where nothing says how many.
+const DEFAULT_THREADS: usize = 2;
 
 impl CacheArgs {
     /// What the arguments ask for; files go to `out`. Not yet checked.
     pub fn options(&self, out: &std::path::Path) -> Result<Options, Failure> {
         let mut options = Options::new(self.work()?);
+        let file = match &options.work {
+            Work::CacheBench { path, scale, .. } => cachebench_defaults(path, *scale).map_err(|e| failure(&e))?,
+            _ => CacheBenchDefaults::default(),
+        };
         if let Some(engines) = &self.engines {
             options.engines = list(engines)
                 .iter()
                 .map(|word| parse("engines", word))
                 .collect::<Result<_, _>>()?;
         }
-        options.memory_bytes = self.memory.0;
-        options.disk = self.disk.map(|Bytes(bytes)| DiskOptions {
+        let memory_bytes = self.memory.map(|Bytes(bytes)| bytes).or(file.memory_bytes);
+        options.memory_bytes = memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES);
+        // A file that has a disk may be run by caches that have none.
+        let file_disk = file
+            .disk_bytes
+            .filter(|_| options.engines.iter().any(EngineSpec::has_disk));
+        let disk_bytes = self.disk.map(|Bytes(bytes)| bytes).or(file_disk);
+        options.disk = disk_bytes.filter(|bytes| *bytes > 0).map(|bytes| DiskOptions {
             bytes,
             path: self.disk_path.clone().unwrap_or_else(|| out.join("cache.disk")),
         });
+        if self.disk_path.is_some() && options.disk.is_none() {
+            return Err(Failure::bad_input(
+                "--disk-path: there is no disk: say how large with --disk",
+            ));
+        }
         options.working_set_bytes = self.working_set.map(|Bytes(bytes)| bytes);
         if let Some(law) = &self.distribution {
             // The field's short name, and what it is called here.
@@ -155,12 +184,13 @@ impl CacheArgs {
         }
         options.write_pct = self.writes;
         options.ttl_seconds = self.ttl;
-        options.threads = self.threads;
+        options.threads = self.threads.or(file.threads).unwrap_or(DEFAULT_THREADS);
         options.warmup_operations = self.warmup;
         options.length = match (self.seconds, self.operations) {
             (Some(seconds), _) => Some(Length::Seconds(seconds)),
-            (None, operations) => operations.map(Length::Operations),
+            (None, operations) => operations.or(file.operations).map(Length::Operations),
         };
+        options.rate = self.rate;
         options.backend_us = self.backend_us;
         options.seed = self.seed;
         Ok(options)
@@ -175,19 +205,31 @@ impl CacheArgs {
         let records = self.records.as_deref();
         let records = records.map(|word| parse::<RecordFormat>("records", word)).transpose()?;
         let packages = || Source::Sample("packages".into());
+        // Records are asked for by their format; the sample's is known.
+        let parts = match &data {
+            None => Some(
+                records
+                    .clone()
+                    .unwrap_or_else(|| RecordFormat::Stanzas("Package".into())),
+            ),
+            Some(_) => records.clone(),
+        };
+        if let Some(path) = &self.cachebench {
+            return Ok(Work::CacheBench {
+                path: path.clone(),
+                scale: self.scale.unwrap_or(1.0),
+                data: data.unwrap_or_else(packages),
+                records: parts,
+            });
+        }
         if let Some(path) = &self.trace {
             let format = self.trace_format.as_deref();
-            // Records are asked for by their format; the sample's is known.
-            let records = match &data {
-                None => Some(records.unwrap_or_else(|| RecordFormat::Stanzas("Package".into()))),
-                Some(_) => records,
-            };
             return Ok(Work::Trace {
                 path: path.clone(),
                 format: format.map(|word| parse("trace-format", word)).transpose()?,
                 requests: self.requests,
                 data: data.unwrap_or_else(packages),
-                records,
+                records: parts,
             });
         }
         Ok(match (data, records) {

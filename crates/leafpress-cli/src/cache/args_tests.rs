@@ -81,6 +81,82 @@ fn figures_reach_the_options() {
     assert_eq!((all.backend_us, all.seed), (500.0, 7));
 }
 
+/// A CacheBench file in a directory of its own: `config.json` in it.
+fn cachebench(cache: &str) -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config.json");
+    let text = format!(
+        r#"{{ "cache_config": {{ {cache} }}, "test_config": {{
+            "numKeys": 1000, "numOps": 500, "numThreads": 3, "getRatio": 1, "enableLookaside": true,
+            "keySizeRange": [8, 16], "keySizeRangeProbability": [1],
+            "valSizeRange": [10, 20], "valSizeRangeProbability": [1] }} }}"#
+    );
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (directory, path)
+}
+
+#[test]
+fn a_cachebench_file_says_what_the_arguments_do_not() {
+    let (_directory, path) = cachebench(r#""cacheSizeMB": 80, "nvmCacheSizeMB": 160"#);
+    let figures = |words: &str| {
+        let options = options(&format!("--cachebench {path} {words}")).unwrap();
+        let disk = options.disk.map(|disk| disk.bytes >> 20);
+        (options.memory_bytes >> 20, disk, options.threads, options.length)
+    };
+    let operations = |count| Some(Length::Operations(count));
+    assert_eq!(figures(""), (80, Some(160), 3, operations(1500)));
+    assert_eq!(figures("--scale 0.5"), (40, Some(80), 3, operations(750)));
+    assert_eq!(
+        figures("-m 16M --disk 32M -t 1 --operations 7"),
+        (16, Some(32), 1, operations(7))
+    );
+    assert_eq!(
+        figures("--disk 0 --seconds 2"),
+        (80, None, 3, Some(Length::Seconds(2.0)))
+    );
+    // Who has no disk runs without the file's.
+    assert_eq!(figures("--engines moka").1, None);
+    let work = options(&format!("--cachebench {path} --data synthetic:0.5 --rate 1000")).unwrap();
+    assert_eq!(work.rate, Some(1000.0));
+    assert_eq!(
+        work.work,
+        Work::CacheBench {
+            path: path.clone().into(),
+            scale: 1.0,
+            data: Source::Synthetic(0.5),
+            records: None,
+        }
+    );
+    let (_directory, path) = cachebench("");
+    assert_eq!(options(&format!("--cachebench {path}")).unwrap().memory_bytes, 64 << 20);
+}
+
+#[test]
+fn a_cachebench_file_does_not_go_with_everything() {
+    let (_directory, path) = cachebench(r#""cacheSizeMB": 80000000"#);
+    for (words, parts) in [
+        ("", &["--memory", "--scale"][..]),
+        ("-m 8M --scale 0", &["--scale", "0"]),
+        ("-m 8M --scale 2", &["--scale", "2"]),
+        ("-m 8M --distribution uniform", &["--distribution", "--cachebench"]),
+        ("-m 8M --working-set 1G", &["--working-set", "--cachebench"]),
+        ("-m 8M --writes 5", &["--writes", "--cachebench"]),
+        ("-m 8M --paper", &["--paper", "--cachebench"]),
+        ("-m 8M --trace a.lis", &["--trace", "--cachebench"]),
+        ("-m 8M --cut lines", &["--cut", "--cachebench"]),
+        ("-m 8M --rate 0", &["--rate", "0"]),
+        ("-m 8M --rate 1e12", &["--rate"]),
+    ] {
+        let Err(Failure::BadInput(message)) = options(&format!("--cachebench {path} {words}")) else {
+            panic!("{words} is taken");
+        };
+        for part in parts {
+            assert!(message.contains(part), "{words}: no `{part}` in {message}");
+        }
+    }
+}
+
 #[test]
 fn what_cannot_work_is_refused_by_its_name() {
     for (words, parts) in [
@@ -111,6 +187,10 @@ fn what_cannot_work_is_refused_by_its_name() {
         ("--trace a.lis --trace-format zip", &["--trace-format", "oracle"]),
         ("--trace a.lis --requests 0", &["--requests"]),
         ("--trace-format csv", &["--trace"]),
+        ("--cachebench /no/such.json", &["/no/such.json", "no such file"]),
+        ("--scale 0.5", &["--cachebench"]),
+        ("--rate -1", &["--rate", "-1"]),
+        ("--rate many", &["--rate", "many"]),
         ("--cut lines", &["--cut", "--data"]),
         ("--records xml", &["--records", "xml"]),
         ("--data synthetic:2", &["--data"]),

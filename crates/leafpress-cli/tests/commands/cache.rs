@@ -1,6 +1,7 @@
 //! `leafpress cache` as a user runs it.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::{assert_bad_input, leafpress, run, stderr, stdout, write};
@@ -145,6 +146,76 @@ fn records_and_traces_are_run() {
     assert_bad_input(&cut, &["cut.lis", "line 2", "two numbers"]);
 }
 
+/// A CacheBench file with files beside it.
+fn write_cachebench(root: &Path, ratios: &str) -> String {
+    write(
+        root,
+        "pop.json",
+        r#"{ "popularityBuckets": [1, 99], "popularityWeights": [1, 1] }"#,
+    );
+    write(
+        root,
+        "sizes.json",
+        r#"{ "valSizeRange": [40, 400], "valSizeRangeProbability": [3, 1] }"#,
+    );
+    let text = format!(
+        r#"// A few keys.
+        {{ "cache_config": {{ "cacheSizeMB": 80, "htBucketPower": 22 }}, "test_config": {{
+            "numKeys": 20000, "numOps": 40000, "numThreads": 2, "enableLookaside": true, {ratios},
+            "keySizeRange": [8, 24], "keySizeRangeProbability": [1], "opDelayNs": 100,
+            "popDistFile": "pop.json", "valSizeDistFile": "sizes.json" }} }}"#
+    );
+    write(root, "config.json", &text);
+    root.join("config.json").to_str().expect("UTF-8").to_owned()
+}
+
+#[test]
+fn a_cachebench_file_is_run_at_its_own_pace_and_at_a_rate() {
+    let directory = directory();
+    let (root, out) = (directory.path(), directory.path().join("out"));
+    let config = write_cachebench(
+        root,
+        r#""getRatio": 0.8, "setRatio": 0.1, "delRatio": 0.05, "loneGetRatio": 0.05"#,
+    );
+    let run = |arguments: &[&str]| {
+        let output = leafpress()
+            .args(["cache", "--cachebench", &config, "--scale", "0.1"])
+            .args(["--data", "synthetic:0.5", "--engines", "leafpress", "--out"])
+            .arg(&out)
+            .args(arguments)
+            .output()
+            .expect("leafpress starts");
+        let text = stdout(&output);
+        assert!(output.status.success(), "{}{text}", stderr(&output));
+        text
+    };
+    let text = run(&[]);
+    for part in [
+        "2,000 keys, 0.1 times 20,000",
+        "80.0% gets, 10.0% sets, 5.0% deletes, 5.0% gets of keys that never come again; keys by 2 buckets",
+        "no meaning here: test_config.opDelayNs, cache_config.htBucketPower",
+        "memory 8M, 2 threads; no warm-up, measured: 8,000 operations; a miss is charged",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    for name in ["results.json", "report.html"] {
+        let file = std::fs::read_to_string(out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(file.contains("cache_config.htBucketPower"), "{name}");
+    }
+    let text = run(&["--rate", "20000", "--operations", "2000"]);
+    assert!(
+        text.contains("at 20,000 requests per second") && text.contains("back-"),
+        "{text}"
+    );
+    let text = run(&["--rate", "1e8", "--seconds", "0.2"]);
+    assert!(text.contains("FELL BEHIND: leafpress: "), "{text}");
+    let summary = std::fs::read_to_string(out.join("summary.tsv")).expect("a summary");
+    assert!(
+        summary.contains("\tbacklog\t") && summary.contains("\t100000000\t"),
+        "{summary}"
+    );
+}
+
 #[test]
 fn an_interrupt_keeps_the_caches_that_have_finished() {
     let directory = directory();
@@ -219,6 +290,30 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
         assert_bad_input(&output, words);
         assert!(!out.exists(), "nothing is left behind by {arguments:?}");
     }
+    for (ratios, words) in [
+        (r#""getRatio": -1"#, &["config.json", "getRatio", "-1"][..]),
+        (r#""getRatio": 0"#, &["config.json", "nothing is asked for"]),
+        (r#""getRatio": 1,"#, &["config.json", "no JSON"]),
+        (
+            r#""getRatio": 1, "generator": "replay""#,
+            &["config.json", "generator", "--trace"],
+        ),
+    ] {
+        let config = write_cachebench(directory.path(), ratios);
+        let output = leafpress()
+            .args(["cache", "--cachebench", &config, "--out"])
+            .arg(&out)
+            .output()
+            .expect("leafpress starts");
+        assert_bad_input(&output, words);
+    }
+    let config = write_cachebench(directory.path(), r#""getRatio": 1"#);
+    std::fs::remove_file(directory.path().join("sizes.json")).expect("it is there");
+    assert_bad_input(
+        &run(&["cache", "--cachebench", &config]),
+        &["sizes.json", "no such file"],
+    );
+    assert!(!out.exists());
     write(directory.path(), "file", "text");
     let taken = directory.path().join("file");
     assert_bad_input(

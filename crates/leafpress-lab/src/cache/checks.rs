@@ -3,7 +3,7 @@
 //! A word a key holds its version, which begins at 0, and two bits: one while a thread inserts, one while what it inserts is a new
 //! version. Insertions of one key come one after the other, as they would from a backend that serialises its writers; an older value that
 //! comes back is then the cache's doing. A value that is found must be of a version that was not yet replaced when the read began, and
-//! had been begun when it ended.
+//! had been begun when it ended. A removal begins a version too: what the backend has is new, and the old value must not be found.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -82,7 +82,8 @@ impl Versions {
         (word & LOCKED == 0).then_some(word / VERSION)
     }
 
-    /// Takes the key for an insertion of its next version, which it returns, once no other thread inserts it.
+    /// Takes the key for an insertion of its next version, or to remove the one there is; the next one is returned, once no other thread
+    /// inserts the key.
     pub(super) fn write(&self, id: u64) -> u32 {
         loop {
             if let Some(version) = self.try_fill(id) {
@@ -129,6 +130,13 @@ impl Versions {
         if !(before.version..=newest).any(|version| workload.holds(id, version, value)) {
             self.blame(workload, id, before, value, mismatches);
         }
+    }
+
+    /// Judges a value of a key that is asked for once: there can be none.
+    #[cold]
+    pub(super) fn unasked(id: u64, mismatches: &mut Mismatches) {
+        mismatches.wrong += 1;
+        note(mismatches, || format!("key {id}: found, and never inserted"));
     }
 
     #[cold]

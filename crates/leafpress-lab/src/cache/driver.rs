@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use quanta::Clock;
 
-use super::outcome::{Measured, Sample};
-use super::worker::{Finished, Scratch, Shared, Shown, Worker, histograms};
+use super::outcome::{Measured, RateFigures, Sample};
+use super::worker::{COUNTED, Finished, Scratch, Shared, Worker, histograms};
+use super::workload::Workload;
 use super::{Length, Options};
 use crate::core::LabError;
 use crate::core::latency::summary;
@@ -57,7 +58,7 @@ pub(super) struct Driver<'d> {
     every: Duration,
     samples: Vec<Sample>,
     /// When the last window ended, and what had been done in its stage.
-    last: (Duration, [u64; 3]),
+    last: (Duration, [u64; COUNTED]),
 }
 
 /// A stage: how many operations it may have, and how long it may take.
@@ -78,13 +79,13 @@ impl<'d> Driver<'d> {
             every: SAMPLE_EVERY.0,
             // As many as a long run has: they must not be growth either.
             samples: Vec::with_capacity(4 * SAMPLES as usize),
-            last: (Duration::ZERO, [0; 3]),
+            last: (Duration::ZERO, [0; COUNTED]),
         }
     }
 
     /// Lets the threads warm up and run.
     pub(super) fn drive(mut self, shared: &Shared<'_>, scratch: Vec<Scratch>) -> Result<Measured, LabError> {
-        let (warmup, timed) = stages(shared.options, shared.workload.keys(), shared.workload.trace_requests());
+        let (warmup, timed) = stages(shared.options, shared.workload);
         if let Some(length) = timed.length {
             self.every = (length / SAMPLES).clamp(SAMPLE_EVERY.0, SAMPLE_EVERY.1);
         }
@@ -100,14 +101,28 @@ impl<'d> Driver<'d> {
             self.measure(&gate, shared, threads, warmup, timed)
         })?;
         let mut latencies = histograms()?;
+        let mut backlog = 0;
         for one in gate.close()? {
             measured.mismatches.add(one.mismatches);
+            backlog += one.backlog;
             for (all, one) in latencies.iter_mut().zip(&one.latencies) {
                 // Cannot fail: all histograms have the same bounds.
                 let _ = all.add(one);
             }
         }
-        [measured.hit_latency, measured.miss_latency, measured.write_latency] = latencies.each_ref().map(summary);
+        let wait;
+        [
+            measured.hit_latency,
+            measured.miss_latency,
+            measured.write_latency,
+            measured.remove_latency,
+            wait,
+        ] = latencies.each_ref().map(summary);
+        measured.rate = shared.options.rate.map(|asked| RateFigures {
+            asked,
+            backlog,
+            wait_latency: wait,
+        });
         (measured.growth_bytes, measured.peak_growth_bytes) = (self.growth.now, self.growth.peak);
         measured.samples = self.samples;
         Ok(measured)
@@ -144,7 +159,7 @@ impl<'d> Driver<'d> {
         let disk = shared.engine.standing().disk;
         begin(shared, timed);
         shared.workload.rewind();
-        self.last = (self.started.elapsed(), [0; 3]);
+        self.last = (self.started.elapsed(), [0; COUNTED]);
         let from = Instant::now();
         gate.open(Stage::Timed);
         self.watch(shared, timed, &|| !gate.at_work());
@@ -153,7 +168,7 @@ impl<'d> Driver<'d> {
             return Err(LabError::Cancelled);
         }
         let after = usage()?;
-        let [hits, misses, writes] = done(shared);
+        let [hits, misses, writes, removes] = done(shared);
         let standing = shared.engine.standing();
         self.growth.look();
         Ok(Measured {
@@ -163,6 +178,7 @@ impl<'d> Driver<'d> {
             hits,
             misses,
             writes,
+            removes,
             records: standing.records,
             bytes_held: standing.bytes_held,
             cpu_seconds: after.user_seconds + after.system_seconds - before.user_seconds - before.system_seconds,
@@ -228,7 +244,7 @@ fn live(mut worker: Worker<'_>, number: usize, gate: &Gate<'_, Finished>) {
     if !gate.pass(Stage::Timed) || warm.is_none() {
         return;
     }
-    worker.forget_latencies();
+    worker.begin_measuring();
     if gate.work(panicked, || worker.work()).is_some() {
         gate.finish(worker.finish());
     }
@@ -240,18 +256,16 @@ fn begin(shared: &Shared<'_>, bounds: Bounds) {
         .map_or(i64::MAX / 2, |all| i64::try_from(all).unwrap_or(i64::MAX / 2));
     shared.left.store(operations, Ordering::Relaxed);
     shared.stop.store(false, Ordering::Relaxed);
-    for Shown { hits, misses, writes } in &shared.shown {
-        for count in [hits, misses, writes] {
-            count.store(0, Ordering::Relaxed);
-        }
+    for count in shared.shown.iter().flat_map(|shown| shown.counts()) {
+        count.store(0, Ordering::Relaxed);
     }
 }
 
-/// Hits, misses and writes of the stage so far.
-fn done(shared: &Shared<'_>) -> [u64; 3] {
-    let mut sums = [0; 3];
-    for Shown { hits, misses, writes } in &shared.shown {
-        for (sum, count) in sums.iter_mut().zip([hits, misses, writes]) {
+/// What was done in the stage so far, each kind by itself: hits and misses first.
+fn done(shared: &Shared<'_>) -> [u64; COUNTED] {
+    let mut sums = [0; COUNTED];
+    for shown in &shared.shown {
+        for (sum, count) in sums.iter_mut().zip(shown.counts()) {
             *sum += count.load(Ordering::Relaxed);
         }
     }
@@ -259,14 +273,14 @@ fn done(shared: &Shared<'_>) -> [u64; 3] {
 }
 
 /// The warm-up and the measured stage.
-fn stages(options: &Options, keys: u64, trace_requests: Option<u64>) -> (Bounds, Bounds) {
-    let default = if trace_requests.is_some() { 0 } else { 2 * keys };
+fn stages(options: &Options, workload: &Workload) -> (Bounds, Bounds) {
+    let default = if options.is_of_a_file() { 0 } else { 2 * workload.keys() };
     let warmup = Bounds {
         phase: Phase::WarmUp,
         operations: Some(options.warmup_operations.unwrap_or(default)),
         length: None,
     };
-    let length = options.length.unwrap_or(match trace_requests {
+    let length = options.length.unwrap_or(match workload.trace_requests() {
         Some(requests) => Length::Operations(requests),
         None => Length::Seconds(DEFAULT_SECONDS),
     });

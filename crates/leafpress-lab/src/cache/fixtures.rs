@@ -1,8 +1,9 @@
 //! What tests of the comparison share: a workload, and figures nobody measured.
 
-use super::outcome::{Fill, Knob, Line, Measured, Mismatches, Outcome, Sample};
+use super::outcome::{Fill, Knob, Line, Measured, Mismatches, Outcome, RateFigures, Sample};
 use super::workload::Workload;
 use super::{EngineSpec, Options, Work};
+use crate::core::corpus::Source;
 use crate::core::latency::Latency;
 
 /// The paper's objects, so many of them, by default choice.
@@ -67,6 +68,34 @@ fn line(engine: &str, hits: u64, knob_bytes: u64) -> Line {
     }
 }
 
+/// Two caches at a rate that one of them does not keep up with, of a CacheBench file.
+pub(super) fn at_a_rate() -> Outcome {
+    let mut outcome = outcome();
+    outcome.lines.truncate(2);
+    outcome.options = Options {
+        engines: outcome.options.engines[..2].to_vec(),
+        rate: Some(500_000.0),
+        ..Options::new(Work::CacheBench {
+            path: "small/config.json".into(),
+            scale: 0.5,
+            data: Source::Synthetic(0.5),
+            records: None,
+        })
+    };
+    outcome.unused_fields = vec!["pop.json: oneHits".into(), "cache_config.poolSizes".into()];
+    for (line, backlog) in outcome.lines.iter_mut().zip([20, 400_000]) {
+        if let Some(measured) = &mut line.measured {
+            (measured.removes, measured.remove_latency) = (100, latency(300));
+            measured.rate = Some(RateFigures {
+                asked: 500_000.0,
+                backlog,
+                wait_latency: latency(100 * backlog),
+            });
+        }
+    }
+    outcome
+}
+
 /// Four caches: one each of ours, another, one with mismatches, and one that failed.
 pub(super) fn outcome() -> Outcome {
     let mut wrong = line("moka", 160_000, 20 << 20);
@@ -95,6 +124,7 @@ pub(super) fn outcome() -> Outcome {
             "keys of 16 bytes, values of 64 bytes".into(),
             "6,710,886 keys, 512M of keys and values, 8.0 times the memory; hotset:20:80".into(),
         ],
+        unused_fields: Vec::new(),
         keys: 6_710_886,
         record_bytes: 80.0,
         host: "A CPU, 2 cores".into(),

@@ -10,7 +10,7 @@ use crate::report::draw::{Bars, OverTime, bars, microseconds, over_time, quantil
 use crate::report::html::{self, cell, document, figure, legend, lines, pair};
 use crate::report::palette::colours;
 
-const NOTES: [&str; 5] = [
+const NOTES: [&str; 6] = [
     "<b>Memory</b> is the growth of the process's resident memory from just before the cache was made, looked at 50 times a second. Each \
      cache had a process of its own, with this program's allocator.",
     "<b>Knob</b> is what a cache was told that it may hold. leafpress takes the memory as it is; for the others a knob was searched under \
@@ -18,6 +18,8 @@ const NOTES: [&str; 5] = [
     "<b>A hit</b> is a read that found its key; its value was copied out or decoded, and compared with what the key must hold. \
      <b>A miss</b> is followed by the insertion, which is in its time.",
     "<b>With misses charged</b> each miss waits for the backend besides, each thread for its own.",
+    "<b>With --rate</b> requests come as Poisson has it, each thread with an equal share of the rate, whether the cache keeps up or not. \
+     Times are then from when a request was due: what it waited for those before it is in them. The warm-up goes as fast as it can.",
     "Values are chosen by a hash of key and version, so that each can be compared without being kept elsewhere.",
 ];
 
@@ -48,8 +50,8 @@ pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabE
     let body = html! {
         h1 { "Leafpress beside other caches" }
         p { (lines(&text::head(outcome))) }
-        @for trouble in outcome.troubles() { p.bad { (trouble) } }
-        (html::table(text::HEADINGS, text::rows(outcome).iter().map(|row| {
+        @for trouble in outcome.troubles().into_iter().chain(outcome.fell_behind()) { p.bad { (trouble) } }
+        (html::table(text::headings(&outcome.options), text::rows(outcome).iter().map(|row| {
             let cells = row.iter().enumerate();
             cells.map(|(at, one)| if at == 0 { html::head(&one.text) } else { cell(&one.text, one.best) }).collect::<Vec<_>>()
         })))
@@ -65,6 +67,7 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
     let names: Vec<String> = runs.iter().map(|run| run.line.engine.to_string()).collect();
     let hues: Vec<RGBColor> = runs.iter().map(|run| run.hue).collect();
     let options = &outcome.options;
+    let at_a_rate = options.rate.is_some();
     let mut first = Vec::new();
     let mut add = |title: &str, svg: Option<String>| first.extend(svg.map(|svg| figure(title, &svg)));
     let by_cache = |name, unit, of: &dyn Fn(&Measured) -> Option<f64>| {
@@ -84,7 +87,7 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
     add(
         "Operations with misses charged",
         by_cache("charged", "thousand per second", &|m| {
-            Some(m.charged_throughput(options) / 1e3)
+            Some(m.charged_throughput(options)? / 1e3)
         })?,
     );
     add(
@@ -100,7 +103,11 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
         .filter_map(|run| Some((run.hue, microseconds(run.measured.hit_latency.as_ref()?))))
         .collect();
     add(
-        "Hits: how long they take",
+        if at_a_rate {
+            "Hits: how long after they were due"
+        } else {
+            "Hits: how long they take"
+        },
         quantile_lines("latency of hits", "latency", &hits)?,
     );
     let misses: Vec<_> = runs
@@ -108,7 +115,11 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
         .filter_map(|run| Some((run.hue, microseconds(run.measured.miss_latency.as_ref()?))))
         .collect();
     add(
-        "Misses with the insertion, without the backend",
+        if at_a_rate {
+            "Misses: how long after they were due, without the backend"
+        } else {
+            "Misses with the insertion, without the backend"
+        },
         quantile_lines("latency of misses", "latency", &misses)?,
     );
     let over = |name, description, of: &dyn Fn(&Sample) -> Option<f64>| {
@@ -168,6 +179,21 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part}");
         }
+    }
+
+    #[test]
+    fn a_page_of_a_rate_tells_who_fell_behind_and_charges_nothing() {
+        let page = super::page(&fixtures::at_a_rate(), "leafpress cache --rate 500000").unwrap();
+        assert_eq!(page.matches("<svg").count(), 7, "{}", page.len());
+        for part in [
+            "FELL BEHIND: quick_cache+zstd:3",
+            "log",
+            "after they were due",
+            "cache_config.poolSizes",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+        assert!(!page.contains("Operations with misses charged"));
     }
 
     #[test]

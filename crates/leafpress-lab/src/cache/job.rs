@@ -96,6 +96,7 @@ pub(crate) fn fill(task: &Task, cancel: &AtomicBool, progress: &mut dyn FnMut(Ph
         // The filling is its own measure.
         warmup_operations: Some(records),
         length: Some(Length::Operations((records * WORK.0).clamp(WORK.1, WORK.2))),
+        rate: None,
         ..task.options.clone()
     };
     let scratch = Prepared::scratch(&options, workload)?;

@@ -2,7 +2,7 @@
 //!
 //! Memory is what the *process* grows by. Each engine has a process of its own. Ours takes the memory as its bound; the others bound
 //! something else (the bytes they are told that an entry weighs), so for those the bound is searched under which the process grows by no
-//! more (`knob`). Then threads get keys by a law or a trace, insert what they miss, and compare every value that they find with what
+//! more (`knob`). Then threads get keys by a law, a trace or a CacheBench file, insert what they miss, and compare every value that they find with what
 //! its key must hold (`checks`).
 
 mod checks;
@@ -14,6 +14,7 @@ mod job;
 mod knob;
 mod options;
 mod outcome;
+mod pace;
 mod run;
 mod tables;
 mod text;
@@ -27,10 +28,10 @@ pub use engines::{EngineSpec, Peer};
 pub use files::write_files;
 pub(crate) use job::{fill, measure};
 pub use options::{DiskOptions, Length, MAX_WORKING_SET_BYTES, Options, Work};
-pub use outcome::{DiskFigures, Fill, Knob, Line, Measured, Mismatches, Outcome, Sample};
+pub use outcome::{DiskFigures, Fill, Knob, Line, Measured, Mismatches, Outcome, RateFigures, Sample};
 pub use run::{Step, run_caches, run_caches_with};
 pub use text::{line, report};
-pub use workload::TraceFormat;
+pub use workload::{CacheBenchDefaults, TraceFormat, cachebench_defaults};
 
 /// The job of a child that fills a cache, to see by how much its process grows.
 pub(crate) const FILL: &str = "cache_fill";

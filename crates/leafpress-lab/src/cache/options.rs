@@ -6,7 +6,7 @@ use leafpress::cache::{MIN_DISK_BYTES, MIN_MEMORY_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::engines::EngineSpec;
-use super::workload::TraceFormat;
+use super::workload::{TraceFormat, check_scale};
 use crate::core::corpus::{Cut, RecordFormat, Source};
 use crate::core::keys::Distribution;
 use crate::core::words::{as_text, between};
@@ -19,6 +19,8 @@ pub const MAX_WORKING_SET_BYTES: u64 = 1 << 44;
 const MAX_SECONDS: f64 = 86_400.0;
 /// Most operations of a warm-up or a run.
 const MAX_OPERATIONS: u64 = 1 << 40;
+/// Most requests per second.
+const MAX_RATE: f64 = 1e8;
 /// Longest time to live, in seconds: a year.
 const MAX_TTL_SECONDS: u64 = 366 * 24 * 3600;
 
@@ -56,6 +58,18 @@ pub enum Work {
         /// The format of that; `None` takes it as it is.
         records: Option<RecordFormat>,
     },
+    /// A workload of CacheBench: operations, popularity and lengths. Values are made as a trace's.
+    #[serde(rename = "cachebench")]
+    CacheBench {
+        /// Its file.
+        path: PathBuf,
+        /// What its keys are multiplied by, more than 0 and at most 1.
+        scale: f64,
+        /// Where bytes of values come from.
+        data: Source,
+        /// The format of that; `None` takes it as it is.
+        records: Option<RecordFormat>,
+    },
 }
 
 /// For how long is measured.
@@ -88,9 +102,9 @@ pub struct Options {
     pub disk: Option<DiskOptions>,
     /// What is asked for.
     pub work: Work,
-    /// By which law keys are chosen; `None` is the work's own. A trace has none.
+    /// By which law keys are chosen; `None` is the work's own. A trace has none, and a CacheBench file its own.
     pub distribution: Option<Distribution>,
-    /// Bytes of all keys and values; `None` is eight times the memory. A trace has its own.
+    /// Bytes of all keys and values; `None` is eight times the memory. Traces and CacheBench files have their own.
     pub working_set_bytes: Option<u64>,
     /// Percent of the operations that overwrite a key with a new version.
     pub write_pct: f64,
@@ -98,10 +112,12 @@ pub struct Options {
     pub ttl_seconds: Option<u64>,
     /// Threads that ask.
     pub threads: usize,
-    /// Operations before the measured ones; `None` is two for each key, and none of a trace.
+    /// Operations before the measured ones; `None` is two for each key, and none of a trace or a CacheBench file.
     pub warmup_operations: Option<u64>,
     /// For how long is measured; `None` is 5 seconds, and once through a trace.
     pub length: Option<Length>,
+    /// Requests per second that come whether the cache keeps up or not; `None` lets each thread ask when it has its answer.
+    pub rate: Option<f64>,
     /// Microseconds that a miss is charged with, for what the backend would take.
     pub backend_us: f64,
     /// Seed of every random choice.
@@ -123,6 +139,7 @@ impl Options {
             threads: 2,
             warmup_operations: None,
             length: None,
+            rate: None,
             backend_us: 1000.0,
             seed: 1,
         }
@@ -131,6 +148,11 @@ impl Options {
     /// Whether the requests are a trace's.
     pub fn is_trace(&self) -> bool {
         matches!(self.work, Work::Trace { .. })
+    }
+
+    /// Whether a file says which keys there are and which are asked for. Such work begins with an empty cache.
+    pub fn is_of_a_file(&self) -> bool {
+        matches!(self.work, Work::Trace { .. } | Work::CacheBench { .. })
     }
 
     /// The law by which keys are chosen.
@@ -160,10 +182,12 @@ impl Options {
         }
         if let Some(total) = resources::total_memory_bytes().filter(|total| self.memory_bytes > *total) {
             let memory = Bytes(self.memory_bytes);
-            return refuse(
-                "memory",
-                format!("{memory} is more than this machine has, {} MiB", total >> 20),
-            );
+            let smaller = match self.work {
+                Work::CacheBench { .. } => ": scale keys and memory with --scale, or name some with --memory",
+                _ => "",
+            };
+            let reason = format!("{memory} is more than this machine has, {} MiB{smaller}", total >> 20);
+            return refuse("memory", reason);
         }
         between("threads", self.threads, 1, MAX_THREADS)?;
         between("writes", self.write_pct, 0.0, 100.0)?;
@@ -183,23 +207,28 @@ impl Options {
             Some(Length::Operations(operations)) => between("operations", operations, 1, MAX_OPERATIONS)?,
             _ => {}
         }
+        if let Some(rate) = self.rate {
+            between("rate", rate, 1.0, MAX_RATE)?;
+        }
         between("backend-us", self.backend_us, 0.0, 1e9)?;
         self.validate_work()?;
         self.validate_engines()
     }
 
     fn validate_work(&self) -> Result<(), LabError> {
-        if self.is_trace() {
-            for (option, given) in [
-                ("distribution", self.distribution.is_some()),
-                ("working-set", self.working_set_bytes.is_some()),
-            ] {
-                if given {
-                    return Err(LabError::option(
-                        option,
-                        "a trace has its own: leave it out with --trace",
-                    ));
-                }
+        let own = match &self.work {
+            Work::Trace { .. } => Some("a trace has its own: leave it out with --trace"),
+            Work::CacheBench { .. } => Some("the file has its own: leave it out with --cachebench"),
+            _ => None,
+        };
+        let is_cachebench = matches!(self.work, Work::CacheBench { .. });
+        for (option, given) in [
+            ("distribution", self.distribution.is_some()),
+            ("working-set", self.working_set_bytes.is_some()),
+            ("writes", is_cachebench && self.write_pct > 0.0),
+        ] {
+            if let Some(own) = own.filter(|_| given) {
+                return Err(LabError::option(option, own));
             }
         }
         if let Some(bytes) = self.working_set_bytes {
@@ -216,6 +245,10 @@ impl Options {
                 if *requests == Some(0) {
                     return Err(LabError::option("requests", "0 leaves nothing to ask for"));
                 }
+                data.validate()?;
+            }
+            Work::CacheBench { data, scale, .. } => {
+                check_scale(*scale)?;
                 data.validate()?;
             }
         }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Options;
 use super::engines::EngineSpec;
 use crate::core::latency::Latency;
+use crate::report::numbers::thousands;
 
 /// A fill of a cache, to see by how much its process grows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -82,6 +83,28 @@ impl DiskFigures {
     }
 }
 
+/// How requests that came at a rate were taken.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RateFigures {
+    /// Requests per second that came.
+    pub asked: f64,
+    /// Requests that were due when the measured time ended, and had not begun.
+    pub backlog: u64,
+    /// What passed from when a request was due until it began.
+    pub wait_latency: Option<Latency>,
+}
+
+/// A backlog of so small a part of the requests, or of so few, is of the moment: the cache keeps up.
+const KEPT_UP: (f64, u64) = (0.01, 100);
+
+impl RateFigures {
+    /// Whether `done` requests are about as many as came.
+    fn keeps_up(&self, done: u64) -> bool {
+        let came = (done + self.backlog) as f64;
+        self.backlog <= KEPT_UP.1 || self.backlog as f64 <= came * KEPT_UP.0
+    }
+}
+
 /// What happened in a window of a run, and how things stood at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
@@ -120,14 +143,23 @@ pub struct Measured {
     pub hits: u64,
     /// Reads that did not, and inserted it.
     pub misses: u64,
-    /// Overwrites.
+    /// Overwrites, and what else inserts without a read that is counted.
     pub writes: u64,
-    /// What reads took that found their key.
+    /// Removals.
+    #[serde(default)]
+    pub removes: u64,
+    /// What reads took that found their key; where requests come at a rate, this and the next ones from when they were due.
     pub hit_latency: Option<Latency>,
     /// What reads took that did not, with the insertion; without the backend.
     pub miss_latency: Option<Latency>,
     /// What overwrites took.
     pub write_latency: Option<Latency>,
+    /// What removals took.
+    #[serde(default)]
+    pub remove_latency: Option<Latency>,
+    /// Where requests came at a rate.
+    #[serde(default)]
+    pub rate: Option<RateFigures>,
     /// Hits, warm-up included, that were not what their key held.
     pub mismatches: Mismatches,
     /// Records in memory at the end.
@@ -149,7 +181,7 @@ pub struct Measured {
 impl Measured {
     /// All that was done in the measured time.
     pub fn operations(&self) -> u64 {
-        self.hits + self.misses + self.writes
+        self.hits + self.misses + self.writes + self.removes
     }
 
     fn of_reads(&self, count: u64) -> Option<f64> {
@@ -178,10 +210,12 @@ impl Measured {
         self.operations() as f64 / self.seconds.max(1e-9)
     }
 
-    /// Operations per second if each thread had waited for the backend at each of its misses.
-    pub fn charged_throughput(&self, options: &Options) -> f64 {
+    /// Operations per second if each thread had waited for the backend at each of its misses; `None` where requests come at a rate, which
+    /// does not change by that.
+    pub fn charged_throughput(&self, options: &Options) -> Option<f64> {
         let waits = self.misses as f64 * options.backend_us / 1e6 / options.threads as f64;
-        self.operations() as f64 / (self.seconds + waits).max(1e-9)
+        let charged = self.operations() as f64 / (self.seconds + waits).max(1e-9);
+        self.rate.is_none().then_some(charged)
     }
 
     /// Bytes written to the disk for each byte that left the memory.
@@ -216,6 +250,9 @@ pub struct Outcome {
     pub options: Options,
     /// What was asked for, in words, a line each.
     pub work: Vec<String>,
+    /// Fields of the CacheBench file that have no meaning here.
+    #[serde(default)]
+    pub unused_fields: Vec<String>,
     /// Keys in the backend.
     pub keys: u64,
     /// Mean bytes of a key and its value.
@@ -251,5 +288,24 @@ impl Outcome {
             troubles.push(format!("interrupted: {finished} of {wanted} caches had finished"));
         }
         troubles
+    }
+
+    /// Caches that did not take requests as they came, a line each: their times are of a queue that grows.
+    pub fn fell_behind(&self) -> Vec<String> {
+        let lines = self.lines.iter().filter_map(|line| {
+            let measured = line.measured.as_ref()?;
+            let rate = measured.rate.as_ref()?;
+            (!rate.keeps_up(measured.operations())).then(|| {
+                format!(
+                    "FELL BEHIND: {}: {} of {} requests per second; {} were due at the end and had not begun, so times are of a queue that \
+                     grew",
+                    line.engine,
+                    thousands(measured.throughput() as u64),
+                    thousands(rate.asked as u64),
+                    thousands(rate.backlog),
+                )
+            })
+        });
+        lines.collect()
     }
 }

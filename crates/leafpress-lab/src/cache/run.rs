@@ -53,6 +53,7 @@ pub fn run_caches_with(
     let mut outcome = Outcome {
         options: options.clone(),
         work: workload.description.clone(),
+        unused_fields: workload.unused.clone(),
         keys: workload.keys(),
         record_bytes: workload.record_bytes(),
         host: resources::host(),

@@ -15,6 +15,11 @@ fn us(latency: Option<&Latency>, ns: impl Fn(&Latency) -> u64) -> Cell {
     number(ns(latency?) as f64 / 1e3, 3)
 }
 
+/// What passed from when a request was due until it began.
+fn wait(run: &Run<'_>, ns: impl Fn(&Latency) -> u64) -> Cell {
+    us(run.measured.rate.as_ref()?.wait_latency.as_ref(), ns)
+}
+
 fn pct(ratio: Option<f64>) -> Cell {
     number(ratio? * 100.0, 3)
 }
@@ -22,14 +27,14 @@ fn pct(ratio: Option<f64>) -> Cell {
 type Column = (&'static str, fn(&Run<'_>) -> Cell);
 
 /// The columns of `summary.tsv`, in order. A cell that has no meaning is `None`.
-const COLUMNS: [Column; 45] = [
+const COLUMNS: [Column; 54] = [
     ("cache", |r| word(r.line.engine)),
     ("work", |r| word(r.outcome.work.first()?)),
     ("memory_bytes", |r| word(r.outcome.options.memory_bytes)),
     ("keys", |r| word(r.outcome.keys)),
     ("record_bytes", |r| number(r.outcome.record_bytes, 1)),
     ("distribution", |r| {
-        (!r.outcome.options.is_trace()).then(|| r.outcome.options.distribution().to_string())
+        (!r.outcome.options.is_of_a_file()).then(|| r.outcome.options.distribution().to_string())
     }),
     ("write_pct", |r| word(r.outcome.options.write_pct)),
     ("ttl_seconds", |r| word(r.outcome.options.ttl_seconds?)),
@@ -49,7 +54,7 @@ const COLUMNS: [Column; 45] = [
     ("ops", |r| number(r.measured.throughput(), 1)),
     ("backend_us", |r| word(r.outcome.options.backend_us)),
     ("charged_ops", |r| {
-        number(r.measured.charged_throughput(&r.outcome.options), 1)
+        number(r.measured.charged_throughput(&r.outcome.options)?, 1)
     }),
     ("hit_p50_us", |r| us(r.measured.hit_latency.as_ref(), |l| l.p50_ns)),
     ("hit_p99_us", |r| us(r.measured.hit_latency.as_ref(), |l| l.p99_ns)),
@@ -64,6 +69,19 @@ const COLUMNS: [Column; 45] = [
     ("write_p999_us", |r| {
         us(r.measured.write_latency.as_ref(), |l| l.p999_ns)
     }),
+    ("removes", |r| word(r.measured.removes)),
+    ("remove_p50_us", |r| {
+        us(r.measured.remove_latency.as_ref(), |l| l.p50_ns)
+    }),
+    ("remove_p99_us", |r| {
+        us(r.measured.remove_latency.as_ref(), |l| l.p99_ns)
+    }),
+    ("rate", |r| word(r.measured.rate.as_ref()?.asked)),
+    ("backlog", |r| word(r.measured.rate.as_ref()?.backlog)),
+    ("wait_p50_us", |r| wait(r, |l| l.p50_ns)),
+    ("wait_p99_us", |r| wait(r, |l| l.p99_ns)),
+    ("wait_p999_us", |r| wait(r, |l| l.p999_ns)),
+    ("wait_max_us", |r| wait(r, |l| l.max_ns)),
     ("cpu_seconds", |r| number(r.measured.cpu_seconds, 3)),
     ("cpu_seconds_per_million", |r| {
         number(r.measured.cpu_seconds * 1e6 / r.measured.operations() as f64, 3)
@@ -123,5 +141,6 @@ mod tests {
         let outcome = fixtures::outcome();
         assert_golden("cache/golden/summary.tsv", &summary(&outcome));
         assert_golden("cache/golden/over_time.tsv", &over_time(&outcome));
+        assert_golden("cache/golden/at_a_rate.tsv", &summary(&fixtures::at_a_rate()));
     }
 }

@@ -82,10 +82,21 @@ fn overwrites_are_seen_by_whoever_reads() {
     }
 }
 
-/// A cache that keeps the first version of a key for ever, or forgets a bit.
+/// What is wrong with a cache.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fault {
+    /// It keeps the first version of a key for ever.
+    KeepsFirst,
+    /// As above, and a bit of it is wrong.
+    FlipsBit,
+    /// It keeps what it is to remove.
+    KeepsRemoved,
+}
+
+/// A cache that lies.
 struct Broken {
     records: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
-    flips: bool,
+    fault: Fault,
 }
 
 impl Engine for Broken {
@@ -95,12 +106,22 @@ impl Engine for Broken {
             return Ok(false);
         };
         value.clone_from(found);
-        value[40] ^= u8::from(self.flips);
+        if self.fault == Fault::FlipsBit {
+            value[40] ^= 1;
+        }
         Ok(true)
     }
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), CacheError> {
-        self.records.lock().unwrap().entry(key.into()).or_insert(value.into());
+        let mut records = self.records.lock().unwrap();
+        let kept = records.entry(key.into()).or_insert_with(|| value.into());
+        if self.fault == Fault::KeepsRemoved {
+            value.clone_into(kept);
+        }
+        Ok(())
+    }
+
+    fn remove(&self, _: &[u8]) -> Result<(), CacheError> {
         Ok(())
     }
 
@@ -111,18 +132,14 @@ impl Engine for Broken {
 
 #[test]
 fn a_cache_that_lies_is_caught() {
-    for flips in [false, true] {
+    for fault in [Fault::KeepsFirst, Fault::FlipsBit] {
         let options = Options {
             write_pct: 10.0,
             working_set_bytes: Some(80 * 2000),
             ..options()
         };
-        let broken = Broken {
-            records: Mutex::default(),
-            flips,
-        };
-        let cancel = AtomicBool::new(false);
-        let mismatches = drive(&options, &broken, &cancel).mismatches;
+        let mismatches = lie(&options, fault);
+        let flips = fault == Fault::FlipsBit;
         assert_eq!(
             (mismatches.stale > 0, mismatches.wrong > 0),
             (!flips, flips),
@@ -130,6 +147,14 @@ fn a_cache_that_lies_is_caught() {
         );
         assert_eq!(mismatches.examples.len(), 3);
     }
+}
+
+fn lie(options: &Options, fault: Fault) -> Mismatches {
+    let broken = Broken {
+        records: Mutex::default(),
+        fault,
+    };
+    drive(options, &broken, &AtomicBool::new(false)).mismatches
 }
 
 fn drive(options: &Options, engine: &dyn Engine, cancel: &AtomicBool) -> Measured {
@@ -184,6 +209,84 @@ fn a_trace_is_run_once() {
     }
 }
 
+/// A small workload of CacheBench, with every kind of operation.
+fn cachebench() -> Options {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cache/workload/cachebench/small/config.json");
+    Options {
+        memory_bytes: 4 << 20,
+        length: Some(Length::Operations(60_000)),
+        ..Options::new(Work::CacheBench {
+            path,
+            scale: 0.02,
+            data: Source::Synthetic(0.5),
+            records: None,
+        })
+    }
+}
+
+#[test]
+fn a_cachebench_file_is_run() {
+    for engine in engines() {
+        let measured = run(engine, &cachebench());
+        assert_eq!(measured.mismatches, Mismatches::default(), "{engine}");
+        assert_eq!(
+            (measured.operations(), measured.warmup_operations),
+            (60_000, 0),
+            "{engine}"
+        );
+        // 70% of the operations read, a tenth of those keys that never come again; 6% remove, the rest writes.
+        let near = |count: u64, share: f64| (count as f64 / 60_000.0 - share).abs() < 0.02;
+        let reads = measured.hits + measured.misses;
+        assert!(near(reads, 0.6 * 0.8 + 0.4 * 0.6), "{engine}: {measured:?}");
+        assert!(
+            near(measured.removes, 0.06) && near(measured.writes, 0.06 + 0.4 * 0.4),
+            "{engine}: {measured:?}"
+        );
+        assert!(
+            measured.hits as f64 > 0.5 * reads as f64,
+            "{engine}: most of it fits: {measured:?}"
+        );
+        assert!(measured.remove_latency.is_some() && measured.rate.is_none(), "{engine}");
+    }
+}
+
+#[test]
+fn a_value_that_was_removed_and_is_found_is_stale() {
+    let mismatches = lie(&cachebench(), Fault::KeepsRemoved);
+    assert!(mismatches.stale > 100 && mismatches.wrong == 0, "{mismatches:?}");
+}
+
+#[test]
+fn requests_come_at_a_rate_whether_the_cache_keeps_up_or_not() {
+    let at = |rate, length| Options {
+        rate: Some(rate),
+        length: Some(length),
+        ..options()
+    };
+    let measured = run("quick_cache", &at(10_000.0, Length::Operations(3000)));
+    let figures = measured.rate.clone().unwrap();
+    assert_eq!((measured.operations(), figures.asked), (3000, 10_000.0));
+    // Poisson's 3,000 requests come in 0.3 s, give or take a tenth of that; a machine may be slow, and never quick.
+    assert!(measured.seconds > 0.2, "{measured:?}");
+    assert!(figures.wait_latency.is_some_and(|wait| wait.samples == 3000));
+    // As many as no cache takes: what waits is told, and is in the time of what is answered.
+    let measured = run("quick_cache", &at(1e8, Length::Seconds(0.3)));
+    let figures = measured.rate.clone().unwrap();
+    let came = measured.operations() + figures.backlog;
+    assert!(came as f64 > 0.2 * 1e8, "{figures:?}");
+    assert!(figures.backlog > 10 * measured.operations(), "{figures:?}");
+    let hit = measured.hit_latency.clone().unwrap();
+    assert!(hit.p50_ns > 20_000_000, "{hit:?}");
+    let mut outcome = fixtures::outcome();
+    outcome.lines[0].measured = Some(measured);
+    let said = outcome.fell_behind();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].starts_with("FELL BEHIND: leafpress: ") && said[0].contains("of 100,000,000"),
+        "{said:?}"
+    );
+}
+
 #[test]
 fn a_fill_tells_the_growth() {
     let task = Task {
@@ -222,8 +325,9 @@ fn figures_follow_from_what_was_counted() {
         (Some(0.55), None)
     );
     assert_eq!(measured.throughput(), 500_000.0);
+    assert_eq!(outcome.fell_behind(), [""; 0]);
     // 450,000 misses of a millisecond each on two threads are 225 s.
-    let charged = measured.charged_throughput(&outcome.options);
+    let charged = measured.charged_throughput(&outcome.options).unwrap();
     assert!((charged - 1e6 / 227.0).abs() < 0.1, "{charged}");
     let with_disk = Measured {
         disk: Some(DiskFigures {

@@ -9,41 +9,58 @@ use crate::report::paragraph::wrapped;
 use crate::report::table::{Best, Marked, of_marked, ranked};
 
 /// What the figures are.
-const NOTES: [&str; 3] = [
+const NOTES: [&str; 2] = [
     "Memory is what the process grows by from just before the cache is made; the most of it is in the table, as a multiple of the memory. \
      leafpress is given the memory as it is. For the others the bound that they are told (knob) was searched under which the process \
      fits; entries weigh their key and value as they are stored.",
-    "Threads read, and insert what they miss. Time is of the cache's own calls, with the value copied out or decoded: of hits; of misses \
-     with the insertion. Every hit was compared with what its key must hold.",
-    "Charged: as if each miss had waited for the backend too, each thread for its own. A star is the best of its column.",
+    "Every hit was compared with what its key must hold. A star is the best of its column.",
 ];
 
+/// What times are.
+fn times(options: &Options) -> &'static str {
+    if options.rate.is_some() {
+        "Requests come as Poisson has it, whether the cache keeps up or not; those that were due at the end and had not begun are the \
+         backlog. Time is from when a request was due until its answer: the value copied out or decoded; of misses with the insertion, \
+         without the backend. What the benchmark does between is in it."
+    } else {
+        "Threads read, and insert what they miss. Time is of the cache's own calls, with the value copied out or decoded: of hits; of \
+         misses with the insertion. Charged: as if each miss had waited for the backend too, each thread for its own."
+    }
+}
+
 /// Column headings of the table.
-pub(super) const HEADINGS: [&str; 14] = [
-    "cache",
-    "hits\nmemory %",
-    "\ndisk %",
-    "kops/s\nas run",
-    "\ncharged",
-    "hit us\np50",
-    "\np99",
-    "\np99.9",
-    "miss us\np50",
-    "\np99",
-    "\np99.9",
-    "peak of\nmemory",
-    "knob\nMiB",
-    "records\nheld",
-];
+pub(super) fn headings(options: &Options) -> [&'static str; 14] {
+    [
+        "cache",
+        "hits\nmemory %",
+        "\ndisk %",
+        "kops/s\nas run",
+        if options.rate.is_some() {
+            "back-\nlog"
+        } else {
+            "\ncharged"
+        },
+        "hit us\np50",
+        "\np99",
+        "\np99.9",
+        "miss us\np50",
+        "\np99",
+        "\np99.9",
+        "peak of\nmemory",
+        "knob\nMiB",
+        "records\nheld",
+    ]
+}
 
 /// All of it.
 pub fn report(outcome: &Outcome) -> String {
     let mut text = head(outcome);
-    for trouble in outcome.troubles() {
+    for trouble in outcome.troubles().into_iter().chain(outcome.fell_behind()) {
         text += &wrapped(&trouble, "", "  ");
     }
-    text += &format!("{}\n", of_marked(HEADINGS.to_vec(), rows(outcome), 1));
-    for note in NOTES {
+    let headings = headings(&outcome.options).to_vec();
+    text += &format!("{}\n", of_marked(headings, rows(outcome), 1));
+    for note in [NOTES[0], times(&outcome.options), NOTES[1]] {
         text += &wrapped(note, "", "");
     }
     text
@@ -55,8 +72,15 @@ pub(super) fn head(outcome: &Outcome) -> String {
         .work
         .iter()
         .cloned()
+        .chain(unused(outcome))
         .chain([how(&outcome.options), outcome.host.clone()]);
     lines.map(|line| wrapped(&line, "", "  ")).collect()
+}
+
+/// What a CacheBench file says to no effect.
+fn unused(outcome: &Outcome) -> Option<String> {
+    let fields = outcome.unused_fields.join(", ");
+    (!fields.is_empty()).then(|| format!("fields of the file that have no meaning here: {fields}"))
 }
 
 fn how(options: &Options) -> String {
@@ -69,7 +93,7 @@ fn how(options: &Options) -> String {
     let warmup = match options.warmup_operations {
         Some(0) => "no warm-up".into(),
         Some(operations) => format!("{} operations of warm-up", thousands(operations)),
-        None if options.is_trace() => "no warm-up".into(),
+        None if options.is_of_a_file() => "no warm-up".into(),
         None => "two operations a key of warm-up".into(),
     };
     let writes = if options.write_pct > 0.0 {
@@ -80,12 +104,15 @@ fn how(options: &Options) -> String {
     let ttl = options
         .ttl_seconds
         .map_or_else(String::new, |ttl| format!(", records live for {ttl} s"));
+    let pace = match options.rate {
+        Some(rate) => format!("at {} requests per second", thousands(rate as u64)),
+        None => format!("a miss is charged {} us", options.backend_us),
+    };
     format!(
-        "memory {}, {} thread{}{writes}{ttl}; {warmup}, measured: {length}; a miss is charged {} us",
+        "memory {}, {} thread{}{writes}{ttl}; {warmup}, measured: {length}; {pace}",
         Bytes(options.memory_bytes),
         options.threads,
         if options.threads == 1 { "" } else { "s" },
-        options.backend_us,
     )
 }
 
@@ -100,11 +127,19 @@ pub(super) fn rows(outcome: &Outcome) -> Vec<Vec<Marked>> {
         let ns = ns(latency?) as f64;
         Some((microseconds(ns / 1e3), ns))
     };
+    let fifth = if options.rate.is_some() {
+        Best::Least
+    } else {
+        Best::Most
+    };
     let columns: [(Option<Best>, &Figure<'_>); 13] = [
         (Some(Best::Most), &|_, m| share(m.memory_hit_ratio())),
         (Some(Best::Most), &|_, m| share(m.disk_hit_ratio())),
         (Some(Best::Most), &|_, m| plain(m.throughput() / 1e3, 0)),
-        (Some(Best::Most), &|_, m| plain(m.charged_throughput(options) / 1e3, 2)),
+        (Some(fifth), &|_, m| match &m.rate {
+            Some(rate) => Some((thousands(rate.backlog), rate.backlog as f64)),
+            None => plain(m.charged_throughput(options)? / 1e3, 2),
+        }),
         (Some(Best::Least), &|_, m| us(m.hit_latency.as_ref(), &|l| l.p50_ns)),
         (Some(Best::Least), &|_, m| us(m.hit_latency.as_ref(), &|l| l.p99_ns)),
         (Some(Best::Least), &|_, m| us(m.hit_latency.as_ref(), &|l| l.p999_ns)),
@@ -168,8 +203,12 @@ pub fn line(options: &Options, line: &Line) -> String {
         0 => String::new(),
         wrong => format!("  {wrong} MISMATCHES"),
     };
+    let asked = measured
+        .rate
+        .as_ref()
+        .map_or_else(String::new, |rate| format!(" of {:.0}", rate.asked / 1e3));
     format!(
-        "{name} {hits:>11}  {:>6.0} kops/s  peak {:.2}x of the memory{wrong}",
+        "{name} {hits:>11}  {:>6.0}{asked} kops/s  peak {:.2}x of the memory{wrong}",
         measured.throughput() / 1e3,
         measured.peak_over_memory(options)
     )
@@ -186,6 +225,16 @@ mod tests {
         let report = report(&fixtures::outcome());
         assert!(report.lines().all(|line| line.chars().count() <= 130), "{report}");
         assert_golden("cache/golden/report.txt", &report);
+    }
+
+    #[test]
+    fn a_rate_and_a_file_have_their_words() {
+        let outcome = fixtures::at_a_rate();
+        let lines: Vec<_> = outcome.lines.iter().map(|one| line(&outcome.options, one)).collect();
+        assert_golden(
+            "cache/golden/at_a_rate.txt",
+            &(report(&outcome) + &lines.join("\n") + "\n"),
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A thread that asks: looks aside, that is, reads, and inserts what it missed; or overwrites.
+//! A thread that asks: looks aside, that is, reads, and inserts what it missed; or overwrites, or removes.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
@@ -12,7 +12,8 @@ use super::Options;
 use super::checks::Versions;
 use super::engines::Engine;
 use super::outcome::Mismatches;
-use super::workload::{Place, Request, Workload};
+use super::pace::Pace;
+use super::workload::{Action, Place, Request, Workload};
 use crate::core::LabError;
 use crate::core::keys::{mix, unit};
 use crate::core::latency::histogram;
@@ -51,12 +52,22 @@ pub(super) struct Shown {
     pub(super) hits: AtomicU64,
     pub(super) misses: AtomicU64,
     pub(super) writes: AtomicU64,
+    pub(super) removes: AtomicU64,
+}
+
+impl Shown {
+    /// All of them, in the order of [`Kind`].
+    pub(super) fn counts(&self) -> [&AtomicU64; COUNTED] {
+        [&self.hits, &self.misses, &self.writes, &self.removes]
+    }
 }
 
 /// What a thread hands back.
 pub(super) struct Finished {
-    pub(super) latencies: [Histogram<u64>; 3],
+    pub(super) latencies: Latencies,
     pub(super) mismatches: Mismatches,
+    /// Requests that were due at the end and had not begun.
+    pub(super) backlog: u64,
 }
 
 /// Kinds of operations that are told apart.
@@ -65,12 +76,19 @@ enum Kind {
     Hit,
     Miss,
     Write,
+    Remove,
 }
+
+/// How many kinds are counted.
+pub(super) const COUNTED: usize = 4;
+/// Where the histogram is of how long requests waited until they began, of those that come at a rate.
+const WAIT: usize = COUNTED;
+/// Of hits, misses, overwrites, removals, and waiting.
+pub(super) type Latencies = [Histogram<u64>; COUNTED + 1];
 
 /// What a thread needs memory for, which is the process's before a cache is made: what comes later would look like the cache's.
 pub(super) struct Scratch {
-    /// Of hits, misses and overwrites.
-    latencies: [Histogram<u64>; 3],
+    latencies: Latencies,
     /// What a read found, and what is inserted.
     found: Vec<u8>,
     value: Vec<u8>,
@@ -92,9 +110,9 @@ impl Scratch {
     }
 }
 
-/// Histograms of hits, misses and overwrites, all of whose memory is written to.
-pub(super) fn histograms() -> Result<[Histogram<u64>; 3], LabError> {
-    let mut all = [histogram()?, histogram()?, histogram()?];
+/// Histograms, all of whose memory is written to.
+pub(super) fn histograms() -> Result<Latencies, LabError> {
+    let mut all = [histogram()?, histogram()?, histogram()?, histogram()?, histogram()?];
     all.iter_mut().for_each(Histogram::reset);
     Ok(all)
 }
@@ -109,7 +127,12 @@ pub(super) struct Worker<'w> {
     scratch: Scratch,
     mismatches: Mismatches,
     key: Vec<u8>,
-    counts: [u64; 3],
+    counts: [u64; COUNTED],
+    number: usize,
+    /// Where requests come at a rate.
+    pace: Option<Pace>,
+    /// The clock at the end of the last call of the cache.
+    ended: u64,
 }
 
 impl<'w> Worker<'w> {
@@ -119,11 +142,14 @@ impl<'w> Worker<'w> {
             shown: &shared.shown[number],
             clock,
             rng: Xoshiro256PlusPlus::seed_from_u64(mix(shared.options.seed ^ mix(number as u64 + 1))),
-            place: Place::default(),
+            place: Place::new(number),
             scratch,
             mismatches: Mismatches::default(),
             key: Vec::with_capacity(MAX_KEY_BYTES),
-            counts: [0; 3],
+            counts: [0; COUNTED],
+            number,
+            pace: None,
+            ended: 0,
         }
     }
 
@@ -150,17 +176,27 @@ impl<'w> Worker<'w> {
     /// Asks until the stage is over.
     pub(super) fn work(&mut self) -> Result<(), LabError> {
         let shared = self.shared;
-        self.counts = [0; 3];
+        self.counts = [0; COUNTED];
+        // A thread that waits for its requests must not keep from others what is left.
+        let batch = if self.pace.is_some() { 1 } else { BATCH };
         while !shared.stop.load(Ordering::Relaxed) {
-            let left = shared.left.fetch_sub(BATCH, Ordering::Relaxed);
+            let left = shared.left.fetch_sub(batch, Ordering::Relaxed);
             if left <= 0 {
                 break;
             }
-            for _ in 0..BATCH.min(left) {
+            for _ in 0..batch.min(left) {
                 let mut request = shared.workload.next(&mut self.rng, &mut self.place);
-                request.is_write |=
-                    shared.options.write_pct > 0.0 && unit(&mut self.rng) * 100.0 < shared.options.write_pct;
+                if shared.options.write_pct > 0.0 && unit(&mut self.rng) * 100.0 < shared.options.write_pct {
+                    request.action = Action::Write;
+                }
+                self.shared.workload.key(request.id, &mut self.key);
+                if !self.await_turn() {
+                    return Ok(());
+                }
                 self.operate(request)?;
+                if let Some(pace) = &mut self.pace {
+                    pace.advance();
+                }
             }
             self.show();
         }
@@ -168,60 +204,122 @@ impl<'w> Worker<'w> {
     }
 
     fn show(&self) {
-        let [hits, misses, writes] = self.counts;
-        self.shown.hits.store(hits, Ordering::Relaxed);
-        self.shown.misses.store(misses, Ordering::Relaxed);
-        self.shown.writes.store(writes, Ordering::Relaxed);
+        for (shown, count) in self.shown.counts().into_iter().zip(self.counts) {
+            shown.store(count, Ordering::Relaxed);
+        }
     }
 
-    /// What was measured until now is of the warm-up.
-    pub(super) fn forget_latencies(&mut self) {
+    /// What was measured until now is of the warm-up; from here on requests come at the rate, if there is one.
+    pub(super) fn begin_measuring(&mut self) {
         self.scratch.latencies.iter_mut().for_each(Histogram::reset);
-        self.place = Place::default();
+        self.place.rewind();
+        let options = self.shared.options;
+        self.pace = options
+            .rate
+            .map(|rate| Pace::new(self.clock.clone(), rate, options.threads, self.number, options.seed));
     }
 
     pub(super) fn finish(self) -> Finished {
         Finished {
             latencies: self.scratch.latencies,
             mismatches: self.mismatches,
+            backlog: self.pace.map_or(0, |pace| pace.backlog()),
         }
     }
 
-    fn operate(&mut self, Request { id, is_write }: Request) -> Result<(), LabError> {
-        self.shared.workload.key(id, &mut self.key);
-        if is_write {
-            let version = self.shared.versions.write(id);
-            let ticks = self.insert(id, version);
-            self.shared.versions.done(id, version);
-            self.record(Kind::Write, ticks?);
-            return Ok(());
+    /// Waits until the next request is due, where they come at a rate; false when the stage was over first.
+    fn await_turn(&mut self) -> bool {
+        let Some(pace) = &self.pace else {
+            return true;
+        };
+        if !pace.wait(&self.shared.stop) {
+            return false;
         }
-        let before = self.shared.versions.before(id);
+        self.scratch.latencies[WAIT].saturating_record(pace.since_due(self.clock.raw()));
+        true
+    }
+
+    /// Does what is asked for with the key that `self.key` is.
+    fn operate(&mut self, request: Request) -> Result<(), LabError> {
+        let id = request.id;
+        match request.action {
+            Action::Write => {
+                let ticks = self.write(request)?;
+                self.record(Kind::Write, ticks);
+            }
+            Action::Remove => {
+                let version = self.shared.versions.write(id);
+                let start = self.clock.raw();
+                let removed = self.shared.engine.remove(&self.key);
+                let ticks = self.ticks_since(start);
+                self.shared.versions.done(id, version);
+                removed.map_err(|e| failed("delete", id, &e))?;
+                self.record(Kind::Remove, ticks);
+            }
+            Action::Update => {
+                let (found, mut ticks) = self.read(request)?;
+                if found {
+                    ticks += self.write(request)?;
+                }
+                self.record(Kind::Write, ticks);
+            }
+            Action::Read | Action::Look | Action::Add => {
+                let (found, mut ticks) = self.read(request)?;
+                if !found && request.action != Action::Look {
+                    ticks += self.fill(request)?;
+                }
+                let kind = match (request.action, found) {
+                    (Action::Add, _) => Kind::Write,
+                    (_, true) => Kind::Hit,
+                    (_, false) => Kind::Miss,
+                };
+                self.record(kind, ticks);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads, and compares what was found; whether anything was, and what that took, in ticks.
+    fn read(&mut self, Request { id, is_lone, .. }: Request) -> Result<(bool, u64), LabError> {
+        let before = (!is_lone).then(|| self.shared.versions.before(id));
         let start = self.clock.raw();
         let found = self.shared.engine.get(&self.key, &mut self.scratch.found);
-        let ticks = self.clock.raw().saturating_sub(start);
-        if found.map_err(|e| failed("get", id, &e))? {
-            self.shared.versions.judge(
-                self.shared.workload,
-                id,
-                before,
-                &self.scratch.found,
-                &mut self.mismatches,
-            );
-            self.record(Kind::Hit, ticks);
-            return Ok(());
+        let ticks = self.ticks_since(start);
+        let found = found.map_err(|e| failed("get", id, &e))?;
+        if found {
+            let Shared { versions, workload, .. } = self.shared;
+            let value = &self.scratch.found;
+            match before {
+                Some(before) => versions.judge(workload, id, before, value, &mut self.mismatches),
+                None => Versions::unasked(id, &mut self.mismatches),
+            }
+        }
+        Ok((found, ticks))
+    }
+
+    /// Inserts what the backend has of a key that was not there.
+    fn fill(&mut self, Request { id, is_lone, .. }: Request) -> Result<u64, LabError> {
+        if is_lone {
+            return self.insert(id, 0);
         }
         // Whoever is inserting it already brings what is wanted here.
-        let inserted = match self.shared.versions.try_fill(id) {
-            Some(version) => {
-                let inserted = self.insert(id, version);
-                self.shared.versions.done(id, version);
-                inserted?
-            }
-            None => 0,
+        let Some(version) = self.shared.versions.try_fill(id) else {
+            return Ok(0);
         };
-        self.record(Kind::Miss, ticks + inserted);
-        Ok(())
+        let inserted = self.insert(id, version);
+        self.shared.versions.done(id, version);
+        inserted
+    }
+
+    /// Overwrites with a new version.
+    fn write(&mut self, Request { id, is_lone, .. }: Request) -> Result<u64, LabError> {
+        if is_lone {
+            return self.insert(id, 0);
+        }
+        let version = self.shared.versions.write(id);
+        let inserted = self.insert(id, version);
+        self.shared.versions.done(id, version);
+        inserted
     }
 
     /// Inserts a version of the key that `self.key` is; what that took, in ticks.
@@ -229,14 +327,26 @@ impl<'w> Worker<'w> {
         self.shared.workload.fill(id, version, &mut self.scratch.value);
         let start = self.clock.raw();
         let inserted = self.shared.engine.insert(&self.key, &self.scratch.value);
-        let ticks = self.clock.raw().saturating_sub(start);
+        let ticks = self.ticks_since(start);
         inserted.map_err(|e| failed("put", id, &e))?;
         Ok(ticks)
     }
 
+    /// What a call took that has just ended.
+    fn ticks_since(&mut self, start: u64) -> u64 {
+        self.ended = self.clock.raw();
+        self.ended.saturating_sub(start)
+    }
+
+    /// Counts an operation whose calls took so many ticks. Of one that was due at some time, what passed from then to the end of its last
+    /// call counts.
     fn record(&mut self, kind: Kind, ticks: u64) {
+        let ns = match &self.pace {
+            Some(pace) => pace.since_due(self.ended),
+            None => self.clock.delta_as_nanos(0, ticks),
+        };
         self.counts[kind as usize] += 1;
-        self.scratch.latencies[kind as usize].saturating_record(self.clock.delta_as_nanos(0, ticks));
+        self.scratch.latencies[kind as usize].saturating_record(ns);
     }
 }
 

@@ -38,6 +38,11 @@ impl Engine for Foyer {
         Ok(())
     }
 
+    fn remove(&self, key: &[u8]) -> Result<(), CacheError> {
+        self.cache.remove(key);
+        Ok(())
+    }
+
     fn standing(&self) -> Standing {
         Standing {
             records: self.cache.entries() as u64,

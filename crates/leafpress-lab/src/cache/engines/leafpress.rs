@@ -52,6 +52,10 @@ impl Engine for Leafpress {
         }
     }
 
+    fn remove(&self, key: &[u8]) -> Result<(), CacheError> {
+        self.cache.remove(key).map(|_| ())
+    }
+
     fn standing(&self) -> Standing {
         let stats = self.cache.stats();
         Standing {

@@ -83,7 +83,7 @@ impl EngineSpec {
     }
 
     /// Whether it can have a tier on a disk here.
-    pub(super) fn has_disk(&self) -> bool {
+    pub fn has_disk(&self) -> bool {
         matches!(self, Self::Leafpress(..))
     }
 
@@ -249,6 +249,9 @@ pub(super) trait Engine: Send + Sync {
 
     /// Inserts or replaces.
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), CacheError>;
+
+    /// Removes the key, if it is there.
+    fn remove(&self, key: &[u8]) -> Result<(), CacheError>;
 
     /// How it stands, once it has done what it put off.
     fn standing(&self) -> Standing;

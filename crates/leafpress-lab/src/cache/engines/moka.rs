@@ -41,6 +41,11 @@ impl Engine for Moka {
         Ok(())
     }
 
+    fn remove(&self, key: &[u8]) -> Result<(), CacheError> {
+        self.cache.invalidate(key);
+        Ok(())
+    }
+
     fn standing(&self) -> Standing {
         self.cache.run_pending_tasks();
         Standing {

@@ -46,6 +46,11 @@ impl Engine for QuickCache {
         Ok(())
     }
 
+    fn remove(&self, key: &[u8]) -> Result<(), CacheError> {
+        self.cache.remove(key);
+        Ok(())
+    }
+
     fn standing(&self) -> Standing {
         Standing {
             records: self.cache.len() as u64,

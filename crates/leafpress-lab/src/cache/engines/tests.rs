@@ -70,6 +70,11 @@ fn values_come_back_as_they_were_put() {
             }
         }
         assert_eq!(cache.standing().records, 5, "{engine}");
+        for _ in 0..2 {
+            cache.remove(b"key3").unwrap();
+            assert!(!cache.get(b"key3", &mut value).unwrap(), "{engine}");
+        }
+        assert_eq!(cache.standing().records, 4, "{engine}");
     }
 }
 

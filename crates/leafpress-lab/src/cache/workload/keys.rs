@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use super::cachebench::CacheBench;
 use crate::core::keys::{KeySet, mix};
 
 /// Keys that are made up have so many bytes.
@@ -17,6 +18,8 @@ pub(super) enum Keys {
     Copies(Arc<KeySet>),
     /// The keys of a trace, back to back, and where each ends.
     Listed { bytes: Vec<u8>, ends: Vec<u64> },
+    /// Letters, as many as a CacheBench file wants.
+    Drawn(Arc<CacheBench>),
 }
 
 /// A key that is another key's copy, if there is one.
@@ -36,6 +39,7 @@ impl Keys {
             Self::Numbers { .. } => NUMBER_BYTES as f64,
             Self::Copies(keys) => keys.total_bytes() as f64 / keys.len().max(1) as f64,
             Self::Listed { bytes, ends } => bytes.len() as f64 / ends.len().max(1) as f64,
+            Self::Drawn(cachebench) => cachebench.mean_bytes.0,
         }
     }
 
@@ -65,6 +69,7 @@ impl Keys {
                 let start = at.checked_sub(1).map_or(0, |before| ends[before]);
                 key.extend_from_slice(&bytes[start as usize..ends[at] as usize]);
             }
+            Self::Drawn(cachebench) => cachebench.write_key(id, key),
         }
     }
 }

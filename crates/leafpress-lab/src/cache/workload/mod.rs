@@ -1,5 +1,6 @@
 //! What is asked for: keys, what each holds in each version, and in which order they are wanted.
 
+mod cachebench;
 mod keys;
 mod trace;
 mod trace_file;
@@ -11,10 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use self::cachebench::CacheBench;
+pub(super) use self::cachebench::check_scale;
+pub use self::cachebench::{CacheBenchDefaults, cachebench_defaults};
 use self::keys::Keys;
 use self::trace::Trace;
 pub use self::trace::TraceFormat;
-use self::values::Values;
+use self::values::{Lengths, Values};
 use super::{Options, Work};
 use crate::core::corpus::{Corpus, Cut, RecordFormat, Records, Source};
 use crate::core::keys::{Chooser, Permutation, mix};
@@ -25,7 +29,7 @@ use crate::report::numbers::thousands;
 const BATCH: u64 = 32;
 /// Most keys of a working set.
 const MAX_WORKING_SET_KEYS: u64 = 1 << 30;
-/// What values of a trace are cut out of where no records are asked for.
+/// What values of given lengths are cut out of where no records are asked for.
 const PIECES: Cut = Cut::Fixed(1024);
 
 /// What is asked for.
@@ -37,6 +41,8 @@ pub(super) struct Workload {
     plan: Plan,
     /// What it is, a line each.
     pub(super) description: Vec<String>,
+    /// Fields of its file that have no meaning here.
+    pub(super) unused: Vec<String>,
 }
 
 enum Plan {
@@ -49,20 +55,67 @@ enum Plan {
         requests: Vec<u32>,
         next: AtomicU64,
     },
+    CacheBench {
+        cachebench: Arc<CacheBench>,
+        /// As above.
+        scatter: Permutation,
+    },
+}
+
+/// What is done with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Action {
+    /// Looks aside: reads, and inserts what was not there.
+    Read,
+    /// Reads, and leaves it at that.
+    Look,
+    /// Overwrites with a new version.
+    Write,
+    /// Inserts what is not there.
+    Add,
+    /// Overwrites what is there.
+    Update,
+    /// Removes: what the backend has is new.
+    Remove,
 }
 
 /// One thing that a thread is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) id: u64,
-    pub(super) is_write: bool,
+    pub(super) action: Action,
+    /// Whether the key is no other request's, and has no version but the first.
+    pub(super) is_lone: bool,
 }
 
-/// Where a thread is in a trace.
-#[derive(Debug, Default)]
+/// Where a thread is in a trace, and in the keys that it asks for once.
+#[derive(Debug)]
 pub(super) struct Place {
     at: u64,
     end: u64,
+    lone: u64,
+}
+
+impl Place {
+    /// Of a thread by its number.
+    pub(super) fn new(thread: usize) -> Self {
+        Self {
+            at: 0,
+            end: 0,
+            lone: (thread as u64) << 36,
+        }
+    }
+
+    /// Begins a trace again; keys that were asked for once do not come again.
+    pub(super) fn rewind(&mut self) {
+        (self.at, self.end) = (0, 0);
+    }
+
+    /// The number of a key that no thread had before.
+    fn next_lone(&mut self) -> u64 {
+        self.lone += 1;
+        self.lone
+    }
 }
 
 impl Workload {
@@ -99,6 +152,12 @@ impl Workload {
                 let trace = Trace::read(path, *format, *requests)?;
                 Self::traced(path, trace, data, records.as_ref(), seed)
             }
+            Work::CacheBench {
+                path,
+                scale,
+                data,
+                records,
+            } => Self::of_cachebench(options, CacheBench::load(path, *scale, seed)?, data, records.as_ref()),
         }
     }
 
@@ -146,6 +205,7 @@ impl Workload {
         );
         Self {
             description: vec![words, amount],
+            unused: Vec::new(),
             keys,
             count,
             values,
@@ -163,19 +223,7 @@ impl Workload {
         records: Option<&RecordFormat>,
         seed: u64,
     ) -> Result<Self, LabError> {
-        let (corpus, source) = match records {
-            Some(format) => (
-                Records::load(data, format)?.values,
-                format!("records of {data} ({format})"),
-            ),
-            None => (Corpus::load(data, PIECES, false, seed)?.into(), format!("{data}")),
-        };
-        if corpus.longest() == 0 {
-            return Err(LabError::data(
-                data.to_string(),
-                "its values are empty: a trace's cannot be made of them",
-            ));
-        }
+        let (corpus, source) = bytes_of(data, records, seed)?;
         let (keys, requests) = (trace.keys(), trace.requests.len() as u64);
         let mut description = vec![
             format!(
@@ -195,6 +243,7 @@ impl Workload {
         description.extend(trace.left_out());
         Ok(Self {
             description,
+            unused: Vec::new(),
             count: keys,
             keys: Keys::Listed {
                 bytes: trace.key_bytes,
@@ -202,11 +251,46 @@ impl Workload {
             },
             values: Values::Pieces {
                 corpus,
-                lengths: trace.lengths,
+                lengths: Lengths::Listed(trace.lengths),
             },
             plan: Plan::Trace {
                 requests: trace.requests,
                 next: AtomicU64::new(0),
+            },
+        })
+    }
+
+    fn of_cachebench(
+        options: &Options,
+        mut cachebench: CacheBench,
+        data: &Source,
+        records: Option<&RecordFormat>,
+    ) -> Result<Self, LabError> {
+        let (corpus, source) = bytes_of(data, records, options.seed)?;
+        let (mut description, unused) = (
+            std::mem::take(&mut cachebench.description),
+            std::mem::take(&mut cachebench.unused),
+        );
+        let (count, (key, value)) = (cachebench.keys(), cachebench.mean_bytes);
+        let bytes = count as f64 * (key + value);
+        description.push(format!(
+            "{:.1} MiB of keys and values, {:.1} times the memory; keys of {key:.1} bytes on average, values of {value:.0}, of {source}",
+            bytes / (1 << 20) as f64,
+            bytes / options.memory_bytes as f64
+        ));
+        let cachebench = Arc::new(cachebench);
+        Ok(Self {
+            description,
+            unused,
+            count,
+            keys: Keys::Drawn(cachebench.clone()),
+            values: Values::Pieces {
+                corpus,
+                lengths: Lengths::Drawn(cachebench.clone()),
+            },
+            plan: Plan::CacheBench {
+                cachebench,
+                scatter: Permutation::new(count, mix(!options.seed)),
             },
         })
     }
@@ -219,7 +303,7 @@ impl Workload {
     /// Requests of the trace.
     pub(super) fn trace_requests(&self) -> Option<u64> {
         match &self.plan {
-            Plan::Draw { .. } => None,
+            Plan::Draw { .. } | Plan::CacheBench { .. } => None,
             Plan::Trace { requests, .. } => Some(requests.len() as u64),
         }
     }
@@ -258,8 +342,10 @@ impl Workload {
         match &self.plan {
             Plan::Draw { chooser, .. } => Request {
                 id: chooser.read(rng),
-                is_write: false,
+                action: Action::Read,
+                is_lone: false,
             },
+            Plan::CacheBench { cachebench, .. } => cachebench.next(rng, place),
             Plan::Trace { requests, next } => {
                 if place.at == place.end {
                     place.at = next.fetch_add(BATCH, Ordering::Relaxed);
@@ -282,10 +368,28 @@ impl Workload {
     /// The key that a cache may be filled with at this place below the number of keys: scattered, and of a trace as they come.
     pub(super) fn in_filling_order(&self, at: u64) -> u64 {
         match &self.plan {
-            Plan::Draw { scatter, .. } => scatter.apply(at),
+            Plan::Draw { scatter, .. } | Plan::CacheBench { scatter, .. } => scatter.apply(at),
             Plan::Trace { .. } => at,
         }
     }
+}
+
+/// What values of given lengths are made of, and that in words.
+fn bytes_of(data: &Source, records: Option<&RecordFormat>, seed: u64) -> Result<(Arc<Corpus>, String), LabError> {
+    let (corpus, source) = match records {
+        Some(format) => (
+            Records::load(data, format)?.values,
+            format!("records of {data} ({format})"),
+        ),
+        None => (Corpus::load(data, PIECES, false, seed)?.into(), format!("{data}")),
+    };
+    if corpus.longest() == 0 {
+        return Err(LabError::data(
+            data.to_string(),
+            "its values are empty: others cannot be made of them",
+        ));
+    }
+    Ok((corpus, source))
 }
 
 /// Keys of a working set.

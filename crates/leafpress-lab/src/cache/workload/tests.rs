@@ -24,7 +24,7 @@ fn read(name: &str, bytes: &[u8]) -> Result<(Vec<String>, Vec<u32>), String> {
     let requests = trace.requests.iter().map(|word| {
         let request = Trace::request(*word);
         keys.write(request.id, &mut key);
-        let mark = if request.is_write { "!" } else { "" };
+        let mark = if request.action == Action::Write { "!" } else { "" };
         format!("{mark}{}", String::from_utf8_lossy(&key))
     });
     Ok((requests.collect(), trace.lengths))
@@ -291,7 +291,7 @@ fn a_trace_is_gone_through_in_its_order_and_again() {
     let workload = Workload::load(&options(work(None))).unwrap();
     assert_eq!((workload.keys(), workload.trace_requests()), (7, Some(100)));
     checked(&workload);
-    let (mut rng, mut place) = (Xoshiro256PlusPlus::seed_from_u64(1), Place::default());
+    let (mut rng, mut place) = (Xoshiro256PlusPlus::seed_from_u64(1), Place::new(0));
     for round in 0..2 {
         for at in 0..100 {
             // Keys have their numbers by when they came first.
@@ -313,4 +313,28 @@ fn a_working_set_of_too_many_keys_is_refused() {
         ..options(Work::Paper)
     });
     assert!(refused.err().unwrap().to_string().contains("working-set"));
+}
+
+#[test]
+fn values_of_a_cachebench_file_are_made_of_data() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/cache/workload/cachebench/small/config.json");
+    let work = |scale| Work::CacheBench {
+        path: path.clone(),
+        scale,
+        data: Source::Synthetic(0.5),
+        records: None,
+    };
+    let workload = Workload::load(&options(work(0.02))).unwrap();
+    assert_eq!((workload.keys(), workload.trace_requests()), (2020, None));
+    checked(&workload);
+    assert!(workload.unused.iter().any(|field| field == "test_config.opDelayNs"));
+    let all: std::collections::HashSet<_> = (0..2020).map(|at| workload.in_filling_order(at)).collect();
+    assert_eq!(all.len(), 2020);
+    // A key that is asked for once has a value too.
+    let (mut rng, mut place) = (Xoshiro256PlusPlus::seed_from_u64(1), Place::new(3));
+    let lone = std::iter::repeat_with(|| workload.next(&mut rng, &mut place)).find(|request| request.is_lone);
+    let (id, mut value) = (lone.unwrap().id, Vec::new());
+    workload.fill(id, 0, &mut value);
+    assert!(workload.holds(id, 0, &value) && !workload.holds(id ^ 1, 0, &value));
+    assert!(Workload::load(&options(work(2.0))).is_err());
 }

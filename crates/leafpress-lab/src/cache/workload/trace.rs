@@ -16,8 +16,7 @@ use leafpress::cache::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use rapidhash::RapidHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::super::workload::Request;
-use super::trace_file;
+use super::{Action, Request, trace_file};
 use crate::core::LabError;
 use crate::core::words::words;
 use crate::report::numbers::thousands;
@@ -138,7 +137,8 @@ impl Trace {
     pub(super) fn request(word: u32) -> Request {
         Request {
             id: (word & !WRITE).into(),
-            is_write: word & WRITE != 0,
+            action: if word & WRITE == 0 { Action::Read } else { Action::Write },
+            is_lone: false,
         }
     }
 

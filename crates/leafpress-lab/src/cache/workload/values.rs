@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cachebench::CacheBench;
 use crate::core::corpus::Corpus;
 use crate::core::keys::{below, mix};
 
@@ -15,7 +16,41 @@ pub(super) enum Values {
     /// Values of a corpus, whole. The first `own` keys begin with the value at their own place.
     Chosen { corpus: Arc<Corpus>, own: u64 },
     /// A corpus's values one behind the other, from a chosen one on, to a length that is the key's.
-    Pieces { corpus: Arc<Corpus>, lengths: Vec<u32> },
+    Pieces { corpus: Arc<Corpus>, lengths: Lengths },
+}
+
+/// Lengths of values, in bytes.
+pub(super) enum Lengths {
+    /// A trace's, each by its key's number.
+    Listed(Vec<u32>),
+    /// What a CacheBench file wants.
+    Drawn(Arc<CacheBench>),
+}
+
+impl Lengths {
+    #[inline]
+    fn of(&self, id: u64) -> usize {
+        match self {
+            Self::Listed(lengths) => lengths[id as usize] as usize,
+            Self::Drawn(cachebench) => cachebench.value_bytes(id),
+        }
+    }
+
+    fn mean(&self) -> f64 {
+        match self {
+            Self::Listed(lengths) => {
+                lengths.iter().map(|len| f64::from(*len)).sum::<f64>() / lengths.len().max(1) as f64
+            }
+            Self::Drawn(cachebench) => cachebench.mean_bytes.1,
+        }
+    }
+
+    fn longest(&self) -> usize {
+        match self {
+            Self::Listed(lengths) => lengths.iter().copied().max().unwrap_or(0) as usize,
+            Self::Drawn(cachebench) => cachebench.longest_value(),
+        }
+    }
 }
 
 #[inline]
@@ -38,9 +73,7 @@ impl Values {
         match self {
             Self::HalfZeros { .. } => 2.0 * HALF as f64,
             Self::Chosen { corpus, .. } => corpus.total_bytes() as f64 / corpus.count() as f64,
-            Self::Pieces { lengths, .. } => {
-                lengths.iter().map(|len| f64::from(*len)).sum::<f64>() / lengths.len().max(1) as f64
-            }
+            Self::Pieces { lengths, .. } => lengths.mean(),
         }
     }
 
@@ -49,7 +82,7 @@ impl Values {
         match self {
             Self::HalfZeros { .. } => 2 * HALF,
             Self::Chosen { corpus, .. } => corpus.longest(),
-            Self::Pieces { lengths, .. } => lengths.iter().copied().max().unwrap_or(0) as usize,
+            Self::Pieces { lengths, .. } => lengths.longest(),
         }
     }
 
@@ -72,7 +105,7 @@ impl Values {
             }
             Self::Chosen { corpus, own } => value.extend_from_slice(Self::chosen(corpus, *own, id, version)),
             Self::Pieces { corpus, lengths } => {
-                pieces(corpus, id, version, lengths[id as usize] as usize, |piece| {
+                pieces(corpus, id, version, lengths.of(id), |piece| {
                     value.extend_from_slice(piece);
                     true
                 });
@@ -90,7 +123,7 @@ impl Values {
             Self::Chosen { corpus, own } => value == Self::chosen(corpus, *own, id, version),
             Self::Pieces { corpus, lengths } => {
                 let mut rest = value;
-                let len = lengths[id as usize] as usize;
+                let len = lengths.of(id);
                 value.len() == len
                     && pieces(corpus, id, version, len, |piece| {
                         let (start, behind) = rest.split_at(piece.len());
