@@ -8,6 +8,7 @@ use leafpress_lab::cache::{DiskOptions, Length, Options, Work};
 use leafpress_lab::core::corpus::{Cut, RecordFormat, Source};
 use leafpress_lab::{Bytes, LabError};
 
+use super::mrc_args::MrcArgs;
 use crate::eval::words::list;
 use crate::failure::Failure;
 
@@ -40,6 +41,9 @@ pub struct CacheArgs {
     /// Where that is [default: cache.disk in the directory of --out]
     #[arg(long, value_name = "FILE", help_heading = "Caches", requires = "disk")]
     disk_path: Option<PathBuf>,
+
+    #[command(flatten)]
+    mrc: MrcArgs,
 
     /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes, half of each zeros. The default
     #[arg(long, help_heading = "Work", conflicts_with_all = ["data", "trace", "records", "cut"])]
@@ -117,7 +121,7 @@ pub struct CacheArgs {
     /// Seed of every random choice
     #[arg(long, default_value_t = 1, help_heading = "Measurement")]
     seed: u64,
-    /// Directory for summary.tsv, over_time.tsv, results.json, report.html and logs [default: leafpress-results/cache/TIMESTAMP]
+    /// Directory for summary.tsv, over_time.tsv, mrc.tsv, results.json, report.html and logs [default: leafpress-results/cache/TIMESTAMP]
     #[arg(long, value_name = "DIR", help_heading = "Measurement")]
     pub out: Option<PathBuf>,
 }
@@ -127,7 +131,8 @@ Each cache runs in a process of its own, in the same memory, measured from outsi
 
   leafpress cache --paper -m 64M --working-set 512M
   leafpress cache --data packages.txt.zst --records stanzas:Package --distribution zipfian:0.99
-  leafpress cache --trace cluster.oracleGeneral.zst -m 256M --engines leafpress,moka+lz4";
+  leafpress cache --trace cluster.oracleGeneral.zst -m 256M --engines leafpress,moka+lz4
+  leafpress cache --trace cluster.oracleGeneral.zst -m 256M --mrc";
 
 impl CacheArgs {
     /// What the arguments ask for; files go to `out`. Not yet checked.
@@ -138,6 +143,15 @@ impl CacheArgs {
                 .iter()
                 .map(|word| parse("engines", word))
                 .collect::<Result<_, _>>()?;
+        }
+        options.mrc = self.mrc.options();
+        match (&self.engines, options.mrc) {
+            // Curves alone are quick.
+            (None, Some(_)) => options.engines.clear(),
+            (Some(_), Some(_)) if options.engines.is_empty() => {
+                return Err(Failure::bad_input("--engines: the list is empty"));
+            }
+            _ => {}
         }
         options.memory_bytes = self.memory.0;
         options.disk = self.disk.map(|Bytes(bytes)| DiskOptions {

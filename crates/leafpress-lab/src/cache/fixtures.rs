@@ -104,6 +104,7 @@ pub(super) fn outcome() -> Outcome {
             wrong,
             failed,
         ],
+        mrc: None,
         cancelled: false,
     }
 }

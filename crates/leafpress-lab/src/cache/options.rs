@@ -6,6 +6,7 @@ use leafpress::cache::{MIN_DISK_BYTES, MIN_MEMORY_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::engines::EngineSpec;
+use super::mrc::MrcOptions;
 use super::workload::TraceFormat;
 use crate::core::corpus::{Cut, RecordFormat, Source};
 use crate::core::keys::Distribution;
@@ -106,6 +107,9 @@ pub struct Options {
     pub backend_us: f64,
     /// Seed of every random choice.
     pub seed: u64,
+    /// Curves of hits by memory; with them there need be no caches.
+    #[serde(default)]
+    pub mrc: Option<MrcOptions>,
 }
 
 impl Options {
@@ -125,6 +129,7 @@ impl Options {
             length: None,
             backend_us: 1000.0,
             seed: 1,
+            mrc: None,
         }
     }
 
@@ -184,6 +189,9 @@ impl Options {
             _ => {}
         }
         between("backend-us", self.backend_us, 0.0, 1e9)?;
+        if let Some(mrc) = &self.mrc {
+            mrc.validate()?;
+        }
         self.validate_work()?;
         self.validate_engines()
     }
@@ -230,7 +238,7 @@ impl Options {
     }
 
     fn validate_engines(&self) -> Result<(), LabError> {
-        if self.engines.is_empty() {
+        if self.engines.is_empty() && self.mrc.is_none() {
             return Err(LabError::option("engines", "the list is empty"));
         }
         for (at, engine) in self.engines.iter().enumerate() {

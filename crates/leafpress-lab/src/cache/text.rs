@@ -1,7 +1,7 @@
 //! The comparison as text: what was asked for, the table, what its figures are, and what went wrong.
 
 use super::outcome::{Line, Measured, Outcome};
-use super::{Length, Options, driver};
+use super::{Length, Options, driver, mrc};
 use crate::core::Bytes;
 use crate::core::latency::Latency;
 use crate::report::numbers::{percent, thousands};
@@ -42,20 +42,22 @@ pub fn report(outcome: &Outcome) -> String {
     for trouble in outcome.troubles() {
         text += &wrapped(&trouble, "", "  ");
     }
-    text += &format!("{}\n", of_marked(HEADINGS.to_vec(), rows(outcome), 1));
-    for note in NOTES {
-        text += &wrapped(note, "", "");
+    if !outcome.options.engines.is_empty() {
+        text += &format!("{}\n", of_marked(HEADINGS.to_vec(), rows(outcome), 1));
+        for note in NOTES {
+            text += &wrapped(note, "", "");
+        }
+    }
+    if let Some(curves) = &outcome.mrc {
+        text += &mrc::text(curves, &outcome.options);
     }
     text
 }
 
 /// What was asked for, and how.
 pub(super) fn head(outcome: &Outcome) -> String {
-    let lines = outcome
-        .work
-        .iter()
-        .cloned()
-        .chain([how(&outcome.options), outcome.host.clone()]);
+    let runs = (!outcome.options.engines.is_empty()).then(|| how(&outcome.options));
+    let lines = outcome.work.iter().cloned().chain(runs).chain([outcome.host.clone()]);
     lines.map(|line| wrapped(&line, "", "  ")).collect()
 }
 
