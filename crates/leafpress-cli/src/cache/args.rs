@@ -8,6 +8,7 @@ use leafpress_lab::cache::{CacheBenchDefaults, DiskOptions, EngineSpec, Length, 
 use leafpress_lab::core::corpus::{Cut, RecordFormat, Source};
 use leafpress_lab::{Bytes, LabError};
 
+use super::mrc_args::MrcArgs;
 use crate::eval::words::list;
 use crate::failure::Failure;
 
@@ -34,6 +35,9 @@ pub struct CacheArgs {
     /// Where that is [default: cache.disk in the directory of --out]
     #[arg(long, value_name = "FILE", help_heading = "Caches")]
     disk_path: Option<PathBuf>,
+
+    #[command(flatten)]
+    mrc: MrcArgs,
 
     /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes, half of each zeros. The default
     #[arg(long, help_heading = "Work", conflicts_with_all = ["data", "trace", "cachebench", "records", "cut"])]
@@ -125,7 +129,7 @@ pub struct CacheArgs {
     /// Seed of every random choice
     #[arg(long, default_value_t = 1, help_heading = "Measurement")]
     seed: u64,
-    /// Directory for summary.tsv, over_time.tsv, results.json, report.html and logs [default: leafpress-results/cache/TIMESTAMP]
+    /// Directory for summary.tsv, over_time.tsv, mrc.tsv, results.json, report.html and logs [default: leafpress-results/cache/TIMESTAMP]
     #[arg(long, value_name = "DIR", help_heading = "Measurement")]
     pub out: Option<PathBuf>,
 }
@@ -136,6 +140,7 @@ Each cache runs in a process of its own, in the same memory, measured from outsi
   leafpress cache --paper -m 64M --working-set 512M
   leafpress cache --data packages.txt.zst --records stanzas:Package --distribution zipfian:0.99
   leafpress cache --trace cluster.oracleGeneral.zst -m 256M --engines leafpress,moka+lz4
+  leafpress cache --trace cluster.oracleGeneral.zst -m 256M --mrc
   leafpress cache --cachebench cdn/config.json --scale 0.01 -t 2 --seconds 20 --rate 20000";
 
 /// What the process may grow by where nothing says it.
@@ -156,6 +161,15 @@ impl CacheArgs {
                 .iter()
                 .map(|word| parse("engines", word))
                 .collect::<Result<_, _>>()?;
+        }
+        options.mrc = self.mrc.options();
+        match (&self.engines, options.mrc) {
+            // Curves alone are quick.
+            (None, Some(_)) => options.engines.clear(),
+            (Some(_), Some(_)) if options.engines.is_empty() => {
+                return Err(Failure::bad_input("--engines: the list is empty"));
+            }
+            _ => {}
         }
         let memory_bytes = self.memory.map(|Bytes(bytes)| bytes).or(file.memory_bytes);
         options.memory_bytes = memory_bytes.unwrap_or(DEFAULT_MEMORY_BYTES);

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use clap::Parser;
+use leafpress_lab::cache::{MrcOptions, Sampling};
 use leafpress_lab::core::keys::Distribution;
 
 use super::*;
@@ -158,6 +159,20 @@ fn a_cachebench_file_does_not_go_with_everything() {
 }
 
 #[test]
+fn curves_alone_run_no_caches() {
+    let alone = options("--mrc").unwrap();
+    assert_eq!((alone.engines.len(), alone.mrc), (0, Some(MrcOptions::default())));
+    let both = options("--mrc --mrc-rate 0.1 --mrc-overhead 100 --engines moka").unwrap();
+    let curves = MrcOptions {
+        sampling: Sampling::Rate(0.1),
+        entry_bytes: 100,
+    };
+    assert_eq!((both.engines.len(), both.mrc), (1, Some(curves)));
+    let few = options("--mrc --mrc-keys 2000").unwrap().mrc.unwrap();
+    assert_eq!(few.sampling, Sampling::Keys(2000));
+}
+
+#[test]
 fn what_cannot_work_is_refused_by_its_name() {
     for (words, parts) in [
         ("--engines memcached", &["--engines", "memcached", "quick_cache"][..]),
@@ -177,6 +192,16 @@ fn what_cannot_work_is_refused_by_its_name() {
         ("--operations 0", &["--operations"]),
         ("--seconds 1 --operations 1", &["--seconds", "--operations"]),
         ("--backend-us -1", &["--backend-us"]),
+        ("--mrc-rate 0.1", &["--mrc"]),
+        ("--mrc --mrc-rate 0", &["--mrc-rate", "more than 0"]),
+        ("--mrc --mrc-rate -1", &["--mrc-rate", "more than 0"]),
+        ("--mrc --mrc-rate nan", &["--mrc-rate", "more than 0"]),
+        ("--mrc --mrc-rate 1.5", &["--mrc-rate", "at most 1"]),
+        ("--mrc --mrc-keys 10", &["--mrc-keys", "1000"]),
+        ("--mrc --mrc-keys 2000 --mrc-rate 0.1", &["--mrc-keys", "--mrc-rate"]),
+        ("--mrc --mrc-overhead 1M", &["--mrc-overhead", "64K"]),
+        ("--mrc --disk 1G", &["--disk", "tier on a disk"]),
+        ("--mrc --engines ,", &["--engines", "empty"]),
         ("--distribution latest", &["--distribution", "latest"]),
         ("--distribution zipfy", &["--distribution", "zipfy"]),
         ("--working-set 0", &["--working-set"]),

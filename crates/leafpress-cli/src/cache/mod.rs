@@ -1,6 +1,7 @@
 //! `leafpress cache`: our cache beside the registry's, in the same memory.
 
 mod args;
+mod mrc_args;
 
 use std::path::Path;
 
@@ -29,7 +30,7 @@ pub fn run(args: &CacheArgs) -> Result<(), Failure> {
     let outcome = cache::run_caches(&options, &out.join("logs"), &cancel, &mut |step| reporter.show(&step));
     reporter.bar.finish();
     let outcome = outcome.map_err(|e| failure(&e))?;
-    if outcome.lines.is_empty() {
+    if outcome.lines.is_empty() && outcome.mrc.is_none() {
         return Err(failure(&leafpress_lab::LabError::Cancelled));
     }
     let printed = output::print(&cache::report(&outcome)).and_then(|()| write(&outcome, &out));
@@ -74,6 +75,13 @@ const USUAL_FILLS: usize = 3;
 impl Reporter {
     fn show(&mut self, step: &Step<'_>) {
         match step {
+            Step::Curves(done) => {
+                if self.name.is_empty() {
+                    self.name = "hits by memory".into();
+                    self.bar.start(0, 1, self.name.clone());
+                }
+                self.bar.advance(*done);
+            }
             Step::Started(index, engine) => {
                 (self.index, self.name, self.fills) = (*index, engine.to_string(), 0);
                 self.bar.start(self.index, self.total, self.name.clone());

@@ -217,6 +217,52 @@ fn a_cachebench_file_is_run_at_its_own_pace_and_at_a_rate() {
 }
 
 #[test]
+fn curves_take_one_pass_and_stand_beside_caches() {
+    let directory = directory();
+    let root = directory.path();
+    let requests: String = (0..60_000_u64)
+        .map(|at| format!("{at},object{},{}\n", at * at % 7919 % 3000, 100 + at * at % 7919 % 300))
+        .collect();
+    write(root, "tiny.csv", &requests);
+    for (engines, out) in [(&[][..], "alone"), (&["--engines", "leafpress:lz4"], "both")] {
+        let out = root.join(out);
+        let output = leafpress()
+            .args(["cache", "--mrc", "-m", "4M", "--trace"])
+            .arg(root.join("tiny.csv"))
+            .args(engines)
+            .arg("--out")
+            .arg(&out)
+            .output()
+            .expect("leafpress starts");
+        let text = stdout(&output);
+        assert!(output.status.success(), "{}{text}", stderr(&output));
+        for part in [
+            "LRU by SHARDS on ",
+            "of those asked for)",
+            "with compressed records",
+            "mrc.tsv",
+        ] {
+            assert!(text.contains(part), "no `{part}` in\n{text}");
+        }
+        assert_eq!(text.contains("kops/s"), !engines.is_empty(), "{text}");
+        assert_eq!(out.join("summary.tsv").exists(), !engines.is_empty());
+        let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let lines = read("mrc.tsv");
+        let ratios: Vec<f64> = lines
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split('\t').nth(1)?.parse().ok())
+            .collect();
+        assert!(
+            ratios.len() >= 20 && ratios.is_sorted_by(|one, next| one >= next),
+            "{lines}"
+        );
+        assert!(read("results.json").contains("\"lru_compressed\""));
+        assert!(read("report.html").contains("Hits of caches of all sizes"));
+    }
+}
+
+#[test]
 fn an_interrupt_keeps_the_caches_that_have_finished() {
     let directory = directory();
     let mut child = leafpress()
@@ -280,6 +326,9 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
         (&["--working-set", "15T"], &["--working-set", "keys"]),
         (&["--writes", "-1"], &["--writes", "between 0 and 100"]),
         (&["--sec", "5"], &["--sec", "--help"]),
+        (&["--mrc-rate", "0.1"], &["--mrc"]),
+        (&["--mrc", "--mrc-rate", "2"], &["--mrc-rate", "at most 1"]),
+        (&["--mrc", "--trace", "/no/such.lis"], &["/no/such.lis", "no such file"]),
     ] {
         let output = leafpress()
             .args(["cache", "--out"])

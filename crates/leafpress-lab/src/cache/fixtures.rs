@@ -134,6 +134,7 @@ pub(super) fn outcome() -> Outcome {
             wrong,
             failed,
         ],
+        mrc: None,
         cancelled: false,
     }
 }

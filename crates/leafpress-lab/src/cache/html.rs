@@ -4,11 +4,12 @@ use maud::{Markup, html};
 use plotters::style::RGBColor;
 
 use super::outcome::{Line, Measured, Outcome, Sample};
-use super::text;
+use super::{mrc, text};
 use crate::core::LabError;
 use crate::report::draw::{Bars, OverTime, bars, microseconds, over_time, quantile_lines};
 use crate::report::html::{self, cell, document, figure, legend, lines, pair};
 use crate::report::palette::colours;
+use crate::report::scatter::Point;
 
 const NOTES: [&str; 6] = [
     "<b>Memory</b> is the growth of the process's resident memory from just before the cache was made, looked at 50 times a second. Each \
@@ -51,16 +52,32 @@ pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabE
         h1 { "Leafpress beside other caches" }
         p { (lines(&text::head(outcome))) }
         @for trouble in outcome.troubles().into_iter().chain(outcome.fell_behind()) { p.bad { (trouble) } }
-        (html::table(text::headings(&outcome.options), text::rows(outcome).iter().map(|row| {
-            let cells = row.iter().enumerate();
-            cells.map(|(at, one)| if at == 0 { html::head(&one.text) } else { cell(&one.text, one.best) }).collect::<Vec<_>>()
-        })))
+        @if !outcome.options.engines.is_empty() {
+            (html::table(text::headings(&outcome.options), text::rows(outcome).iter().map(|row| {
+                let cells = row.iter().enumerate();
+                cells.map(|(at, one)| if at == 0 { html::head(&one.text) } else { cell(&one.text, one.best) }).collect::<Vec<_>>()
+            })))
+        }
+        @if let Some(curves) = &outcome.mrc { (mrc::section(curves, &outcome.options, &points(&runs))?) }
         @if !runs.is_empty() { (charts(outcome, &runs)?) }
         h2 { "How it was measured" }
         pre { (command_line) }
-        (html::notes(&NOTES))
+        @if !outcome.options.engines.is_empty() { (html::notes(&NOTES)) }
     };
     Ok(document("Leafpress cache", &body))
+}
+
+/// The caches where they stand among sizes: at the memory that they took, and the share of the reads that they answered from it.
+fn points(runs: &[Run<'_>]) -> Vec<Point> {
+    let points = runs.iter().filter_map(|run| {
+        Some(Point {
+            label: run.line.engine.to_string(),
+            colour: run.hue,
+            at: (run.measured.peak_growth_bytes as f64, run.measured.memory_hit_ratio()?),
+            hollow: false,
+        })
+    });
+    points.collect()
 }
 
 fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {

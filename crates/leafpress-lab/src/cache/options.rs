@@ -6,6 +6,7 @@ use leafpress::cache::{MIN_DISK_BYTES, MIN_MEMORY_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::engines::EngineSpec;
+use super::mrc::MrcOptions;
 use super::workload::{TraceFormat, check_scale};
 use crate::core::corpus::{Cut, RecordFormat, Source};
 use crate::core::keys::Distribution;
@@ -122,6 +123,9 @@ pub struct Options {
     pub backend_us: f64,
     /// Seed of every random choice.
     pub seed: u64,
+    /// Curves of hits by memory; with them there need be no caches.
+    #[serde(default)]
+    pub mrc: Option<MrcOptions>,
 }
 
 impl Options {
@@ -142,6 +146,7 @@ impl Options {
             rate: None,
             backend_us: 1000.0,
             seed: 1,
+            mrc: None,
         }
     }
 
@@ -211,6 +216,9 @@ impl Options {
             between("rate", rate, 1.0, MAX_RATE)?;
         }
         between("backend-us", self.backend_us, 0.0, 1e9)?;
+        if let Some(mrc) = &self.mrc {
+            mrc.validate()?;
+        }
         self.validate_work()?;
         self.validate_engines()
     }
@@ -263,7 +271,7 @@ impl Options {
     }
 
     fn validate_engines(&self) -> Result<(), LabError> {
-        if self.engines.is_empty() {
+        if self.engines.is_empty() && self.mrc.is_none() {
             return Err(LabError::option("engines", "the list is empty"));
         }
         for (at, engine) in self.engines.iter().enumerate() {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Options;
 use super::engines::EngineSpec;
+use super::mrc::HitCurves;
 use crate::core::latency::Latency;
 use crate::report::numbers::thousands;
 
@@ -261,6 +262,9 @@ pub struct Outcome {
     pub host: String,
     /// The caches in order.
     pub lines: Vec<Line>,
+    /// Hits by memory, if they were asked for.
+    #[serde(default)]
+    pub mrc: Option<HitCurves>,
     /// Whether it was cancelled before the last one.
     pub cancelled: bool,
 }

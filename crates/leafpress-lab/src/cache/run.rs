@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::job::Task;
 use super::outcome::{Fill, Knob, Line, Measured, Outcome};
 use super::workload::Workload;
-use super::{EngineSpec, FILL, MEASURE, Options, knob};
+use super::{EngineSpec, FILL, MEASURE, Options, knob, mrc};
 use crate::core::{LabError, resources};
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
@@ -14,6 +14,8 @@ use crate::harness::child::{Job, Launcher};
 /// What a comparison tells while it goes on.
 #[derive(Debug)]
 pub enum Step<'s> {
+    /// How much of the curves is done, 0 to 1. They come before all caches.
+    Curves(f64),
     /// The run of this number, from 0, starts.
     Started(usize, &'s EngineSpec),
     /// A fill, of this number from 0, of the search for a knob.
@@ -58,10 +60,26 @@ pub fn run_caches_with(
         record_bytes: workload.record_bytes(),
         host: resources::host(),
         lines: Vec::with_capacity(options.engines.len()),
+        mrc: None,
         cancelled: false,
     };
+    // Whoever cannot write there learns it before anything takes time.
+    let directory = if options.engines.is_empty() {
+        logs.parent()
+    } else {
+        Some(logs)
+    };
+    if let Some(directory) = directory {
+        std::fs::create_dir_all(directory).map_err(|e| LabError::io(directory, e))?;
+    }
+    if let Some(curves) = &options.mrc {
+        let mut progress = |done| steps(Step::Curves(done));
+        outcome.mrc = Some(mrc::run(&workload, options, curves, cancel, &mut progress)?);
+    }
     drop(workload);
-    std::fs::create_dir_all(logs).map_err(|e| LabError::io(logs, e))?;
+    if options.engines.is_empty() {
+        return Ok(outcome);
+    }
     for (number, engine) in options.engines.iter().enumerate() {
         steps(Step::Started(number, engine));
         let mut line = Line {

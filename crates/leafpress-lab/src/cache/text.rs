@@ -1,7 +1,7 @@
 //! The comparison as text: what was asked for, the table, what its figures are, and what went wrong.
 
 use super::outcome::{Line, Measured, Outcome};
-use super::{Length, Options, driver};
+use super::{Length, Options, driver, mrc};
 use crate::core::Bytes;
 use crate::core::latency::Latency;
 use crate::report::numbers::{percent, thousands};
@@ -58,22 +58,29 @@ pub fn report(outcome: &Outcome) -> String {
     for trouble in outcome.troubles().into_iter().chain(outcome.fell_behind()) {
         text += &wrapped(&trouble, "", "  ");
     }
-    let headings = headings(&outcome.options).to_vec();
-    text += &format!("{}\n", of_marked(headings, rows(outcome), 1));
-    for note in [NOTES[0], times(&outcome.options), NOTES[1]] {
-        text += &wrapped(note, "", "");
+    if !outcome.options.engines.is_empty() {
+        let headings = headings(&outcome.options).to_vec();
+        text += &format!("{}\n", of_marked(headings, rows(outcome), 1));
+        for note in [NOTES[0], times(&outcome.options), NOTES[1]] {
+            text += &wrapped(note, "", "");
+        }
+    }
+    if let Some(curves) = &outcome.mrc {
+        text += &mrc::text(curves, &outcome.options);
     }
     text
 }
 
 /// What was asked for, and how.
 pub(super) fn head(outcome: &Outcome) -> String {
+    let runs = (!outcome.options.engines.is_empty()).then(|| how(&outcome.options));
     let lines = outcome
         .work
         .iter()
         .cloned()
         .chain(unused(outcome))
-        .chain([how(&outcome.options), outcome.host.clone()]);
+        .chain(runs)
+        .chain([outcome.host.clone()]);
     lines.map(|line| wrapped(&line, "", "  ")).collect()
 }
 

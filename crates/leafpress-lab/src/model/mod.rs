@@ -14,6 +14,7 @@ mod html;
 mod options;
 pub mod replacement;
 mod reuse;
+pub(crate) mod stack;
 mod tables;
 pub mod tco;
 pub mod text;

@@ -1,40 +1,12 @@
 //! How many other pages were asked for since a page was last asked for: the reuse distance, of which an LRU cache's hit ratio follows for
 //! every size at once (Mattson, Gecsei, Slutz, Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal 1970).
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
 use serde::{Deserialize, Serialize};
 
+use super::stack::Stack;
 use crate::core::keys::mix;
 
-/// Hashes a page's number by mixing it: numbers in a trace are no attack.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PageHasher(u64);
-
-impl std::hash::Hasher for PageHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = mix(self.0 ^ u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, page: u64) {
-        self.0 = mix(page);
-    }
-}
-
-pub(super) type PageMap<V> = HashMap<u64, V, BuildHasherDefault<PageHasher>>;
-
 /// The reuse distances of a trace, page by page.
-///
-/// Each page's last access is a mark at its time. The distance is the number of marks behind that of the page, which a Fenwick tree counts (Bennett,
-/// Kruskal, "LRU stack processing", IBM J. R&D 1975; Fenwick, "A new data structure for cumulative frequency tables", 1994). When the times run
-/// out, marks are moved together, so memory goes by distinct pages and not by accesses.
 ///
 /// With a rate below 1 only pages whose hash is low enough are looked at, all accesses to them, and distances are scaled up (Waldspurger, Park,
 /// Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015, with a fixed rate). What the sample has too much or too little is
@@ -43,18 +15,14 @@ pub(super) type PageMap<V> = HashMap<u64, V, BuildHasherDefault<PageHasher>>;
 pub struct Reuse {
     rate: f64,
     threshold: u64,
-    /// Of each page, the time of its last access and the number of its accesses.
-    pages: PageMap<(usize, u64)>,
-    marks: Fenwick,
-    now: usize,
+    /// Pages, each of weight 1.
+    stack: Stack<1>,
     /// Accesses by reuse distance.
     distances: Vec<u64>,
     accesses: u64,
     sampled: u64,
 }
 
-/// Times there are room for at first.
-const FIRST_TIMES: usize = 1 << 12;
 /// Page numbers are hashed to so many bits, of which a sample is a part.
 const HASH_BITS: u32 = 53;
 
@@ -65,9 +33,7 @@ impl Reuse {
         Self {
             rate,
             threshold: (rate * (1_u64 << HASH_BITS) as f64) as u64,
-            pages: PageMap::default(),
-            marks: Fenwick::new(FIRST_TIMES),
-            now: 0,
+            stack: Stack::new(),
             distances: Vec::new(),
             accesses: 0,
             sampled: 0,
@@ -82,25 +48,13 @@ impl Reuse {
             return;
         }
         self.sampled += 1;
-        if self.now == self.marks.len() {
-            self.move_together();
-        }
-        let now = self.now;
-        self.now += 1;
-        let seen = self.pages.len();
-        let entry = self.pages.entry(page).or_insert((now, 0));
-        entry.1 += 1;
-        if entry.1 > 1 {
-            let before = std::mem::replace(&mut entry.0, now);
-            // Marks up to and with the page's own; those behind it are the pages asked for since.
-            let distance = seen - self.marks.sum(before);
-            self.marks.add(before, -1);
+        if let Some([needed]) = self.stack.access(page, || [1]) {
+            let distance = needed as usize - 1;
             if distance >= self.distances.len() {
                 self.distances.resize(distance + 1, 0);
             }
             self.distances[distance] += 1;
         }
-        self.marks.add(now, 1);
     }
 
     /// Accesses so far.
@@ -110,23 +64,12 @@ impl Reuse {
 
     /// Pages that are in the sample.
     pub fn sampled_pages(&self) -> usize {
-        self.pages.len()
+        self.stack.len()
     }
 
     /// How often pages of the sample were asked for, in no order.
     pub(super) fn counts(&self) -> impl Iterator<Item = u64> + '_ {
-        self.pages.values().map(|(_, count)| *count)
-    }
-
-    fn move_together(&mut self) {
-        let mut last: Vec<&mut usize> = self.pages.values_mut().map(|(time, _)| time).collect();
-        last.sort_unstable_by_key(|time| **time);
-        self.marks = Fenwick::new((2 * last.len()).max(FIRST_TIMES));
-        for (now, time) in last.into_iter().enumerate() {
-            *time = now;
-            self.marks.add(now, 1);
-        }
-        self.now = self.pages.len();
+        self.stack.requests()
     }
 
     /// The hit ratios that follow.
@@ -167,41 +110,6 @@ impl ReuseCurve {
             0 => 0.0,
             fitting => self.points[fitting - 1].1,
         }
-    }
-}
-
-/// Numbers whose sums from the first on are wanted while they change.
-#[derive(Debug, Clone)]
-struct Fenwick {
-    /// At i the sum of the `i & -i` numbers up to the i-th, counted from 1.
-    sums: Vec<i64>,
-}
-
-impl Fenwick {
-    fn new(len: usize) -> Self {
-        Self { sums: vec![0; len + 1] }
-    }
-
-    fn len(&self) -> usize {
-        self.sums.len() - 1
-    }
-
-    fn add(&mut self, at: usize, number: i64) {
-        let mut at = at + 1;
-        while at < self.sums.len() {
-            self.sums[at] += number;
-            at += at & at.wrapping_neg();
-        }
-    }
-
-    /// The sum of the numbers up to `at`, with it.
-    fn sum(&self, at: usize) -> usize {
-        let (mut at, mut sum) = (at + 1, 0);
-        while at > 0 {
-            sum += self.sums[at];
-            at &= at - 1;
-        }
-        usize::try_from(sum).unwrap_or(0)
     }
 }
 

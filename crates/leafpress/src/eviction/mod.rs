@@ -5,6 +5,8 @@ mod ghost;
 mod links;
 mod lru;
 mod s3fifo;
+#[cfg(feature = "testing")]
+mod simulation;
 pub(crate) mod sketch;
 #[cfg(test)]
 mod tests;
@@ -12,6 +14,8 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
+#[cfg(feature = "testing")]
+pub use self::simulation::PolicySimulation;
 use crate::mem::OutOfMemory;
 use crate::mem::room::boxed;
 

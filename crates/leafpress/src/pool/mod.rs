@@ -58,6 +58,8 @@ mod write_back;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+#[cfg(feature = "testing")]
+pub use crate::eviction::PolicySimulation;
 pub use crate::eviction::{ParsePolicyError, PolicyKind};
 pub use crate::tuner::{ParseShareError, Share};
 pub use builder::Builder;

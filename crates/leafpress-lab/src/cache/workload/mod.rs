@@ -318,6 +318,11 @@ impl Workload {
         self.values.longest()
     }
 
+    /// Length of what a key holds before it is overwritten, in bytes.
+    pub(super) fn value_bytes(&self, id: u64) -> u64 {
+        self.values.len(id)
+    }
+
     /// Replaces `key` by the bytes of a key.
     #[inline]
     pub(super) fn key(&self, id: u64, key: &mut Vec<u8>) {

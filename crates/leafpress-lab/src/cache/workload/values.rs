@@ -77,6 +77,15 @@ impl Values {
         }
     }
 
+    /// Length of what a key holds first, in bytes.
+    pub(super) fn len(&self, id: u64) -> u64 {
+        match self {
+            Self::HalfZeros { .. } => 2 * HALF as u64,
+            Self::Chosen { corpus, own } => Self::chosen(corpus, *own, id, 0).len() as u64,
+            Self::Pieces { lengths, .. } => lengths.of(id) as u64,
+        }
+    }
+
     /// Length of the longest, in bytes.
     pub(super) fn longest(&self) -> usize {
         match self {

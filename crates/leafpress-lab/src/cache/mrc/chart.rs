@@ -1,0 +1,164 @@
+//! Curves in the report's page: hits over memory on a logarithmic axis, with the caches that were run.
+
+use maud::{Markup, PreEscaped, html};
+use plotters::prelude::*;
+use plotters::style::RGBColor;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::super::Options;
+use super::curves::{Curve, HitCurves};
+use super::table::{BY_HITS, BY_SIZE, by_hits, by_size, notes, sentences, size};
+use crate::core::LabError;
+use crate::report::draw::{FONT_SIZE, GRID, INK, below, draw, framed, ink, plain};
+use crate::report::html::{cell, figure, head, table};
+use crate::report::labels;
+use crate::report::palette::{colours, css};
+use crate::report::scatter::Point;
+
+/// Width and height of the chart, in pixels.
+const SIZE: (u32, u32) = (1080, 460);
+/// Labels that the axis of memory has room for.
+const MOST_LABELS: usize = 14;
+/// Radius of a cache's point, in pixels.
+const RADIUS: i32 = 6;
+
+const NOTES: [&str; 3] = [
+    "<b>LRU</b>'s hits of all sizes follow from what lies between two requests for a key (SHARDS, with a sample of the keys); <b>S3-FIFO</b>'s \
+     are those of small caches, each with a sample of the keys. An eviction by record as that of leafpress is nearer to S3-FIFO.",
+    "<b>As they are</b>: memory is keys, values and what was said for an entry. What a cache takes besides is not in it, so points of caches \
+     lie to the right of their curve.",
+    "<b>Compressed</b>: memory is what leafpress held for each byte of keys and values when it was filled with records of this work.",
+];
+
+/// The page's section; `points` are caches that were run, at bytes of memory and the share of the reads that they answered from it.
+///
+/// # Errors
+/// [`LabError::Chart`] when it cannot be drawn.
+pub(in super::super) fn section(curves: &HitCurves, options: &Options, points: &[Point]) -> Result<Markup, LabError> {
+    let svg = chart(curves, options, points)?;
+    let rows = |rows: Vec<Vec<String>>| {
+        rows.into_iter().map(|row| -> Vec<Markup> {
+            let cells = row.iter().enumerate();
+            cells
+                .map(|(at, text)| if at == 0 { head(text) } else { cell(text, false) })
+                .collect()
+        })
+    };
+    Ok(html! {
+        h2 { "Hits by memory" }
+        @for sentence in sentences(curves, options) { p { (sentence) } }
+        (legend())
+        @if let Some(svg) = svg { (figure("Hits of caches of all sizes", &svg)) }
+        @for note in notes(curves) { p.faint { (note) } }
+        (table(BY_SIZE, rows(by_size(curves, options))))
+        h3 { "Memory for so many hits" }
+        (table(BY_HITS, rows(by_hits(curves))))
+        (crate::report::html::notes(&NOTES))
+    })
+}
+
+/// A curve's colour: grey as they are, ours compressed.
+fn hue(curve: Curve) -> RGBColor {
+    let hues = colours(["none", "auto"].map(Some));
+    hues[usize::from(curve.is_compressed())]
+}
+
+fn is_dashed(curve: Curve) -> bool {
+    matches!(curve, Curve::S3Fifo | Curve::S3FifoCompressed)
+}
+
+/// A stroke of each line beside its name.
+fn legend() -> Markup {
+    html! {
+        div.legend {
+            @for curve in Curve::ALL {
+                span {
+                    (PreEscaped(format!(
+                        "<svg width=\"34\" height=\"10\" style=\"display:inline-block;width:34px;vertical-align:middle;margin-right:5px\">\
+                         <line x1=\"0\" y1=\"5\" x2=\"34\" y2=\"5\" stroke=\"{}\" stroke-width=\"3\"{}/></svg>",
+                        css(hue(curve)),
+                        if is_dashed(curve) { " stroke-dasharray=\"8 5\"" } else { "" }
+                    )))
+                    (curve.name())
+                }
+            }
+            span.faint { "points: caches that were run, at the most that their process grew by" }
+        }
+    }
+}
+
+/// Where something is: the logarithm of its bytes of memory, and percent of the reads.
+type At = (f64, f64);
+
+fn at(bytes: f64, hit_ratio: f64) -> At {
+    (bytes.max(1.0).log2(), hit_ratio * 100.0)
+}
+
+/// Hits over memory; `None` without a curve.
+fn chart(curves: &HitCurves, options: &Options, points: &[Point]) -> Result<Option<String>, LabError> {
+    if curves.points.is_empty() {
+        return Ok(None);
+    }
+    let line = |curve| {
+        curves
+            .points
+            .iter()
+            .map(move |point| at(point.memory_bytes as f64, point.hits.of(curve)))
+    };
+    let caches: Vec<At> = points.iter().map(|point| at(point.at.0, point.at.1)).collect();
+    let all = || Curve::ALL.into_iter().flat_map(line).chain(caches.iter().copied());
+    let left = all().map(|(x, _)| x).fold(f64::INFINITY, f64::min);
+    let right = all().map(|(x, _)| x).fold(left + 1.0, f64::max) + 0.05;
+    let highest = all().map(|(_, y)| y).fold(0.0, f64::max);
+    let top = ((highest / 10.0 + 0.2).ceil() * 10.0).min(100.0);
+    let svg = draw("hits by memory", SIZE, |root| {
+        let mut chart = framed(root, 62, 46).build_cartesian_2d(left..right, 0.0..top)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.disable_x_mesh().disable_x_axis().y_labels(11);
+        plain(&mut mesh, "hits, % of the reads");
+        mesh.y_label_formatter(&|hits| format!("{hits:.0}")).draw()?;
+        let doublings = left.ceil() as i32..=right.floor() as i32;
+        let step = doublings.clone().count().div_ceil(MOST_LABELS).max(1);
+        for bits in doublings.step_by(step) {
+            let x = f64::from(bits);
+            chart.draw_series(LineSeries::new([(x, 0.0), (x, top)], GRID.stroke_width(1)))?;
+            let (x, y) = chart.backend_coord(&(x, 0.0));
+            below(root, &size(f64::from(bits).exp2()), (x, y + 8), 12)?;
+        }
+        let (x, y) = chart.backend_coord(&((left + right) / 2.0, 0.0));
+        below(root, "memory", (x, y + 26), FONT_SIZE)?;
+        for curve in Curve::ALL {
+            let style = hue(curve).stroke_width(if curve.is_compressed() { 3 } else { 2 });
+            if is_dashed(curve) {
+                chart.draw_series(DashedLineSeries::new(line(curve), 9, 6, style))?;
+            } else {
+                chart.draw_series(LineSeries::new(line(curve), style))?;
+            }
+        }
+        if let Some((from, to)) = saving(curves, options) {
+            chart.draw_series(DashedLineSeries::new([from, to], 3, 4, INK.stroke_width(1)))?;
+            let (x, y) = chart.backend_coord(&((from.0 + to.0) / 2.0, to.1));
+            let above = ink(12).pos(Pos::new(HPos::Center, VPos::Bottom));
+            let times = (to.0 - from.0).exp2();
+            root.draw(&Text::new(format!("{times:.1} times"), (x, y - 4), above))?;
+        }
+        let names = points.iter().map(|point| point.label.as_str());
+        let pixels: Vec<_> = caches.iter().map(|at| chart.backend_coord(at)).zip(names).collect();
+        let places = labels::place(&pixels, 12.0, RADIUS.into(), SIZE);
+        for ((point, (pixel, label)), place) in points.iter().zip(&pixels).zip(places) {
+            root.draw(&Circle::new(*pixel, RADIUS, point.colour.filled()))?;
+            let left = ink(12).pos(Pos::new(HPos::Left, VPos::Center));
+            root.draw(&Text::new(*label, place, left))?;
+        }
+        Ok(())
+    })?;
+    Ok(Some(svg))
+}
+
+/// Between LRU's curves, where the compressed one is at the memory that was given: both have the same hits there.
+fn saving(curves: &HitCurves, options: &Options) -> Option<(At, At)> {
+    let hits = curves.hit_ratio(Curve::LruCompressed, options.memory_bytes as f64);
+    let compressed = curves.memory_for(Curve::LruCompressed, hits)?;
+    let plain = curves.memory_for(Curve::Lru, hits)?;
+    (plain > 1.2 * compressed).then(|| (at(compressed, hits), at(plain, hits)))
+}

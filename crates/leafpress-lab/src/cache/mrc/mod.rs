@@ -1,0 +1,83 @@
+//! How many reads caches of all sizes would answer, from one pass over what is asked for, with records as they are and compressed as ours
+//! keeps them.
+//!
+//! An LRU cache's hits of every size follow from what was asked for between two reads of a key. Only a sample of the keys is looked at, by
+//! hash ([`shards`]). Of S3-FIFO, which our cache's eviction is nearer to, small caches are run on a sample, one for each size
+//! ([`miniatures`]). What a record takes compressed is measured in a cache of ours ([`held`]).
+
+mod chart;
+mod curves;
+mod held;
+mod miniatures;
+mod pass;
+mod shards;
+mod table;
+
+use serde::{Deserialize, Serialize};
+
+pub(super) use chart::section;
+pub use curves::{Curve, HitCurves, HitRatios, SizePoint};
+pub use held::Held;
+pub(super) use pass::run;
+pub(super) use table::{text, tsv};
+
+use crate::core::words::between;
+use crate::core::{Bytes, LabError};
+
+/// Which keys are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sampling {
+    /// This share of them, over 0 to 1: SHARDS with a fixed rate.
+    Rate(f64),
+    /// At most so many: SHARDS with a fixed size, whose rate falls while keys come.
+    Keys(u64),
+}
+
+/// What curves are made with.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MrcOptions {
+    /// Which keys are looked at.
+    pub sampling: Sampling,
+    /// Bytes that an entry takes beside its key and value in a cache that does not compress.
+    pub entry_bytes: u64,
+}
+
+/// Fewest and most keys of a sample.
+const SAMPLED_KEYS: (u64, u64) = (1000, 1 << 24);
+/// Most bytes of an entry beside its key and value.
+const MAX_ENTRY_BYTES: u64 = 1 << 16;
+
+impl Default for MrcOptions {
+    /// 65,536 keys, and 64 bytes an entry: memcached's header of an item is 56, with what its classes of sizes round up beside it.
+    fn default() -> Self {
+        Self {
+            sampling: Sampling::Keys(1 << 16),
+            entry_bytes: 64,
+        }
+    }
+}
+
+impl MrcOptions {
+    /// # Errors
+    /// [`LabError::Option`] with the name of the option on the command line.
+    pub(super) fn validate(&self) -> Result<(), LabError> {
+        match self.sampling {
+            Sampling::Rate(rate) if !(rate > 0.0 && rate <= 1.0) => {
+                let reason = format!("{rate} is not more than 0 and at most 1");
+                return Err(LabError::option("mrc-rate", reason));
+            }
+            Sampling::Rate(_) => {}
+            Sampling::Keys(keys) => between("mrc-keys", keys, SAMPLED_KEYS.0, SAMPLED_KEYS.1)?,
+        }
+        between(
+            "mrc-overhead",
+            Bytes(self.entry_bytes),
+            Bytes(0),
+            Bytes(MAX_ENTRY_BYTES),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;
