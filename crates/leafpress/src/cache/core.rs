@@ -18,6 +18,7 @@ use super::listener::{Listener, RemovalCause};
 use super::observer::{Observer, Outcome};
 use super::policy::Policy;
 use super::record::{self, MAX_VALUE_BYTES};
+use super::times::Times;
 use super::wake::Wake;
 use crate::sync::Mutex;
 use crate::sync::worker::Health;
@@ -76,17 +77,6 @@ pub(super) struct Core {
     pub expiring: Mutex<Sweeper>,
     /// What these hold.
     sweepers_bytes: AtomicU64,
-}
-
-/// How long records live.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Times {
-    /// From when they were written, where that did not say.
-    pub to_live: Option<Duration>,
-    /// From when they were last read, or written.
-    pub to_idle: Option<Duration>,
-    /// For so long after its time a record may be had by who asks for it while another loads it.
-    pub stale: Option<Duration>,
 }
 
 /// What a read has seen of a record.

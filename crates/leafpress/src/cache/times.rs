@@ -15,6 +15,17 @@ use crate::mem::room::copied;
 /// A read is noted once one part in so many of the time to idle is over since the last that was.
 const PART_NOTED: u32 = 8;
 
+/// How long records live.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Times {
+    /// From when they were written, where that did not say.
+    pub to_live: Option<Duration>,
+    /// From when they were last read, or written.
+    pub to_idle: Option<Duration>,
+    /// For so long after its time a record may be had by who asks for it while another loads it.
+    pub stale: Option<Duration>,
+}
+
 impl Core {
     /// Until when a record lives that is written now and not read.
     pub(super) fn idle_until(&self) -> Option<Expiry> {
