@@ -130,14 +130,6 @@ impl Core {
         self.may_expire.load(Ordering::Relaxed)
     }
 
-    pub(super) fn default_expiry(&self) -> Option<Expiry> {
-        self.expiry(self.times.to_live)
-    }
-
-    pub(super) fn expiry(&self, ttl: Option<Duration>) -> Option<Expiry> {
-        ttl.map(|ttl| Expiry::after(self.clock.now(), ttl))
-    }
-
     /// Calls `read` with the value of a key that is there and not over, and counts whether it was. What cannot be decoded is not there, and
     /// goes.
     #[inline]

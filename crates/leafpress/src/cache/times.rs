@@ -27,6 +27,14 @@ pub(super) struct Times {
 }
 
 impl Core {
+    pub(super) fn default_expiry(&self) -> Option<Expiry> {
+        self.expiry(self.times.to_live)
+    }
+
+    pub(super) fn expiry(&self, ttl: Option<Duration>) -> Option<Expiry> {
+        ttl.map(|ttl| Expiry::after(self.clock.now(), ttl))
+    }
+
     /// Until when a record lives that is written now and not read.
     pub(super) fn idle_until(&self) -> Option<Expiry> {
         self.expiry(self.times.to_idle)
