@@ -32,7 +32,7 @@ const PART_OF_RECORD: u64 = 8;
 const MOST_SHRINKS: usize = 16;
 /// Room for a longer record is made before it is put in.
 const FEW_BYTES: u64 = 64 << 10;
-/// A buffer that grew past this is given back after the write that needed it.
+/// Longer values are put together in memory that goes back to the system at once.
 const MAX_KEPT_BYTES: usize = 64 << 10;
 
 thread_local! {
@@ -78,12 +78,10 @@ pub(super) struct Core {
     sweepers_bytes: AtomicU64,
 }
 
-/// What a read has seen of a record.
-#[derive(Debug, Clone, Copy, Default)]
+/// What a read has seen of a record: whether it is to be told that it is in use, and where it was.
+#[derive(Default)]
 pub(super) struct Seen {
-    /// It is to be told that it is in use.
     pub wants_touch: bool,
-    /// It came from the disk.
     pub is_from_disk: bool,
 }
 
@@ -324,13 +322,18 @@ impl Core {
             // Before the record can be found.
             self.note_expiring();
         }
-        let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
-        let stored = record::write(value, expiry, self.idle_until(), &mut buffer)
-            .map_err(CacheError::from)
-            .and_then(|()| self.put(key, &buffer));
-        if buffer.capacity() <= MAX_KEPT_BYTES {
+        let idle = self.idle_until();
+        let stored = if value.len() > MAX_KEPT_BYTES {
+            // An allocator would keep what is freed, of each thread and length.
+            let record = record::write_long(value, expiry, idle)?;
+            self.put(key, record.bytes())
+        } else {
+            let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
+            let written = record::write(value, expiry, idle, &mut buffer);
+            let stored = written.map_err(CacheError::from).and_then(|()| self.put(key, &buffer));
             let _ = BUFFER.try_with(|kept| kept.set(buffer));
-        }
+            stored
+        };
         self.counters.count(Count::Inserts);
         self.counters.add(Count::InsertedBytes, bytes);
         stored.map(|replaced| Stored { replaced, bytes })

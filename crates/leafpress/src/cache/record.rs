@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::clock::Expiry;
 use crate::mem::OutOfMemory;
 use crate::mem::room::TryGrow;
+use crate::mem::transient::Transient;
 
 const EXPIRES: u8 = 1;
 const CLEAN: u8 = 2;
@@ -36,13 +37,33 @@ pub(super) fn write(
 ) -> Result<(), OutOfMemory> {
     out.clear();
     out.try_grow(MAX_HEADER_BYTES + value.len())?;
-    let flag = |time: Option<Expiry>, flag| if time.is_some() { flag } else { 0 };
-    out.push(flag(expiry, EXPIRES) | flag(idle, IDLES));
-    for time in [expiry, idle].into_iter().flatten() {
-        out.extend_from_slice(&time.0.to_le_bytes());
-    }
+    let (header, len) = header(expiry, idle);
+    out.extend_from_slice(&header[..len]);
     out.extend_from_slice(value);
     Ok(())
+}
+
+/// The same for a long value, whose memory is the system's again when it is dropped.
+pub(super) fn write_long(value: &[u8], expiry: Option<Expiry>, idle: Option<Expiry>) -> Result<Transient, OutOfMemory> {
+    let (header, len) = header(expiry, idle);
+    let bytes = len + value.len();
+    let mut out = Transient::with_capacity(bytes).ok_or(OutOfMemory { bytes })?;
+    out.push(&header[..len]);
+    out.push(value);
+    Ok(out)
+}
+
+/// What stands in front of a value, and its length.
+fn header(expiry: Option<Expiry>, idle: Option<Expiry>) -> ([u8; MAX_HEADER_BYTES], usize) {
+    let (mut header, mut len) = ([0; MAX_HEADER_BYTES], 1);
+    for (time, flag) in [(expiry, EXPIRES), (idle, IDLES)] {
+        if let Some(time) = time {
+            header[0] |= flag;
+            header[len..len + TIME_BYTES].copy_from_slice(&time.0.to_le_bytes());
+            len += TIME_BYTES;
+        }
+    }
+    (header, len)
 }
 
 /// The value, and when it expires, used or not. What has no header, which nothing has that [`write()`] wrote, is a value that never does.
@@ -129,6 +150,7 @@ mod tests {
                 let first = [expiry, until].into_iter().flatten().min();
                 assert_eq!(read(&stored), (value, first));
                 assert_eq!(idle(&stored), until);
+                assert_eq!(write_long(value, expiry, until).unwrap().bytes(), stored);
                 assert!(stored.len() <= value.len() + MAX_HEADER_BYTES);
                 make_clean(&mut stored);
                 set_idle(&mut stored, Expiry(9));

@@ -22,8 +22,9 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 // Not the tree's swapped primitives: no step that the model checker orders lies inside.
 use parking_lot::Mutex;
 
-use self::block::{SYSTEM_BYTES, layout};
+use self::block::{SYSTEM_BYTES, layout, mapped_bytes};
 use self::part::Part;
+use super::mapping::{map, unmap};
 
 pub(crate) use self::block::{can_be_moved, held_bytes};
 
@@ -31,8 +32,11 @@ pub(crate) use self::block::{can_be_moved, held_bytes};
 const PARTS: usize = 8;
 /// Two more, that leaves are moved to in turn when the heap is defragmented.
 const ALL_PARTS: usize = PARTS + 2;
-/// Stands for the system among the parts.
-const SYSTEM: u8 = u8::MAX;
+/// Stands for mappings of their own among the parts: large blocks. The C library would leave holes between those of all lengths, and keep what
+/// was freed.
+const MAPPED: u8 = u8::MAX;
+/// Stands for the C library, where the system gives no more mappings.
+const SYSTEM: u8 = u8::MAX - 1;
 
 /// A part grows by this much before its allocators look for room elsewhere again.
 const GROW_BYTES: usize = 64 << 10;
@@ -91,8 +95,11 @@ impl Heap {
     /// A block and the part it is from.
     pub(crate) fn allocate(&self, bytes: usize) -> Option<(NonNull<u8>, u8)> {
         if bytes >= SYSTEM_BYTES {
-            // SAFETY: a node is never empty.
-            return NonNull::new(unsafe { System.alloc(layout(bytes)?) }).map(|block| (block, SYSTEM));
+            return match map(mapped_bytes(bytes)) {
+                Some(block) => Some((block.cast(), MAPPED)),
+                // SAFETY: a node is never empty.
+                None => NonNull::new(unsafe { System.alloc(layout(bytes)?) }).map(|block| (block, SYSTEM)),
+            };
         }
         let part = self.own_part();
         let made = self.part(part)?;
@@ -158,9 +165,11 @@ impl Heap {
     /// `block` came from `allocate(asked)` of this heap with this part, and is not used again.
     pub(crate) unsafe fn free(&self, block: NonNull<u8>, asked: usize, part: u8) {
         let Some(layout) = layout(asked) else { return };
-        if part == SYSTEM {
-            // SAFETY: as the caller promises; the layout is the one it was allocated with.
-            return unsafe { System.dealloc(block.as_ptr(), layout) };
+        // SAFETY: as the caller promises; length and layout are those it was allocated with.
+        match part {
+            MAPPED => return unsafe { unmap(block, mapped_bytes(asked)) },
+            SYSTEM => return unsafe { System.dealloc(block.as_ptr(), layout) },
+            _ => {}
         }
         let is_own = self.own_part() == part;
         let Some(made) = self.part(part) else { return };

@@ -3,10 +3,11 @@
 use std::alloc::Layout;
 
 use crate::mem::LINE_BYTES;
+use crate::mem::mapping::page_bytes;
 
 /// Nodes from this size on, which only large values have, come from the system and go back to it.
 pub(super) const SYSTEM_BYTES: usize = 128 << 10;
-/// To a multiple of this they are rounded there, about.
+/// To a multiple of this they are rounded there, on most machines.
 const PAGE_BYTES: usize = 4096;
 
 /// Bytes in front of a block in use, in rlsf.
@@ -29,6 +30,11 @@ pub(crate) fn held_bytes(asked: usize) -> usize {
     } else {
         block.next_multiple_of(BLOCK_STEP_BYTES)
     }
+}
+
+/// Bytes of the mapping of a large block: whole pages.
+pub(super) fn mapped_bytes(asked: usize) -> usize {
+    held_bytes(asked).next_multiple_of(page_bytes())
 }
 
 /// Whether a block of this size is from a part, and not from the system.

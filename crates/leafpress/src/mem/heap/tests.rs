@@ -110,8 +110,8 @@ fn every_block_begins_sixteen_bytes_before_a_cache_line_and_is_counted_as_freed(
             _ => rng.usize(1..=1 << bits),
         };
         let (block, part) = heap.allocate(bytes).unwrap();
-        assert_eq!(part == SYSTEM, bytes >= SYSTEM_BYTES, "{bytes} bytes");
-        if part != SYSTEM {
+        assert_eq!(part == MAPPED, bytes >= SYSTEM_BYTES, "{bytes} bytes");
+        if part != MAPPED {
             assert_eq!(block.addr().get() % LINE_BYTES, LINE_BYTES - 16, "{bytes} bytes");
         }
         // SAFETY: the block is as long.
