@@ -165,9 +165,10 @@ impl Heap {
     /// `block` came from `allocate(asked)` of this heap with this part, and is not used again.
     pub(crate) unsafe fn free(&self, block: NonNull<u8>, asked: usize, part: u8) {
         let Some(layout) = layout(asked) else { return };
-        // SAFETY: as the caller promises; length and layout are those it was allocated with.
         match part {
+            // SAFETY: as the caller promises; the length is the one it was mapped with.
             MAPPED => return unsafe { unmap(block, mapped_bytes(asked)) },
+            // SAFETY: as the caller promises; the layout is the one it was allocated with.
             SYSTEM => return unsafe { System.dealloc(block.as_ptr(), layout) },
             _ => {}
         }
