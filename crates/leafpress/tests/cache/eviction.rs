@@ -90,7 +90,7 @@ fn records_and_counts_add_up() {
 
 #[test]
 fn each_policy_keeps_what_is_in_use() {
-    let mut hits = Policy::ALL.map(|policy| {
+    let hits = Policy::ALL.map(|policy| {
         let cache = small().policy(policy).codec(Codec::None).build().unwrap();
         let mut rng = fastrand::Rng::with_seed(6);
         let mut hits = 0;
@@ -105,8 +105,12 @@ fn each_policy_keeps_what_is_in_use() {
         cache.validate().unwrap();
         (hits, policy)
     });
-    hits.sort_by_key(|(hits, _)| *hits);
-    // Nearly every leaf has a record in use, so that whole leaves are a poor choice.
-    assert_eq!(hits[0].1, Policy::Page, "{hits:?}");
-    assert!(hits[1].0 * 10 > hits[0].0 * 11, "{hits:?}");
+    // Of some 37,500. Nearly every leaf has a record in use, so that whole leaves are a poor choice.
+    let best = hits[0].0;
+    for (hits, policy) in hits {
+        match policy {
+            Policy::Page => assert!(hits > 20_000 && hits < best, "{policy}: {hits} of {best}"),
+            _ => assert!(hits > 34_000, "{policy}: {hits} of {best}"),
+        }
+    }
 }
