@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use crate::sync::plain::Mutex;
 use io_uring::{IoUring, Probe, opcode, squeue, types};
-use parking_lot::Mutex;
 
 use super::transfer::{Buffer, Transfer};
 use crate::mem::room::{TryGrow, room_for};

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use parking_lot::Mutex;
+use crate::sync::plain::Mutex;
 
 use crate::mem::node::{KINDS, NodeHeader};
 use crate::reclaim::epoch::Slot;

@@ -54,6 +54,29 @@ impl<T> std::ops::DerefMut for MutexGuard<'_, T> {
     }
 }
 
+/// A lock of many readers or one writer that knows no poison.
+#[cfg(miri)]
+#[derive(Debug, Default)]
+pub(crate) struct RwLock<T>(sync::RwLock<T>);
+
+#[cfg(miri)]
+pub(crate) use sync::RwLockWriteGuard;
+
+#[cfg(miri)]
+impl<T> RwLock<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(sync::RwLock::new(value))
+    }
+
+    pub(crate) fn read(&self) -> sync::RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
 /// A condition variable. In a model a call that is missed is missed for ever.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(sync::Condvar);

@@ -20,8 +20,8 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use crate::sync::plain::Mutex;
 use crossbeam_queue::ArrayQueue;
-use parking_lot::Mutex;
 
 use crate::mem::OutOfMemory;
 use controller::Controller;

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use parking_lot::Mutex;
+use crate::sync::plain::Mutex;
 
 use crate::codec::Scratch;
 

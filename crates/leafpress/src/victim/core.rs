@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use parking_lot::Mutex;
+use crate::sync::plain::Mutex;
 use rapidhash::v3::rapidhash_v3;
 
 use super::VictimError;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-use parking_lot::Mutex;
+use crate::sync::plain::Mutex;
 
 use crate::codec::{Codec, Dictionary, Engine, MIN_SAMPLES};
 use crate::mem::room::{collected, room_for};

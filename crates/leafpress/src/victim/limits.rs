@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::ThreadId;
 
-use parking_lot::Mutex;
+use crate::sync::plain::Mutex;
 
 #[derive(Default)]
 pub(super) struct Limits {

@@ -1,6 +1,6 @@
 //! A shard under its lock, and entries of it that are pinned.
 
-use parking_lot::Mutex;
+use crate::sync::plain::Mutex;
 
 use super::entry::{self, Home, Owned, Pin};
 use super::shard::Shard;

@@ -1,6 +1,6 @@
 //! What the cache's thread is woken for.
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::plain::{Condvar, Mutex};
 
 use super::dictionaries::FAMILIES;
 

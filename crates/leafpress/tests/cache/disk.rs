@@ -248,9 +248,12 @@ fn no_more_is_written_than_may_be() {
     }
 }
 
+fn refused(disk: Disk) -> CacheError {
+    small().disk(disk).build().unwrap_err()
+}
+
 #[test]
 fn what_cannot_be_a_disk_says_why() {
-    let refused = |disk: Disk| small().disk(disk).build().unwrap_err();
     let error = refused(Disk::store(store(), 1 << 20));
     assert!(matches!(error, CacheError::Option { option: "disk", .. }), "{error}");
     let error = refused(Disk::store(Arc::new(MemoryStore::new(8192).unwrap()), 64 << 20));
@@ -311,6 +314,20 @@ fn a_cache_that_was_not_closed_begins_empty() {
     let cache = file(&path);
     assert_eq!(cache.stats().disk.unwrap().records, 0);
     assert_eq!(found(&cache, 0..10_000, 300), 0);
+}
+
+/// Two caches on one file would lose what the other has.
+#[test]
+fn a_file_is_one_caches_at_a_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let cache = file(&path);
+    fill(&cache, 0..10_000, 400);
+    let error = refused(Disk::file(&path, 64 << 20)).to_string();
+    assert!(error.contains("in use"), "{error}");
+    cache.close().unwrap();
+    let cache = file(&path);
+    assert!(cache.stats().disk.unwrap().records > 9000);
 }
 
 /// Who does not want what a file has leaves nothing of it to who comes next.

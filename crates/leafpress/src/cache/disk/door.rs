@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use parking_lot::RwLockWriteGuard;
+use crate::sync::plain::RwLockWriteGuard;
 
 use super::counters::add;
 use super::state::State;

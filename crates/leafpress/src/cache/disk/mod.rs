@@ -87,7 +87,7 @@ impl fmt::Debug for Disk {
 impl Disk {
     /// A file, made where there is none, or a block device: so many bytes of it, from its start on, at least [`MIN_DISK_BYTES`]. What is
     /// there is written over, unless [`Cache::close`](super::Cache::close) left it there for a tier of as many bytes. One cache may use it at
-    /// a time. It is read and written past the system's page cache where that can be.
+    /// a time: another is refused. It is read and written past the system's page cache where that can be.
     pub fn file(path: impl Into<PathBuf>, bytes: u64) -> Self {
         Self::at(Where::File(path.into()), bytes)
     }
@@ -185,8 +185,9 @@ impl Disk {
 }
 
 fn open_file(path: &Path) -> io::Result<FileStore> {
+    let options = FileStore::options().exclusive(true);
     if !path.exists() {
-        return FileStore::create(path, BLOCK_BYTES);
+        return options.create(path, BLOCK_BYTES);
     }
     // A file may end within a block, after a crash or by another's hand: the store would write no block behind it.
     let about = path.metadata()?;
@@ -196,7 +197,7 @@ fn open_file(path: &Path) -> io::Result<FileStore> {
         file.and_then(|file| file.set_len(about.len() - part))
             .map_err(|error| at_path(path, "cut to whole blocks", error))?;
     }
-    FileStore::open(path, BLOCK_BYTES)
+    options.open(path, BLOCK_BYTES)
 }
 
 /// The thread that writes, stopped when this is dropped.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 
-use parking_lot::RwLock;
+use crate::sync::plain::RwLock;
 
 use super::device::Device;
 use super::failure::Failure;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
+use crate::sync::plain::RwLock;
 
 use super::batch::Batch;
 use super::counters::{Counters, add, get};
@@ -61,7 +61,7 @@ pub(in crate::cache) struct Tier {
     pub(super) written: Condvar,
     pub(super) counters: Counters,
     /// What the last write said that failed.
-    pub(super) last_error: parking_lot::Mutex<String>,
+    pub(super) last_error: crate::sync::plain::Mutex<String>,
     /// It takes and has nothing any more.
     pub(super) has_failed: AtomicBool,
     /// Nothing was written for too long.
@@ -115,7 +115,7 @@ impl Tier {
             ordered: Condvar::default(),
             written: Condvar::default(),
             counters: Counters::default(),
-            last_error: parking_lot::Mutex::default(),
+            last_error: crate::sync::plain::Mutex::default(),
             has_failed: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             batch_bytes: AtomicUsize::new(0),

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use crate::sync::plain::RwLock;
 
 use super::found::{FileSystem, Found};
 use super::{MIN_PAGE_BYTES, PageId, PageStore, check_read_length, no_such_page};

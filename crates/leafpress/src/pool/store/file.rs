@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use parking_lot::RwLock;
+use crate::sync::plain::RwLock;
 
 use super::extent::{Change, Extent};
 use super::{PageId, PageRead, PageStore, PageWrite, check_read_length, no_such_page};
@@ -27,7 +27,8 @@ use crate::io::uring::Rings;
 /// read with `pread` and written with `pwrite`. [`PageStore::describe`] tells which it is. Buffers at a multiple of
 /// [`PageStore::alignment`] are used in place, others cost a copy.
 ///
-/// Nothing locks the file: no other program should change it, and no other store.
+/// No other program should change the file, and no other store: [`FileOptions::exclusive`](super::FileOptions::exclusive) sees to that among
+/// those who ask for it.
 pub struct FileStore {
     pub(super) path: PathBuf,
     /// Through the page cache.

@@ -1,9 +1,11 @@
 //! How a [`FileStore`] is opened.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::extent::Extent;
 use super::file::{FileStore, Method};
@@ -32,7 +34,11 @@ pub struct FileOptions {
     read_only: bool,
     direct: Switch,
     io_uring: Switch,
+    exclusive: bool,
 }
+
+/// How long a file that another has locked is waited for: a process that was killed may have writes under way still.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 impl FileOptions {
     /// Whether writes and removals are refused; the file then need not be writable. No.
@@ -54,11 +60,18 @@ impl FileOptions {
         self
     }
 
+    /// Whether the file is locked, as `flock` does, until the store is dropped and what is under way has ended: who asks for the same then is
+    /// refused. It hinders nobody who does not ask. Nothing is locked where the file system has no locks. No.
+    pub fn exclusive(mut self, exclusive: bool) -> Self {
+        self.exclusive = exclusive;
+        self
+    }
+
     /// Opens a file that exists, cut into pages of `page_bytes`, [`MIN_PAGE_BYTES`] to [`MAX_PAGE_BYTES`]; the last may be shorter.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for another page length, or what is no file; [`io::ErrorKind::Unsupported`] where something was
-    /// switched on that does not work here; what the system says.
+    /// switched on that does not work here; [`io::ErrorKind::ResourceBusy`] where another has locked it; what the system says.
     pub fn open(&self, path: impl AsRef<Path>, page_bytes: usize) -> io::Result<FileStore> {
         let path = path.as_ref();
         self.opened(path, page_bytes, OpenOptions::new().read(true).write(!self.read_only))
@@ -116,6 +129,10 @@ impl FileOptions {
                 Err(reason) => (None, format!("no direct I/O: {reason}")),
             },
         };
+        if self.exclusive {
+            // Transfers that a process leaves behind hold what they go through: its lock ends with them.
+            lock(direct.as_ref().map_or(&file, |direct| &direct.file))?;
+        }
         let (rings, plain_because) = match self.io_uring {
             Switch::Off => (None, String::from("io_uring is off")),
             asked => match Rings::open() {
@@ -137,8 +154,23 @@ impl FileOptions {
                 rings,
                 plain_because,
             },
-            neighbours: parking_lot::RwLock::new(()),
+            neighbours: crate::sync::plain::RwLock::new(()),
         })
+    }
+}
+
+fn lock(file: &File) -> io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(5)),
+            Err(TryLockError::WouldBlock) => {
+                let reason = "it is in use: another process, or another store of this one, has locked it";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
+            }
+            // Locked, or on a file system that knows no locks.
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use crate::sync::plain::RwLock;
 
 use super::{MAX_PAGE_BYTES, PageId, PageStore, check_read_length, no_such_page};
 
