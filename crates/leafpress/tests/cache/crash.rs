@@ -36,12 +36,15 @@ fn log_of(directory: &Path, thread: u64) -> std::path::PathBuf {
     directory.join(format!("log.{thread}"))
 }
 
-/// A log's entries are `[begun u8, key u64, version u64]`, version 0 for a removal.
-fn entry(begun: bool, n: u64, version: u64) -> [u8; 17] {
-    let mut entry = [0; 17];
-    entry[0] = begun.into();
-    entry[1..9].copy_from_slice(&n.to_le_bytes());
-    entry[9..].copy_from_slice(&version.to_le_bytes());
+/// Bytes of a log's entry: none is in two pages of a file, where one who is killed may write its first part only.
+const ENTRY_BYTES: usize = 32;
+
+/// A log's entries are `[begun u64, key u64, version u64]` and nothing, version 0 for a removal.
+fn entry(begun: bool, n: u64, version: u64) -> [u8; ENTRY_BYTES] {
+    let mut entry = [0; ENTRY_BYTES];
+    for (into, number) in entry.chunks_exact_mut(8).zip([begun.into(), n, version]) {
+        into.copy_from_slice(&number.to_le_bytes());
+    }
     entry
 }
 
@@ -52,13 +55,13 @@ fn read_logs(directory: &Path) -> (HashMap<u64, May>, u64) {
         if let Ok(mut file) = File::open(log_of(directory, thread)) {
             file.read_to_end(&mut log).unwrap();
         }
-        for entry in log.chunks_exact(17) {
+        for entry in log.chunks_exact(ENTRY_BYTES) {
             let number = |at: usize| u64::from_le_bytes(entry[at..at + 8].try_into().unwrap());
-            let (n, version) = (number(1), number(9));
+            let (n, version) = (number(8), number(16));
             last = last.max(version);
             let may = may.entry(n).or_default();
             let version = (version > 0).then_some(version);
-            match entry[0] {
+            match number(0) {
                 0 => {
                     *may = May {
                         done: version,
