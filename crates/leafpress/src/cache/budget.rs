@@ -16,8 +16,12 @@ const PART_MEASURED: u64 = 64;
 const MIN_MEASURED_BYTES: u64 = 256 << 10;
 /// After so many times as many a writer waits for another thread that measures.
 const TIMES_OVERDUE: u64 = 2;
-/// What is held is kept so much below the budget, as a part of it: what one measurement does not see until the next.
+/// Free pages go back to the system when less than one part in so many of the budget is left: what one measurement does not see until the
+/// next...
 const PART_KEPT_FREE: u64 = 64;
+/// ...and nodes are left so many bytes then that one part in so many is free. To find free pages takes longer than to measure, and the next
+/// nodes touch some of them again: what is held goes up from the one bound to the other before it is done again.
+const PART_MADE_FREE: u64 = 24;
 /// Nodes may always hold one part in so many of the budget, lest a cache that others' memory is counted for keeps nothing.
 const PART_LEAST: u64 = 8;
 
@@ -103,7 +107,7 @@ impl Budget {
         self.written_bytes.load(Ordering::Relaxed) > 0
     }
 
-    /// Measures when it is due, by `measure`, and sets what nodes may hold; if that is less than they do hold and `trim` gives memory back,
+    /// Measures when it is due, by `measure`, and sets what nodes may hold; where too much is held, has `trim` give memory back and
     /// measures once more.
     pub(super) fn measure(&self, due: Due, measure: impl Fn() -> Measured, trim: impl FnOnce()) {
         let guard = match due {
@@ -118,14 +122,21 @@ impl Budget {
         }
         self.written_bytes.store(0, Ordering::Relaxed);
         let memory = self.memory_bytes();
-        let allowed = memory - memory / PART_KEPT_FREE;
+        let (most, wanted) = (memory - memory / PART_KEPT_FREE, memory - memory / PART_MADE_FREE);
         let mut measured = measure();
         self.peak_bytes.fetch_max(measured.held_bytes, Ordering::Relaxed);
-        if measured.held_bytes > allowed {
+        let is_too_much = measured.held_bytes > most;
+        if is_too_much {
             trim();
             measured = measure();
         }
-        let limit = (measured.node_bytes + allowed).saturating_sub(measured.held_bytes);
+        let within = |bound: u64| (measured.node_bytes + bound).saturating_sub(measured.held_bytes);
+        let limit = if is_too_much || measured.held_bytes <= wanted {
+            within(wanted)
+        } else {
+            // Between the bounds: what nodes were allowed stays.
+            self.node_limit_bytes().min(within(most))
+        };
         self.node_limit_bytes
             .store(limit.max(memory / PART_LEAST), Ordering::Relaxed);
     }
@@ -137,15 +148,25 @@ mod tests {
 
     #[test]
     fn nodes_may_grow_by_the_room_that_is_left() {
-        let budget = Budget::new(64 << 20);
-        let measured = |held_bytes, node_bytes| move || Measured { held_bytes, node_bytes };
-        budget.measure(Due::Always, measured(40 << 20, 30 << 20), || panic!("nothing to trim"));
-        assert_eq!(budget.node_limit_bytes(), 53 << 20);
-        // Too much is held: nodes have to give up what is above the bound.
-        budget.measure(Due::Always, measured(70 << 20, 60 << 20), || ());
-        assert_eq!(budget.node_limit_bytes(), 53 << 20);
-        budget.measure(Due::Always, measured(1 << 30, 1 << 20), || ());
-        assert_eq!(budget.node_limit_bytes(), 8 << 20);
+        let budget = Budget::new(96 << 20);
+        let measured = |held_mib: u64, node_mib: u64| {
+            move || Measured {
+                held_bytes: held_mib << 20,
+                node_bytes: node_mib << 20,
+            }
+        };
+        budget.measure(Due::Always, measured(60, 50), || panic!("nothing to trim"));
+        assert_eq!(budget.node_limit_bytes(), 82 << 20);
+        // What is held may go up between the bounds...
+        budget.measure(Due::Always, measured(93, 81), || panic!("nothing to trim yet"));
+        assert_eq!(budget.node_limit_bytes(), 82 << 20);
+        budget.measure(Due::Always, measured(94, 81), || panic!("nothing to trim yet"));
+        assert_eq!(budget.node_limit_bytes(), (81 << 20) + (512 << 10));
+        // ...and is too much then: nodes have to give up what is above the lower one.
+        budget.measure(Due::Always, measured(100, 80), || ());
+        assert_eq!(budget.node_limit_bytes(), 72 << 20);
+        budget.measure(Due::Always, measured(1024, 1), || ());
+        assert_eq!(budget.node_limit_bytes(), 12 << 20);
         assert_eq!(budget.peak_bytes(), 1 << 30);
     }
 
