@@ -28,6 +28,7 @@ mod dictionary;
 mod dictionary_pool;
 mod engine;
 mod error;
+mod in_vain;
 mod list;
 #[cfg(feature = "lz4")]
 #[cfg_attr(miri, allow(dead_code, reason = "Miri runs no C"))]
@@ -56,6 +57,7 @@ pub use dictionary::Dictionary;
 pub use dictionary_pool::DictionaryPool;
 pub use engine::{Engine, EngineOptions, JobCache, Lz4Blocks, StreamCache};
 pub use error::CodecError;
+pub(crate) use in_vain::InVain;
 pub use list::Availability;
 pub use name::{Codec, QplMode, QplPath};
 pub(crate) use saving::{MOST_STORED_65536THS, saves_enough};

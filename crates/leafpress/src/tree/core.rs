@@ -8,7 +8,7 @@ use crate::reclaim::guard::Guard;
 
 use bumpalo::Bump;
 
-use crate::codec::{Codec, Dictionary};
+use crate::codec::{Codec, Dictionary, InVain};
 use crate::mem::prefetch::{prefetch_directory, prefetch_for_write};
 use crate::mem::room::boxed;
 use crate::reclaim::memory::Memory;
@@ -277,7 +277,7 @@ impl Core {
                 Change::Put(value)
                     if leaf.temperature() == Temperature::Warm && self.settings.while_writing().single() =>
                 {
-                    self.compress_value(leaf, value, context, &mut block)
+                    self.compress_value(leaf, value, context, &mut tools.buffers.in_vain, &mut block)
                 }
                 change => Ok(change),
             };
@@ -321,19 +321,20 @@ impl Core {
         leaf: Leaf,
         value: &[u8],
         context: &Context,
+        in_vain: &mut InVain,
         block: &'v mut Vec<u8>,
     ) -> Result<Change<'v>, Error> {
         let likely = self.dictionaries.current();
         self.count_compressed(value, context);
         block.clear();
-        compress_block(value, &*self.engines.warm, likely, block)?;
+        compress_block(value, &*self.engines.warm, likely, in_vain, block)?;
         let dictionary = leaf.dictionary();
         if !std::ptr::eq(
             dictionary.map_or(std::ptr::null(), std::ptr::from_ref),
             likely.map_or(std::ptr::null(), std::ptr::from_ref),
         ) {
             block.clear();
-            compress_block(value, &*self.engines.warm, dictionary, block)?;
+            compress_block(value, &*self.engines.warm, dictionary, in_vain, block)?;
         }
         Ok(Change::Compressed {
             block,

@@ -129,7 +129,13 @@ impl Leaves {
                 }
                 Some(value) if core.settings.while_writing().single() => {
                     block.clear();
-                    compress_block(value, &*core.engines.warm, leaf.dictionary(), &mut block)?;
+                    compress_block(
+                        value,
+                        &*core.engines.warm,
+                        leaf.dictionary(),
+                        &mut buffers.in_vain,
+                        &mut block,
+                    )?;
                     Change::Compressed {
                         block: keep(&arena, &block)?,
                         raw_len: value.len(),

@@ -2,7 +2,7 @@
 
 use bumpalo::Bump;
 
-use crate::codec::{Codec, Dictionary, Engine, saves_enough};
+use crate::codec::{Codec, Dictionary, Engine, InVain, saves_enough};
 use crate::mem::room::{TryGrow, room_for};
 use crate::reclaim::memory::Memory;
 use crate::tree::compact::builder::{Form, LeafBuilder, Part, Record, RecordValue, form_for};
@@ -39,20 +39,23 @@ impl Settings {
 /// which each key has up to four bytes more than are counted, stays within 16 bits.
 const MAX_FRAME_RECORDS: usize = MAX_RECORDS / 4;
 
-/// Compresses `raw` behind `out`, or copies it when it does not shrink by an eighth. Returns the block's length.
+/// Compresses `raw` behind `out`, or copies it when it does not shrink by an eighth, or most likely would not. Returns the block's length.
 pub(crate) fn compress_block(
     raw: &[u8],
     engine: &dyn Engine,
     dictionary: Option<&Dictionary>,
+    in_vain: &mut InVain,
     out: &mut Vec<u8>,
 ) -> Result<usize, Error> {
     out.try_reserve(raw.len() + 64)
         .map_err(|_| Error::OutOfMemory { bytes: raw.len() })?;
     let start = out.len();
-    if !raw.is_empty() && engine.codec() != Codec::None {
+    if !raw.is_empty() && engine.codec() != Codec::None && !in_vain.is(raw) {
         engine.compress(raw, dictionary, out)?;
         let stored = out.len() - start;
-        if saves_enough(stored, raw.len()) {
+        let shrank = saves_enough(stored, raw.len());
+        in_vain.note(shrank);
+        if shrank {
             return Ok(stored);
         }
         out.truncate(start);
@@ -70,6 +73,7 @@ pub(crate) struct Buffers {
     pub lens: Vec<u32>,
     pub prints: Vec<u8>,
     pub marks: Vec<u8>,
+    pub in_vain: InVain,
     /// Slots whose blocks are overwritten.
     pub overwritten: Vec<u16>,
     /// Bytes of leaves that were written, and raw bytes that were compressed for them, since that was last noted.
@@ -223,7 +227,14 @@ impl<'b> Compression<'_, 'b> {
         if raw_len > usize::from(u16::MAX) {
             return Err(corrupt("more bytes than a frame can hold"));
         }
-        let end = start + compress_block(raw, self.engine, self.dictionary, &mut self.buffers.blocks)?;
+        let end = start
+            + compress_block(
+                raw,
+                self.engine,
+                self.dictionary,
+                &mut self.buffers.in_vain,
+                &mut self.buffers.blocks,
+            )?;
         if self.engine.codec() != Codec::None {
             self.buffers.compressed_bytes += raw_len as u64;
         }
