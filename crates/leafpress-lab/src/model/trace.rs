@@ -205,6 +205,14 @@ impl Reading<'_> {
             match std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok()) {
                 Some(page) => self.access(page)?,
                 None if junk == Junk::Skip => self.skipped += 1,
+                None if !std::str::from_utf8(text)
+                    .is_ok_and(|text| text.chars().all(|c| c == '\t' || !c.is_control())) =>
+                {
+                    return Err(self.refuse(format!(
+                        "line {number} is no text; for 8 bytes a page number use --trace-format u64le, and for a trace of a cache's \
+                         requests (libCacheSim's, ARC's, Twitter's) `leafpress cache --trace FILE --mrc`"
+                    )));
+                }
                 None => {
                     let shown: String = String::from_utf8_lossy(text).chars().take(40).collect();
                     return Err(self.refuse(format!(
