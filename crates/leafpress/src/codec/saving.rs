@@ -9,7 +9,13 @@ pub(crate) const MOST_STORED_65536THS: u32 = (1 << 16) - (1 << 16) / LEAST_SAVIN
 /// Whether a block of `stored` bytes is kept in place of its `raw` ones: it saves an eighth, and one byte at least.
 #[inline]
 pub(crate) fn saves_enough(stored: usize, raw: usize) -> bool {
-    stored < raw && stored <= raw - raw / LEAST_SAVING_ONE_IN
+    stored < raw && stored <= most_stored(raw)
+}
+
+/// The most bytes of a block that is kept in place of so many raw ones.
+#[inline]
+pub(crate) fn most_stored(raw: usize) -> usize {
+    raw - raw / LEAST_SAVING_ONE_IN
 }
 
 #[cfg(test)]

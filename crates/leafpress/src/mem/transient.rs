@@ -39,6 +39,18 @@ impl Transient {
         true
     }
 
+    /// All of the room, zeroes where nothing was written, as what was written.
+    pub(crate) fn whole(&mut self) -> &mut [u8] {
+        match &self.room {
+            None => &mut [],
+            Some(room) => {
+                self.len = room.len();
+                // SAFETY: the room is ours alone for the borrow, and the system gave it filled with zeroes.
+                unsafe { std::slice::from_raw_parts_mut(room.start().as_ptr(), room.len()) }
+            }
+        }
+    }
+
     /// What was written.
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.room {
@@ -68,5 +80,15 @@ mod tests {
             assert_eq!(room.bytes(), expected);
         }
         assert!(Transient::with_capacity(usize::MAX).is_none());
+    }
+
+    #[test]
+    fn the_whole_room_can_be_written_to() {
+        let mut room = Transient::with_capacity(10_000).unwrap();
+        assert!(room.push(b"before"));
+        assert!(room.whole().len() >= 10_000);
+        room.whole()[9_999] = 7;
+        assert_eq!((room.bytes()[0], room.bytes()[9_999]), (b'b', 7));
+        assert!(Transient::with_capacity(0).unwrap().whole().is_empty());
     }
 }

@@ -230,9 +230,6 @@ impl Core {
         if let (Some(large), Ok((_, true))) = (large, &result) {
             large.publish();
         }
-        if tools.block.capacity() > 1 << 20 {
-            tools.block = Vec::new();
-        }
         context.return_tools(tools, &guard);
         result
     }

@@ -3,14 +3,17 @@
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use crate::codec::{Codec, Engine, saves_enough};
+use crate::codec::{Codec, Engine, most_stored, saves_enough};
 use crate::mem::node::{Kind, NodeHeader};
+use crate::mem::transient::Transient;
 use crate::reclaim::memory::Memory;
 use crate::tree::error::Error;
 use crate::tree::node::unpublished::unpublished;
 
 /// Longest value that a leaf or a landing buffer holds itself, in bytes.
 pub(crate) const MAX_INLINE_VALUE_BYTES: usize = 2048;
+/// A longer one is compressed in memory that goes back to the system at once: an allocator would keep what was freed, of each thread and length.
+const MAX_BUFFERED_BYTES: usize = 64 << 10;
 
 #[repr(C)]
 struct Header {
@@ -40,7 +43,7 @@ impl DeadLarge {
 }
 
 impl<'g> Large<'g> {
-    /// Compresses `value` into a node of its own; stored raw when it does not shrink by an eighth.
+    /// Compresses `value` into a node of its own, by way of `buffer` if it is short; stored raw when it does not shrink by an eighth.
     ///
     /// # Safety
     /// `memory` outlives the value.
@@ -50,12 +53,28 @@ impl<'g> Large<'g> {
         memory: &Memory,
         buffer: &mut Vec<u8>,
     ) -> Result<NewLarge, Error> {
-        buffer.clear();
-        if engine.codec() != Codec::None {
-            engine.compress(value, None, buffer)?;
+        if engine.codec() == Codec::None {
+            // SAFETY: as the caller promises.
+            return unsafe { Self::store(value, value, memory) };
         }
-        let compressed = engine.codec() != Codec::None && saves_enough(buffer.len(), value.len());
-        let block = if compressed { buffer.as_slice() } else { value };
+        let mut room;
+        let pressed = if value.len() > MAX_BUFFERED_BYTES {
+            let most = most_stored(value.len());
+            room = Transient::with_capacity(most).ok_or(Error::OutOfMemory { bytes: most })?;
+            let len = engine.compress_into(value, None, &mut room.whole()[..most])?;
+            len.map(|len| &room.bytes()[..len])
+        } else {
+            buffer.clear();
+            engine.compress(value, None, buffer)?;
+            saves_enough(buffer.len(), value.len()).then_some(buffer.as_slice())
+        };
+        // SAFETY: as the caller promises.
+        unsafe { Self::store(value, pressed.unwrap_or(value), memory) }
+    }
+
+    /// # Safety
+    /// `memory` outlives the value.
+    unsafe fn store(value: &[u8], block: &[u8], memory: &Memory) -> Result<NewLarge, Error> {
         // SAFETY: the caller keeps `memory` alive; the block is copied into the room asked for.
         unsafe {
             let node = memory.allocate(size_of::<Header>() + block.len(), Kind::Large)?;
