@@ -52,6 +52,19 @@ pub(crate) fn free_space(_file: &File, _offset: u64, _len: usize) -> io::Result<
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// Locks a file for this descriptor alone, as `flock` does; [`io::ErrorKind::WouldBlock`] where another has it. The lock ends with the last
+/// use of the descriptor, also of transfers that are under way. `std::fs::File::try_lock` asks for Rust 1.89.
+#[cfg(unix)]
+pub(crate) fn try_lock(file: &File) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    // SAFETY: no memory is involved, and the descriptor is open as long as the file is borrowed.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Whether the file is on tmpfs or ramfs.
 #[cfg(target_os = "linux")]
 pub(super) fn in_memory(file: &File) -> bool {

@@ -1,6 +1,6 @@
 //! How a [`FileStore`] is opened.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -12,6 +12,7 @@ use super::file::{FileStore, Method};
 use super::{MAX_PAGE_BYTES, MIN_PAGE_BYTES};
 use crate::io::at_path::at_path;
 use crate::io::direct::Direct;
+use crate::io::system::try_lock;
 use crate::io::uring::Rings;
 
 /// Whether to use something that not every system has.
@@ -162,14 +163,14 @@ impl FileOptions {
 fn lock(file: &File) -> io::Result<()> {
     let begun = Instant::now();
     loop {
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(5)),
-            Err(TryLockError::WouldBlock) => {
+        match try_lock(file).map_err(|error| error.kind()) {
+            Err(io::ErrorKind::WouldBlock) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(5)),
+            Err(io::ErrorKind::WouldBlock) => {
                 let reason = "it is in use: another process, or another store of this one, has locked it";
                 return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
             }
             // Locked, or on a file system that knows no locks.
-            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
+            Ok(()) | Err(_) => return Ok(()),
         }
     }
 }
