@@ -9,6 +9,7 @@ use leafpress_lab::core::corpus::{Cut, RecordFormat, Source};
 use leafpress_lab::{Bytes, LabError};
 
 use super::mrc_args::MrcArgs;
+use super::paper_args::PaperArgs;
 use crate::eval::words::list;
 use crate::failure::Failure;
 
@@ -25,23 +26,22 @@ pub struct CacheArgs {
         help = "leafpress[:CODEC][@POLICY], quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC]; behind a + values are compressed one by one \
                 [default: leafpress quick_cache quick_cache+zstd:3 moka, and foyer where it is compiled in]"
     )]
-    engines: Option<Vec<String>>,
+    pub(super) engines: Option<Vec<String>>,
     /// What the process may grow by, all of it [default: 64M, or what a CacheBench file says]
     #[arg(short = 'm', long, value_name = "BYTES", help_heading = "Caches")]
-    memory: Option<Bytes>,
+    pub(super) memory: Option<Bytes>,
     /// A tier on a disk of so many bytes, for the caches that have one; 0 for none [default: none, or what a CacheBench file says]
     #[arg(long, value_name = "BYTES", help_heading = "Caches")]
-    disk: Option<Bytes>,
+    pub(super) disk: Option<Bytes>,
     /// Where that is [default: cache.disk in the directory of --out]
     #[arg(long, value_name = "FILE", help_heading = "Caches")]
-    disk_path: Option<PathBuf>,
+    pub(super) disk_path: Option<PathBuf>,
 
     #[command(flatten)]
-    mrc: MrcArgs,
+    pub(super) mrc: MrcArgs,
 
-    /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes, half of each zeros. The default
-    #[arg(long, help_heading = "Work", conflicts_with_all = ["data", "trace", "cachebench", "records", "cut"])]
-    paper: bool,
+    #[command(flatten)]
+    pub(super) paper: PaperArgs,
     /// Values, or records, from a file, directory, archive, or bundled sample, as `leafpress eval` takes them
     #[arg(long, value_name = "DATA", help_heading = "Work")]
     data: Option<String>,
@@ -53,7 +53,7 @@ pub struct CacheArgs {
     cut: Option<String>,
     /// Bytes of all keys and values [default: 8 times the memory]
     #[arg(long, value_name = "BYTES", help_heading = "Work")]
-    working_set: Option<Bytes>,
+    pub(super) working_set: Option<Bytes>,
     // No docstring: rustdoc would take the brackets for links.
     #[arg(
         long,
@@ -62,7 +62,10 @@ pub struct CacheArgs {
         help = "How keys are chosen: uniform, zipfian[:THETA] (or zipf), self-similar[:H], hotset[:KEYS_PCT:OPERATIONS_PCT] \
                 [default: hotset:20:80 of the paper's objects, else zipfian:0.99]"
     )]
-    distribution: Option<String>,
+    pub(super) distribution: Option<String>,
+    /// Other keys become hot after so many measured operations of all threads
+    #[arg(long, value_name = "OPERATIONS", help_heading = "Work")]
+    pub(super) shift_at: Option<u64>,
     /// Ask for what a trace asked for, in its order; values of its lengths are made of --data
     #[arg(long, value_name = "FILE", help_heading = "Work")]
     trace: Option<PathBuf>,
@@ -75,15 +78,9 @@ pub struct CacheArgs {
     /// Ask as a CacheBench file wants it: operations, popularity and lengths; values are made of --data
     #[arg(long, value_name = "FILE", help_heading = "Work", conflicts_with = "trace")]
     cachebench: Option<PathBuf>,
-    /// What the file's keys, operations and sizes of the cache are multiplied by, up to 1 [default: 1]
-    #[arg(
-        long,
-        value_name = "F",
-        allow_negative_numbers = true,
-        help_heading = "Work",
-        requires = "cachebench"
-    )]
-    scale: Option<f64>,
+    /// What keys, operations and sizes of a CacheBench file or of the paper's figure are multiplied by, up to 1 [default: 1 of a file, 0.25 of a figure]
+    #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Work")]
+    pub(super) scale: Option<f64>,
     /// Percent of the operations that overwrite a key with a new version
     #[arg(
         long,
@@ -92,23 +89,26 @@ pub struct CacheArgs {
         allow_negative_numbers = true,
         help_heading = "Work"
     )]
-    writes: f64,
+    pub(super) writes: f64,
     /// Records live so long [default: until they make room]
     #[arg(long, value_name = "SECONDS", help_heading = "Work")]
-    ttl: Option<u64>,
+    pub(super) ttl: Option<u64>,
 
+    /// Insert every key once before the warm-up, or as many as three times the bytes of memory and disk
+    #[arg(long, help_heading = "Measurement")]
+    pub(super) load: bool,
     /// Threads that ask [default: 2, or what a CacheBench file says]
     #[arg(short = 't', long, value_name = "N", help_heading = "Measurement")]
-    threads: Option<usize>,
+    pub(super) threads: Option<usize>,
     /// Operations before anything is measured [default: two for each key; none of a trace or a CacheBench file]
     #[arg(long, value_name = "N", help_heading = "Measurement")]
-    warmup: Option<u64>,
+    pub(super) warmup: Option<u64>,
     /// Length of the measured time [default: 5; a trace is gone through once, a CacheBench file has its operations]
     #[arg(long, allow_negative_numbers = true, help_heading = "Measurement")]
-    seconds: Option<f64>,
+    pub(super) seconds: Option<f64>,
     /// Operations that are measured, in place of a time
     #[arg(long, value_name = "N", help_heading = "Measurement", conflicts_with = "seconds")]
-    operations: Option<u64>,
+    pub(super) operations: Option<u64>,
     /// Requests per second that come whether the cache keeps up or not; times are then from when a request was due
     #[arg(
         long,
@@ -116,7 +116,7 @@ pub struct CacheArgs {
         allow_negative_numbers = true,
         help_heading = "Measurement"
     )]
-    rate: Option<f64>,
+    pub(super) rate: Option<f64>,
     /// What a miss is charged with, for what the backend would take
     #[arg(
         long,
@@ -125,10 +125,10 @@ pub struct CacheArgs {
         allow_negative_numbers = true,
         help_heading = "Measurement"
     )]
-    backend_us: f64,
+    pub(super) backend_us: f64,
     /// Seed of every random choice
     #[arg(long, default_value_t = 1, help_heading = "Measurement")]
-    seed: u64,
+    pub(super) seed: u64,
     /// Directory for summary.tsv, over_time.tsv, mrc.tsv, results.json, report.html and logs [default: leafpress-results/cache/TIMESTAMP]
     #[arg(long, value_name = "DIR", help_heading = "Measurement")]
     pub out: Option<PathBuf>,
@@ -138,6 +138,7 @@ const AFTER_HELP: &str = "\
 Each cache runs in a process of its own, in the same memory, measured from outside. docs/cache.md explains work, table and charts.
 
   leafpress cache --paper -m 64M --working-set 512M
+  leafpress cache --paper fig8 -m 64M --scale 0.5
   leafpress cache --data packages.txt.zst --records stanzas:Package --distribution zipfian:0.99
   leafpress cache --trace cluster.oracleGeneral.zst -m 256M --engines leafpress,moka+lz4
   leafpress cache --trace cluster.oracleGeneral.zst -m 256M --mrc
@@ -196,6 +197,8 @@ impl CacheArgs {
             };
             options.distribution = Some(parse("distribution", &law)?);
         }
+        options.shift_at = self.shift_at;
+        options.load = self.load;
         options.write_pct = self.writes;
         options.ttl_seconds = self.ttl;
         options.threads = self.threads.or(file.threads).unwrap_or(DEFAULT_THREADS);
@@ -211,6 +214,11 @@ impl CacheArgs {
     }
 
     fn work(&self) -> Result<Work, Failure> {
+        if self.scale.is_some() && self.cachebench.is_none() {
+            return Err(Failure::bad_input(
+                "--scale: of a CacheBench file or a figure of the paper: name one with --cachebench or --paper FIGURE",
+            ));
+        }
         let data = self
             .data
             .as_deref()
@@ -263,12 +271,12 @@ impl CacheArgs {
                     "--cut: there is no data to cut: name some with --data",
                 ));
             }
-            (None, None) => Work::Paper,
+            (None, None) => Work::Paper(self.paper.objects()),
         })
     }
 }
 
-fn parse<T: FromStr<Err = LabError>>(option: &'static str, word: &str) -> Result<T, Failure> {
+pub(super) fn parse<T: FromStr<Err = LabError>>(option: &'static str, word: &str) -> Result<T, Failure> {
     word.parse().map_err(|e| match e {
         LabError::Option { reason, .. } => Failure::bad_input(format!("--{option}: {reason}")),
         e => Failure::bad_input(format!("--{option}: {e}")),

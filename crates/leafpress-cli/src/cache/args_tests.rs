@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use clap::Parser;
-use leafpress_lab::cache::{MrcOptions, Sampling};
+use leafpress_lab::cache::{Figure, FigureOptions, MrcOptions, PaperObjects, Sampling};
 use leafpress_lab::core::keys::Distribution;
 
 use super::*;
@@ -24,7 +24,7 @@ fn options(words: &str) -> Result<Options, Failure> {
 fn nothing_asks_for_the_papers_objects() {
     for words in ["", "--paper"] {
         let options = options(words).unwrap();
-        assert_eq!(options, Options::new(Work::Paper), "{words}");
+        assert_eq!(options, Options::new(Work::Paper(PaperObjects::default())), "{words}");
         assert_eq!(options.distribution(), Distribution::HOT_SET);
         assert_eq!(options.working_set_bytes(), 512 << 20);
     }
@@ -80,6 +80,86 @@ fn figures_reach_the_options() {
         (Some(10), Some(Length::Operations(20)))
     );
     assert_eq!((all.backend_us, all.seed), (500.0, 7));
+}
+
+#[test]
+fn the_papers_objects_may_have_other_lengths_and_zeros() {
+    let all = options("--paper --value-bytes 64,256 2K --incompressible 30 --shift-at 100 --load").unwrap();
+    let objects = PaperObjects {
+        value_bytes: vec![64, 256, 2048],
+        incompressible_pct: 30.0,
+    };
+    assert_eq!(
+        (all.work, all.shift_at, all.load),
+        (Work::Paper(objects), Some(100), true)
+    );
+}
+
+fn figure(words: &str) -> Result<Option<FigureOptions>, Failure> {
+    let words = std::iter::once("cache").chain(words.split_whitespace());
+    let program = Program::try_parse_from(words).map_err(|e| Failure::bad_input(e.to_string()))?;
+    program.args.figure(Path::new("out"))
+}
+
+#[test]
+fn a_figure_of_the_paper_has_its_own_options() {
+    assert_eq!(figure("--paper").unwrap(), None);
+    assert_eq!(figure("--paper -m 32M").unwrap(), None);
+    let default = FigureOptions {
+        disk_path: "out/cache.disk".into(),
+        ..FigureOptions::new(Figure::Fig8)
+    };
+    assert_eq!(figure("--paper fig8").unwrap(), Some(default));
+    let all = figure(
+        "--paper fig16 -m 32M --scale 0.5 --engines leafpress,moka --disk-path d -t 1 --warmup 10 --seconds 2 --backend-us 5 --seed 7",
+    );
+    let expected = FigureOptions {
+        figure: Figure::Fig16,
+        engines: Some(["leafpress", "moka"].map(|engine| engine.parse().unwrap()).to_vec()),
+        memory_bytes: 32 << 20,
+        scale: 0.5,
+        disk_path: "d".into(),
+        threads: 1,
+        warmup_operations: Some(10),
+        length: Some(Length::Seconds(2.0)),
+        backend_us: 5.0,
+        seed: 7,
+    };
+    assert_eq!(all.unwrap(), Some(expected));
+}
+
+#[test]
+fn what_does_not_go_with_a_figure_is_refused_by_its_name() {
+    for (words, part) in [
+        ("--paper fig1", "fig16"),
+        ("--paper fig8 --data packages", "--data"),
+        ("--paper fig8 --trace a.lis", "--trace"),
+        ("--paper fig8 --cachebench a.json", "--cachebench"),
+        ("--paper fig8 --working-set 1G", "--working-set: fig8 has its own"),
+        (
+            "--paper fig8 --distribution uniform",
+            "--distribution: fig8 has its own",
+        ),
+        ("--paper fig16 --value-bytes 64", "--value-bytes: fig16 has its own"),
+        (
+            "--paper fig14 --incompressible 50",
+            "--incompressible: fig14 has its own",
+        ),
+        ("--paper fig13 --shift-at 5", "--shift-at: fig13 has its own"),
+        ("--paper fig8 --load", "--load: fig8 has its own"),
+        ("--paper fig8 --writes 5", "--writes: fig8 has its own"),
+        ("--paper fig8 --disk 1G", "--disk: fig8 has its own"),
+        ("--paper fig8 --ttl 5", "--ttl: the paper's figures have none"),
+        ("--paper fig8 --rate 5", "--rate: the paper's figures have none"),
+        ("--paper fig8 --mrc", "--mrc: the paper's figures have none"),
+        ("--paper fig8 --engines redis", "--engines"),
+        ("--paper fig8 --engines moka --disk-path d", "--disk-path"),
+    ] {
+        let Err(Failure::BadInput(message)) = figure(words) else {
+            panic!("{words} is taken");
+        };
+        assert!(message.contains(part), "{words}: no `{part}` in {message}");
+    }
 }
 
 /// A CacheBench file in a directory of its own: `config.json` in it.
@@ -214,6 +294,17 @@ fn what_cannot_work_is_refused_by_its_name() {
         ("--trace-format csv", &["--trace"]),
         ("--cachebench /no/such.json", &["/no/such.json", "no such file"]),
         ("--scale 0.5", &["--cachebench"]),
+        ("--value-bytes 0", &["--value-bytes", "0"]),
+        ("--value-bytes 9G", &["--value-bytes", "1048576"]),
+        ("--value-bytes 64,64", &["--value-bytes", "twice"]),
+        ("--value-bytes 64 --data packages", &["--value-bytes", "--data"]),
+        ("--incompressible -1", &["--incompressible", "100"]),
+        ("--incompressible 30 --trace a.lis", &["--incompressible", "--trace"]),
+        ("--shift-at 0", &["--shift-at"]),
+        ("--shift-at 5 --distribution uniform", &["--shift-at", "uniform"]),
+        ("--shift-at 5 --operations 5", &["--shift-at", "before the end"]),
+        ("--shift-at 5 --trace a.lis", &["--shift-at", "--trace"]),
+        ("--load --trace a.lis", &["--load", "--trace"]),
         ("--rate -1", &["--rate", "-1"]),
         ("--rate many", &["--rate", "many"]),
         ("--cut lines", &["--cut", "--data"]),

@@ -2,125 +2,79 @@
 
 mod args;
 mod mrc_args;
+mod paper_args;
+mod reporter;
 
 use std::path::Path;
 
-use leafpress_lab::Phase;
-use leafpress_lab::cache::{self, Outcome, Step};
+use leafpress_lab::LabError;
+use leafpress_lab::cache::{self, FigureOptions, Options, Outcome};
+use leafpress_lab::report::Written;
 
 pub use self::args::CacheArgs;
 use self::args::failure;
+use self::reporter::Reporter;
 use crate::failure::Failure;
-use crate::progress::Bar;
 use crate::{interrupt, output};
 
-/// Runs the comparison.
+/// Runs the comparison, or a figure of the paper.
 pub fn run(args: &CacheArgs) -> Result<(), Failure> {
     let out = args.out.clone().unwrap_or_else(|| output::default_directory("cache"));
-    let options = args.options(&out)?;
+    match args.figure(&out)? {
+        Some(figure) => run_figure(&figure, &out),
+        None => run_comparison(&args.options(&out)?, &out),
+    }
+}
+
+fn run_comparison(options: &Options, out: &Path) -> Result<(), Failure> {
     options.validate().map_err(|e| failure(&e))?;
     let cancel = interrupt::flag()?;
-    let mut reporter = Reporter {
-        bar: Bar::new(),
-        index: 0,
-        total: options.engines.len(),
-        name: String::new(),
-        fills: 0,
-    };
-    let outcome = cache::run_caches(&options, &out.join("logs"), &cancel, &mut |step| reporter.show(&step));
-    reporter.bar.finish();
+    let mut reporter = Reporter::new(options.engines.len(), options.engines.len());
+    let outcome = cache::run_caches(options, &out.join("logs"), &cancel, &mut |step| reporter.show(&step));
+    reporter.finish();
     let outcome = outcome.map_err(|e| failure(&e))?;
     if outcome.lines.is_empty() && outcome.mrc.is_none() {
-        return Err(failure(&leafpress_lab::LabError::Cancelled));
+        return Err(failure(&LabError::Cancelled));
     }
-    let printed = output::print(&cache::report(&outcome)).and_then(|()| write(&outcome, &out));
-    judge(&outcome)?;
+    let printed = output::print(&cache::report(&outcome))
+        .and_then(|()| tell(cache::write_files(&outcome, &crate::command_line(), out)));
+    judge([&outcome], outcome.troubles())?;
     printed
 }
 
-/// Writes the files and says where they are.
-fn write(outcome: &Outcome, out: &Path) -> Result<(), Failure> {
-    let files = cache::write_files(outcome, &crate::command_line(), out);
+fn run_figure(options: &FigureOptions, out: &Path) -> Result<(), Failure> {
+    options.validate().map_err(|e| failure(&e))?;
+    let cancel = interrupt::flag()?;
+    let engines = options.engines().len();
+    let mut reporter = Reporter::new(engines, engines * options.scenarios().len());
+    let figure = cache::run_figure(options, &out.join("logs"), &cancel, &mut |step| reporter.show(&step));
+    reporter.finish();
+    let figure = figure.map_err(|e| failure(&e))?;
+    if figure.scenarios.is_empty() {
+        return Err(failure(&LabError::Cancelled));
+    }
+    let printed = output::print(&cache::figure_report(&figure))
+        .and_then(|()| tell(cache::write_figure_files(&figure, &crate::command_line(), out)));
+    judge(figure.scenarios.iter().map(|one| &one.outcome), figure.troubles())?;
+    printed
+}
+
+/// Says where files are.
+fn tell(files: Result<Written, LabError>) -> Result<(), Failure> {
     let files = files.map_err(|e| Failure::failed(e.to_string()))?;
     output::print(&format!("\n{files}"))
 }
 
 /// Whether everything that ran can be trusted.
-fn judge(outcome: &Outcome) -> Result<(), Failure> {
-    let is_bad = outcome.lines.iter().any(|line| {
+fn judge<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>, troubles: Vec<String>) -> Result<(), Failure> {
+    let mut lines = outcomes.into_iter().flat_map(|outcome| &outcome.lines);
+    let is_bad = lines.any(|line| {
         let measured = line.measured.as_ref();
         measured.is_none_or(|measured| measured.mismatches.total() > 0)
     });
-    match outcome.troubles().into_iter().next() {
+    match troubles.into_iter().next() {
         Some(first) if is_bad => Err(Failure::failed(first)),
         Some(first) => Err(Failure::Interrupted(first)),
         None => Ok(()),
-    }
-}
-
-/// Says what is going on.
-struct Reporter {
-    bar: Bar,
-    index: usize,
-    total: usize,
-    /// The cache in progress.
-    name: String,
-    /// Fills until its knob is found.
-    fills: usize,
-}
-
-/// Fills that the search for a knob mostly takes.
-const USUAL_FILLS: usize = 3;
-
-impl Reporter {
-    fn show(&mut self, step: &Step<'_>) {
-        match step {
-            Step::Curves(done) => {
-                if self.name.is_empty() {
-                    self.name = "hits by memory".into();
-                    self.bar.start(0, 1, self.name.clone());
-                }
-                self.bar.advance(*done);
-            }
-            Step::Started(index, engine) => {
-                (self.index, self.name, self.fills) = (*index, engine.to_string(), 0);
-                self.bar.start(self.index, self.total, self.name.clone());
-            }
-            Step::Fill(number) => {
-                self.fills = number + 1;
-                let fills = self.fills;
-                self.bar
-                    .say(format!("{}: fill {fills}, for what it may be told to hold", self.name));
-            }
-            Step::Progress(phase, done) => {
-                if matches!(phase, Phase::WarmUp | Phase::Timed) {
-                    let what = if *phase == Phase::Timed { "measured" } else { "warm-up" };
-                    self.bar.say(format!("{}: {what}", self.name));
-                }
-                self.bar.advance(self.share(*phase, *done));
-            }
-            Step::Finished(options, line) => {
-                let (number, total) = (self.index + 1, self.total);
-                self.bar
-                    .line(&format!("[{number}/{total}] {}", cache::line(options, line)));
-            }
-        }
-    }
-
-    /// How much of a cache's run is done, 0 to 1.
-    fn share(&self, phase: Phase, done: f64) -> f64 {
-        let (before, length) = match (phase, self.fills) {
-            (Phase::Corpus, 0) => (0.0, 0.0),
-            (Phase::Load, fills) => {
-                let fill = 0.3 / USUAL_FILLS as f64;
-                ((fills.clamp(1, USUAL_FILLS) - 1) as f64 * fill, fill)
-            }
-            (Phase::WarmUp, 0) => (0.0, 0.5),
-            (Phase::Timed, 0) => (0.5, 0.5),
-            (Phase::WarmUp, _) => (0.3, 0.3),
-            (Phase::Timed, _) => (0.6, 0.4),
-            (Phase::Corpus | Phase::Verify, _) => (0.3, 0.0),
-        };
-        before + length * done.clamp(0.0, 1.0)
     }
 }

@@ -263,6 +263,47 @@ fn curves_take_one_pass_and_stand_beside_caches() {
 }
 
 #[test]
+fn a_figure_of_the_paper_is_run_and_told_beside_the_papers() {
+    let directory = directory();
+    let out = directory.path().join("out");
+    let output = leafpress()
+        .args(["cache", "--paper", "fig12", "-m", "4M", "--scale", "1"])
+        .args(["--warmup", "2000", "--operations", "20000", "--out"])
+        .arg(&out)
+        .output()
+        .expect("leafpress starts");
+    let (text, said) = (stdout(&output), stderr(&output));
+    assert!(output.status.success(), "{said}{text}");
+    for part in [
+        "Figure 12 of the ZipCache paper",
+        "\n GET:PUT 30:70 ",
+        "\n GET:PUT 70:30 ",
+        " leafpress:auto ",
+        " leafpress:lz4 ",
+        "GET p50 -76%, p90 -70%,",
+        "16 threads on a machine with 384 GB",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    assert!(
+        said.contains("[1/4] GET:PUT 30:70") && said.contains("[4/4] GET:PUT 70:30"),
+        "{said}"
+    );
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let summary = read("summary.tsv");
+    let rows: Vec<Vec<&str>> = summary.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(rows.len(), 5, "{summary}");
+    for name in ["stale", "wrong", "expired"] {
+        let at = rows[0].iter().position(|other| *other == name).expect(name);
+        assert!(rows[1..].iter().all(|row| row[at] == "0"), "{name}: {summary}");
+    }
+    assert!(rows[1..].iter().all(|row| row[0] == "fig12"), "{summary}");
+    assert!(read("results.json").contains("\"figure\": \"fig12\""));
+    assert!(read("report.html").contains("Figure 12 of the ZipCache paper"));
+    assert!(!out.join("cache.disk").exists());
+}
+
+#[test]
 fn an_interrupt_keeps_the_caches_that_have_finished() {
     let directory = directory();
     let mut child = leafpress()
@@ -319,6 +360,9 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
         ),
         (&["--disk-path", "x"], &["--disk"]),
         (&["--paper", "--trace", "x.lis"], &["--paper", "--trace"]),
+        (&["--paper", "fig99"], &["--paper", "fig99", "fig16"]),
+        (&["--paper", "fig8", "--data", "x"], &["--paper", "--data"]),
+        (&["--paper", "fig8", "--scale", "0.01"], &["--memory", "--scale 0.01"]),
         (&["--trace", "/no/such.lis"], &["/no/such.lis", "no such file"]),
         (&["--trace", "/no/such.name"], &["--trace-format", "oracle"]),
         (&["--data", "/no/such/file"], &["/no/such/file", "no such file"]),

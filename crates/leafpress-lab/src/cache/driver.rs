@@ -3,17 +3,19 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use hdrhistogram::Histogram;
 use quanta::Clock;
 
 use super::outcome::{Measured, RateFigures, Sample};
-use super::worker::{COUNTED, Finished, Scratch, Shared, Worker, histograms};
+use super::worker::{COUNTED, Finished, Latencies, Scratch, Shared, Worker, by_kind, histograms};
 use super::workload::Workload;
 use super::{Length, Options};
 use crate::core::LabError;
-use crate::core::latency::summary;
+use crate::core::latency::{histogram, summary};
 use crate::core::resources::{resident_anonymous_bytes, usage};
 use crate::harness::Phase;
 use crate::harness::gate::{Gate, Stage};
+use crate::harness::timeline::merge;
 
 /// How often resident memory is looked at, and how soon a cancellation is seen.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -100,16 +102,21 @@ impl<'d> Driver<'d> {
             }
             self.measure(&gate, shared, threads, warmup, timed)
         })?;
-        let mut latencies = histograms()?;
-        let mut backlog = 0;
+        let (mut latencies, mut by_kind) = (histograms()?, by_kind(shared.workload)?);
+        let (mut backlog, mut timelines) = (0, Vec::new());
         for one in gate.close()? {
             measured.mismatches.add(one.mismatches);
             backlog += one.backlog;
-            for (all, one) in latencies.iter_mut().zip(&one.latencies) {
+            timelines.push(one.timeline);
+            let both = one.latencies.iter().chain(&one.by_kind);
+            for (all, one) in latencies.iter_mut().chain(&mut by_kind).zip(both) {
                 // Cannot fail: all histograms have the same bounds.
                 let _ = all.add(one);
             }
         }
+        measured.read_latency = summary(&reads(&latencies, shared.options.charge_ns())?);
+        measured.latency_by_length = by_kind.iter().map(summary).collect();
+        measured.timeline = merge(&timelines);
         let wait;
         [
             measured.hit_latency,
@@ -200,13 +207,16 @@ impl<'d> Driver<'d> {
                 self.sample(shared, bounds.phase);
             }
             let operations: u64 = done(shared).iter().sum();
+            let of_load = shared.loaded().filter(|_| bounds.phase == Phase::WarmUp);
             let of_operations = bounds
                 .operations
                 .map_or(0.0, |all| operations as f64 / all.max(1) as f64);
             let of_time = bounds
                 .length
                 .map_or(0.0, |length| elapsed.as_secs_f64() / length.as_secs_f64());
-            (self.progress)(bounds.phase, of_operations.max(of_time).min(1.0));
+            let done = of_operations.max(of_time).min(1.0);
+            let done = of_load.map_or(done, |loaded| (loaded + done) / 2.0);
+            (self.progress)(bounds.phase, done);
             let left = bounds
                 .length
                 .map_or(LOOK_EVERY, |length| length.saturating_sub(elapsed));
@@ -248,6 +258,18 @@ fn live(mut worker: Worker<'_>, number: usize, gate: &Gate<'_, Finished>) {
     if gate.work(panicked, || worker.work()).is_some() {
         gate.finish(worker.finish());
     }
+}
+
+/// What reads took, those that missed with so much more for the backend.
+fn reads([hits, misses, ..]: &Latencies, charge_ns: u64) -> Result<Histogram<u64>, LabError> {
+    let mut reads = histogram()?;
+    // Cannot fail: all histograms have the same bounds.
+    let _ = reads.add(hits);
+    for recorded in misses.iter_recorded() {
+        let ns = recorded.value_iterated_to() + charge_ns;
+        reads.saturating_record_n(ns, recorded.count_since_last_iteration());
+    }
+    Ok(reads)
 }
 
 fn begin(shared: &Shared<'_>, bounds: Bounds) {

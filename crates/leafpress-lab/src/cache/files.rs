@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::outcome::Outcome;
-use super::{html, mrc, tables};
+use super::{FigureOutcome, html, mrc, paper, tables};
 use crate::core::LabError;
 use crate::report::{Written, json, write_all};
 
@@ -23,5 +23,19 @@ pub fn write_files(outcome: &Outcome, command_line: &str, directory: &Path) -> R
     }
     files.push(("json", "results.json", json(command_line, outcome)?));
     files.push(("report", "report.html", html::page(outcome, command_line)?));
+    write_all(directory, files)
+}
+
+/// The same files of a figure of the paper, with the scenario of each line; see [`write_files`].
+///
+/// # Errors
+/// As [`write_files`].
+pub fn write_figure_files(outcome: &FigureOutcome, command_line: &str, directory: &Path) -> Result<Written, LabError> {
+    let files = [
+        ("summary", "summary.tsv", paper::summary(outcome)),
+        ("over time", "over_time.tsv", paper::over_time(outcome)),
+        ("json", "results.json", json(command_line, outcome)?),
+        ("report", "report.html", paper::page(outcome, command_line)?),
+    ];
     write_all(directory, files)
 }

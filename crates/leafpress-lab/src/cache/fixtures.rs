@@ -2,7 +2,7 @@
 
 use super::outcome::{Fill, Knob, Line, Measured, Mismatches, Outcome, RateFigures, Sample};
 use super::workload::Workload;
-use super::{EngineSpec, Options, Work};
+use super::{EngineSpec, Options, PaperObjects, Work};
 use crate::core::corpus::Source;
 use crate::core::latency::Latency;
 
@@ -10,7 +10,7 @@ use crate::core::latency::Latency;
 pub(super) fn paper_workload(keys: u64) -> Workload {
     let options = Options {
         working_set_bytes: Some(80 * keys),
-        ..Options::new(Work::Paper)
+        ..Options::new(Work::Paper(PaperObjects::default()))
     };
     Workload::load(&options).unwrap()
 }
@@ -56,6 +56,7 @@ fn line(engine: &str, hits: u64, knob_bytes: u64) -> Line {
             misses: 1_000_000 - hits,
             hit_latency: latency(600),
             miss_latency: latency(2100),
+            read_latency: latency(900),
             records: hits,
             bytes_held: engine.starts_with("leafpress").then_some(60 << 20),
             peak_growth_bytes: 66 << 20,
@@ -118,7 +119,7 @@ pub(super) fn outcome() -> Outcome {
     Outcome {
         options: Options {
             engines: engines.map(|engine| engine.parse::<EngineSpec>().unwrap()).to_vec(),
-            ..Options::new(Work::Paper)
+            ..Options::new(Work::Paper(PaperObjects::default()))
         },
         work: vec![
             "keys of 16 bytes, values of 64 bytes".into(),

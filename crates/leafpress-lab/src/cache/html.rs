@@ -8,6 +8,7 @@ use super::{mrc, text};
 use crate::core::LabError;
 use crate::report::draw::{Bars, OverTime, bars, microseconds, over_time, quantile_lines};
 use crate::report::html::{self, cell, document, figure, legend, lines, pair};
+use crate::report::moved::{self, Shown};
 use crate::report::palette::colours;
 use crate::report::scatter::Point;
 
@@ -58,6 +59,7 @@ pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabE
                 cells.map(|(at, one)| if at == 0 { html::head(&one.text) } else { cell(&one.text, one.best) }).collect::<Vec<_>>()
             })))
         }
+        @for moved in text::moves(outcome) { p { (moved) } }
         @if let Some(curves) = &outcome.mrc { (mrc::section(curves, &outcome.options, &points(&runs))?) }
         @if !runs.is_empty() { (charts(outcome, &runs)?) }
         h2 { "How it was measured" }
@@ -164,7 +166,8 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
     })?;
     let hits = hits.map(|svg| figure("Hits over time", &svg));
     let memory = memory.map(|svg| figure("Memory over time", &svg));
-    let second: Vec<Markup> = hits.into_iter().chain(memory).collect();
+    let moved = around_move(outcome, runs)?.map(|svg| figure("Mean of reads while the hot keys move", &svg));
+    let second: Vec<Markup> = hits.into_iter().chain(memory).chain(moved).collect();
     let key = || legend(hues.iter().copied().zip(names.iter().map(String::as_str)));
     Ok(html! {
         h2 { "Side by side" }
@@ -175,6 +178,21 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
             (key())
             (pair(&second))
         }
+    })
+}
+
+/// Mean times of reads around a move of the hot keys, if there was one.
+fn around_move(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Option<String>, LabError> {
+    let Some(shift_at) = outcome.options.shift_at else {
+        return Ok(None);
+    };
+    let lines = runs.iter().map(|run| (run.hue, run.measured.timeline.as_slice()));
+    moved::chart(&Shown {
+        name: "move of the hot keys",
+        description: "mean read, us",
+        shift_at,
+        lines: &lines.collect::<Vec<_>>(),
+        figure: &|_, moment| moment.mean_ns / 1e3,
     })
 }
 

@@ -45,8 +45,7 @@ impl Prepared {
 
     /// What the threads need, made last.
     pub(super) fn scratch(options: &Options, workload: &Workload) -> Result<Vec<Scratch>, LabError> {
-        let longest = workload.longest_value();
-        let scratch = (0..options.threads).map(|_| Scratch::new(longest));
+        let scratch = (0..options.threads).map(|_| Scratch::new(options, workload));
         let scratch = scratch.collect::<Result<_, _>>()?;
         resources::make_program_resident();
         // What reading the data left free must not hide the cache's growth.
@@ -61,7 +60,12 @@ impl Prepared {
             workload: &self.workload,
             versions: &self.versions,
             engine,
-            filling: None,
+            filling: options.load.then(|| Filling {
+                enough_bytes: options.load_bytes(),
+                bytes: AtomicU64::new(0),
+                next: AtomicU64::new(0),
+                is_load: true,
+            }),
             left: AtomicI64::new(0),
             stop: AtomicBool::new(false),
             shown: (0..options.threads).map(|_| Shown::default()).collect(),
@@ -97,6 +101,7 @@ pub(crate) fn fill(task: &Task, cancel: &AtomicBool, progress: &mut dyn FnMut(Ph
         warmup_operations: Some(records),
         length: Some(Length::Operations((records * WORK.0).clamp(WORK.1, WORK.2))),
         rate: None,
+        shift_at: None,
         ..task.options.clone()
     };
     let scratch = Prepared::scratch(&options, workload)?;
@@ -107,6 +112,7 @@ pub(crate) fn fill(task: &Task, cancel: &AtomicBool, progress: &mut dyn FnMut(Ph
         enough_bytes,
         bytes: AtomicU64::new(0),
         next: AtomicU64::new(0),
+        is_load: false,
     });
     let mut progress = |phase, done| {
         let before = if phase == Phase::Timed { 0.5 } else { 0.0 };

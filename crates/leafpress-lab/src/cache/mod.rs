@@ -13,9 +13,11 @@ mod html;
 mod job;
 mod knob;
 mod mrc;
+mod objects;
 mod options;
 mod outcome;
 mod pace;
+mod paper;
 mod run;
 mod tables;
 mod text;
@@ -26,11 +28,15 @@ mod workload;
 mod fixtures;
 
 pub use engines::{EngineSpec, Peer};
-pub use files::write_files;
+pub use files::{write_figure_files, write_files};
 pub(crate) use job::{fill, measure};
 pub use mrc::{Curve, Held, HitCurves, HitRatios, MrcOptions, Sampling, SizePoint};
+pub use objects::{MAX_PAPER_VALUE_BYTES, PaperObjects};
 pub use options::{DiskOptions, Length, MAX_WORKING_SET_BYTES, Options, Work};
 pub use outcome::{DiskFigures, Fill, Knob, Line, Measured, Mismatches, Outcome, RateFigures, Sample};
+pub use paper::{
+    Figure, FigureOptions, FigureOutcome, Scenario, ScenarioOutcome, figure_report, run_figure, run_figure_with,
+};
 pub use run::{Step, run_caches, run_caches_with};
 pub use text::{line, report};
 pub use workload::{CacheBenchDefaults, TraceFormat, cachebench_defaults};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::engines::EngineSpec;
 use super::mrc::MrcOptions;
+use super::objects::PaperObjects;
 use super::workload::{TraceFormat, check_scale};
 use crate::core::corpus::{Cut, RecordFormat, Source};
 use crate::core::keys::Distribution;
@@ -22,6 +23,8 @@ const MAX_SECONDS: f64 = 86_400.0;
 const MAX_OPERATIONS: u64 = 1 << 40;
 /// Most requests per second.
 const MAX_RATE: f64 = 1e8;
+/// A cache is loaded with so many times the bytes of its memory and disk at most.
+const LOADED: u64 = 3;
 /// Longest time to live, in seconds: a year.
 const MAX_TTL_SECONDS: u64 = 366 * 24 * 3600;
 
@@ -29,8 +32,8 @@ const MAX_TTL_SECONDS: u64 = 366 * 24 * 3600;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes of which half are zeros.
-    Paper,
+    /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes of which half are zeros, unless they say else.
+    Paper(PaperObjects),
     /// Values cut out of data, under keys of 16 bytes.
     Values {
         /// Where they come from.
@@ -107,12 +110,18 @@ pub struct Options {
     pub distribution: Option<Distribution>,
     /// Bytes of all keys and values; `None` is eight times the memory. Traces and CacheBench files have their own.
     pub working_set_bytes: Option<u64>,
+    /// Other keys become hot after so many measured operations of all threads.
+    #[serde(default)]
+    pub shift_at: Option<u64>,
     /// Percent of the operations that overwrite a key with a new version.
     pub write_pct: f64,
     /// Seconds that a record lives.
     pub ttl_seconds: Option<u64>,
     /// Threads that ask.
     pub threads: usize,
+    /// Every key is inserted once before the warm-up, or until there are three times the bytes of memory and disk.
+    #[serde(default)]
+    pub load: bool,
     /// Operations before the measured ones; `None` is two for each key, and none of a trace or a CacheBench file.
     pub warmup_operations: Option<u64>,
     /// For how long is measured; `None` is 5 seconds, and once through a trace.
@@ -138,9 +147,11 @@ impl Options {
             work,
             distribution: None,
             working_set_bytes: None,
+            shift_at: None,
             write_pct: 0.0,
             ttl_seconds: None,
             threads: 2,
+            load: false,
             warmup_operations: None,
             length: None,
             rate: None,
@@ -163,7 +174,7 @@ impl Options {
     /// The law by which keys are chosen.
     pub fn distribution(&self) -> Distribution {
         self.distribution.unwrap_or(match self.work {
-            Work::Paper => Distribution::HOT_SET,
+            Work::Paper(_) => Distribution::HOT_SET,
             _ => Distribution::Zipfian { theta: 0.99 },
         })
     }
@@ -233,6 +244,8 @@ impl Options {
         for (option, given) in [
             ("distribution", self.distribution.is_some()),
             ("working-set", self.working_set_bytes.is_some()),
+            ("shift-at", self.shift_at.is_some()),
+            ("load", self.load),
             ("writes", is_cachebench && self.write_pct > 0.0),
         ] {
             if let Some(own) = own.filter(|_| given) {
@@ -243,7 +256,7 @@ impl Options {
             between("working-set", Bytes(bytes), Bytes(1), Bytes(MAX_WORKING_SET_BYTES))?;
         }
         match &self.work {
-            Work::Paper => {}
+            Work::Paper(objects) => objects.validate()?,
             Work::Values { data, cut } => {
                 data.validate()?;
                 cut.validate()?;
@@ -267,7 +280,39 @@ impl Options {
                 "latest needs an order of writing, which a cache's keys have not",
             ));
         }
-        distribution.validate()
+        distribution.validate()?;
+        self.validate_shift(distribution)
+    }
+
+    fn validate_shift(&self, distribution: Distribution) -> Result<(), LabError> {
+        let Some(shift_at) = self.shift_at else {
+            return Ok(());
+        };
+        between("shift-at", shift_at, 1, MAX_OPERATIONS)?;
+        if distribution == Distribution::Uniform {
+            return Err(LabError::option("shift-at", "uniform has no hot keys that could move"));
+        }
+        match self.length {
+            Some(Length::Operations(operations)) if operations <= shift_at => Err(LabError::option(
+                "shift-at",
+                format!("{shift_at} is not before the end, at {operations} operations"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a read that misses is charged with, in nanoseconds: nothing at a rate, which does not change by that.
+    pub(super) fn charge_ns(&self) -> u64 {
+        match self.rate {
+            Some(_) => 0,
+            None => (self.backend_us * 1e3) as u64,
+        }
+    }
+
+    /// Bytes that the cache is loaded with before the warm-up.
+    pub(super) fn load_bytes(&self) -> u64 {
+        let holds = self.memory_bytes + self.disk.as_ref().map_or(0, |disk| disk.bytes);
+        LOADED.saturating_mul(holds)
     }
 
     fn validate_engines(&self) -> Result<(), LabError> {

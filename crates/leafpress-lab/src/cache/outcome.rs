@@ -6,6 +6,7 @@ use super::Options;
 use super::engines::EngineSpec;
 use super::mrc::HitCurves;
 use crate::core::latency::Latency;
+use crate::harness::timeline::{Moment, Move, around_move};
 use crate::report::numbers::thousands;
 
 /// A fill of a cache, to see by how much its process grows.
@@ -153,6 +154,15 @@ pub struct Measured {
     pub hit_latency: Option<Latency>,
     /// What reads took that did not, with the insertion; without the backend.
     pub miss_latency: Option<Latency>,
+    /// What all reads took, with the backend's time where they missed.
+    #[serde(default)]
+    pub read_latency: Option<Latency>,
+    /// The same by length, of the paper's objects of several lengths.
+    #[serde(default)]
+    pub latency_by_length: Vec<Option<Latency>>,
+    /// Mean of the same in stretches of operations, where the hot keys moved.
+    #[serde(default)]
+    pub timeline: Vec<Moment>,
     /// What overwrites took.
     pub write_latency: Option<Latency>,
     /// What removals took.
@@ -223,6 +233,11 @@ impl Measured {
     pub fn written_per_evicted(&self) -> Option<f64> {
         let disk = self.disk?;
         (disk.evicted_bytes > 0).then(|| disk.written_bytes as f64 / disk.evicted_bytes as f64)
+    }
+
+    /// What the move of the hot keys did; `None` where there was none, or the run ended before.
+    pub(super) fn moved(&self, options: &Options) -> Option<Move> {
+        around_move(&self.timeline, options.shift_at?)
     }
 
     /// The most that the process grew by, over the memory.

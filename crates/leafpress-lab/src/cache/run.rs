@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::job::Task;
 use super::outcome::{Fill, Knob, Line, Measured, Outcome};
 use super::workload::Workload;
-use super::{EngineSpec, FILL, MEASURE, Options, knob, mrc};
+use super::{EngineSpec, FILL, MEASURE, Options, Work, knob, mrc};
 use crate::core::{LabError, resources};
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
@@ -16,6 +16,8 @@ use crate::harness::child::{Job, Launcher};
 pub enum Step<'s> {
     /// How much of the curves is done, 0 to 1. They come before all caches.
     Curves(f64),
+    /// A scenario of a figure, of this number from 0, starts; runs are then counted anew.
+    Scenario(usize, &'s str),
     /// The run of this number, from 0, starts.
     Started(usize, &'s EngineSpec),
     /// A fill, of this number from 0, of the search for a knob.
@@ -44,6 +46,36 @@ pub fn run_caches(
 /// # Errors
 /// As [`run_caches`].
 pub fn run_caches_with(
+    launcher: &Launcher,
+    options: &Options,
+    logs: &Path,
+    cancel: &AtomicBool,
+    steps: &mut dyn FnMut(Step<'_>),
+) -> Result<Outcome, LabError> {
+    run_knowing(&mut Knobs::default(), launcher, options, logs, cancel, steps)
+}
+
+/// Knobs that were found: with the same memory and records they need not be searched again.
+#[derive(Debug, Default)]
+pub(super) struct Knobs(Vec<(EngineSpec, u64, Work, u64)>);
+
+impl Knobs {
+    fn find(&self, engine: &EngineSpec, options: &Options) -> Option<u64> {
+        let known = |entry: &&(EngineSpec, u64, Work, u64)| {
+            (entry.0, entry.1) == (*engine, options.memory_bytes) && entry.2 == options.work
+        };
+        self.0.iter().rev().find(known).map(|entry| entry.3)
+    }
+
+    fn note(&mut self, engine: EngineSpec, options: &Options, knob: &Knob) {
+        self.0
+            .push((engine, options.memory_bytes, options.work.clone(), knob.bytes));
+    }
+}
+
+/// [`run_caches_with`], with knobs that were found before.
+pub(super) fn run_knowing(
+    knobs: &mut Knobs,
     launcher: &Launcher,
     options: &Options,
     logs: &Path,
@@ -95,10 +127,16 @@ pub fn run_caches_with(
             logs,
             number,
             keys: outcome.keys,
+            known_knob: knobs.find(engine, options),
             cancel,
         };
         match children.run(&mut line.knob, steps) {
-            Ok(measured) => line.measured = Some(measured),
+            Ok(measured) => {
+                line.measured = Some(measured);
+                if let Some(knob) = &line.knob {
+                    knobs.note(*engine, options, knob);
+                }
+            }
             Err(LabError::Cancelled) => {
                 outcome.cancelled = true;
                 break;
@@ -121,6 +159,8 @@ struct Children<'c> {
     number: usize,
     /// Keys in the backend.
     keys: u64,
+    /// What was found for the same memory and records: the run itself shows whether it fits.
+    known_knob: Option<u64>,
     cancel: &'c AtomicBool,
 }
 
@@ -134,6 +174,14 @@ impl Children<'_> {
                 runs: Vec::new(),
             });
             return self.call(MEASURE, "run", memory_bytes, steps);
+        }
+        if let Some(bytes) = self.known_knob {
+            let knob = Knob {
+                bytes,
+                fills: Vec::new(),
+                runs: Vec::new(),
+            };
+            return self.run_within(found.insert(knob), steps);
         }
         let mut number = 0;
         let knob = knob::search(memory_bytes, |knob_bytes| {

@@ -2,6 +2,7 @@
 
 use super::outcome::{Line, Measured, Outcome, Sample};
 use crate::core::latency::Latency;
+use crate::harness::timeline::Move;
 use crate::report::tsv::{self, Cell, number, word};
 
 /// A run that ended well.
@@ -20,6 +21,11 @@ fn wait(run: &Run<'_>, ns: impl Fn(&Latency) -> u64) -> Cell {
     us(run.measured.rate.as_ref()?.wait_latency.as_ref(), ns)
 }
 
+/// Mean times of reads around a move of the hot keys.
+fn moved(run: &Run<'_>, ns: impl Fn(&Move) -> f64) -> Cell {
+    number(ns(&run.measured.moved(&run.outcome.options)?) / 1e3, 3)
+}
+
 fn pct(ratio: Option<f64>) -> Cell {
     number(ratio? * 100.0, 3)
 }
@@ -27,7 +33,7 @@ fn pct(ratio: Option<f64>) -> Cell {
 type Column = (&'static str, fn(&Run<'_>) -> Cell);
 
 /// The columns of `summary.tsv`, in order. A cell that has no meaning is `None`.
-const COLUMNS: [Column; 54] = [
+const COLUMNS: [Column; 62] = [
     ("cache", |r| word(r.line.engine)),
     ("work", |r| word(r.outcome.work.first()?)),
     ("memory_bytes", |r| word(r.outcome.options.memory_bytes)),
@@ -64,6 +70,9 @@ const COLUMNS: [Column; 54] = [
     ("miss_p99_us", |r| us(r.measured.miss_latency.as_ref(), |l| l.p99_ns)),
     ("miss_p999_us", |r| us(r.measured.miss_latency.as_ref(), |l| l.p999_ns)),
     ("miss_max_us", |r| us(r.measured.miss_latency.as_ref(), |l| l.max_ns)),
+    ("read_p50_us", |r| us(r.measured.read_latency.as_ref(), |l| l.p50_ns)),
+    ("read_p90_us", |r| us(r.measured.read_latency.as_ref(), |l| l.p90_ns)),
+    ("read_p99_us", |r| us(r.measured.read_latency.as_ref(), |l| l.p99_ns)),
     ("write_p50_us", |r| us(r.measured.write_latency.as_ref(), |l| l.p50_ns)),
     ("write_p99_us", |r| us(r.measured.write_latency.as_ref(), |l| l.p99_ns)),
     ("write_p999_us", |r| {
@@ -82,6 +91,13 @@ const COLUMNS: [Column; 54] = [
     ("wait_p99_us", |r| wait(r, |l| l.p99_ns)),
     ("wait_p999_us", |r| wait(r, |l| l.p999_ns)),
     ("wait_max_us", |r| wait(r, |l| l.max_ns)),
+    ("shift_at", |r| word(r.outcome.options.shift_at?)),
+    ("shift_before_us", |r| moved(r, |m| m.before_ns)),
+    ("shift_worst_us", |r| moved(r, |m| m.worst_ns)),
+    ("shift_end_us", |r| moved(r, |m| m.end_ns)),
+    ("shift_back_after", |r| {
+        word(r.measured.moved(&r.outcome.options)?.back_after?)
+    }),
     ("cpu_seconds", |r| number(r.measured.cpu_seconds, 3)),
     ("cpu_seconds_per_million", |r| {
         number(r.measured.cpu_seconds * 1e6 / r.measured.operations() as f64, 3)

@@ -28,7 +28,7 @@ fn options() -> Options {
         working_set_bytes: Some(1 << 20),
         warmup_operations: Some(20_000),
         length: Some(Length::Operations(20_000)),
-        ..Options::new(Work::Paper)
+        ..Options::new(Work::Paper(PaperObjects::default()))
     }
 }
 
@@ -166,6 +166,57 @@ fn drive(options: &Options, engine: &dyn Engine, cancel: &AtomicBool) -> Measure
 }
 
 #[test]
+fn all_keys_are_there_when_they_were_loaded() {
+    for engine in engines() {
+        let options = Options {
+            load: true,
+            warmup_operations: Some(0),
+            distribution: Some(Distribution::Uniform),
+            working_set_bytes: Some(500 << 10),
+            ..options()
+        };
+        let measured = run(engine, &options);
+        assert_eq!((measured.misses, measured.mismatches.total()), (0, 0), "{engine}");
+        assert_eq!(measured.records, (500 << 10) / 80, "{engine}");
+    }
+}
+
+#[test]
+fn other_keys_become_hot_in_the_measured_time() {
+    let options = Options {
+        // The hot keys were asked for in the warm-up, nearly all others never.
+        distribution: Some(Distribution::HotSet {
+            keys_pct: 1.0,
+            operations_pct: 100.0,
+        }),
+        warmup_operations: Some(5000),
+        threads: 1,
+        shift_at: Some(10_000),
+        ..options()
+    };
+    for engine in engines() {
+        let measured = run(engine, &options);
+        assert_eq!(measured.mismatches, Mismatches::default(), "{engine}");
+        // Each of the 131 keys that are hot then is missed once; a few were not asked for before either.
+        assert!((120..150).contains(&measured.misses), "{engine}: {measured:?}");
+        let moved = measured.moved(&options).unwrap();
+        assert!(
+            moved.worst_ns > 10.0 * moved.before_ns,
+            "{engine}: misses take a millisecond: {moved:?}"
+        );
+        assert_eq!(
+            measured.timeline.last().map(|moment| moment.operations > 15_000),
+            Some(true)
+        );
+    }
+    let still = Options {
+        shift_at: None,
+        ..options
+    };
+    assert!(run("leafpress", &still).misses < 20);
+}
+
+#[test]
 fn records_that_live_for_a_while_are_right_too() {
     for engine in engines() {
         let options = Options {
@@ -285,6 +336,21 @@ fn requests_come_at_a_rate_whether_the_cache_keeps_up_or_not() {
         said[0].starts_with("FELL BEHIND: leafpress: ") && said[0].contains("of 100,000,000"),
         "{said:?}"
     );
+}
+
+#[test]
+fn a_read_that_misses_waits_for_the_backend() {
+    let options = Options {
+        backend_us: 500.0,
+        warmup_operations: Some(0),
+        ..options()
+    };
+    let measured = run("quick_cache", &options);
+    let read = measured.read_latency.clone().unwrap();
+    assert_eq!(read.samples, measured.hits + measured.misses);
+    assert!(read.max_ns >= 500_000 && read.min_ns < 500_000, "{read:?}");
+    let slow = measured.misses as f64 / read.samples as f64;
+    assert!(read.mean_ns >= slow * 500_000.0 * 0.99, "{read:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::outcome::{Line, Measured, Outcome};
 use super::{Length, Options, driver, mrc};
 use crate::core::Bytes;
 use crate::core::latency::Latency;
+use crate::report::moved;
 use crate::report::numbers::{percent, thousands};
 use crate::report::paragraph::wrapped;
 use crate::report::table::{Best, Marked, of_marked, ranked};
@@ -61,6 +62,7 @@ pub fn report(outcome: &Outcome) -> String {
     if !outcome.options.engines.is_empty() {
         let headings = headings(&outcome.options).to_vec();
         text += &format!("{}\n", of_marked(headings, rows(outcome), 1));
+        text += &moves(outcome).concat();
         for note in [NOTES[0], times(&outcome.options), NOTES[1]] {
             text += &wrapped(note, "", "");
         }
@@ -69,6 +71,15 @@ pub fn report(outcome: &Outcome) -> String {
         text += &mrc::text(curves, &outcome.options);
     }
     text
+}
+
+/// What the move of the hot keys did to each cache, a line each.
+pub(super) fn moves(outcome: &Outcome) -> Vec<String> {
+    let lines = outcome.lines.iter().filter_map(|line| {
+        let (measured, shift_at) = (line.measured.as_ref()?, outcome.options.shift_at?);
+        Some(moved::words(&line.engine.to_string(), &measured.timeline, shift_at))
+    });
+    lines.collect()
 }
 
 /// What was asked for, and how.
@@ -108,6 +119,10 @@ fn how(options: &Options) -> String {
     } else {
         String::new()
     };
+    let shift = options
+        .shift_at
+        .map_or_else(String::new, |at| format!(", other keys hot after {}", thousands(at)));
+    let load = if options.load { "every key inserted once, " } else { "" };
     let ttl = options
         .ttl_seconds
         .map_or_else(String::new, |ttl| format!(", records live for {ttl} s"));
@@ -116,7 +131,7 @@ fn how(options: &Options) -> String {
         None => format!("a miss is charged {} us", options.backend_us),
     };
     format!(
-        "memory {}, {} thread{}{writes}{ttl}; {warmup}, measured: {length}; {pace}",
+        "memory {}, {} thread{}{writes}{ttl}; {load}{warmup}, measured: {length}{shift}; {pace}",
         Bytes(options.memory_bytes),
         options.threads,
         if options.threads == 1 { "" } else { "s" },
@@ -189,7 +204,7 @@ pub(super) fn rows(outcome: &Outcome) -> Vec<Vec<Marked>> {
 }
 
 /// Microseconds with as many digits as help.
-fn microseconds(us: f64) -> String {
+pub(super) fn microseconds(us: f64) -> String {
     match us {
         us if us >= 100.0 => format!("{us:.0}"),
         us if us >= 10.0 => format!("{us:.1}"),

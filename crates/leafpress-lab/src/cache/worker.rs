@@ -17,6 +17,7 @@ use super::workload::{Action, Place, Request, Workload};
 use crate::core::LabError;
 use crate::core::keys::{mix, unit};
 use crate::core::latency::histogram;
+use crate::harness::timeline::{Moment, Timeline};
 
 /// Operations between two looks at whether to go on.
 const BATCH: i64 = 64;
@@ -37,12 +38,24 @@ pub(super) struct Shared<'s> {
     pub(super) shown: Vec<Shown>,
 }
 
+impl Shared<'_> {
+    /// How much of a load is done, 0 to 1.
+    pub(super) fn loaded(&self) -> Option<f64> {
+        let filling = self.filling.as_ref().filter(|filling| filling.is_load)?;
+        let of = |part: &AtomicU64, all: u64| part.load(Ordering::Relaxed) as f64 / all.max(1) as f64;
+        let keys = of(&filling.next, self.workload.keys());
+        Some(keys.max(of(&filling.bytes, filling.enough_bytes)).min(1.0))
+    }
+}
+
 /// All keys are inserted once, until there are so many bytes of them.
 #[derive(Debug)]
 pub(super) struct Filling {
     pub(super) enough_bytes: u64,
     pub(super) bytes: AtomicU64,
     pub(super) next: AtomicU64,
+    /// Whether the warm-up goes on with its operations when all is filled.
+    pub(super) is_load: bool,
 }
 
 /// What a thread has done so far, in a cache line of its own.
@@ -66,6 +79,10 @@ impl Shown {
 pub(super) struct Finished {
     pub(super) latencies: Latencies,
     pub(super) mismatches: Mismatches,
+    /// Of the paper's objects of several lengths: what reads took of each.
+    pub(super) by_kind: Vec<Histogram<u64>>,
+    /// Mean times of reads around a move of the hot keys.
+    pub(super) timeline: Vec<Moment>,
     /// Requests that were due at the end and had not begun.
     pub(super) backlog: u64,
 }
@@ -89,21 +106,27 @@ pub(super) type Latencies = [Histogram<u64>; COUNTED + 1];
 /// What a thread needs memory for, which is the process's before a cache is made: what comes later would look like the cache's.
 pub(super) struct Scratch {
     latencies: Latencies,
+    /// Of the paper's objects of several lengths: what reads took of each.
+    by_kind: Vec<Histogram<u64>>,
+    /// Where the hot keys move.
+    timeline: Option<Timeline>,
     /// What a read found, and what is inserted.
     found: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl Scratch {
-    /// For values up to that length.
-    pub(super) fn new(longest_value: usize) -> Result<Self, LabError> {
+    /// For a thread of a run.
+    pub(super) fn new(options: &Options, workload: &Workload) -> Result<Self, LabError> {
         let buffer = || {
-            let mut buffer = vec![1; longest_value];
+            let mut buffer = vec![1; workload.longest_value()];
             buffer.clear();
             buffer
         };
         Ok(Self {
             latencies: histograms()?,
+            by_kind: by_kind(workload)?,
+            timeline: options.shift_at.map(|at| Timeline::new(at, options.threads)),
             found: buffer(),
             value: buffer(),
         })
@@ -113,6 +136,17 @@ impl Scratch {
 /// Histograms, all of whose memory is written to.
 pub(super) fn histograms() -> Result<Latencies, LabError> {
     let mut all = [histogram()?, histogram()?, histogram()?, histogram()?, histogram()?];
+    all.iter_mut().for_each(Histogram::reset);
+    Ok(all)
+}
+
+/// A histogram for each length of the paper's objects, where there are several.
+pub(super) fn by_kind(workload: &Workload) -> Result<Vec<Histogram<u64>>, LabError> {
+    let kinds = workload.kinds();
+    let mut all = (0..kinds)
+        .filter(|_| kinds > 1)
+        .map(|_| histogram())
+        .collect::<Result<Vec<_>, _>>()?;
     all.iter_mut().for_each(Histogram::reset);
     Ok(all)
 }
@@ -129,6 +163,10 @@ pub(super) struct Worker<'w> {
     key: Vec<u8>,
     counts: [u64; COUNTED],
     number: usize,
+    /// Reads of the stretch in progress around a move of the hot keys, and what they took in nanoseconds.
+    stretch: (u64, u64),
+    /// Whether the measured stage has begun.
+    is_measuring: bool,
     /// Where requests come at a rate.
     pace: Option<Pace>,
     /// The clock at the end of the last call of the cache.
@@ -148,6 +186,8 @@ impl<'w> Worker<'w> {
             key: Vec::with_capacity(MAX_KEY_BYTES),
             counts: [0; COUNTED],
             number,
+            stretch: (0, 0),
+            is_measuring: false,
             pace: None,
             ended: 0,
         }
@@ -170,7 +210,7 @@ impl<'w> Worker<'w> {
             let bytes = self.key.len() + self.scratch.value.len();
             filling.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         }
-        Ok(())
+        if filling.is_load { self.work() } else { Ok(()) }
     }
 
     /// Asks until the stage is over.
@@ -194,6 +234,7 @@ impl<'w> Worker<'w> {
                     return Ok(());
                 }
                 self.operate(request)?;
+                self.advance_timeline();
                 if let Some(pace) = &mut self.pace {
                     pace.advance();
                 }
@@ -211,7 +252,10 @@ impl<'w> Worker<'w> {
 
     /// What was measured until now is of the warm-up; from here on requests come at the rate, if there is one.
     pub(super) fn begin_measuring(&mut self) {
-        self.scratch.latencies.iter_mut().for_each(Histogram::reset);
+        self.is_measuring = true;
+        self.stretch = (0, 0);
+        let Scratch { latencies, by_kind, .. } = &mut self.scratch;
+        latencies.iter_mut().chain(by_kind).for_each(Histogram::reset);
         self.place.rewind();
         let options = self.shared.options;
         self.pace = options
@@ -222,6 +266,8 @@ impl<'w> Worker<'w> {
     pub(super) fn finish(self) -> Finished {
         Finished {
             latencies: self.scratch.latencies,
+            by_kind: self.scratch.by_kind,
+            timeline: self.scratch.timeline.map_or_else(Vec::new, Timeline::finish),
             mismatches: self.mismatches,
             backlog: self.pace.map_or(0, |pace| pace.backlog()),
         }
@@ -273,10 +319,46 @@ impl<'w> Worker<'w> {
                     (_, true) => Kind::Hit,
                     (_, false) => Kind::Miss,
                 };
-                self.record(kind, ticks);
+                let ns = self.record(kind, ticks);
+                if request.action != Action::Add {
+                    self.record_read(
+                        id,
+                        if found {
+                            ns
+                        } else {
+                            ns + self.shared.options.charge_ns()
+                        },
+                    );
+                }
             }
         }
         Ok(())
+    }
+
+    /// What a read took, with the backend's time if it missed: by length, and in the stretch.
+    #[inline]
+    fn record_read(&mut self, id: u64, ns: u64) {
+        self.stretch.0 += 1;
+        self.stretch.1 += ns;
+        if !self.scratch.by_kind.is_empty() {
+            self.scratch.by_kind[self.shared.workload.kind(id)].saturating_record(ns);
+        }
+    }
+
+    /// An operation is done: the stretch may be over, and the hot keys may move.
+    #[inline]
+    fn advance_timeline(&mut self) {
+        let Some(timeline) = self.scratch.timeline.as_mut().filter(|_| self.is_measuring) else {
+            return;
+        };
+        let due = timeline.advance(1);
+        if due.moment {
+            let (reads, ns) = std::mem::take(&mut self.stretch);
+            timeline.push(ns as f64 / reads.max(1) as f64, 0);
+        }
+        if due.move_hot_keys {
+            self.place.move_hot_keys();
+        }
     }
 
     /// Reads, and compares what was found; whether anything was, and what that took, in ticks.
@@ -339,14 +421,15 @@ impl<'w> Worker<'w> {
     }
 
     /// Counts an operation whose calls took so many ticks. Of one that was due at some time, what passed from then to the end of its last
-    /// call counts.
-    fn record(&mut self, kind: Kind, ticks: u64) {
+    /// call counts. That in nanoseconds.
+    fn record(&mut self, kind: Kind, ticks: u64) -> u64 {
         let ns = match &self.pace {
             Some(pace) => pace.since_due(self.ended),
             None => self.clock.delta_as_nanos(0, ticks),
         };
         self.counts[kind as usize] += 1;
         self.scratch.latencies[kind as usize].saturating_record(ns);
+        ns
     }
 }
 

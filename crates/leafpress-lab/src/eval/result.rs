@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::core::latency::Latency;
+use crate::harness::timeline::Moment;
 
 /// What one run measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -50,17 +51,6 @@ pub struct RunResult {
     /// Latency over the operations of the timed window, in `hotset`; else empty.
     #[serde(default)]
     pub timeline: Vec<Moment>,
-}
-
-/// One stretch of a run's operations.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Moment {
-    /// Operations of all threads up to its end, about.
-    pub operations: u64,
-    /// Mean latency of a point read in it, in nanoseconds.
-    pub mean_ns: f64,
-    /// All the tree held at its end, by its own account.
-    pub bytes_held: u64,
 }
 
 impl RunResult {

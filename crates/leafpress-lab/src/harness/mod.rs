@@ -9,6 +9,7 @@ pub(crate) mod maps;
 pub mod oracle;
 mod phase;
 pub mod store;
+pub mod timeline;
 
 pub use phase::Phase;
 

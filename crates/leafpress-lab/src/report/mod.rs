@@ -6,6 +6,7 @@ pub mod html;
 pub(crate) mod labels;
 #[cfg(feature = "suite")]
 pub(crate) mod ladder;
+pub(crate) mod moved;
 pub mod numbers;
 pub mod palette;
 pub(crate) mod paragraph;

@@ -44,7 +44,7 @@ impl Peer {
     }
 
     /// Whether this build has it.
-    const fn is_compiled_in(self) -> bool {
+    pub(super) const fn is_compiled_in(self) -> bool {
         !matches!(self, Self::Foyer) || cfg!(feature = "foyer")
     }
 }

@@ -299,7 +299,7 @@ fn a_work_is_gone_through_once() {
         write_pct: 10.0,
         warmup_operations: Some(300_000),
         length: Some(Length::Operations(300_000)),
-        ..Options::new(Work::Paper)
+        ..Options::new(Work::Paper(crate::cache::PaperObjects::default()))
     };
     options.validate().unwrap();
     let workload = Workload::load(&options).unwrap();

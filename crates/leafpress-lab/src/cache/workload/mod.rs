@@ -2,6 +2,7 @@
 
 mod cachebench;
 mod keys;
+mod made;
 mod trace;
 mod trace_file;
 mod values;
@@ -16,10 +17,11 @@ use self::cachebench::CacheBench;
 pub(super) use self::cachebench::check_scale;
 pub use self::cachebench::{CacheBenchDefaults, cachebench_defaults};
 use self::keys::Keys;
+use self::made::Made;
 use self::trace::Trace;
 pub use self::trace::TraceFormat;
 use self::values::{Lengths, Values};
-use super::{Options, Work};
+use super::{Options, PaperObjects, Work};
 use crate::core::corpus::{Corpus, Cut, RecordFormat, Records, Source};
 use crate::core::keys::{Chooser, Permutation, mix};
 use crate::core::{Bytes, LabError};
@@ -28,7 +30,7 @@ use crate::report::numbers::thousands;
 /// Requests that a thread takes from a trace at a time: the order stays nearly the trace's.
 const BATCH: u64 = 32;
 /// Most keys of a working set.
-const MAX_WORKING_SET_KEYS: u64 = 1 << 30;
+pub(super) const MAX_WORKING_SET_KEYS: u64 = 1 << 30;
 /// What values of given lengths are cut out of where no records are asked for.
 const PIECES: Cut = Cut::Fixed(1024);
 
@@ -48,6 +50,8 @@ pub(super) struct Workload {
 enum Plan {
     Draw {
         chooser: Chooser,
+        /// The same when the hot keys have moved.
+        moved: Option<Box<Chooser>>,
         /// An order of all keys that has nothing to do with how often they are chosen.
         scatter: Permutation,
     },
@@ -94,6 +98,7 @@ pub(super) struct Place {
     at: u64,
     end: u64,
     lone: u64,
+    has_moved: bool,
 }
 
 impl Place {
@@ -103,7 +108,13 @@ impl Place {
             at: 0,
             end: 0,
             lone: (thread as u64) << 36,
+            has_moved: false,
         }
+    }
+
+    /// From now on other keys are hot.
+    pub(super) fn move_hot_keys(&mut self) {
+        self.has_moved = true;
     }
 
     /// Begins a trace again; keys that were asked for once do not come again.
@@ -126,11 +137,11 @@ impl Workload {
     pub(super) fn load(options: &Options) -> Result<Self, LabError> {
         let seed = options.seed;
         match &options.work {
-            Work::Paper => {
-                let (keys, values) = (Keys::Numbers { seed }, Values::HalfZeros { seed });
+            Work::Paper(objects) => {
+                let keys = Keys::Numbers { seed };
+                let values = Values::Made(Made::new(objects, keys.mean_bytes(), seed));
                 let count = key_count(options, keys.mean_bytes() + values.mean_bytes())?;
-                let words = "keys of 16 bytes (hexadecimal), values of 64 bytes: 32 random, 32 zeros";
-                Ok(Self::drawn(options, keys, values, count, words.into()))
+                Ok(Self::drawn(options, keys, values, count, paper_words(objects)))
             }
             Work::Values { data, cut } => {
                 let corpus = Arc::new(Corpus::load(data, *cut, false, seed)?);
@@ -199,6 +210,12 @@ impl Workload {
         let bytes = Bytes(options.working_set_bytes());
         let times = bytes.0 as f64 / options.memory_bytes as f64;
         let distribution = options.distribution();
+        let chooser = Chooser::new(distribution, count, options.seed);
+        let moved = options.shift_at.map(|_| {
+            let mut moved = chooser.clone();
+            moved.move_hot_keys();
+            Box::new(moved)
+        });
         let amount = format!(
             "{} keys, {bytes} of keys and values, {times:.1} times the memory; {distribution}",
             thousands(count)
@@ -210,7 +227,8 @@ impl Workload {
             count,
             values,
             plan: Plan::Draw {
-                chooser: Chooser::new(distribution, count, options.seed),
+                chooser,
+                moved,
                 scatter: Permutation::new(count, mix(!options.seed)),
             },
         }
@@ -323,6 +341,23 @@ impl Workload {
         self.values.len(id)
     }
 
+    /// Of how many lengths the paper's objects are; 0 of other work.
+    pub(super) fn kinds(&self) -> usize {
+        match &self.values {
+            Values::Made(made) => made.kinds(),
+            _ => 0,
+        }
+    }
+
+    /// Which of those a key's value has.
+    #[inline]
+    pub(super) fn kind(&self, id: u64) -> usize {
+        match &self.values {
+            Values::Made(made) => made.kind(id),
+            _ => 0,
+        }
+    }
+
     /// Replaces `key` by the bytes of a key.
     #[inline]
     pub(super) fn key(&self, id: u64, key: &mut Vec<u8>) {
@@ -345,11 +380,14 @@ impl Workload {
     #[inline]
     pub(super) fn next(&self, rng: &mut Xoshiro256PlusPlus, place: &mut Place) -> Request {
         match &self.plan {
-            Plan::Draw { chooser, .. } => Request {
-                id: chooser.read(rng),
-                action: Action::Read,
-                is_lone: false,
-            },
+            Plan::Draw { chooser, moved, .. } => {
+                let chooser = moved.as_deref().filter(|_| place.has_moved).unwrap_or(chooser);
+                Request {
+                    id: chooser.read(rng),
+                    action: Action::Read,
+                    is_lone: false,
+                }
+            }
             Plan::CacheBench { cachebench, .. } => cachebench.next(rng, place),
             Plan::Trace { requests, next } => {
                 if place.at == place.end {
@@ -377,6 +415,29 @@ impl Workload {
             Plan::Trace { .. } => at,
         }
     }
+}
+
+/// The paper's objects in words.
+fn paper_words(objects: &PaperObjects) -> String {
+    let lengths: Vec<_> = objects.value_bytes.iter().map(ToString::to_string).collect();
+    let random = |bytes: u32| {
+        format!(
+            "{} random, {} zeros",
+            objects.random_bytes(bytes),
+            bytes - objects.random_bytes(bytes)
+        )
+    };
+    let what = match objects.value_bytes[..] {
+        [bytes] => random(bytes),
+        _ => format!(
+            "as much of each, {}% of a value random, the rest zeros",
+            objects.incompressible_pct
+        ),
+    };
+    format!(
+        "keys of 16 bytes (hexadecimal), values of {} bytes: {what}",
+        lengths.join(", ")
+    )
 }
 
 /// What values of given lengths are made of, and that in words.

@@ -217,6 +217,64 @@ fn the_papers_objects_are_half_zeros() {
 }
 
 #[test]
+fn the_papers_objects_have_the_lengths_and_the_zeros_that_are_asked_for() {
+    let workload = Workload::load(&Options {
+        working_set_bytes: Some(40 << 20),
+        ..Options::new(Work::Paper(PaperObjects {
+            value_bytes: vec![64, 256, 2000],
+            incompressible_pct: 30.0,
+        }))
+    })
+    .unwrap();
+    checked(&workload);
+    let (mut value, mut bytes) = (Vec::new(), [0_u64; 3]);
+    for id in 0..workload.keys() {
+        workload.fill(id, 1, &mut value);
+        let (random, kind) = match value.len() {
+            64 => (19, 0),
+            256 => (77, 1),
+            2000 => (600, 2),
+            other => panic!("{other}"),
+        };
+        assert_eq!(
+            (workload.kind(id), workload.value_bytes(id)),
+            (kind, value.len() as u64)
+        );
+        assert!(value[random..].iter().all(|byte| *byte == 0) && value[..random].iter().any(|byte| *byte != 0));
+        bytes[kind] += 16 + value.len() as u64;
+    }
+    let total: u64 = bytes.iter().sum();
+    assert!(
+        bytes
+            .iter()
+            .all(|part| (*part as f64 / total as f64 - 1.0 / 3.0).abs() < 0.02),
+        "{bytes:?}"
+    );
+    assert!((total as f64 / (40 << 20) as f64 - 1.0).abs() < 0.02, "{total}");
+    // A value that differs in a zero, or in length, is another.
+    workload.fill(7, 0, &mut value);
+    assert!(workload.holds(7, 0, &value));
+    let last = value.len() - 1;
+    value[last] = 1;
+    assert!(!workload.holds(7, 0, &value) && !workload.holds(7, 0, &value[..last]));
+}
+
+#[test]
+fn few_random_bytes_are_enough_to_tell_values_apart() {
+    let workload = Workload::load(&Options {
+        working_set_bytes: Some(1 << 20),
+        ..Options::new(Work::Paper(PaperObjects {
+            value_bytes: vec![32],
+            incompressible_pct: 0.0,
+        }))
+    })
+    .unwrap();
+    let mut value = Vec::new();
+    workload.fill(5, 0, &mut value);
+    assert!(value[8..].iter().all(|byte| *byte == 0) && !workload.holds(5, 1, &value) && !workload.holds(6, 0, &value));
+}
+
+#[test]
 fn records_are_the_datas_own_and_then_again_under_other_keys() {
     let text: String = (0..50)
         .map(|at| format!("key{at}\tvalue {at} {}\n", "x".repeat(at)))
@@ -310,7 +368,7 @@ fn a_trace_is_gone_through_in_its_order_and_again() {
 fn a_working_set_of_too_many_keys_is_refused() {
     let refused = Workload::load(&Options {
         working_set_bytes: Some(crate::cache::MAX_WORKING_SET_BYTES),
-        ..options(Work::Paper)
+        ..options(Work::Paper(PaperObjects::default()))
     });
     assert!(refused.err().unwrap().to_string().contains("working-set"));
 }

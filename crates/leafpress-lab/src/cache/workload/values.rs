@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use super::cachebench::CacheBench;
+use super::made::Made;
 use crate::core::corpus::Corpus;
 use crate::core::keys::{below, mix};
 
-/// Random bytes of one of the paper's values; as many zeros follow.
-const HALF: usize = 32;
-
 /// Values, by key and version.
 pub(super) enum Values {
-    /// The paper's: half random, half zeros.
-    HalfZeros { seed: u64 },
+    /// The paper's: random bytes, and zeros behind them.
+    Made(Made),
     /// Values of a corpus, whole. The first `own` keys begin with the value at their own place.
     Chosen { corpus: Arc<Corpus>, own: u64 },
     /// A corpus's values one behind the other, from a chosen one on, to a length that is the key's.
@@ -54,24 +52,15 @@ impl Lengths {
 }
 
 #[inline]
-fn hash(id: u64, version: u32) -> u64 {
+pub(super) fn hash(id: u64, version: u32) -> u64 {
     mix(mix(id) ^ u64::from(version).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-}
-
-fn half(seed: u64, id: u64, version: u32) -> [u8; HALF] {
-    let mut bytes = [0; HALF];
-    let start = hash(id ^ mix(seed), version);
-    for (word, number) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(1_u64..) {
-        *word = mix(start ^ number << 56).to_le_bytes();
-    }
-    bytes
 }
 
 impl Values {
     /// Mean bytes of a value.
     pub(super) fn mean_bytes(&self) -> f64 {
         match self {
-            Self::HalfZeros { .. } => 2.0 * HALF as f64,
+            Self::Made(made) => made.mean_bytes(),
             Self::Chosen { corpus, .. } => corpus.total_bytes() as f64 / corpus.count() as f64,
             Self::Pieces { lengths, .. } => lengths.mean(),
         }
@@ -80,7 +69,7 @@ impl Values {
     /// Length of what a key holds first, in bytes.
     pub(super) fn len(&self, id: u64) -> u64 {
         match self {
-            Self::HalfZeros { .. } => 2 * HALF as u64,
+            Self::Made(made) => made.len(id) as u64,
             Self::Chosen { corpus, own } => Self::chosen(corpus, *own, id, 0).len() as u64,
             Self::Pieces { lengths, .. } => lengths.of(id) as u64,
         }
@@ -89,7 +78,7 @@ impl Values {
     /// Length of the longest, in bytes.
     pub(super) fn longest(&self) -> usize {
         match self {
-            Self::HalfZeros { .. } => 2 * HALF,
+            Self::Made(made) => made.longest(),
             Self::Chosen { corpus, .. } => corpus.longest(),
             Self::Pieces { lengths, .. } => lengths.longest(),
         }
@@ -108,10 +97,7 @@ impl Values {
     pub(super) fn write(&self, id: u64, version: u32, value: &mut Vec<u8>) {
         value.clear();
         match self {
-            Self::HalfZeros { seed } => {
-                value.extend_from_slice(&half(*seed, id, version));
-                value.resize(2 * HALF, 0);
-            }
+            Self::Made(made) => made.write(id, version, value),
             Self::Chosen { corpus, own } => value.extend_from_slice(Self::chosen(corpus, *own, id, version)),
             Self::Pieces { corpus, lengths } => {
                 pieces(corpus, id, version, lengths.of(id), |piece| {
@@ -126,9 +112,7 @@ impl Values {
     #[inline]
     pub(super) fn holds(&self, id: u64, version: u32, value: &[u8]) -> bool {
         match self {
-            Self::HalfZeros { seed } => value
-                .split_at_checked(HALF)
-                .is_some_and(|(random, zeros)| random == half(*seed, id, version) && zeros == [0; HALF]),
+            Self::Made(made) => made.holds(id, version, value),
             Self::Chosen { corpus, own } => value == Self::chosen(corpus, *own, id, version),
             Self::Pieces { corpus, lengths } => {
                 let mut rest = value;

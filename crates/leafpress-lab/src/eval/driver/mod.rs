@@ -2,7 +2,6 @@
 
 mod load;
 mod mismatch;
-mod timeline;
 mod worker;
 
 use std::sync::Mutex;
@@ -20,11 +19,12 @@ use crate::core::latency::{Histograms, Kind, Recorder, Sampling};
 use crate::core::resources;
 use crate::eval::dataset::Dataset;
 use crate::eval::matrix::RunSpec;
-use crate::eval::result::{Counters, Memory, Moment, Resources, RunResult};
+use crate::eval::result::{Counters, Memory, Resources, RunResult};
 use crate::eval::workload::Workload;
 use crate::harness::Phase;
 use crate::harness::oracle::Ledger;
 use crate::harness::store::Store;
+use crate::harness::timeline::{Moment, merge};
 use mismatch::Mismatches;
 use worker::{Counts, Worker};
 
@@ -308,7 +308,7 @@ fn window(
             after,
             counts,
             histograms,
-            timeline: timeline::merge(&timelines),
+            timeline: merge(&timelines),
         })
     })
 }

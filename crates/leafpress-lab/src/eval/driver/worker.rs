@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
-use super::timeline::Timeline;
 use super::{LabError, Shared};
 use crate::core::keys::{Chooser, KeyBytes, below};
 use crate::core::latency::{Histograms, Kind, Recorder};
 use crate::eval::options::MAX_READS_PER_CALL;
-use crate::eval::result::Moment;
 use crate::eval::workload::Operation;
 use crate::harness::oracle::{Mutation, prefetch};
+use crate::harness::timeline::{Moment, Timeline};
 
 /// Operations done.
 #[derive(Debug, Default, Clone, Copy)]

@@ -1,8 +1,9 @@
 use super::*;
 use crate::core::latency::Latency;
 use crate::eval::matrix::RunSpec;
-use crate::eval::result::{Memory, Moment, Resources, RunResult};
+use crate::eval::result::{Memory, Resources, RunResult};
 use crate::eval::{EvalConfig, LandingBytes, Workload};
+use crate::harness::timeline::Moment;
 use crate::report::testing::kept;
 use std::path::Path;
 

@@ -1,0 +1,123 @@
+//! The options of the ZipCache paper's objects and figures.
+
+use std::path::Path;
+
+use clap::Args;
+use leafpress_lab::Bytes;
+use leafpress_lab::cache::{EngineSpec, Figure, FigureOptions, Length, PaperObjects};
+
+use super::args::{CacheArgs, parse};
+use crate::eval::words::list;
+use crate::failure::Failure;
+
+/// Arguments of the paper's objects and figures.
+#[derive(Debug, Args)]
+pub struct PaperArgs {
+    /// The ZipCache paper's objects: keys of 16 bytes, values of 64 bytes, half of each zeros. The default. With fig7 to fig14 or fig16,
+    /// that figure's scenarios in turn, scaled to the memory
+    #[arg(
+        long,
+        value_name = "FIGURE",
+        num_args = 0..=1,
+        help_heading = "Work",
+        conflicts_with_all = ["data", "trace", "cachebench", "records", "cut"]
+    )]
+    pub paper: Option<Option<String>>,
+    /// Lengths of the paper's values, an equal part of all bytes of each [default: 64]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        num_args = 1..,
+        value_delimiter = ',',
+        help_heading = "Work",
+        conflicts_with_all = ["data", "trace", "cachebench", "records", "cut"]
+    )]
+    value_bytes: Option<Vec<Bytes>>,
+    /// Percent of each of them that does not compress; the rest are zeros [default: 50]
+    #[arg(
+        long,
+        value_name = "PCT",
+        allow_negative_numbers = true,
+        help_heading = "Work",
+        conflicts_with_all = ["data", "trace", "cachebench", "records", "cut"]
+    )]
+    incompressible: Option<f64>,
+}
+
+impl PaperArgs {
+    /// The objects. Not yet checked.
+    pub fn objects(&self) -> PaperObjects {
+        let default = PaperObjects::default();
+        let lengths = self.value_bytes.as_ref();
+        // What is too long for the type is too long for a value, which the check says.
+        let lengths = lengths.map(|all| {
+            all.iter()
+                .map(|bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX))
+                .collect()
+        });
+        PaperObjects {
+            value_bytes: lengths.unwrap_or(default.value_bytes),
+            incompressible_pct: self.incompressible.unwrap_or(default.incompressible_pct),
+        }
+    }
+}
+
+impl CacheArgs {
+    /// The figure of the paper that is asked for, if one is; its files go to `out`. Not yet checked.
+    pub fn figure(&self, out: &Path) -> Result<Option<FigureOptions>, Failure> {
+        let Some(Some(word)) = &self.paper.paper else {
+            return Ok(None);
+        };
+        let figure: Figure = parse("paper", word)?;
+        for (option, is_given) in [
+            ("working-set", self.working_set.is_some()),
+            ("distribution", self.distribution.is_some()),
+            ("value-bytes", self.paper.value_bytes.is_some()),
+            ("incompressible", self.paper.incompressible.is_some()),
+            ("shift-at", self.shift_at.is_some()),
+            ("load", self.load),
+            ("writes", self.writes > 0.0),
+            ("disk", self.disk.is_some()),
+        ] {
+            if is_given {
+                let reason = format!("{figure} has its own: leave it out with --paper {figure}");
+                return Err(Failure::bad_input(format!("--{option}: {reason}")));
+            }
+        }
+        for (option, is_given) in [
+            ("ttl", self.ttl.is_some()),
+            ("rate", self.rate.is_some()),
+            ("mrc", self.mrc.options().is_some()),
+        ] {
+            if is_given {
+                let reason = format!("the paper's figures have none: leave it out with --paper {figure}");
+                return Err(Failure::bad_input(format!("--{option}: {reason}")));
+            }
+        }
+        let mut options = FigureOptions::new(figure);
+        if let Some(engines) = &self.engines {
+            let engines = list(engines);
+            let engines = engines.iter().map(|word| parse("engines", word));
+            options.engines = Some(engines.collect::<Result<_, _>>()?);
+        }
+        if let Some(Bytes(bytes)) = self.memory {
+            options.memory_bytes = bytes;
+        }
+        if self.disk_path.is_some() && !options.engines().iter().any(EngineSpec::has_disk) {
+            return Err(Failure::bad_input(
+                "--disk-path: no cache of the list has a tier on a disk here: leafpress has",
+            ));
+        }
+        options.scale = self.scale.unwrap_or(options.scale);
+        options.disk_path = self.disk_path.clone().unwrap_or_else(|| out.join("cache.disk"));
+        options.threads = self.threads.unwrap_or(options.threads);
+        options.warmup_operations = self.warmup;
+        options.length = match (self.seconds, self.operations) {
+            (Some(seconds), _) => Some(Length::Seconds(seconds)),
+            (None, operations) => operations.map(Length::Operations),
+        };
+        options.backend_us = self.backend_us;
+        options.seed = self.seed;
+        Ok(Some(options))
+    }
+}

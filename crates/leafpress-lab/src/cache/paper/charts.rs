@@ -1,0 +1,103 @@
+//! A figure's charts: bars by scenario and cache.
+
+use maud::Markup;
+use plotters::style::RGBColor;
+
+use super::super::EngineSpec;
+use super::super::outcome::{Measured, Outcome};
+use super::{Figure, FigureOutcome};
+use crate::core::LabError;
+use crate::report::draw::{Bars, bars};
+use crate::report::html::figure as titled;
+use crate::report::moved::{self, Shown};
+use crate::report::palette::colours;
+
+/// Width of a group of bars, and of the axis, in pixels; and bounds of a chart's.
+const GROUP: (u32, u32) = (70, 90);
+const WIDTH: (u32, u32) = (530, 1200);
+
+/// The caches with their colours.
+pub(super) fn hues(engines: &[EngineSpec]) -> Vec<RGBColor> {
+    let codecs: Vec<_> = engines.iter().map(EngineSpec::hue).collect();
+    colours(codecs.iter().map(Option::as_deref))
+}
+
+fn width(figure: &FigureOutcome) -> u32 {
+    (figure.scenarios.len() as u32 * GROUP.0 + GROUP.1).clamp(WIDTH.0, WIDTH.1)
+}
+
+/// Whether there is room for one chart a line only.
+pub(super) fn is_wide(figure: &FigureOutcome) -> bool {
+    width(figure) > WIDTH.0
+}
+
+/// All of them; those without a figure are left out.
+pub(super) fn charts(figure: &FigureOutcome) -> Result<Vec<Markup>, LabError> {
+    let engines = figure.options.engines();
+    let hues = hues(&engines);
+    let names: Vec<&str> = figure.scenarios.iter().map(|one| one.name.as_str()).collect();
+    let width = width(figure);
+    let draw = |name, unit, of: &dyn Fn(&Outcome, &Measured) -> Option<f64>| {
+        bars(&Bars {
+            name,
+            size: (width, 300),
+            unit,
+            groups: &names,
+            colours: &hues,
+            figure: &|scenario, cache| {
+                let outcome = &figure.scenarios[scenario].outcome;
+                let line = outcome.lines.iter().find(|line| line.engine == engines[cache])?;
+                of(outcome, line.measured.as_ref()?)
+            },
+        })
+    };
+    let mut drawn = vec![
+        (
+            "Hits in memory",
+            draw("hits in memory", "% of the reads", &|_, m| {
+                Some(m.memory_hit_ratio()? * 100.0)
+            })?,
+        ),
+        (
+            "Operations with misses charged",
+            draw("charged", "thousand per second", &|outcome, m| {
+                Some(m.charged_throughput(&outcome.options)? / 1e3)
+            })?,
+        ),
+        (
+            "Reads: 90% take at most",
+            draw("p90 of reads", "us", &|_, m| {
+                Some(m.read_latency.as_ref()?.p90_ns as f64 / 1e3)
+            })?,
+        ),
+    ];
+    if figure.options.figure == Figure::Fig11 {
+        let written = draw("written", "bytes for each that left the memory", &|_, m| {
+            m.written_per_evicted()
+        })?;
+        drawn.push(("Bytes written to the disk", written));
+    }
+    for one in &figure.scenarios {
+        drawn.push((
+            "Mean of reads while the hot keys move",
+            around_move(&one.outcome, &hues)?,
+        ));
+    }
+    let drawn = drawn.into_iter();
+    Ok(drawn.filter_map(|(title, svg)| Some(titled(title, &svg?))).collect())
+}
+
+fn around_move(outcome: &Outcome, hues: &[RGBColor]) -> Result<Option<String>, LabError> {
+    let Some(shift_at) = outcome.options.shift_at else {
+        return Ok(None);
+    };
+    let lines = outcome.lines.iter().zip(hues);
+    let lines = lines.filter_map(|(line, hue)| Some((*hue, line.measured.as_ref()?.timeline.as_slice())));
+    moved::chart(&Shown {
+        name: "move of the hot keys",
+        description: "mean read, us",
+        shift_at,
+        lines: &lines.collect::<Vec<_>>(),
+        figure: &|_, moment| moment.mean_ns / 1e3,
+    })
+}

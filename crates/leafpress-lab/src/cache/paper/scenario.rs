@@ -1,0 +1,172 @@
+//! From what the paper says of a scenario to a run on this machine.
+
+use super::super::{DiskOptions, EngineSpec, Length, Options, PaperObjects, Work};
+use super::FigureOptions;
+use crate::core::keys::Distribution;
+
+/// Measured time of a scenario, where nothing else is said.
+const SECONDS: f64 = 3.0;
+/// A disk into which all fits has so many times the bytes of all keys and values: room for what is written anew and not yet merged.
+const ROOM: u64 = 2;
+/// And so many bytes at the least.
+const LEAST_DISK_BYTES: u64 = 64 << 20;
+/// Operations of the warm-up for each record that the memory would hold as it is.
+const WARMUP: f64 = 2.0;
+/// Bytes of a key.
+const KEY_BYTES: f64 = 16.0;
+
+/// How the operations are spread over the keys: 80% of them go to this part.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Locality {
+    /// 8% of the keys.
+    Strong,
+    /// 20%.
+    Moderate,
+    /// 64%.
+    Weak,
+    /// All alike.
+    Zero,
+}
+
+impl Locality {
+    pub(super) const ALL: [Self; 4] = [Self::Strong, Self::Moderate, Self::Weak, Self::Zero];
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Strong => "strong",
+            Self::Moderate => "moderate",
+            Self::Weak => "weak",
+            Self::Zero => "uniform",
+        }
+    }
+
+    fn distribution(self) -> Distribution {
+        let hot = |keys_pct| Distribution::HotSet {
+            keys_pct,
+            operations_pct: 80.0,
+        };
+        match self {
+            Self::Strong => hot(8.0),
+            Self::Moderate => hot(20.0),
+            Self::Weak => hot(64.0),
+            Self::Zero => Distribution::Uniform,
+        }
+    }
+}
+
+/// The tier on a disk.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum DiskSize {
+    /// All keys and values fit.
+    All,
+    /// So many times `-m`.
+    TimesMemory(f64),
+}
+
+/// A scenario as the paper has it.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    /// What tells it from the others of its figure.
+    pub(super) name: String,
+    /// What the paper has of it, in its own units.
+    pub(super) paper: Option<&'static str>,
+    /// DRAM, in parts of `-m`.
+    pub(super) memory: f64,
+    /// Keys and values, in times of `-m`.
+    pub(super) working_set: f64,
+    pub(super) disk: DiskSize,
+    pub(super) locality: Locality,
+    pub(super) put_pct: f64,
+    pub(super) objects: PaperObjects,
+    /// Operations before other keys become hot and all of them, before they are scaled.
+    pub(super) shift: Option<(u64, u64)>,
+    /// The warm-up has as many operations as there are keys: what is on the disk must settle too.
+    pub(super) is_warmed_by_key: bool,
+}
+
+impl Plan {
+    /// The paper's objects by moderate locality, half of the operations writes; all fits into memory and disk, the memory has a part of it.
+    pub(super) fn fitting(name: impl Into<String>, working_set: f64) -> Self {
+        Self {
+            name: name.into(),
+            paper: None,
+            memory: 1.0,
+            working_set,
+            disk: DiskSize::All,
+            locality: Locality::Moderate,
+            put_pct: 50.0,
+            objects: PaperObjects::default(),
+            shift: None,
+            is_warmed_by_key: false,
+        }
+    }
+}
+
+/// A scenario of a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// What tells it from the others of its figure.
+    pub name: String,
+    /// What the paper has of it, in its own units.
+    pub paper: Option<&'static str>,
+    /// What is run.
+    pub options: Options,
+}
+
+impl Scenario {
+    pub(super) fn new(plan: Plan, figure: &FigureOptions) -> Self {
+        let memory = figure.memory_bytes as f64 * figure.scale;
+        let memory_bytes = (memory * plan.memory) as u64;
+        let working_set_bytes = (memory * plan.working_set) as u64;
+        let scaled = |operations: u64| ((operations as f64 * figure.scale) as u64).max(1);
+        let shortest = plan.objects.value_bytes.iter().min().copied().unwrap_or(0);
+        let record_bytes = KEY_BYTES + f64::from(shortest);
+        let warmup = if plan.is_warmed_by_key {
+            working_set_bytes as f64 / record_bytes
+        } else {
+            WARMUP * memory_bytes as f64 / record_bytes
+        };
+        let own_length = match plan.shift {
+            Some((_, operations)) => Length::Operations(scaled(operations)),
+            None => Length::Seconds(SECONDS),
+        };
+        let engines = figure.engines();
+        let disk = engines.iter().any(EngineSpec::has_disk).then(|| DiskOptions {
+            bytes: match plan.disk {
+                DiskSize::All => (ROOM * working_set_bytes).max(LEAST_DISK_BYTES),
+                DiskSize::TimesMemory(times) => (memory * times) as u64,
+            },
+            path: figure.disk_path.clone(),
+        });
+        let options = Options {
+            engines,
+            memory_bytes,
+            disk,
+            distribution: Some(plan.locality.distribution()),
+            working_set_bytes: Some(working_set_bytes),
+            shift_at: plan.shift.map(|(at, _)| scaled(at)),
+            write_pct: plan.put_pct,
+            threads: figure.threads,
+            load: true,
+            warmup_operations: Some(figure.warmup_operations.unwrap_or(warmup as u64)),
+            length: Some(figure.length.unwrap_or(own_length)),
+            backend_us: figure.backend_us,
+            seed: figure.seed,
+            ..Options::new(Work::Paper(plan.objects))
+        };
+        Self {
+            name: plan.name,
+            paper: plan.paper,
+            options,
+        }
+    }
+
+    /// Bytes of its shortest key and value.
+    pub(super) fn record_bytes(&self) -> f64 {
+        let Work::Paper(objects) = &self.options.work else {
+            return KEY_BYTES;
+        };
+        let shortest = objects.value_bytes.iter().min().copied().unwrap_or(0);
+        KEY_BYTES + f64::from(shortest)
+    }
+}

@@ -1,0 +1,149 @@
+//! The figure's table: a row a scenario and cache, ours beside what the paper has.
+
+use super::super::outcome::{Line, Measured, Outcome};
+use super::super::text::microseconds;
+use super::super::{Options, Work};
+use super::{Figure, FigureOutcome};
+use crate::core::Bytes;
+use crate::core::latency::Latency;
+use crate::report::numbers::{percent, thousands};
+use crate::report::table::{Best, Marked, ranked};
+
+/// What a cell of a cache shows, and what it is ranked by.
+type Shown = Option<(String, f64)>;
+
+/// What a column has of a run.
+type Figured = dyn Fn(&Options, &Measured) -> Shown;
+
+struct Column {
+    heading: String,
+    best: Option<Best>,
+    figure: Box<Figured>,
+}
+
+impl Column {
+    fn new(
+        heading: impl Into<String>,
+        best: impl Into<Option<Best>>,
+        figure: impl Fn(&Options, &Measured) -> Shown + 'static,
+    ) -> Self {
+        Self {
+            heading: heading.into(),
+            best: best.into(),
+            figure: Box::new(figure),
+        }
+    }
+}
+
+fn plain(figure: f64, decimals: usize) -> Shown {
+    Some((format!("{figure:.decimals$}"), figure))
+}
+
+fn share(ratio: Option<f64>) -> Shown {
+    ratio.map(|ratio| (percent(ratio, 1), ratio))
+}
+
+fn us(ns: f64) -> Shown {
+    Some((microseconds(ns / 1e3), ns))
+}
+
+/// The columns between the cache's name and what the paper has.
+fn columns(figure: &FigureOutcome) -> Vec<Column> {
+    let read = |ns: fn(&Latency) -> u64| move |_: &Options, m: &Measured| us(ns(m.read_latency.as_ref()?) as f64);
+    let mut columns = vec![
+        Column::new("hits %\nmemory", Best::Most, |_, m| share(m.memory_hit_ratio())),
+        Column::new("\ndisk", None, |_, m| share(m.disk_hit_ratio())),
+        Column::new("\nboth", Best::Most, |_, m| share(m.hit_ratio())),
+        Column::new("kops/s\nas run", Best::Most, |_, m| plain(m.throughput() / 1e3, 1)),
+        Column::new("\ncharged", Best::Most, |options, m| {
+            plain(m.charged_throughput(options)? / 1e3, 2)
+        }),
+        Column::new("read us\np50", Best::Least, read(|l| l.p50_ns)),
+        Column::new("\np90", Best::Least, read(|l| l.p90_ns)),
+        Column::new("\np99", Best::Least, read(|l| l.p99_ns)),
+    ];
+    match figure.options.figure {
+        Figure::Fig11 => columns.push(Column::new("written\nper byte", Best::Least, |_, m| {
+            plain(m.written_per_evicted()?, 2)
+        })),
+        Figure::Fig13 => columns.extend([
+            Column::new("mean us\nbefore", Best::Least, |options, m| {
+                us(m.moved(options)?.before_ns)
+            }),
+            Column::new("at\nworst", Best::Least, |options, m| us(m.moved(options)?.worst_ns)),
+            Column::new("\nafter", Best::Least, |options, m| us(m.moved(options)?.end_ns)),
+            Column::new("back after\noperations", Best::Least, |options, m| {
+                let after = m.moved(options)?.back_after?;
+                Some((thousands(after), after as f64))
+            }),
+        ]),
+        Figure::Fig16 => columns.extend(lengths(figure).into_iter().enumerate().map(|(at, bytes)| {
+            let heading = format!("{}\n{}", if at == 0 { "p50 of" } else { "" }, Bytes(bytes.into()));
+            Column::new(heading, Best::Least, move |_, m| {
+                us(m.latency_by_length.get(at)?.as_ref()?.p50_ns as f64)
+            })
+        })),
+        _ => {}
+    }
+    columns.push(Column::new("peak of\nmemory", None, |options, m| {
+        let part = m.peak_over_memory(options);
+        Some((format!("{part:.2}x"), part))
+    }));
+    columns
+}
+
+/// Lengths of the first scenario's values.
+fn lengths(figure: &FigureOutcome) -> Vec<u32> {
+    match figure.scenarios.first().map(|one| &one.outcome.options.work) {
+        Some(Work::Paper(objects)) => objects.value_bytes.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// Column headings: the scenario and the cache first, what the paper has last.
+pub(super) fn headings(figure: &FigureOutcome) -> Vec<String> {
+    let ours = columns(figure).into_iter().map(|column| column.heading);
+    let names = ["scenario", "cache"].map(str::to_owned).into_iter();
+    names.chain(ours).chain(["the paper's".to_owned()]).collect()
+}
+
+/// The rows. Of each column the best of a scenario is marked; what the paper has stands in the first row of its scenario.
+pub(super) fn rows(figure: &FigureOutcome) -> Vec<Vec<Marked>> {
+    let columns = columns(figure);
+    let of = |one: &super::ScenarioOutcome| {
+        let mut rows = of_scenario(&one.outcome, &columns);
+        for (at, row) in rows.iter_mut().enumerate() {
+            row.insert(0, unmarked(&one.name));
+            let paper = one.paper.as_deref().filter(|_| at == 0);
+            row.push(unmarked(paper.unwrap_or_default()));
+        }
+        rows
+    };
+    figure.scenarios.iter().flat_map(of).collect()
+}
+
+fn of_scenario(outcome: &Outcome, columns: &[Column]) -> Vec<Vec<Marked>> {
+    let name = |line: &Line| vec![unmarked(&line.engine.to_string())];
+    let mut rows: Vec<Vec<Marked>> = outcome.lines.iter().map(name).collect();
+    for column in columns {
+        let lines = outcome.lines.iter();
+        let cells: Vec<Shown> = lines
+            .map(|line| (column.figure)(&outcome.options, line.measured.as_ref()?))
+            .collect();
+        let absent: Vec<bool> = cells.iter().map(Option::is_none).collect();
+        for ((row, mut cell), absent) in rows.iter_mut().zip(ranked(cells, column.best)).zip(absent) {
+            if absent {
+                cell.text = "-".into();
+            }
+            row.push(cell);
+        }
+    }
+    rows
+}
+
+fn unmarked(text: &str) -> Marked {
+    Marked {
+        text: text.to_owned(),
+        best: false,
+    }
+}

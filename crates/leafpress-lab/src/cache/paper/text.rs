@@ -1,0 +1,102 @@
+//! A figure as text: what was run, the table, and what its figures are.
+
+use comfy_table::CellAlignment;
+
+use super::super::{Length, Options};
+use super::table::{headings, rows};
+use super::{Figure, FigureOutcome};
+use crate::core::Bytes;
+use crate::report::numbers::thousands;
+use crate::report::paragraph::wrapped;
+use crate::report::table::of_marked;
+
+/// Whose figures the last column has.
+pub(super) const THE_PAPERS: &str = "The last column has the paper's figures, in its own units: of 16 threads on a machine with 384 GB and a drive that compresses by \
+     itself (ScaleFlux CSD 3000), mostly against xcache, CacheLib and Kangaroo, which are not run here. They say how the figure goes and \
+     not what this machine should reach.";
+/// What the columns are.
+const NOTES: [&str; 3] = [
+    "Read: all reads, hits and misses, those that missed with the backend's time. Charged: operations per second if each miss had waited \
+     for the backend too. A cache without a tier on a disk has the memory alone.",
+    "Every key is inserted once before the warm-up (three times the bytes of memory and disk at most). Memory is what the process grows \
+     by; ours may pass its bound by a twentieth and 8 MiB, which is much of a small memory.",
+    "Every hit was compared with what its key must hold. A star is the best of its scenario.",
+];
+
+/// All of it.
+pub fn report(figure: &FigureOutcome) -> String {
+    let mut text: String = head(figure).iter().map(|line| wrapped(line, "", "  ")).collect();
+    for trouble in figure.troubles() {
+        text += &wrapped(&trouble, "", "  ");
+    }
+    let mut table = of_marked(headings(figure), rows(figure), 2);
+    if let Some(papers) = table.column_iter_mut().last() {
+        papers.set_cell_alignment(CellAlignment::Left);
+    }
+    text += &format!("{table}\n");
+    for note in notes(figure) {
+        text += &wrapped(&note, "", "");
+    }
+    text
+}
+
+/// What was run.
+pub(super) fn head(figure: &FigureOutcome) -> Vec<String> {
+    let options = &figure.options;
+    let number = options.figure.number();
+    let mut lines = vec![format!(
+        "Figure {number} of the ZipCache paper. {}",
+        options.figure.about()
+    )];
+    if let Some(result) = options.figure.result() {
+        lines.push(format!("The paper's result: {result}."));
+    }
+    if let Some(assumed) = options.figure.assumed() {
+        lines.push(format!(
+            "Taken here, since our notes of the paper do not say: {assumed}."
+        ));
+    }
+    if let Some(first) = figure.scenarios.first() {
+        lines.push(how(figure, &first.outcome.options));
+        lines.push(first.outcome.host.clone());
+    }
+    lines
+}
+
+fn how(figure: &FigureOutcome, first: &Options) -> String {
+    let (options, threads) = (&figure.options, figure.options.threads);
+    let whose = match options.figure {
+        Figure::Fig7 => "128 GB",
+        _ => "DRAM",
+    };
+    let memory = Bytes((options.memory_bytes as f64 * options.scale) as u64);
+    let measured = match first.length {
+        Some(Length::Seconds(seconds)) => format!("{seconds} s"),
+        Some(Length::Operations(operations)) => format!("{} operations", thousands(operations)),
+        None => "once".into(),
+    };
+    let shift = first
+        .shift_at
+        .map_or_else(String::new, |at| format!(", other keys hot after {}", thousands(at)));
+    let plural = if threads == 1 { "" } else { "s" };
+    format!(
+        "The paper's {whose}: {memory} ({} times --scale {}), {threads} thread{plural}; measured: {measured}{shift}; a miss is charged {} us",
+        Bytes(options.memory_bytes),
+        options.scale,
+        options.backend_us
+    )
+}
+
+/// What the figures are.
+pub(super) fn notes(figure: &FigureOutcome) -> Vec<String> {
+    let own = match figure.options.figure {
+        Figure::Fig11 => Some(
+            "Written per byte: bytes written to the disk for each byte of the records that left the memory for it.",
+        ),
+        Figure::Fig13 => Some("Mean: of reads in stretches of operations, before, at worst after, and at the end."),
+        Figure::Fig16 => Some("p50 of a length: of the reads of values that long."),
+        _ => None,
+    };
+    let all = [THE_PAPERS].into_iter().chain(own).chain(NOTES);
+    all.map(str::to_owned).collect()
+}

@@ -1,0 +1,89 @@
+//! A move of the hot keys during a run: what reads took around it, in words and as a chart.
+
+use plotters::style::RGBColor;
+
+use super::draw::{Curve, Curves, INK, curves};
+use super::numbers::thousands;
+use crate::core::LabError;
+use crate::harness::timeline::{Moment, around_move};
+
+/// Charts end at so many times the operations before the move.
+const SHOWN: u64 = 4;
+
+/// What it did to `subject`, a line.
+pub(crate) fn words(subject: &str, timeline: &[Moment], shift_at: u64) -> String {
+    let Some(moved) = around_move(timeline, shift_at) else {
+        return format!(
+            "{subject}: the run ended before its hot keys moved, at {} operations: give more --seconds or a lower --shift-at\n",
+            thousands(shift_at)
+        );
+    };
+    let us = |ns: f64| format!("{:.2}", ns / 1e3);
+    let back = match moved.back_after {
+        Some(operations) => format!("back within a tenth after {} operations", thousands(operations)),
+        None => "not back within a tenth when the run ended".to_owned(),
+    };
+    format!(
+        "{subject}: mean read {} us before other keys became hot, at most {} after, {} at the end; {back}\n",
+        us(moved.before_ns),
+        us(moved.worst_ns),
+        us(moved.end_ns)
+    )
+}
+
+/// What a chart shows of each stretch.
+pub(crate) struct Shown<'s> {
+    /// What the chart is called in errors.
+    pub name: &'static str,
+    /// What the figures are, with their unit.
+    pub description: &'s str,
+    /// Operations before the move.
+    pub shift_at: u64,
+    /// A colour and the stretches of each line.
+    pub lines: &'s [(RGBColor, &'s [Moment])],
+    /// The figure, by line and stretch.
+    pub figure: &'s dyn Fn(usize, &Moment) -> f64,
+}
+
+/// Figures over operations, with the move marked; `None` without a line.
+pub(crate) fn chart(shown: &Shown<'_>) -> Result<Option<String>, LabError> {
+    let last = shown.lines.iter().filter_map(|(_, timeline)| timeline.last());
+    let Some(last) = last.map(|moment| moment.operations).max() else {
+        return Ok(None);
+    };
+    let end = last.min(shown.shift_at.saturating_mul(SHOWN));
+    let lines = shown.lines.iter().enumerate();
+    let mut drawn: Vec<Curve> = lines
+        .map(|(line, (colour, timeline))| {
+            let within = timeline.iter().take_while(|moment| moment.operations <= end);
+            let points = within.map(|moment| (moment.operations as f64 / 1e3, (shown.figure)(line, moment)));
+            Curve {
+                colour: *colour,
+                points: points.collect(),
+                dashed: false,
+                marks: false,
+            }
+        })
+        .collect();
+    let figures = drawn.iter().flat_map(|curve| &curve.points).map(|point| point.1);
+    let most = figures.fold(0.0, f64::max);
+    let at = shown.shift_at as f64 / 1e3;
+    drawn.push(Curve {
+        colour: INK,
+        points: vec![(at, 0.0), (at, most)],
+        dashed: true,
+        marks: false,
+    });
+    curves(&Curves {
+        name: shown.name,
+        x: (
+            "thousand operations; other keys are hot from the dashed line on",
+            0.0,
+            end as f64 / 1e3,
+        ),
+        description: shown.description,
+        most: None,
+        curves: &drawn,
+        levels: &[],
+    })
+}
