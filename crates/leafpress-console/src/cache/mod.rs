@@ -1,4 +1,5 @@
-//! `leafpress cache`: our cache beside the registry's, in the same memory.
+//! `cache` of a command: our cache beside others, in the same memory. Those that the command
+//! [adds](leafpress_lab::cache::add_engines) are among them.
 
 mod args;
 mod mrc_args;
@@ -14,8 +15,11 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::{interrupt, output};
 
-/// Runs the comparison.
-pub fn run(args: &CacheArgs) -> Result<(), Failure> {
+/// Runs the comparison for `program`, the command's name.
+///
+/// # Errors
+/// [`Failure::BadInput`] of arguments and data, [`Failure::Failed`] of a cache that failed or was not right, [`Failure::Interrupted`].
+pub fn run(args: &CacheArgs, program: &str) -> Result<(), Failure> {
     let out = args.out.clone().unwrap_or_else(|| output::default_directory("cache"));
     let options = args.options(&out)?;
     options.validate().map_err(|e| failure(&e))?;
@@ -33,14 +37,15 @@ pub fn run(args: &CacheArgs) -> Result<(), Failure> {
     if outcome.lines.is_empty() && outcome.mrc.is_none() {
         return Err(failure(&leafpress_lab::LabError::Cancelled));
     }
-    let printed = output::print(&cache::report(&outcome)).and_then(|()| write(&outcome, &out));
+    let printed = output::print(&cache::report(&outcome)).and_then(|()| write(&outcome, program, &out));
     judge(&outcome)?;
     printed
 }
 
 /// Writes the files and says where they are.
-fn write(outcome: &Outcome, out: &Path) -> Result<(), Failure> {
-    let files = cache::write_files(outcome, &crate::command_line(), out);
+fn write(outcome: &Outcome, program: &str, out: &Path) -> Result<(), Failure> {
+    let command_line = output::command_line(program, std::env::args_os());
+    let files = cache::write_files(outcome, &command_line, out);
     let files = files.map_err(|e| Failure::failed(e.to_string()))?;
     output::print(&format!("\n{files}"))
 }

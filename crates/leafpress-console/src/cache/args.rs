@@ -9,8 +9,8 @@ use leafpress_lab::core::corpus::{Cut, RecordFormat, Source};
 use leafpress_lab::{Bytes, LabError};
 
 use super::mrc_args::MrcArgs;
-use crate::eval::words::list;
 use crate::failure::Failure;
+use crate::words::list;
 
 /// Arguments of `leafpress cache`.
 #[derive(Debug, Args)]
