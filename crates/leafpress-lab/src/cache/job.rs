@@ -20,7 +20,7 @@ const OVERFILL: f64 = 1.5;
 /// Operations on it then: for each record of the fill, and bounds. What queues and tables grow by shows only under work.
 const WORK: (u64, u64, u64) = (4, 400_000, 4_000_000);
 /// The same on one that keeps its records on a disk, where an operation takes many times as long.
-const DISK_WORK: (u64, u64, u64) = (1, 100_000, 1_000_000);
+const DISK_WORK: (u64, u64, u64) = (4, 100_000, 1_000_000);
 
 /// What a child is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
