@@ -2,7 +2,6 @@
 
 mod advise;
 mod bench;
-mod cache;
 mod codecs;
 mod device;
 mod doctor;
@@ -16,7 +15,7 @@ mod suite;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use leafpress_console::{failure, interrupt, output, progress, usage};
+use leafpress_console::{cache, failure, interrupt, output, progress, usage};
 use mimalloc::MiMalloc;
 
 #[global_allocator]
@@ -84,7 +83,7 @@ fn main() -> ExitCode {
         Command::Advise(args) => advise::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Bench(args) => bench::run(args),
-        Command::Cache(args) => cache::run(args),
+        Command::Cache(args) => cache::run(args, COMMAND),
         Command::Pool(args) => pool::run(args),
         Command::Device(args) => device::run(args),
         Command::Model(args) => model::run(args),

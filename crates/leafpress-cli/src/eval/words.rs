@@ -2,16 +2,7 @@
 
 use leafpress::codec::{JobCache, StreamCache};
 use leafpress::tree::TemperatureRule;
-
-/// Splits at commas and white space.
-pub fn list<S: AsRef<str>>(words: &[S]) -> Vec<String> {
-    words
-        .iter()
-        .flat_map(|word| word.as_ref().split(|c: char| c == ',' || c.is_whitespace()))
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
-}
+pub use leafpress_console::words::list;
 
 /// A switch.
 pub fn flag(word: &str) -> Result<bool, String> {
@@ -104,12 +95,6 @@ pub fn message(name: &str, word: &str, reason: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_split_at_commas_and_spaces() {
-        assert_eq!(list(&["1,2 4", "8"]), ["1", "2", "4", "8"]);
-        assert_eq!(list(&[" , "]), Vec::<String>::new());
-    }
 
     #[test]
     fn layouts_are_read() {

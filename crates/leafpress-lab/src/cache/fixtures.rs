@@ -57,7 +57,7 @@ fn line(engine: &str, hits: u64, knob_bytes: u64) -> Line {
             hit_latency: latency(600),
             miss_latency: latency(2100),
             read_latency: latency(900),
-            records: hits,
+            records: Some(hits),
             bytes_held: engine.starts_with("leafpress").then_some(60 << 20),
             peak_growth_bytes: 66 << 20,
             growth_bytes: 65 << 20,

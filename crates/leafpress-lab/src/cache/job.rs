@@ -19,6 +19,8 @@ use crate::harness::Phase;
 const OVERFILL: f64 = 1.5;
 /// Operations on it then: for each record of the fill, and bounds. What queues and tables grow by shows only under work.
 const WORK: (u64, u64, u64) = (4, 400_000, 4_000_000);
+/// The same on one that keeps its records on a disk, where an operation takes many times as long.
+const DISK_WORK: (u64, u64, u64) = (4, 100_000, 1_000_000);
 
 /// What a child is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -96,10 +98,11 @@ pub(crate) fn fill(task: &Task, cancel: &AtomicBool, progress: &mut dyn FnMut(Ph
     let settings = Settings::new(&task.options, task.knob_bytes, workload.record_bytes());
     let enough_bytes = (task.knob_bytes as f64 * OVERFILL) as u64;
     let records = ((enough_bytes as f64 / workload.record_bytes()) as u64).min(workload.keys());
+    let (each, least, most) = if task.engine.needs_disk() { DISK_WORK } else { WORK };
     let options = Options {
         // The filling is its own measure.
         warmup_operations: Some(records),
-        length: Some(Length::Operations((records * WORK.0).clamp(WORK.1, WORK.2))),
+        length: Some(Length::Operations((records * each).clamp(least, most))),
         rate: None,
         shift_at: None,
         ..task.options.clone()
@@ -122,6 +125,6 @@ pub(crate) fn fill(task: &Task, cancel: &AtomicBool, progress: &mut dyn FnMut(Ph
     Ok(Fill {
         knob_bytes: task.knob_bytes,
         growth_bytes: measured.peak_growth_bytes,
-        holds_all: measured.records >= workload.keys(),
+        holds_all: measured.holds_all(workload.keys()),
     })
 }

@@ -27,7 +27,7 @@ mod workload;
 #[cfg(test)]
 mod fixtures;
 
-pub use engines::{EngineSpec, Peer};
+pub use engines::{AddedEngine, Engine, EngineSpec, Envelope, Peer, Settings, Standing, add_engines, conformance};
 pub use files::{write_figure_files, write_files};
 pub(crate) use job::{fill, measure};
 pub use mrc::{Curve, Held, HitCurves, HitRatios, MrcOptions, Sampling, SizePoint};

@@ -95,6 +95,40 @@ pub struct DiskOptions {
     pub path: PathBuf,
 }
 
+impl DiskOptions {
+    /// Where engines that have many files have them: what the file is called, and `.d`.
+    pub fn directory(&self) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(".d");
+        name.into()
+    }
+
+    fn validate(&self, engines: &[EngineSpec]) -> Result<(), LabError> {
+        if self.bytes < MIN_DISK_BYTES {
+            let least = Bytes(MIN_DISK_BYTES);
+            let reason = format!("{} is too little: {least} at least", Bytes(self.bytes));
+            return Err(LabError::option("disk", reason));
+        }
+        let of_files = engines.iter().find(|engine| engine.needs_disk());
+        let directory = of_files.map(|engine| (engine, self.directory()));
+        let reason = match directory {
+            _ if self.path.is_file() => format!("{} is there already: name another file", self.path.display()),
+            Some((engine, _)) if self.path.exists() && !self.path.is_dir() => {
+                let path = self.path.display();
+                format!("{path} is a device, and {engine} has files: name a file")
+            }
+            Some((_, directory)) if directory.exists() => {
+                format!(
+                    "{} is there already: remove it, or name another file",
+                    directory.display()
+                )
+            }
+            _ => return Ok(()),
+        };
+        Err(LabError::option("disk-path", reason))
+    }
+}
+
 /// What is run, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Options {
@@ -326,15 +360,13 @@ impl Options {
             engine.check()?;
         }
         if let Some(disk) = &self.disk {
-            if disk.bytes < MIN_DISK_BYTES {
-                let least = Bytes(MIN_DISK_BYTES);
-                let reason = format!("{} is too little: {least} at least", Bytes(disk.bytes));
-                return Err(LabError::option("disk", reason));
-            }
-            if disk.path.is_file() {
-                let reason = format!("{} is there already: name another file", disk.path.display());
-                return Err(LabError::option("disk-path", reason));
-            }
+            disk.validate(&self.engines)?;
+        }
+        let on_disk = self.engines.iter().find(|engine| engine.needs_disk());
+        if let (None, Some(engine)) = (&self.disk, on_disk) {
+            let reason =
+                format!("{engine} keeps its records on a disk: say how large, as in --disk 1G, or name others");
+            return Err(LabError::option("disk", reason));
         }
         if self.disk.is_some() && !self.engines.iter().any(EngineSpec::has_disk) {
             return Err(LabError::option(

@@ -173,8 +173,8 @@ pub struct Measured {
     pub rate: Option<RateFigures>,
     /// Hits, warm-up included, that were not what their key held.
     pub mismatches: Mismatches,
-    /// Records in memory at the end.
-    pub records: u64,
+    /// Records in memory at the end; `None` where the cache cannot tell them from those on its disk.
+    pub records: Option<u64>,
     /// What the cache says that it holds, in bytes.
     pub bytes_held: Option<u64>,
     /// The most that the process grew by from just before the cache was made, in bytes.
@@ -189,10 +189,22 @@ pub struct Measured {
     pub samples: Vec<Sample>,
 }
 
+/// A disk that answers no more than one of so many hits has nothing that the memory has not.
+const ALL_BUT: u64 = 1000;
+
 impl Measured {
     /// All that was done in the measured time.
     pub fn operations(&self) -> u64 {
         self.hits + self.misses + self.writes + self.removes
+    }
+
+    /// Whether the memory answers all that can be answered, of so many keys: no larger one would answer more.
+    pub(super) fn holds_all(&self, keys: u64) -> bool {
+        match (self.records, self.disk) {
+            (Some(records), _) => records >= keys,
+            (None, Some(disk)) => disk.hits <= self.hits / ALL_BUT,
+            (None, None) => false,
+        }
     }
 
     fn of_reads(&self, count: u64) -> Option<f64> {

@@ -202,7 +202,7 @@ impl Children<'_> {
             let run = Fill {
                 knob_bytes,
                 growth_bytes: measured.peak_growth_bytes,
-                holds_all: measured.records >= self.keys,
+                holds_all: measured.holds_all(self.keys),
             };
             knob.runs.push(run);
             all.push(measured);
@@ -239,6 +239,11 @@ impl Children<'_> {
         };
         let log = self.logs.join(format!("cache-{}-{what}.log", self.number));
         let mut progress = |phase, done| steps(Step::Progress(phase, done));
-        self.launcher.call(&request, None, &log, self.cancel, &mut progress)
+        let answer = self.launcher.call(&request, None, &log, self.cancel, &mut progress);
+        if let Some(disk) = self.options.disk.as_ref().filter(|_| self.engine.needs_disk()) {
+            // A process that was ended from outside cannot clean up behind itself.
+            let _ = std::fs::remove_dir_all(disk.directory());
+        }
+        answer
     }
 }

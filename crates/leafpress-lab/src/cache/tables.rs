@@ -108,7 +108,7 @@ const COLUMNS: [Column; 62] = [
     }),
     ("bytes_held", |r| word(r.measured.bytes_held?)),
     ("knob_bytes", |r| word(r.line.knob.as_ref()?.bytes)),
-    ("records", |r| word(r.measured.records)),
+    ("records", |r| word(r.measured.records?)),
     ("stale", |r| word(r.measured.mismatches.stale)),
     ("wrong", |r| word(r.measured.mismatches.wrong)),
     ("expired", |r| word(r.measured.mismatches.expired)),

@@ -175,7 +175,10 @@ pub(super) fn rows(outcome: &Outcome) -> Vec<Vec<Marked>> {
         (None, &|line, _| {
             plain(line.knob.as_ref()?.bytes as f64 / (1 << 20) as f64, 1)
         }),
-        (Some(Best::Most), &|_, m| Some((thousands(m.records), m.records as f64))),
+        (Some(Best::Most), &|_, m| {
+            let records = m.records?;
+            Some((thousands(records), records as f64))
+        }),
     ];
     let mut rows: Vec<Vec<Marked>> = outcome
         .lines

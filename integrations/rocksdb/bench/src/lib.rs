@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 pub mod cache;
+pub mod cache_engine;
 pub mod caches;
 pub mod compression;
 mod database;

@@ -13,13 +13,17 @@ const WORD: usize = 4;
 const RAW: u32 = 1 << 31;
 
 /// Wraps values: `expiry, if they expire | raw length, if they are compressed | bytes`.
-pub(super) struct Envelope {
+pub struct Envelope {
     codec: Option<Arc<dyn Engine>>,
     ttl: Option<Duration>,
     started: Instant,
 }
 
 impl Envelope {
+    /// Around values that are compressed so and live so long.
+    ///
+    /// # Errors
+    /// What the codec says, when it does not run here.
     pub(super) fn new(codec: Option<Codec>, ttl: Option<Duration>) -> Result<Self, CacheError> {
         let open = |codec: Codec| codec.open(&EngineOptions::default());
         Ok(Self {
@@ -34,7 +38,11 @@ impl Envelope {
         u32::try_from(self.started.elapsed().as_millis()).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn wrap(&self, value: &[u8]) -> Result<Arc<[u8]>, CacheError> {
+    /// What is to be kept in place of a value.
+    ///
+    /// # Errors
+    /// What the codec says.
+    pub fn wrap(&self, value: &[u8]) -> Result<Arc<[u8]>, CacheError> {
         if self.codec.is_none() && self.ttl.is_none() {
             return Ok(value.into());
         }
@@ -60,7 +68,10 @@ impl Envelope {
     }
 
     /// Replaces `value` by what was wrapped; false when its time is over.
-    pub(super) fn unwrap(&self, stored: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError> {
+    ///
+    /// # Errors
+    /// What was kept is none that was wrapped.
+    pub fn unwrap(&self, stored: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError> {
         let mut rest = stored;
         value.clear();
         if self.ttl.is_some() && word(&mut rest)? <= self.now_ms() {

@@ -45,7 +45,7 @@ impl Engine for Foyer {
 
     fn standing(&self) -> Standing {
         Standing {
-            records: self.cache.entries() as u64,
+            records: Some(self.cache.entries() as u64),
             ..Standing::default()
         }
     }

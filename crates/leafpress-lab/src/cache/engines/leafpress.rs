@@ -59,7 +59,7 @@ impl Engine for Leafpress {
     fn standing(&self) -> Standing {
         let stats = self.cache.stats();
         Standing {
-            records: stats.records,
+            records: Some(stats.records),
             bytes_held: Some(stats.bytes_held),
             disk: stats.disk.map(|disk| DiskFigures {
                 hits: disk.hits,

@@ -1,5 +1,7 @@
 //! The caches: how each is called, made and asked.
 
+mod added;
+pub mod conformance;
 mod envelope;
 #[cfg(feature = "foyer")]
 mod foyer;
@@ -15,7 +17,8 @@ use ::leafpress::cache::Policy;
 use ::leafpress::codec::EngineOptions;
 use ::leafpress::{CacheError, Codec};
 
-use self::envelope::Envelope;
+pub use self::added::{AddedEngine, add_engines};
+pub use self::envelope::Envelope;
 use super::outcome::DiskFigures;
 use super::{DiskOptions, Options};
 use crate::core::LabError;
@@ -56,21 +59,31 @@ pub enum EngineSpec {
     Leafpress(Option<Codec>, Policy),
     /// Another, whose values are compressed one by one, or not at all.
     Other(Peer, Option<Codec>),
+    /// One that the program brings.
+    Added(&'static AddedEngine),
 }
 
-const KNOWN: &str = "known: leafpress[:CODEC][@POLICY], quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC], as in \
-                     leafpress:lz4, leafpress@clock and moka+zstd:3";
+/// What can be named.
+fn known() -> String {
+    let added: String = added::added().iter().map(|added| format!("{}, ", added.name)).collect();
+    format!(
+        "known: leafpress[:CODEC][@POLICY], {added}quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC], as in leafpress:lz4, \
+         leafpress@clock and moka+zstd:3"
+    )
+}
 
 impl EngineSpec {
     /// What is compared where nothing else is asked for.
     pub fn default_list() -> Vec<Self> {
         let zstd = Some(Codec::Zstd { level: 3 });
-        let mut engines = vec![
-            Self::Leafpress(None, Policy::default()),
+        let mut engines = vec![Self::Leafpress(None, Policy::default())];
+        let added = added::added().iter().filter(|added| added.is_default);
+        engines.extend(added.map(Self::Added));
+        engines.extend([
             Self::Other(Peer::QuickCache, None),
             Self::Other(Peer::QuickCache, zstd),
             Self::Other(Peer::Moka, None),
-        ];
+        ]);
         if Peer::Foyer.is_compiled_in() {
             engines.push(Self::Other(Peer::Foyer, None));
         }
@@ -84,7 +97,12 @@ impl EngineSpec {
 
     /// Whether it can have a tier on a disk here.
     pub fn has_disk(&self) -> bool {
-        matches!(self, Self::Leafpress(..))
+        matches!(self, Self::Leafpress(..) | Self::Added(_))
+    }
+
+    /// Whether it keeps its records in a directory on a disk, and is nothing without one.
+    pub fn needs_disk(&self) -> bool {
+        matches!(self, Self::Added(_))
     }
 
     /// The codec that it is known by in charts: of ours only.
@@ -116,6 +134,8 @@ impl EngineSpec {
                 return refuse("this build is without it: build with the feature `foyer`".into());
             }
             Self::Other(_, codec) => codec,
+            // What it is made with is known when it is made.
+            Self::Added(_) => return Ok(()),
         };
         match codec.map(|codec| codec.open(&EngineOptions::default())) {
             Some(Err(e)) => refuse(format!("{e}; `leafpress codecs` lists what runs here")),
@@ -129,6 +149,7 @@ impl EngineSpec {
             Self::Leafpress(codec, policy) => {
                 return Ok(Box::new(leafpress::Leafpress::new(codec, policy, settings)?));
             }
+            Self::Added(added) => return (added.make)(settings),
             Self::Other(peer, codec) => (peer, codec),
         };
         match peer {
@@ -158,6 +179,7 @@ impl fmt::Display for EngineSpec {
             }
             Self::Other(peer, None) => f.write_str(peer.name()),
             Self::Other(peer, Some(codec)) => write!(f, "{}+{codec}", peer.name()),
+            Self::Added(added) => f.write_str(added.name),
         }
     }
 }
@@ -184,12 +206,15 @@ impl FromStr for EngineSpec {
             let policy = policy.map_err(|e| LabError::option("engines", format!("{s}: {e}")))?;
             return Ok(Self::Leafpress(codec, policy));
         }
+        if let Some(added) = added::added().iter().find(|added| added.name == s) {
+            return Ok(Self::Added(added));
+        }
         let (name, word) = match s.split_once('+') {
             Some((name, word)) => (name, Some(word)),
             None => (s, None),
         };
         let peer = Peer::ALL.into_iter().find(|peer| peer.name() == name);
-        let peer = peer.ok_or_else(|| LabError::option("engines", format!("unknown engine `{s}`; {KNOWN}")))?;
+        let peer = peer.ok_or_else(|| LabError::option("engines", format!("unknown engine `{s}`; {}", known())))?;
         let codec = word.map(codec).transpose()?;
         Ok(Self::Other(peer, codec.filter(|codec| *codec != Codec::None)))
     }
@@ -199,7 +224,7 @@ serde_as_text!(EngineSpec);
 
 /// What a cache is made with.
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
+pub struct Settings {
     /// What it is told that it may hold, in bytes.
     pub knob_bytes: u64,
     /// Mean bytes of a key and its value, for those that want to know how many entries to expect.
@@ -226,16 +251,19 @@ impl Settings {
     }
 
     /// What stands around values of a cache that does not compress, and that tells time only if `tells_time`.
-    fn envelope(&self, codec: Option<Codec>, tells_time: bool) -> Result<Envelope, CacheError> {
+    ///
+    /// # Errors
+    /// What the codec says, when it does not run here.
+    pub fn envelope(&self, codec: Option<Codec>, tells_time: bool) -> Result<Envelope, CacheError> {
         Envelope::new(codec, self.ttl.filter(|_| !tells_time))
     }
 }
 
 /// How a cache stands.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Standing {
-    /// Records in memory.
-    pub records: u64,
+pub struct Standing {
+    /// Records in memory; `None` where it cannot tell them from those on its disk.
+    pub records: Option<u64>,
     /// What it says that it holds, in bytes.
     pub bytes_held: Option<u64>,
     /// Its tier on a disk, counted from the start.
@@ -243,14 +271,23 @@ pub(super) struct Standing {
 }
 
 /// A cache of byte strings.
-pub(super) trait Engine: Send + Sync {
+pub trait Engine: Send + Sync {
     /// Replaces `value` by the key's value; false when it is not there. Whoever uses a value copies it out of the cache, or decodes it.
+    ///
+    /// # Errors
+    /// What the cache says.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError>;
 
     /// Inserts or replaces.
+    ///
+    /// # Errors
+    /// What the cache says.
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), CacheError>;
 
     /// Removes the key, if it is there.
+    ///
+    /// # Errors
+    /// What the cache says.
     fn remove(&self, key: &[u8]) -> Result<(), CacheError>;
 
     /// How it stands, once it has done what it put off.

@@ -49,7 +49,7 @@ impl Engine for Moka {
     fn standing(&self) -> Standing {
         self.cache.run_pending_tasks();
         Standing {
-            records: self.cache.entry_count(),
+            records: Some(self.cache.entry_count()),
             ..Standing::default()
         }
     }

@@ -53,7 +53,7 @@ impl Engine for QuickCache {
 
     fn standing(&self) -> Standing {
         Standing {
-            records: self.cache.len() as u64,
+            records: Some(self.cache.len() as u64),
             ..Standing::default()
         }
     }

@@ -53,48 +53,77 @@ fn names_round_trip() {
 }
 
 #[test]
+fn what_a_program_brings_is_one_of_the_engines() {
+    static BROUGHT: [AddedEngine; 1] = [AddedEngine {
+        name: "brought+along",
+        is_default: false,
+        make: |settings| match settings.disk {
+            Some(_) => Ok(Box::new(moka::Moka::new(None, settings)?)),
+            None => Err(CacheError::Disk {
+                reason: "there is none".into(),
+            }),
+        },
+    }];
+    add_engines(&BROUGHT);
+    let engine: EngineSpec = "brought+along".parse().unwrap();
+    assert_eq!(engine, EngineSpec::Added(&BROUGHT[0]));
+    assert_eq!(serde_json::to_string(&engine).unwrap(), "\"brought+along\"");
+    assert!(engine.needs_disk() && engine.has_disk() && !engine.bounds_memory());
+    assert!(!EngineSpec::default_list().contains(&engine));
+    let unknown = "brought".parse::<EngineSpec>().unwrap_err().to_string();
+    assert!(unknown.contains("brought+along, quick_cache"), "{unknown}");
+    assert!(engine.make(&settings(None)).is_err());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let disk = DiskOptions { bytes: 4 << 20, path };
+    let on_disk = Settings {
+        disk: Some(disk.clone()),
+        ..settings(None)
+    };
+    conformance::values_come_back_as_they_were_put("brought", engine.make(&on_disk).unwrap().as_ref());
+    let mut options = Options {
+        engines: vec![engine],
+        ..Options::new(super::super::Work::Paper(crate::cache::PaperObjects::default()))
+    };
+    let refused = |options: &Options| options.validate().unwrap_err().to_string();
+    assert!(
+        refused(&options).contains("disk: brought+along"),
+        "{}",
+        refused(&options)
+    );
+    options.disk = Some(disk.clone());
+    options.validate().unwrap();
+    std::fs::create_dir(disk.directory()).unwrap();
+    assert!(refused(&options).contains("cache.d is there"), "{}", refused(&options));
+}
+
+#[test]
 fn values_come_back_as_they_were_put() {
     for engine in all() {
         let cache = engine.make(&settings(None)).unwrap();
-        let mut value = b"old".to_vec();
-        assert!(!cache.get(b"absent", &mut value).unwrap(), "{engine}");
-        for (at, len) in [0, 1, 64, 1000, 20_000].into_iter().enumerate() {
-            let key = format!("key{at}");
-            for byte in [b'a', at as u8] {
-                // The second half does not compress.
-                let half = (0..len).map(|i: usize| ((i * i * 7919) >> 5) as u8);
-                let put: Vec<u8> = std::iter::repeat_n(byte, len).chain(half).collect();
-                cache.insert(key.as_bytes(), &put).unwrap();
-                assert!(cache.get(key.as_bytes(), &mut value).unwrap(), "{engine} {len}");
-                assert!(value == put, "{engine} {len}");
-            }
-        }
-        assert_eq!(cache.standing().records, 5, "{engine}");
-        for _ in 0..2 {
-            cache.remove(b"key3").unwrap();
-            assert!(!cache.get(b"key3", &mut value).unwrap(), "{engine}");
-        }
-        assert_eq!(cache.standing().records, 4, "{engine}");
+        conformance::values_come_back_as_they_were_put(&engine.to_string(), cache.as_ref());
+    }
+}
+
+#[test]
+fn readers_never_go_back() {
+    for engine in all() {
+        let cache = engine.make(&settings(None)).unwrap();
+        conformance::readers_never_go_back(&engine.to_string(), cache.as_ref(), 30_000);
     }
 }
 
 #[test]
 fn records_expire_in_every_cache() {
-    let caches: Vec<_> = all()
-        .into_iter()
-        .map(|engine| (engine, engine.make(&settings(Some(Duration::from_secs(1)))).unwrap()))
-        .collect();
-    let mut value = Vec::new();
-    for (engine, cache) in &caches {
-        cache.insert(b"key", b"value").unwrap();
-        // A machine may be slow.
-        let there = cache.get(b"key", &mut value).unwrap();
-        assert!(!there || value == b"value", "{engine}");
-    }
-    std::thread::sleep(Duration::from_millis(1050));
-    for (engine, cache) in &caches {
-        assert!(!cache.get(b"key", &mut value).unwrap(), "{engine}");
-    }
+    let ttl = Duration::from_secs(1);
+    std::thread::scope(|scope| {
+        for engine in all() {
+            scope.spawn(move || {
+                let cache = engine.make(&settings(Some(ttl))).unwrap();
+                conformance::a_record_expires(&engine.to_string(), cache.as_ref(), ttl);
+            });
+        }
+    });
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod bench;
+pub mod cache;
 pub mod caches;
 pub mod failure;
 pub mod frontier;

@@ -1,4 +1,5 @@
-//! `leafpress cache`: our cache beside the registry's, in the same memory.
+//! `cache` of a command: our cache beside others, in the same memory. Those that the command
+//! [adds](leafpress_lab::cache::add_engines) are among them.
 
 mod args;
 mod mrc_args;
@@ -17,16 +18,19 @@ use self::reporter::Reporter;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
-/// Runs the comparison, or a figure of the paper.
-pub fn run(args: &CacheArgs) -> Result<(), Failure> {
+/// Runs the comparison, or a figure of the paper, for `program`, the command's name.
+///
+/// # Errors
+/// [`Failure::BadInput`] of arguments and data, [`Failure::Failed`] of a cache that failed or was not right, [`Failure::Interrupted`].
+pub fn run(args: &CacheArgs, program: &str) -> Result<(), Failure> {
     let out = args.out.clone().unwrap_or_else(|| output::default_directory("cache"));
     match args.figure(&out)? {
-        Some(figure) => run_figure(&figure, &out),
-        None => run_comparison(&args.options(&out)?, &out),
+        Some(figure) => run_figure(&figure, program, &out),
+        None => run_comparison(&args.options(&out)?, program, &out),
     }
 }
 
-fn run_comparison(options: &Options, out: &Path) -> Result<(), Failure> {
+fn run_comparison(options: &Options, program: &str, out: &Path) -> Result<(), Failure> {
     options.validate().map_err(|e| failure(&e))?;
     let cancel = interrupt::flag()?;
     let mut reporter = Reporter::new(options.engines.len(), options.engines.len());
@@ -36,13 +40,18 @@ fn run_comparison(options: &Options, out: &Path) -> Result<(), Failure> {
     if outcome.lines.is_empty() && outcome.mrc.is_none() {
         return Err(failure(&LabError::Cancelled));
     }
-    let printed = output::print(&cache::report(&outcome))
-        .and_then(|()| tell(cache::write_files(&outcome, &crate::command_line(), out)));
+    let printed = output::print(&cache::report(&outcome)).and_then(|()| {
+        tell(cache::write_files(
+            &outcome,
+            &output::command_line(program, std::env::args_os()),
+            out,
+        ))
+    });
     judge([&outcome], outcome.troubles())?;
     printed
 }
 
-fn run_figure(options: &FigureOptions, out: &Path) -> Result<(), Failure> {
+fn run_figure(options: &FigureOptions, program: &str, out: &Path) -> Result<(), Failure> {
     options.validate().map_err(|e| failure(&e))?;
     let cancel = interrupt::flag()?;
     let engines = options.engines().len();
@@ -53,8 +62,13 @@ fn run_figure(options: &FigureOptions, out: &Path) -> Result<(), Failure> {
     if figure.scenarios.is_empty() {
         return Err(failure(&LabError::Cancelled));
     }
-    let printed = output::print(&cache::figure_report(&figure))
-        .and_then(|()| tell(cache::write_figure_files(&figure, &crate::command_line(), out)));
+    let printed = output::print(&cache::figure_report(&figure)).and_then(|()| {
+        tell(cache::write_figure_files(
+            &figure,
+            &output::command_line(program, std::env::args_os()),
+            out,
+        ))
+    });
     judge(figure.scenarios.iter().map(|one| &one.outcome), figure.troubles())?;
     printed
 }

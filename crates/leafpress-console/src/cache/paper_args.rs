@@ -7,8 +7,8 @@ use leafpress_lab::Bytes;
 use leafpress_lab::cache::{EngineSpec, Figure, FigureOptions, Length, PaperObjects};
 
 use super::args::{CacheArgs, parse};
-use crate::eval::words::list;
 use crate::failure::Failure;
+use crate::words::list;
 
 /// Arguments of the paper's objects and figures.
 #[derive(Debug, Args)]

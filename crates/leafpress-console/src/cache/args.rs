@@ -10,8 +10,8 @@ use leafpress_lab::{Bytes, LabError};
 
 use super::mrc_args::MrcArgs;
 use super::paper_args::PaperArgs;
-use crate::eval::words::list;
 use crate::failure::Failure;
+use crate::words::list;
 
 /// Arguments of `leafpress cache`.
 #[derive(Debug, Args)]
