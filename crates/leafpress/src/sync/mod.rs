@@ -105,9 +105,9 @@ mod imp {
 /// Locks of what the model checker does not see: always of the system's threads.
 pub(crate) mod plain {
     #[cfg(miri)]
-    pub(crate) use super::locks::{Condvar, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
+    pub(crate) use super::locks::{Condvar, Mutex, RwLock, RwLockWriteGuard};
     #[cfg(not(miri))]
-    pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
+    pub(crate) use parking_lot::{Condvar, Mutex, RwLock, RwLockWriteGuard};
 }
 
 pub(crate) use imp::*;
