@@ -16,9 +16,10 @@ use crate::tree::local::Count;
 use crate::tree::node::decoder::{Decoder, Value};
 use crate::tree::node::landing::{Change, Entry};
 pub(crate) use crate::tree::node::layout::READ;
-use crate::tree::node::layout::{FINGERPRINTS, SINGLE, Temperature};
+use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::read::Read;
+use crate::tree::remove_range::keys_of;
 use crate::tree::write::{Cut, WritePath};
 
 /// Where the hand is: at the leaf of a shard that holds a key.
@@ -229,25 +230,20 @@ impl Core {
         for frame in 0..leaf.frames() {
             let slots = leaf.slots(&sections, frame);
             let mut in_frame = room_for::<(&'r [u8], Option<Read<'r>>)>(slots.len())?;
-            // Keys of one-record frames, and packed ones, stand outside of them.
-            if with_values || leaf.has(FINGERPRINTS) && !leaf.has(SINGLE) {
+            if with_values {
                 leaf.visit_frame(&sections, frame, decoder, &mut key, |_, key, value| {
                     let value = match value {
-                        _ if !with_values => None,
                         Value::Inline(value) => Some(Read::Bytes(keep(arena, value)?)),
                         Value::Large(large) => Some(Read::Large(large, &*self.engines.warm)),
                     };
                     in_frame.try_push((keep(arena, key)?, value))?;
                     Ok(())
                 })?;
-            } else if leaf.has(FINGERPRINTS) {
-                in_frame.try_push((keep(arena, &leaf.first_key(&sections, frame)?)?, None))?;
             } else {
-                for slot in slots.clone() {
-                    key.clear();
-                    leaf.packed_key(&sections, slot, &mut key)?;
-                    in_frame.try_push((keep(arena, &key)?, None))?;
-                }
+                keys_of(leaf, &sections, frame, decoder, &mut key, |_, key| {
+                    in_frame.try_push((keep(arena, key)?, None))?;
+                    Ok(())
+                })?;
             }
             for (slot, (key, value)) in slots.zip(in_frame) {
                 while let Some(entry) = landed.next_if(|entry| entry.key < key) {

@@ -28,10 +28,13 @@ mod local;
 mod node;
 mod options;
 mod read;
+mod remove_range;
 mod scan;
 mod stats;
+mod tending;
 mod upkeep;
 mod validate;
+mod walk;
 #[allow(unsafe_code)]
 mod write;
 
@@ -43,7 +46,8 @@ use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::temperature::Temperatures;
 pub use error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use key_range::KeyRange;
-pub use options::{Builder, DictionaryChoice, Layout, ShardBy, TemperatureRule};
+pub use options::{Builder, DictionaryChoice, Layout, ShardBy, TemperatureRule, Tending};
+pub use remove_range::RemovedRange;
 pub use scan::Range;
 pub use stats::Stats;
 
