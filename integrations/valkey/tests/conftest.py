@@ -22,11 +22,13 @@ LEFT_OUT = "left out: the time was up"
 
 # Its files go where the build's go.
 hypothesis.configuration.set_hypothesis_home_dir(os.path.join(os.path.dirname(servers.directory()), "hypothesis"))
-hypothesis.settings.register_profile("quick", max_examples=80, deadline=None, database=None,
+hypothesis.settings.register_profile("quick", max_examples=60, deadline=None, database=None,
                                      suppress_health_check=list(hypothesis.HealthCheck))
-hypothesis.settings.register_profile("long", max_examples=1500, deadline=None, database=None,
+hypothesis.settings.register_profile("long", max_examples=3000, deadline=None, database=None,
                                      suppress_health_check=list(hypothesis.HealthCheck))
 hypothesis.settings.load_profile("long" if os.environ.get("VALKEY_LONG") == "1" else "quick")
+
+FILES = ["differential", "ordered", "keyspace", "module", "restore", "persistence", "memory", "replication", "cluster"]
 
 
 def pytest_configure(config):
@@ -49,8 +51,13 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    # Where the time is bounded each version gets its turn of each test before the long ones begin; a file's tests stay together.
-    items.sort(key=lambda item: item.get_closest_marker("long") is not None)
+    # Each version gets its turn of a file before the next file begins, so that a bound of time leaves out files and not versions;
+    # what takes long comes last.
+    def turn(item):
+        file = os.path.basename(item.path).removeprefix("test_").removesuffix(".py")
+        named = [number for number, kind in enumerate(KINDS) if kind.name in item.name]
+        return (item.get_closest_marker("long") is not None, FILES.index(file) if file in FILES else len(FILES), named)
+    items.sort(key=turn)
 
 
 def pytest_runtest_setup(item):
