@@ -1,0 +1,198 @@
+//! Blocks of saved records: bytes in, bytes out, no server.
+//!
+//! A block is a byte that says how its content is stored, the content's length where it is compressed, and the content. That of a map
+//! is records: the lengths of field and value as variable-length numbers, and the two.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use leafpress::Codec;
+use leafpress::codec::{CodecError, Engine, EngineOptions};
+
+/// Longest content that is compressed, and the most that is allocated for a block that says that it is so long.
+pub const CONTENT_BYTES: usize = 64 << 10;
+/// Below that it does not pay.
+const LEAST_COMPRESSED: usize = 48;
+
+const STORED: u8 = 0;
+const ZSTD: u8 = 1;
+const HEAD: usize = 5;
+
+/// Why a block is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockError {
+    /// It ends too early.
+    Short,
+    /// It is stored in a way that this version does not know.
+    Unknown,
+    /// Its content is not what its head says.
+    Corrupt,
+    /// The codec cannot run here.
+    Codec,
+}
+
+impl std::fmt::Display for BlockError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Short => "a block of records ends too early",
+            Self::Unknown => "a block of records is stored in a way that this version does not know",
+            Self::Corrupt => "a block of records is not what its head says",
+            Self::Codec => "the codec of saved blocks cannot run here",
+        })
+    }
+}
+
+/// Speed before size: a snapshot waits for it, and forks hold memory while they save.
+fn engine() -> Result<Arc<dyn Engine>, BlockError> {
+    static ENGINE: OnceLock<Result<Arc<dyn Engine>, CodecError>> = OnceLock::new();
+    let opened = ENGINE.get_or_init(|| Codec::Zstd { level: 1 }.open(&EngineOptions::default()));
+    opened.clone().map_err(|_| BlockError::Codec)
+}
+
+/// Puts content into a block, in place of what was in it.
+pub fn seal(content: &[u8], block: &mut Vec<u8>) {
+    block.clear();
+    if (LEAST_COMPRESSED..=CONTENT_BYTES).contains(&content.len())
+        && let Ok(engine) = engine()
+    {
+        block.push(ZSTD);
+        block.extend_from_slice(&(content.len() as u32).to_le_bytes());
+        if engine.compress(content, None, block).is_ok() && block.len() < content.len() {
+            return;
+        }
+        block.clear();
+    }
+    block.push(STORED);
+    block.extend_from_slice(content);
+}
+
+/// The content of a block.
+pub fn open(block: &[u8]) -> Result<Cow<'_, [u8]>, BlockError> {
+    match block.split_first().ok_or(BlockError::Short)? {
+        (&STORED, content) => Ok(Cow::Borrowed(content)),
+        (&ZSTD, _) => {
+            let (head, compressed) = block.split_at_checked(HEAD).ok_or(BlockError::Short)?;
+            let len: [u8; 4] = head[1..].try_into().map_err(|_| BlockError::Short)?;
+            let len = u32::from_le_bytes(len) as usize;
+            if len > CONTENT_BYTES {
+                return Err(BlockError::Corrupt);
+            }
+            let mut content = vec![0; len];
+            engine()?
+                .decompress(compressed, None, &mut content)
+                .map_err(|_| BlockError::Corrupt)?;
+            Ok(Cow::Owned(content))
+        }
+        _ => Err(BlockError::Unknown),
+    }
+}
+
+/// Appends a record to a block's content.
+pub fn put_record(content: &mut Vec<u8>, field: &[u8], value: &[u8]) {
+    put_number(content, field.len());
+    put_number(content, value.len());
+    content.extend_from_slice(field);
+    content.extend_from_slice(value);
+}
+
+fn put_number(content: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        content.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    content.push(number as u8);
+}
+
+/// The records in a block's content.
+pub struct Records<'b> {
+    rest: &'b [u8],
+}
+
+impl<'b> Records<'b> {
+    /// Those of this content.
+    pub fn new(content: &'b [u8]) -> Self {
+        Self { rest: content }
+    }
+
+    fn number(&mut self) -> Result<usize, BlockError> {
+        let mut number = 0_u64;
+        for shift in (0..35).step_by(7) {
+            let (&byte, rest) = self.rest.split_first().ok_or(BlockError::Short)?;
+            self.rest = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return usize::try_from(number).map_err(|_| BlockError::Corrupt);
+            }
+        }
+        Err(BlockError::Corrupt)
+    }
+
+    fn bytes(&mut self, len: usize) -> Result<&'b [u8], BlockError> {
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(BlockError::Short)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    fn record(&mut self) -> Result<(&'b [u8], &'b [u8]), BlockError> {
+        let (field, value) = (self.number()?, self.number()?);
+        Ok((self.bytes(field)?, self.bytes(value)?))
+    }
+}
+
+impl<'b> Iterator for Records<'b> {
+    type Item = Result<(&'b [u8], &'b [u8]), BlockError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let record = self.record();
+        if record.is_err() {
+            self.rest = &[];
+        }
+        Some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_was_sealed_opens(records in prop::collection::vec((prop::collection::vec(0_u8..4, 0..300), prop::collection::vec(any::<u8>(), 0..300)), 0..60)) {
+            let (mut content, mut block) = (Vec::new(), Vec::new());
+            for (field, value) in &records {
+                put_record(&mut content, field, value);
+            }
+            seal(&content, &mut block);
+            let opened = open(&block).unwrap();
+            prop_assert_eq!(&*opened, &content[..]);
+            let read: Result<Vec<_>, _> = Records::new(&opened).map(|record| record.map(|(f, v)| (f.to_vec(), v.to_vec()))).collect();
+            prop_assert_eq!(read.unwrap(), records);
+        }
+
+        #[test]
+        fn any_bytes_are_a_block_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(content) = open(&bytes) {
+                prop_assert!(content.len() <= CONTENT_BYTES);
+                for record in Records::new(&content).flatten() {
+                    prop_assert!(record.0.len() + record.1.len() <= content.len());
+                }
+            }
+        }
+
+        #[test]
+        fn a_block_with_a_changed_byte_never_gives_more_than_it_may(at in any::<prop::sample::Index>(), with in any::<u8>()) {
+            let mut block = Vec::new();
+            seal(&[b"{\"name\": \"value\"}".as_slice(); 500].concat(), &mut block);
+            let at = at.index(block.len());
+            block[at] = with;
+            if let Ok(content) = open(&block) {
+                prop_assert!(content.len() <= CONTENT_BYTES);
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Maps and strings beside a model, without a server.
