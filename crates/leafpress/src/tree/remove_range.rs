@@ -17,7 +17,7 @@ use crate::tree::key_range::KeyRange;
 use crate::tree::local::{Count, Tools};
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::landing::{Change, Entry};
-use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections, Temperature};
+use crate::tree::node::layout::{FINGERPRINTS, HASHED, SINGLE, Sections};
 use crate::tree::node::leaf::Leaf;
 use crate::tree::scan::{Bounds, is_empty, not_above, not_below};
 use crate::tree::write::{Cut, Locked, WritePath};
@@ -158,12 +158,10 @@ impl<'w> WritePath<'w> {
                 temperatures.hot.remove(record.key, hash(record.key), self.guard);
             }
         }
+        // Not as a writer would: shorter frames would take what the records leave.
+        let cut = Cut::Changed(self.core.settings.now());
         let temperature = leaf.temperature();
-        let settings = match temperature {
-            Temperature::Warm => self.core.settings.while_writing(),
-            Temperature::Cold => self.core.settings.now(),
-        };
-        if !self.compact_frames_locked(locked, None, key, &changes, Cut::Changed(settings), temperature, tools)? {
+        if !self.compact_frames_locked(locked, None, key, &changes, cut, temperature, tools)? {
             return Ok(None);
         }
         self.context.add(Count::Removes, taken.records);

@@ -1,8 +1,12 @@
 //! A tree that its caller tends.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use leafpress::{Codec, DictionaryChoice, Error, Tending, Tree};
+use crate::support::engine::RunLength;
+use leafpress::codec::{CodecError, Engine, EngineCounters};
+use leafpress::{Codec, Dictionary, DictionaryChoice, Error, Tending, Tree};
 
 fn record(n: u32) -> (Vec<u8>, Vec<u8>) {
     let value = format!(
@@ -143,4 +147,90 @@ fn what_cannot_be_tended_in_steps_is_refused() {
     let plain = Tree::builder().codec(Codec::None).build().unwrap();
     assert!(!plain.request_training());
     assert!(!plain.tend(Duration::MAX).unwrap(), "its threads tend it");
+}
+
+/// Panics on the thread of a training, while it is told to.
+#[derive(Debug, Default)]
+struct PanicsInTraining {
+    engine: RunLength,
+    panics: AtomicBool,
+}
+
+impl Engine for PanicsInTraining {
+    fn codec(&self) -> Codec {
+        self.engine.codec()
+    }
+
+    fn engine_name(&self) -> &'static str {
+        self.engine.engine_name()
+    }
+
+    fn counters(&self) -> EngineCounters {
+        self.engine.counters()
+    }
+
+    fn compress(&self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        let is_training = std::thread::current().name() == Some("leafpress-train");
+        assert!(
+            !is_training || !self.panics.load(Ordering::SeqCst),
+            "the test asked for it"
+        );
+        self.engine.compress(raw, dictionary, out)
+    }
+
+    fn decompress(&self, block: &[u8], dictionary: Option<&Dictionary>, raw: &mut [u8]) -> Result<(), CodecError> {
+        self.engine.decompress(block, dictionary, raw)
+    }
+}
+
+#[test]
+fn a_training_that_panics_is_told_of_and_the_tree_works_on() {
+    let engine = Arc::new(PanicsInTraining::default());
+    engine.panics.store(true, Ordering::SeqCst);
+    let builder = Tree::builder().engine(engine.clone()).tending(Tending::Caller);
+    let tree = builder.build().unwrap();
+    for n in 0..5000 {
+        let (key, value) = record(n);
+        tree.insert(&key, &value).unwrap();
+    }
+    tend_out(&tree);
+    assert_eq!(tree.stats().bg_panics, 1);
+    let limits = tree.stats().limits_reason;
+    check(&tree, 5000);
+    engine.panics.store(false, Ordering::SeqCst);
+    assert!(tree.request_training());
+    tend_out(&tree);
+    assert_eq!(tree.stats().bg_panics, 1);
+    assert_ne!(tree.stats().limits_reason, limits, "lengths were tried");
+    check(&tree, 5000);
+}
+
+#[test]
+fn an_error_of_a_step_is_told_and_what_else_is_due_is_done() {
+    let engine = Arc::new(RunLength::default());
+    let builder = Tree::builder().engine(engine.clone()).tending(Tending::Caller);
+    let tree = builder.build().unwrap();
+    for n in 0..5000 {
+        let (key, value) = record(n);
+        tree.insert(&key, &value).unwrap();
+    }
+    engine.faults.fail_compress(0);
+    assert!(tree.request_training());
+    let end = Instant::now() + Duration::from_secs(60);
+    let mut errors = 0;
+    loop {
+        match tree.tend(Duration::ZERO) {
+            Ok(more) if !more && !tree.is_training() => break,
+            Ok(_) => {}
+            Err(error) => {
+                assert!(matches!(error, Error::Codec(_)), "{error}");
+                errors += 1;
+            }
+        }
+        assert!(Instant::now() < end);
+    }
+    assert!(errors > 0);
+    engine.faults.clear();
+    tend_out(&tree);
+    check(&tree, 5000);
 }

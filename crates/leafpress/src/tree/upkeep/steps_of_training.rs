@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crate::codec::{Codec, Dictionary, Scratch};
-use crate::mem::trim;
 use crate::reclaim::memory::{Flush, Memory};
 use crate::tree::compact::compress::Settings;
 use crate::tree::core::Core;
@@ -245,9 +244,9 @@ pub(super) struct Running {
 }
 
 enum Thread {
+    /// The model checkers have their own threads: there it is done at once.
+    #[cfg_attr(any(shuttle, miri), allow(dead_code))]
     Started(JoinHandle<Result<Found, Error>>),
-    /// The model checkers have their own threads: it was done at once.
-    #[cfg_attr(not(any(shuttle, miri)), allow(dead_code))]
     Ended(Ended),
 }
 
@@ -274,7 +273,7 @@ impl Running {
         crate::mem::room::room_for::<u8>(super::training::ROOM_FOR_A_THREAD)?;
         let work = move || {
             let found = training.run();
-            trim::return_large_blocks();
+            crate::mem::trim::return_large_blocks();
             found
         };
         let started = std::thread::Builder::new().name("leafpress-train".into()).spawn(work);
