@@ -170,10 +170,10 @@ class Server:
             return f"{self.kind} ended with {self.process.returncode}:\n" + said[-3000:].decode(errors="replace")
         return ""
 
-    def resident(self):
-        """Resident bytes of the process."""
-        with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    def resident(self, most=False):
+        """Resident bytes of the process, now or at most so far."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            return 1024 * int(re.search(r"^%s:\s+(\d+) kB" % ("VmHWM" if most else "VmRSS"), file.read(), re.M).group(1))
 
     def _close_clients(self):
         for client in self.clients:

@@ -216,8 +216,7 @@ def test_keyspace_notifications(client, server):
             for command in ([name("HSET"), key[0], "a", "1"], [name("HSETNX"), key[0], "n", "1"], [name("HINCRBY"), key[0], "a", 1],
                             [name("HINCRBYFLOAT"), key[0], "a", "0.5"], [name("HDEL"), key[0], "a"], [name("HDEL"), key[0], "none"],
                             [name("HDEL"), key[0], "n"], [name("SET"), key[1], "v"], [name("APPEND"), key[1], "v"],
-                            [name("SET"), key[1], "v", "EX", 100], [name("MSET"), key[1], "v"], [name("SET"), key[1], "v", "EXAT", "1"],
-                            [name("SET"), key[1], "v", "XX"]):
+                            [name("SET"), key[1], "v", "EX", 100], [name("MSET"), key[1], "v"], [name("SET"), key[1], "v", "XX"]):
                 client(*command)
             client("PUBLISH", "__keyevent@0__:end", "end")
             while True:
