@@ -60,6 +60,19 @@ impl Context {
         unsafe { (api().GetSelectedDb)(self.raw) }
     }
 
+    /// Whether the server only asks which arguments are keys. It does so where a command has the flag `getkeys-api`: see
+    /// [`Context::key_at`].
+    pub fn is_asked_for_keys(self) -> bool {
+        // SAFETY: as above.
+        unsafe { (api().IsKeysPositionRequest)(self.raw) != 0 }
+    }
+
+    /// Says that an argument is a key, and what is done to it.
+    pub fn key_at(self, index: c_int, flags: u64) {
+        // SAFETY: as above. The flags are the low bits of a C integer.
+        unsafe { (api().KeyAtPosWithFlags)(self.raw, index, flags as c_int) };
+    }
+
     /// Whether the client speaks RESP3.
     pub fn is_resp3(self) -> bool {
         // SAFETY: as above.

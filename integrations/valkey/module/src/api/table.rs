@@ -106,6 +106,8 @@ table! {
             unsafe extern "C" fn(*mut RawContext, *const c_char, CommandFn, *const c_char, c_int, c_int, c_int) -> c_int;
         GetCommand: unsafe extern "C" fn(*mut RawContext, *const c_char) -> *mut RawCommand;
         SetCommandInfo: unsafe extern "C" fn(*mut RawCommand, *const CommandInfo) -> c_int;
+        IsKeysPositionRequest: unsafe extern "C" fn(*mut RawContext) -> c_int;
+        KeyAtPosWithFlags: unsafe extern "C" fn(*mut RawContext, c_int, c_int);
         WrongArity: unsafe extern "C" fn(*mut RawContext) -> c_int;
 
         CreateString: unsafe extern "C" fn(*mut RawContext, *const c_char, usize) -> *mut RawString;

@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use super::access::Done;
 use crate::api::context::Class;
+use crate::api::raw::{KEY_ACCESS, KEY_OW, KEY_RO, KEY_RW, KEY_UPDATE};
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
 use crate::store::databases::{databases, place_in};
 use crate::store::generation::Hold;
@@ -16,6 +17,12 @@ fn all_generations() -> Vec<Hold> {
 
 /// `LP.INFO [key]`: of a key, or of all trees.
 pub fn info(context: Context, arguments: &[Str<'_>]) -> Done {
+    if context.is_asked_for_keys() {
+        if arguments.len() > 1 {
+            context.key_at(1, KEY_RO | KEY_ACCESS);
+        }
+        return Ok(());
+    }
     match arguments {
         [_] => {
             let generations = all_generations();
@@ -116,6 +123,13 @@ pub fn dict(context: Context, arguments: &[Str<'_>]) -> Done {
 
 /// `LP.EXPORT key [destination [REPLACE]]`: makes a native hash or string of a key, in its place or at another key.
 pub fn export(context: Context, arguments: &[Str<'_>]) -> Done {
+    if context.is_asked_for_keys() {
+        context.key_at(1, KEY_RW | KEY_ACCESS | KEY_UPDATE);
+        if arguments.len() > 2 {
+            context.key_at(2, KEY_OW | KEY_UPDATE);
+        }
+        return Ok(());
+    }
     let (name, destination, replaces) = match *arguments {
         [_, name] => (name, None, true),
         [_, name, destination] => (name, Some(destination), false),

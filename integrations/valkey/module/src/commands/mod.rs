@@ -20,6 +20,9 @@ const WRITE: &CStr = c"write deny-oom";
 const WRITE_FAST: &CStr = c"write deny-oom fast";
 const REMOVE: &CStr = c"write";
 const REMOVE_FAST: &CStr = c"write fast";
+/// Of commands that have a key more or less: they are asked.
+const READ_ASKED: &CStr = c"readonly getkeys-api";
+const WRITE_ASKED: &CStr = c"write deny-oom getkeys-api";
 const ADMIN: &CStr = c"admin";
 
 const RO: u64 = KEY_RO | KEY_ACCESS;
@@ -98,8 +101,8 @@ commands! {
     c"LP.STRLEN" strings::strlen, READ_FAST, 2, one(RO_NO_DATA), "read string fast", c"O(1), O(log R) from 64 KiB on", c"The length of a string";
     c"LP.GETRANGE" strings::getrange, READ, 4, one(RO), "read string slow", c"O(log R)", c"A part of a string";
     c"LP.APPEND" strings::append, WRITE_FAST, 3, one(RW_CHANGE), "write string fast", c"O(log R)", c"Appends to a string";
-    c"LP.EXPORT" admin::export, WRITE, -2, Keys { first: 1, last: 2, step: 1, flags: RW_CHANGE }, "write slow", c"O(N)", c"Makes a native hash or string of a key";
-    c"LP.INFO" admin::info, READ, -1, NO_KEYS, "read slow", c"O(1) for a key, else O(leaves)", c"What trees hold, or a key";
+    c"LP.EXPORT" admin::export, WRITE_ASKED, -2, NO_KEYS, "write slow", c"O(N)", c"Makes a native hash or string of a key";
+    c"LP.INFO" admin::info, READ_ASKED, -1, NO_KEYS, "read slow", c"O(1) for a key, else O(leaves)", c"What trees hold, or a key";
     c"LP.COMPACT" admin::compact, ADMIN, 1, NO_KEYS, "admin slow dangerous", c"O(R)", c"Compresses all anew";
     c"LP.DICT" admin::dict, ADMIN, 2, NO_KEYS, "admin slow dangerous", c"O(leaves)", c"Shows dictionaries, or has them trained";
 }

@@ -10,6 +10,9 @@ pub mod memory;
 pub mod rewrite;
 pub mod save;
 
+#[cfg(test)]
+mod tests;
+
 /// Version of what [`save`] writes.
 pub const ENCODING: i32 = 0;
 

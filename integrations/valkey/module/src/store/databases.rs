@@ -34,10 +34,7 @@ pub struct Totals {
     pub user_bytes: u64,
 }
 
-static DATABASES: Mutex<Databases> = Mutex::new(Databases {
-    current: Vec::new(),
-    aside: None,
-});
+static DATABASES: Mutex<Databases> = Mutex::new(Databases::new());
 
 /// The databases. Only the server's main thread asks for them, so that nobody waits and no other thread holds the lock at a fork.
 pub fn databases() -> MutexGuard<'static, Databases> {
@@ -55,7 +52,16 @@ pub fn place_loaded(database: i32) -> Result<(Hold, u64), Error> {
 }
 
 impl Databases {
-    fn place(&mut self, database: i32, is_loaded: bool) -> Result<(Hold, u64), Error> {
+    /// No databases yet.
+    pub const fn new() -> Self {
+        Self {
+            current: Vec::new(),
+            aside: None,
+        }
+    }
+
+    /// A hold on the generation for a new value of a database, and the value's number.
+    pub fn place(&mut self, database: i32, is_loaded: bool) -> Result<(Hold, u64), Error> {
         let databases = match &mut self.aside {
             Some(aside) if is_loaded => aside,
             _ => &mut self.current,

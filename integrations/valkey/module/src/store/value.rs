@@ -93,6 +93,18 @@ impl BorrowedMut<'_> {
     }
 }
 
+impl Text {
+    /// The string as if the server kept it.
+    #[cfg(test)]
+    pub fn borrow(&self) -> BorrowedText<'_> {
+        BorrowedText {
+            // SAFETY: it is never dropped.
+            text: ManuallyDrop::new(unsafe { Text::from_bits(self.bits()) }),
+            value: std::marker::PhantomData,
+        }
+    }
+}
+
 fn borrowed_text<'v>(pointer: *mut c_void) -> Option<BorrowedText<'v>> {
     let bits = NonZeroU64::new(pointer.addr() as u64).filter(|bits| Text::is_one(bits.get()))?;
     // SAFETY: it is never dropped, so that the hold stays the server's.
