@@ -21,6 +21,7 @@ pub mod fuzz;
 pub(crate) mod hash;
 #[allow(unsafe_code)]
 mod hot;
+mod in_range;
 mod index;
 mod key_range;
 #[allow(unsafe_code)]
@@ -29,6 +30,7 @@ mod node;
 mod options;
 mod read;
 mod remove_range;
+mod sample;
 mod scan;
 mod stats;
 mod tending;

@@ -33,7 +33,9 @@ impl Tree {
     /// done now. With [`Tending::Threads`] there is nothing to do.
     ///
     /// A step is mostly one leaf: some ten microseconds, or, where it is compressed again, as long as the codec takes for a leaf of 16 or 32
-    /// KiB. At least one is done where one is due. With nothing due a call takes well below a microsecond.
+    /// KiB. Longer are the table that leads to the leaves of a shard, which is made anew in one step, some milliseconds where there are 64
+    /// thousand of them, and kept as it is where there are more; and, with the feature `node-heap`, the end of a pass over all leaves, which
+    /// gives memory back to the system. At least one step is done where one is due. With nothing due a call takes well below a microsecond.
     ///
     /// While a training runs on its thread ([`Tree::is_training`]) there may be nothing to do; a call after its end goes on with what came
     /// of it.

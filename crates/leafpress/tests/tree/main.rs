@@ -25,6 +25,7 @@ mod model_shapes;
 mod overwrites;
 mod reclaim;
 mod remove_range;
+mod sample_range;
 mod scan_back_over_big_frames;
 mod scan_bounds_large_values;
 mod separators;

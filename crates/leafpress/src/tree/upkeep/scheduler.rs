@@ -174,6 +174,12 @@ impl Background {
         }
     }
 
+    /// Leaves the tree has, about.
+    pub(super) fn leaves(&self) -> usize {
+        // For a moment there may be less than none: see `leaves_grew`.
+        self.leaves.load(Ordering::Relaxed).cast_signed().max(0).cast_unsigned()
+    }
+
     /// Has interpolation indexes made when the tree has grown by a quarter: what was split since is not in them.
     fn renew_shortcuts_if_due(&self, leaves: usize) {
         let due = self.interpolation_at.load(Ordering::Relaxed);
@@ -192,10 +198,9 @@ impl Background {
 
     /// Notes that interpolation indexes are made now.
     pub(crate) fn interpolation_renewed(&self) {
-        let leaves = self.leaves.load(Ordering::Relaxed);
-        self.interpolation_for.store(leaves, Ordering::Relaxed);
-        // For a moment there may be less than none: see `leaves_grew`.
-        let next = leaves.cast_signed().max(0).cast_unsigned() * 5 / 4;
+        self.interpolation_for
+            .store(self.leaves.load(Ordering::Relaxed), Ordering::Relaxed);
+        let next = self.leaves() * 5 / 4;
         self.interpolation_at
             .store(next.max(FIRST_SHORTCUTS_LEAVES), Ordering::Relaxed);
     }

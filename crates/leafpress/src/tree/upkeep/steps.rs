@@ -19,6 +19,10 @@ use crate::tree::upkeep::workers::{MIN_REST, REST, TOOLS_LOOK_EVERY};
 /// How long a wait for a training that runs looks away.
 const TRAINING_LOOK_EVERY: Duration = Duration::from_millis(1);
 
+/// A shard's table is made in one step, some ten nanoseconds a leaf. One of more leaves keeps the table that it has: what was split since,
+/// or came behind, is found from the root down.
+const MOST_LEAVES_OF_A_TABLE: usize = 64 << 10;
+
 /// What the caller has begun, and when what comes next.
 #[derive(Default)]
 pub(crate) struct Steps {
@@ -212,7 +216,9 @@ impl Steps {
             }
             Job::Renewing(number) => {
                 if let Some(shard) = core.shards.get(number) {
-                    core.renew_interpolation_of(shard);
+                    if core.background.leaves() / core.shards.len() <= MOST_LEAVES_OF_A_TABLE {
+                        core.renew_interpolation_of(shard);
+                    }
                     self.job = Some(Job::Renewing(number + 1));
                 }
             }
