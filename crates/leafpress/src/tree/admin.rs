@@ -340,6 +340,11 @@ impl Core {
         (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>()) as u64
     }
 
+    pub(crate) fn current_dictionary(&self) -> Result<Option<Dictionary>, Error> {
+        let _guard = self.memory.enter()?;
+        Ok(self.dictionaries.current().cloned())
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         // A visit without memory for a guard has counted nothing.

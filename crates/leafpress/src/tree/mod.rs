@@ -43,6 +43,7 @@ mod write;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use crate::codec::Dictionary;
 use crate::mem::room::copied;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::temperature::Temperatures;
@@ -402,6 +403,14 @@ impl Tree {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.core.stats()
+    }
+
+    /// The dictionary that new frames are compressed with; `None` where there is none, yet or at all.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn dictionary(&self) -> Result<Option<Dictionary>, Error> {
+        self.core.current_dictionary()
     }
 
     /// Compacts every leaf: landing buffers are emptied, and all frames are compressed with the newest dictionary, which is trained anew

@@ -15,12 +15,14 @@ pub enum Family {
     Text,
 }
 
-/// Which arguments are keys, for all of which a command is changed or none.
+/// Which arguments are keys, and which of them say whether a command is changed.
 enum Keys {
     /// The first.
     First,
-    /// From the first on, each so many.
-    Every(usize),
+    /// All, any of which may be ours.
+    Any,
+    /// All but for the values between them, and all of them are to be ours.
+    Pairs,
 }
 
 struct State {
@@ -95,7 +97,8 @@ fn change(command: &mut Filtered) {
     };
     let is_ours = match keys {
         Keys::First => has_prefix(1),
-        Keys::Every(step) => command.count() > 1 && (1..command.count()).step_by(step).all(has_prefix),
+        Keys::Any => (1..command.count()).any(has_prefix),
+        Keys::Pairs => command.count() > 1 && (1..command.count()).step_by(2).all(has_prefix),
     };
     if is_ours {
         command.rename(name);
@@ -132,8 +135,8 @@ fn twin(native: &[u8]) -> Option<(Family, Keys, &'static [u8])> {
         b"STRLEN" => text(b"LP.STRLEN"),
         b"GETRANGE" | b"SUBSTR" => text(b"LP.GETRANGE"),
         b"APPEND" => text(b"LP.APPEND"),
-        b"MGET" => Some((Family::Text, Keys::Every(1), b"LP.MGET")),
-        b"MSET" => Some((Family::Text, Keys::Every(2), b"LP.MSET")),
+        b"MGET" => Some((Family::Text, Keys::Any, b"LP.MGET")),
+        b"MSET" => Some((Family::Text, Keys::Pairs, b"LP.MSET")),
         _ => None,
     }
 }

@@ -9,13 +9,17 @@ use crate::tend::spent;
 
 /// Fills it. Nothing here takes longer where there is more data.
 pub fn fill(section: &mut Section) {
-    let (totals, training) = {
+    let (mut training, mut dictionaries, mut dictionary_bytes) = (0, 0, 0);
+    let totals = {
         let databases = databases();
-        let training = databases
-            .generations()
-            .filter(|generation| generation.tree().is_training())
-            .count();
-        (databases.totals(), training)
+        for generation in databases.generations() {
+            training += u64::from(generation.tree().is_training());
+            if let Ok(Some(dictionary)) = generation.tree().dictionary() {
+                dictionaries += 1;
+                dictionary_bytes += dictionary.held_bytes() as u64;
+            }
+        }
+        databases.totals()
     };
     let held = held() as u64;
     section.text(c"codec", &trees().codec.to_string());
@@ -27,7 +31,9 @@ pub fn fill(section: &mut Section) {
     section.fraction(c"held_per_user_byte", if totals.user_bytes == 0 { 0.0 } else { ratio });
     section.number(c"generations", totals.generations);
     section.number(c"removals_waiting", removal::waiting() as u64);
-    section.number(c"trainings_running", training as u64);
+    section.number(c"trainings_running", training);
+    section.number(c"dictionaries", dictionaries);
+    section.number(c"dictionary_bytes", dictionary_bytes);
     let (took, longest, failures) = spent();
     section.number(c"tend_us", took);
     section.number(c"tend_longest_us", longest);

@@ -11,7 +11,7 @@ use crate::api::raw::{
 };
 use crate::api::table::{self, api};
 use crate::api::{Context, datatype, hooks};
-use crate::persist::{ENCODING, digest, load, memory, rewrite, save};
+use crate::persist::{ENCODING, dictionaries, digest, load, memory, rewrite, save};
 use crate::store::removal;
 use crate::{commands, config, events, info, tend};
 
@@ -66,6 +66,9 @@ fn start(context: Context, arguments: c_int) -> Result<(), String> {
         digest: digest::digest,
         memory: memory::memory,
         free_effort: memory::free_effort,
+        begin_saving: dictionaries::begin_saving,
+        end_saving: dictionaries::end_saving,
+        load_before: dictionaries::load,
         copy: memory::copy,
     };
     if !datatype::register(context, c"leafpress", ENCODING, methods) {
@@ -80,6 +83,8 @@ fn start(context: Context, arguments: c_int) -> Result<(), String> {
             swap: events::swap,
             aside: events::aside,
             moved: events::moved,
+            saved: dictionaries::end_saving,
+            loaded: dictionaries::end_loading,
             tick: tend::tick,
             info: info::fill,
         },

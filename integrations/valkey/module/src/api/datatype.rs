@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use super::context::Context;
 use super::guard::guarded;
 use super::io::{Digest, Loader, Rewriter, Saver};
-use super::raw::{RawDefrag, RawDigest, RawIo, RawKeyOptions, RawString, RawType, TypeMethods};
+use super::raw::{
+    AUX_AFTER, AUX_BEFORE, ERR, OK, RawDefrag, RawDigest, RawIo, RawKeyOptions, RawString, RawType, TypeMethods,
+};
 use super::string::Str;
 use super::table::api;
 use crate::store::value::{Borrowed, Value};
@@ -26,6 +28,12 @@ pub struct Methods {
     pub memory: fn(&Borrowed<'_>) -> usize,
     /// How much work it is to free a value, in allocations of native types.
     pub free_effort: fn(&Borrowed<'_>) -> usize,
+    /// A snapshot begins: what goes before its values.
+    pub begin_saving: fn(&mut Saver),
+    /// A snapshot ends.
+    pub end_saving: fn(),
+    /// Loads what was saved before a snapshot's values; says whether it is that.
+    pub load_before: fn(&mut Loader) -> bool,
     /// A copy of a value for a database.
     pub copy: fn(i32, &Borrowed<'_>) -> Option<Value>,
 }
@@ -34,7 +42,7 @@ static TYPE: AtomicPtr<RawType> = AtomicPtr::new(std::ptr::null_mut());
 static METHODS: OnceLock<Methods> = OnceLock::new();
 
 /// Version of the layout of [`TypeMethods`].
-const METHODS_VERSION: u64 = 4;
+const METHODS_VERSION: u64 = 5;
 
 /// The type, as the server has it.
 #[inline]
@@ -53,9 +61,9 @@ pub fn register(context: Context, name: &CStr, version: c_int, methods: Methods)
         mem_usage: Some(memory),
         digest: Some(digest),
         free: Some(free),
-        aux_load: std::ptr::null(),
+        aux_load: Some(aux_load),
         aux_save: std::ptr::null(),
-        aux_save_triggers: 0,
+        aux_save_triggers: AUX_BEFORE | AUX_AFTER,
         free_effort: Some(free_effort),
         unlink: std::ptr::null(),
         copy: std::ptr::null(),
@@ -64,6 +72,7 @@ pub fn register(context: Context, name: &CStr, version: c_int, methods: Methods)
         free_effort2: std::ptr::null(),
         unlink2: std::ptr::null(),
         copy2: Some(copy),
+        aux_save2: Some(aux_save),
     };
     // SAFETY: the module is being loaded; the server copies the callbacks, whose layout is of this version.
     let registered = unsafe { (api().CreateDataType)(context.raw(), name.as_ptr(), version, &raw const callbacks) };
@@ -100,6 +109,25 @@ unsafe extern "C" fn rewrite(io: *mut RawIo, key: *mut RawString, value: *mut c_
         let (mut rewriter, key, value) = unsafe { (Rewriter::new(io), Str::new(key), Borrowed::of(value)) };
         (methods().rewrite)(&mut rewriter, key, &value);
     });
+}
+
+unsafe extern "C" fn aux_save(io: *mut RawIo, when: c_int) {
+    guarded("saving dictionaries", (), || {
+        if when == AUX_BEFORE {
+            // SAFETY: see above.
+            (methods().begin_saving)(&mut unsafe { Saver::new(io) });
+        } else {
+            (methods().end_saving)();
+        }
+    });
+}
+
+unsafe extern "C" fn aux_load(io: *mut RawIo, _: c_int, _: c_int) -> c_int {
+    guarded("loading dictionaries", ERR, || {
+        // SAFETY: see above.
+        let mut loader = unsafe { Loader::new(io) };
+        if (methods().load_before)(&mut loader) { OK } else { ERR }
+    })
 }
 
 unsafe extern "C" fn memory(value: *const c_void) -> usize {

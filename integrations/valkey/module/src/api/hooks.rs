@@ -7,8 +7,9 @@ use super::context::Context;
 use super::guard::guarded;
 use super::info::Section;
 use super::raw::{
-    ASYNC_LOAD_ABORTED, ASYNC_LOAD_COMPLETED, ASYNC_LOAD_STARTED, EVENT_ASYNC_LOAD, EVENT_FLUSH, EVENT_SWAP, Event,
-    FLUSH_STARTS, FlushInfo, NOTIFY_GENERIC, OK, RawContext, RawInfo, RawString, SwapInfo,
+    ASYNC_LOAD_ABORTED, ASYNC_LOAD_COMPLETED, ASYNC_LOAD_STARTED, EVENT_ASYNC_LOAD, EVENT_FLUSH, EVENT_LOADING,
+    EVENT_PERSISTENCE, EVENT_SWAP, Event, FLUSH_STARTS, FlushInfo, LOADING_ENDED, LOADING_FAILED, NOTIFY_GENERIC, OK,
+    PERSISTENCE_ENDED, PERSISTENCE_FAILED, RawContext, RawInfo, RawString, SwapInfo,
 };
 use super::string::Str;
 use super::table::api;
@@ -23,6 +24,10 @@ pub struct Hooks {
     pub aside: fn(Option<bool>),
     /// A key has come to the client's database from another.
     pub moved: fn(Context, Str<'_>),
+    /// A snapshot was saved, or was not.
+    pub saved: fn(),
+    /// A snapshot was loaded, or was not.
+    pub loaded: fn(),
     /// The timer; it says in how many milliseconds it is to be called next.
     pub tick: fn() -> i64,
     /// `INFO`.
@@ -39,7 +44,13 @@ pub fn register(context: Context, hooks: Hooks) -> Result<(), &'static str> {
     let raw = context.raw();
     // SAFETY: the module is being loaded, and the callbacks live as long as the program.
     unsafe {
-        for event_of in [EVENT_FLUSH, EVENT_SWAP, EVENT_ASYNC_LOAD] {
+        for event_of in [
+            EVENT_FLUSH,
+            EVENT_SWAP,
+            EVENT_ASYNC_LOAD,
+            EVENT_PERSISTENCE,
+            EVENT_LOADING,
+        ] {
             if (api().SubscribeToServerEvent)(raw, event_of, event) != OK {
                 return Err("the server has not all of the events that the module needs");
             }
@@ -76,6 +87,10 @@ unsafe extern "C" fn event(_: *mut RawContext, event: Event, sub: u64, data: *mu
                 ASYNC_LOAD_COMPLETED => (hooks().aside)(Some(true)),
                 _ => {}
             }
+        } else if event.id == EVENT_PERSISTENCE.id && matches!(sub, PERSISTENCE_ENDED | PERSISTENCE_FAILED) {
+            (hooks().saved)();
+        } else if event.id == EVENT_LOADING.id && matches!(sub, LOADING_ENDED | LOADING_FAILED) {
+            (hooks().loaded)();
         }
     });
 }

@@ -7,7 +7,9 @@ use std::mem::ManuallyDrop;
 use super::context::Context;
 use super::datatype::registered;
 use super::failure::Failure;
-use super::raw::{HASH_NONE, KEYTYPE_EMPTY, KEYTYPE_MODULE, NO_EXPIRE, OK, READ, RawKey, RawString, WRITE};
+use super::raw::{
+    HASH_NONE, KEYTYPE_EMPTY, KEYTYPE_MODULE, KEYTYPE_STRING, NO_EXPIRE, OK, READ, RawKey, RawString, WRITE,
+};
 use super::string::Str;
 use super::table::api;
 use crate::store::text::Text;
@@ -138,6 +140,19 @@ impl<'c> Key<'c> {
     pub fn set_expiry(&mut self, at: Option<i64>) {
         // SAFETY: the key is open.
         unsafe { (api().SetAbsExpire)(self.raw, at.unwrap_or(NO_EXPIRE)) };
+    }
+
+    /// The key's native string, if it has one.
+    pub fn native_string(&self) -> Option<&[u8]> {
+        // SAFETY: the key is open; the bytes are there until it is written or closed.
+        unsafe {
+            if self.raw.is_null() || (api().KeyType)(self.raw) != KEYTYPE_STRING {
+                return None;
+            }
+            let mut len = 0;
+            let start = (api().StringDMA)(self.raw, &raw mut len, READ);
+            (!start.is_null()).then(|| std::slice::from_raw_parts(start.cast(), len))
+        }
     }
 
     /// Makes the key a native string.

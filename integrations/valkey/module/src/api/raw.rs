@@ -49,6 +49,7 @@ pub const ERR: c_int = 1;
 pub const READ: c_int = 1;
 pub const WRITE: c_int = 2;
 pub const KEYTYPE_EMPTY: c_int = 0;
+pub const KEYTYPE_STRING: c_int = 1;
 pub const KEYTYPE_MODULE: c_int = 6;
 pub const NO_EXPIRE: i64 = -1;
 pub const HASH_NONE: c_int = 0;
@@ -84,6 +85,15 @@ pub struct Event {
     pub version: u64,
 }
 
+pub const AUX_BEFORE: c_int = 1 << 0;
+pub const AUX_AFTER: c_int = 1 << 1;
+
+pub const EVENT_PERSISTENCE: Event = Event { id: 1, version: 1 };
+pub const PERSISTENCE_ENDED: u64 = 3;
+pub const PERSISTENCE_FAILED: u64 = 4;
+pub const EVENT_LOADING: Event = Event { id: 3, version: 1 };
+pub const LOADING_ENDED: u64 = 3;
+pub const LOADING_FAILED: u64 = 4;
 pub const EVENT_FLUSH: Event = Event { id: 2, version: 1 };
 pub const EVENT_SWAP: Event = Event { id: 11, version: 1 };
 pub const EVENT_ASYNC_LOAD: Event = Event { id: 14, version: 1 };
@@ -118,7 +128,7 @@ pub type GetNumberFn = unsafe extern "C" fn(*const c_char, *mut c_void) -> i64;
 pub type SetNumberFn = unsafe extern "C" fn(*const c_char, i64, *mut c_void, *mut *mut RawString) -> c_int;
 pub type ApplyFn = unsafe extern "C" fn(*mut RawContext, *mut c_void, *mut *mut RawString) -> c_int;
 
-/// A type's callbacks, version 4 of the interface: what the oldest server here knows.
+/// A type's callbacks, version 5 of the interface. The oldest server here knows version 4, and does not look at what is behind it.
 #[repr(C)]
 pub struct TypeMethods {
     pub version: u64,
@@ -128,7 +138,7 @@ pub struct TypeMethods {
     pub mem_usage: Option<unsafe extern "C" fn(*const c_void) -> usize>,
     pub digest: Option<unsafe extern "C" fn(*mut RawDigest, *mut c_void)>,
     pub free: Option<unsafe extern "C" fn(*mut c_void)>,
-    pub aux_load: *const c_void,
+    pub aux_load: Option<unsafe extern "C" fn(*mut RawIo, c_int, c_int) -> c_int>,
     pub aux_save: *const c_void,
     pub aux_save_triggers: c_int,
     pub free_effort: Option<unsafe extern "C" fn(*mut RawString, *const c_void) -> usize>,
@@ -139,6 +149,8 @@ pub struct TypeMethods {
     pub free_effort2: *const c_void,
     pub unlink2: *const c_void,
     pub copy2: Option<unsafe extern "C" fn(*mut RawKeyOptions, *const c_void) -> *mut c_void>,
+    /// Unlike `aux_save` it leaves nothing in the snapshot where it writes nothing.
+    pub aux_save2: Option<unsafe extern "C" fn(*mut RawIo, c_int)>,
 }
 
 /// Sizes of what follows, by which the server tells versions apart.

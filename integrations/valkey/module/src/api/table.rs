@@ -128,6 +128,7 @@ table! {
         DeleteKey: unsafe extern "C" fn(*mut RawKey) -> c_int;
         GetAbsExpire: unsafe extern "C" fn(*mut RawKey) -> i64;
         SetAbsExpire: unsafe extern "C" fn(*mut RawKey, i64) -> c_int;
+        StringDMA: unsafe extern "C" fn(*mut RawKey, *mut usize, c_int) -> *const c_char;
         StringSet: unsafe extern "C" fn(*mut RawKey, *mut RawString) -> c_int;
         HashSet: unsafe extern "C" fn(*mut RawKey, c_int, ...) -> c_int;
         SignalModifiedKey: unsafe extern "C" fn(*mut RawContext, *mut RawString) -> c_int;

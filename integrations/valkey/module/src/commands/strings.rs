@@ -197,10 +197,11 @@ pub fn mget(context: Context, arguments: &[Str<'_>]) -> Done {
     context.array(names.len());
     for name in names {
         let key = Key::read(context, *name);
-        // What is no string is nothing here, as in the native command.
+        // What is no string is nothing here, as in the native command. Native strings are read too: in transparent mode some of the
+        // keys may be such.
         let found = match text_of(&key) {
             Ok(Some(text)) => text.get_with(|value| context.bytes(value)),
-            _ => Ok(None),
+            _ => Ok(key.native_string().map(|value| context.bytes(value))),
         };
         match found {
             Ok(Some(())) => {}

@@ -15,8 +15,10 @@ use crate::store::number::integer;
 const WHOLE: u64 = 512;
 /// Fields of a step where nothing else is said.
 const STEP: usize = 10;
-/// Fields of a random choice that are looked for in one pass.
+/// Random fields that are looked for in one pass.
 const PASS: usize = 1024;
+/// Up to this part of a map's fields are drawn by themselves, the map's others not looked at.
+const FEW: u64 = 16;
 
 /// What `LP.HSCAN` is to do.
 struct Walk<'c> {
@@ -34,11 +36,12 @@ pub fn hscan(context: Context, arguments: &[Str<'_>]) -> Done {
         .ok()
         .and_then(|cursor| cursor.parse::<u64>().ok())
         .ok_or(Failure::text("ERR invalid cursor"))?;
-    let walk = walk_of(options)?;
     let key = Key::read(context, *name);
     let Some(map) = map_of(&key)? else {
-        return reply_step(context, &walk, 0, &[]);
+        // As the native command, which looks at the options later.
+        return reply_step(context, 0, &[], true);
     };
+    let walk = walk_of(options)?;
     let after = match cursor {
         0 => None,
         cursor => Some(cursors::field_of(cursor).ok_or(Failure::text(
@@ -62,7 +65,7 @@ pub fn hscan(context: Context, arguments: &[Str<'_>]) -> Done {
         Some(last) if is_more => cursors::remember(last),
         _ => 0,
     };
-    reply_step(context, &walk, next, &found)
+    reply_step(context, next, &found, walk.has_values)
 }
 
 fn walk_of<'c>(options: &[Str<'c>]) -> Result<Walk<'c>, Failure> {
@@ -98,13 +101,13 @@ fn walk_of<'c>(options: &[Str<'c>]) -> Result<Walk<'c>, Failure> {
     Ok(walk)
 }
 
-fn reply_step(context: Context, walk: &Walk<'_>, next: u64, found: &[Record]) -> Done {
+fn reply_step(context: Context, next: u64, found: &[Record], has_values: bool) -> Done {
     context.array(2);
     context.bytes(next.to_string().as_bytes());
-    context.array(found.len() * if walk.has_values { 2 } else { 1 });
+    context.array(found.len() * if has_values { 2 } else { 1 });
     for (field, value) in found {
         context.bytes(field);
-        if walk.has_values {
+        if has_values {
             context.bytes(value);
         }
     }
@@ -118,14 +121,18 @@ pub fn hrandfield(context: Context, arguments: &[Str<'_>]) -> Done {
     };
     let (count, has_values) = match options {
         [] => (None, false),
-        [count] => (Some(count_of(*count, i64::MAX)?), false),
-        [count, with] if with.bytes().eq_ignore_ascii_case(b"WITHVALUES") => {
-            (Some(count_of(*count, i64::MAX / 2)?), true)
-        }
-        _ => {
-            // The count is looked at first.
-            count_of(options[0], i64::MAX)?;
-            return Err(Failure::SYNTAX);
+        [count, rest @ ..] => {
+            let count = count_of(*count)?;
+            let has_values = match rest {
+                [] => false,
+                [with] if with.bytes().eq_ignore_ascii_case(b"WITHVALUES") => true,
+                _ => return Err(Failure::SYNTAX),
+            };
+            // Each record is two replies.
+            if has_values && !(-i64::MAX / 2..=i64::MAX / 2).contains(&count) {
+                return Err(Failure::OUT_OF_RANGE);
+            }
+            (Some(count), has_values)
         }
     };
     let key = Key::read(context, *name);
@@ -137,9 +144,9 @@ pub fn hrandfield(context: Context, arguments: &[Str<'_>]) -> Done {
         return Ok(());
     };
     let Some(count) = count else {
-        let chosen = [fastrand::u64(..map.len())];
-        for (field, _) in at(map, &chosen)? {
-            context.bytes(&field);
+        match random(map, 1)?.first() {
+            Some((field, _)) => context.bytes(field),
+            None => context.null(),
         }
         return Ok(());
     };
@@ -154,11 +161,12 @@ pub fn hrandfield(context: Context, arguments: &[Str<'_>]) -> Done {
     }
 }
 
-fn count_of(count: Str<'_>, most: i64) -> Result<i64, Failure> {
-    let count = integer(count.bytes()).ok_or(Failure::NOT_INTEGER)?;
-    match (-most..=most).contains(&count) {
-        true => Ok(count),
-        false => Err(Failure::OUT_OF_RANGE),
+fn count_of(count: Str<'_>) -> Result<i64, Failure> {
+    match integer(count.bytes()).ok_or(Failure::NOT_INTEGER)? {
+        i64::MIN => Err(Failure::text(
+            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+        )),
+        count => Ok(count),
     }
 }
 
@@ -193,7 +201,10 @@ impl Reply {
             map.each(|field, value| self.record(field, value))?;
             return Ok(());
         }
-        let mut records = at(map, &distinct(map.len(), count))?;
+        let mut records = match count <= map.len() / FEW {
+            true => different(map, count)?,
+            false => at(map, &distinct(map.len(), count))?,
+        };
         fastrand::shuffle(&mut records);
         self.begin(count);
         records.iter().for_each(|(field, value)| self.record(field, value));
@@ -205,18 +216,9 @@ impl Reply {
         self.begin(count);
         let mut left = count;
         while left > 0 {
-            let pass = left.min(PASS as u64);
-            let chosen: Vec<u64> = (0..pass).map(|_| fastrand::u64(..map.len())).collect();
-            let mut sorted = chosen.clone();
-            sorted.sort_unstable();
-            sorted.dedup();
-            let records = at(map, &sorted)?;
-            for index in &chosen {
-                if let Some((field, value)) = sorted.binary_search(index).ok().and_then(|place| records.get(place)) {
-                    self.record(field, value);
-                }
-            }
-            left -= pass;
+            let records = random(map, usize::try_from(left).unwrap_or(PASS).min(PASS))?;
+            records.iter().for_each(|(field, value)| self.record(field, value));
+            left -= records.len() as u64;
         }
         Ok(())
     }
@@ -232,6 +234,35 @@ fn distinct(len: u64, count: u64) -> Vec<u64> {
         }
     }
     chosen.into_iter().collect()
+}
+
+/// So many records, each of which may be any.
+fn random(map: &Map, count: usize) -> Result<Vec<Record>, Failure> {
+    if map.len() <= WHOLE {
+        let chosen: Vec<u64> = (0..count).map(|_| fastrand::u64(..map.len())).collect();
+        let all = at(map, &(0..map.len()).collect::<Vec<_>>())?;
+        let place = |index: &u64| usize::try_from(*index).ok().and_then(|index| all.get(index)).cloned();
+        return Ok(chosen.iter().filter_map(place).collect());
+    }
+    let mut records = Vec::new();
+    while records.len() < count {
+        let drawn = map.sample(count - records.len(), fastrand::u64(..))?;
+        if drawn.is_empty() {
+            return Err(Failure::text("ERR no record could be drawn"));
+        }
+        records.extend(drawn);
+    }
+    Ok(records)
+}
+
+/// So many records that are all different, of a map that has many more.
+fn different(map: &Map, count: u64) -> Result<Vec<Record>, Failure> {
+    let mut records = std::collections::BTreeMap::new();
+    while (records.len() as u64) < count {
+        let missing = usize::try_from(count - records.len() as u64).unwrap_or(PASS).min(PASS);
+        records.extend(random(map, missing)?);
+    }
+    Ok(records.into_iter().collect())
 }
 
 /// The records with these numbers in order of fields; the numbers ascend.

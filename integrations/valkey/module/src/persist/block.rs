@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use leafpress::Codec;
 use leafpress::codec::{CodecError, Engine, EngineOptions};
+use leafpress::{Codec, Dictionary};
 
 /// Longest content that is compressed, and the most that is allocated for a block that says that it is so long.
 pub const CONTENT_BYTES: usize = 64 << 10;
@@ -16,7 +16,9 @@ const LEAST_COMPRESSED: usize = 48;
 
 const STORED: u8 = 0;
 const ZSTD: u8 = 1;
+const ZSTD_WITH: u8 = 2;
 const HEAD: usize = 5;
+const HEAD_WITH: usize = 9;
 
 /// Why a block is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub enum BlockError {
     Corrupt,
     /// The codec cannot run here.
     Codec,
+    /// It is compressed with a dictionary that is not there.
+    Dictionary,
 }
 
 impl std::fmt::Display for BlockError {
@@ -38,6 +42,7 @@ impl std::fmt::Display for BlockError {
             Self::Unknown => "a block of records is stored in a way that this version does not know",
             Self::Corrupt => "a block of records is not what its head says",
             Self::Codec => "the codec of saved blocks cannot run here",
+            Self::Dictionary => "a block of records needs a dictionary that did not come before it",
         })
     }
 }
@@ -50,14 +55,17 @@ fn engine() -> Result<Arc<dyn Engine>, BlockError> {
 }
 
 /// Puts content into a block, in place of what was in it.
-pub fn seal(content: &[u8], block: &mut Vec<u8>) {
+pub fn seal(content: &[u8], dictionary: Option<&Dictionary>, block: &mut Vec<u8>) {
     block.clear();
     if (LEAST_COMPRESSED..=CONTENT_BYTES).contains(&content.len())
         && let Ok(engine) = engine()
     {
-        block.push(ZSTD);
+        block.push(if dictionary.is_some() { ZSTD_WITH } else { ZSTD });
         block.extend_from_slice(&(content.len() as u32).to_le_bytes());
-        if engine.compress(content, None, block).is_ok() && block.len() < content.len() {
+        if let Some(dictionary) = dictionary {
+            block.extend_from_slice(&dictionary.id().to_le_bytes());
+        }
+        if engine.compress(content, dictionary, block).is_ok() && block.len() < content.len() {
             return;
         }
         block.clear();
@@ -66,25 +74,38 @@ pub fn seal(content: &[u8], block: &mut Vec<u8>) {
     block.extend_from_slice(content);
 }
 
-/// The content of a block.
-pub fn open(block: &[u8]) -> Result<Cow<'_, [u8]>, BlockError> {
+/// The content of a block. `dictionary` gives the one with a number, if it is there.
+pub fn open(block: &[u8], dictionary: impl FnOnce(u32) -> Option<Dictionary>) -> Result<Cow<'_, [u8]>, BlockError> {
     match block.split_first().ok_or(BlockError::Short)? {
         (&STORED, content) => Ok(Cow::Borrowed(content)),
         (&ZSTD, _) => {
             let (head, compressed) = block.split_at_checked(HEAD).ok_or(BlockError::Short)?;
-            let len: [u8; 4] = head[1..].try_into().map_err(|_| BlockError::Short)?;
-            let len = u32::from_le_bytes(len) as usize;
-            if len > CONTENT_BYTES {
-                return Err(BlockError::Corrupt);
-            }
-            let mut content = vec![0; len];
-            engine()?
-                .decompress(compressed, None, &mut content)
-                .map_err(|_| BlockError::Corrupt)?;
-            Ok(Cow::Owned(content))
+            expand(head, compressed, None)
+        }
+        (&ZSTD_WITH, _) => {
+            let (head, compressed) = block.split_at_checked(HEAD_WITH).ok_or(BlockError::Short)?;
+            let dictionary = dictionary(number(head, HEAD)?).ok_or(BlockError::Dictionary)?;
+            expand(head, compressed, Some(&dictionary))
         }
         _ => Err(BlockError::Unknown),
     }
+}
+
+fn number(head: &[u8], at: usize) -> Result<u32, BlockError> {
+    let bytes = head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+    bytes.map(u32::from_le_bytes).ok_or(BlockError::Short)
+}
+
+fn expand<'b>(head: &[u8], compressed: &[u8], dictionary: Option<&Dictionary>) -> Result<Cow<'b, [u8]>, BlockError> {
+    let len = number(head, 1)? as usize;
+    if len > CONTENT_BYTES {
+        return Err(BlockError::Corrupt);
+    }
+    let mut content = vec![0; len];
+    engine()?
+        .decompress(compressed, dictionary, &mut content)
+        .map_err(|_| BlockError::Corrupt)?;
+    Ok(Cow::Owned(content))
 }
 
 /// Appends a record to a block's content.
@@ -167,8 +188,8 @@ mod tests {
             for (field, value) in &records {
                 put_record(&mut content, field, value);
             }
-            seal(&content, &mut block);
-            let opened = open(&block).unwrap();
+            seal(&content, None, &mut block);
+            let opened = open(&block, |_| None).unwrap();
             prop_assert_eq!(&*opened, &content[..]);
             let read: Result<Vec<_>, _> = Records::new(&opened).map(|record| record.map(|(f, v)| (f.to_vec(), v.to_vec()))).collect();
             prop_assert_eq!(read.unwrap(), records);
@@ -176,7 +197,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_block_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Ok(content) = open(&bytes) {
+            if let Ok(content) = open(&bytes, |_| None) {
                 prop_assert!(content.len() <= CONTENT_BYTES);
                 for record in Records::new(&content).flatten() {
                     prop_assert!(record.0.len() + record.1.len() <= content.len());
@@ -187,12 +208,32 @@ mod tests {
         #[test]
         fn a_block_with_a_changed_byte_never_gives_more_than_it_may(at in any::<prop::sample::Index>(), with in any::<u8>()) {
             let mut block = Vec::new();
-            seal(&[b"{\"name\": \"value\"}".as_slice(); 500].concat(), &mut block);
+            seal(&[b"{\"name\": \"value\"}".as_slice(); 500].concat(), None, &mut block);
             let at = at.index(block.len());
             block[at] = with;
-            if let Ok(content) = open(&block) {
+            if let Ok(content) = open(&block, |_| None) {
                 prop_assert!(content.len() <= CONTENT_BYTES);
             }
         }
+    }
+
+    #[test]
+    fn a_block_with_a_dictionary_needs_it() {
+        let samples: Vec<Vec<u8>> = (0..2000)
+            .map(|i| format!("{{\"user\": {i}, \"city\": \"a town\"}}").into_bytes())
+            .collect();
+        let samples: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
+        let dictionary = Dictionary::train(Codec::Zstd { level: 1 }, &samples, 4096).unwrap();
+        let content = samples[..3].concat();
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        seal(&content, Some(&dictionary), &mut with);
+        seal(&content, None, &mut without);
+        assert!(with.len() < without.len());
+        let opened = open(&with, |id| (id == dictionary.id()).then(|| dictionary.clone()));
+        assert_eq!(&*opened.unwrap(), &content[..]);
+        assert_eq!(open(&with, |_| None), Err(BlockError::Dictionary));
+        assert_eq!(open(&with[..7], |_| None), Err(BlockError::Short));
+        let other = Dictionary::from_bytes(dictionary.id(), &b"other"[..]);
+        assert_eq!(open(&with, |_| Some(other)), Err(BlockError::Corrupt));
     }
 }

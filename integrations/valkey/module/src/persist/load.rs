@@ -5,6 +5,7 @@ use std::fmt;
 use leafpress::Error;
 
 use super::block::{BlockError, Records, open};
+use super::dictionaries::for_loading;
 use super::{ENCODING, KIND_MAP, KIND_TEXT};
 use crate::api::io::{Loaded, Loader};
 use crate::store::databases::place_loaded;
@@ -105,7 +106,7 @@ pub fn load_from(source: &mut impl Source, version: i32) -> Result<Value, LoadEr
     match source.unsigned().ok_or(LoadError::Cut)? {
         KIND_TEXT => {
             let block = source.bytes().ok_or(LoadError::Cut)?;
-            let value = open(&block)?;
+            let value = open(&block, for_loading)?;
             Ok(Value::Text(Text::new(source.place()?, &value)?))
         }
         KIND_MAP => Ok(Value::Map(Box::new(load_map(source)?))),
@@ -122,7 +123,7 @@ fn load_map(source: &mut impl Source) -> Result<Map, LoadError> {
     let mut last: Option<Vec<u8>> = None;
     while map.len() < fields {
         let block = source.bytes().ok_or(LoadError::Cut)?;
-        let content = open(&block)?;
+        let content = open(&block, for_loading)?;
         let records: Vec<(&[u8], &[u8])> = Records::new(&content).collect::<Result<_, _>>()?;
         let ascend = records.is_sorted_by(|a, b| a.0 < b.0);
         let first = records.first().ok_or(LoadError::Fields)?.0;

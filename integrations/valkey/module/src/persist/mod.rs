@@ -1,9 +1,10 @@
 //! Values outside of their trees: snapshots and `DUMP`, the append-only file, digests, copies.
 //!
 //! A saved value is its records, in order of the fields: nothing of the tree, and no dictionary, so that each value can be read by
-//! itself, by another server, with other settings.
+//! itself, by another server, with other settings. Only a snapshot as a whole has dictionaries, which come before its values.
 
 pub mod block;
+pub mod dictionaries;
 pub mod digest;
 pub mod load;
 pub mod memory;

@@ -78,7 +78,7 @@ fn block(records: &[(&[u8], &[u8])]) -> Part {
     records
         .iter()
         .for_each(|(field, value)| put_record(&mut content, field, value));
-    seal(&content, &mut sealed);
+    seal(&content, None, &mut sealed);
     Part::Bytes(sealed)
 }
 

@@ -1,5 +1,6 @@
 //! Ordered maps.
 
+use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
 use leafpress::{Error, Record};
@@ -176,10 +177,20 @@ impl Map {
         }))
     }
 
+    /// Up to `count` of its records, each drawn by itself; `seed` says which.
+    pub fn sample(&self, count: usize, seed: u64) -> Result<Vec<Record>, Error> {
+        let bounds = bounds_of(self.id, (Bound::Unbounded, Bound::Unbounded))?;
+        let mut records = self.generation.tree().sample_range(bounds, count, seed)?;
+        for (field, _) in &mut records {
+            field.drain(..ID_BYTES.min(field.len()));
+        }
+        Ok(records)
+    }
+
     /// A copy of it in a place that is for a new value.
     pub fn copy_to(&self, place: (Hold, u64)) -> Result<Self, Error> {
         let mut copy = Self::new(place);
-        for record in self.range((std::ops::Bound::Unbounded, std::ops::Bound::Unbounded))? {
+        for record in self.range((Bound::Unbounded, Bound::Unbounded))? {
             let (field, value) = record?;
             copy.extend(&[(field.as_slice(), value.as_slice())])?;
         }
