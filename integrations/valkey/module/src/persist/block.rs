@@ -15,10 +15,60 @@ pub const CONTENT_BYTES: usize = 64 << 10;
 const LEAST_COMPRESSED: usize = 48;
 
 const STORED: u8 = 0;
-const ZSTD: u8 = 1;
-const ZSTD_WITH: u8 = 2;
+/// The ways of compressing, and behind each its twin with a dictionary.
+const LZ4: u8 = 1;
+const LZ4_WITH: u8 = LZ4 + 1;
+const ZSTD: u8 = 3;
+const ZSTD_WITH: u8 = ZSTD + 1;
 const HEAD: usize = 5;
 const HEAD_WITH: usize = 9;
+
+/// What blocks are compressed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Family {
+    /// Fast both ways.
+    #[default]
+    Lz4,
+    /// Smaller.
+    Zstd,
+}
+
+/// What a block is compressed with.
+#[derive(Debug, Clone, Default)]
+pub struct Means {
+    /// The codec.
+    pub family: Family,
+    /// The dictionary, which is one for this codec.
+    pub dictionary: Option<Dictionary>,
+}
+
+impl Family {
+    /// The one for values of a tree with this codec, whose dictionary is to serve.
+    pub fn of(codec: Codec) -> Self {
+        match codec {
+            Codec::Zstd { .. } => Self::Zstd,
+            _ => Self::Lz4,
+        }
+    }
+
+    fn mark(self) -> u8 {
+        match self {
+            Self::Lz4 => LZ4,
+            Self::Zstd => ZSTD,
+        }
+    }
+
+    /// Speed before size: a snapshot waits for it, and forks hold memory while they save.
+    fn engine(self) -> Result<Arc<dyn Engine>, BlockError> {
+        static ENGINES: [OnceLock<Result<Arc<dyn Engine>, CodecError>>; 2] = [const { OnceLock::new() }; 2];
+        let (engine, codec) = match self {
+            Self::Lz4 => (&ENGINES[0], Codec::Lz4 { acceleration: 1 }),
+            Self::Zstd => (&ENGINES[1], Codec::Zstd { level: 1 }),
+        };
+        let opened = engine.get_or_init(|| codec.open(&EngineOptions::default()));
+        opened.clone().map_err(|_| BlockError::Codec)
+    }
+}
 
 /// Why a block is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,20 +97,14 @@ impl std::fmt::Display for BlockError {
     }
 }
 
-/// Speed before size: a snapshot waits for it, and forks hold memory while they save.
-fn engine() -> Result<Arc<dyn Engine>, BlockError> {
-    static ENGINE: OnceLock<Result<Arc<dyn Engine>, CodecError>> = OnceLock::new();
-    let opened = ENGINE.get_or_init(|| Codec::Zstd { level: 1 }.open(&EngineOptions::default()));
-    opened.clone().map_err(|_| BlockError::Codec)
-}
-
 /// Puts content into a block, in place of what was in it.
-pub fn seal(content: &[u8], dictionary: Option<&Dictionary>, block: &mut Vec<u8>) {
+pub fn seal(content: &[u8], means: &Means, block: &mut Vec<u8>) {
     block.clear();
     if (LEAST_COMPRESSED..=CONTENT_BYTES).contains(&content.len())
-        && let Ok(engine) = engine()
+        && let Ok(engine) = means.family.engine()
     {
-        block.push(if dictionary.is_some() { ZSTD_WITH } else { ZSTD });
+        let dictionary = means.dictionary.as_ref();
+        block.push(means.family.mark() + u8::from(dictionary.is_some()));
         block.extend_from_slice(&(content.len() as u32).to_le_bytes());
         if let Some(dictionary) = dictionary {
             block.extend_from_slice(&dictionary.id().to_le_bytes());
@@ -76,19 +120,20 @@ pub fn seal(content: &[u8], dictionary: Option<&Dictionary>, block: &mut Vec<u8>
 
 /// The content of a block. `dictionary` gives the one with a number, if it is there.
 pub fn open(block: &[u8], dictionary: impl FnOnce(u32) -> Option<Dictionary>) -> Result<Cow<'_, [u8]>, BlockError> {
-    match block.split_first().ok_or(BlockError::Short)? {
-        (&STORED, content) => Ok(Cow::Borrowed(content)),
-        (&ZSTD, _) => {
-            let (head, compressed) = block.split_at_checked(HEAD).ok_or(BlockError::Short)?;
-            expand(head, compressed, None)
-        }
-        (&ZSTD_WITH, _) => {
-            let (head, compressed) = block.split_at_checked(HEAD_WITH).ok_or(BlockError::Short)?;
-            let dictionary = dictionary(number(head, HEAD)?).ok_or(BlockError::Dictionary)?;
-            expand(head, compressed, Some(&dictionary))
-        }
-        _ => Err(BlockError::Unknown),
+    let (&mark, rest) = block.split_first().ok_or(BlockError::Short)?;
+    let family = match mark {
+        STORED => return Ok(Cow::Borrowed(rest)),
+        LZ4 | LZ4_WITH => Family::Lz4,
+        ZSTD | ZSTD_WITH => Family::Zstd,
+        _ => return Err(BlockError::Unknown),
+    };
+    if mark == family.mark() {
+        let (head, compressed) = block.split_at_checked(HEAD).ok_or(BlockError::Short)?;
+        return expand(family, head, compressed, None);
     }
+    let (head, compressed) = block.split_at_checked(HEAD_WITH).ok_or(BlockError::Short)?;
+    let dictionary = dictionary(number(head, HEAD)?).ok_or(BlockError::Dictionary)?;
+    expand(family, head, compressed, Some(&dictionary))
 }
 
 fn number(head: &[u8], at: usize) -> Result<u32, BlockError> {
@@ -96,13 +141,19 @@ fn number(head: &[u8], at: usize) -> Result<u32, BlockError> {
     bytes.map(u32::from_le_bytes).ok_or(BlockError::Short)
 }
 
-fn expand<'b>(head: &[u8], compressed: &[u8], dictionary: Option<&Dictionary>) -> Result<Cow<'b, [u8]>, BlockError> {
+fn expand<'b>(
+    family: Family,
+    head: &[u8],
+    compressed: &[u8],
+    dictionary: Option<&Dictionary>,
+) -> Result<Cow<'b, [u8]>, BlockError> {
     let len = number(head, 1)? as usize;
     if len > CONTENT_BYTES {
         return Err(BlockError::Corrupt);
     }
     let mut content = vec![0; len];
-    engine()?
+    family
+        .engine()?
         .decompress(compressed, dictionary, &mut content)
         .map_err(|_| BlockError::Corrupt)?;
     Ok(Cow::Owned(content))
@@ -183,12 +234,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_sealed_opens(records in prop::collection::vec((prop::collection::vec(0_u8..4, 0..300), prop::collection::vec(any::<u8>(), 0..300)), 0..60)) {
+        fn what_was_sealed_opens(family in prop_oneof![Just(Family::Lz4), Just(Family::Zstd)], records in prop::collection::vec((prop::collection::vec(0_u8..4, 0..300), prop::collection::vec(any::<u8>(), 0..300)), 0..60)) {
             let (mut content, mut block) = (Vec::new(), Vec::new());
             for (field, value) in &records {
                 put_record(&mut content, field, value);
             }
-            seal(&content, None, &mut block);
+            seal(&content, &Means { family, dictionary: None }, &mut block);
             let opened = open(&block, |_| None).unwrap();
             prop_assert_eq!(&*opened, &content[..]);
             let read: Result<Vec<_>, _> = Records::new(&opened).map(|record| record.map(|(f, v)| (f.to_vec(), v.to_vec()))).collect();
@@ -206,9 +257,9 @@ mod tests {
         }
 
         #[test]
-        fn a_block_with_a_changed_byte_never_gives_more_than_it_may(at in any::<prop::sample::Index>(), with in any::<u8>()) {
+        fn a_block_with_a_changed_byte_never_gives_more_than_it_may(family in prop_oneof![Just(Family::Lz4), Just(Family::Zstd)], at in any::<prop::sample::Index>(), with in any::<u8>()) {
             let mut block = Vec::new();
-            seal(&[b"{\"name\": \"value\"}".as_slice(); 500].concat(), None, &mut block);
+            seal(&[b"{\"name\": \"value\"}".as_slice(); 500].concat(), &Means { family, dictionary: None }, &mut block);
             let at = at.index(block.len());
             block[at] = with;
             if let Ok(content) = open(&block, |_| None) {
@@ -223,17 +274,37 @@ mod tests {
             .map(|i| format!("{{\"user\": {i}, \"city\": \"a town\"}}").into_bytes())
             .collect();
         let samples: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
-        let dictionary = Dictionary::train(Codec::Zstd { level: 1 }, &samples, 4096).unwrap();
-        let content = samples[..3].concat();
-        let (mut with, mut without) = (Vec::new(), Vec::new());
-        seal(&content, Some(&dictionary), &mut with);
-        seal(&content, None, &mut without);
-        assert!(with.len() < without.len());
-        let opened = open(&with, |id| (id == dictionary.id()).then(|| dictionary.clone()));
-        assert_eq!(&*opened.unwrap(), &content[..]);
-        assert_eq!(open(&with, |_| None), Err(BlockError::Dictionary));
-        assert_eq!(open(&with[..7], |_| None), Err(BlockError::Short));
-        let other = Dictionary::from_bytes(dictionary.id(), &b"other"[..]);
-        assert_eq!(open(&with, |_| Some(other)), Err(BlockError::Corrupt));
+        for (family, codec) in [
+            (Family::Lz4, Codec::Lz4 { acceleration: 1 }),
+            (Family::Zstd, Codec::Zstd { level: 1 }),
+        ] {
+            let dictionary = Dictionary::train(codec, &samples, 4096).unwrap();
+            let content = samples[..3].concat();
+            let (mut with, mut without) = (Vec::new(), Vec::new());
+            seal(
+                &content,
+                &Means {
+                    family,
+                    dictionary: Some(dictionary.clone()),
+                },
+                &mut with,
+            );
+            seal(
+                &content,
+                &Means {
+                    family,
+                    dictionary: None,
+                },
+                &mut without,
+            );
+            assert!(with.len() < without.len());
+            let opened = open(&with, |id| (id == dictionary.id()).then(|| dictionary.clone()));
+            assert_eq!(&*opened.unwrap(), &content[..]);
+            assert_eq!(open(&with, |_| None), Err(BlockError::Dictionary));
+            assert_eq!(open(&with[..7], |_| None), Err(BlockError::Short));
+            // Another dictionary of this number gives an error or other bytes, no more.
+            let other = Dictionary::from_bytes(dictionary.id(), &b"other"[..]);
+            assert!(open(&with, |_| Some(other)).is_err());
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use leafpress::Dictionary;
 
+use super::block::{Family, Means};
 use crate::api::io::{Loader, Saver};
 use crate::store::databases::databases;
 use crate::store::generation::Generation;
@@ -66,14 +67,15 @@ pub fn end_saving() {
     saving().clear();
 }
 
-/// What values of a generation are to be compressed with.
-pub fn for_saving(generation: &Generation) -> Option<Dictionary> {
+/// What values of a generation are to be compressed with: the dictionary is for its codec.
+pub fn for_saving(generation: &Generation) -> Means {
     let serial = generation.serial();
     let saving = saving();
-    saving
-        .iter()
-        .find(|saving| saving.serial == serial)
-        .map(|saving| saving.dictionary.clone())
+    let dictionary = saving.iter().find(|saving| saving.serial == serial);
+    Means {
+        family: Family::of(generation.codec()),
+        dictionary: dictionary.map(|saving| saving.dictionary.clone()),
+    }
 }
 
 /// Reads what [`begin_saving`] wrote; says whether it is that.

@@ -38,9 +38,9 @@ pub fn save_to(sink: &mut impl Sink, value: &Borrowed<'_>) -> Result<(), leafpre
     match value {
         Borrowed::Text(text) => {
             sink.unsigned(KIND_TEXT);
-            let dictionary = for_saving(&text.generation());
+            let means = for_saving(&text.generation());
             text.get_with(|value| {
-                seal(value, dictionary.as_ref(), &mut block);
+                seal(value, &means, &mut block);
                 sink.bytes(&block);
             })?;
         }
@@ -52,19 +52,19 @@ pub fn save_to(sink: &mut impl Sink, value: &Borrowed<'_>) -> Result<(), leafpre
 fn save_map(sink: &mut impl Sink, map: &Map, block: &mut Vec<u8>) -> Result<(), leafpress::Error> {
     sink.unsigned(KIND_MAP);
     sink.unsigned(map.len());
-    let dictionary = for_saving(map.generation());
+    let means = for_saving(map.generation());
     let mut content = Vec::new();
     map.each(|field, value| {
         // A block is compressed only if it is short enough: one record more may be too much.
         if !content.is_empty() && content.len() + field.len() + value.len() + 10 > CONTENT_BYTES {
-            seal(&content, dictionary.as_ref(), block);
+            seal(&content, &means, block);
             sink.bytes(block);
             content.clear();
         }
         put_record(&mut content, field, value);
     })?;
     if !content.is_empty() {
-        seal(&content, dictionary.as_ref(), block);
+        seal(&content, &means, block);
         sink.bytes(block);
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use leafpress::Error;
 use proptest::prelude::*;
 
-use super::block::{put_record, seal};
+use super::block::{Means, put_record, seal};
 use super::load::{LoadError, Source, load_from};
 use super::save::{Sink, save_to};
 use super::{ENCODING, KIND_MAP, KIND_TEXT};
@@ -78,7 +78,7 @@ fn block(records: &[(&[u8], &[u8])]) -> Part {
     records
         .iter()
         .for_each(|(field, value)| put_record(&mut content, field, value));
-    seal(&content, None, &mut sealed);
+    seal(&content, &Means::default(), &mut sealed);
     Part::Bytes(sealed)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use leafpress::{Error, Tree};
+use leafpress::{Codec, Error, Tree};
 
 use super::settings::TreeSettings;
 
@@ -20,6 +20,7 @@ static SERIALS: AtomicU64 = AtomicU64::new(1);
 /// A tree and what is counted of its values.
 pub struct Generation {
     tree: Tree,
+    codec: Codec,
     slot: u16,
     serial: u64,
     /// Who holds it, as an `Arc`'s count, and whether it is closed.
@@ -64,6 +65,7 @@ impl Hold {
         let tree = settings.build()?;
         let mut generation = Box::new(Generation {
             tree,
+            codec: settings.codec,
             slot: 0,
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
             state: AtomicU64::new(1),
@@ -135,6 +137,11 @@ impl Generation {
     #[inline]
     pub fn tree(&self) -> &Tree {
         &self.tree
+    }
+
+    /// What its tree compresses with.
+    pub fn codec(&self) -> Codec {
+        self.codec
     }
 
     /// What tells it from all others that there were.
