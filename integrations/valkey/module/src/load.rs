@@ -83,6 +83,7 @@ fn start(context: Context, arguments: c_int) -> Result<(), String> {
             swap: events::swap,
             aside: events::aside,
             moved: events::moved,
+            forked: tend::forked,
             saved: dictionaries::end_saving,
             loaded: dictionaries::end_loading,
             tick: tend::tick,

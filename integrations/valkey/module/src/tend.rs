@@ -1,6 +1,6 @@
 //! Upkeep between commands, on the server's timer and in its thread.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::api::context::log_warning;
@@ -13,6 +13,10 @@ use crate::store::settings::tend_budget_us;
 const SOON: i64 = 5;
 const LATER: i64 = 20;
 
+/// Whether a child of the server's writes a snapshot: each page that is written meanwhile is held twice.
+static IS_FORKED: AtomicBool = AtomicBool::new(false);
+/// Which generation is tended first.
+static FIRST: AtomicUsize = AtomicUsize::new(0);
 static SPENT_US: AtomicU64 = AtomicU64::new(0);
 static LONGEST_US: AtomicU64 = AtomicU64::new(0);
 static FAILURES: AtomicU64 = AtomicU64::new(0);
@@ -26,6 +30,11 @@ pub fn spent() -> (u64, u64, u64) {
     )
 }
 
+/// A child was forked, or has ended. Meanwhile only what was deleted is removed: the rest can wait.
+pub fn forked(is_there: bool) {
+    IS_FORKED.store(is_there, Ordering::Relaxed);
+}
+
 /// Does what is due for about as long as is allowed; says in how many milliseconds to call again.
 pub fn tick() -> i64 {
     let begin = Instant::now();
@@ -36,7 +45,13 @@ pub fn tick() -> i64 {
         databases.drop_unused();
         databases.generations().cloned().collect()
     };
-    for generation in &generations {
+    if IS_FORKED.load(Ordering::Relaxed) {
+        return later(is_more, begin);
+    }
+    // Each is the first once, so that none waits for another for long.
+    let first = FIRST.fetch_add(1, Ordering::Relaxed) % generations.len().max(1);
+    let (before, after) = generations.split_at(first);
+    for generation in after.iter().chain(before) {
         let left = budget.saturating_sub(begin.elapsed());
         if left.is_zero() {
             is_more = true;
@@ -44,6 +59,11 @@ pub fn tick() -> i64 {
         }
         is_more |= noted(generation.tree().tend(left));
     }
+    later(is_more, begin)
+}
+
+/// Counts the time since `begin`; says in how many milliseconds to call again.
+fn later(is_more: bool, begin: Instant) -> i64 {
     let took = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX);
     SPENT_US.fetch_add(took, Ordering::Relaxed);
     LONGEST_US.fetch_max(took, Ordering::Relaxed);

@@ -7,9 +7,10 @@ use super::context::Context;
 use super::guard::guarded;
 use super::info::Section;
 use super::raw::{
-    ASYNC_LOAD_ABORTED, ASYNC_LOAD_COMPLETED, ASYNC_LOAD_STARTED, EVENT_ASYNC_LOAD, EVENT_FLUSH, EVENT_LOADING,
-    EVENT_PERSISTENCE, EVENT_SWAP, Event, FLUSH_STARTS, FlushInfo, LOADING_ENDED, LOADING_FAILED, NOTIFY_GENERIC, OK,
-    PERSISTENCE_ENDED, PERSISTENCE_FAILED, RawContext, RawInfo, RawString, SwapInfo,
+    ASYNC_LOAD_ABORTED, ASYNC_LOAD_COMPLETED, ASYNC_LOAD_STARTED, EVENT_ASYNC_LOAD, EVENT_FLUSH, EVENT_FORK,
+    EVENT_LOADING, EVENT_PERSISTENCE, EVENT_SWAP, Event, FLUSH_STARTS, FORK_BORN, FlushInfo, LOADING_ENDED,
+    LOADING_FAILED, NOTIFY_GENERIC, OK, PERSISTENCE_ENDED, PERSISTENCE_FAILED, RawContext, RawInfo, RawString,
+    SwapInfo,
 };
 use super::string::Str;
 use super::table::api;
@@ -24,6 +25,8 @@ pub struct Hooks {
     pub aside: fn(Option<bool>),
     /// A key has come to the client's database from another.
     pub moved: fn(Context, Str<'_>),
+    /// A child was forked that writes a snapshot, or has ended.
+    pub forked: fn(bool),
     /// A snapshot was saved, or was not.
     pub saved: fn(),
     /// A snapshot was loaded, or was not.
@@ -35,6 +38,10 @@ pub struct Hooks {
 }
 
 static HOOKS: OnceLock<Hooks> = OnceLock::new();
+/// Valkey 8 calls with the client's own context, and leaves the client in the database that it was called for: there, nobody asks for
+/// keys that move. A moved value then holds its old database's tree.
+const MAJOR_THAT_FORGETS: c_int = 8;
+const MAJOR_SHIFT: u32 = 16;
 /// Milliseconds until the timer's first call.
 const FIRST_TICK: i64 = 20;
 
@@ -50,12 +57,15 @@ pub fn register(context: Context, hooks: Hooks) -> Result<(), &'static str> {
             EVENT_ASYNC_LOAD,
             EVENT_PERSISTENCE,
             EVENT_LOADING,
+            EVENT_FORK,
         ] {
             if (api().SubscribeToServerEvent)(raw, event_of, event) != OK {
                 return Err("the server has not all of the events that the module needs");
             }
         }
-        if (api().SubscribeToKeyspaceEvents)(raw, NOTIFY_GENERIC, notified) != OK {
+        if (api().GetServerVersion)() >> MAJOR_SHIFT != MAJOR_THAT_FORGETS
+            && (api().SubscribeToKeyspaceEvents)(raw, NOTIFY_GENERIC, notified) != OK
+        {
             return Err("the server does not say which keys move");
         }
         if (api().RegisterInfoFunc)(raw, info) != OK {
@@ -89,6 +99,8 @@ unsafe extern "C" fn event(_: *mut RawContext, event: Event, sub: u64, data: *mu
             }
         } else if event.id == EVENT_PERSISTENCE.id && matches!(sub, PERSISTENCE_ENDED | PERSISTENCE_FAILED) {
             (hooks().saved)();
+        } else if event.id == EVENT_FORK.id {
+            (hooks().forked)(sub == FORK_BORN);
         } else if event.id == EVENT_LOADING.id && matches!(sub, LOADING_ENDED | LOADING_FAILED) {
             (hooks().loaded)();
         }

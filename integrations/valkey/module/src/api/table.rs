@@ -98,6 +98,7 @@ table! {
         SetModuleAttribs: unsafe extern "C" fn(*mut RawContext, *const c_char, c_int, c_int);
         IsModuleNameBusy: unsafe extern "C" fn(*const c_char) -> c_int;
         SetModuleOptions: unsafe extern "C" fn(*mut RawContext, c_int);
+        GetServerVersion: unsafe extern "C" fn() -> c_int;
         GetContextFlags: unsafe extern "C" fn(*mut RawContext) -> c_int;
         GetSelectedDb: unsafe extern "C" fn(*mut RawContext) -> c_int;
         Log: unsafe extern "C" fn(*mut RawContext, *const c_char, *const c_char, ...);

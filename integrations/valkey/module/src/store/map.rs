@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use leafpress::{Error, Record};
 
-use super::generation::Hold;
+use super::generation::{Hold, IDS};
 use super::record_key::{FieldRange, ID_BYTES, bounds_of, field_of, record_key};
 use super::removal;
 use super::{MAX_BYTES, MAX_FIELD_BYTES};
@@ -13,9 +13,27 @@ use super::{MAX_BYTES, MAX_FIELD_BYTES};
 /// A map: what the server's pointer points to. Its records are in its generation's tree.
 pub struct Map {
     generation: Hold,
-    id: u64,
+    id: Id,
     fields: u64,
     user_bytes: u64,
+}
+
+/// A map's number in six bytes, so that a map is three words and not four: there are many small ones.
+#[derive(Clone, Copy)]
+struct Id([u16; 3]);
+
+const _: () = assert!(IDS <= 1 << 48 && size_of::<Map>() == 24);
+
+impl Id {
+    fn new(id: u64) -> Self {
+        Self([(id >> 32) as u16, (id >> 16) as u16, id as u16])
+    }
+
+    #[inline]
+    fn get(self) -> u64 {
+        let Self([high, middle, low]) = self;
+        u64::from(high) << 32 | u64::from(middle) << 16 | u64::from(low)
+    }
 }
 
 /// What a write did to a field.
@@ -33,7 +51,7 @@ impl Map {
         generation.counts().keys.fetch_add(1, Ordering::Relaxed);
         Self {
             generation,
-            id,
+            id: Id::new(id),
             fields: 0,
             user_bytes: 0,
         }
@@ -65,7 +83,9 @@ impl Map {
         if field.len() > MAX_FIELD_BYTES {
             return Ok(None);
         }
-        self.generation.tree().get_with(&record_key(self.id, field)?, read)
+        self.generation
+            .tree()
+            .get_with(&record_key(self.id.get(), field)?, read)
     }
 
     /// The length of a field's value.
@@ -78,14 +98,16 @@ impl Map {
         if field.len() > MAX_FIELD_BYTES {
             return Ok(false);
         }
-        self.generation.tree().contains_key(&record_key(self.id, field)?)
+        self.generation.tree().contains_key(&record_key(self.id.get(), field)?)
     }
 
     /// Sets a field.
     pub fn set(&mut self, field: &[u8], value: &[u8]) -> Result<Write, Error> {
         check(field, value)?;
         let old = self.len_of(field)?;
-        self.generation.tree().insert(&record_key(self.id, field)?, value)?;
+        self.generation
+            .tree()
+            .insert(&record_key(self.id.get(), field)?, value)?;
         let counts = self.generation.counts();
         match old {
             Some(old) => {
@@ -108,7 +130,11 @@ impl Map {
     pub fn extend(&mut self, records: &[(&[u8], &[u8])]) -> Result<(), Error> {
         for (field, value) in records {
             check(field, value)?;
-            if self.generation.tree().insert(&record_key(self.id, field)?, *value)? {
+            if self
+                .generation
+                .tree()
+                .insert(&record_key(self.id.get(), field)?, *value)?
+            {
                 let bytes = (field.len() + value.len()) as u64;
                 self.generation.counts().add(1, bytes);
                 self.fields += 1;
@@ -123,14 +149,14 @@ impl Map {
         let Some(value_len) = self.len_of(field)? else {
             return Ok(false);
         };
-        self.generation.tree().remove(&record_key(self.id, field)?)?;
+        self.generation.tree().remove(&record_key(self.id.get(), field)?)?;
         self.uncount(1, (field.len() + value_len) as u64);
         Ok(true)
     }
 
     /// Removes the fields of a range; says how many there were.
     pub fn remove_range(&mut self, range: FieldRange<'_>) -> Result<u64, Error> {
-        let bounds = bounds_of(self.id, range)?;
+        let bounds = bounds_of(self.id.get(), range)?;
         let removed = self.generation.tree().remove_range(bounds, usize::MAX)?;
         let user_bytes = removed.key_and_value_bytes - removed.records * ID_BYTES as u64;
         self.uncount(removed.records, user_bytes);
@@ -151,8 +177,8 @@ impl Map {
     /// The same for up to `limit` of them, from `field` on.
     pub fn each_from(&self, field: &[u8], limit: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<usize, Error> {
         let limit = limit.min(usize::try_from(self.fields).unwrap_or(usize::MAX));
-        let start = record_key(self.id, &field[..field.len().min(MAX_FIELD_BYTES)])?;
-        let id = self.id.to_be_bytes();
+        let start = record_key(self.id.get(), &field[..field.len().min(MAX_FIELD_BYTES)])?;
+        let id = self.id.get().to_be_bytes();
         let mut visited = 0;
         self.generation.tree().scan(&start, limit, |key, value| {
             if key.starts_with(&id) {
@@ -168,7 +194,7 @@ impl Map {
         &self,
         range: FieldRange<'_>,
     ) -> Result<impl DoubleEndedIterator<Item = Result<Record, Error>> + '_, Error> {
-        let records = self.generation.tree().range(bounds_of(self.id, range)?);
+        let records = self.generation.tree().range(bounds_of(self.id.get(), range)?);
         Ok(records.map(|record| {
             record.map(|(mut field, value)| {
                 field.drain(..ID_BYTES.min(field.len()));
@@ -179,7 +205,7 @@ impl Map {
 
     /// Up to `count` of its records, each drawn by itself; `seed` says which.
     pub fn sample(&self, count: usize, seed: u64) -> Result<Vec<Record>, Error> {
-        let bounds = bounds_of(self.id, (Bound::Unbounded, Bound::Unbounded))?;
+        let bounds = bounds_of(self.id.get(), (Bound::Unbounded, Bound::Unbounded))?;
         let mut records = self.generation.tree().sample_range(bounds, count, seed)?;
         for (field, _) in &mut records {
             field.drain(..ID_BYTES.min(field.len()));
@@ -216,6 +242,6 @@ impl Drop for Map {
         let counts = self.generation.counts();
         counts.keys.fetch_sub(1, Ordering::Relaxed);
         counts.subtract(self.fields, self.user_bytes);
-        removal::remove(&self.generation, self.id, self.fields);
+        removal::remove(&self.generation, self.id.get(), self.fields);
     }
 }
