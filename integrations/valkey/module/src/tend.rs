@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::api::context::log_warning;
+use crate::persist::memory::note_held;
 use crate::store::databases::databases;
 use crate::store::generation::Hold;
 use crate::store::removal;
@@ -47,6 +48,9 @@ pub fn tick() -> i64 {
     };
     if IS_FORKED.load(Ordering::Relaxed) {
         return later(is_more, begin);
+    }
+    if !generations.iter().any(|generation| generation.tree().is_training()) {
+        note_held();
     }
     // Each is the first once, so that none waits for another for long.
     let first = FIRST.fetch_add(1, Ordering::Relaxed) % generations.len().max(1);
