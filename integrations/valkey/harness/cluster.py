@@ -64,7 +64,11 @@ class Cluster:
                     return next(server for server in self.servers if server.port == primary[1])
         raise AssertionError(f"nobody has slot {slot}")
 
-    def replica_of(self, primary):
+    def replica_of(self, primary, seconds=30):
+        """Its replica, as soon as it has one that is well."""
+        return until(lambda: self._replica_of(primary), seconds, "the primary's replica")
+
+    def _replica_of(self, primary):
         with primary.client() as client:
             identity = client("CLUSTER", "MYID")
             for line in client("CLUSTER", "NODES").decode().splitlines():
@@ -72,7 +76,7 @@ class Cluster:
                 if parts[3] == identity.decode() and "fail" not in parts[2].replace("fail?", ""):
                     port = int(parts[1].split("@")[0].split(":")[1])
                     return next(server for server in self.servers if server.port == port)
-        raise AssertionError("the primary has no replica")
+        return None
 
 
 class ClusterClient:

@@ -168,7 +168,7 @@ def test_a_replica_takes_over_under_writes(cluster, writers):
     """As an operator has it done: CLUSTER FAILOVER."""
     with writers:
         primary = cluster.owner(slot_of(KEYS[2]))
-        replica = until(lambda: cluster.replica_of(primary), 20, "the primary's replica")
+        replica = cluster.replica_of(primary)
         with replica.client() as client:
             client("CLUSTER", "FAILOVER")
             until(lambda: client("ROLE")[0] == b"master", 20, "the replica's promotion")

