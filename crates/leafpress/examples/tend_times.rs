@@ -1,5 +1,5 @@
 //! How long single calls of `Tree::tend` take while a tree of a million records is filled, a dictionary is trained, and all leaves are
-//! compressed with it.
+//! compressed with it; and then removals of records and of ranges, and samples.
 //!
 //! ```text
 //! cargo run --release --no-default-features --features codecs --example tend_times -- [CODEC] [RECORDS]
@@ -32,6 +32,17 @@ fn value(n: u64) -> Vec<u8> {
     text.extend((0..rng.usize(40..100)).map(|_| rng.alphanumeric()));
     text.push_str("\"}");
     text.into_bytes()
+}
+
+fn key(n: u64) -> [u8; 8] {
+    n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()
+}
+
+/// Prints what one of so many calls takes, in processor time.
+fn each(what: &str, calls: u64, mut call: impl FnMut(u64)) {
+    let before = processor_time();
+    (0..calls).for_each(&mut call);
+    println!("{what}: {:.1?}", (processor_time() - before) / calls as u32);
 }
 
 /// The longest calls, with what was going on.
@@ -76,8 +87,7 @@ fn main() {
     let tree = builder.build().expect("a tree");
     let mut filling = Calls::default();
     for n in 0..records {
-        let key = (n.wrapping_mul(0x9E37_79B9_7F4A_7C15)).to_be_bytes();
-        tree.insert(&key, &value(n)).expect("room");
+        tree.insert(&key(n), &value(n)).expect("room");
         if n % RECORDS_BETWEEN_CALLS == 0 {
             filling.tend(&tree);
         }
@@ -101,6 +111,19 @@ fn main() {
         }
     }
     calm.print("calm");
+    each("a record removed by its key", 10_000, |n| {
+        tree.remove(&key(n)).expect("a removal");
+    });
+    each("a record removed as a range", 10_000, |n| {
+        let key = key(10_000 + n);
+        tree.remove_range(key..=key, 1).expect("a removal");
+    });
+    each("a call that removes 100 of a range", 1000, |_| {
+        tree.remove_range(.., 100).expect("a removal");
+    });
+    each("a record sampled of all", 1000, |n| {
+        tree.sample_range(.., 1, n).expect("a sample");
+    });
     let stats = tree.stats();
     println!(
         "{} records of {} user bytes, {} leaves, {} KiB held, dictionary {}, frames of {}",

@@ -305,11 +305,6 @@ impl Tree {
         self.core.memory.live_bytes().max(0).cast_unsigned()
     }
 
-    /// What [`crate::tree::Stats::bytes_held`] says, without a visit of every leaf. It asks the system what is resident.
-    pub(crate) fn bytes_held(&self) -> u64 {
-        self.core.bytes_held()
-    }
-
     /// Gives back to the system what is free.
     pub(crate) fn trim(&self) {
         self.core.flush_retired();

@@ -399,6 +399,12 @@ impl Tree {
         self.core.clear()
     }
 
+    /// What [`Stats::bytes_held`] says, without a visit of every leaf. With the feature `node-heap` it asks the system what is resident.
+    #[must_use]
+    pub fn bytes_held(&self) -> u64 {
+        self.core.bytes_held()
+    }
+
     /// What the tree holds and what it did. Visits every leaf.
     #[must_use]
     pub fn stats(&self) -> Stats {

@@ -234,3 +234,11 @@ fn an_error_of_a_step_is_told_and_what_else_is_due_is_done() {
     tend_out(&tree);
     check(&tree, 5000);
 }
+
+#[test]
+fn what_is_held_is_told_without_a_visit_of_all_leaves() {
+    let tree = filled("lz4", 5000);
+    assert_eq!(tree.bytes_held(), tree.stats().bytes_held);
+    tend_out(&tree);
+    assert_eq!(tree.bytes_held(), tree.stats().bytes_held);
+}
