@@ -411,6 +411,15 @@ impl Tree {
         self.core.stats()
     }
 
+    /// Has landing buffers that are made or filled from now on be at least so long, whatever [`Builder::landing_bytes`] says; 0 takes that
+    /// back, and more than 16 KiB is that.
+    ///
+    /// It is for as long as a child of the process shares its memory: a compaction writes all of a leaf, and each page that is written is
+    /// then held twice; what lands writes little more than itself.
+    pub fn set_least_landing_bytes(&self, bytes: usize) {
+        self.core.set_least_landing_bytes(bytes);
+    }
+
     /// The dictionary that new frames are compressed with; `None` where there is none, yet or at all.
     ///
     /// # Errors

@@ -14,6 +14,9 @@ use crate::store::settings::tend_budget_us;
 const SOON: i64 = 5;
 const LATER: i64 = 20;
 
+/// Room for writes to a leaf before it is compacted, while each page that is written is held twice.
+const LANDING_BYTES_WHILE_FORKED: usize = 8 << 10;
+
 /// Whether a child of the server's writes a snapshot: each page that is written meanwhile is held twice.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 /// Which generation is tended first.
@@ -34,6 +37,10 @@ pub fn spent() -> (u64, u64, u64) {
 /// A child was forked, or has ended. Meanwhile only what was deleted is removed: the rest can wait.
 pub fn forked(is_there: bool) {
     IS_FORKED.store(is_there, Ordering::Relaxed);
+    let landing_bytes = if is_there { LANDING_BYTES_WHILE_FORKED } else { 0 };
+    for generation in databases().generations() {
+        generation.tree().set_least_landing_bytes(landing_bytes);
+    }
 }
 
 /// Does what is due for about as long as is allowed; says in how many milliseconds to call again.

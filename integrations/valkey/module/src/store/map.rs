@@ -110,6 +110,8 @@ impl Map {
             .insert(&record_key(self.id.get(), field)?, value)?;
         let counts = self.generation.counts();
         match old {
+            // Nothing is written that does not change: while a child saves, each page that is written is copied.
+            Some(old) if old == value.len() => Ok(Write::Replaced),
             Some(old) => {
                 counts.add(0, value.len() as u64);
                 counts.subtract(0, old as u64);
