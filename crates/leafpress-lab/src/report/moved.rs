@@ -45,6 +45,7 @@ pub(crate) struct Shown<'s> {
     pub figure: &'s dyn Fn(usize, &Moment) -> f64,
 }
 
+#[cfg(feature = "cache")]
 /// Mean times of reads around a move of a cache's hot keys, if there was one.
 pub(crate) fn mean_reads(
     shift_at: Option<u64>,

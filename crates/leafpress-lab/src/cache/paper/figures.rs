@@ -8,6 +8,8 @@ use leafpress::cache::Policy;
 
 /// The working set over the DRAM of figures 8, 9 and 10.
 const RATIOS: [u32; 4] = [16, 8, 4, 2];
+/// How long bytes written are counted: within a few seconds a large merge, or none, says more than all else.
+const WRITTEN_SECONDS: f64 = 15.0;
 /// Zstandard's level in `auto`, as where only the word is said.
 const AUTO_LEVEL: i32 = 3;
 
@@ -202,6 +204,7 @@ fn by_length() -> Vec<Plan> {
     let plan = |value_bytes: u32| Plan {
         paper: (value_bytes == 64).then_some("1.8 behind the drive's compression"),
         put_pct: 90.0,
+        seconds: WRITTEN_SECONDS,
         objects: PaperObjects {
             value_bytes: vec![value_bytes],
             ..PaperObjects::default()
