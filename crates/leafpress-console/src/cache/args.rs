@@ -276,7 +276,11 @@ impl CacheArgs {
     }
 }
 
-pub(super) fn parse<T: FromStr<Err = LabError>>(option: &'static str, word: &str) -> Result<T, Failure> {
+/// What an option's word says.
+///
+/// # Errors
+/// [`Failure::BadInput`] with the option's name.
+pub fn parse<T: FromStr<Err = LabError>>(option: &'static str, word: &str) -> Result<T, Failure> {
     word.parse().map_err(|e| match e {
         LabError::Option { reason, .. } => Failure::bad_input(format!("--{option}: {reason}")),
         e => Failure::bad_input(format!("--{option}: {e}")),

@@ -47,10 +47,7 @@ pub(crate) struct Shown<'s> {
 
 #[cfg(feature = "cache")]
 /// Mean times of reads around a move of a cache's hot keys, if there was one.
-pub(crate) fn mean_reads(
-    shift_at: Option<u64>,
-    lines: &[(RGBColor, &[Moment])],
-) -> Result<Option<String>, LabError> {
+pub(crate) fn mean_reads(shift_at: Option<u64>, lines: &[(RGBColor, &[Moment])]) -> Result<Option<String>, LabError> {
     let Some(shift_at) = shift_at else {
         return Ok(None);
     };
