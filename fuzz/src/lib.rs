@@ -64,6 +64,7 @@ pub fn config(u: &mut Unstructured<'_>) -> Result<(Codec, KeyShape, Config)> {
         dictionary: *u.choose(&[Dict::Off, Dict::Given])?,
         background_threads: 0,
         load_threads: 1,
+        by_caller: u.arbitrary()?,
     };
     Ok((*u.choose(&codecs)?, *u.choose(&KeyShape::ALL)?, config))
 }
@@ -78,7 +79,7 @@ pub fn ops(u: &mut Unstructured<'_>) -> Result<Vec<Op>> {
 }
 
 fn op(u: &mut Unstructured<'_>) -> Result<Op> {
-    Ok(match u.int_in_range(0..=18)? {
+    Ok(match u.int_in_range(0..=20)? {
         0 | 1 => Op::Put(number(u)?, value(u)?),
         2 => Op::InsertIfAbsent(number(u)?, value(u)?),
         3 => Op::UpdateIfPresent(number(u)?, value(u)?),
@@ -101,6 +102,8 @@ fn op(u: &mut Unstructured<'_>) -> Result<Op> {
             sorted: u.arbitrary()?,
             value: value(u)?,
         },
+        18 => Op::RemoveRange(bound(u)?, bound(u)?, u.int_in_range(0..=60)?),
+        19 => Op::Tend(u.int_in_range(1..=20)?),
         _ => Op::Validate,
     })
 }

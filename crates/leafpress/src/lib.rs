@@ -43,4 +43,6 @@ pub mod victim;
 pub use cache::{Cache, CacheError};
 pub use codec::{Codec, CodecError, Dictionary};
 pub use pool::PagePool;
-pub use tree::{Builder, DictionaryChoice, Error, KeyRange, Layout, Range, Record, ShardBy, Stats, Tree};
+pub use tree::{
+    Builder, DictionaryChoice, Error, KeyRange, Layout, Range, Record, RemovedRange, ShardBy, Stats, Tending, Tree,
+};

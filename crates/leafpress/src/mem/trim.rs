@@ -5,29 +5,35 @@
 //! a thread's arena is given back only when it has grown past twice that.
 
 /// Gives that memory back to the system. Does nothing where the C library is another.
-#[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
 pub(crate) fn return_working_memory() {
-    const PAGE_BYTES: usize = 4096;
+    return_large_blocks();
+    return_freed();
+}
 
-    /// One of these is below the threshold, whatever that is now, and large enough for what is left at the arena's end.
-    const BLOCK_BYTES: [usize; 4] = [16 << 20, 8 << 20, 4 << 20, 2 << 20];
+/// The same of what is in large pieces, without a look at all of the allocator, which other threads would wait for.
+pub(crate) fn return_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+    {
+        const PAGE_BYTES: usize = 4096;
 
-    // SAFETY: blocks are allocated, told to the system as not needed by their whole pages, which nobody has written to, and freed;
-    // `malloc_trim` gives back what the allocator has free besides.
-    unsafe {
-        let blocks = BLOCK_BYTES.map(|bytes| {
-            let block = libc::malloc(bytes);
-            if !block.is_null() {
-                let front = block.cast::<u8>().align_offset(PAGE_BYTES);
-                let pages = (bytes - front) & !(PAGE_BYTES - 1);
-                libc::madvise(block.byte_add(front), pages, libc::MADV_DONTNEED);
+        /// One of these is below the threshold, whatever that is now, and large enough for what is left at the arena's end.
+        const BLOCK_BYTES: [usize; 4] = [16 << 20, 8 << 20, 4 << 20, 2 << 20];
+
+        // SAFETY: blocks are allocated, told to the system as not needed by their whole pages, which nobody has written to, and freed.
+        unsafe {
+            let blocks = BLOCK_BYTES.map(|bytes| {
+                let block = libc::malloc(bytes);
+                if !block.is_null() {
+                    let front = block.cast::<u8>().align_offset(PAGE_BYTES);
+                    let pages = (bytes - front) & !(PAGE_BYTES - 1);
+                    libc::madvise(block.byte_add(front), pages, libc::MADV_DONTNEED);
+                }
+                block
+            });
+            for block in blocks {
+                libc::free(block);
             }
-            block
-        });
-        for block in blocks {
-            libc::free(block);
         }
-        libc::malloc_trim(0);
     }
 }
 
@@ -39,7 +45,3 @@ pub(crate) fn return_freed() {
         libc::malloc_trim(0);
     }
 }
-
-/// Gives that memory back to the system. Does nothing where the C library is another.
-#[cfg(not(all(target_os = "linux", target_env = "gnu", not(miri))))]
-pub(crate) fn return_working_memory() {}

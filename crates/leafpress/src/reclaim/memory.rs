@@ -39,6 +39,16 @@ const MOST_LOOKS: usize = 4;
 const LIVE_FOR_SEEN_TWICE: u64 = 128;
 const MIN_SEEN_TWICE_BYTES: u64 = 128 << 10;
 
+/// When what a thread has retired is freed, as far as no reader is in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Flush {
+    /// When it has become much, so that threads seldom look at each other's lines.
+    #[default]
+    InBatches,
+    /// When the operation that retired it is over.
+    AtOnce,
+}
+
 /// A tree's nodes: where they come from and go to, and what they hold, by kind, summed over threads.
 pub(crate) struct Memory {
     local: PerThread<LocalHandle>,
@@ -46,6 +56,7 @@ pub(crate) struct Memory {
     pub(super) common: LocalHandle,
     pub epochs: Epochs,
     flushed: sync::Mutex<FlushedGarbage>,
+    pub(super) flush: Flush,
     heap: Heap,
 }
 
@@ -73,12 +84,13 @@ impl Memory {
     /// Whether there are holes to be closed.
     pub(crate) const CAN_BE_DEFRAGMENTED: bool = cfg!(all(feature = "node-heap", unix, not(miri)));
 
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(flush: Flush) -> Self {
         Self {
             local: PerThread::default(),
             common: LocalHandle::default(),
             epochs: Epochs::new(),
             flushed: sync::Mutex::default(),
+            flush,
             heap: Heap::default(),
         }
     }
@@ -291,14 +303,13 @@ impl Memory {
         heap::can_be_moved(bytes)
     }
 
-    /// Until the result is dropped, the calling thread's nodes come from a part of the heap that leaves are moved to. For a thread
-    /// that replaces all leaves, from the first to the last: what is left of the old ones' room is then in one piece.
-    pub(crate) fn defragmentation_part(&self) -> OwnPart {
+    /// A part of the heap that leaves are moved to. For a thread that replaces all leaves, from the first to the last: what is left of
+    /// the old ones' room is then in one piece.
+    pub(crate) fn defragmentation_part(&self) -> PartName {
         let used = self.heap.defragmentation_part();
-        OwnPart {
+        PartName {
             used,
             allocated_elsewhere: self.heap.allocated_but_from(used),
-            own: heap::allocate_from(used),
         }
     }
 
@@ -324,15 +335,15 @@ impl Memory {
 
     /// Gives pages that no node uses back to the system, those of `part` excepted, which is being filled.
     pub(crate) fn return_free_but_of(&self, part: &OwnPart) {
-        self.heap.return_pages_but_of(part.used);
+        self.heap.return_pages_but_of(part.name.used);
     }
 
     /// Gives pages that no node uses back to the system. `moved_all` says whether every node was moved to `part`, those excepted that
     /// have come since.
     pub(crate) fn return_free(&self, part: &OwnPart, moved_all: bool) {
-        let alone = self.heap.allocated_but_from(part.used) == part.allocated_elsewhere;
+        let alone = self.heap.allocated_but_from(part.name.used) == part.name.allocated_elsewhere;
         self.heap.return_pages(moved_all && alone);
-        self.heap.moved_to(part.used);
+        self.heap.moved_to(part.name.used);
     }
 
     /// Puts what is resident on huge pages where that takes no more memory.
@@ -398,11 +409,27 @@ impl Memory {
     }
 }
 
-/// Gives the thread its own part back when dropped.
-pub(crate) struct OwnPart {
+/// A part of the heap that leaves are moved to.
+#[derive(Clone, Copy)]
+pub(crate) struct PartName {
     used: u8,
     /// Bytes that were ever allocated from other parts before this one was taken.
     allocated_elsewhere: u64,
+}
+
+impl PartName {
+    /// Has the calling thread's nodes come from it until the result is dropped.
+    pub(crate) fn enter(self) -> OwnPart {
+        OwnPart {
+            name: self,
+            own: heap::allocate_from(self.used),
+        }
+    }
+}
+
+/// Gives the thread its own part back when dropped.
+pub(crate) struct OwnPart {
+    name: PartName,
     own: u8,
 }
 
@@ -413,7 +440,7 @@ impl OwnPart {
     /// `node` came from [`Memory::allocate`] and is not freed.
     pub(crate) unsafe fn has(&self, node: NonNull<u8>) -> bool {
         // SAFETY: as the caller promises.
-        unsafe { node.cast::<NodeHeader>().as_ref() }.part == self.used
+        unsafe { node.cast::<NodeHeader>().as_ref() }.part == self.name.used
     }
 }
 

@@ -66,7 +66,8 @@ impl Health {
         })
     }
 
-    fn note(&self, panic: Box<dyn Any + Send>) {
+    /// Notes a panic.
+    pub(crate) fn note(&self, panic: Box<dyn Any + Send>) {
         if panic.is::<Noted>() {
             return;
         }

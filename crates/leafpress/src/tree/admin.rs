@@ -8,7 +8,7 @@ use bumpalo::Bump;
 
 use crate::codec::{Codec, CodecError, Dictionary, Engine};
 use crate::mem::node::Kind;
-use crate::reclaim::memory::Memory;
+use crate::reclaim::memory::{Flush, Memory};
 use crate::tree::compact::compress::{Buffers, Compression};
 use crate::tree::compact::landed::owned_large;
 use crate::tree::compact::live_settings::LiveSettings;
@@ -27,8 +27,9 @@ use crate::tree::upkeep::scheduler::Background;
 use crate::tree::upkeep::sizing::{Given, Sizing};
 use crate::tree::upkeep::temperature::{self, Temperatures};
 use crate::tree::upkeep::training::Dictionaries;
+use crate::tree::walk::Walk;
 use crate::tree::write::Locked;
-use crate::tree::{Builder, DictionaryChoice, Layout, ShardBy, Stats, Tree};
+use crate::tree::{Builder, DictionaryChoice, Layout, ShardBy, Stats, Tending, Tree};
 
 /// Least bound of the values that leaves hold themselves.
 const MIN_INLINE_VALUE_BYTES: usize = 64;
@@ -117,6 +118,7 @@ impl Builder {
         }
         self.temperature_rule.check()?;
         within("background_threads", self.background_threads, 0, MAX_THREADS)?;
+        self.check_tending()?;
         within("load_threads", self.load_threads, 1, MAX_THREADS)?;
         within("high_watermark_pct", usize::from(self.high_watermark_pct), 1, 100)?;
         if let Some(family) = &self.background_codec
@@ -215,11 +217,14 @@ impl Tree {
                 warm: engine,
             },
             contexts: Contexts::default(),
-            background: Background::new((compactors > 0).then_some(builder.high_watermark_pct)),
+            background: Background::new((compactors > 0).then_some(builder.high_watermark_pct), builder.tending),
             dictionaries,
             temperatures,
             marks: builder.marks,
-            memory: Arc::new(Memory::new()),
+            memory: Arc::new(Memory::new(match builder.tending {
+                Tending::Threads => Flush::InBatches,
+                Tending::Caller => Flush::AtOnce,
+            })),
         };
         for _ in 0..builder.shards {
             let leaf = core.empty_leaf()?;
@@ -274,18 +279,8 @@ impl Core {
     /// Visits the leaves with a guard for each: a long visit holds up no reclamation. Leaves that are split or merged meanwhile are
     /// visited as they are then.
     pub(crate) fn for_each_leaf_in_turn(&self, mut visit: impl FnMut(Leaf) -> Result<(), Error>) -> Result<(), Error> {
-        for shard in &self.shards {
-            let mut key = Vec::new();
-            loop {
-                let guard = self.memory.enter()?;
-                let (leaf, end) = shard.descend_up(&key, &guard)?;
-                visit(leaf)?;
-                match end {
-                    Some(end) => key = end,
-                    None => break,
-                }
-            }
-        }
+        let mut walk = Walk::default();
+        while walk.step(self, &mut visit)? {}
         Ok(())
     }
 

@@ -12,11 +12,12 @@ use crate::tree::compact::landed::landed_changes;
 use crate::tree::core::{Condition, Core};
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
+use crate::tree::in_range::keys_of;
 use crate::tree::local::Count;
 use crate::tree::node::decoder::{Decoder, Value};
 use crate::tree::node::landing::{Change, Entry};
 pub(crate) use crate::tree::node::layout::READ;
-use crate::tree::node::layout::{FINGERPRINTS, SINGLE, Temperature};
+use crate::tree::node::layout::Temperature;
 use crate::tree::node::leaf::Leaf;
 use crate::tree::read::Read;
 use crate::tree::write::{Cut, WritePath};
@@ -229,25 +230,20 @@ impl Core {
         for frame in 0..leaf.frames() {
             let slots = leaf.slots(&sections, frame);
             let mut in_frame = room_for::<(&'r [u8], Option<Read<'r>>)>(slots.len())?;
-            // Keys of one-record frames, and packed ones, stand outside of them.
-            if with_values || leaf.has(FINGERPRINTS) && !leaf.has(SINGLE) {
+            if with_values {
                 leaf.visit_frame(&sections, frame, decoder, &mut key, |_, key, value| {
                     let value = match value {
-                        _ if !with_values => None,
                         Value::Inline(value) => Some(Read::Bytes(keep(arena, value)?)),
                         Value::Large(large) => Some(Read::Large(large, &*self.engines.warm)),
                     };
                     in_frame.try_push((keep(arena, key)?, value))?;
                     Ok(())
                 })?;
-            } else if leaf.has(FINGERPRINTS) {
-                in_frame.try_push((keep(arena, &leaf.first_key(&sections, frame)?)?, None))?;
             } else {
-                for slot in slots.clone() {
-                    key.clear();
-                    leaf.packed_key(&sections, slot, &mut key)?;
-                    in_frame.try_push((keep(arena, &key)?, None))?;
-                }
+                keys_of(leaf, &sections, frame, decoder, &mut key, |_, key| {
+                    in_frame.try_push((keep(arena, key)?, None))?;
+                    Ok(())
+                })?;
             }
             for (slot, (key, value)) in slots.zip(in_frame) {
                 while let Some(entry) = landed.next_if(|entry| entry.key < key) {
@@ -307,11 +303,6 @@ impl Tree {
     /// Bytes of the nodes in use.
     pub(crate) fn node_bytes(&self) -> u64 {
         self.core.memory.live_bytes().max(0).cast_unsigned()
-    }
-
-    /// What [`crate::tree::Stats::bytes_held`] says, without a visit of every leaf. It asks the system what is resident.
-    pub(crate) fn bytes_held(&self) -> u64 {
-        self.core.bytes_held()
     }
 
     /// Gives back to the system what is free.

@@ -21,6 +21,7 @@ pub mod fuzz;
 pub(crate) mod hash;
 #[allow(unsafe_code)]
 mod hot;
+mod in_range;
 mod index;
 mod key_range;
 #[allow(unsafe_code)]
@@ -28,10 +29,14 @@ mod local;
 mod node;
 mod options;
 mod read;
+mod remove_range;
+mod sample;
 mod scan;
 mod stats;
+mod tending;
 mod upkeep;
 mod validate;
+mod walk;
 #[allow(unsafe_code)]
 mod write;
 
@@ -43,7 +48,8 @@ use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::temperature::Temperatures;
 pub use error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use key_range::KeyRange;
-pub use options::{Builder, DictionaryChoice, Layout, ShardBy, TemperatureRule};
+pub use options::{Builder, DictionaryChoice, Layout, ShardBy, TemperatureRule, Tending};
+pub use remove_range::RemovedRange;
 pub use scan::Range;
 pub use stats::Stats;
 
@@ -390,6 +396,12 @@ impl Tree {
     /// [`Error::OutOfMemory`]; shards cleared so far stay cleared.
     pub fn clear(&self) -> Result<(), Error> {
         self.core.clear()
+    }
+
+    /// What [`Stats::bytes_held`] says, without a visit of every leaf. With the feature `node-heap` it asks the system what is resident.
+    #[must_use]
+    pub fn bytes_held(&self) -> u64 {
+        self.core.bytes_held()
     }
 
     /// What the tree holds and what it did. Visits every leaf.

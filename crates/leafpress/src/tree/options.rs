@@ -45,6 +45,24 @@ pub enum DictionaryChoice {
     Given(Dictionary),
 }
 
+/// Who does a tree's upkeep: training of dictionaries and compressing with them, compaction of what landed, defragmentation of the heap,
+/// and renewal of what leads to leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Tending {
+    /// A thread of the tree's.
+    #[default]
+    Threads,
+    /// The tree's caller, by [`Tree::tend`], in steps: for a program that has one thread, or that forks. The tree starts no thread but
+    /// one for each training, which sees samples that were copied and takes no lock of the tree's, so that the process may fork at any
+    /// time: the child finds no lock taken that its own thread did not take, and may read.
+    ///
+    /// What a write or a removal replaces is freed when it ends, unless a reader is in the way.
+    ///
+    /// It excludes [`Builder::background_threads`] and [`Codec::Auto`], whose looks at all leaves are not done in steps.
+    Caller,
+}
+
 /// How a tree with [`Codec::Auto`] tells which leaves are cold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -166,6 +184,7 @@ pub struct Builder {
     pub(crate) load_threads: usize,
     pub(crate) high_watermark_pct: u8,
     pub(crate) background_codec: Option<String>,
+    pub(crate) tending: Tending,
     pub(crate) temperature_rule: TemperatureRule,
     /// Whether records have marks, which a cache over the tree looks at.
     pub(crate) marks: bool,
@@ -191,6 +210,7 @@ impl Default for Builder {
             load_threads: 1,
             high_watermark_pct: 75,
             background_codec: None,
+            tending: Tending::Threads,
             temperature_rule: TemperatureRule::default(),
             marks: false,
         }
@@ -336,6 +356,12 @@ impl Builder {
     /// `BTREE_BG_CODEC` does; `None` is all of them.
     pub fn background_codec(mut self, family: Option<String>) -> Self {
         self.background_codec = family;
+        self
+    }
+
+    /// Who does the tree's upkeep. Default [`Tending::Threads`].
+    pub fn tending(mut self, tending: Tending) -> Self {
+        self.tending = tending;
         self
     }
 

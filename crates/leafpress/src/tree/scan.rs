@@ -29,7 +29,7 @@ const FIRST_BATCH: usize = 16;
 const LEAST_BATCH: usize = 2;
 const MAX_BATCH: usize = 1024;
 /// The keys of a range, both ends.
-type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub(super) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// An iterator over the records of a key range, in key order, from either end. See [`Tree::range`](crate::tree::Tree::range).
 ///
@@ -64,7 +64,7 @@ struct Cursor {
     limit: usize,
 }
 
-fn not_below(start: &Bound<Vec<u8>>, key: &[u8]) -> bool {
+pub(super) fn not_below(start: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     match start {
         Bound::Included(start) => start.as_slice() <= key,
         Bound::Excluded(start) => start.as_slice() < key,
@@ -72,7 +72,7 @@ fn not_below(start: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     }
 }
 
-fn not_above(end: &Bound<Vec<u8>>, key: &[u8]) -> bool {
+pub(super) fn not_above(end: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     match end {
         Bound::Included(end) => key <= end.as_slice(),
         Bound::Excluded(end) => key < end.as_slice(),
@@ -89,7 +89,7 @@ fn copied_bound(bound: &Bound<Vec<u8>>) -> Result<Bound<Vec<u8>>, OutOfMemory> {
 }
 
 /// Whether no key can be between the bounds.
-fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
+pub(super) fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
     match (start, end) {
         (Bound::Included(start), Bound::Included(end)) => start > end,
         (Bound::Included(start) | Bound::Excluded(start), Bound::Excluded(end) | Bound::Included(end)) => start >= end,

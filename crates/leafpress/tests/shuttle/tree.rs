@@ -7,6 +7,8 @@
 //! ```
 //! `SHUTTLE_ITERATIONS` sets how many schedules each scheduler tries (300). A failure prints the schedule to replay.
 
+use leafpress::Tending;
+
 use crate::interleavings::{explore, filled, key, small, spawn};
 
 #[test]
@@ -414,5 +416,38 @@ fn splits_merges_and_a_clear_beside_a_move_leave_a_whole_tree() {
             tree.clear().unwrap();
             assert_eq!(tree.stats().large_value_bytes, 0);
         });
+    }
+}
+
+#[test]
+fn a_range_that_goes_beside_puts_leaves_what_is_not_in_it() {
+    for tending in [Tending::Threads, Tending::Caller] {
+        for landing_bytes in [0, 256] {
+            explore(move || {
+                let tree = filled(small().landing_bytes(landing_bytes).tending(tending), 16);
+                let range = spawn(&tree, |tree| {
+                    let removed = tree.remove_range(key(40)..key(130), 6).unwrap();
+                    assert_eq!(removed.records, 6);
+                    tree.remove_range(key(40)..key(130), 100).unwrap().records + 6
+                });
+                let puts = spawn(&tree, |tree| {
+                    tree.insert(&key(35), &[1; 96]).unwrap();
+                    tree.insert(&key(125), &[2; 96]).unwrap();
+                });
+                let get = spawn(&tree, |tree| {
+                    for n in [3u8, 13] {
+                        assert_eq!(tree.get(&key(u32::from(n) * 10)).unwrap(), Some(vec![n; 96]));
+                    }
+                });
+                let removed = range.join().unwrap();
+                puts.join().unwrap();
+                get.join().unwrap();
+                let stays = u64::from(tree.contains_key(&key(125)).unwrap());
+                assert_eq!(removed, 10 - stays);
+                assert_eq!(tree.get(&key(35)).unwrap(), Some(vec![1; 96]));
+                assert_eq!(tree.len() as u64, 18 - removed);
+                tree.validate().unwrap();
+            });
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use leafpress::codec::{Codec, CodecError, QplMode, QplPath};
 use leafpress::tree::{Builder, DictionaryChoice, Error};
-use leafpress::{Dictionary, Layout, ShardBy, Tree};
+use leafpress::{Dictionary, Layout, ShardBy, Tending, Tree};
 
 use super::keys::KeyShape;
 use super::values::{Fill, Value};
@@ -27,6 +27,8 @@ pub struct Config {
     pub dictionary: Dict,
     pub background_threads: usize,
     pub load_threads: usize,
+    /// Whether the caller tends the tree.
+    pub by_caller: bool,
 }
 
 impl Default for Config {
@@ -41,6 +43,7 @@ impl Default for Config {
             dictionary: Dict::Off,
             background_threads: 0,
             load_threads: 1,
+            by_caller: false,
         }
     }
 }
@@ -63,6 +66,7 @@ impl Config {
             Codec::Auto { .. } => Layout::Ordered,
             _ => self.layout,
         };
+        let by_caller = self.by_caller && self.background_threads == 0 && !matches!(codec, Codec::Auto { .. });
         let mut builder = Tree::builder()
             .codec(codec)
             .layout(layout)
@@ -71,6 +75,7 @@ impl Config {
             .shards(self.shards)
             .background_threads(self.background_threads)
             .load_threads(self.load_threads)
+            .tending(if by_caller { Tending::Caller } else { Tending::Threads })
             .dictionary(match self.dictionary {
                 Dict::Off => DictionaryChoice::Off,
                 Dict::Auto => DictionaryChoice::Auto,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::time::Duration;
 
 use leafpress::Tree;
 
@@ -33,6 +34,11 @@ pub enum Op {
     },
     /// Removes `count` keys from the first on: empties leaves.
     RemoveRun(u16, u8),
+    /// Removes so many records of a range at most. The bounds may be inverted.
+    RemoveRange(Bound<u16>, Bound<u16>, u8),
+    /// So many steps of upkeep, where the caller does them.
+    Tend(u8),
+    RequestTraining,
     /// Scans; `turns` says for each step, bit by bit and over again, whether it is taken from the back. The bounds may be
     /// inverted, which is an empty range.
     Range(Bound<u16>, Bound<u16>, u8),
@@ -141,6 +147,16 @@ fn apply(tree: &Tree, map: &mut Map, shape: KeyShape, op: &Op, at: &str) {
                 remove(tree, map, &shape.key(n.wrapping_add(i)), at);
             }
         }
+        Op::RemoveRange(low, high, limit) => {
+            let bounds = (low.map(|n| shape.key(n)), high.map(|n| shape.key(n)));
+            remove_range(tree, map, bounds, usize::from(limit), at);
+        }
+        Op::Tend(steps) => {
+            for _ in 0..steps {
+                tree.tend(Duration::ZERO).expect(at);
+            }
+        }
+        Op::RequestTraining => _ = tree.request_training(),
         Op::Range(low, high, turns) => {
             same_range(
                 tree,
@@ -174,6 +190,40 @@ fn put(tree: &Tree, map: &mut Map, key: &[u8], value: &[u8], at: &str) {
 
 fn remove(tree: &Tree, map: &mut Map, key: &[u8], at: &str) {
     assert_eq!(tree.remove(key).expect(at), map.remove(key).is_some(), "{at}");
+}
+
+/// Which records go is the tree's choice: of each shard the first.
+fn remove_range(tree: &Tree, map: &mut Map, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>), limit: usize, at: &str) {
+    let is_inside = |key: &[u8]| {
+        let above = match &bounds.0 {
+            Bound::Included(low) => low.as_slice() <= key,
+            Bound::Excluded(low) => low.as_slice() < key,
+            Bound::Unbounded => true,
+        };
+        above
+            && match &bounds.1 {
+                Bound::Included(high) => key <= high.as_slice(),
+                Bound::Excluded(high) => key < high.as_slice(),
+                Bound::Unbounded => true,
+            }
+    };
+    let inside = map.keys().filter(|key| is_inside(key)).count();
+    let removed = tree.remove_range(bounds.clone(), limit).expect(at);
+    assert_eq!(
+        (removed.records as usize, removed.is_done),
+        (inside.min(limit), inside <= limit),
+        "{at}"
+    );
+    let (mut records, mut bytes) = (0, 0);
+    map.retain(|key, value| {
+        let stays = !is_inside(key) || tree.contains_key(key).expect(at);
+        if !stays {
+            records += 1;
+            bytes += (key.len() + value.len()) as u64;
+        }
+        stays
+    });
+    assert_eq!((removed.records, removed.key_and_value_bytes), (records, bytes), "{at}");
 }
 
 fn same_value(tree: Option<&[u8]>, map: Option<&Vec<u8>>, at: &str) {

@@ -46,6 +46,7 @@ pub fn configs() -> impl Strategy<Value = Config> {
         prop_oneof![2 => Just(Dict::Off), 1 => Just(Dict::Auto), 1 => Just(Dict::Given)],
         prop_oneof![4 => Just(0usize), 1 => Just(1)],
         prop_oneof![3 => Just(1usize), 1 => Just(3)],
+        any::<bool>(),
     )
         .prop_map(
             |(
@@ -56,6 +57,7 @@ pub fn configs() -> impl Strategy<Value = Config> {
                 dictionary,
                 background_threads,
                 load_threads,
+                by_caller,
             )| {
                 Config {
                     layout,
@@ -67,6 +69,7 @@ pub fn configs() -> impl Strategy<Value = Config> {
                     dictionary,
                     background_threads,
                     load_threads,
+                    by_caller,
                 }
             },
         )
@@ -153,6 +156,9 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (numbers(), 1u8..80).prop_map(|(n, c)| Op::RemoveRun(n, c)),
         8 => extend(),
         8 => (bounds(), bounds(), any::<u8>()).prop_map(|(l, h, t)| Op::Range(l, h, t)),
+        6 => (bounds(), bounds(), 0u8..60).prop_map(|(l, h, n)| Op::RemoveRange(l, h, n)),
+        4 => (1u8..60).prop_map(Op::Tend),
+        2 => Just(Op::RequestTraining),
         1 => Just(Op::FullScan),
         2 => Just(Op::Len),
         1 => Just(Op::Clear),

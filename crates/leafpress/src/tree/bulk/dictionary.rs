@@ -13,7 +13,8 @@ use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
 use crate::tree::node::hash_bits::sub_page;
-use crate::tree::upkeep::training::{Ahead, FIRST_TRAINING_LEAVES, Samples};
+use crate::tree::upkeep::samples::{Ahead, Samples};
+use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
 
 impl Core {
     /// Trains a dictionary from a run's beginning, if the tree has none and this is enough. Without memory for it the

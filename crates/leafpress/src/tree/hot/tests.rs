@@ -24,7 +24,7 @@ struct Fixture {
 impl Fixture {
     fn new(records: u64) -> Self {
         let this = Self {
-            memory: Arc::new(Memory::new()),
+            memory: Arc::new(Memory::new(crate::reclaim::memory::Flush::InBatches)),
             hot: HotRecords::default(),
         };
         this.set_budget(records);

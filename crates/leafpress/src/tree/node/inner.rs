@@ -28,7 +28,7 @@ use crate::reclaim::guard::Guard;
 use crate::mem::OutOfMemory;
 use crate::mem::node::{Kind, NodeHeader};
 use crate::mem::prefetch::{LINE_BYTES, prefetch};
-use crate::mem::room::{collected, joined, room_for};
+use crate::mem::room::{TryGrow, collected, joined, room_for};
 use crate::mem::tagged_ptr::{self, Hint};
 use crate::reclaim::load;
 use crate::reclaim::memory::Memory;
@@ -306,6 +306,13 @@ impl<'g> Inner<'g> {
     /// Separator `index`, whole.
     pub(crate) fn separator(&self, index: usize) -> Result<Vec<u8>, OutOfMemory> {
         joined(self.prefix(), self.suffix(index))
+    }
+
+    /// The same in the place of what `separator` holds.
+    pub(crate) fn separator_into(&self, index: usize, separator: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+        separator.clear();
+        separator.try_append(self.prefix())?;
+        separator.try_append(self.suffix(index))
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use crate::mem::node::Kind;
 use crate::mem::room::TryGrow;
-use crate::reclaim::memory::{Memory, OwnPart};
+use crate::reclaim::memory::{Memory, OwnPart, PartName};
 use crate::tree::compact::live_settings::LiveSettings;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
@@ -38,86 +38,186 @@ pub(crate) enum Sweep {
 const STRIDE: (u64, u64) = (16, 1 << 20);
 const BOUNDED_STRIDE: (u64, u64) = (128, 512 << 10);
 
+/// A pass, and how far it has come.
+pub(crate) struct Pass {
+    sweep: Sweep,
+    part: PartName,
+    /// Whether tables that lead to leaves are made anew behind it: they were where the nodes were.
+    renews: bool,
+    shard: usize,
+    at: At,
+    stride: u64,
+    moved: u64,
+    first_error: Option<Error>,
+}
+
+/// What of a shard is next.
+enum At {
+    /// The leaf with this key.
+    Leaf(Vec<u8>),
+    /// The inner nodes above this key.
+    Inner(Vec<u8>),
+    Interpolation,
+}
+
+/// What became of a leaf in a pass.
+enum Swept {
+    /// It is no longer in the tree: another has its place.
+    Gone,
+    /// It is done, and its range ends before this key, if it does.
+    Before(Option<Vec<u8>>),
+}
+
+/// What there is to do behind a step of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    More,
+    /// The pass is over, but for its end.
+    Last,
+    /// The tree is going.
+    Stopped,
+}
+
 impl Core {
     /// Takes each leaf's lock in turn, and compacts or moves the leaf. The error is the first of those that leaves could not be compacted
     /// for.
     pub(crate) fn sweep(&self, sweep: Sweep) -> Result<(), Error> {
         let _sweeping = self.background.sweeping.lock();
-        let part = self.memory.defragmentation_part();
-        let held = self.memory.held();
+        let mut pass = Pass::begin(self, sweep, true);
+        let part = pass.part.enter();
+        loop {
+            match pass.step(self, &part)? {
+                Step::More => {}
+                Step::Last => return pass.end(self, &part),
+                Step::Stopped => return Ok(()),
+            }
+        }
+    }
+}
+
+impl Pass {
+    /// A pass that is about to begin. One of one go `renews` what leads to leaves.
+    pub(crate) fn begin(core: &Core, sweep: Sweep, is_of_one_go: bool) -> Self {
+        let part = core.memory.defragmentation_part();
+        let held = core.memory.held();
         // Only a cache's records have marks.
-        let (part_of_stride, least) = if self.marks { BOUNDED_STRIDE } else { STRIDE };
-        let stride = ((held.bytes(Kind::Leaf) + held.bytes(Kind::Large)) / part_of_stride).max(least);
-        let mut moved = 0;
-        let mut first_error = None;
-        self.background.interpolation_renewed();
+        let (part_of_stride, least) = if core.marks { BOUNDED_STRIDE } else { STRIDE };
+        let renews = is_of_one_go || Memory::CAN_BE_DEFRAGMENTED;
+        if renews {
+            core.background.interpolation_renewed();
+        }
         if matches!(sweep, Sweep::Landed | Sweep::Anew) {
-            self.background.short_frames.store(0, Ordering::Relaxed);
+            core.background.short_frames.store(0, Ordering::Relaxed);
         }
-        for shard in &self.shards {
-            let mut key = Vec::new();
-            loop {
-                let guard = self.memory.enter()?;
-                let work = WritePath {
-                    core: self,
-                    shard,
-                    context: self.contexts.get()?,
-                    guard: &guard,
-                };
-                if !matches!(sweep, Sweep::Dictionary | Sweep::Anew) && self.background.stopped.load(Ordering::Relaxed)
-                {
-                    return Ok(());
-                }
-                let (leaf, end) = shard.descend_up(&key, &guard)?;
-                let locked = Locked::lock(leaf);
-                if leaf.header().obsolete.load(Ordering::Relaxed) {
-                    continue;
-                }
-                match work.sweep_locked(&locked, &key, sweep) {
-                    Ok(Some(bytes)) => moved += bytes,
-                    Ok(None) => continue,
-                    // Without memory for the next leaf's copy nothing is gained by going on.
-                    Err(error) if sweep == Sweep::Defragment => return Err(error),
-                    // The leaf stays as it is; others may be compacted.
-                    Err(error) => _ = first_error.get_or_insert(error),
-                }
-                drop(locked);
-                if moved >= stride {
-                    moved = 0;
-                    drop(guard);
-                    self.memory.reclaim_all();
-                    self.memory.return_free_but_of(&part);
-                }
-                match end {
-                    Some(end) => key = end,
-                    None => break,
-                }
-            }
-            if Memory::CAN_BE_DEFRAGMENTED || cfg!(any(shuttle, miri)) {
-                self.move_inner(shard, &part);
-            }
-            // The table was where the nodes were. Where there is no memory for another, the way goes down from the root.
-            self.renew_interpolation_of(shard);
+        Self {
+            sweep,
+            part,
+            renews,
+            shard: 0,
+            at: At::Leaf(Vec::new()),
+            stride: ((held.bytes(Kind::Leaf) + held.bytes(Kind::Large)) / part_of_stride).max(least),
+            moved: 0,
+            first_error: None,
         }
-        if let Some(temperatures) = &self.temperatures {
-            temperatures.hot.relocate(&self.memory, &self.memory.enter()?);
-        }
-        self.flush_retired();
-        self.memory.return_free(&part, sweep == Sweep::Defragment);
-        self.memory.make_huge_pages();
-        first_error.map_or(Ok(()), Err)
     }
 
-    /// Moves the shard's inner nodes, so that they do not keep the pages around them. What cannot be moved stays where it is.
-    fn move_inner(&self, shard: &Shard, part: &OwnPart) {
-        let mut key = Some(Vec::new());
-        while let Some(from) = key {
-            let guard = self.memory.enter();
-            key = guard
-                .map_err(Error::from)
-                .and_then(|guard| shard.move_inner(&from, part, &self.memory, &guard))
-                .unwrap_or_default();
+    /// The next leaf, inner nodes or table, in a go of its own.
+    pub(crate) fn step_alone(&mut self, core: &Core) -> Result<Step, Error> {
+        let _sweeping = core.background.sweeping.lock();
+        self.step(core, &self.part.enter())
+    }
+
+    /// The end, in a go of its own.
+    pub(crate) fn end_alone(self, core: &Core) -> Result<(), Error> {
+        let _sweeping = core.background.sweeping.lock();
+        let part = self.part.enter();
+        self.end(core, &part)
+    }
+
+    fn step(&mut self, core: &Core, part: &OwnPart) -> Result<Step, Error> {
+        let Some(shard) = core.shards.get(self.shard) else {
+            return Ok(Step::Last);
+        };
+        match std::mem::replace(&mut self.at, At::Interpolation) {
+            At::Leaf(key) => {
+                if !matches!(self.sweep, Sweep::Dictionary | Sweep::Anew)
+                    && core.background.stopped.load(Ordering::Relaxed)
+                {
+                    return Ok(Step::Stopped);
+                }
+                match self.sweep_leaf(core, shard, &key, part)? {
+                    Swept::Gone => self.at = At::Leaf(key),
+                    Swept::Before(Some(end)) => self.at = At::Leaf(end),
+                    Swept::Before(None) if Memory::CAN_BE_DEFRAGMENTED || cfg!(any(shuttle, miri)) => {
+                        self.at = At::Inner(Vec::new());
+                    }
+                    Swept::Before(None) => {}
+                }
+            }
+            At::Inner(key) => {
+                // So that they do not keep the pages around them. What cannot be moved stays where it is.
+                let guard = core.memory.enter();
+                let next = guard
+                    .map_err(Error::from)
+                    .and_then(|guard| shard.move_inner(&key, part, &core.memory, &guard))
+                    .unwrap_or_default();
+                if let Some(next) = next {
+                    self.at = At::Inner(next);
+                }
+            }
+            At::Interpolation => {
+                // Where there is no memory for another table, the way goes down from the root.
+                if self.renews {
+                    core.renew_interpolation_of(shard);
+                }
+                self.shard += 1;
+                self.at = At::Leaf(Vec::new());
+            }
         }
+        Ok(Step::More)
+    }
+
+    /// Compacts or moves the leaf that holds `key`.
+    fn sweep_leaf(&mut self, core: &Core, shard: &Shard, key: &[u8], part: &OwnPart) -> Result<Swept, Error> {
+        let guard = core.memory.enter()?;
+        let work = WritePath {
+            core,
+            shard,
+            context: core.contexts.get()?,
+            guard: &guard,
+        };
+        let (leaf, end) = shard.descend_up(key, &guard)?;
+        let locked = Locked::lock(leaf);
+        if leaf.header().obsolete.load(Ordering::Relaxed) {
+            return Ok(Swept::Gone);
+        }
+        match work.sweep_locked(&locked, key, self.sweep) {
+            Ok(Some(bytes)) => self.moved += bytes,
+            Ok(None) => return Ok(Swept::Gone),
+            // Without memory for the next leaf's copy nothing is gained by going on.
+            Err(error) if self.sweep == Sweep::Defragment => return Err(error),
+            // The leaf stays as it is; others may be compacted.
+            Err(error) => _ = self.first_error.get_or_insert(error),
+        }
+        drop(locked);
+        if self.moved >= self.stride {
+            self.moved = 0;
+            drop(guard);
+            core.memory.reclaim_all();
+            core.memory.return_free_but_of(part);
+        }
+        Ok(Swept::Before(end))
+    }
+
+    /// What is done when all shards were passed. The error is the first of those that leaves could not be compacted for.
+    fn end(self, core: &Core, part: &OwnPart) -> Result<(), Error> {
+        if let Some(temperatures) = &core.temperatures {
+            temperatures.hot.relocate(&core.memory, &core.memory.enter()?);
+        }
+        core.flush_retired();
+        core.memory.return_free(part, self.sweep == Sweep::Defragment);
+        core.memory.make_huge_pages();
+        self.first_error.map_or(Ok(()), Err)
     }
 }
 

@@ -3,8 +3,11 @@
 #[allow(unsafe_code)]
 pub(crate) mod defragment;
 pub(crate) mod idle;
+pub(crate) mod samples;
 pub(crate) mod scheduler;
 pub(crate) mod sizing;
+pub(crate) mod steps;
+mod steps_of_training;
 pub(crate) mod temperature;
 mod trainer;
 #[allow(unsafe_code)]

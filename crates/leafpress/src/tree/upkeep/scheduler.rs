@@ -18,6 +18,8 @@ use crate::tree::local::Count;
 use crate::tree::node::inner::MAX_CHILDREN;
 use crate::tree::node::landing::Landing;
 use crate::tree::node::leaf::Leaf;
+use crate::tree::options::Tending;
+use crate::tree::upkeep::steps::Steps;
 use crate::tree::upkeep::temperature::Share;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
 use crate::tree::upkeep::workers::{Compactor, Tender};
@@ -59,6 +61,12 @@ pub(crate) struct Background {
     looks_for_tools: AtomicBool,
     /// Whether there is a thread that makes interpolation indexes.
     tends: AtomicBool,
+    /// Who does all this.
+    pub tending: Tending,
+    /// What the caller has begun, where it is the caller.
+    pub(super) steps: Mutex<Steps>,
+    /// Whether a training runs.
+    is_training: AtomicBool,
     /// How the threads are.
     pub health: Health,
     /// Compactions since the last pass that left shorter frames than a leaf should have.
@@ -96,9 +104,10 @@ impl State {
 }
 
 impl Background {
-    pub(crate) fn new(watermark_pct: Option<u8>) -> Self {
+    pub(crate) fn new(watermark_pct: Option<u8>, tending: Tending) -> Self {
         Self {
             watermark_pct,
+            tending,
             train_at: AtomicUsize::new(FIRST_TRAINING_LEAVES),
             interpolation_at: AtomicUsize::new(FIRST_SHORTCUTS_LEAVES),
             ..Self::default()
@@ -165,6 +174,12 @@ impl Background {
         }
     }
 
+    /// Leaves the tree has, about.
+    pub(super) fn leaves(&self) -> usize {
+        // For a moment there may be less than none: see `leaves_grew`.
+        self.leaves.load(Ordering::Relaxed).cast_signed().max(0).cast_unsigned()
+    }
+
     /// Has interpolation indexes made when the tree has grown by a quarter: what was split since is not in them.
     fn renew_shortcuts_if_due(&self, leaves: usize) {
         let due = self.interpolation_at.load(Ordering::Relaxed);
@@ -183,10 +198,9 @@ impl Background {
 
     /// Notes that interpolation indexes are made now.
     pub(crate) fn interpolation_renewed(&self) {
-        let leaves = self.leaves.load(Ordering::Relaxed);
-        self.interpolation_for.store(leaves, Ordering::Relaxed);
-        // For a moment there may be less than none: see `leaves_grew`.
-        let next = leaves.cast_signed().max(0).cast_unsigned() * 5 / 4;
+        self.interpolation_for
+            .store(self.leaves.load(Ordering::Relaxed), Ordering::Relaxed);
+        let next = self.leaves() * 5 / 4;
         self.interpolation_at
             .store(next.max(FIRST_SHORTCUTS_LEAVES), Ordering::Relaxed);
     }
@@ -196,9 +210,27 @@ impl Background {
         self.train_at.store(leaves, Ordering::Relaxed);
     }
 
-    fn train(&self) {
+    /// Has a training done.
+    pub(crate) fn train(&self) {
         self.state.lock().training_due = true;
         self.due.notify_one();
+    }
+
+    pub(crate) fn is_training(&self) -> bool {
+        self.is_training.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a training runs, until the result is dropped.
+    pub(super) fn mark_training(&self) -> impl Drop {
+        self.set_training(true);
+        SetWhenDropped {
+            flag: &self.is_training,
+            to: false,
+        }
+    }
+
+    pub(super) fn set_training(&self, is_training: bool) {
+        self.is_training.store(is_training, Ordering::Relaxed);
     }
 
     /// The tree has this many leaves fewer.
@@ -260,10 +292,10 @@ impl Background {
     /// # Errors
     /// [`Error::Background`] where a thread has ended; what others do is done all the same.
     pub(crate) fn settle(&self, core: &Core, compacts_landed: bool) -> Result<(), Error> {
-        self.wait_until_idle();
+        self.wait_until_idle(core);
         if core.outgrew_dictionary() {
             self.train();
-            self.wait_until_idle();
+            self.wait_until_idle(core);
         }
         if compacts_landed {
             // What fails leaves leaves as they are.
@@ -272,7 +304,7 @@ impl Background {
         }
         core.flush_retired();
         self.tidy_if(|| core.memory.can_be_defragmented());
-        self.wait_until_idle();
+        self.wait_until_idle(core);
         if self.interpolation_for.load(Ordering::Relaxed) != self.leaves.load(Ordering::Relaxed) {
             core.renew_interpolation();
         }
@@ -283,7 +315,10 @@ impl Background {
             .map_or(Ok(()), |reason| Err(Error::Background { reason }))
     }
 
-    fn wait_until_idle(&self) {
+    fn wait_until_idle(&self, core: &Core) {
+        if self.tending == Tending::Caller {
+            core.tend_until_idle();
+        }
         let mut state = self.state.lock();
         state.settling += 1;
         self.due.notify_one();
@@ -299,18 +334,23 @@ impl Background {
         self.queued.notify_all();
         self.due.notify_all();
         self.done.notify_all();
+        if self.tending == Tending::Caller {
+            self.steps.lock().abandon_training();
+        }
     }
 
     /// Starts the threads: `compactors` of them, and one that trains dictionaries and defragments the heap, if the tree has either.
     pub(crate) fn start(core: &Arc<Core>, compactors: usize) -> Result<Workers, Error> {
         let tidies = Memory::CAN_BE_DEFRAGMENTED && !cfg!(shuttle);
-        let tends = core.dictionaries.auto || core.sizing.auto || core.temperatures.is_some() || tidies;
         let background = &core.background;
+        let by_caller = background.tending == Tending::Caller;
+        let tends = by_caller || core.dictionaries.auto || core.sizing.auto || core.temperatures.is_some() || tidies;
         {
             let mut state = background.state.lock();
-            (state.compactors, state.has_tender) = (compactors, tends);
+            // Nobody waits for what the caller is to do.
+            (state.compactors, state.has_tender) = (compactors, tends && !by_caller);
         }
-        let workers = Self::start_workers(core, compactors, tends).map_err(|error| Error::Thread {
+        let workers = Self::start_workers(core, compactors, tends && !by_caller).map_err(|error| Error::Thread {
             reason: error.to_string(),
         })?;
         background.may_ask_to_defragment.store(tidies, Ordering::Relaxed);
@@ -353,6 +393,18 @@ impl Background {
     }
 }
 
+/// Becomes so when this is dropped, by a panic as well.
+pub(super) struct SetWhenDropped<'b> {
+    pub flag: &'b AtomicBool,
+    pub to: bool,
+}
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.flag.store(self.to, Ordering::Relaxed);
+    }
+}
+
 /// A thread at work, until dropped.
 struct AtWork<'b>(&'b Background);
 
@@ -382,7 +434,8 @@ impl Core {
             // What an idle thread has retired nobody else would free.
             self.flush_retired();
         }
-        if freed >= MUCH_TOOLS_BYTES {
+        // It would take longer than a step may.
+        if freed >= MUCH_TOOLS_BYTES && self.background.tending == Tending::Threads {
             trim::return_freed();
         }
         left

@@ -4,23 +4,21 @@
 //! are built anew with each length that comes into question, by the code that builds the tree's leaves, and their records are read as a
 //! reader does. What a record then holds and what a read of it takes have one price, and the cheapest length is taken.
 
-use std::hint::black_box;
-use std::time::Instant;
+mod trial;
 
 use bumpalo::Bump;
 
 use crate::codec::{Codec, Dictionary, Scratch};
-use crate::mem::room::{TryGrow, room_for};
+use crate::mem::room::{TryGrow, copied, room_for};
 use crate::sync::Mutex;
-use crate::tree::compact::builder::{Record, RecordValue, keep};
-use crate::tree::compact::compress::{Buffers, BuiltLeaves, Compression, Settings};
-use crate::tree::compact::split_hint::SplitHint;
+use crate::tree::compact::builder::{Record, RecordValue};
+use crate::tree::compact::compress::Settings;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
-use crate::tree::hash::hash;
-use crate::tree::node::decoder::{Decoder, Value};
-use crate::tree::node::layout::Temperature;
+use crate::tree::node::decoder::{Decoder, Engines};
 use crate::tree::node::leaf::Leaf;
+use crate::tree::upkeep::sizing::trial::Tried;
+pub(super) use crate::tree::upkeep::sizing::trial::{Bench, Trial, records_of};
 
 /// What memory is worth: a record that is shorter by 1% may take so many per cent longer to read. It is an exchange rate between memory
 /// and processors, for a record that is read now and then; who chose a codec for its speed has another one than who chose it for its
@@ -51,12 +49,6 @@ const LEAF_BYTES: [usize; 2] = [16 << 10, 32 << 10];
 /// Leaves that are sampled, in runs of neighbours.
 const SAMPLE_LEAVES: usize = 16;
 const RUN_LEAVES: usize = 4;
-/// Fewer records say too little.
-const LEAST_RECORDS: usize = 64;
-/// Most records of a run that are read.
-const MAX_READS: usize = 256;
-/// Reads are timed so often; the least time counts, since what disturbs only adds.
-const ROUNDS: usize = 3;
 
 /// The raw bytes of a frame with which a tree begins.
 fn first_frame_bytes(codec: Codec) -> usize {
@@ -80,16 +72,22 @@ pub(crate) struct Given {
 pub(crate) struct Sizing {
     /// Whether they are chosen.
     pub auto: bool,
-    given: Given,
+    pub(super) rule: Rule,
     /// Why they are not chosen.
     fixed: &'static str,
-    first_frame_bytes: usize,
     last: Mutex<Outcome>,
+}
+
+/// How lengths are chosen.
+#[derive(Clone, Copy)]
+pub(super) struct Rule {
+    given: Given,
+    first_frame_bytes: usize,
 }
 
 /// What came of the last look at the records.
 #[derive(Clone, Copy)]
-enum Outcome {
+pub(super) enum Outcome {
     /// There was none, or too few records.
     Untried,
     /// Records are of so many bytes, and not held in much less by other lengths.
@@ -99,31 +97,16 @@ enum Outcome {
 
 /// A choice that was made.
 #[derive(Clone, Copy)]
-struct Choice {
+pub(super) struct Choice {
     records: usize,
     /// What the tree had before.
     before: Tried,
     chosen: Tried,
 }
 
-/// What came of trying a length.
-#[derive(Clone, Copy)]
-pub(super) struct Tried {
-    settings: Settings,
-    pub(super) bytes_per_record: f64,
-    pub(super) read_ns: f64,
-}
-
-impl Tried {
-    fn price(&self, codec: Codec) -> f64 {
-        self.bytes_per_record.powi(time_for_bytes(codec)) * (self.read_ns + REST_OF_READ_NS)
-    }
-}
-
 impl Sizing {
     /// The sizing of a tree whose caller gave these lengths, or not, and the settings to begin with.
     pub(crate) fn new(codec: Codec, given: Given) -> (Self, Settings) {
-        let first_frame_bytes = first_frame_bytes(codec);
         let fixed = if given.sub_pages > 0 {
             "sub-pages take the place of frames"
         } else if given.frame_bytes.is_some() {
@@ -133,32 +116,23 @@ impl Sizing {
         } else {
             ""
         };
-        let sizing = Self {
+        let rule = Rule {
             given,
+            first_frame_bytes: first_frame_bytes(codec),
+        };
+        let sizing = Self {
+            rule,
             // Time says nothing under the model checkers, and what is tried there takes too much of it.
             auto: fixed.is_empty() && !cfg!(any(shuttle, miri)),
             fixed,
-            first_frame_bytes,
             last: Mutex::new(Outcome::Untried),
         };
-        let settings = sizing.first();
-        (sizing, settings)
+        (sizing, rule.first())
     }
 
-    /// The settings to begin with.
-    fn first(&self) -> Settings {
-        let frame_bytes = self.given.frame_bytes.unwrap_or(self.first_frame_bytes);
-        let [short, long] = LEAF_BYTES;
-        let leaf_bytes = self
-            .given
-            .leaf_bytes
-            .unwrap_or(if frame_bytes > short { long } else { short });
-        Settings {
-            leaf_bytes,
-            frame_bytes: frame_bytes.min(leaf_bytes),
-            sub_pages: self.given.sub_pages,
-            inline_value_bytes: self.given.inline_value_bytes,
-        }
+    /// What came of the last look.
+    pub(super) fn note(&self, outcome: Outcome) {
+        *self.last.lock() = outcome;
     }
 
     /// Why frames and leaves are as long as they are, in words.
@@ -203,25 +177,36 @@ impl Sizing {
     }
 }
 
-impl Core {
-    /// Tries lengths on records of the tree, to be compressed with `dictionary`. Returns those that are worth a change.
-    pub(super) fn better_lengths(&self, dictionary: Option<&Dictionary>) -> Result<Option<Settings>, Error> {
-        let sizing = &self.sizing;
-        if !sizing.auto {
-            return Ok(None);
+impl Rule {
+    /// The settings to begin with.
+    fn first(&self) -> Settings {
+        let frame_bytes = self.given.frame_bytes.unwrap_or(self.first_frame_bytes);
+        let [short, long] = LEAF_BYTES;
+        let leaf_bytes = self
+            .given
+            .leaf_bytes
+            .unwrap_or(if frame_bytes > short { long } else { short });
+        Settings {
+            leaf_bytes,
+            frame_bytes: frame_bytes.min(leaf_bytes),
+            sub_pages: self.given.sub_pages,
+            inline_value_bytes: self.given.inline_value_bytes,
         }
-        let arena = Bump::new();
-        let Some(mut trial) = self.trial(&arena)? else {
-            return Ok(None);
-        };
-        trial.dictionary = dictionary;
-        let records = trial.records;
-        let (now, codec) = (self.settings.now(), self.engines.warm.codec());
-        // Of all records: those that are tried may be of several lengths.
-        let bytes = self.user_bytes()? / (self.len() as u64).max(1);
+    }
+
+    /// Tries lengths on records of a tree, which has so many user bytes a record on average. Returns those that are worth a change, and what
+    /// came of it; nothing where it `is_stopped`.
+    pub(super) fn choose(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        user_bytes_per_record: u64,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<(Option<Settings>, Outcome)>, Error> {
+        let Bench { now, engines, .. } = trial.bench();
+        let (records, codec) = (trial.records, engines.warm.codec());
         let before = trial.run(now)?;
         let mut best = before;
-        let leaf_lengths = match sizing.given.leaf_bytes {
+        let leaf_lengths = match self.given.leaf_bytes {
             Some(_) => &[now.leaf_bytes][..],
             None => &LEAF_BYTES[..],
         };
@@ -235,12 +220,15 @@ impl Core {
                 };
                 // In longer leaves no shorter frames than in shorter ones.
                 let least = if leaf_bytes == leaf_lengths[0] {
-                    sizing.first_frame_bytes
+                    self.first_frame_bytes
                 } else {
                     shortest
                 };
                 if settings == now || frame_bytes < least || frame_bytes * LEAST_FRAMES > leaf_bytes {
                     continue;
+                }
+                if is_stopped() {
+                    return Ok(None);
                 }
                 let tried = trial.run(settings)?;
                 if tried.price(codec) < best.price(codec) {
@@ -250,38 +238,56 @@ impl Core {
                 }
             }
         }
-        let first = sizing.first();
-        if bytes < SHORT_RECORD_BYTES
+        let first = self.first();
+        if user_bytes_per_record < SHORT_RECORD_BYTES
             && best.settings != first
             && best.price(codec) * LEAST_GAIN_OF_SHORT > trial.run(first)?.price(codec)
         {
-            *sizing.last.lock() = Outcome::Short(bytes);
-            return Ok((first != now).then_some(first));
+            let outcome = Outcome::Short(user_bytes_per_record);
+            return Ok(Some(((first != now).then_some(first), outcome)));
         }
         if before.price(codec) - best.price(codec) < before.price(codec) / LEAST_GAIN_IN {
             best = before;
         }
-        *sizing.last.lock() = Outcome::Tried(Choice {
+        let outcome = Outcome::Tried(Choice {
             records,
             before,
             chosen: best,
         });
-        Ok((best.settings != now).then_some(best.settings))
+        Ok(Some(((best.settings != now).then_some(best.settings), outcome)))
+    }
+}
+
+impl Core {
+    /// Tries lengths on records of the tree, to be compressed with `dictionary`. Returns those that are worth a change.
+    pub(super) fn better_lengths(&self, dictionary: Option<&Dictionary>) -> Result<Option<Settings>, Error> {
+        if !self.sizing.auto {
+            return Ok(None);
+        }
+        let arena = Bump::new();
+        let Some(mut trial) = self.trial(&arena)? else {
+            return Ok(None);
+        };
+        trial.dictionary = dictionary;
+        // Of all records: those that are tried may be of several lengths.
+        let bytes = self.user_bytes()? / (self.len() as u64).max(1);
+        let Some((lengths, outcome)) = self.sizing.rule.choose(&mut trial, bytes, &|| false)? else {
+            return Ok(None);
+        };
+        self.sizing.note(outcome);
+        Ok(lengths)
     }
 
     /// Records of the tree to try things on, if there are enough.
     pub(super) fn trial<'r>(&self, arena: &'r Bump) -> Result<Option<Trial<'_, 'r>>, Error> {
-        let runs = self.runs(arena)?;
-        let records = runs.iter().map(Vec::len).sum();
-        Ok((records >= LEAST_RECORDS).then(|| Trial {
-            core: self,
-            runs,
-            records,
-            temperature: Temperature::Warm,
-            dictionary: None,
-            buffers: Buffers::default(),
-            scratch: Scratch::default(),
-        }))
+        let bench = Bench {
+            engines: &self.engines,
+            memory: &self.memory,
+            now: self.settings.now(),
+            temperatures: self.temperatures.as_ref(),
+            marks: self.marks,
+        };
+        Ok(Trial::new(bench, self.runs(arena)?))
     }
 
     /// The records of runs of leaves spread over the tree, in key order. What landed on a leaf, and what of it cannot be decoded, is not
@@ -289,16 +295,13 @@ impl Core {
     fn runs<'b>(&self, arena: &'b Bump) -> Result<Vec<Vec<Record<'b>>>, Error> {
         let mut leaves = 0;
         self.for_each_leaf(&self.memory.enter()?, |_| leaves += 1);
-        let period = (leaves / (SAMPLE_LEAVES / RUN_LEAVES)).max(RUN_LEAVES);
+        let mut places = RunPlaces::among(leaves);
         let mut scratch = Scratch::default();
         let mut runs: Vec<Vec<Record<'b>>> = Vec::new();
-        let mut seen = 0;
         self.for_each_leaf_in_turn(|leaf| {
-            let in_run = seen % period;
-            seen += 1;
-            if in_run >= RUN_LEAVES {
+            let Some(in_run) = places.next_leaf() else {
                 return Ok(());
-            }
+            };
             let records = records_of(leaf, &mut Decoder::new(&self.engines, &mut scratch), arena)?;
             match runs.last_mut() {
                 // Another shard's keys need not come behind.
@@ -319,123 +322,85 @@ impl Core {
     }
 }
 
-/// The records of a leaf, or none if a frame of it is damaged. Large values are not in frames.
-pub(super) fn records_of<'b>(
-    leaf: Leaf<'_>,
-    decoder: &mut Decoder<'_>,
-    arena: &'b Bump,
-) -> Result<Vec<Record<'b>>, Error> {
-    let sections = leaf.sections();
-    let (mut records, mut key_buffer) = (room_for(leaf.count())?, Vec::new());
-    for frame in 0..leaf.frames() {
-        let visited = leaf.visit_frame(&sections, frame, decoder, &mut key_buffer, |_, key, value| {
-            let value = match value {
-                Value::Inline(value) => keep(arena, value)?,
-                Value::Large(_) => &[],
-            };
-            // Room for all is there; what a damaged leaf says of itself is no reason to end.
-            records.try_push(Record {
-                key: keep(arena, key)?,
+/// Which leaves are sampled: runs of neighbours, spread over a tree.
+struct RunPlaces {
+    period: usize,
+    seen: usize,
+}
+
+impl RunPlaces {
+    fn among(leaves: usize) -> Self {
+        Self {
+            period: (leaves / (SAMPLE_LEAVES / RUN_LEAVES)).max(RUN_LEAVES),
+            seen: 0,
+        }
+    }
+
+    /// The place that the next leaf has in a run, if it is in one.
+    fn next_leaf(&mut self) -> Option<usize> {
+        let in_run = self.seen % self.period;
+        self.seen += 1;
+        (in_run < RUN_LEAVES).then_some(in_run)
+    }
+}
+
+/// Records of runs of leaves, copied, for a thread that has nothing of the tree.
+pub(super) struct CopiedRuns {
+    places: RunPlaces,
+    runs: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
+}
+
+impl CopiedRuns {
+    /// None yet, of a tree of so many leaves.
+    pub(super) fn among(leaves: usize) -> Self {
+        Self {
+            places: RunPlaces::among(leaves),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Takes the leaf's records if it is in a run. What landed on it, and what of it cannot be decoded, is not among them.
+    pub(super) fn visit(&mut self, leaf: Leaf<'_>, engines: &Engines, scratch: &mut Scratch) -> Result<(), Error> {
+        let Some(in_run) = self.places.next_leaf() else {
+            return Ok(());
+        };
+        let arena = Bump::new();
+        let records = records_of(leaf, &mut Decoder::new(engines, scratch), &arena)?;
+        let Some(first) = records.first() else { return Ok(()) };
+        // Another shard's keys need not come behind.
+        let goes_on = in_run > 0
+            && self
+                .runs
+                .last()
+                .and_then(|run| run.last())
+                .is_some_and(|(last, _)| last.as_slice() < first.key);
+        if !goes_on {
+            self.runs.try_push(Vec::new())?;
+        }
+        if let Some(run) = self.runs.last_mut() {
+            for record in &records {
+                if let RecordValue::Inline(value) = record.value {
+                    run.try_push((copied(record.key)?, copied(value)?))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The runs, as a trial takes them.
+    pub(super) fn records(&self) -> Result<Vec<Vec<Record<'_>>>, Error> {
+        let mut runs = room_for(self.runs.len())?;
+        for copied in &self.runs {
+            let mut run = room_for(copied.len())?;
+            run.extend(copied.iter().map(|(key, value)| Record {
+                key,
                 value: RecordValue::Inline(value),
                 mark: 0,
-            })?;
-            Ok(())
-        });
-        match visited {
-            Ok(()) => {}
-            Err(error @ Error::OutOfMemory { .. }) => return Err(error),
-            Err(_) => return Ok(Vec::new()),
+            }));
+            runs.push(run);
         }
+        Ok(runs)
     }
-    Ok(records)
-}
-
-/// Records to try lengths on, and what that needs.
-pub(super) struct Trial<'c, 'r> {
-    core: &'c Core,
-    runs: Vec<Vec<Record<'r>>>,
-    records: usize,
-    temperature: Temperature,
-    dictionary: Option<&'c Dictionary>,
-    buffers: Buffers,
-    scratch: Scratch,
-}
-
-impl<'c> Trial<'c, '_> {
-    /// User bytes of a record, on average.
-    pub(super) fn user_bytes_per_record(&self) -> f64 {
-        self.runs.iter().flatten().map(Record::inline_bytes).sum::<usize>() as f64 / self.records as f64
-    }
-
-    /// Builds the records' leaves as the tree's of this temperature, with this dictionary, and reads them.
-    pub(super) fn run_as(
-        &mut self,
-        temperature: Temperature,
-        dictionary: Option<&'c Dictionary>,
-    ) -> Result<Tried, Error> {
-        (self.temperature, self.dictionary) = (temperature, dictionary);
-        let arena = Bump::new();
-        let settings = self
-            .core
-            .compression_for(temperature, &mut self.buffers, &arena)
-            .settings;
-        self.run(settings)
-    }
-
-    /// Builds the records' leaves with these settings, and reads them.
-    fn run(&mut self, settings: Settings) -> Result<Tried, Error> {
-        let core = self.core;
-        let (mut bytes, mut reads, mut ns) = (0, 0, 0);
-        for run in &self.runs {
-            let arena = Bump::new();
-            let mut compression = Compression {
-                settings,
-                dictionary: self.dictionary,
-                ..core.compression_for(self.temperature, &mut self.buffers, &arena)
-            };
-            compression.begin();
-            // They are freed when this drops them.
-            let built = compression.compress_all(run.clone(), SplitHint::Within)?;
-            bytes += built
-                .leaves
-                .iter()
-                .map(|leaf| leaf.leaf().header().node.asked())
-                .sum::<usize>();
-            let step = run.len().div_ceil(MAX_READS).max(1);
-            reads += run.len().div_ceil(step);
-            let mut least = u64::MAX;
-            for _ in 0..ROUNDS {
-                let start = Instant::now();
-                for record in run.iter().step_by(step) {
-                    read(&built, record.key, &mut Decoder::new(&core.engines, &mut self.scratch))?;
-                }
-                least = least.min(start.elapsed().as_nanos() as u64);
-            }
-            ns += least;
-        }
-        Ok(Tried {
-            settings,
-            bytes_per_record: bytes as f64 / self.records as f64,
-            read_ns: ns as f64 / f64::from(reads.max(1) as u32),
-        })
-    }
-}
-
-/// Reads `key` from the leaf that has it.
-fn read(built: &BuiltLeaves, key: &[u8], decoder: &mut Decoder<'_>) -> Result<(), Error> {
-    let index = built
-        .separators
-        .partition_point(|separator| separator.as_slice() <= key);
-    if let Some(leaf) = built.leaves.get(index) {
-        let leaf = leaf.leaf();
-        let sections = leaf.sections();
-        if let Some(place) = leaf.locate(&sections, key, hash(key), None, decoder)?
-            && let Value::Inline(value) = leaf.value(&sections, place, decoder)?
-        {
-            black_box(value);
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

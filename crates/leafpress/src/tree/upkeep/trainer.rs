@@ -1,11 +1,9 @@
 //! A dictionary from samples: of which size, and whether it is worth having.
 
-use std::sync::atomic::Ordering;
-
 use crate::codec::{Dictionary, Engine, saves_enough};
 use crate::mem::room::collected;
 use crate::tree::error::Error;
-use crate::tree::upkeep::training::{Dictionaries, Samples};
+use crate::tree::upkeep::samples::Samples;
 
 /// User bytes of the tree for each byte of the dictionary, whose size is the next power of two, as that of the tables derived from it is.
 const USER_BYTES_PER_DICTIONARY_BYTE: u64 = 256;
@@ -38,39 +36,70 @@ impl Judged {
     }
 }
 
+/// The tree that a dictionary is trained for.
+#[derive(Clone, Copy)]
+pub(super) struct Aim {
+    /// Most bytes of the dictionary.
+    pub bytes: usize,
+    pub user_bytes: u64,
+    /// Raw bytes in its frames.
+    pub raw_bytes: u64,
+}
+
+/// A dictionary that there is already.
+pub(super) struct Candidate {
+    /// What is judged: the dictionary, or a copy for a thread that shares nothing with the tree's readers.
+    pub judged: Dictionary,
+    pub taken: Dictionary,
+    /// Whether other trees hold it at any rate.
+    pub is_shared: bool,
+}
+
+/// The dictionaries that there are when a training begins.
+pub(super) struct Standing {
+    pub current: Option<Candidate>,
+    /// What other trees have, and this one does not.
+    pub shared: Vec<Candidate>,
+}
+
+/// A dictionary that is better than the current one.
+pub(super) struct Trained {
+    pub dictionary: Dictionary,
+    /// Whether no tree has it yet.
+    pub is_new: bool,
+}
+
 /// What compresses with the dictionaries that it trains.
 pub(super) struct Trainer<'t> {
     pub engine: &'t dyn Engine,
-    pub dictionaries: &'t Dictionaries,
-    /// Most bytes of one, where the caller did not say.
+    /// Most bytes of a dictionary, where the caller said.
+    pub max_bytes: Option<usize>,
+    /// The same where the caller did not say.
     pub largest_bytes: u64,
 }
 
 impl Trainer<'_> {
     /// Most bytes of a dictionary for a tree of so many user bytes.
     pub(super) fn bytes_for(&self, user_bytes: u64) -> usize {
-        self.dictionaries.max_bytes.unwrap_or_else(|| {
+        self.max_bytes.unwrap_or_else(|| {
             let share = user_bytes / USER_BYTES_PER_DICTIONARY_BYTE;
             share.next_power_of_two().clamp(SMALLEST_BYTES, self.largest_bytes) as usize
         })
     }
 
-    /// The size to train for, for so many user bytes, which is noted.
-    pub(super) fn begin(&self, user_bytes: u64) -> usize {
-        let bytes = self.bytes_for(user_bytes);
-        self.dictionaries.trained_for_bytes.store(bytes, Ordering::Relaxed);
-        bytes
-    }
-
     /// A dictionary of at most `bytes`, trained from these frames, if it saves more than it costs in a tree of so many
-    /// user bytes, and raw bytes in its frames.
+    /// user bytes, and raw bytes in its frames; none where it `is_stopped`.
     pub(super) fn train(
         &self,
         samples: &Samples,
-        bytes: usize,
-        user_bytes: u64,
-        raw_bytes: u64,
-    ) -> Result<Option<Dictionary>, Error> {
+        standing: &Standing,
+        Aim {
+            bytes,
+            user_bytes,
+            raw_bytes,
+        }: Aim,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Trained>, Error> {
         let parts = |held_out: bool| {
             let samples = samples.each().enumerate();
             samples
@@ -79,56 +108,69 @@ impl Trainer<'_> {
         };
         let training: Vec<&[u8]> = collected(parts(false))?;
         let judges: Vec<&[u8]> = collected(parts(true))?;
-        let before = self.judge(&judges, raw_bytes, self.dictionaries.current())?;
-        let mut best: Option<(Judged, Dictionary)> = None;
-        let mut is_new = false;
-        for shared in self.shared()? {
+        let judge = |candidate: &Candidate| {
+            let held_bytes = |dictionary: &Dictionary| {
+                if candidate.is_shared {
+                    0
+                } else {
+                    dictionary.held_bytes()
+                }
+            };
+            self.judge(&judges, raw_bytes, Some(&candidate.judged), held_bytes)
+        };
+        let before = match &standing.current {
+            Some(current) => judge(current)?,
+            None => self.judge(&judges, raw_bytes, None, |_| 0)?,
+        };
+        let mut best: Option<(Judged, Trained)> = None;
+        for shared in &standing.shared {
             // One that the codec refuses is none.
-            let Ok(judged) = self.judge(&judges, raw_bytes, Some(&shared)) else {
+            let Ok(judged) = judge(shared) else {
                 continue;
             };
             if best.as_ref().is_none_or(|(least, _)| judged.held() < least.held()) {
-                best = Some((judged, shared));
+                let dictionary = shared.taken.clone();
+                best = Some((
+                    judged,
+                    Trained {
+                        dictionary,
+                        is_new: false,
+                    },
+                ));
             }
         }
         for size in self.sizes_to_try(bytes, user_bytes) {
+            if is_stopped() {
+                return Ok(None);
+            }
             let training: Vec<&[u8]> = collected(training.iter().step_by(bytes / size).copied())?;
             // Too little data, or data without anything in common, is no error: the tree does without a dictionary.
             let Ok(trained) = Dictionary::train(self.engine.codec(), &training, size) else {
                 continue;
             };
-            let judged = self.judge(&judges, raw_bytes, Some(&trained))?;
+            let judged = self.judge(&judges, raw_bytes, Some(&trained), Dictionary::held_bytes)?;
             if best.as_ref().is_none_or(|(least, _)| judged.held() < least.held()) {
-                best = Some((judged, trained));
-                is_new = true;
+                let dictionary = trained;
+                best = Some((
+                    judged,
+                    Trained {
+                        dictionary,
+                        is_new: true,
+                    },
+                ));
             }
         }
         let best = best.filter(|(after, _)| {
             let saved = before.pressed_bytes.saturating_sub(after.pressed_bytes);
             saved * LEAST_SAVED_IN > before.pressed_bytes && after.held() < before.held()
         });
-        let best = best.map(|(_, dictionary)| dictionary);
-        if let (true, Some(trained), Some(pool)) = (is_new, &best, &self.dictionaries.pool) {
-            pool.offer(self.engine.codec(), trained);
-        }
-        Ok(best)
-    }
-
-    /// What other trees have, and this one does not.
-    fn shared(&self) -> Result<Vec<Dictionary>, Error> {
-        let Some(pool) = &self.dictionaries.pool else {
-            return Ok(Vec::new());
-        };
-        let own = self.dictionaries.current().map(Dictionary::serial);
-        let mut shared = pool.for_codec(self.engine.codec())?;
-        shared.retain(|dictionary| Some(dictionary.serial()) != own);
-        Ok(shared)
+        Ok(best.map(|(_, trained)| trained))
     }
 
     /// `bytes`, and smaller sizes if what a dictionary holds is much for the tree and the size is not the caller's.
     fn sizes_to_try(&self, bytes: usize, user_bytes: u64) -> impl Iterator<Item = usize> {
         let small_tree = user_bytes <= bytes as u64 * USER_BYTES_PER_DICTIONARY_BYTE;
-        let least = if small_tree && self.dictionaries.max_bytes.is_none() {
+        let least = if small_tree && self.max_bytes.is_none() {
             SMALLEST_BYTES as usize
         } else {
             bytes
@@ -138,7 +180,13 @@ impl Trainer<'_> {
     }
 
     /// What a tree with so many raw bytes in its frames would hold with `dictionary`, by frames that it was not trained from.
-    fn judge(&self, frames: &[&[u8]], raw_bytes: u64, dictionary: Option<&Dictionary>) -> Result<Judged, Error> {
+    fn judge(
+        &self,
+        frames: &[&[u8]],
+        raw_bytes: u64,
+        dictionary: Option<&Dictionary>,
+        dictionary_bytes: impl FnOnce(&Dictionary) -> usize,
+    ) -> Result<Judged, Error> {
         let (mut raw, mut built) = (0u64, 0u64);
         let mut block = Vec::new();
         for frame in frames {
@@ -147,10 +195,8 @@ impl Trainer<'_> {
         }
         Ok(Judged {
             pressed_bytes: (u128::from(built) * u128::from(raw_bytes) / u128::from(raw.max(1))) as u64,
-            dictionary_bytes: dictionary.map_or(0, |dictionary| match self.dictionaries.sharers(dictionary) {
-                1 => dictionary.held_bytes() as u64,
-                _ => 0,
-            }),
+            // By now its tables are made.
+            dictionary_bytes: dictionary.map_or(0, dictionary_bytes) as u64,
         })
     }
 

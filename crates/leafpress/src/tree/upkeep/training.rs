@@ -10,27 +10,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::codec::{CAN_TRAIN, Codec, Dictionary, DictionaryPool, Scratch};
 use crate::mem::OutOfMemory;
-use crate::mem::room::{TryGrow, boxed, room_for};
-use crate::mem::transient::Transient;
+use crate::mem::room::{TryGrow, boxed, copied, room_for};
 use crate::mem::trim;
 use crate::reclaim::memory::{MAX_WAITS, Memory};
 use crate::sync::{AtomicPtr, Mutex, Patience};
 use crate::tree::compact::compress::Settings;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
-use crate::tree::node::decoder::Decoder;
-use crate::tree::node::layout::FINGERPRINTS;
-use crate::tree::options::DictionaryChoice;
+use crate::tree::options::{DictionaryChoice, Tending};
 use crate::tree::upkeep::defragment::Sweep;
-use crate::tree::upkeep::trainer::{LARGEST_BYTES, LARGEST_LZ4_BYTES, Trainer, sample_bytes_for};
+use crate::tree::upkeep::samples::{Ahead, Sampler, Samples, raw_bytes_of};
+use crate::tree::upkeep::trainer::{
+    Aim, Candidate, LARGEST_BYTES, LARGEST_LZ4_BYTES, Standing, Trained, Trainer, sample_bytes_for,
+};
 
 /// Leaves a tree has when a dictionary is first trained.
 pub(crate) const FIRST_TRAINING_LEAVES: usize = 16;
-/// A frame is no longer than this.
-const MAX_SAMPLE_BYTES: usize = 64 << 10;
 /// Memory to be had before a thread is started: many times what the standard library takes for one.
 #[cfg(not(any(shuttle, miri)))]
-const ROOM_FOR_A_THREAD: usize = 64 << 10;
+pub(super) const ROOM_FOR_A_THREAD: usize = 64 << 10;
 
 /// A tree's dictionaries.
 pub(crate) struct Dictionaries {
@@ -43,10 +41,10 @@ pub(crate) struct Dictionaries {
     pub training: Mutex<()>,
     pub auto: bool,
     /// Those that other trees have too.
-    pub(super) pool: Option<DictionaryPool>,
+    pool: Option<DictionaryPool>,
     pub(super) max_bytes: Option<usize>,
     /// The size for which one was last trained; 0 before the first time.
-    pub(super) trained_for_bytes: AtomicUsize,
+    trained_for_bytes: AtomicUsize,
 }
 
 // SAFETY: the pointers are to dictionaries that this struct owns, which are shared between threads.
@@ -84,6 +82,11 @@ impl Dictionaries {
         unsafe { self.current.load(Ordering::Acquire).as_ref() }
     }
 
+    /// The serial number of the current one.
+    pub(super) fn current_serial(&self) -> Option<u64> {
+        self.current().map(Dictionary::serial)
+    }
+
     pub(super) fn install(&self, dictionary: Dictionary) -> Result<(), OutOfMemory> {
         let mut versions = self.versions.lock();
         versions.try_grow(1)?;
@@ -101,6 +104,64 @@ impl Dictionaries {
                 .lock()
                 .iter()
                 .any(|held| held.as_ptr().cast_const() == dictionary)
+    }
+
+    /// Notes for how many bytes one is trained.
+    pub(super) fn begin(&self, bytes: usize) -> usize {
+        self.trained_for_bytes.store(bytes, Ordering::Relaxed);
+        bytes
+    }
+
+    /// What a training is judged beside. The caller keeps the current one.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    pub(super) fn standing(&self, codec: Codec, copies: bool) -> Result<Standing, OutOfMemory> {
+        let candidate = |dictionary: &Dictionary, is_shared| -> Result<Candidate, OutOfMemory> {
+            Ok(Candidate {
+                judged: match copies {
+                    true => Dictionary::from_bytes(dictionary.id(), copied(dictionary.bytes())?),
+                    false => dictionary.clone(),
+                },
+                taken: dictionary.clone(),
+                is_shared,
+            })
+        };
+        let current = self.current();
+        let mut shared = Vec::new();
+        if let Some(pool) = &self.pool {
+            for dictionary in pool.for_codec(codec)? {
+                if Some(dictionary.serial()) != current.map(Dictionary::serial) {
+                    shared.try_push(candidate(&dictionary, true)?)?;
+                }
+            }
+        }
+        let current = current.map(|dictionary| candidate(dictionary, self.sharers(dictionary) > 1));
+        Ok(Standing {
+            current: current.transpose()?,
+            shared,
+        })
+    }
+
+    /// What was trained, which other trees may have from now on.
+    pub(super) fn offered(&self, codec: Codec, trained: Trained) -> Dictionary {
+        if let (true, Some(pool)) = (trained.is_new, &self.pool) {
+            pool.offer(codec, &trained.dictionary);
+        }
+        trained.dictionary
+    }
+
+    /// Trains one in the place of the current one, which the caller keeps: see [`Trainer::train`].
+    pub(super) fn train(
+        &self,
+        trainer: &Trainer<'_>,
+        samples: &Samples,
+        aim: Aim,
+    ) -> Result<Option<Dictionary>, Error> {
+        let codec = trainer.engine.codec();
+        let standing = self.standing(codec, false)?;
+        let trained = trainer.train(samples, &standing, aim, &|| false)?;
+        Ok(trained.map(|trained| self.offered(codec, trained)))
     }
 
     /// How many trees have a dictionary of this one's.
@@ -182,15 +243,23 @@ struct Found {
 }
 
 impl Core {
+    /// Does `work` on a thread of its own, or, where the tree starts none that has to do with it, on this one.
+    fn aside<T: Send>(&self, work: &(dyn Fn() -> T + Sync)) -> T {
+        match self.background.tending {
+            Tending::Threads => on_a_thread_of_its_own(work),
+            Tending::Caller => work(),
+        }
+    }
+
     /// What trains the warm leaves' dictionary.
-    fn trainer(&self) -> Trainer<'_> {
+    pub(super) fn trainer(&self) -> Trainer<'_> {
         let largest_bytes = match self.engines.warm.codec() {
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => LARGEST_LZ4_BYTES,
             _ => LARGEST_BYTES,
         };
         Trainer {
             engine: &*self.engines.warm,
-            dictionaries: &self.dictionaries,
+            max_bytes: self.dictionaries.max_bytes,
             largest_bytes,
         }
     }
@@ -203,13 +272,14 @@ impl Core {
         }
         enter_span!("leafpress_train", codec = %self.engines.warm.codec());
         let _training = self.dictionaries.training.lock();
+        let _is_training = self.background.mark_training();
         let is_trained = self.train_and_sweep()?;
         debug_event!(is_trained, "training ended");
         Ok(is_trained)
     }
 
     fn train_and_sweep(&self) -> Result<bool, Error> {
-        let found = on_a_thread_of_its_own(&|| {
+        let found = self.aside(&|| {
             let found = self.trained_and_sized();
             trim::return_working_memory();
             found
@@ -287,10 +357,17 @@ impl Core {
         if !self.lacks_dictionary() {
             return Ok(());
         }
-        let trained = on_a_thread_of_its_own(&|| {
-            let bytes = self.trainer().begin(user_bytes);
-            let trained = collect(sample_bytes_for(bytes))
-                .and_then(|Ahead { samples, raw_bytes }| self.trainer().train(&samples, bytes, user_bytes, raw_bytes));
+        let trained = self.aside(&|| {
+            let trainer = self.trainer();
+            let bytes = self.dictionaries.begin(trainer.bytes_for(user_bytes));
+            let trained = collect(sample_bytes_for(bytes)).and_then(|Ahead { samples, raw_bytes }| {
+                let aim = Aim {
+                    bytes,
+                    user_bytes,
+                    raw_bytes,
+                };
+                self.dictionaries.train(&trainer, &samples, aim)
+            });
             trim::return_working_memory();
             trained
         })?;
@@ -304,23 +381,21 @@ impl Core {
     /// A dictionary trained from the tree's leaves, if it saves more than it costs.
     fn trained(&self) -> Result<Option<Dictionary>, Error> {
         let (user_bytes, raw_bytes) = (self.user_bytes()?, self.raw_bytes()?);
-        let bytes = self.trainer().begin(user_bytes);
+        let trainer = self.trainer();
+        let bytes = self.dictionaries.begin(trainer.bytes_for(user_bytes));
         let samples = self.samples(sample_bytes_for(bytes))?;
-        self.trainer().train(&samples, bytes, user_bytes, raw_bytes)
+        let aim = Aim {
+            bytes,
+            user_bytes,
+            raw_bytes,
+        };
+        self.dictionaries.train(&trainer, &samples, aim)
     }
 
-    /// Raw bytes of all frames, about: in packed leaves keys are not in the frames.
+    /// Raw bytes of all frames, about.
     fn raw_bytes(&self) -> Result<u64, Error> {
         let mut bytes = 0;
-        self.for_each_leaf(&self.memory.enter()?, |leaf| {
-            let header = leaf.header();
-            let keys = if leaf.has(FINGERPRINTS) {
-                0
-            } else {
-                leaf.count() * usize::from(header.key_len)
-            };
-            bytes += u64::from(header.inline_bytes).saturating_sub(keys as u64);
-        });
+        self.for_each_leaf(&self.memory.enter()?, |leaf| bytes += raw_bytes_of(leaf));
         Ok(bytes)
     }
 
@@ -330,70 +405,10 @@ impl Core {
         self.for_each_leaf(&self.memory.enter()?, |leaf| {
             held += leaf.header().inline_bytes as usize
         });
-        // Every nth frame of every leaf, with n such that they come to about `bytes`; a step that is no multiple of the frames
-        // a leaf has, so that all places in a leaf are sampled.
-        let step = held.div_ceil(bytes.max(1)).max(1);
+        let mut sampler = Sampler::new(bytes, held)?;
         let mut scratch = Scratch::default();
-        let mut samples = Samples::for_frames(bytes.min(held))?;
-        let mut seen = 0;
-        self.for_each_leaf_in_turn(|leaf| {
-            let sections = leaf.sections();
-            let mut decoder = Decoder::new(&self.engines, &mut scratch);
-            for frame in 0..leaf.frames() {
-                seen += 1;
-                if seen % step == 0 {
-                    let raw_len = leaf.raw_len(&sections, frame);
-                    let raw = leaf.decode(&sections, frame, raw_len, &mut decoder)?;
-                    samples.push(raw)?;
-                }
-            }
-            Ok(())
-        })?;
-        Ok(samples)
-    }
-}
-
-/// What is known of frames that are yet to come into a tree.
-pub(crate) struct Ahead {
-    pub samples: Samples,
-    /// Of all of them.
-    pub raw_bytes: u64,
-}
-
-/// Samples, back to back.
-pub(crate) struct Samples {
-    bytes: Transient,
-    ends: Vec<usize>,
-}
-
-impl Samples {
-    /// Room for samples of about so many bytes: a frame more at a leaf's end, and another where the tree has grown
-    /// since, fit as well.
-    pub(crate) fn for_frames(bytes: usize) -> Result<Self, Error> {
-        Self::with_capacity(bytes + bytes / 4 + MAX_SAMPLE_BYTES)
-    }
-
-    fn with_capacity(bytes: usize) -> Result<Self, Error> {
-        let room = Transient::with_capacity(bytes).ok_or(Error::OutOfMemory { bytes })?;
-        Ok(Self {
-            bytes: room,
-            ends: Vec::new(),
-        })
-    }
-
-    /// Takes a sample, unless it is empty or there are enough.
-    pub(crate) fn push(&mut self, sample: &[u8]) -> Result<(), OutOfMemory> {
-        if !sample.is_empty() && self.bytes.push(sample) {
-            self.ends.try_push(self.bytes.bytes().len())?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn each(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts
-            .zip(&self.ends)
-            .map(|(start, &end)| &self.bytes.bytes()[start..end])
+        self.for_each_leaf_in_turn(|leaf| sampler.visit(leaf, &self.engines, &mut scratch))?;
+        Ok(sampler.samples)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::sync::MutexGuard;
@@ -11,15 +11,15 @@ use crate::tree::core::Core;
 use crate::tree::local::Count;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::idle::{Found, IdleDetector};
-use crate::tree::upkeep::scheduler::State;
+use crate::tree::upkeep::scheduler::{SetWhenDropped, State};
 use crate::tree::upkeep::temperature::Share;
 
 /// A pass that defragments the heap is followed by as many times its duration of rest, so that it takes 2% of a core at most.
-const REST: u32 = 50;
+pub(super) const REST: u32 = 50;
 /// At least so long is the rest.
-const MIN_REST: Duration = Duration::from_millis(10);
+pub(super) const MIN_REST: Duration = Duration::from_millis(10);
 /// A thread that is at no operation for this long, or twice as long, keeps no buffers.
-const TOOLS_LOOK_EVERY: Duration = Duration::from_millis(500);
+pub(super) const TOOLS_LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// From one look at leaves' temperatures to the next: at least this, and so many times what a look takes.
 const TEMPER_EVERY: Duration = Duration::from_millis(250);
@@ -199,19 +199,13 @@ impl Tender {
             // Waiting for another pass is no work to rest from.
             drop(background.sweeping.lock());
             start = Instant::now();
-            let _asked_again = SetWhenDropped(&background.may_ask_to_defragment);
+            let _asked_again = SetWhenDropped {
+                flag: &background.may_ask_to_defragment,
+                to: true,
+            };
             let _ = core.sweep(sweep);
         });
         self.last_rest = (start.elapsed() * REST).max(MIN_REST);
         self.rest_until = Instant::now() + self.last_rest;
-    }
-}
-
-/// Becomes true when this is dropped, by a panic as well.
-struct SetWhenDropped<'b>(&'b AtomicBool);
-
-impl Drop for SetWhenDropped<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }

@@ -181,8 +181,15 @@ fn bounds(parents: &[Parent<'_>]) -> Result<Bounds, OutOfMemory> {
     let first = separators().next().transpose()?.unwrap_or_default();
     let last = separators().next_back().transpose()?.unwrap_or_default();
     let mut bounds = Bounds::new(&first, &last)?;
-    for separator in separators() {
-        bounds.push(&separator?)?;
+    let mut separator = Vec::new();
+    for parent in parents {
+        if let Some(before) = &parent.before {
+            bounds.push(before)?;
+        }
+        for index in 0..parent.inner.children() - 1 {
+            parent.inner.separator_into(index, &mut separator)?;
+            bounds.push(&separator)?;
+        }
     }
     Ok(bounds)
 }

@@ -14,9 +14,10 @@ use crate::tree::error::Error;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::layout::Temperature;
 use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::samples::Samples;
 use crate::tree::upkeep::sizing::{REST_OF_READ_NS, records_of};
-use crate::tree::upkeep::trainer::{Trainer, sample_bytes_for};
-use crate::tree::upkeep::training::{Samples, on_a_thread_of_its_own};
+use crate::tree::upkeep::trainer::{Aim, Trainer, sample_bytes_for};
+use crate::tree::upkeep::training::on_a_thread_of_its_own;
 
 /// Most bytes of a cold dictionary. Wide frames are read seldom: what a larger one saves is worth its tables.
 const LARGEST_BYTES: u64 = 112 << 10;
@@ -57,12 +58,17 @@ impl Core {
         }
         let trainer = Trainer {
             engine: &*self.engines.cold,
-            dictionaries: &temperatures.cold_dictionaries,
+            max_bytes: temperatures.cold_dictionaries.max_bytes,
             largest_bytes: LARGEST_BYTES,
         };
-        let bytes = trainer.begin(user_bytes);
+        let bytes = temperatures.cold_dictionaries.begin(trainer.bytes_for(user_bytes));
         let samples = self.cold_samples(sample_bytes_for(bytes), user_bytes)?;
-        trainer.train(&samples, bytes, user_bytes, user_bytes)
+        let aim = Aim {
+            bytes,
+            user_bytes,
+            raw_bytes: user_bytes,
+        };
+        temperatures.cold_dictionaries.train(&trainer, &samples, aim)
     }
 
     /// Frames as cold leaves have them, about `bytes` of them, of leaves spread over a tree of so many user bytes.

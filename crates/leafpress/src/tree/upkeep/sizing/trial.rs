@@ -1,0 +1,199 @@
+//! Records of a tree built into leaves as a tree would, and read as a reader does: what they hold, and what a read takes.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use bumpalo::Bump;
+
+use crate::codec::{Codec, Dictionary, Scratch};
+use crate::mem::room::{TryGrow, room_for};
+use crate::reclaim::memory::Memory;
+use crate::tree::compact::builder::{Record, RecordValue, keep};
+use crate::tree::compact::compress::{Buffers, BuiltLeaves, Compression, Settings};
+use crate::tree::compact::split_hint::SplitHint;
+use crate::tree::error::Error;
+use crate::tree::hash::hash;
+use crate::tree::node::decoder::{Decoder, Engines, Value};
+use crate::tree::node::layout::Temperature;
+use crate::tree::node::leaf::Leaf;
+use crate::tree::upkeep::sizing::{REST_OF_READ_NS, time_for_bytes};
+use crate::tree::upkeep::temperature::Temperatures;
+
+/// Fewer records say too little.
+const LEAST_RECORDS: usize = 64;
+/// Most records of a run that are read.
+const MAX_READS: usize = 256;
+/// Reads are timed so often; the least time counts, since what disturbs only adds.
+const ROUNDS: usize = 3;
+
+/// What came of trying a length.
+#[derive(Clone, Copy)]
+pub(in crate::tree::upkeep) struct Tried {
+    pub(super) settings: Settings,
+    pub(in crate::tree::upkeep) bytes_per_record: f64,
+    pub(in crate::tree::upkeep) read_ns: f64,
+}
+
+impl Tried {
+    pub(super) fn price(&self, codec: Codec) -> f64 {
+        self.bytes_per_record.powi(time_for_bytes(codec)) * (self.read_ns + REST_OF_READ_NS)
+    }
+}
+
+/// The records of a leaf, or none if a frame of it is damaged. Large values are not in frames.
+pub(in crate::tree::upkeep) fn records_of<'b>(
+    leaf: Leaf<'_>,
+    decoder: &mut Decoder<'_>,
+    arena: &'b Bump,
+) -> Result<Vec<Record<'b>>, Error> {
+    let sections = leaf.sections();
+    let (mut records, mut key_buffer) = (room_for(leaf.count())?, Vec::new());
+    for frame in 0..leaf.frames() {
+        let visited = leaf.visit_frame(&sections, frame, decoder, &mut key_buffer, |_, key, value| {
+            let value = match value {
+                Value::Inline(value) => keep(arena, value)?,
+                Value::Large(_) => &[],
+            };
+            // Room for all is there; what a damaged leaf says of itself is no reason to end.
+            records.try_push(Record {
+                key: keep(arena, key)?,
+                value: RecordValue::Inline(value),
+                mark: 0,
+            })?;
+            Ok(())
+        });
+        match visited {
+            Ok(()) => {}
+            Err(error @ Error::OutOfMemory { .. }) => return Err(error),
+            Err(_) => return Ok(Vec::new()),
+        }
+    }
+    Ok(records)
+}
+
+/// What leaves that are tried are built by: a tree's own, or, on a thread that has nothing of the tree, the like of it.
+#[derive(Clone, Copy)]
+pub(in crate::tree::upkeep) struct Bench<'c> {
+    pub engines: &'c Engines,
+    pub memory: &'c Memory,
+    /// What the tree goes by.
+    pub now: Settings,
+    pub temperatures: Option<&'c Temperatures>,
+    pub marks: bool,
+}
+
+/// Records to try lengths on, and what that needs.
+pub(in crate::tree::upkeep) struct Trial<'c, 'r> {
+    bench: Bench<'c>,
+    runs: Vec<Vec<Record<'r>>>,
+    pub(super) records: usize,
+    temperature: Temperature,
+    pub(in crate::tree::upkeep) dictionary: Option<&'c Dictionary>,
+    buffers: Buffers,
+    scratch: Scratch,
+}
+
+impl<'c, 'r> Trial<'c, 'r> {
+    /// A trial by runs of neighbours, if they have records enough.
+    pub(in crate::tree::upkeep) fn new(bench: Bench<'c>, runs: Vec<Vec<Record<'r>>>) -> Option<Self> {
+        let records = runs.iter().map(Vec::len).sum();
+        (records >= LEAST_RECORDS).then(|| Self {
+            bench,
+            runs,
+            records,
+            temperature: Temperature::Warm,
+            dictionary: None,
+            buffers: Buffers::default(),
+            scratch: Scratch::default(),
+        })
+    }
+
+    pub(super) fn bench(&self) -> Bench<'c> {
+        self.bench
+    }
+
+    /// User bytes of a record, on average.
+    pub(in crate::tree::upkeep) fn user_bytes_per_record(&self) -> f64 {
+        self.runs.iter().flatten().map(Record::inline_bytes).sum::<usize>() as f64 / self.records as f64
+    }
+
+    /// Builds the records' leaves as the tree's of this temperature, with this dictionary, and reads them.
+    pub(in crate::tree::upkeep) fn run_as(
+        &mut self,
+        temperature: Temperature,
+        dictionary: Option<&'c Dictionary>,
+    ) -> Result<Tried, Error> {
+        (self.temperature, self.dictionary) = (temperature, dictionary);
+        let Bench { now, temperatures, .. } = self.bench;
+        self.run(match (temperature, temperatures) {
+            (Temperature::Cold, Some(temperatures)) => temperatures.cold_settings(now),
+            _ => now,
+        })
+    }
+
+    /// Builds the records' leaves with these settings, and reads them.
+    pub(super) fn run(&mut self, settings: Settings) -> Result<Tried, Error> {
+        let bench = self.bench;
+        let (temperature, engine) = match (self.temperature, bench.temperatures) {
+            (Temperature::Cold, Some(_)) => (Temperature::Cold, &*bench.engines.cold),
+            _ => (Temperature::Warm, &*bench.engines.warm),
+        };
+        let (mut bytes, mut reads, mut ns) = (0, 0, 0);
+        for run in &self.runs {
+            let arena = Bump::new();
+            let mut compression = Compression {
+                settings,
+                temperature,
+                engine,
+                dictionary: self.dictionary,
+                engines: bench.engines,
+                reads: 0,
+                marks: bench.marks,
+                memory: bench.memory,
+                buffers: &mut self.buffers,
+                arena: &arena,
+            };
+            compression.begin();
+            // They are freed when this drops them.
+            let built = compression.compress_all(run.clone(), SplitHint::Within)?;
+            bytes += built
+                .leaves
+                .iter()
+                .map(|leaf| leaf.leaf().header().node.asked())
+                .sum::<usize>();
+            let step = run.len().div_ceil(MAX_READS).max(1);
+            reads += run.len().div_ceil(step);
+            let mut least = u64::MAX;
+            for _ in 0..ROUNDS {
+                let start = Instant::now();
+                for record in run.iter().step_by(step) {
+                    read(&built, record.key, &mut Decoder::new(bench.engines, &mut self.scratch))?;
+                }
+                least = least.min(start.elapsed().as_nanos() as u64);
+            }
+            ns += least;
+        }
+        Ok(Tried {
+            settings,
+            bytes_per_record: bytes as f64 / self.records as f64,
+            read_ns: ns as f64 / f64::from(reads.max(1) as u32),
+        })
+    }
+}
+
+/// Reads `key` from the leaf that has it.
+fn read(built: &BuiltLeaves, key: &[u8], decoder: &mut Decoder<'_>) -> Result<(), Error> {
+    let index = built
+        .separators
+        .partition_point(|separator| separator.as_slice() <= key);
+    if let Some(leaf) = built.leaves.get(index) {
+        let leaf = leaf.leaf();
+        let sections = leaf.sections();
+        if let Some(place) = leaf.locate(&sections, key, hash(key), None, decoder)?
+            && let Value::Inline(value) = leaf.value(&sections, place, decoder)?
+        {
+            black_box(value);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! Upkeep in steps, for trees that their caller tends: what a background thread does elsewhere, a leaf at a time.
+//!
+//! What has been begun stands between the steps as keys and numbers, and holds neither lock nor guard: writers, readers and whole passes
+//! may come between. Leaves before the key that a pass has come to are done, whatever becomes of them: their successors have their ranges.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::sync::MutexGuard;
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::options::Tending;
+use crate::tree::upkeep::defragment::{Pass, Step, Sweep};
+use crate::tree::upkeep::idle::{Found, IdleDetector};
+use crate::tree::upkeep::scheduler::State;
+use crate::tree::upkeep::steps_of_training::{Collecting, Running};
+use crate::tree::upkeep::workers::{MIN_REST, REST, TOOLS_LOOK_EVERY};
+
+/// How long a wait for a training that runs looks away.
+const TRAINING_LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// A shard's table is made in one step, some ten nanoseconds a leaf. One of more leaves keeps the table that it has: what was split since,
+/// or came behind, is found from the root down.
+const MOST_LEAVES_OF_A_TABLE: usize = 64 << 10;
+
+/// What the caller has begun, and when what comes next.
+#[derive(Default)]
+pub(crate) struct Steps {
+    job: Option<Job>,
+    /// A training on its thread.
+    training: Option<Running>,
+    idle: IdleDetector,
+    /// Before this no pass begins that nothing waits for; not set before the first.
+    rest_until: Option<Instant>,
+    last_rest: Duration,
+    /// When threads' tools are looked for next.
+    tools_look: Option<Instant>,
+}
+
+/// Work of many steps.
+enum Job {
+    /// Samples for a training are collected.
+    Collecting(Box<Collecting>),
+    Passing(Box<Passing>),
+    /// Tables that lead to leaves are made anew, from the shard with this number on.
+    Renewing(usize),
+}
+
+/// A pass over all leaves.
+struct Passing {
+    pass: Pass,
+    sweep: Sweep,
+    /// The dictionary that leaves are to have behind it; when they do, older ones go.
+    dictionary: Option<u64>,
+    /// Time that its steps took.
+    took: Duration,
+}
+
+/// What is due.
+enum Due {
+    Training,
+    Interpolation,
+    Defragmentation,
+    Look,
+    Tools,
+}
+
+impl Core {
+    /// Does what is due in steps until `budget` is over; returns whether more can be done now.
+    pub(crate) fn tend(&self, budget: Duration) -> Result<bool, Error> {
+        if self.background.tending != Tending::Caller {
+            return Ok(false);
+        }
+        let begin = Instant::now();
+        let mut steps = self.background.steps.lock();
+        loop {
+            if !steps.step(self, false)? {
+                return Ok(false);
+            }
+            if begin.elapsed() >= budget {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Does all that is due, trainings and what comes of them included, without a rest. What fails is left undone.
+    pub(super) fn tend_until_idle(&self) {
+        let mut steps = self.background.steps.lock();
+        loop {
+            if matches!(steps.step(self, true), Ok(false)) {
+                if steps.training.is_none() {
+                    return;
+                }
+                std::thread::sleep(TRAINING_LOOK_EVERY);
+            }
+        }
+    }
+}
+
+impl Steps {
+    /// The next step; false if nothing is due. Who `settles` waits for no rest.
+    fn step(&mut self, core: &Core, settles: bool) -> Result<bool, Error> {
+        if let Some(job) = self.job.take() {
+            return self.go_on(core, job).map(|()| true);
+        }
+        if self.training.as_ref().is_some_and(Running::has_ended)
+            && let Some(training) = self.training.take()
+        {
+            core.background.set_training(false);
+            let found = training.found(core)?;
+            if let Some(sweep) = core.put_in_force(found)? {
+                self.pass(core, sweep, core.dictionaries.current_serial());
+            }
+            return Ok(true);
+        }
+        let Some(due) = self.take_due(core, settles) else {
+            return Ok(false);
+        };
+        match due {
+            Due::Training => self.job = Some(Job::Collecting(Box::new(Collecting::begin()))),
+            Due::Interpolation => {
+                core.background.interpolation_renewed();
+                self.job = Some(Job::Renewing(0));
+            }
+            Due::Defragmentation => self.pass(core, Sweep::Defragment, None),
+            Due::Look => self.look(core),
+            Due::Tools => {
+                let left = core.free_tools(true);
+                self.tools_look = Some(Instant::now() + TOOLS_LOOK_EVERY);
+                core.background.state.lock().tools_due |= left;
+            }
+        }
+        Ok(true)
+    }
+
+    /// What is due and not begun, which counts as begun from now on.
+    fn take_due(&mut self, core: &Core, settles: bool) -> Option<Due> {
+        let mut state: MutexGuard<'_, State> = core.background.state.lock();
+        if state.training_due && self.training.is_none() {
+            state.training_due = false;
+            return Some(Due::Training);
+        }
+        if state.interpolation_due {
+            state.interpolation_due = false;
+            return Some(Due::Interpolation);
+        }
+        if !(state.defragmentation_due || state.looks_due || state.tools_due) {
+            return None;
+        }
+        let now = Instant::now();
+        let is_rested = settles || self.rest_until.is_none_or(|until| until <= now);
+        if state.defragmentation_due && is_rested {
+            if settles || !core.memory.is_rewritten() {
+                state.defragmentation_due = false;
+                return Some(Due::Defragmentation);
+            }
+            // Writers would undo it while it rests. It stays due.
+            self.rest_until = Some(now + self.last_rest.max(MIN_REST));
+        }
+        if state.looks_due && is_rested && self.idle.until_next(core).is_zero() {
+            return Some(Due::Look);
+        }
+        if state.tools_due && self.tools_look.is_none_or(|at| at <= now) {
+            state.tools_due = false;
+            return Some(Due::Tools);
+        }
+        None
+    }
+
+    fn pass(&mut self, core: &Core, sweep: Sweep, dictionary: Option<u64>) {
+        self.job = Some(Job::Passing(Box::new(Passing {
+            pass: Pass::begin(core, sweep, false),
+            sweep,
+            dictionary,
+            took: Duration::ZERO,
+        })));
+    }
+
+    /// Whether writers have left buffers that are worth a pass.
+    fn look(&mut self, core: &Core) {
+        // A buffer that is made behind the look or the pass is looked at again.
+        core.background.may_ask_to_look.store(true, Ordering::Relaxed);
+        match self.idle.look(core) {
+            Found::Writers => {}
+            Found::Few => core.background.state.lock().looks_due = false,
+            Found::Left => {
+                core.background.state.lock().looks_due = false;
+                self.pass(core, Sweep::Landed, None);
+            }
+        }
+    }
+
+    /// The next step of what has been begun. After an error or a panic it is over.
+    fn go_on(&mut self, core: &Core, job: Job) -> Result<(), Error> {
+        match job {
+            Job::Collecting(mut collecting) => {
+                if collecting.step(core)? {
+                    self.job = Some(Job::Collecting(collecting));
+                } else if let Some(job) = collecting.collected(core)? {
+                    self.training = Some(Running::start(job, core)?);
+                }
+            }
+            Job::Passing(mut passing) => {
+                let begin = Instant::now();
+                let step = passing.pass.step_alone(core);
+                passing.took += begin.elapsed();
+                match step {
+                    Ok(Step::More) => self.job = Some(Job::Passing(passing)),
+                    Ok(Step::Last) => self.passed(core, *passing)?,
+                    Ok(Step::Stopped) => {}
+                    Err(error) => {
+                        self.rest(core, &passing);
+                        return Err(error);
+                    }
+                }
+            }
+            Job::Renewing(number) => {
+                if let Some(shard) = core.shards.get(number) {
+                    if core.background.leaves() / core.shards.len() <= MOST_LEAVES_OF_A_TABLE {
+                        core.renew_interpolation_of(shard);
+                    }
+                    self.job = Some(Job::Renewing(number + 1));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn passed(&mut self, core: &Core, passing: Passing) -> Result<(), Error> {
+        self.rest(core, &passing);
+        let Passing { pass, dictionary, .. } = passing;
+        pass.end_alone(core)?;
+        if let Some(dictionary) = dictionary {
+            core.retire_dictionaries_older_than(dictionary);
+        }
+        Ok(())
+    }
+
+    fn rest(&mut self, core: &Core, passing: &Passing) {
+        if passing.sweep == Sweep::Defragment {
+            core.background.may_ask_to_defragment.store(true, Ordering::Relaxed);
+        }
+        self.last_rest = (passing.took * REST).max(MIN_REST);
+        self.rest_until = Some(Instant::now() + self.last_rest);
+    }
+
+    /// Has the training's thread end when it can, with nothing come of it.
+    pub(super) fn abandon_training(&mut self) {
+        self.training = None;
+    }
+}

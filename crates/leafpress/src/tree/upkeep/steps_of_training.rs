@@ -1,0 +1,363 @@
+//! A training for a tree that its caller tends: samples are collected a leaf at a time, and what is made of them is made on a thread that
+//! has nothing of the tree but copies, and locks nothing that the tree's readers or writers lock. So the process may fork meanwhile.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use crate::codec::{Codec, Dictionary, Scratch};
+use crate::reclaim::memory::{Flush, Memory};
+use crate::tree::compact::compress::Settings;
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::local::Count;
+use crate::tree::node::decoder::Engines;
+use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::samples::{Sampler, raw_bytes_of};
+use crate::tree::upkeep::sizing::{Bench, CopiedRuns, Outcome, Rule, Trial};
+use crate::tree::upkeep::trainer::{Aim, Standing, Trained, Trainer, sample_bytes_for};
+use crate::tree::walk::Walk;
+
+/// Samples on their way to a training.
+pub(super) struct Collecting {
+    walk: Walk,
+    phase: Phase,
+}
+
+enum Phase {
+    /// How much there is to choose samples from.
+    Counting(Counted),
+    Sampling(Box<Sampling>),
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    leaves: usize,
+    records: u64,
+    user_bytes: u64,
+    raw_bytes: u64,
+    inline_bytes: usize,
+}
+
+/// What was counted, and what is taken of it.
+struct Sampling {
+    counted: Counted,
+    /// Bytes of the dictionary to train, and frames to train it from.
+    frames: Option<(usize, Sampler)>,
+    runs: Option<CopiedRuns>,
+    scratch: Scratch,
+}
+
+impl Collecting {
+    pub(super) fn begin() -> Self {
+        Self {
+            walk: Walk::default(),
+            phase: Phase::Counting(Counted::default()),
+        }
+    }
+
+    /// Looks at one leaf; false when all were looked at.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or [`Error::Codec`].
+    pub(super) fn step(&mut self, core: &Core) -> Result<bool, Error> {
+        match &mut self.phase {
+            Phase::Counting(counted) => {
+                let more = self.walk.step(core, &mut |leaf| {
+                    let header = leaf.header();
+                    counted.leaves += 1;
+                    counted.records += u64::from(header.live.load(Ordering::Relaxed));
+                    counted.user_bytes += header.live_user_bytes.load(Ordering::Relaxed);
+                    counted.raw_bytes += raw_bytes_of(leaf);
+                    counted.inline_bytes += header.inline_bytes as usize;
+                    Ok(())
+                })?;
+                if !more {
+                    let sampling = Sampling::begin(core, *counted)?;
+                    (self.walk, self.phase) = (Walk::default(), Phase::Sampling(Box::new(sampling)));
+                }
+                Ok(true)
+            }
+            Phase::Sampling(sampling) => {
+                let Sampling {
+                    frames, runs, scratch, ..
+                } = &mut **sampling;
+                self.walk.step(core, &mut |leaf| {
+                    if let Some((_, sampler)) = frames {
+                        sampler.visit(leaf, &core.engines, scratch)?;
+                    }
+                    if let Some(runs) = runs {
+                        runs.visit(leaf, &core.engines, scratch)?;
+                    }
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    /// The training of what was collected.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn collected(self, core: &Core) -> Result<Option<Training>, Error> {
+        let Phase::Sampling(sampling) = self.phase else {
+            return Ok(None);
+        };
+        let _training = core.dictionaries.training.lock();
+        let trainer = core.trainer();
+        Ok(Some(Training {
+            engines: Engines {
+                warm: Arc::clone(&core.engines.warm),
+                cold: Arc::clone(&core.engines.cold),
+            },
+            max_bytes: trainer.max_bytes,
+            largest_bytes: trainer.largest_bytes,
+            standing: core.dictionaries.standing(trainer.engine.codec(), true)?,
+            rule: core.sizing.rule,
+            now: core.settings.now(),
+            marks: core.marks,
+            sampling: *sampling,
+            is_stopped: Arc::default(),
+        }))
+    }
+}
+
+impl Sampling {
+    fn begin(core: &Core, counted: Counted) -> Result<Self, Error> {
+        let frames = match core.dictionaries.auto {
+            false => None,
+            true => {
+                let bytes = core.dictionaries.begin(core.trainer().bytes_for(counted.user_bytes));
+                Some((bytes, Sampler::new(sample_bytes_for(bytes), counted.inline_bytes)?))
+            }
+        };
+        Ok(Self {
+            counted,
+            frames,
+            runs: core.sizing.auto.then(|| CopiedRuns::among(counted.leaves)),
+            scratch: Scratch::default(),
+        })
+    }
+}
+
+/// A training, with all that it needs.
+pub(super) struct Training {
+    engines: Engines,
+    max_bytes: Option<usize>,
+    largest_bytes: u64,
+    standing: Standing,
+    rule: Rule,
+    now: Settings,
+    marks: bool,
+    sampling: Sampling,
+    /// Set when nobody waits for what comes of it.
+    is_stopped: Arc<AtomicBool>,
+}
+
+/// What came of a training.
+pub(super) struct Found {
+    codec: Codec,
+    trained: Option<Trained>,
+    lengths: Option<(Option<Settings>, Outcome)>,
+    /// What it was held against.
+    before: Option<u64>,
+}
+
+impl Training {
+    fn run(self) -> Result<Found, Error> {
+        let is_stopped = || self.is_stopped.load(Ordering::Relaxed);
+        let codec = self.engines.warm.codec();
+        let Counted {
+            records,
+            user_bytes,
+            raw_bytes,
+            ..
+        } = self.sampling.counted;
+        let mut trained = None;
+        if let Some((bytes, sampler)) = &self.sampling.frames {
+            let trainer = Trainer {
+                engine: &*self.engines.warm,
+                max_bytes: self.max_bytes,
+                largest_bytes: self.largest_bytes,
+            };
+            let aim = Aim {
+                bytes: *bytes,
+                user_bytes,
+                raw_bytes,
+            };
+            trained = trainer.train(&sampler.samples, &self.standing, aim, &is_stopped)?;
+        }
+        if let Some(trained) = &trained {
+            // Not by the first who reads with it.
+            trained.dictionary.prepare_to_read(codec)?;
+        }
+        let current = self.standing.current.as_ref().map(|current| &current.judged);
+        let dictionary = trained.as_ref().map(|trained| &trained.dictionary).or(current);
+        let lengths = match &self.sampling.runs {
+            Some(runs) if !is_stopped() => self.lengths(runs, dictionary, user_bytes / records.max(1), &is_stopped),
+            _ => Ok(None),
+        };
+        // A dictionary is good without them.
+        let lengths = if trained.is_some() {
+            lengths.unwrap_or(None)
+        } else {
+            lengths?
+        };
+        Ok(Found {
+            codec,
+            trained,
+            lengths,
+            before: self.standing.current.as_ref().map(|current| current.taken.serial()),
+        })
+    }
+
+    fn lengths(
+        &self,
+        runs: &CopiedRuns,
+        dictionary: Option<&Dictionary>,
+        user_bytes_per_record: u64,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<(Option<Settings>, Outcome)>, Error> {
+        let memory = Memory::new(Flush::InBatches);
+        let bench = Bench {
+            engines: &self.engines,
+            memory: &memory,
+            now: self.now,
+            temperatures: None,
+            marks: self.marks,
+        };
+        let Some(mut trial) = Trial::new(bench, runs.records()?) else {
+            return Ok(None);
+        };
+        trial.dictionary = dictionary;
+        self.rule.choose(&mut trial, user_bytes_per_record, is_stopped)
+    }
+}
+
+type Ended = Result<Result<Found, Error>, Box<dyn Any + Send>>;
+
+/// A training on its thread. Dropped, it leaves the thread to end by itself: that has all it needs.
+pub(super) struct Running {
+    thread: Thread,
+    is_stopped: Arc<AtomicBool>,
+}
+
+enum Thread {
+    /// The model checkers have their own threads: there it is done at once.
+    #[cfg_attr(any(shuttle, miri), allow(dead_code))]
+    Started(JoinHandle<Result<Found, Error>>),
+    Ended(Ended),
+}
+
+impl Running {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// [`Error::Thread`].
+    pub(super) fn start(training: Training, core: &Core) -> Result<Self, Error> {
+        let is_stopped = Arc::clone(&training.is_stopped);
+        let thread = Self::thread(training).inspect_err(|_| {
+            core.contexts
+                .get()
+                .inspect(|context| context.count(Count::BgErrors))
+                .ok();
+        })?;
+        core.background.set_training(true);
+        Ok(Self { thread, is_stopped })
+    }
+
+    #[cfg(not(any(shuttle, miri)))]
+    fn thread(training: Training) -> Result<Thread, Error> {
+        // The standard library starts a thread by force: see `on_a_thread_of_its_own`.
+        crate::mem::room::room_for::<u8>(super::training::ROOM_FOR_A_THREAD)?;
+        let work = move || {
+            let found = training.run();
+            crate::mem::trim::return_large_blocks();
+            found
+        };
+        let started = std::thread::Builder::new().name("leafpress-train".into()).spawn(work);
+        started.map(Thread::Started).map_err(|error| Error::Thread {
+            reason: error.to_string(),
+        })
+    }
+
+    #[cfg(any(shuttle, miri))]
+    fn thread(training: Training) -> Result<Thread, Error> {
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| training.run()));
+        Ok(Thread::Ended(found))
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        match &self.thread {
+            Thread::Started(thread) => thread.is_finished(),
+            Thread::Ended(_) => true,
+        }
+    }
+
+    /// What came of it. A panic is noted as that of any other thread is, and nothing came of it.
+    ///
+    /// # Errors
+    /// What it failed with.
+    pub(super) fn found(mut self, core: &Core) -> Result<Option<Found>, Error> {
+        let ended: Ended = match std::mem::replace(&mut self.thread, Thread::Ended(Err(Box::new(())))) {
+            Thread::Started(thread) => thread.join(),
+            Thread::Ended(ended) => ended,
+        };
+        match ended {
+            Ok(found) => found.map(Some),
+            Err(panic) => {
+                core.background.health.note(panic);
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Core {
+    /// Makes what was found current, unless something else has become so meanwhile. Returns the pass that has to follow.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing has changed then, but maybe the lengths.
+    pub(super) fn put_in_force(&self, found: Option<Found>) -> Result<Option<Sweep>, Error> {
+        let Some(Found {
+            codec,
+            trained,
+            lengths,
+            before,
+        }) = found
+        else {
+            return Ok(None);
+        };
+        let _training = self.dictionaries.training.lock();
+        let mut sweep = None;
+        if let Some(trained) = trained
+            && self.dictionaries.current_serial() == before
+        {
+            self.dictionaries.install(self.dictionaries.offered(codec, trained))?;
+            sweep = Some(Sweep::Dictionary);
+        }
+        if let Some((lengths, outcome)) = lengths {
+            self.sizing.note(outcome);
+            if let Some(lengths) = lengths {
+                self.settings.set_lengths(&lengths);
+                sweep = Some(Sweep::Anew);
+            }
+        }
+        Ok(sweep)
+    }
+
+    /// Retires all dictionaries but this one, which a pass without an error has given to all leaves, if it is still the current one.
+    pub(super) fn retire_dictionaries_older_than(&self, serial: u64) {
+        let _training = self.dictionaries.training.lock();
+        if self.dictionaries.current_serial() == Some(serial) {
+            self.dictionaries.retire_older(&self.memory);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! A walk over all leaves, one at a time.
+
+use crate::tree::core::Core;
+use crate::tree::error::Error;
+use crate::tree::node::leaf::Leaf;
+
+/// How far a walk has come: all leaves before the one that has a key of a shard were visited.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    shard: usize,
+    key: Vec<u8>,
+}
+
+impl Walk {
+    /// Visits the next leaf; false if there is none.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], or that of the visit, after which the walk stays where it is.
+    pub(crate) fn step(
+        &mut self,
+        core: &Core,
+        visit: &mut dyn FnMut(Leaf<'_>) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let Some(shard) = core.shards.get(self.shard) else {
+            return Ok(false);
+        };
+        let guard = core.memory.enter()?;
+        let (leaf, end) = shard.descend_up(&self.key, &guard)?;
+        visit(leaf)?;
+        match end {
+            Some(end) => self.key = end,
+            None => {
+                self.key.clear();
+                self.shard += 1;
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,134 @@
+//! A process that forks with trees that their caller tends: the child, which has no other thread, reads all that there is.
+#![cfg(unix)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use leafpress::{Tending, Tree};
+
+const RECORDS: u32 = 12_000;
+const FORKS: u32 = 50;
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn value(n: u32, round: u32) -> Vec<u8> {
+    let text = format!(
+        "Package: lib{n}\nRound: {round}\nMaintainer: someone{}@example.org\n",
+        n % 23
+    );
+    text.bytes().cycle().take(60 + n as usize % 300).collect()
+}
+
+/// What the tree is to have: each record as it was last written.
+struct Filled {
+    tree: Tree,
+    rounds: Vec<u32>,
+}
+
+impl Filled {
+    fn new(codec: &str) -> Self {
+        let builder = Tree::builder().codec(codec.parse().unwrap()).tending(Tending::Caller);
+        let mut filled = Self {
+            tree: builder.build().unwrap(),
+            rounds: vec![0; RECORDS as usize],
+        };
+        (0..RECORDS).for_each(|n| filled.put(n, 0));
+        filled
+    }
+
+    fn put(&mut self, n: u32, round: u32) {
+        self.rounds[n as usize] = round;
+        self.tree.insert(&n.to_be_bytes(), &value(n, round)).unwrap();
+    }
+
+    fn check(&self) {
+        let mut records = self.tree.iter();
+        for (n, round) in (0..RECORDS).zip(&self.rounds) {
+            let (key, found) = records.next().unwrap().unwrap();
+            assert_eq!((key.as_slice(), found), (n.to_be_bytes().as_slice(), value(n, *round)));
+            assert_eq!(self.tree.get(&key).unwrap().unwrap(), value(n, *round));
+        }
+        assert!(records.next().is_none());
+    }
+}
+
+/// Forks, has the child do `work`, and waits until it has ended.
+fn fork(work: impl FnOnce()) {
+    // SAFETY: the child has the forking thread alone, and does nothing but `work`.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "{}", std::io::Error::last_os_error());
+    if child == 0 {
+        let status = match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(()) => 0,
+            Err(_) => 1,
+        };
+        // SAFETY: it ends the process.
+        unsafe { libc::_exit(status) };
+    }
+    let begin = Instant::now();
+    let mut status = 0;
+    loop {
+        // SAFETY: the child is this process's, and the status is written to a place of its type.
+        let ended = unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) };
+        assert!(ended >= 0, "{}", std::io::Error::last_os_error());
+        if ended == child {
+            break;
+        }
+        if begin.elapsed() > LIMIT {
+            // SAFETY: as above.
+            unsafe { libc::kill(child, libc::SIGKILL) };
+            // SAFETY: as above.
+            unsafe { libc::waitpid(child, &mut status, 0) };
+            panic!("the child hangs");
+        }
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    assert!(
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0,
+        "the child's status is {status}"
+    );
+}
+
+#[test]
+fn a_child_reads_all_while_a_training_runs_and_between_steps() {
+    let mut rng = fastrand::Rng::with_seed(7);
+    let (mut during_training, mut between_steps) = (0, 0);
+    for codec in ["lz4", "zstd:3"] {
+        let mut filled = Filled::new(codec);
+        for round in 1..=FORKS / 2 {
+            for _ in 0..200 {
+                filled.put(rng.u32(..RECORDS), round);
+            }
+            assert!(filled.tree.request_training());
+            let waits_for_training = round % 3 > 0;
+            // To somewhere on the way to the training or behind it.
+            let mut steps = rng.u32(1..300);
+            while if waits_for_training {
+                !filled.tree.is_training()
+            } else {
+                steps > 0
+            } {
+                filled.tree.tend(Duration::ZERO).unwrap();
+                steps = steps.saturating_sub(1);
+            }
+            if waits_for_training {
+                std::thread::sleep(Duration::from_micros(rng.u64(..20_000)));
+            }
+            if filled.tree.is_training() {
+                during_training += 1;
+            } else {
+                between_steps += 1;
+            }
+            fork(|| filled.check());
+            // The parent goes on.
+            filled.put(rng.u32(..RECORDS), round);
+            while filled.tree.tend(Duration::from_micros(200)).unwrap() || filled.tree.is_training() {}
+        }
+        filled.check();
+        filled.tree.validate().unwrap();
+        assert_eq!(filled.tree.stats().bg_panics, 0);
+    }
+    assert!(
+        during_training >= FORKS / 2 && between_steps >= FORKS / 4,
+        "{during_training} {between_steps}"
+    );
+}
