@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-deep test-rocksdb check unit optional examples web shuttle faults resident shuttle-long miri tsan asan fuzz \
+.PHONY: help setup build demo test test-deep test-rocksdb test-valkey demo-valkey bench-valkey check unit optional examples web shuttle faults resident shuttle-long miri tsan asan fuzz \
 	aarch64 features msrv package bench instructions clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
@@ -17,13 +17,14 @@ DEMO_SECONDS ?= 1
 DEMO_OUT ?= leafpress-results/demo
 
 LEAFPRESS = target/release/leafpress
+VALKEY_PYTHON = $(or $(CARGO_TARGET_DIR),target)/valkey/venv/bin/python -B
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 	@echo
 	@echo "Seconds that the deep checks may run, without building; what is left out is said at the end:"
 	@echo "  MIRI_SECONDS=600 TSAN_SECONDS=600 ASAN_SECONDS=300 FUZZ_SECONDS=300 SHUTTLE_SECONDS=600"
-	@echo "  FAULT_SECONDS=180 RESIDENT_SECONDS=300 AARCH64_SECONDS=300"
+	@echo "  FAULT_SECONDS=180 RESIDENT_SECONDS=300 AARCH64_SECONDS=300 VALKEY_SECONDS=300"
 	@echo "REQUIRE=1 makes a failure of a check that is skipped though what it needs could be installed."
 
 setup: ## install what a build needs: a C compiler, Rust
@@ -46,6 +47,17 @@ test-deep: ## sanitizers, fuzzing, long model checker, faults, resident memory, 
 
 test-rocksdb: ## the RocksDB integration; compiles RocksDB once, outside the checkout (20 minutes)
 	@scripts/test-rocksdb
+
+test-valkey: ## the Valkey and Redis module against real servers of three versions, a cluster included (an hour)
+	@scripts/test-valkey
+
+demo-valkey: ## real records in Valkey twice, native and compressed: what each takes, how fast it answers
+	@scripts/setup-valkey
+	@$(VALKEY_PYTHON) integrations/valkey/demo/demo.py
+
+bench-valkey: ## the module beside the native types: memory, throughput, stalls, saving, eviction
+	@scripts/setup-valkey
+	@$(VALKEY_PYTHON) integrations/valkey/bench/bench.py
 
 check: ## formatting, clippy and the documentation, warnings are errors
 	@scripts/checks format clippy docs

@@ -10,6 +10,7 @@ mod locks;
 /// Threads of the system's, whatever the model checker's are.
 #[allow(unsafe_code)]
 pub(crate) mod per_thread;
+pub(crate) mod priority;
 pub(crate) mod worker;
 
 #[cfg(not(shuttle))]

@@ -1,7 +1,7 @@
 //! What concerns the tree as a whole: building, counting, clearing.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::reclaim::guard::Guard;
 use bumpalo::Bump;
@@ -211,6 +211,7 @@ impl Tree {
             settings: LiveSettings::new(settings),
             sizing,
             landing_bytes: builder.landing_bytes,
+            least_landing_bytes: AtomicUsize::new(0),
             load_threads: builder.load_threads,
             engines: Engines {
                 cold: cold_engine.unwrap_or_else(|| Arc::clone(&engine)),
@@ -338,6 +339,11 @@ impl Core {
 
     fn fixed_bytes(&self) -> u64 {
         (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>()) as u64
+    }
+
+    pub(crate) fn current_dictionary(&self) -> Result<Option<Dictionary>, Error> {
+        let _guard = self.memory.enter()?;
+        Ok(self.dictionaries.current().cloned())
     }
 
     pub(crate) fn stats(&self) -> Stats {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::reclaim::guard::Guard;
 
@@ -45,6 +45,8 @@ pub(crate) struct Core {
     pub sizing: Sizing,
     /// Room of a landing buffer; [`None`] where it follows the records.
     pub landing_bytes: Option<usize>,
+    /// Least room of one that is made now: see [`Tree::set_least_landing_bytes`](crate::tree::Tree::set_least_landing_bytes).
+    pub least_landing_bytes: AtomicUsize,
     /// Threads that load a long run of records, the one that has them included.
     pub load_threads: usize,
     pub engines: Engines,

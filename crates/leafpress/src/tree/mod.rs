@@ -43,6 +43,7 @@ mod write;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use crate::codec::Dictionary;
 use crate::mem::room::copied;
 use crate::tree::upkeep::defragment::Sweep;
 use crate::tree::upkeep::temperature::Temperatures;
@@ -408,6 +409,23 @@ impl Tree {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.core.stats()
+    }
+
+    /// Has landing buffers that are made or filled from now on be at least so long, whatever [`Builder::landing_bytes`] says; 0 takes that
+    /// back, and more than 16 KiB is that.
+    ///
+    /// It is for as long as a child of the process shares its memory: a compaction writes all of a leaf, and each page that is written is
+    /// then held twice; what lands writes little more than itself.
+    pub fn set_least_landing_bytes(&self, bytes: usize) {
+        self.core.set_least_landing_bytes(bytes);
+    }
+
+    /// The dictionary that new frames are compressed with; `None` where there is none, yet or at all.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn dictionary(&self) -> Result<Option<Dictionary>, Error> {
+        self.core.current_dictionary()
     }
 
     /// Compacts every leaf: landing buffers are emptied, and all frames are compressed with the newest dictionary, which is trained anew

@@ -272,6 +272,7 @@ impl Running {
         // The standard library starts a thread by force: see `on_a_thread_of_its_own`.
         crate::mem::room::room_for::<u8>(super::training::ROOM_FOR_A_THREAD)?;
         let work = move || {
+            crate::sync::priority::give_way();
             let found = training.run();
             crate::mem::trim::return_large_blocks();
             found

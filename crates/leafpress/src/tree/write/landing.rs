@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::mem::room::room_for;
 use crate::reclaim::memory::Memory;
+use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::hash::hash;
 use crate::tree::local::Count;
@@ -16,6 +17,13 @@ const LANDING_ENTRIES: usize = 32;
 /// A landing buffer is at most one part in so many of its leaf and the values outside it, but may have these bytes.
 const LEAF_FOR_LANDING: usize = 8;
 const MIN_LANDING_BYTES: usize = 512;
+
+impl Core {
+    pub(in crate::tree) fn set_least_landing_bytes(&self, bytes: usize) {
+        let bytes = bytes.min(MAX_LANDING_BYTES);
+        self.least_landing_bytes.store(bytes, Ordering::Relaxed);
+    }
+}
 
 impl<'w> WritePath<'w> {
     /// Appends the entry to the landing buffer, which is allocated for it if there is none; false when it has no room.
@@ -56,24 +64,26 @@ impl<'w> WritePath<'w> {
     /// Room of a landing buffer for entries of so many bytes: for enough of them that a compaction is worth its while, but a small part of
     /// what the leaf holds, since while writes go on every leaf has a buffer. It is a power of two, for one buffer to fit where another was.
     fn landing_room(&self, leaf: Leaf<'_>, entry_bytes: usize) -> usize {
-        self.core.landing_bytes.unwrap_or_else(|| {
+        let chosen = self.core.landing_bytes.unwrap_or_else(|| {
             let header = leaf.header();
             let user = header.live_user_bytes.load(Ordering::Relaxed) as usize;
             let outside = user.saturating_sub(header.inline_bytes as usize);
             let most = (header.node.asked() + outside) / LEAF_FOR_LANDING;
             let room = (LANDING_ENTRIES * entry_bytes).min(most);
             (1 << room.max(1).ilog2()).clamp(MIN_LANDING_BYTES, MAX_LANDING_BYTES)
-        })
+        });
+        chosen.max(self.core.least_landing_bytes.load(Ordering::Relaxed))
     }
 
-    /// Makes room in a landing buffer that is full of superseded entries, and appends the entry; false when that would not
-    /// free half of it.
+    /// Makes room in a landing buffer that is full of superseded entries, or shorter than buffers are to be now, and appends the
+    /// entry; false when half of it would not be free then.
     pub(super) fn thin_landing(&self, leaf: Leaf<'w>, entry: Entry<'_>) -> Result<bool, Error> {
         let Some(old) = leaf.landing_locked() else {
             return Ok(false);
         };
         // Each bit is one key at least: with so many of them, half of the entries at least are there to stay.
-        if leaf.landed_bits() > old.entries() / 2 {
+        let may_grow = self.core.least_landing_bytes.load(Ordering::Relaxed) != 0;
+        if !may_grow && leaf.landed_bits() > old.entries() / 2 {
             return Ok(false);
         }
         let mut entries = old.read_all()?;
@@ -85,7 +95,8 @@ impl<'w> WritePath<'w> {
             .map(|entry| Landing::entry_bytes(entry.key, &entry.change))
             .sum();
         let room = self.landing_room(leaf, bytes / entries.len());
-        if dead.is_empty() || bytes > room / 2 {
+        // One that grows keeps what is in it.
+        if bytes > room / 2 || dead.is_empty() && !may_grow {
             return Ok(false);
         }
         // SAFETY: the memory outlives every node.

@@ -1,0 +1,8 @@
+//! Compiles what Rust has no type for.
+
+fn main() {
+    println!("cargo:rerun-if-changed=src/long_double.c");
+    cc::Build::new()
+        .file("src/long_double.c")
+        .compile("leafpress_long_double");
+}

@@ -1,0 +1,165 @@
+//! A command's context: its replies, and what it tells the server.
+
+use std::ffi::{CStr, CString, c_int, c_long};
+
+use super::failure::Failure;
+use super::raw::{CTX_FLAG_RESP3, RawContext, RawString};
+use super::string::Str;
+use super::table::{api, loaded};
+
+/// The context of a call of the server's. It must not outlive the call.
+#[derive(Clone, Copy)]
+pub struct Context {
+    raw: *mut RawContext,
+}
+
+/// Writes a line to the server's log, where there is a server.
+pub fn log_warning(text: &str) {
+    let Some(api) = loaded() else { return };
+    let text = c_text(text);
+    // SAFETY: the format has one string, and so has the call; the server takes a null context.
+    unsafe { (api.Log)(std::ptr::null_mut(), c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr()) };
+}
+
+/// `text` without what would end a C string or a line of the protocol.
+pub fn c_text(text: &str) -> CString {
+    let clean: Vec<u8> = text
+        .bytes()
+        .map(|byte| if matches!(byte, 0 | b'\r' | b'\n') { b' ' } else { byte })
+        .collect();
+    CString::new(clean).unwrap_or_default()
+}
+
+/// A class of keyspace notifications.
+#[derive(Clone, Copy)]
+#[repr(i32)]
+pub enum Class {
+    /// Of all types.
+    Generic = super::raw::NOTIFY_GENERIC,
+    /// Of strings.
+    Text = super::raw::NOTIFY_STRING,
+    /// Of hashes: maps, here.
+    Map = super::raw::NOTIFY_HASH,
+}
+
+impl Context {
+    /// # Safety
+    /// `raw` is the context of the call of the server's that runs.
+    pub unsafe fn new(raw: *mut RawContext) -> Self {
+        Self { raw }
+    }
+
+    /// The server's pointer.
+    pub fn raw(self) -> *mut RawContext {
+        self.raw
+    }
+
+    /// The number of the database that the client has selected.
+    pub fn database(self) -> i32 {
+        // SAFETY: the context is that of the running call, for all of these.
+        unsafe { (api().GetSelectedDb)(self.raw) }
+    }
+
+    /// Whether the server only asks which arguments are keys. It does so where a command has the flag `getkeys-api`: see
+    /// [`Context::key_at`].
+    pub fn is_asked_for_keys(self) -> bool {
+        // SAFETY: as above.
+        unsafe { (api().IsKeysPositionRequest)(self.raw) != 0 }
+    }
+
+    /// Says that an argument is a key, and what is done to it.
+    pub fn key_at(self, index: c_int, flags: u64) {
+        // SAFETY: as above. The flags are the low bits of a C integer.
+        unsafe { (api().KeyAtPosWithFlags)(self.raw, index, flags as c_int) };
+    }
+
+    /// Whether the client speaks RESP3.
+    pub fn is_resp3(self) -> bool {
+        // SAFETY: as above.
+        (unsafe { (api().GetContextFlags)(self.raw) }) & CTX_FLAG_RESP3 != 0
+    }
+
+    /// Replies with an integer.
+    pub fn integer(self, number: i64) {
+        // SAFETY: as above.
+        unsafe { (api().ReplyWithLongLong)(self.raw, number) };
+    }
+
+    /// Replies with bytes.
+    #[inline]
+    pub fn bytes(self, bytes: &[u8]) {
+        // SAFETY: as above; the server copies the bytes.
+        unsafe { (api().ReplyWithStringBuffer)(self.raw, bytes.as_ptr().cast(), bytes.len()) };
+    }
+
+    /// Replies with a status.
+    pub fn status(self, status: &CStr) {
+        // SAFETY: as above.
+        unsafe { (api().ReplyWithSimpleString)(self.raw, status.as_ptr()) };
+    }
+
+    /// Replies with nothing.
+    pub fn null(self) {
+        // SAFETY: as above.
+        unsafe { (api().ReplyWithNull)(self.raw) };
+    }
+
+    /// Begins an array of so many replies.
+    pub fn array(self, len: usize) {
+        // SAFETY: as above.
+        unsafe { (api().ReplyWithArray)(self.raw, len as c_long) };
+    }
+
+    /// Begins a map of so many pairs; RESP2 has it as an array.
+    pub fn map(self, len: usize) {
+        // SAFETY: as above.
+        unsafe { (api().ReplyWithMap)(self.raw, len as c_long) };
+    }
+
+    /// Replies with an error.
+    pub fn failure(self, failure: &Failure) {
+        match failure {
+            // SAFETY: as above.
+            Failure::Arity => unsafe { (api().WrongArity)(self.raw) },
+            Failure::Text(text) => {
+                let text = c_text(text);
+                // SAFETY: as above; the server copies the text.
+                unsafe { (api().ReplyWithError)(self.raw, text.as_ptr()) }
+            }
+        };
+    }
+
+    /// Sends the command to replicas and the append-only file as it came.
+    pub fn replicate_verbatim(self) {
+        // SAFETY: as above.
+        unsafe { (api().ReplicateVerbatim)(self.raw) };
+    }
+
+    /// Sends another command in its place.
+    pub fn replicate(self, command: &CStr, arguments: &[Str<'_>]) {
+        // A `Str` is a pointer and no more.
+        let strings: *const Str<'_> = arguments.as_ptr();
+        // SAFETY: as above; "v" takes a vector of strings and its length, and the server holds the strings itself.
+        unsafe {
+            (api().Replicate)(
+                self.raw,
+                command.as_ptr(),
+                c"v".as_ptr(),
+                strings.cast::<*mut RawString>(),
+                arguments.len(),
+            )
+        };
+    }
+
+    /// Tells the clients that watch the key.
+    pub fn touched(self, key: Str<'_>) {
+        // SAFETY: as above.
+        unsafe { (api().SignalModifiedKey)(self.raw, key.raw()) };
+    }
+
+    /// Tells who has subscribed to the keyspace.
+    pub fn notify(self, class: Class, event: &CStr, key: Str<'_>) {
+        // SAFETY: as above.
+        unsafe { (api().NotifyKeyspaceEvent)(self.raw, class as c_int, event.as_ptr(), key.raw()) };
+    }
+}

@@ -1,0 +1,137 @@
+//! What the server calls of itself: its events, its timer, `INFO`.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+use super::context::Context;
+use super::guard::guarded;
+use super::info::Section;
+use super::raw::{
+    ASYNC_LOAD_ABORTED, ASYNC_LOAD_COMPLETED, ASYNC_LOAD_STARTED, EVENT_ASYNC_LOAD, EVENT_FLUSH, EVENT_FORK,
+    EVENT_LOADING, EVENT_PERSISTENCE, EVENT_SWAP, Event, FLUSH_STARTS, FORK_BORN, FlushInfo, LOADING_ENDED,
+    LOADING_FAILED, NOTIFY_GENERIC, OK, PERSISTENCE_ENDED, PERSISTENCE_FAILED, RawContext, RawInfo, RawString,
+    SwapInfo,
+};
+use super::string::Str;
+use super::table::api;
+
+/// What is done when the server says so.
+pub struct Hooks {
+    /// A database is about to be emptied; all where it is negative.
+    pub flush: fn(i32),
+    /// Two databases have changed their places.
+    pub swap: fn(i32, i32),
+    /// A replica begins to load beside what it has (`None`), or ends it, and takes it or not.
+    pub aside: fn(Option<bool>),
+    /// A key has come to the client's database from another.
+    pub moved: fn(Context, Str<'_>),
+    /// A child was forked that writes a snapshot, or has ended.
+    pub forked: fn(bool),
+    /// A snapshot was saved, or was not.
+    pub saved: fn(),
+    /// A snapshot was loaded, or was not.
+    pub loaded: fn(),
+    /// The timer; it says in how many milliseconds it is to be called next.
+    pub tick: fn() -> i64,
+    /// `INFO`.
+    pub info: fn(&mut Section),
+}
+
+static HOOKS: OnceLock<Hooks> = OnceLock::new();
+/// Valkey 8 calls with the client's own context, and leaves the client in the database that it was called for: there, nobody asks for
+/// keys that move. A moved value then holds its old database's tree.
+const MAJOR_THAT_FORGETS: c_int = 8;
+const MAJOR_SHIFT: u32 = 16;
+/// Milliseconds until the timer's first call.
+const FIRST_TICK: i64 = 20;
+
+/// Has the server call them.
+pub fn register(context: Context, hooks: Hooks) -> Result<(), &'static str> {
+    let _ = HOOKS.set(hooks);
+    let raw = context.raw();
+    // SAFETY: the module is being loaded, and the callbacks live as long as the program.
+    unsafe {
+        for event_of in [
+            EVENT_FLUSH,
+            EVENT_SWAP,
+            EVENT_ASYNC_LOAD,
+            EVENT_PERSISTENCE,
+            EVENT_LOADING,
+            EVENT_FORK,
+        ] {
+            if (api().SubscribeToServerEvent)(raw, event_of, event) != OK {
+                return Err("the server has not all of the events that the module needs");
+            }
+        }
+        if (api().GetServerVersion)() >> MAJOR_SHIFT != MAJOR_THAT_FORGETS
+            && (api().SubscribeToKeyspaceEvents)(raw, NOTIFY_GENERIC, notified) != OK
+        {
+            return Err("the server does not say which keys move");
+        }
+        if (api().RegisterInfoFunc)(raw, info) != OK {
+            return Err("the server does not take a section of INFO");
+        }
+        (api().CreateTimer)(raw, FIRST_TICK, tick, std::ptr::null_mut());
+    }
+    Ok(())
+}
+
+fn hooks() -> &'static Hooks {
+    HOOKS.get().expect("hooks are set before the server is told of them")
+}
+
+unsafe extern "C" fn event(_: *mut RawContext, event: Event, sub: u64, data: *mut c_void) {
+    guarded("an event", (), || {
+        if event.id == EVENT_FLUSH.id && sub == FLUSH_STARTS {
+            // SAFETY: what comes with this event is of this type.
+            let info = unsafe { &*data.cast::<FlushInfo>() };
+            (hooks().flush)(info.database);
+        } else if event.id == EVENT_SWAP.id {
+            // SAFETY: as above.
+            let info = unsafe { &*data.cast::<SwapInfo>() };
+            (hooks().swap)(info.first, info.second);
+        } else if event.id == EVENT_ASYNC_LOAD.id {
+            match sub {
+                ASYNC_LOAD_STARTED => (hooks().aside)(None),
+                ASYNC_LOAD_ABORTED => (hooks().aside)(Some(false)),
+                ASYNC_LOAD_COMPLETED => (hooks().aside)(Some(true)),
+                _ => {}
+            }
+        } else if event.id == EVENT_PERSISTENCE.id && matches!(sub, PERSISTENCE_ENDED | PERSISTENCE_FAILED) {
+            (hooks().saved)();
+        } else if event.id == EVENT_FORK.id {
+            (hooks().forked)(sub == FORK_BORN);
+        } else if event.id == EVENT_LOADING.id && matches!(sub, LOADING_ENDED | LOADING_FAILED) {
+            (hooks().loaded)();
+        }
+    });
+}
+
+unsafe extern "C" fn notified(context: *mut RawContext, _: c_int, event: *const c_char, key: *mut RawString) -> c_int {
+    guarded("a notification", (), || {
+        // SAFETY: the server calls with its context, a C string and a string.
+        unsafe {
+            if std::ffi::CStr::from_ptr(event) == c"move_to" {
+                (hooks().moved)(Context::new(context), Str::new(key));
+            }
+        }
+    });
+    OK
+}
+
+unsafe extern "C" fn tick(context: *mut RawContext, _: *mut c_void) {
+    let next = guarded("the timer", FIRST_TICK, hooks().tick);
+    // SAFETY: the server calls with the module's context.
+    unsafe { (api().CreateTimer)(context, next, tick, std::ptr::null_mut()) };
+}
+
+unsafe extern "C" fn info(info: *mut RawInfo, for_crash_report: c_int) {
+    if for_crash_report != 0 {
+        // What crashed may be what would be asked.
+        return;
+    }
+    guarded("INFO", (), || {
+        // SAFETY: the callback runs.
+        (hooks().info)(&mut unsafe { Section::new(info) });
+    });
+}

@@ -1,0 +1,169 @@
+//! What values are saved to and loaded from.
+
+use std::ffi::CStr;
+
+use super::context::c_text;
+use super::raw::{RawDigest, RawIo, RawString};
+use super::string::{OwnedStr, Str};
+use super::table::api;
+
+/// A snapshot that is written.
+pub struct Saver(*mut RawIo);
+
+/// A snapshot that is read, or a payload of `RESTORE`.
+pub struct Loader(*mut RawIo);
+
+/// An append-only file that is rewritten.
+pub struct Rewriter(*mut RawIo);
+
+/// A digest of the data set.
+pub struct Digest(*mut RawDigest);
+
+impl Saver {
+    /// # Safety
+    /// `io` is that of the running callback, for all of these.
+    pub unsafe fn new(io: *mut RawIo) -> Self {
+        Self(io)
+    }
+
+    /// Writes a number.
+    pub fn unsigned(&mut self, number: u64) {
+        // SAFETY: the callback runs, here and below.
+        unsafe { (api().SaveUnsigned)(self.0, number) };
+    }
+
+    /// Writes bytes and their length.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        // SAFETY: as above; the server writes or copies them.
+        unsafe { (api().SaveStringBuffer)(self.0, bytes.as_ptr().cast(), bytes.len()) };
+    }
+
+    /// Says in the log that a value could not be read.
+    pub fn log(&mut self, text: &str) {
+        log(self.0, text);
+    }
+}
+
+fn log(io: *mut RawIo, text: &str) {
+    let text = c_text(text);
+    // SAFETY: the callback runs; the format has one string.
+    unsafe { (api().LogIOError)(io, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr()) };
+}
+
+/// Bytes that the server has loaded.
+pub struct Loaded {
+    start: *mut u8,
+    len: usize,
+}
+
+impl std::ops::Deref for Loaded {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the server has allocated so many bytes, which are ours.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // SAFETY: the server's allocator gave them.
+        unsafe { (api().Free)(self.start.cast()) };
+    }
+}
+
+impl Loader {
+    /// # Safety
+    /// As [`Saver::new`].
+    pub unsafe fn new(io: *mut RawIo) -> Self {
+        Self(io)
+    }
+
+    fn is_broken(&self) -> bool {
+        // SAFETY: the callback runs, here and below.
+        unsafe { (api().IsIOError)(self.0) != 0 }
+    }
+
+    /// Reads a number; `None` at the end or where there is none.
+    pub fn unsigned(&mut self) -> Option<u64> {
+        // SAFETY: as above.
+        let number = unsafe { (api().LoadUnsigned)(self.0) };
+        (!self.is_broken()).then_some(number)
+    }
+
+    /// Reads bytes; `None` at the end or where there are none.
+    pub fn bytes(&mut self) -> Option<Loaded> {
+        let mut len = 0;
+        // SAFETY: as above.
+        let start = unsafe { (api().LoadStringBuffer)(self.0, &raw mut len) };
+        if start.is_null() {
+            return None;
+        }
+        let loaded = Loaded {
+            start: start.cast(),
+            len,
+        };
+        (!self.is_broken()).then_some(loaded)
+    }
+
+    /// The database that the value is for.
+    pub fn database(&self) -> i32 {
+        // SAFETY: as above.
+        unsafe { (api().GetDbIdFromIO)(self.0) }
+    }
+
+    /// Says in the log why a value could not be loaded.
+    pub fn log(&mut self, text: &str) {
+        log(self.0, text);
+    }
+}
+
+impl Rewriter {
+    /// # Safety
+    /// As [`Saver::new`].
+    pub unsafe fn new(io: *mut RawIo) -> Self {
+        Self(io)
+    }
+
+    /// Writes a command with a key and further arguments.
+    pub fn emit(&mut self, command: &CStr, key: Str<'_>, arguments: &[&[u8]]) {
+        let strings: Vec<OwnedStr> = arguments.iter().map(|argument| OwnedStr::new(argument)).collect();
+        let raw: Vec<*mut RawString> = strings.iter().map(|string| string.as_str().raw()).collect();
+        // SAFETY: the callback runs; "sv" is a string, a vector of strings and its length.
+        unsafe {
+            (api().EmitAOF)(
+                self.0,
+                command.as_ptr(),
+                c"sv".as_ptr(),
+                key.raw(),
+                raw.as_ptr(),
+                raw.len(),
+            )
+        };
+    }
+
+    /// Says in the log that a value could not be read.
+    pub fn log(&mut self, text: &str) {
+        log(self.0, text);
+    }
+}
+
+impl Digest {
+    /// # Safety
+    /// `digest` is that of the running callback.
+    pub unsafe fn new(digest: *mut RawDigest) -> Self {
+        Self(digest)
+    }
+
+    /// Adds bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        // SAFETY: the callback runs, here and below.
+        unsafe { (api().DigestAddStringBuffer)(self.0, bytes.as_ptr().cast(), bytes.len()) };
+    }
+
+    /// Ends what is in an order of its own.
+    pub fn end(&mut self) {
+        // SAFETY: as above.
+        unsafe { (api().DigestEndSequence)(self.0) };
+    }
+}

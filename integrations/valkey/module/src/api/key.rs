@@ -1,0 +1,187 @@
+//! Open keys.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+
+use super::context::Context;
+use super::datatype::registered;
+use super::failure::Failure;
+use super::raw::{
+    HASH_NONE, KEYTYPE_EMPTY, KEYTYPE_MODULE, KEYTYPE_STRING, NO_EXPIRE, OK, READ, RawKey, RawString, WRITE,
+};
+use super::string::Str;
+use super::table::api;
+use crate::store::text::Text;
+use crate::store::value::{Borrowed, BorrowedMut, Value};
+
+/// A key that a command has open; it is closed when dropped.
+pub struct Key<'c> {
+    /// Null for a key that is not there and was opened to read.
+    raw: *mut RawKey,
+    call: PhantomData<&'c RawKey>,
+}
+
+impl<'c> Key<'c> {
+    /// Opens a key to read it.
+    #[inline]
+    pub fn read(context: Context, name: Str<'c>) -> Self {
+        Self::open(context, name, READ)
+    }
+
+    /// Opens a key to write it.
+    pub fn write(context: Context, name: Str<'c>) -> Self {
+        Self::open(context, name, READ | WRITE)
+    }
+
+    fn open(context: Context, name: Str<'c>, mode: i32) -> Self {
+        Self {
+            // SAFETY: context and name are those of the running call.
+            raw: unsafe { (api().OpenKey)(context.raw(), name.raw(), mode) },
+            call: PhantomData,
+        }
+    }
+
+    /// Whether there is no such key.
+    pub fn is_empty(&self) -> bool {
+        // SAFETY: the key is open, here and below; the server takes a null one.
+        self.raw.is_null() || unsafe { (api().KeyType)(self.raw) } == KEYTYPE_EMPTY
+    }
+
+    /// Our value, `None` where there is no key, an error where it is of another type.
+    #[inline]
+    fn pointer(&self) -> Result<Option<*mut c_void>, Failure> {
+        if self.raw.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the key is open.
+        unsafe {
+            match (api().KeyType)(self.raw) {
+                KEYTYPE_EMPTY => Ok(None),
+                KEYTYPE_MODULE if (api().ModuleTypeGetType)(self.raw) == registered() => {
+                    Ok(Some((api().ModuleTypeGetValue)(self.raw)))
+                }
+                _ => Err(Failure::WRONG_TYPE),
+            }
+        }
+    }
+
+    /// The key's value, if it is there.
+    #[inline]
+    pub fn value(&self) -> Result<Option<Borrowed<'_>>, Failure> {
+        let pointer = self.pointer()?;
+        // SAFETY: the server holds what a `Value` became, which lives at least until the key is written or closed.
+        Ok(pointer.map(|pointer| unsafe { Borrowed::of(pointer) }))
+    }
+
+    /// The key's value, to be changed.
+    pub fn value_mut(&mut self) -> Result<Option<BorrowedMut<'_>>, Failure> {
+        let pointer = self.pointer()?;
+        // SAFETY: as for `value`; the server runs one command at a time, and this one holds the key.
+        Ok(pointer.map(|pointer| unsafe { BorrowedMut::of(pointer) }))
+    }
+
+    /// Sets the key's value in place of whatever was there, without an expiry.
+    pub fn set(&mut self, value: Value) -> Result<(), Failure> {
+        let pointer = value.into_raw();
+        // SAFETY: the server owns the value from now on, and frees it by the type's callback.
+        if unsafe { (api().ModuleTypeSetValue)(self.raw, registered(), pointer) } == OK {
+            return Ok(());
+        }
+        // SAFETY: the server did not take it.
+        drop(unsafe { Value::from_raw(pointer) });
+        Err(Failure::text("ERR the server does not take the value"))
+    }
+
+    /// Puts `value` in the place of the key's value, which is returned; the expiry stays. The key's value must be ours.
+    pub fn replace(&mut self, value: Value) -> Result<Value, Failure> {
+        let new = value.into_raw();
+        let mut old = std::ptr::null_mut();
+        // SAFETY: the server checks the key's type, and gives the pointer that it had.
+        if unsafe { (api().ModuleTypeReplaceValue)(self.raw, registered(), new, &raw mut old) } == OK {
+            // SAFETY: the server no longer has the old one.
+            return Ok(unsafe { Value::from_raw(old) });
+        }
+        // SAFETY: the server did not take it.
+        drop(unsafe { Value::from_raw(new) });
+        Err(Failure::text("ERR the server does not take the value"))
+    }
+
+    /// Gives the key's string other bytes; says whether it has a string of ours.
+    pub fn set_text(&mut self, value: &[u8]) -> Result<bool, Failure> {
+        let Ok(Some(Borrowed::Text(text))) = self.value() else {
+            return Ok(false);
+        };
+        let before = text.bits();
+        // SAFETY: it is never dropped: the server's pointer keeps the string, or is exchanged for this one.
+        let mut changed = ManuallyDrop::new(unsafe { Text::from_bits(before) });
+        changed.set(value)?;
+        if changed.bits() != before {
+            let old = self.replace(Value::Text(ManuallyDrop::into_inner(changed)))?;
+            std::mem::forget(old);
+        }
+        Ok(true)
+    }
+
+    /// Deletes the key.
+    pub fn delete(&mut self) {
+        // SAFETY: the key is open.
+        unsafe { (api().DeleteKey)(self.raw) };
+    }
+
+    /// When the key expires, in milliseconds of the Unix epoch; `None` if never.
+    pub fn expiry(&self) -> Option<i64> {
+        // SAFETY: the key is open.
+        let at = unsafe { (api().GetAbsExpire)(self.raw) };
+        (at != NO_EXPIRE).then_some(at)
+    }
+
+    /// Sets or removes the key's expiry.
+    pub fn set_expiry(&mut self, at: Option<i64>) {
+        // SAFETY: the key is open.
+        unsafe { (api().SetAbsExpire)(self.raw, at.unwrap_or(NO_EXPIRE)) };
+    }
+
+    /// The key's native string, if it has one.
+    pub fn native_string(&self) -> Option<&[u8]> {
+        // SAFETY: the key is open; the bytes are there until it is written or closed.
+        unsafe {
+            if self.raw.is_null() || (api().KeyType)(self.raw) != KEYTYPE_STRING {
+                return None;
+            }
+            let mut len = 0;
+            let start = (api().StringDMA)(self.raw, &raw mut len, READ);
+            (!start.is_null()).then(|| std::slice::from_raw_parts(start.cast(), len))
+        }
+    }
+
+    /// Makes the key a native string.
+    pub fn set_native_string(&mut self, value: Str<'_>) -> Result<(), Failure> {
+        // SAFETY: the key is open, and the server holds the string itself.
+        taken(unsafe { (api().StringSet)(self.raw, value.raw()) } == OK)
+    }
+
+    /// Sets a field of a native hash, which becomes one with its first.
+    pub fn set_native_field(&mut self, field: Str<'_>, value: Str<'_>) -> Result<(), Failure> {
+        let end: *mut RawString = std::ptr::null_mut();
+        // SAFETY: pairs of strings and a null are what follows the flags.
+        unsafe { (api().HashSet)(self.raw, HASH_NONE, field.raw(), value.raw(), end) };
+        Ok(())
+    }
+}
+
+fn taken(is_taken: bool) -> Result<(), Failure> {
+    match is_taken {
+        true => Ok(()),
+        false => Err(Failure::text("ERR the server does not take the value")),
+    }
+}
+
+impl Drop for Key<'_> {
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            // SAFETY: it is open, and nothing borrows from it any more.
+            unsafe { (api().CloseKey)(self.raw) };
+        }
+    }
+}

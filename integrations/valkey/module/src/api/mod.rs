@@ -1,0 +1,21 @@
+//! The server, safely: all that calls into it or is called by it.
+
+pub mod command;
+pub mod config;
+pub mod context;
+pub mod datatype;
+pub mod failure;
+pub mod filter;
+pub mod guard;
+pub mod hooks;
+pub mod info;
+pub mod io;
+pub mod key;
+pub mod raw;
+pub mod string;
+pub mod table;
+
+pub use context::Context;
+pub use failure::Failure;
+pub use key::Key;
+pub use string::{OwnedStr, Str};

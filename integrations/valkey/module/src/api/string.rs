@@ -1,0 +1,73 @@
+//! Strings of the server's.
+
+use std::ffi::c_char;
+
+use super::raw::RawString;
+use super::table::api;
+
+/// A string that the server owns and keeps while a callback runs.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Str<'c> {
+    raw: *mut RawString,
+    call: std::marker::PhantomData<&'c RawString>,
+}
+
+impl<'c> Str<'c> {
+    /// # Safety
+    /// `raw` is a string that lives as long as `'c`, and is not changed meanwhile.
+    pub unsafe fn new(raw: *mut RawString) -> Self {
+        Self {
+            raw,
+            call: std::marker::PhantomData,
+        }
+    }
+
+    /// The server's pointer.
+    pub fn raw(self) -> *mut RawString {
+        self.raw
+    }
+
+    /// Its bytes.
+    #[inline]
+    pub fn bytes(self) -> &'c [u8] {
+        let mut len = 0;
+        // SAFETY: the string lives as long as `'c`, and its bytes with it.
+        unsafe {
+            let start = (api().StringPtrLen)(self.raw, &raw mut len);
+            std::slice::from_raw_parts(start.cast(), len)
+        }
+    }
+}
+
+/// A string that the module owns.
+pub struct OwnedStr(*mut RawString);
+
+impl OwnedStr {
+    /// A copy of `bytes`.
+    pub fn new(bytes: &[u8]) -> Self {
+        // SAFETY: the server copies the bytes; without a context, nobody else frees the string.
+        Self(unsafe { (api().CreateString)(std::ptr::null_mut(), bytes.as_ptr().cast::<c_char>(), bytes.len()) })
+    }
+
+    /// The same, borrowed.
+    pub fn as_str(&self) -> Str<'_> {
+        // SAFETY: it lives as long as this.
+        unsafe { Str::new(self.0) }
+    }
+
+    /// The server's pointer, which the server owns from now on.
+    pub fn into_raw(self) -> *mut RawString {
+        std::mem::ManuallyDrop::new(self).0
+    }
+}
+
+impl Drop for OwnedStr {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and nothing refers to it any more.
+        unsafe { (api().FreeString)(std::ptr::null_mut(), self.0) };
+    }
+}
+
+// SAFETY: the server counts who holds a string; ours is held here only, and used under the lock of what holds it.
+unsafe impl Send for OwnedStr {}

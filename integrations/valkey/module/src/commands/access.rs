@@ -1,0 +1,98 @@
+//! Values of keys, of the kind that a command is for.
+
+use crate::api::context::Class;
+use crate::api::{Context, Failure, Key, Str};
+use crate::store::databases::place_in;
+use crate::store::map::Map;
+use crate::store::value::{Borrowed, BorrowedMut, BorrowedText, Value};
+
+/// What a command returns that has replied.
+pub type Done = Result<(), Failure>;
+
+/// The key's map, if it is there.
+#[inline]
+pub fn map_of<'k>(key: &'k Key<'_>) -> Result<Option<&'k Map>, Failure> {
+    match key.value()? {
+        Some(Borrowed::Map(map)) => Ok(Some(map)),
+        Some(Borrowed::Text(_)) => Err(Failure::WRONG_TYPE),
+        None => Ok(None),
+    }
+}
+
+/// The key's string, if it is there.
+#[inline]
+pub fn text_of<'k>(key: &'k Key<'_>) -> Result<Option<BorrowedText<'k>>, Failure> {
+    match key.value()? {
+        Some(Borrowed::Text(text)) => Ok(Some(text)),
+        Some(Borrowed::Map(_)) => Err(Failure::WRONG_TYPE),
+        None => Ok(None),
+    }
+}
+
+/// The key's map, to be changed, if it is there.
+fn map_of_mut<'k>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Map>, Failure> {
+    match key.value_mut()? {
+        Some(BorrowedMut::Map(map)) => Ok(Some(map)),
+        Some(BorrowedMut::Text(_)) => Err(Failure::WRONG_TYPE),
+        None => Ok(None),
+    }
+}
+
+/// Has the key's map changed; one that is not there is made, and stays if it has fields then.
+pub fn change_or_make<R>(
+    context: Context,
+    name: Str<'_>,
+    change: impl FnOnce(&mut Map) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let mut key = Key::write(context, name);
+    if let Some(map) = map_of_mut(&mut key)? {
+        return change(map);
+    }
+    let mut map = Map::new(place_in(context.database())?);
+    let changed = change(&mut map);
+    // What was done before something failed was done.
+    if !map.is_empty() {
+        key.set(Value::Map(Box::new(map)))?;
+    }
+    changed
+}
+
+/// Has the key's map changed by what removes fields, and removes the key with the last of them. `removed` is the event of a removal.
+pub fn remove_from(
+    context: Context,
+    name: Str<'_>,
+    remove: impl FnOnce(&mut Map) -> Result<u64, Failure>,
+) -> Result<u64, Failure> {
+    let mut key = Key::write(context, name);
+    let Some(map) = map_of_mut(&mut key)? else {
+        return Ok(0);
+    };
+    let before = map.len();
+    let outcome = remove(map);
+    let (is_changed, is_empty) = (map.len() != before, map.is_empty());
+    if is_changed {
+        context.touched(name);
+        if is_empty {
+            key.delete();
+        }
+        drop(key);
+        context.notify(Class::Map, c"hdel", name);
+        if is_empty {
+            context.notify(Class::Generic, c"del", name);
+        }
+        context.replicate_verbatim();
+    }
+    outcome
+}
+
+/// A field's bytes that are wanted as bytes, or nothing.
+pub fn reply_or_null(context: Context, map: Option<&Map>, field: &[u8]) -> Done {
+    let found = match map {
+        Some(map) => map.get_with(field, |value| context.bytes(value))?,
+        None => None,
+    };
+    if found.is_none() {
+        context.null();
+    }
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! Commands for who looks after the server.
+
+use std::ops::Bound;
+
+use super::access::Done;
+use crate::api::context::Class;
+use crate::api::raw::{KEY_ACCESS, KEY_OW, KEY_RO, KEY_RW, KEY_UPDATE};
+use crate::api::{Context, Failure, Key, OwnedStr, Str};
+use crate::store::databases::{databases, place_in};
+use crate::store::generation::Hold;
+use crate::store::map::Map;
+use crate::store::value::{Borrowed, BorrowedMut, Value};
+
+fn all_generations() -> Vec<Hold> {
+    databases().generations().cloned().collect()
+}
+
+/// `LP.INFO [key]`: of a key, or of all trees.
+pub fn info(context: Context, arguments: &[Str<'_>]) -> Done {
+    if context.is_asked_for_keys() {
+        if arguments.len() > 1 {
+            context.key_at(1, KEY_RO | KEY_ACCESS);
+        }
+        return Ok(());
+    }
+    match arguments {
+        [_] => {
+            let generations = all_generations();
+            context.array(generations.len());
+            generations.iter().for_each(|generation| describe(context, generation));
+            Ok(())
+        }
+        [_, name] => key_info(context, *name),
+        _ => Err(Failure::Arity),
+    }
+}
+
+fn number(context: Context, name: &str, number: u64) {
+    context.bytes(name.as_bytes());
+    context.integer(i64::try_from(number).unwrap_or(i64::MAX));
+}
+
+fn text(context: Context, name: &str, text: &str) {
+    context.bytes(name.as_bytes());
+    context.bytes(text.as_bytes());
+}
+
+fn describe(context: Context, generation: &Hold) {
+    let stats = generation.tree().stats();
+    context.map(10);
+    number(context, "generation", generation.serial());
+    text(context, "engine", stats.engine_name);
+    number(context, "records", stats.records);
+    number(context, "user-bytes", stats.user_bytes);
+    number(context, "bytes-held", stats.bytes_held);
+    number(context, "leaves", stats.leaves);
+    number(context, "frame-bytes", stats.frame_limit_bytes);
+    number(context, "dictionary", u64::from(stats.dictionary_id));
+    number(context, "dictionary-bytes", stats.dictionary_bytes);
+    text(context, "limits", &stats.limits_reason);
+}
+
+fn key_info(context: Context, name: Str<'_>) -> Done {
+    let key = Key::read(context, name);
+    match key.value()? {
+        None => context.null(),
+        Some(Borrowed::Map(map)) => {
+            context.map(4);
+            text(context, "kind", "map");
+            number(context, "fields", map.len());
+            number(context, "user-bytes", map.user_bytes());
+            number(context, "generation", map.generation().serial());
+        }
+        Some(Borrowed::Text(string)) => {
+            context.map(3);
+            text(context, "kind", "string");
+            number(context, "user-bytes", string.length()? as u64);
+            number(context, "generation", string.generation().serial());
+        }
+    }
+    Ok(())
+}
+
+/// `LP.COMPACT`: compresses everything anew, with dictionaries that are trained now. The server waits for it.
+pub fn compact(context: Context, arguments: &[Str<'_>]) -> Done {
+    if arguments.len() != 1 {
+        return Err(Failure::Arity);
+    }
+    for generation in all_generations() {
+        generation.tree().compact()?;
+    }
+    context.status(c"OK");
+    Ok(())
+}
+
+/// `LP.DICT SHOW | TRAIN`
+pub fn dict(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, what] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    let generations = all_generations();
+    if what.bytes().eq_ignore_ascii_case(b"TRAIN") {
+        let asked = generations
+            .iter()
+            .filter(|generation| generation.tree().request_training())
+            .count();
+        context.integer(asked as i64);
+    } else if what.bytes().eq_ignore_ascii_case(b"SHOW") {
+        context.array(generations.len());
+        for generation in &generations {
+            let stats = generation.tree().stats();
+            context.map(4);
+            number(context, "generation", generation.serial());
+            number(context, "dictionary", u64::from(stats.dictionary_id));
+            number(context, "dictionary-bytes", stats.dictionary_bytes);
+            number(context, "training", u64::from(generation.tree().is_training()));
+        }
+    } else {
+        return Err(Failure::text("ERR LP.DICT takes SHOW or TRAIN"));
+    }
+    Ok(())
+}
+
+/// `LP.EXPORT key [destination [REPLACE]]`: makes a native hash or string of a key, in its place or at another key.
+pub fn export(context: Context, arguments: &[Str<'_>]) -> Done {
+    if context.is_asked_for_keys() {
+        context.key_at(1, KEY_RW | KEY_ACCESS | KEY_UPDATE);
+        if arguments.len() > 2 {
+            context.key_at(2, KEY_OW | KEY_UPDATE);
+        }
+        return Ok(());
+    }
+    let (name, destination, replaces) = match *arguments {
+        [_, name] => (name, None, true),
+        [_, name, destination] => (name, Some(destination), false),
+        [_, name, destination, option] if option.bytes().eq_ignore_ascii_case(b"REPLACE") => {
+            (name, Some(destination), true)
+        }
+        [_, _, _, _] => return Err(Failure::SYNTAX),
+        _ => return Err(Failure::Arity),
+    };
+    let is_same = destination.is_none_or(|destination| destination.bytes() == name.bytes());
+    let mut key = Key::write(context, name);
+    if key.value()?.is_none() {
+        return Err(Failure::text("ERR no such key"));
+    }
+    let expiry = key.expiry();
+    if is_same {
+        if !replaces {
+            return Err(Failure::text("ERR the destination is the key itself"));
+        }
+        let native = Native::take(context, &mut key)?;
+        key.delete();
+        native.write(&mut key)?;
+        key.set_expiry(expiry);
+    } else if let Some(destination) = destination {
+        let mut target = Key::write(context, destination);
+        if !target.is_empty() {
+            if !replaces {
+                return Err(Failure::text(
+                    "ERR the destination exists; say REPLACE to write over it",
+                ));
+            }
+            target.delete();
+        }
+        match key.value_mut()? {
+            Some(BorrowedMut::Map(map)) => write_fields(map, &mut target)?,
+            Some(BorrowedMut::Text(text)) => target.set_native_string(OwnedStr::new(&text.to_vec()?).as_str())?,
+            None => {}
+        }
+        target.set_expiry(expiry);
+    }
+    drop(key);
+    let written = destination.unwrap_or(name);
+    context.touched(written);
+    context.notify(Class::Generic, c"lp.export", written);
+    context.replicate_verbatim();
+    context.status(c"OK");
+    Ok(())
+}
+
+/// A value taken from its key, which is about to hold the native one.
+enum Native {
+    Fields(Box<Map>),
+    Bytes(Vec<u8>),
+}
+
+impl Native {
+    /// Leaves an empty map in the key, so that what was there outlives it.
+    fn take(context: Context, key: &mut Key<'_>) -> Result<Self, Failure> {
+        if let Some(Borrowed::Text(text)) = key.value()? {
+            return Ok(Self::Bytes(text.to_vec()?));
+        }
+        let empty = Map::new(place_in(context.database())?);
+        match key.replace(Value::Map(Box::new(empty)))? {
+            Value::Map(map) => Ok(Self::Fields(map)),
+            Value::Text(text) => Ok(Self::Bytes(text.to_vec()?)),
+        }
+    }
+
+    fn write(self, key: &mut Key<'_>) -> Done {
+        match self {
+            Self::Fields(map) => write_fields(&map, key),
+            Self::Bytes(bytes) => key.set_native_string(OwnedStr::new(&bytes).as_str()),
+        }
+    }
+}
+
+fn write_fields(map: &Map, key: &mut Key<'_>) -> Done {
+    for record in map.range((Bound::Unbounded, Bound::Unbounded))? {
+        let (field, value) = record?;
+        key.set_native_field(OwnedStr::new(&field).as_str(), OwnedStr::new(&value).as_str())?;
+    }
+    Ok(())
+}

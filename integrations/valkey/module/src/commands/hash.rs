@@ -1,0 +1,259 @@
+//! The twins of the commands of hashes that read and write fields.
+
+use super::access::{Done, change_or_make, map_of, remove_from, reply_or_null};
+use crate::api::context::{Class, log_warning};
+use crate::api::{Context, Failure, Key, OwnedStr, Str};
+use crate::store::map::{Map, Write, check};
+use crate::store::number::{FloatError, add_floats, check_float, integer};
+
+/// `LP.HSET key field value [field value ...]`
+pub fn hset(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, pairs @ ..] = arguments else {
+        return Err(Failure::Arity);
+    };
+    if pairs.is_empty() || pairs.len() % 2 != 0 {
+        return Err(Failure::Arity);
+    }
+    let pairs: &[[Str<'_>; 2]] = pairs.as_chunks().0;
+    // All or nothing, as far as that is known beforehand.
+    for [field, value] in pairs {
+        check(field.bytes(), value.bytes())?;
+    }
+    let (mut added, mut is_written) = (0, false);
+    let outcome = change_or_make(context, *name, |map| {
+        for [field, value] in pairs {
+            added += i64::from(map.set(field.bytes(), value.bytes())? == Write::Added);
+            is_written = true;
+        }
+        Ok(())
+    });
+    // What was written before something failed is there, and replicas are to have it.
+    if is_written {
+        written(context, *name, c"hset");
+    }
+    outcome?;
+    context.integer(added);
+    Ok(())
+}
+
+/// Says that a field was written.
+fn written(context: Context, name: Str<'_>, event: &'static std::ffi::CStr) {
+    context.touched(name);
+    context.notify(Class::Map, event, name);
+    context.replicate_verbatim();
+}
+
+/// `LP.HSETNX key field value`
+pub fn hsetnx(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, field, value] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    check(field.bytes(), value.bytes())?;
+    let is_set = change_or_make(context, name, |map| {
+        if map.contains(field.bytes())? {
+            return Ok(false);
+        }
+        map.set(field.bytes(), value.bytes())?;
+        Ok(true)
+    })?;
+    if is_set {
+        written(context, name, c"hset");
+    }
+    context.integer(i64::from(is_set));
+    Ok(())
+}
+
+/// `LP.HGET key field`
+pub fn hget(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, field] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    let key = Key::read(context, name);
+    reply_or_null(context, map_of(&key)?, field.bytes())
+}
+
+/// `LP.HMGET key field [field ...]`
+pub fn hmget(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, fields @ ..] = arguments else {
+        return Err(Failure::Arity);
+    };
+    if fields.is_empty() {
+        return Err(Failure::Arity);
+    }
+    let key = Key::read(context, *name);
+    let map = map_of(&key)?;
+    context.array(fields.len());
+    for field in fields {
+        // The array is begun, so that an error has the place of its value.
+        if let Err(failure) = reply_or_null(context, map, field.bytes()) {
+            context.failure(&failure);
+        }
+    }
+    Ok(())
+}
+
+/// `LP.HDEL key field [field ...]`
+pub fn hdel(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, fields @ ..] = arguments else {
+        return Err(Failure::Arity);
+    };
+    if fields.is_empty() {
+        return Err(Failure::Arity);
+    }
+    let removed = remove_from(context, *name, |map| {
+        let mut removed = 0;
+        for field in fields {
+            removed += u64::from(map.remove(field.bytes())?);
+        }
+        Ok(removed)
+    })?;
+    context.integer(removed as i64);
+    Ok(())
+}
+
+/// `LP.HEXISTS key field`
+pub fn hexists(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, field] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    let key = Key::read(context, name);
+    let is_there = match map_of(&key)? {
+        Some(map) => map.contains(field.bytes())?,
+        None => false,
+    };
+    context.integer(i64::from(is_there));
+    Ok(())
+}
+
+/// `LP.HLEN key`
+pub fn hlen(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    let key = Key::read(context, name);
+    context.integer(map_of(&key)?.map_or(0, Map::len) as i64);
+    Ok(())
+}
+
+/// `LP.HSTRLEN key field`
+pub fn hstrlen(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, field] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    let key = Key::read(context, name);
+    let len = match map_of(&key)? {
+        Some(map) => map.len_of(field.bytes())?,
+        None => None,
+    };
+    context.integer(len.unwrap_or(0) as i64);
+    Ok(())
+}
+
+/// `LP.HGETALL key`
+pub fn hgetall(context: Context, arguments: &[Str<'_>]) -> Done {
+    all(context, arguments, Context::map, 2, |field, value| {
+        context.bytes(field);
+        context.bytes(value);
+    })
+}
+
+/// `LP.HKEYS key`
+pub fn hkeys(context: Context, arguments: &[Str<'_>]) -> Done {
+    all(context, arguments, Context::array, 1, |field, _| context.bytes(field))
+}
+
+/// `LP.HVALS key`
+pub fn hvals(context: Context, arguments: &[Str<'_>]) -> Done {
+    all(context, arguments, Context::array, 1, |_, value| context.bytes(value))
+}
+
+/// Replies with something of each record, `replies` times.
+fn all(
+    context: Context,
+    arguments: &[Str<'_>],
+    begin: fn(Context, usize),
+    replies: usize,
+    mut reply: impl FnMut(&[u8], &[u8]),
+) -> Done {
+    let [_, name] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    let key = Key::read(context, name);
+    let Some(map) = map_of(&key)? else {
+        begin(context, 0);
+        return Ok(());
+    };
+    let fields = usize::try_from(map.len()).unwrap_or(usize::MAX);
+    begin(context, fields);
+    let mut visited = 0;
+    let outcome = map.each(|field, value| {
+        visited += 1;
+        reply(field, value);
+    });
+    if visited < fields {
+        // The length is said: what cannot be read has the place of its reply.
+        let failure = outcome
+            .err()
+            .map_or(Failure::text("ERR a record is missing"), Failure::from);
+        log_warning(&format!(
+            "leafpress: a map has {fields} fields, and {visited} can be read: {failure:?}"
+        ));
+        for _ in 0..(fields - visited) * replies {
+            context.failure(&failure);
+        }
+    }
+    Ok(())
+}
+
+/// `LP.HINCRBY key field increment`
+pub fn hincrby(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, field, increment] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    let increment = integer(increment.bytes()).ok_or(Failure::NOT_INTEGER)?;
+    let sum = change_or_make(context, name, |map| {
+        let old = match map.get_with(field.bytes(), integer)? {
+            Some(old) => old.ok_or(Failure::text("ERR hash value is not an integer"))?,
+            None => 0,
+        };
+        let sum = old
+            .checked_add(increment)
+            .ok_or(Failure::text("ERR increment or decrement would overflow"))?;
+        map.set(field.bytes(), sum.to_string().as_bytes())?;
+        Ok(sum)
+    })?;
+    written(context, name, c"hincrby");
+    context.integer(sum);
+    Ok(())
+}
+
+/// `LP.HINCRBYFLOAT key field increment`
+pub fn hincrbyfloat(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, field, increment] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    match check_float(increment.bytes()) {
+        Ok(()) => {}
+        Err(FloatError::NotANumber) => return Err(Failure::text("ERR value is not a valid float")),
+        Err(FloatError::NotFinite) => return Err(Failure::text("ERR value is NaN or Infinity")),
+    }
+    let sum = change_or_make(context, name, |map| {
+        let old = map
+            .get_with(field.bytes(), <[u8]>::to_vec)?
+            .unwrap_or_else(|| b"0".to_vec());
+        if check_float(&old) == Err(FloatError::NotANumber) {
+            return Err(Failure::text("ERR hash value is not a float"));
+        }
+        let sum = add_floats(&old, increment.bytes())
+            .map_err(|_| Failure::text("ERR increment would produce NaN or Infinity"))?;
+        map.set(field.bytes(), &sum)?;
+        Ok(sum)
+    })?;
+    context.touched(name);
+    context.notify(Class::Map, c"hincrbyfloat", name);
+    // As a write of the sum: what floats add up to need not be the same on another machine.
+    let result = OwnedStr::new(&sum);
+    context.replicate(c"LP.HSET", &[name, field, result.as_str()]);
+    context.bytes(&sum);
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! Commands that native hashes have no twin of: ranges of fields in order.
+
+use std::ops::Bound;
+
+use super::access::{Done, map_of, remove_from};
+use crate::api::{Context, Failure, Key, Str};
+use crate::store::number::integer;
+use crate::store::record_key::FieldRange;
+
+const BAD_BOUND: Failure = Failure::text("ERR min or max not valid string range item");
+
+/// Where a range begins or ends, as a client writes it: `-`, `+`, `[field`, `(field`.
+enum End<'c> {
+    Least,
+    Greatest,
+    At(Bound<&'c [u8]>),
+}
+
+fn end_of<'c>(text: Str<'c>) -> Result<End<'c>, Failure> {
+    match text.bytes() {
+        b"-" => Ok(End::Least),
+        b"+" => Ok(End::Greatest),
+        [b'[', field @ ..] => Ok(End::At(Bound::Included(field))),
+        [b'(', field @ ..] => Ok(End::At(Bound::Excluded(field))),
+        _ => Err(BAD_BOUND),
+    }
+}
+
+/// The range from `min` to `max`; `None` where nothing can be in it.
+fn range_of<'c>(min: Str<'c>, max: Str<'c>) -> Result<Option<FieldRange<'c>>, Failure> {
+    let (min, max) = (end_of(min)?, end_of(max)?);
+    let from = match min {
+        End::Least => Bound::Unbounded,
+        End::At(bound) => bound,
+        End::Greatest => return Ok(None),
+    };
+    let to = match max {
+        End::Greatest => Bound::Unbounded,
+        End::At(bound) => bound,
+        End::Least => return Ok(None),
+    };
+    Ok(Some((from, to)))
+}
+
+/// What `LP.RANGE` is to do.
+#[derive(Default)]
+struct Options {
+    is_reversed: bool,
+    has_values: bool,
+    limit: Option<(usize, usize)>,
+}
+
+fn options_of(mut rest: &[Str<'_>]) -> Result<Options, Failure> {
+    let mut options = Options::default();
+    while let [option, following @ ..] = rest {
+        let option = option.bytes();
+        rest = following;
+        if option.eq_ignore_ascii_case(b"REV") {
+            options.is_reversed = true;
+        } else if option.eq_ignore_ascii_case(b"WITHVALUES") {
+            options.has_values = true;
+        } else if option.eq_ignore_ascii_case(b"LIMIT") {
+            let [offset, count, following @ ..] = rest else {
+                return Err(Failure::SYNTAX);
+            };
+            rest = following;
+            let offset = integer(offset.bytes()).ok_or(Failure::NOT_INTEGER)?;
+            let count = integer(count.bytes()).ok_or(Failure::NOT_INTEGER)?;
+            // As for sorted sets: nothing before the first, all where the count is negative.
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            options.limit = Some(match usize::try_from(offset) {
+                Ok(offset) => (offset, count),
+                Err(_) => (0, 0),
+            });
+        } else {
+            return Err(Failure::SYNTAX);
+        }
+    }
+    Ok(options)
+}
+
+/// `LP.RANGE key min max [REV] [LIMIT offset count] [WITHVALUES]`; with `REV` max comes first, as in `ZRANGE`.
+pub fn range(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, first, second, rest @ ..] = arguments else {
+        return Err(Failure::Arity);
+    };
+    let options = options_of(rest)?;
+    let range = match options.is_reversed {
+        false => range_of(*first, *second)?,
+        true => range_of(*second, *first)?,
+    };
+    let key = Key::read(context, *name);
+    let (Some(map), Some(range)) = (map_of(&key)?, range) else {
+        context.array(0);
+        return Ok(());
+    };
+    let (offset, count) = options.limit.unwrap_or((0, usize::MAX));
+    let records = map.range(range)?;
+    let records: Vec<_> = match options.is_reversed {
+        false => records.skip(offset).take(count).collect::<Result<_, _>>()?,
+        true => records.rev().skip(offset).take(count).collect::<Result<_, _>>()?,
+    };
+    let nested = options.has_values && context.is_resp3();
+    context.array(records.len() * if options.has_values && !nested { 2 } else { 1 });
+    for (field, value) in &records {
+        if nested {
+            context.array(2);
+        }
+        context.bytes(field);
+        if options.has_values {
+            context.bytes(value);
+        }
+    }
+    Ok(())
+}
+
+/// `LP.COUNT key min max`
+pub fn count(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, min, max] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    let range = range_of(min, max)?;
+    let key = Key::read(context, name);
+    let count = match (map_of(&key)?, range) {
+        (Some(map), Some((Bound::Unbounded, Bound::Unbounded))) => map.len(),
+        (Some(map), Some(range)) => {
+            let mut count = 0;
+            for record in map.range(range)? {
+                record?;
+                count += 1;
+            }
+            count
+        }
+        _ => 0,
+    };
+    context.integer(count as i64);
+    Ok(())
+}
+
+/// `LP.REMRANGE key min max`
+pub fn remrange(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, min, max] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    let range = range_of(min, max)?;
+    let removed = remove_from(context, name, |map| match range {
+        Some(range) => Ok(map.remove_range(range)?),
+        None => Ok(0),
+    })?;
+    context.integer(removed as i64);
+    Ok(())
+}
+
+/// `LP.FIRST key`
+pub fn first(context: Context, arguments: &[Str<'_>]) -> Done {
+    end(context, arguments, false)
+}
+
+/// `LP.LAST key`
+pub fn last(context: Context, arguments: &[Str<'_>]) -> Done {
+    end(context, arguments, true)
+}
+
+/// The record at an end, as field and value; nothing where there is none.
+fn end(context: Context, arguments: &[Str<'_>], is_last: bool) -> Done {
+    let [_, name] = *arguments else {
+        return Err(Failure::Arity);
+    };
+    let key = Key::read(context, name);
+    let record = match map_of(&key)? {
+        Some(map) => {
+            let mut records = map.range((Bound::Unbounded, Bound::Unbounded))?;
+            let record = if is_last { records.next_back() } else { records.next() };
+            record.transpose()?
+        }
+        None => None,
+    };
+    match record {
+        Some((field, value)) => {
+            context.array(2);
+            context.bytes(&field);
+            context.bytes(&value);
+        }
+        None => context.null(),
+    }
+    Ok(())
+}

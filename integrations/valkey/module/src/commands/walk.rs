@@ -1,0 +1,299 @@
+//! The twins of the commands of hashes that walk over fields: `HSCAN`, `HRANDFIELD`.
+
+use std::ops::Bound;
+
+use leafpress::Record;
+
+use super::access::{Done, map_of};
+use super::glob::matches;
+use crate::api::{Context, Failure, Key, Str};
+use crate::store::cursors;
+use crate::store::map::Map;
+use crate::store::number::integer;
+
+/// Maps of no more fields are answered whole, as the servers do with small hashes.
+const WHOLE: u64 = 512;
+/// Fields of a step where nothing else is said.
+const STEP: usize = 10;
+/// Random fields that are looked for in one pass.
+const PASS: usize = 1024;
+/// Up to this part of a map's fields are drawn by themselves, the map's others not looked at.
+const FEW: u64 = 16;
+
+/// What `LP.HSCAN` is to do.
+struct Walk<'c> {
+    pattern: Option<&'c [u8]>,
+    step: usize,
+    has_values: bool,
+}
+
+/// `LP.HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
+pub fn hscan(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, cursor, options @ ..] = arguments else {
+        return Err(Failure::Arity);
+    };
+    let cursor = std::str::from_utf8(cursor.bytes())
+        .ok()
+        .and_then(|cursor| cursor.parse::<u64>().ok())
+        .ok_or(Failure::text("ERR invalid cursor"))?;
+    let key = Key::read(context, *name);
+    let Some(map) = map_of(&key)? else {
+        // As the native command, which looks at the options later.
+        return reply_step(context, 0, &[], true);
+    };
+    let walk = walk_of(options)?;
+    let after = match cursor {
+        0 => None,
+        cursor => Some(cursors::field_of(cursor).ok_or(Failure::text(
+            "ERR unknown cursor: the scan was not continued for long, or was begun on another server; begin again with 0",
+        ))?),
+    };
+    let from = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    let limit = if map.len() <= WHOLE { usize::MAX } else { walk.step };
+    let mut found = Vec::new();
+    let mut last = None;
+    let mut records = map.range((from, Bound::Unbounded))?;
+    for record in records.by_ref().take(limit) {
+        let (field, value) = record?;
+        last = Some(field.clone());
+        if walk.pattern.is_none_or(|pattern| matches(pattern, &field)) {
+            found.push((field, value));
+        }
+    }
+    let is_more = records.next().transpose()?.is_some();
+    let next = match last {
+        Some(last) if is_more => cursors::remember(last),
+        _ => 0,
+    };
+    reply_step(context, next, &found, walk.has_values)
+}
+
+fn walk_of<'c>(options: &[Str<'c>]) -> Result<Walk<'c>, Failure> {
+    let mut walk = Walk {
+        pattern: None,
+        step: STEP,
+        has_values: true,
+    };
+    let mut rest = options;
+    while let [option, following @ ..] = rest {
+        let option = option.bytes();
+        rest = following;
+        if option.eq_ignore_ascii_case(b"NOVALUES") {
+            walk.has_values = false;
+            continue;
+        }
+        let [argument, following @ ..] = rest else {
+            return Err(Failure::SYNTAX);
+        };
+        rest = following;
+        if option.eq_ignore_ascii_case(b"COUNT") {
+            let count = integer(argument.bytes()).ok_or(Failure::NOT_INTEGER)?;
+            walk.step = usize::try_from(count)
+                .ok()
+                .filter(|step| *step > 0)
+                .ok_or(Failure::SYNTAX)?;
+        } else if option.eq_ignore_ascii_case(b"MATCH") {
+            walk.pattern = Some(argument.bytes());
+        } else {
+            return Err(Failure::SYNTAX);
+        }
+    }
+    Ok(walk)
+}
+
+fn reply_step(context: Context, next: u64, found: &[Record], has_values: bool) -> Done {
+    context.array(2);
+    context.bytes(next.to_string().as_bytes());
+    context.array(found.len() * if has_values { 2 } else { 1 });
+    for (field, value) in found {
+        context.bytes(field);
+        if has_values {
+            context.bytes(value);
+        }
+    }
+    Ok(())
+}
+
+/// `LP.HRANDFIELD key [count [WITHVALUES]]`
+pub fn hrandfield(context: Context, arguments: &[Str<'_>]) -> Done {
+    let [_, name, options @ ..] = arguments else {
+        return Err(Failure::Arity);
+    };
+    let (count, has_values) = match options {
+        [] => (None, false),
+        [count, rest @ ..] => {
+            let count = count_of(*count)?;
+            let has_values = match rest {
+                [] => false,
+                [with] if with.bytes().eq_ignore_ascii_case(b"WITHVALUES") => true,
+                _ => return Err(Failure::SYNTAX),
+            };
+            // Each record is two replies.
+            if has_values && !(-i64::MAX / 2..=i64::MAX / 2).contains(&count) {
+                return Err(Failure::OUT_OF_RANGE);
+            }
+            (Some(count), has_values)
+        }
+    };
+    let key = Key::read(context, *name);
+    let Some(map) = map_of(&key)? else {
+        match count {
+            Some(_) => context.array(0),
+            None => context.null(),
+        }
+        return Ok(());
+    };
+    let Some(count) = count else {
+        match random(map, 1)?.first() {
+            Some((field, _)) => context.bytes(field),
+            None => context.null(),
+        }
+        return Ok(());
+    };
+    let reply = Reply {
+        context,
+        has_values,
+        nested: has_values && context.is_resp3(),
+    };
+    match count {
+        0.. => reply.different(map, count.unsigned_abs()),
+        _ => reply.any(map, count.unsigned_abs()),
+    }
+}
+
+fn count_of(count: Str<'_>) -> Result<i64, Failure> {
+    match integer(count.bytes()).ok_or(Failure::NOT_INTEGER)? {
+        i64::MIN => Err(Failure::text(
+            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+        )),
+        count => Ok(count),
+    }
+}
+
+/// How random fields are answered.
+struct Reply {
+    context: Context,
+    has_values: bool,
+    nested: bool,
+}
+
+impl Reply {
+    fn begin(&self, records: u64) {
+        let replies = if self.has_values && !self.nested { 2 } else { 1 };
+        self.context
+            .array(usize::try_from(records).unwrap_or(usize::MAX).saturating_mul(replies));
+    }
+
+    fn record(&self, field: &[u8], value: &[u8]) {
+        if self.nested {
+            self.context.array(2);
+        }
+        self.context.bytes(field);
+        if self.has_values {
+            self.context.bytes(value);
+        }
+    }
+
+    /// Fields that are all different, in a random order unless all are wanted.
+    fn different(&self, map: &Map, count: u64) -> Done {
+        if count >= map.len() {
+            self.begin(map.len());
+            map.each(|field, value| self.record(field, value))?;
+            return Ok(());
+        }
+        let mut records = match count <= map.len() / FEW {
+            true => different(map, count)?,
+            false => at(map, &distinct(map.len(), count))?,
+        };
+        fastrand::shuffle(&mut records);
+        self.begin(count);
+        records.iter().for_each(|(field, value)| self.record(field, value));
+        Ok(())
+    }
+
+    /// Fields each of which may be any.
+    fn any(&self, map: &Map, count: u64) -> Done {
+        self.begin(count);
+        let mut left = count;
+        while left > 0 {
+            let records = random(map, usize::try_from(left).unwrap_or(PASS).min(PASS))?;
+            records.iter().for_each(|(field, value)| self.record(field, value));
+            left -= records.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// So many different numbers below `len`, ascending.
+fn distinct(len: u64, count: u64) -> Vec<u64> {
+    let mut chosen = std::collections::BTreeSet::new();
+    // Floyd's way: as many steps as numbers are wanted.
+    for bound in len - count..len {
+        if !chosen.insert(fastrand::u64(..=bound)) {
+            chosen.insert(bound);
+        }
+    }
+    chosen.into_iter().collect()
+}
+
+/// So many records, each of which may be any.
+fn random(map: &Map, count: usize) -> Result<Vec<Record>, Failure> {
+    if map.len() <= WHOLE {
+        let chosen: Vec<u64> = (0..count).map(|_| fastrand::u64(..map.len())).collect();
+        let all = at(map, &(0..map.len()).collect::<Vec<_>>())?;
+        let place = |index: &u64| usize::try_from(*index).ok().and_then(|index| all.get(index)).cloned();
+        return Ok(chosen.iter().filter_map(place).collect());
+    }
+    let mut records = Vec::new();
+    while records.len() < count {
+        let drawn = map.sample(count - records.len(), fastrand::u64(..))?;
+        if drawn.is_empty() {
+            return Err(Failure::text("ERR no record could be drawn"));
+        }
+        records.extend(drawn);
+    }
+    Ok(records)
+}
+
+/// So many records that are all different, of a map that has many more.
+fn different(map: &Map, count: u64) -> Result<Vec<Record>, Failure> {
+    let mut records = std::collections::BTreeMap::new();
+    while (records.len() as u64) < count {
+        let missing = usize::try_from(count - records.len() as u64).unwrap_or(PASS).min(PASS);
+        records.extend(random(map, missing)?);
+    }
+    Ok(records.into_iter().collect())
+}
+
+/// The records with these numbers in order of fields; the numbers ascend.
+fn at(map: &Map, chosen: &[u64]) -> Result<Vec<Record>, Failure> {
+    let Some(last) = chosen.last() else {
+        return Ok(Vec::new());
+    };
+    let limit = usize::try_from(*last).unwrap_or(usize::MAX).saturating_add(1);
+    let mut wanted = chosen.iter().copied().peekable();
+    let mut records = Vec::new();
+    let mut index = 0;
+    map.each_from(b"", limit, |field, value| {
+        if wanted.next_if_eq(&index).is_some() {
+            records.push((field.to_vec(), value.to_vec()));
+        }
+        index += 1;
+    })?;
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distinct_numbers_are_as_many_and_below() {
+        for (len, count) in [(1, 1), (10, 0), (10, 3), (10, 10), (1000, 999)] {
+            let chosen = distinct(len, count);
+            assert_eq!(chosen.len() as u64, count);
+            assert!(chosen.is_sorted_by(|a, b| a < b));
+            assert!(chosen.iter().all(|number| *number < len));
+        }
+    }
+}

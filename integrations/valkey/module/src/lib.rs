@@ -1,0 +1,30 @@
+//! A module for Valkey and Redis: compressed ordered maps and strings.
+//!
+//! What the server calls and what calls it is in `api`; `store` has the values, and knows no server; `commands` and `persist` bring
+//! the two together.
+#![warn(missing_docs)]
+// Modules that need it are allowed it by name, where they are declared.
+#![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
+
+#[allow(unsafe_code)]
+mod alloc;
+#[allow(
+    unsafe_code,
+    missing_docs,
+    reason = "it is the server's interface, which the server documents"
+)]
+mod api;
+mod commands;
+mod config;
+mod events;
+mod filter;
+mod info;
+#[allow(unsafe_code)]
+mod load;
+mod persist;
+#[allow(unsafe_code)]
+mod store;
+mod tend;
+
+#[global_allocator]
+static ALLOCATOR: alloc::ServerAllocator = alloc::ServerAllocator;

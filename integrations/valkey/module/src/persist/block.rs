@@ -1,0 +1,310 @@
+//! Blocks of saved records: bytes in, bytes out, no server.
+//!
+//! A block is a byte that says how its content is stored, the content's length where it is compressed, and the content. That of a map
+//! is records: the lengths of field and value as variable-length numbers, and the two.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use leafpress::codec::{CodecError, Engine, EngineOptions};
+use leafpress::{Codec, Dictionary};
+
+/// Longest content that is compressed, and the most that is allocated for a block that says that it is so long.
+pub const CONTENT_BYTES: usize = 64 << 10;
+/// Below that it does not pay.
+const LEAST_COMPRESSED: usize = 48;
+
+const STORED: u8 = 0;
+/// The ways of compressing, and behind each its twin with a dictionary.
+const LZ4: u8 = 1;
+const LZ4_WITH: u8 = LZ4 + 1;
+const ZSTD: u8 = 3;
+const ZSTD_WITH: u8 = ZSTD + 1;
+const HEAD: usize = 5;
+const HEAD_WITH: usize = 9;
+
+/// What blocks are compressed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Family {
+    /// Fast both ways.
+    #[default]
+    Lz4,
+    /// Smaller.
+    Zstd,
+}
+
+/// What a block is compressed with.
+#[derive(Debug, Clone, Default)]
+pub struct Means {
+    /// The codec.
+    pub family: Family,
+    /// The dictionary, which is one for this codec.
+    pub dictionary: Option<Dictionary>,
+}
+
+impl Family {
+    /// The one for values of a tree with this codec, whose dictionary is to serve.
+    pub fn of(codec: Codec) -> Self {
+        match codec {
+            Codec::Zstd { .. } => Self::Zstd,
+            _ => Self::Lz4,
+        }
+    }
+
+    fn mark(self) -> u8 {
+        match self {
+            Self::Lz4 => LZ4,
+            Self::Zstd => ZSTD,
+        }
+    }
+
+    /// Speed before size: a snapshot waits for it, and forks hold memory while they save.
+    fn engine(self) -> Result<Arc<dyn Engine>, BlockError> {
+        static ENGINES: [OnceLock<Result<Arc<dyn Engine>, CodecError>>; 2] = [const { OnceLock::new() }; 2];
+        let (engine, codec) = match self {
+            Self::Lz4 => (&ENGINES[0], Codec::Lz4 { acceleration: 1 }),
+            Self::Zstd => (&ENGINES[1], Codec::Zstd { level: 1 }),
+        };
+        let opened = engine.get_or_init(|| codec.open(&EngineOptions::default()));
+        opened.clone().map_err(|_| BlockError::Codec)
+    }
+}
+
+/// Why a block is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockError {
+    /// It ends too early.
+    Short,
+    /// It is stored in a way that this version does not know.
+    Unknown,
+    /// Its content is not what its head says.
+    Corrupt,
+    /// The codec cannot run here.
+    Codec,
+    /// It is compressed with a dictionary that is not there.
+    Dictionary,
+}
+
+impl std::fmt::Display for BlockError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Short => "a block of records ends too early",
+            Self::Unknown => "a block of records is stored in a way that this version does not know",
+            Self::Corrupt => "a block of records is not what its head says",
+            Self::Codec => "the codec of saved blocks cannot run here",
+            Self::Dictionary => "a block of records needs a dictionary that did not come before it",
+        })
+    }
+}
+
+/// Puts content into a block, in place of what was in it.
+pub fn seal(content: &[u8], means: &Means, block: &mut Vec<u8>) {
+    block.clear();
+    if (LEAST_COMPRESSED..=CONTENT_BYTES).contains(&content.len())
+        && let Ok(engine) = means.family.engine()
+    {
+        let dictionary = means.dictionary.as_ref();
+        block.push(means.family.mark() + u8::from(dictionary.is_some()));
+        block.extend_from_slice(&(content.len() as u32).to_le_bytes());
+        if let Some(dictionary) = dictionary {
+            block.extend_from_slice(&dictionary.id().to_le_bytes());
+        }
+        if engine.compress(content, dictionary, block).is_ok() && block.len() < content.len() {
+            return;
+        }
+        block.clear();
+    }
+    block.push(STORED);
+    block.extend_from_slice(content);
+}
+
+/// The content of a block. `dictionary` gives the one with a number, if it is there.
+pub fn open(block: &[u8], dictionary: impl FnOnce(u32) -> Option<Dictionary>) -> Result<Cow<'_, [u8]>, BlockError> {
+    let (&mark, rest) = block.split_first().ok_or(BlockError::Short)?;
+    let family = match mark {
+        STORED => return Ok(Cow::Borrowed(rest)),
+        LZ4 | LZ4_WITH => Family::Lz4,
+        ZSTD | ZSTD_WITH => Family::Zstd,
+        _ => return Err(BlockError::Unknown),
+    };
+    if mark == family.mark() {
+        let (head, compressed) = block.split_at_checked(HEAD).ok_or(BlockError::Short)?;
+        return expand(family, head, compressed, None);
+    }
+    let (head, compressed) = block.split_at_checked(HEAD_WITH).ok_or(BlockError::Short)?;
+    let dictionary = dictionary(number(head, HEAD)?).ok_or(BlockError::Dictionary)?;
+    expand(family, head, compressed, Some(&dictionary))
+}
+
+fn number(head: &[u8], at: usize) -> Result<u32, BlockError> {
+    let bytes = head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+    bytes.map(u32::from_le_bytes).ok_or(BlockError::Short)
+}
+
+fn expand<'b>(
+    family: Family,
+    head: &[u8],
+    compressed: &[u8],
+    dictionary: Option<&Dictionary>,
+) -> Result<Cow<'b, [u8]>, BlockError> {
+    let len = number(head, 1)? as usize;
+    if len > CONTENT_BYTES {
+        return Err(BlockError::Corrupt);
+    }
+    let mut content = vec![0; len];
+    family
+        .engine()?
+        .decompress(compressed, dictionary, &mut content)
+        .map_err(|_| BlockError::Corrupt)?;
+    Ok(Cow::Owned(content))
+}
+
+/// Appends a record to a block's content.
+pub fn put_record(content: &mut Vec<u8>, field: &[u8], value: &[u8]) {
+    put_number(content, field.len());
+    put_number(content, value.len());
+    content.extend_from_slice(field);
+    content.extend_from_slice(value);
+}
+
+fn put_number(content: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        content.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    content.push(number as u8);
+}
+
+/// The records in a block's content.
+pub struct Records<'b> {
+    rest: &'b [u8],
+}
+
+impl<'b> Records<'b> {
+    /// Those of this content.
+    pub fn new(content: &'b [u8]) -> Self {
+        Self { rest: content }
+    }
+
+    fn number(&mut self) -> Result<usize, BlockError> {
+        let mut number = 0_u64;
+        for shift in (0..35).step_by(7) {
+            let (&byte, rest) = self.rest.split_first().ok_or(BlockError::Short)?;
+            self.rest = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return usize::try_from(number).map_err(|_| BlockError::Corrupt);
+            }
+        }
+        Err(BlockError::Corrupt)
+    }
+
+    fn bytes(&mut self, len: usize) -> Result<&'b [u8], BlockError> {
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(BlockError::Short)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    fn record(&mut self) -> Result<(&'b [u8], &'b [u8]), BlockError> {
+        let (field, value) = (self.number()?, self.number()?);
+        Ok((self.bytes(field)?, self.bytes(value)?))
+    }
+}
+
+impl<'b> Iterator for Records<'b> {
+    type Item = Result<(&'b [u8], &'b [u8]), BlockError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let record = self.record();
+        if record.is_err() {
+            self.rest = &[];
+        }
+        Some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_was_sealed_opens(family in prop_oneof![Just(Family::Lz4), Just(Family::Zstd)], records in prop::collection::vec((prop::collection::vec(0_u8..4, 0..300), prop::collection::vec(any::<u8>(), 0..300)), 0..60)) {
+            let (mut content, mut block) = (Vec::new(), Vec::new());
+            for (field, value) in &records {
+                put_record(&mut content, field, value);
+            }
+            seal(&content, &Means { family, dictionary: None }, &mut block);
+            let opened = open(&block, |_| None).unwrap();
+            prop_assert_eq!(&*opened, &content[..]);
+            let read: Result<Vec<_>, _> = Records::new(&opened).map(|record| record.map(|(f, v)| (f.to_vec(), v.to_vec()))).collect();
+            prop_assert_eq!(read.unwrap(), records);
+        }
+
+        #[test]
+        fn any_bytes_are_a_block_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(content) = open(&bytes, |_| None) {
+                prop_assert!(content.len() <= CONTENT_BYTES);
+                for record in Records::new(&content).flatten() {
+                    prop_assert!(record.0.len() + record.1.len() <= content.len());
+                }
+            }
+        }
+
+        #[test]
+        fn a_block_with_a_changed_byte_never_gives_more_than_it_may(family in prop_oneof![Just(Family::Lz4), Just(Family::Zstd)], at in any::<prop::sample::Index>(), with in any::<u8>()) {
+            let mut block = Vec::new();
+            seal(&[b"{\"name\": \"value\"}".as_slice(); 500].concat(), &Means { family, dictionary: None }, &mut block);
+            let at = at.index(block.len());
+            block[at] = with;
+            if let Ok(content) = open(&block, |_| None) {
+                prop_assert!(content.len() <= CONTENT_BYTES);
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_with_a_dictionary_needs_it() {
+        let samples: Vec<Vec<u8>> = (0..2000)
+            .map(|i| format!("{{\"user\": {i}, \"city\": \"a town\"}}").into_bytes())
+            .collect();
+        let samples: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
+        for (family, codec) in [
+            (Family::Lz4, Codec::Lz4 { acceleration: 1 }),
+            (Family::Zstd, Codec::Zstd { level: 1 }),
+        ] {
+            let dictionary = Dictionary::train(codec, &samples, 4096).unwrap();
+            let content = samples[..3].concat();
+            let (mut with, mut without) = (Vec::new(), Vec::new());
+            seal(
+                &content,
+                &Means {
+                    family,
+                    dictionary: Some(dictionary.clone()),
+                },
+                &mut with,
+            );
+            seal(
+                &content,
+                &Means {
+                    family,
+                    dictionary: None,
+                },
+                &mut without,
+            );
+            assert!(with.len() < without.len());
+            let opened = open(&with, |id| (id == dictionary.id()).then(|| dictionary.clone()));
+            assert_eq!(&*opened.unwrap(), &content[..]);
+            assert_eq!(open(&with, |_| None), Err(BlockError::Dictionary));
+            assert_eq!(open(&with[..7], |_| None), Err(BlockError::Short));
+            // Another dictionary of this number gives an error or other bytes, no more.
+            let other = Dictionary::from_bytes(dictionary.id(), &b"other"[..]);
+            assert!(open(&with, |_| Some(other)).is_err());
+        }
+    }
+}

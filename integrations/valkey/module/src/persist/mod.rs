@@ -1,0 +1,23 @@
+//! Values outside of their trees: snapshots and `DUMP`, the append-only file, digests, copies.
+//!
+//! A saved value is its records, in order of the fields: nothing of the tree, and no dictionary, so that each value can be read by
+//! itself, by another server, with other settings. Only a snapshot as a whole has dictionaries, which come before its values.
+
+pub mod block;
+pub mod dictionaries;
+pub mod digest;
+pub mod load;
+pub mod memory;
+pub mod rewrite;
+pub mod save;
+
+#[cfg(test)]
+mod tests;
+
+/// Version of what [`save`] writes.
+pub const ENCODING: i32 = 0;
+
+/// The kind of a saved value.
+pub const KIND_TEXT: u64 = 0;
+/// The same.
+pub const KIND_MAP: u64 = 1;

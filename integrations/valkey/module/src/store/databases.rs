@@ -1,0 +1,179 @@
+//! Which generation new values of a database go to.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use leafpress::Error;
+
+use super::generation::Hold;
+use super::settings::trees;
+
+/// The generations of one database: the last is for new values where it is `open`.
+#[derive(Default)]
+struct Database {
+    generations: Vec<Hold>,
+    is_open: bool,
+}
+
+/// All databases, and those that a replica loads beside them.
+pub struct Databases {
+    current: Vec<Database>,
+    aside: Option<Vec<Database>>,
+}
+
+/// What all generations hold that are not closed.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Totals {
+    /// Generations.
+    pub generations: u64,
+    /// Values.
+    pub keys: u64,
+    /// Records.
+    pub records: u64,
+    /// Bytes of fields and values.
+    pub user_bytes: u64,
+}
+
+static DATABASES: Mutex<Databases> = Mutex::new(Databases::new());
+
+/// The databases. Only the server's main thread asks for them, so that nobody waits and no other thread holds the lock at a fork.
+pub fn databases() -> MutexGuard<'static, Databases> {
+    DATABASES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A hold on the generation for a new value of a database, and the value's number.
+pub fn place_in(database: i32) -> Result<(Hold, u64), Error> {
+    databases().place(database, false)
+}
+
+/// The same for a value that is loaded.
+pub fn place_loaded(database: i32) -> Result<(Hold, u64), Error> {
+    databases().place(database, true)
+}
+
+impl Databases {
+    /// No databases yet.
+    pub const fn new() -> Self {
+        Self {
+            current: Vec::new(),
+            aside: None,
+        }
+    }
+
+    /// A hold on the generation for a new value of a database, and the value's number.
+    pub fn place(&mut self, database: i32, is_loaded: bool) -> Result<(Hold, u64), Error> {
+        let databases = match &mut self.aside {
+            Some(aside) if is_loaded => aside,
+            _ => &mut self.current,
+        };
+        let index = usize::try_from(database).unwrap_or(0);
+        if databases.len() <= index {
+            databases.resize_with(index + 1, Database::default);
+        }
+        let database = &mut databases[index];
+        if database.is_open
+            && let Some(generation) = database.generations.last()
+            && let Some(id) = generation.new_id()
+        {
+            return Ok((generation.clone(), id));
+        }
+        let generation = Hold::create(&trees())?;
+        let id = generation.new_id().unwrap_or_default();
+        database.generations.push(generation.clone());
+        database.is_open = true;
+        Ok((generation, id))
+    }
+
+    /// Closes a database's generations, or all where it is negative: their values are about to be freed.
+    pub fn flush(&mut self, database: i32) {
+        match usize::try_from(database) {
+            Ok(index) => {
+                if let Some(database) = self.current.get_mut(index) {
+                    close(std::mem::take(database));
+                }
+            }
+            Err(_) => self.current.drain(..).for_each(close),
+        }
+    }
+
+    /// Has two databases change their places.
+    pub fn swap(&mut self, first: i32, second: i32) {
+        if let (Ok(first), Ok(second)) = (usize::try_from(first), usize::try_from(second)) {
+            let len = first.max(second) + 1;
+            if self.current.len() < len {
+                self.current.resize_with(len, Database::default);
+            }
+            self.current.swap(first, second);
+        }
+    }
+
+    /// Has what is loaded from now on go to generations of its own.
+    pub fn begin_aside(&mut self) {
+        self.end_aside(false);
+        self.aside = Some(Vec::new());
+    }
+
+    /// Ends that: what was loaded takes the place of what was there, or it does not.
+    pub fn end_aside(&mut self, is_taken: bool) {
+        let Some(aside) = self.aside.take() else { return };
+        let gone = match is_taken {
+            true => std::mem::replace(&mut self.current, aside),
+            false => aside,
+        };
+        gone.into_iter().for_each(close);
+    }
+
+    /// Has new values go to new generations, which are built with the settings of now.
+    pub fn renew(&mut self) {
+        for database in self.all_mut() {
+            database.is_open = false;
+        }
+    }
+
+    /// Lets go of generations that are not for new values and have none left.
+    pub fn drop_unused(&mut self) {
+        for database in self.all_mut() {
+            let last = database.generations.len().wrapping_sub(1);
+            let is_open = database.is_open;
+            let mut index = 0;
+            database.generations.retain(|generation| {
+                let is_current = is_open && index == last;
+                index += 1;
+                is_current || generation.holds() > 1
+            });
+        }
+    }
+
+    /// All generations that are not closed.
+    pub fn generations(&self) -> impl Iterator<Item = &Hold> {
+        let aside = self.aside.iter().flatten();
+        self.current
+            .iter()
+            .chain(aside)
+            .flat_map(|database| &database.generations)
+    }
+
+    /// What they hold together.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for generation in self.generations() {
+            let counts = generation.counts();
+            totals.generations += 1;
+            totals.keys += counts.keys.load(Ordering::Relaxed);
+            totals.records += counts.records.load(Ordering::Relaxed);
+            totals.user_bytes += counts.user_bytes.load(Ordering::Relaxed);
+        }
+        totals
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Database> {
+        self.current.iter_mut().chain(self.aside.iter_mut().flatten())
+    }
+}
+
+/// Has the database's trees dropped by whoever frees their last value.
+fn close(database: Database) {
+    for generation in &database.generations {
+        generation.close();
+    }
+}

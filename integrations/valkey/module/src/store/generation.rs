@@ -1,0 +1,177 @@
+//! Generations: a tree each, found by a number that fits into a value's pointer, and dropped whole with the last value.
+
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use leafpress::{Codec, Error, Tree};
+
+use super::settings::TreeSettings;
+
+/// Generations that there can be at once: as many as values can name.
+pub const SLOTS: usize = 1 << 11;
+/// Values that a generation can have over its life: as many as strings can name.
+pub const IDS: u64 = 1 << 36;
+
+/// Set where values only count down, since the tree goes as a whole.
+const CLOSED: u64 = 1 << 63;
+
+static TABLE: [AtomicPtr<Generation>; SLOTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS];
+static SERIALS: AtomicU64 = AtomicU64::new(1);
+
+/// A tree and what is counted of its values.
+pub struct Generation {
+    tree: Tree,
+    codec: Codec,
+    slot: u16,
+    serial: u64,
+    /// Who holds it, as an `Arc`'s count, and whether it is closed.
+    state: AtomicU64,
+    next_id: AtomicU64,
+    counts: Counts,
+}
+
+/// What the values of a generation are, together. What waits to be removed is not in it.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Values.
+    pub keys: AtomicU64,
+    /// Records.
+    pub records: AtomicU64,
+    /// Bytes of fields and values.
+    pub user_bytes: AtomicU64,
+}
+
+impl Counts {
+    /// Counts more records.
+    pub fn add(&self, records: u64, user_bytes: u64) {
+        self.records.fetch_add(records, Ordering::Relaxed);
+        self.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
+    }
+
+    /// Counts fewer records.
+    pub fn subtract(&self, records: u64, user_bytes: u64) {
+        self.records.fetch_sub(records, Ordering::Relaxed);
+        self.user_bytes.fetch_sub(user_bytes, Ordering::Relaxed);
+    }
+}
+
+/// A hold on a generation: while there is one, it is there.
+pub struct Hold {
+    slot: u16,
+}
+
+impl Hold {
+    /// A new generation.
+    pub fn create(settings: &TreeSettings) -> Result<Self, Error> {
+        let tree = settings.build()?;
+        let mut generation = Box::new(Generation {
+            tree,
+            codec: settings.codec,
+            slot: 0,
+            serial: SERIALS.fetch_add(1, Ordering::Relaxed),
+            state: AtomicU64::new(1),
+            next_id: AtomicU64::new(0),
+            counts: Counts::default(),
+        });
+        for (slot, entry) in TABLE.iter().enumerate() {
+            if entry.load(Ordering::Relaxed).is_null() {
+                generation.slot = slot as u16;
+                let raw = Box::into_raw(generation);
+                match entry.compare_exchange(std::ptr::null_mut(), raw, Ordering::AcqRel, Ordering::Relaxed) {
+                    Ok(_) => return Ok(Self { slot: slot as u16 }),
+                    // SAFETY: it was not published, and is ours again.
+                    Err(_) => generation = unsafe { Box::from_raw(raw) },
+                }
+            }
+        }
+        Err(Error::Option {
+            option: "generations",
+            reason: format!("there are {SLOTS} at once already: flushed ones are still being freed"),
+        })
+    }
+
+    /// Takes back a hold that [`Hold::into_slot`] gave out.
+    ///
+    /// # Safety
+    /// Each `into_slot` is taken back once at most.
+    pub unsafe fn from_slot(slot: u16) -> Self {
+        Self { slot }
+    }
+
+    /// The generation's number, which keeps the hold.
+    pub fn into_slot(self) -> u16 {
+        std::mem::ManuallyDrop::new(self).slot
+    }
+}
+
+impl std::ops::Deref for Hold {
+    type Target = Generation;
+
+    #[inline]
+    fn deref(&self) -> &Generation {
+        let generation = TABLE[usize::from(self.slot)].load(Ordering::Acquire);
+        // SAFETY: the entry is the generation's while anyone holds it, and so does this.
+        unsafe { &*generation }
+    }
+}
+
+impl Clone for Hold {
+    fn clone(&self) -> Self {
+        self.state.fetch_add(1, Ordering::Relaxed);
+        Self { slot: self.slot }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let before = self.state.fetch_sub(1, Ordering::AcqRel);
+        if before & !CLOSED == 1 {
+            let generation = TABLE[usize::from(self.slot)].swap(std::ptr::null_mut(), Ordering::AcqRel);
+            // SAFETY: this was the last hold, and a generation that nobody holds is never held again.
+            drop(unsafe { Box::from_raw(generation) });
+        }
+    }
+}
+
+impl Generation {
+    /// Its tree.
+    #[inline]
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// What its tree compresses with.
+    pub fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    /// What tells it from all others that there were.
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// What its values are.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// A number for a new value; `None` where all were given.
+    pub fn new_id(&self) -> Option<u64> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        (id < IDS).then_some(id)
+    }
+
+    /// Makes it one whose values are not removed one by one any more: the tree goes when all are gone.
+    pub fn close(&self) {
+        self.state.fetch_or(CLOSED, Ordering::AcqRel);
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        self.state.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    /// How many hold it.
+    pub fn holds(&self) -> u64 {
+        self.state.load(Ordering::Acquire) & !CLOSED
+    }
+}

@@ -1,0 +1,249 @@
+//! Ordered maps.
+
+use std::ops::Bound;
+use std::sync::atomic::Ordering;
+
+use leafpress::{Error, Record};
+
+use super::generation::{Hold, IDS};
+use super::record_key::{FieldRange, ID_BYTES, bounds_of, field_of, record_key};
+use super::removal;
+use super::{MAX_BYTES, MAX_FIELD_BYTES};
+
+/// A map: what the server's pointer points to. Its records are in its generation's tree.
+pub struct Map {
+    generation: Hold,
+    id: Id,
+    fields: u64,
+    user_bytes: u64,
+}
+
+/// A map's number in six bytes, so that a map is three words and not four: there are many small ones.
+#[derive(Clone, Copy)]
+struct Id([u16; 3]);
+
+const _: () = assert!(IDS <= 1 << 48 && size_of::<Map>() == 24);
+
+impl Id {
+    fn new(id: u64) -> Self {
+        Self([(id >> 32) as u16, (id >> 16) as u16, id as u16])
+    }
+
+    #[inline]
+    fn get(self) -> u64 {
+        let Self([high, middle, low]) = self;
+        u64::from(high) << 32 | u64::from(middle) << 16 | u64::from(low)
+    }
+}
+
+/// What a write did to a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Write {
+    /// The field is new.
+    Added,
+    /// The field had a value.
+    Replaced,
+}
+
+impl Map {
+    /// An empty map in a place that is for a new value.
+    pub fn new((generation, id): (Hold, u64)) -> Self {
+        generation.counts().keys.fetch_add(1, Ordering::Relaxed);
+        Self {
+            generation,
+            id: Id::new(id),
+            fields: 0,
+            user_bytes: 0,
+        }
+    }
+
+    /// How many fields it has.
+    pub fn len(&self) -> u64 {
+        self.fields
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.fields == 0
+    }
+
+    /// Bytes of its fields and values.
+    pub fn user_bytes(&self) -> u64 {
+        self.user_bytes
+    }
+
+    /// The generation it is of.
+    pub fn generation(&self) -> &Hold {
+        &self.generation
+    }
+
+    /// Calls `read` with a field's value; `None` where there is no such field.
+    #[inline]
+    pub fn get_with<R>(&self, field: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Error> {
+        if field.len() > MAX_FIELD_BYTES {
+            return Ok(None);
+        }
+        self.generation
+            .tree()
+            .get_with(&record_key(self.id.get(), field)?, read)
+    }
+
+    /// The length of a field's value.
+    pub fn len_of(&self, field: &[u8]) -> Result<Option<usize>, Error> {
+        self.get_with(field, <[u8]>::len)
+    }
+
+    /// Whether there is such a field.
+    pub fn contains(&self, field: &[u8]) -> Result<bool, Error> {
+        if field.len() > MAX_FIELD_BYTES {
+            return Ok(false);
+        }
+        self.generation.tree().contains_key(&record_key(self.id.get(), field)?)
+    }
+
+    /// Sets a field.
+    pub fn set(&mut self, field: &[u8], value: &[u8]) -> Result<Write, Error> {
+        check(field, value)?;
+        let old = self.len_of(field)?;
+        self.generation
+            .tree()
+            .insert(&record_key(self.id.get(), field)?, value)?;
+        let counts = self.generation.counts();
+        match old {
+            // Nothing is written that does not change: while a child saves, each page that is written is copied.
+            Some(old) if old == value.len() => Ok(Write::Replaced),
+            Some(old) => {
+                counts.add(0, value.len() as u64);
+                counts.subtract(0, old as u64);
+                self.user_bytes = self.user_bytes + value.len() as u64 - old as u64;
+                Ok(Write::Replaced)
+            }
+            None => {
+                let bytes = (field.len() + value.len()) as u64;
+                counts.add(1, bytes);
+                self.fields += 1;
+                self.user_bytes += bytes;
+                Ok(Write::Added)
+            }
+        }
+    }
+
+    /// Adds fields that ascend and are above all that the map has.
+    pub fn extend(&mut self, records: &[(&[u8], &[u8])]) -> Result<(), Error> {
+        for (field, value) in records {
+            check(field, value)?;
+            if self
+                .generation
+                .tree()
+                .insert(&record_key(self.id.get(), field)?, *value)?
+            {
+                let bytes = (field.len() + value.len()) as u64;
+                self.generation.counts().add(1, bytes);
+                self.fields += 1;
+                self.user_bytes += bytes;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a field; says whether it was there.
+    pub fn remove(&mut self, field: &[u8]) -> Result<bool, Error> {
+        let Some(value_len) = self.len_of(field)? else {
+            return Ok(false);
+        };
+        self.generation.tree().remove(&record_key(self.id.get(), field)?)?;
+        self.uncount(1, (field.len() + value_len) as u64);
+        Ok(true)
+    }
+
+    /// Removes the fields of a range; says how many there were.
+    pub fn remove_range(&mut self, range: FieldRange<'_>) -> Result<u64, Error> {
+        let bounds = bounds_of(self.id.get(), range)?;
+        let removed = self.generation.tree().remove_range(bounds, usize::MAX)?;
+        let user_bytes = removed.key_and_value_bytes - removed.records * ID_BYTES as u64;
+        self.uncount(removed.records, user_bytes);
+        Ok(removed.records)
+    }
+
+    fn uncount(&mut self, records: u64, user_bytes: u64) {
+        self.generation.counts().subtract(records, user_bytes);
+        self.fields -= records;
+        self.user_bytes -= user_bytes;
+    }
+
+    /// Calls `visit` with all fields and values, in order of the fields; says how many there were.
+    pub fn each(&self, visit: impl FnMut(&[u8], &[u8])) -> Result<usize, Error> {
+        self.each_from(b"", usize::MAX, visit)
+    }
+
+    /// The same for up to `limit` of them, from `field` on.
+    pub fn each_from(&self, field: &[u8], limit: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<usize, Error> {
+        let limit = limit.min(usize::try_from(self.fields).unwrap_or(usize::MAX));
+        let start = record_key(self.id.get(), &field[..field.len().min(MAX_FIELD_BYTES)])?;
+        let id = self.id.get().to_be_bytes();
+        let mut visited = 0;
+        self.generation.tree().scan(&start, limit, |key, value| {
+            if key.starts_with(&id) {
+                visited += 1;
+                visit(field_of(key), value);
+            }
+        })?;
+        Ok(visited)
+    }
+
+    /// The records of a range of fields, from either end.
+    pub fn range(
+        &self,
+        range: FieldRange<'_>,
+    ) -> Result<impl DoubleEndedIterator<Item = Result<Record, Error>> + '_, Error> {
+        let records = self.generation.tree().range(bounds_of(self.id.get(), range)?);
+        Ok(records.map(|record| {
+            record.map(|(mut field, value)| {
+                field.drain(..ID_BYTES.min(field.len()));
+                (field, value)
+            })
+        }))
+    }
+
+    /// Up to `count` of its records, each drawn by itself; `seed` says which.
+    pub fn sample(&self, count: usize, seed: u64) -> Result<Vec<Record>, Error> {
+        let bounds = bounds_of(self.id.get(), (Bound::Unbounded, Bound::Unbounded))?;
+        let mut records = self.generation.tree().sample_range(bounds, count, seed)?;
+        for (field, _) in &mut records {
+            field.drain(..ID_BYTES.min(field.len()));
+        }
+        Ok(records)
+    }
+
+    /// A copy of it in a place that is for a new value.
+    pub fn copy_to(&self, place: (Hold, u64)) -> Result<Self, Error> {
+        let mut copy = Self::new(place);
+        for record in self.range((Bound::Unbounded, Bound::Unbounded))? {
+            let (field, value) = record?;
+            copy.extend(&[(field.as_slice(), value.as_slice())])?;
+        }
+        Ok(copy)
+    }
+}
+
+/// Says so where a field or its value is too long.
+pub fn check(field: &[u8], value: &[u8]) -> Result<(), Error> {
+    if field.len() > MAX_FIELD_BYTES {
+        return Err(Error::KeyTooLong {
+            len: field.len() + ID_BYTES,
+        });
+    }
+    if value.len() > MAX_BYTES {
+        return Err(Error::ValueTooLong { len: value.len() });
+    }
+    Ok(())
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        let counts = self.generation.counts();
+        counts.keys.fetch_sub(1, Ordering::Relaxed);
+        counts.subtract(self.fields, self.user_bytes);
+        removal::remove(&self.generation, self.id.get(), self.fields);
+    }
+}

@@ -1,0 +1,27 @@
+//! Values and where their records are, without a server.
+//!
+//! All values of a generation of a database share a tree. A map is a range of it, under the eight bytes of its number; a string is the
+//! record that has these eight bytes for its key.
+
+pub mod cursors;
+pub mod databases;
+pub mod generation;
+pub mod map;
+pub mod number;
+pub mod record_key;
+pub mod removal;
+pub mod settings;
+pub mod text;
+pub mod value;
+
+#[cfg(test)]
+mod tests;
+
+use leafpress::tree::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+
+use record_key::ID_BYTES;
+
+/// Longest field of a map, in bytes.
+pub const MAX_FIELD_BYTES: usize = MAX_KEY_BYTES - ID_BYTES;
+/// Longest value, in bytes.
+pub const MAX_BYTES: usize = MAX_VALUE_BYTES;

@@ -1,0 +1,75 @@
+//! Numbers in text, as the servers read and write them.
+
+use std::ffi::{c_char, c_int};
+
+/// A 64-bit integer without spaces, signs for nothing or zeros in front: what the servers take for one.
+pub fn integer(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    match digits {
+        [b'0'] => return (digits.len() == text.len()).then_some(0),
+        [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {}
+        _ => return None,
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Why a sum of floats is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FloatError {
+    /// The text is no number.
+    NotANumber,
+    /// It is infinite.
+    NotFinite,
+}
+
+unsafe extern "C" {
+    fn leafpress_float_check(text: *const c_char, len: usize) -> c_int;
+    fn leafpress_float_add(
+        a: *const c_char,
+        a_len: usize,
+        b: *const c_char,
+        b_len: usize,
+        out: *mut c_char,
+        room: usize,
+    ) -> c_int;
+}
+
+const NOT_FINITE: c_int = -2;
+
+/// Longer than any `long double` in figures.
+const ROOM: usize = 5 * 1024;
+
+fn error(outcome: c_int) -> FloatError {
+    match outcome {
+        NOT_FINITE => FloatError::NotFinite,
+        _ => FloatError::NotANumber,
+    }
+}
+
+/// Whether text is a finite number.
+pub fn check_float(text: &[u8]) -> Result<(), FloatError> {
+    // SAFETY: the function reads `len` bytes.
+    match unsafe { leafpress_float_check(text.as_ptr().cast(), text.len()) } {
+        0 => Ok(()),
+        outcome => Err(error(outcome)),
+    }
+}
+
+/// The sum of two numbers in the servers' precision and notation.
+pub fn add_floats(a: &[u8], b: &[u8]) -> Result<Vec<u8>, FloatError> {
+    let mut sum = vec![0; ROOM];
+    // SAFETY: the function reads the two texts and writes no more than there is room.
+    let outcome = unsafe {
+        leafpress_float_add(
+            a.as_ptr().cast(),
+            a.len(),
+            b.as_ptr().cast(),
+            b.len(),
+            sum.as_mut_ptr().cast(),
+            sum.len(),
+        )
+    };
+    let len = usize::try_from(outcome).map_err(|_| error(outcome))?;
+    sum.truncate(len);
+    Ok(sum)
+}

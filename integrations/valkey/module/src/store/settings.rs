@@ -1,0 +1,53 @@
+//! What the operator has set.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use leafpress::tree::Tending;
+use leafpress::{Codec, DictionaryChoice, Error, Tree};
+
+/// How trees of new generations are built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeSettings {
+    /// Their codec.
+    pub codec: Codec,
+    /// Longest dictionary in bytes; 0 leaves it to the tree.
+    pub dictionary_bytes: usize,
+}
+
+static TREES: Mutex<TreeSettings> = Mutex::new(TreeSettings {
+    codec: Codec::Lz4 { acceleration: 1 },
+    dictionary_bytes: 0,
+});
+
+/// Microseconds of upkeep at a time.
+static TEND_BUDGET_US: AtomicU64 = AtomicU64::new(500);
+
+/// How trees of new generations are built. Commands run one at a time, so that nobody waits.
+pub fn trees() -> MutexGuard<'static, TreeSettings> {
+    TREES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Microseconds of upkeep at a time.
+pub fn tend_budget_us() -> u64 {
+    TEND_BUDGET_US.load(Ordering::Relaxed)
+}
+
+/// Sets it.
+pub fn set_tend_budget_us(budget: u64) {
+    TEND_BUDGET_US.store(budget, Ordering::Relaxed);
+}
+
+impl TreeSettings {
+    /// A tree with these settings.
+    pub fn build(&self) -> Result<Tree, Error> {
+        let builder = Tree::builder()
+            .codec(self.codec)
+            .tending(Tending::Caller)
+            .dictionary(DictionaryChoice::Auto);
+        match self.dictionary_bytes {
+            0 => builder.build(),
+            bytes => builder.dictionary_bytes(bytes).build(),
+        }
+    }
+}

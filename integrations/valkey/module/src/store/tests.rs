@@ -1,0 +1,349 @@
+//! Maps and strings beside a model, without a server.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::databases::{Databases, place_in};
+use super::generation::Hold;
+use super::map::{Map, Write};
+use super::number::{FloatError, add_floats, check_float, integer};
+use super::record_key::FieldRange;
+use super::removal;
+use super::settings::trees;
+use super::text::Text;
+use super::value::{Borrowed, BorrowedMut, Value};
+use super::{MAX_BYTES, MAX_FIELD_BYTES};
+
+fn generation() -> Hold {
+    Hold::create(&trees()).unwrap()
+}
+
+fn place(generation: &Hold) -> (Hold, u64) {
+    (generation.clone(), generation.new_id().unwrap())
+}
+
+fn counted(generation: &Hold) -> (u64, u64, u64) {
+    use std::sync::atomic::Ordering::Relaxed;
+    let counts = generation.counts();
+    (
+        counts.keys.load(Relaxed),
+        counts.records.load(Relaxed),
+        counts.user_bytes.load(Relaxed),
+    )
+}
+
+/// Removes what waits until so many records are left. Other tests may be at the same values meanwhile.
+fn remove_until(generation: &Hold, records: usize) {
+    let begin = Instant::now();
+    while generation.tree().len() > records && begin.elapsed() < Duration::from_secs(20) {
+        removal::step(Duration::from_micros(100)).unwrap();
+    }
+}
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn check(map: &Map, model: &Model) {
+    assert_eq!(map.len(), model.len() as u64);
+    let bytes: usize = model.iter().map(|(field, value)| field.len() + value.len()).sum();
+    assert_eq!(map.user_bytes(), bytes as u64);
+    let mut all = Vec::new();
+    map.each(|field, value| all.push((field.to_vec(), value.to_vec())))
+        .unwrap();
+    assert!(all.iter().map(|(f, v)| (f, v)).eq(model.iter()), "{all:?} {model:?}");
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Set(Vec<u8>, Vec<u8>),
+    Remove(Vec<u8>),
+    RemoveRange(Vec<u8>, Vec<u8>),
+    Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    Copy,
+}
+
+fn field() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        8 => prop::collection::vec(prop_oneof![Just(0_u8), Just(b'a'), Just(b'b'), Just(255)], 0..5),
+        1 => Just(vec![b'x'; MAX_FIELD_BYTES]),
+        1 => Just(vec![255; MAX_FIELD_BYTES]),
+    ]
+}
+
+fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+    let long = prop_oneof![field(), Just(vec![255; MAX_FIELD_BYTES + 7])];
+    prop_oneof![
+        Just(Bound::Unbounded),
+        long.clone().prop_map(Bound::Included),
+        long.prop_map(Bound::Excluded)
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let value = prop::collection::vec(any::<u8>(), 0..80);
+    prop_oneof![
+        6 => (field(), value).prop_map(|(f, v)| Step::Set(f, v)),
+        3 => field().prop_map(Step::Remove),
+        1 => (field(), field()).prop_map(|(a, b)| Step::RemoveRange(a, b)),
+        2 => (bound(), bound()).prop_map(|(a, b)| Step::Range(a, b)),
+        1 => Just(Step::Copy),
+    ]
+}
+
+fn as_slices<'f>(from: &'f Bound<Vec<u8>>, to: &'f Bound<Vec<u8>>) -> FieldRange<'f> {
+    (from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice))
+}
+
+/// What of a model is in a range, without asking the standard library for ranges that it panics on.
+fn in_range(model: &Model, (from, to): FieldRange<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let above = |field: &[u8]| match from {
+        Bound::Unbounded => true,
+        Bound::Included(from) => field >= from,
+        Bound::Excluded(from) => field > from,
+    };
+    let below = |field: &[u8]| match to {
+        Bound::Unbounded => true,
+        Bound::Included(to) => field <= to,
+        Bound::Excluded(to) => field < to,
+    };
+    let records = model.iter().filter(|(field, _)| above(field) && below(field));
+    records.map(|(field, value)| (field.clone(), value.clone())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_map_is_as_its_model(steps in prop::collection::vec(step(), 1..120)) {
+        removal::this_is_the_main_thread();
+        let generation = generation();
+        // Neighbours on both sides, to be left alone.
+        let mut before = Map::new(place(&generation));
+        let mut map = Map::new(place(&generation));
+        let mut after = Map::new(place(&generation));
+        for neighbour in [&mut before, &mut after] {
+            neighbour.set(b"", b"x").unwrap();
+            neighbour.set(&[255; MAX_FIELD_BYTES], b"y").unwrap();
+        }
+        let mut model = Model::new();
+        for step in steps {
+            match step {
+                Step::Set(field, value) => {
+                    let outcome = map.set(&field, &value).unwrap();
+                    let expected = if model.insert(field, value).is_none() { Write::Added } else { Write::Replaced };
+                    prop_assert_eq!(outcome, expected);
+                }
+                Step::Remove(field) => {
+                    prop_assert_eq!(map.remove(&field).unwrap(), model.remove(&field).is_some());
+                }
+                Step::RemoveRange(from, to) => {
+                    let range = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
+                    let gone = in_range(&model, range);
+                    prop_assert_eq!(map.remove_range(range).unwrap(), gone.len() as u64);
+                    gone.iter().for_each(|(field, _)| drop(model.remove(field)));
+                }
+                Step::Range(from, to) => {
+                    let range = as_slices(&from, &to);
+                    let found: Vec<_> = map.range(range).unwrap().collect::<Result<_, _>>().unwrap();
+                    let back: Vec<_> = map.range(range).unwrap().rev().collect::<Result<_, _>>().unwrap();
+                    let expected = in_range(&model, range);
+                    prop_assert_eq!(&found, &expected);
+                    prop_assert!(back.iter().rev().eq(&expected));
+                }
+                Step::Copy => {
+                    let copy = map.copy_to(place(&generation)).unwrap();
+                    check(&copy, &model);
+                }
+            }
+            check(&map, &model);
+        }
+        for field in model.keys() {
+            prop_assert_eq!(map.len_of(field).unwrap(), model.get(field).map(Vec::len));
+            prop_assert!(map.contains(field).unwrap());
+        }
+        drop(map);
+        remove_until(&generation, 4);
+        prop_assert_eq!(generation.tree().len(), 4);
+        prop_assert_eq!((before.len(), after.len()), (2, 2));
+        prop_assert_eq!(counted(&generation), (2, 4, 2 * MAX_FIELD_BYTES as u64 + 4));
+    }
+
+    #[test]
+    fn a_string_is_as_long_as_it_is(lens in prop::collection::vec(prop_oneof![0_usize..300, 65_530_usize..65_540], 1..6)) {
+        removal::this_is_the_main_thread();
+        let generation = generation();
+        let mut text = Text::new(place(&generation), b"first").unwrap();
+        for len in lens {
+            let value: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            text.set(&value).unwrap();
+            prop_assert_eq!(text.length().unwrap(), len);
+            prop_assert_eq!(text.to_vec().unwrap(), value);
+            prop_assert_eq!(counted(&generation), (1, 1, len as u64));
+            let raw = Value::Text(text).into_raw();
+            // SAFETY: the pointer is the value's, which nothing changes meanwhile.
+            match unsafe { Borrowed::of(raw) } {
+                Borrowed::Text(borrowed) => prop_assert_eq!(borrowed.length().unwrap(), len),
+                Borrowed::Map(_) => prop_assert!(false, "a string is no map"),
+            }
+            // SAFETY: taken back once.
+            text = match unsafe { Value::from_raw(raw) } {
+                Value::Text(text) => text,
+                Value::Map(_) => unreachable!("a string is no map"),
+            };
+        }
+        drop(text);
+        prop_assert_eq!(generation.tree().len(), 0);
+        prop_assert_eq!(counted(&generation), (0, 0, 0));
+    }
+}
+
+#[test]
+fn a_map_survives_its_pointer() {
+    let mut map = Map::new(place_in(3).unwrap());
+    map.set(b"field", b"value").unwrap();
+    let raw = Value::Map(Box::new(map)).into_raw();
+    // SAFETY: the pointer is the value's, and nothing else refers to it.
+    match unsafe { BorrowedMut::of(raw) } {
+        BorrowedMut::Map(map) => drop(map.set(b"other", b"").unwrap()),
+        BorrowedMut::Text(_) => panic!("a map is no string"),
+    }
+    // SAFETY: taken back once.
+    match unsafe { Value::from_raw(raw) } {
+        Value::Map(map) => assert_eq!(map.len(), 2),
+        Value::Text(_) => panic!("a map is no string"),
+    }
+}
+
+#[test]
+fn what_is_too_long_is_refused_and_nothing_changes() {
+    let generation = generation();
+    let mut map = Map::new(place(&generation));
+    assert!(matches!(
+        map.set(&[0; MAX_FIELD_BYTES + 1], b""),
+        Err(leafpress::Error::KeyTooLong { .. })
+    ));
+    assert!(matches!(
+        map.set(b"", &vec![0; MAX_BYTES + 1]),
+        Err(leafpress::Error::ValueTooLong { .. })
+    ));
+    assert!(!map.contains(&[0; MAX_FIELD_BYTES + 1]).unwrap());
+    assert!(map.is_empty());
+    assert_eq!(counted(&generation), (1, 0, 0));
+}
+
+#[test]
+fn a_large_map_goes_in_steps_and_is_uncounted_at_once() {
+    removal::this_is_the_main_thread();
+    let generation = generation();
+    let mut map = Map::new(place(&generation));
+    for i in 0..5000_u32 {
+        map.set(&i.to_be_bytes(), b"value").unwrap();
+    }
+    drop(map);
+    assert_eq!(counted(&generation), (0, 0, 0));
+    assert_eq!(generation.tree().len(), 5000);
+    removal::step(Duration::from_nanos(1)).unwrap();
+    assert!(generation.tree().len() > 4000);
+    remove_until(&generation, 0);
+    assert_eq!(generation.tree().len(), 0);
+}
+
+#[test]
+fn a_closed_generation_goes_with_its_last_value_on_any_thread() {
+    let generation = generation();
+    let mut map = Map::new(place(&generation));
+    map.set(b"a", b"b").unwrap();
+    let text = Text::new(place(&generation), b"c").unwrap();
+    generation.close();
+    assert_eq!(generation.holds(), 3);
+    std::thread::spawn(move || drop(Value::Map(Box::new(map))))
+        .join()
+        .unwrap();
+    drop(text);
+    assert_eq!(generation.holds(), 1);
+    // Nothing was removed one by one.
+    assert_eq!(generation.tree().len(), 2);
+}
+
+#[test]
+fn databases_swap_flush_and_load_aside() {
+    let mut databases = Databases::new();
+    let (zero, _) = databases.place(0, false).unwrap();
+    let (one, _) = databases.place(1, false).unwrap();
+    assert_ne!(zero.serial(), one.serial());
+    databases.swap(0, 1);
+    assert_eq!(databases.place(0, false).unwrap().0.serial(), one.serial());
+    databases.flush(0);
+    assert!(one.is_closed() && !zero.is_closed());
+    assert_eq!(one.holds(), 1);
+
+    databases.begin_aside();
+    let (loaded, _) = databases.place(1, true).unwrap();
+    assert_eq!(databases.place(1, false).unwrap().0.serial(), zero.serial());
+    assert_ne!(loaded.serial(), zero.serial());
+    databases.end_aside(true);
+    assert!(zero.is_closed() && !loaded.is_closed());
+    assert_eq!(databases.place(1, false).unwrap().0.serial(), loaded.serial());
+
+    databases.begin_aside();
+    let (given_up, _) = databases.place(1, true).unwrap();
+    databases.end_aside(false);
+    assert!(given_up.is_closed() && !loaded.is_closed());
+
+    databases.renew();
+    let (newer, _) = databases.place(1, false).unwrap();
+    assert_ne!(newer.serial(), loaded.serial());
+    drop(loaded);
+    assert_eq!(databases.totals().generations, 2);
+    databases.drop_unused();
+    assert_eq!(databases.totals().generations, 1);
+    databases.flush(-1);
+    assert!(newer.is_closed());
+}
+
+#[test]
+fn integers_are_what_the_servers_take() {
+    for (text, number) in [
+        ("0", Some(0)),
+        ("-1", Some(-1)),
+        ("9223372036854775807", Some(i64::MAX)),
+        ("-9223372036854775808", Some(i64::MIN)),
+        ("9223372036854775808", None),
+        ("-0", None),
+        ("01", None),
+        ("+1", None),
+        (" 1", None),
+        ("1 ", None),
+        ("", None),
+        ("-", None),
+        ("1.0", None),
+    ] {
+        assert_eq!(integer(text.as_bytes()), number, "{text}");
+    }
+}
+
+#[test]
+fn floats_add_up_as_in_the_servers() {
+    for (a, b, sum) in [
+        ("10.5", "0.1", "10.6"),
+        ("5.0e3", "2.0e2", "5200"),
+        ("0", "-0", "0"),
+        ("1", "-1", "0"),
+        ("3", "1.000000000000000005", "4.00000000000000001"),
+    ] {
+        assert_eq!(
+            add_floats(a.as_bytes(), b.as_bytes()).unwrap(),
+            sum.as_bytes(),
+            "{a} + {b}"
+        );
+    }
+    assert_eq!(check_float(b"nan"), Err(FloatError::NotANumber));
+    assert_eq!(check_float(b""), Err(FloatError::NotANumber));
+    assert_eq!(check_float(b" 1"), Err(FloatError::NotANumber));
+    assert_eq!(check_float(b"1 "), Err(FloatError::NotANumber));
+    assert_eq!(check_float(b"inf"), Err(FloatError::NotFinite));
+    assert_eq!(check_float(&[b'1'; 6000]), Err(FloatError::NotANumber));
+    assert_eq!(add_floats(b"1e4932", b"1e4932"), Err(FloatError::NotFinite));
+}

@@ -1,0 +1,135 @@
+//! Strings: no more than a pointer's worth beside the record.
+
+use std::num::NonZeroU64;
+use std::sync::atomic::Ordering;
+
+use leafpress::Error;
+
+use super::generation::Hold;
+use super::record_key::record_key;
+use super::{MAX_BYTES, removal};
+
+/// Which bits of a pointer say what: one that a pointer to a map never has, the generation, the length, the number.
+const TAG: u64 = 1;
+const SLOT_SHIFT: u32 = 1;
+const LEN_SHIFT: u32 = 12;
+const ID_SHIFT: u32 = 28;
+/// The length of strings that are so long or longer; the tree knows it.
+const LONG: u64 = (1 << 16) - 1;
+
+/// A string: its generation's slot, number and length, packed.
+pub struct Text(NonZeroU64);
+
+impl Text {
+    /// A string in a place that is for a new value.
+    pub fn new((generation, id): (Hold, u64), value: &[u8]) -> Result<Self, Error> {
+        check(value)?;
+        generation.tree().insert(&record_key(id, b"")?, value)?;
+        let counts = generation.counts();
+        counts.keys.fetch_add(1, Ordering::Relaxed);
+        counts.add(1, value.len() as u64);
+        Ok(Self(packed(generation.into_slot(), id, value.len())))
+    }
+
+    /// Whether `bits` are a string's, and not those of a pointer.
+    pub fn is_one(bits: u64) -> bool {
+        bits & TAG != 0
+    }
+
+    /// # Safety
+    /// `bits` are those of [`Text::into_bits`], which gives the string's hold on its generation back once at most.
+    pub unsafe fn from_bits(bits: NonZeroU64) -> Self {
+        Self(bits)
+    }
+
+    /// The string as what the server keeps.
+    pub fn into_bits(self) -> NonZeroU64 {
+        std::mem::ManuallyDrop::new(self).0
+    }
+
+    /// The string as what the server keeps.
+    pub fn bits(&self) -> NonZeroU64 {
+        self.0
+    }
+
+    fn id(&self) -> u64 {
+        self.0.get() >> ID_SHIFT
+    }
+
+    fn slot(&self) -> u16 {
+        ((self.0.get() >> SLOT_SHIFT) & 0x7ff) as u16
+    }
+
+    /// Its generation.
+    #[inline]
+    pub fn generation(&self) -> std::mem::ManuallyDrop<Hold> {
+        // SAFETY: the string has a hold, which this borrows.
+        std::mem::ManuallyDrop::new(unsafe { Hold::from_slot(self.slot()) })
+    }
+
+    /// Calls `read` with its bytes; `None` where its record is gone, which is a defect.
+    #[inline]
+    pub fn get_with<R>(&self, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Error> {
+        self.generation().tree().get_with(&record_key(self.id(), b"")?, read)
+    }
+
+    /// Its bytes, copied.
+    pub fn to_vec(&self) -> Result<Vec<u8>, Error> {
+        Ok(self.get_with(<[u8]>::to_vec)?.unwrap_or_default())
+    }
+
+    /// Its length.
+    pub fn length(&self) -> Result<usize, Error> {
+        match (self.0.get() >> LEN_SHIFT) & LONG {
+            LONG => Ok(self.get_with(<[u8]>::len)?.unwrap_or_default()),
+            len => Ok(len as usize),
+        }
+    }
+
+    /// Gives it other bytes.
+    pub fn set(&mut self, value: &[u8]) -> Result<(), Error> {
+        check(value)?;
+        let old = self.length()?;
+        let generation = self.generation();
+        generation.tree().insert(&record_key(self.id(), b"")?, value)?;
+        generation.counts().add(0, value.len() as u64);
+        generation.counts().subtract(0, old as u64);
+        self.0 = packed(self.slot(), self.id(), value.len());
+        Ok(())
+    }
+
+    /// A copy of it in a place that is for a new value.
+    pub fn copy_to(&self, place: (Hold, u64)) -> Result<Self, Error> {
+        Self::new(place, &self.to_vec()?)
+    }
+}
+
+fn packed(slot: u16, id: u64, len: usize) -> NonZeroU64 {
+    let len = (len as u64).min(LONG);
+    let rest = u64::from(slot) << SLOT_SHIFT | len << LEN_SHIFT | id << ID_SHIFT;
+    NonZeroU64::new(rest | TAG).unwrap_or(NonZeroU64::MIN)
+}
+
+fn check(value: &[u8]) -> Result<(), Error> {
+    match value.len() > MAX_BYTES {
+        true => Err(Error::ValueTooLong { len: value.len() }),
+        false => Ok(()),
+    }
+}
+
+impl Drop for Text {
+    fn drop(&mut self) {
+        // SAFETY: the string's own hold, given back here only.
+        let generation = unsafe { Hold::from_slot(self.slot()) };
+        let counts = generation.counts();
+        counts.keys.fetch_sub(1, Ordering::Relaxed);
+        // What is closed is not asked for, and not counted any more.
+        let len = if generation.is_closed() {
+            0
+        } else {
+            self.length().unwrap_or_default()
+        };
+        counts.subtract(1, len as u64);
+        removal::remove(&generation, self.id(), 1);
+    }
+}

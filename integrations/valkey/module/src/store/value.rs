@@ -1,0 +1,116 @@
+//! What the server keeps for a key: a pointer to a map, or a string in the place of one.
+
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::num::NonZeroU64;
+use std::ops::Deref;
+
+use super::map::Map;
+use super::text::Text;
+
+/// A value of a key.
+pub enum Value {
+    /// A string.
+    Text(Text),
+    /// A map.
+    Map(Box<Map>),
+}
+
+/// A value that the server keeps, to be read.
+pub enum Borrowed<'v> {
+    /// A string.
+    Text(BorrowedText<'v>),
+    /// A map.
+    Map(&'v Map),
+}
+
+/// A value that the server keeps, to be changed. A string changes with the pointer: see [`Value::from`].
+pub enum BorrowedMut<'v> {
+    /// A string.
+    Text(BorrowedText<'v>),
+    /// A map.
+    Map(&'v mut Map),
+}
+
+/// A string that the server keeps.
+pub struct BorrowedText<'v> {
+    text: ManuallyDrop<Text>,
+    value: std::marker::PhantomData<&'v Text>,
+}
+
+impl Deref for BorrowedText<'_> {
+    type Target = Text;
+
+    fn deref(&self) -> &Text {
+        &self.text
+    }
+}
+
+impl Value {
+    /// The pointer, which owns the value.
+    pub fn into_raw(self) -> *mut c_void {
+        match self {
+            Self::Text(text) => std::ptr::without_provenance_mut(text.into_bits().get() as usize),
+            Self::Map(map) => Box::into_raw(map).cast(),
+        }
+    }
+
+    /// # Safety
+    /// `pointer` is one of [`Value::into_raw`], taken back once.
+    pub unsafe fn from_raw(pointer: *mut c_void) -> Self {
+        let bits = pointer.addr() as u64;
+        match NonZeroU64::new(bits) {
+            // SAFETY: as the caller says.
+            Some(bits) if Text::is_one(bits.get()) => Self::Text(unsafe { Text::from_bits(bits) }),
+            // SAFETY: as the caller says; maps are aligned, so that their pointers are no strings.
+            _ => Self::Map(unsafe { Box::from_raw(pointer.cast()) }),
+        }
+    }
+}
+
+impl Borrowed<'_> {
+    /// # Safety
+    /// `pointer` is one of [`Value::into_raw`] whose value lives as long as the result and is not changed meanwhile.
+    #[inline]
+    pub unsafe fn of(pointer: *mut c_void) -> Self {
+        match borrowed_text(pointer) {
+            Some(text) => Self::Text(text),
+            // SAFETY: as the caller says.
+            None => Self::Map(unsafe { &*pointer.cast::<Map>() }),
+        }
+    }
+}
+
+impl BorrowedMut<'_> {
+    /// # Safety
+    /// As [`Borrowed::of`], and nothing else refers to the value.
+    pub unsafe fn of(pointer: *mut c_void) -> Self {
+        match borrowed_text(pointer) {
+            Some(text) => Self::Text(text),
+            // SAFETY: as the caller says.
+            None => Self::Map(unsafe { &mut *pointer.cast::<Map>() }),
+        }
+    }
+}
+
+impl Text {
+    /// The string as if the server kept it.
+    #[cfg(test)]
+    pub fn borrow(&self) -> BorrowedText<'_> {
+        BorrowedText {
+            // SAFETY: it is never dropped.
+            text: ManuallyDrop::new(unsafe { Text::from_bits(self.bits()) }),
+            value: std::marker::PhantomData,
+        }
+    }
+}
+
+fn borrowed_text<'v>(pointer: *mut c_void) -> Option<BorrowedText<'v>> {
+    let bits = NonZeroU64::new(pointer.addr() as u64).filter(|bits| Text::is_one(bits.get()))?;
+    // SAFETY: it is never dropped, so that the hold stays the server's.
+    let text = ManuallyDrop::new(unsafe { Text::from_bits(bits) });
+    Some(BorrowedText {
+        text,
+        value: std::marker::PhantomData,
+    })
+}

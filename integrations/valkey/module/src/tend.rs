@@ -1,0 +1,92 @@
+//! Upkeep between commands, on the server's timer and in its thread.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::api::context::log_warning;
+use crate::persist::memory::note_held;
+use crate::store::databases::databases;
+use crate::store::generation::Hold;
+use crate::store::removal;
+use crate::store::settings::tend_budget_us;
+
+/// Milliseconds to the next call where more is to be done, and where nothing is.
+const SOON: i64 = 5;
+const LATER: i64 = 20;
+
+/// Room for writes to a leaf before it is compacted, while each page that is written is held twice.
+const LANDING_BYTES_WHILE_FORKED: usize = 8 << 10;
+
+/// Whether a child of the server's writes a snapshot: each page that is written meanwhile is held twice.
+static IS_FORKED: AtomicBool = AtomicBool::new(false);
+/// Which generation is tended first.
+static FIRST: AtomicUsize = AtomicUsize::new(0);
+static SPENT_US: AtomicU64 = AtomicU64::new(0);
+static LONGEST_US: AtomicU64 = AtomicU64::new(0);
+static FAILURES: AtomicU64 = AtomicU64::new(0);
+
+/// Microseconds spent on it, the longest at a time, and how often it failed.
+pub fn spent() -> (u64, u64, u64) {
+    (
+        SPENT_US.load(Ordering::Relaxed),
+        LONGEST_US.load(Ordering::Relaxed),
+        FAILURES.load(Ordering::Relaxed),
+    )
+}
+
+/// A child was forked, or has ended. Meanwhile only what was deleted is removed: the rest can wait.
+pub fn forked(is_there: bool) {
+    IS_FORKED.store(is_there, Ordering::Relaxed);
+    let landing_bytes = if is_there { LANDING_BYTES_WHILE_FORKED } else { 0 };
+    for generation in databases().generations() {
+        generation.tree().set_least_landing_bytes(landing_bytes);
+    }
+}
+
+/// Does what is due for about as long as is allowed; says in how many milliseconds to call again.
+pub fn tick() -> i64 {
+    let begin = Instant::now();
+    let budget = Duration::from_micros(tend_budget_us());
+    let mut is_more = noted(removal::step(budget));
+    let generations: Vec<Hold> = {
+        let mut databases = databases();
+        databases.drop_unused();
+        databases.generations().cloned().collect()
+    };
+    if IS_FORKED.load(Ordering::Relaxed) {
+        return later(is_more, begin);
+    }
+    if !generations.iter().any(|generation| generation.tree().is_training()) {
+        note_held();
+    }
+    // Each is the first once, so that none waits for another for long.
+    let first = FIRST.fetch_add(1, Ordering::Relaxed) % generations.len().max(1);
+    let (before, after) = generations.split_at(first);
+    for generation in after.iter().chain(before) {
+        let left = budget.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            is_more = true;
+            break;
+        }
+        is_more |= noted(generation.tree().tend(left));
+    }
+    later(is_more, begin)
+}
+
+/// Counts the time since `begin`; says in how many milliseconds to call again.
+fn later(is_more: bool, begin: Instant) -> i64 {
+    let took = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX);
+    SPENT_US.fetch_add(took, Ordering::Relaxed);
+    LONGEST_US.fetch_max(took, Ordering::Relaxed);
+    if is_more { SOON } else { LATER }
+}
+
+/// Whether more is to be done. What failed is tried again at the next call, and logged when it first fails.
+fn noted(outcome: Result<bool, leafpress::Error>) -> bool {
+    outcome.unwrap_or_else(|error| {
+        if FAILURES.fetch_add(1, Ordering::Relaxed) == 0 {
+            log_warning(&format!("leafpress: upkeep failed: {error}"));
+        }
+        false
+    })
+}

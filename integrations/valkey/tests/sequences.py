@@ -1,0 +1,65 @@
+"""Random commands for `twins.compare`: few keys, fields and values, so that they meet, with the awkward ones among them."""
+from hypothesis import strategies as st
+
+from twins import Key
+
+KEYS = st.sampled_from(["a", "a", "a", "b", "c"]).map(Key)
+FIELDS = st.one_of(
+    st.sampled_from([b"f", b"g", b"n"]),
+    st.sampled_from([b"", b"f", b"g", b"fg", b"f\x00", b"\x00", b"\xff", b"\xff\xff", b"field:10", b"field:2", b"n", b"x" * 300, b"\r\n"]),
+    st.binary(max_size=3))
+NUMBERS = st.sampled_from([b"0", b"1", b"-1", b"10", b"9223372036854775807", b"-9223372036854775808", b"9223372036854775808", b"3.5",
+                           b"-0.1", b"1e5", b"5.0e3", b"abc", b"", b" 1", b"1 ", b"+1", b"0x10", b"inf", b"nan", b"1e400", b"007", b"1\x002",
+                           b"0.30000000000000004", b"3.0e-10", b"123456789.123456789"])
+VALUES = st.one_of(
+    st.sampled_from([b"", b"v", b"value", b"\x00", b"\xff" * 9, b"a" * 65, b"v" * 1000, b"long" * 3000, b"{\"name\":\"x\"}" * 20]),
+    NUMBERS, st.binary(max_size=8))
+COUNTS = st.sampled_from([b"0", b"1", b"2", b"3", b"-1", b"-3", b"10", b"x", b"", b"9223372036854775807", b"-9223372036854775808"])
+INDICES = st.sampled_from([b"0", b"1", b"-1", b"-2", b"5", b"100", b"-100", b"3", b"x"])
+
+
+def _command(name, *parts):
+    return st.tuples(*[part if isinstance(part, st.SearchStrategy) else st.just(part) for part in parts]).map(
+        lambda chosen: [name, *(each for part in chosen for each in (part if isinstance(part, list) else [part]))])
+
+
+def _some(strategy, least=1, most=4):
+    return st.lists(strategy, min_size=least, max_size=most)
+
+
+_PAIRS = st.lists(st.tuples(FIELDS, VALUES), min_size=1, max_size=5).map(lambda pairs: [part for pair in pairs for part in pair])
+_KEY_PAIRS = st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=3).map(lambda pairs: [part for pair in pairs for part in pair])
+# A time far enough off that no test sees it pass, or one that has passed.
+_EXPIRES = st.sampled_from([["EX", "1000"], ["PX", "1000000"], ["EXAT", "99999999999"], ["PXAT", "99999999999999"], ["EX", "0"], ["EX", "-1"],
+                            ["PX", "x"], ["EX"], ["EXAT", "1"], ["KEEPTTL"], ["EX", "10", "PX", "10"], ["EX", "9223372036854775807"],
+                            ["KEEPTTL", "EX", "10"], ["ex", "1000"]])
+_CONDITIONS = st.sampled_from([[], ["NX"], ["XX"], ["GET"], ["NX", "GET"], ["XX", "GET"], ["NX", "XX"], ["nx"], ["BOGUS"]])
+_SET_OPTIONS = st.one_of(st.just([]), _EXPIRES, _CONDITIONS, st.tuples(_EXPIRES, _CONDITIONS).map(lambda both: both[0] + both[1]))
+
+MAPS = st.one_of(
+    _command("HSET", KEYS, _PAIRS), _command("HSET", KEYS, _PAIRS), _command("HSET", KEYS, _PAIRS), _command("HSET", KEYS, FIELDS),
+    _command("HSETNX", KEYS, FIELDS, VALUES), _command("HGET", KEYS, FIELDS), _command("HMGET", KEYS, _some(FIELDS, 0)),
+    _command("HGETALL", KEYS), _command("HDEL", KEYS, _some(FIELDS, 0)), _command("HEXISTS", KEYS, FIELDS), _command("HLEN", KEYS),
+    _command("HSTRLEN", KEYS, FIELDS), _command("HKEYS", KEYS), _command("HVALS", KEYS),
+    _command("HINCRBY", KEYS, FIELDS, NUMBERS), _command("HINCRBYFLOAT", KEYS, FIELDS, NUMBERS),
+    _command("HRANDFIELD", KEYS), _command("HRANDFIELD", KEYS, COUNTS), _command("HRANDFIELD", KEYS, COUNTS, st.sampled_from(["WITHVALUES", "withvalues", "NOT"])))
+STRINGS = st.one_of(
+    _command("SET", KEYS, VALUES), _command("SET", KEYS, VALUES, _SET_OPTIONS), _command("SET", KEYS), _command("GET", KEYS),
+    _command("MGET", _some(KEYS, 0)), _command("MSET", _KEY_PAIRS), _command("MSET", KEYS), _command("STRLEN", KEYS),
+    _command("GETRANGE", KEYS, INDICES, INDICES), _command("APPEND", KEYS, VALUES))
+KEYSPACE = st.one_of(
+    _command("DEL", _some(KEYS)), _command("UNLINK", KEYS), _command("EXISTS", _some(KEYS)), _command("RENAME", KEYS, KEYS),
+    _command("RENAMENX", KEYS, KEYS), _command("COPY", KEYS, KEYS), _command("COPY", KEYS, KEYS, "REPLACE"), _command("TOUCH", KEYS),
+    _command("EXPIRE", KEYS, st.sampled_from(["1000", "-1", "0"])), _command("PERSIST", KEYS), _command("EXPIRETIME", KEYS),
+    _command("MOVE", KEYS, "5"))
+
+
+def _sequences(*strategies):
+    """Short ones, which shrink to what matters, and long ones, where much meets much."""
+    each = st.one_of(*strategies)
+    return st.one_of(st.lists(each, min_size=1, max_size=25), st.lists(each, min_size=20, max_size=80))
+
+
+HASH_SEQUENCES = _sequences(MAPS, MAPS, MAPS, KEYSPACE)
+STRING_SEQUENCES = _sequences(STRINGS, STRINGS, STRINGS, KEYSPACE)
+MIXED_SEQUENCES = _sequences(MAPS, STRINGS, KEYSPACE)

@@ -1,0 +1,202 @@
+"""A cluster of three primaries with a replica each: slots move and primaries fall under writes, and what WAIT acknowledged stays.
+
+Each is done with the native hash too, so that a loss can be told from one of the server's own."""
+import threading
+import time
+
+import pytest
+
+from cluster import Cluster, ClusterClient, slot_of
+from conftest import demand, ours
+from filling import random_writes
+from resp import Reply, as_pairs, is_error
+from servers import is_replicated, until
+
+KEYS = [f"map:{number}" for number in range(60)]
+TYPES = ["ours", "native"]
+
+
+@pytest.fixture(scope="module")
+def cluster(kind):
+    demand(kind)
+    cluster = Cluster(kind)
+    yield cluster
+    faults = [fault for fault in (server.faults() for server in cluster.servers) if fault]
+    cluster.remove()
+    assert not faults, faults[0]
+
+
+class Writers:
+    """Threads that write fields, each once, and remember which of them a replica acknowledged."""
+
+    def __init__(self, cluster, name, count=3):
+        self.cluster, self.name = cluster, name
+        self.ending, self.failures = threading.Event(), []
+        self.acknowledged, self.unacknowledged = [], 0
+        self.threads = [threading.Thread(target=self._write, args=(number,)) for number in range(count)]
+
+    def _write(self, number):
+        client, at, mine = ClusterClient(self.cluster), 0, []
+        try:
+            while not self.ending.is_set():
+                key, field = KEYS[(at * 7 + number) % len(KEYS)], f"{number}:{at}"
+                _, replicas = client(self.name("HSET"), key, field, f"value {at} " * 10, wait=500)
+                if replicas:
+                    mine.append((key, field, f"value {at} " * 10))
+                else:
+                    self.unacknowledged += 1
+                at += 1
+        except Exception as failure:  # noqa: BLE001  (told by the test)
+            self.failures.append(repr(failure))
+        finally:
+            self.acknowledged += mine
+            client.close()
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        time.sleep(0.3)
+        return self
+
+    def __exit__(self, *_):
+        time.sleep(0.5)
+        self.ending.set()
+        for thread in self.threads:
+            thread.join()
+
+    def check(self):
+        """None of what was acknowledged is lost."""
+        assert not self.failures, self.failures
+        assert len(self.acknowledged) > 50, f"{len(self.acknowledged)} acknowledged, {self.unacknowledged} not"
+        self.cluster.wait_for_agreement()
+        client = ClusterClient(self.cluster)
+        held = {key: dict(as_pairs(client(self.name("HGETALL"), key))) for key in KEYS}
+        lost = [(key, field) for key, field, value in self.acknowledged if held[key].get(field.encode()) != value.encode()]
+        client.close()
+        print(f"{len(self.acknowledged)} acknowledged writes, {self.unacknowledged} others, {len(lost)} lost")
+        assert not lost, f"{len(lost)} of {len(self.acknowledged)} acknowledged writes are lost: {lost[:5]}"
+
+
+@pytest.fixture(params=TYPES)
+def writers(request, cluster):
+    client = ClusterClient(cluster)
+    for key in KEYS:
+        client("DEL", key)
+    client.close()
+    return Writers(cluster, (lambda name: name) if request.param == "native" else ours)
+
+
+def filled_slots(server):
+    with server.client() as client:
+        return sorted({slot_of(key) for key in KEYS if client("CLUSTER", "COUNTKEYSINSLOT", slot_of(key)) > 0})
+
+
+def move_slot(cluster, slot, target):
+    """The old way: each key by MIGRATE, while both nodes know that the slot is on its way."""
+    source = cluster.owner(slot)
+    with source.client() as here, target.client() as there:
+        from_id, to_id = here("CLUSTER", "MYID"), there("CLUSTER", "MYID")
+        there("CLUSTER", "SETSLOT", slot, "IMPORTING", from_id)
+        here("CLUSTER", "SETSLOT", slot, "MIGRATING", to_id)
+        moved = 0
+        while names := here("CLUSTER", "GETKEYSINSLOT", slot, 10):
+            reply = here("MIGRATE", "127.0.0.1", target.port, "", 0, 10_000, "KEYS", *names)
+            assert reply in (Reply("status", b"OK"), Reply("status", b"NOKEY")), reply
+            moved += len(names)
+        there("CLUSTER", "SETSLOT", slot, "NODE", to_id)
+        here("CLUSTER", "SETSLOT", slot, "NODE", to_id)
+        for server in cluster.running():
+            with server.client() as other:
+                other.ask("CLUSTER", "SETSLOT", slot, "NODE", to_id)
+    return moved
+
+
+def test_all_keys_are_on_their_nodes(cluster):
+    """Random commands through the cluster, and what replicas hold in the end."""
+    client = ClusterClient(cluster)
+    for command in random_writes(1, 1500):
+        if command[0] in ("RENAME", "COPY") or command[0].endswith("MSET"):
+            continue
+        try:
+            client(*command)
+        except Exception as failure:  # noqa: BLE001
+            assert "WRONGTYPE" in str(failure) or "not a" in str(failure), failure
+    client.close()
+    for primary, replica in zip(cluster.primaries, cluster.replicas):
+        with primary.client() as here, replica.client() as there:
+            until(lambda: is_replicated(here, there), 10, "the replica")
+            assert here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST")
+            assert here("DBSIZE") > 0
+
+
+def test_slots_move_the_old_way_under_writes(cluster, writers):
+    with writers:
+        source = cluster.owner(slot_of(KEYS[0]))
+        target = next(server for server in cluster.running() if server is not source and _role(server) == b"master")
+        slots = filled_slots(source)[:8]
+        moved = sum(move_slot(cluster, slot, target) for slot in slots)
+        assert moved > 0
+    writers.check()
+
+
+def _role(server):
+    with server.client() as client:
+        return client("ROLE")[0]
+
+
+@pytest.mark.only("valkey-9.1")
+def test_slots_move_the_new_way_under_writes(cluster, writers):
+    with writers:
+        source = cluster.owner(slot_of(KEYS[1]))
+        target = next(server for server in cluster.running() if server is not source and _role(server) == b"master")
+        with source.client() as here, target.client() as there:
+            slots = [part for slot in filled_slots(source)[:8] for part in (slot, slot)]
+            assert slots
+            here("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", *slots, "NODE", there("CLUSTER", "MYID"))
+            until(lambda: _migration(here) in (b"success", b"failed", b"cancelled"), 30, "the end of the migration")
+            assert _migration(here) == b"success", here("CLUSTER", "GETSLOTMIGRATIONS")
+        assert cluster.owner(slots[0]) is target
+    writers.check()
+
+
+def _migration(client):
+    last = client("CLUSTER", "GETSLOTMIGRATIONS")[0]
+    return dict(as_pairs(last))[b"state"]
+
+
+def test_a_replica_takes_over_under_writes(cluster, writers):
+    """As an operator has it done: CLUSTER FAILOVER."""
+    with writers:
+        primary = cluster.owner(slot_of(KEYS[2]))
+        replica = cluster.replica_of(primary)
+        with replica.client() as client:
+            client("CLUSTER", "FAILOVER")
+            until(lambda: client("ROLE")[0] == b"master", 20, "the replica's promotion")
+    writers.check()
+
+
+def test_a_primary_dies_under_writes(cluster, writers):
+    """SIGKILL; its replica takes over, and it comes back as a replica with the same data."""
+    with writers:
+        primary = cluster.owner(slot_of(KEYS[3]))
+        replica = cluster.replica_of(primary)
+        with replica.client() as there:
+            until(lambda: there("ROLE")[0] == b"slave" and there("ROLE")[3] == b"connected", 20, "the replica's link")
+        primary.kill()
+        with replica.client() as client:
+            until(lambda: client("ROLE")[0] == b"master", 40, "the replica's promotion")
+        primary.start()
+        with primary.client() as client:
+            until(lambda: client("ROLE")[0] == b"slave" and client("ROLE")[3] == b"connected", 40, "the return of the fallen")
+    writers.check()
+    with replica.client() as here, primary.client() as there:
+        until(lambda: is_replicated(here, there), 20, "the replica")
+        assert here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST")
+
+
+def test_crossing_slots_is_refused(cluster):
+    """Commands of several keys name them to the server, which refuses those of two slots."""
+    with cluster.primaries[0].client() as client:
+        for command in ([ours("MSET"), "a", "1", "b", "2"], [ours("MGET"), "a", "b"]):
+            reply = client.ask(*command)
+            assert is_error(reply) and reply.value.startswith(b"CROSSSLOT"), reply

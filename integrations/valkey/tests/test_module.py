@@ -1,0 +1,221 @@
+"""What only the module has: its settings, what it tells of itself, exporting, and the transparent mode."""
+import random
+
+import pytest
+
+import servers
+from conftest import CONTROL
+from filling import big_map, random_writes, write
+from resp import OK, Reply, as_pairs, info, is_error
+from servers import until
+
+pytestmark = pytest.mark.skipif(CONTROL, reason="about the module")
+CODECS = ["none", "lz4", "zstd:3", "deflate:1"]
+
+
+def told(client):
+    """The module's section of INFO, numbers as numbers."""
+    fields = {name.removeprefix("leafpress_"): value for name, value in info(client, "leafpress").items() if name.startswith("leafpress_")}
+    return {name: float(value) if value.replace(".", "", 1).isdigit() else value for name, value in fields.items()}
+
+
+def test_info_is_true(client):
+    """Records and bytes are counted as they come and go, those that are removed in steps included."""
+    client("LP.SET", "key", "value")
+    client("LP.HSET", "m", "f1", "v1", "f2", "v22")
+    now = told(client)
+    assert now["records"] == 3 and now["keys"] == 2, now
+    user = now["user_bytes"]
+    client("LP.HSET", "m", "f2", "v2", "f3", "v" * 100)
+    assert told(client)["records"] == 4 and told(client)["user_bytes"] == user + 101
+    big_map(client, "big", 5000)
+    assert told(client)["records"] == 5004 and told(client)["held_bytes"] > 100_000
+    client("UNLINK", "big")
+    until(lambda: told(client)["records"] == 4 and told(client)["user_bytes"] == user + 101, 2, "the count without what is gone")
+    until(lambda: told(client)["removals_waiting"] == 0, 10, "the end of the removal")
+    client("LP.APPEND", "key", "1234567")
+    assert told(client)["user_bytes"] == user + 108
+    client("FLUSHALL")
+    assert told(client)["records"] == told(client)["keys"] == told(client)["user_bytes"] == 0
+
+
+def test_info_after_random_writes(client):
+    write(client, random_writes(3, 5000))
+    records = 0
+    for name in client("KEYS", "*"):
+        length = client.ask("LP.HLEN", name)
+        records += 1 if is_error(length) else length
+    assert told(client)["records"] == records and told(client)["keys"] == client("DBSIZE")
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_every_codec(start, codec):
+    """Set at the start and while it runs; what was written under another is read on, saved and loaded."""
+    server = start(**{"leafpress.codec": codec})
+    client = server.client()
+    assert client("CONFIG", "GET", "leafpress.codec") == [b"leafpress.codec", codec.encode()]
+    big_map(client, "before", 3000)
+    for other in CODECS:
+        assert client("CONFIG", "SET", "leafpress.codec", other) == OK
+        big_map(client, "map:" + other, 1000)
+    client("DEBUG", "RELOAD")
+    for name, count in [("before", 3000)] + [("map:" + other, 1000) for other in CODECS]:
+        assert client("LP.HLEN", name) == count
+        assert client("LP.HGET", name, "field:00000999")
+
+
+def test_settings(client):
+    """Each is read back as it was set; what is none is refused and changes nothing."""
+    kept = dict(zip(*[iter(client("CONFIG", "GET", "leafpress.*"))] * 2))
+    assert {b"leafpress.codec", b"leafpress.dictionary-bytes", b"leafpress.tend-budget-us"} <= set(kept), kept
+    for name, value in (("dictionary-bytes", b"65536"), ("tend-budget-us", b"300"), ("codec", b"zstd:1"), ("hash-prefixes", b"a: b:"), ("string-prefixes", b"s:")):
+        assert client("CONFIG", "SET", "leafpress." + name, value) == OK
+        assert client("CONFIG", "GET", "leafpress." + name)[1] == value
+    for name, odd in (("codec", "bogus"), ("codec", "zstd:99"), ("codec", ""), ("dictionary-bytes", "-1"), ("dictionary-bytes", "x"),
+                      ("tend-budget-us", "x"), ("tend-budget-us", "-5"), ("tend-budget-us", "999999999999")):
+        before = client("CONFIG", "GET", "leafpress." + name)
+        assert is_error(client.ask("CONFIG", "SET", "leafpress." + name, odd)), (name, odd)
+        assert client("CONFIG", "GET", "leafpress." + name) == before
+    for name, value in kept.items():
+        client("CONFIG", "SET", name, value)
+
+
+def test_a_wrong_setting_at_the_start(kind):
+    """The server says what is wrong and does not start; it does not crash."""
+    from conftest import demand
+    demand(kind)
+    for settings, arguments in (({"leafpress.codec": "bogus"}, []), ({}, ["bogus-argument"])):
+        server = servers.Server(kind, module_arguments=arguments, **settings)
+        try:
+            with pytest.raises(RuntimeError):
+                server.start(seconds=10)
+            said = server.said()
+            assert not servers.SAYS_FAULT.search(said), said.decode(errors="replace")
+        finally:
+            server.remove()
+
+
+def test_the_module_is_loaded_once(client):
+    names = [dict(as_pairs(each))[b"name"] for each in client("MODULE", "LIST")]
+    assert any(b"leafpress" in name.lower() for name in names)
+    # A module that has a type of its own cannot be unloaded.
+    client("LP.SET", "s", "v")
+    assert is_error(client.ask("MODULE", "UNLOAD", next(name for name in names if b"leafpress" in name.lower())))
+    assert client("LP.GET", "s") == b"v"
+
+
+def test_export(client):
+    """Back to native types: the same content, the same time to live."""
+    big_map(client, "big", 3000)
+    client("LP.SET", "s", b"\x00text")
+    client("PEXPIRE", "big", 10_000_000)
+    wanted = sorted(as_pairs(client("LP.HGETALL", "big")))
+    assert client("LP.EXPORT", "big", "copy") == OK
+    assert client("TYPE", "copy") == Reply("status", b"hash") and sorted(as_pairs(client("HGETALL", "copy"))) == wanted
+    assert client("PTTL", "copy") > 9_000_000
+    assert client("LP.EXPORT", "big") == OK
+    assert client("TYPE", "big") == Reply("status", b"hash") and sorted(as_pairs(client("HGETALL", "big"))) == wanted
+    assert client("PTTL", "big") > 9_000_000
+    assert is_error(client.ask("LP.EXPORT", "s", "copy"))
+    assert client("LP.EXPORT", "s", "copy", "REPLACE") == OK and client("GET", "copy") == b"\x00text"
+    assert is_error(client.ask("LP.EXPORT", "none")) and is_error(client.ask("LP.EXPORT", "copy"))
+
+
+def test_info_of_a_key_and_compaction(client):
+    big_map(client, "big", 5000)
+    assert dict(as_pairs(client("LP.INFO", "big")))[b"fields"] == 5000
+    trees = [dict(as_pairs(tree)) for tree in client("LP.INFO")]
+    assert sum(tree[b"records"] for tree in trees) == 5000
+    assert is_error(client.ask("LP.INFO", "none")) or client("LP.INFO", "none") in (None, Reply("null-array", None))
+    client("HSET", "native", "f", "v")
+    assert is_error(client.ask("LP.INFO", "native"))
+    before = {field: value for field, value in as_pairs(client("LP.HGETALL", "big"))}
+    assert client("LP.COMPACT") == OK
+    assert dict(as_pairs(client("LP.HGETALL", "big"))) == before
+
+
+def test_training(start):
+    """A dictionary comes by itself or by LP.DICT TRAIN, is shown, is used, and data is what it was."""
+    server = start(**{"leafpress.codec": "zstd:3"})
+    client = server.client()
+    source = random.Random(1)
+    names = [source.randbytes(4).hex() for _ in range(400)]
+    client.load(["LP.HSET", "m", f"f:{at:06}", f'{{"identity":{at},"first name":"{source.choice(names)}","last name":"{source.choice(names)}",'
+                 f'"address":{{"street":"{source.choice(names)}","number":{at % 90}}},"is active":true,"orders":[]}}'] for at in range(30_000))
+    before = dict(as_pairs(client("LP.HGETALL", "m")))
+    assert client("LP.DICT", "TRAIN") >= 1
+    until(lambda: any(dict(as_pairs(tree))[b"dictionary-bytes"] for tree in client("LP.DICT", "SHOW")), 30, "a dictionary")
+    client("LP.COMPACT")
+    assert dict(as_pairs(client("LP.HGETALL", "m"))) == before
+    client("DEBUG", "RELOAD")
+    assert dict(as_pairs(client("LP.HGETALL", "m"))) == before
+    assert is_error(client.ask("LP.DICT", "BOGUS"))
+
+
+TRANSPARENT = {"leafpress.hash-prefixes": '"h: profile:"', "leafpress.string-prefixes": '"s:"'}
+
+
+def test_transparent_mode_is_off_by_default(client):
+    client("HSET", "h:1", "f", "v")
+    client("SET", "s:1", "v")
+    assert client("TYPE", "h:1") == Reply("status", b"hash") and client("TYPE", "s:1") == Reply("status", b"string")
+
+
+def test_transparent_mode(start):
+    """Plain commands on keys of the prefixes reach our type; on others they are what they were."""
+    server = start(**TRANSPARENT)
+    client = server.client()
+    assert client("HSET", "h:1", "f", "v", "g", "w") == 2 and client("HGET", "h:1", "f") == b"v"
+    assert client("SET", "s:1", "text") == OK and client("GET", "s:1") == b"text" and client("APPEND", "s:1", "!") == 5
+    assert client("HSET", "other", "f", "v") == 1 and client("SET", "plain", "x") == OK
+    types = {name: client("TYPE", name).value for name in ("h:1", "s:1", "other", "plain")}
+    assert types == {"h:1": b"leafpress", "s:1": b"leafpress", "other": b"hash", "plain": b"string"}
+    for command in (["HMGET", "h:1", "f", "x"], ["HLEN", "h:1"], ["HEXISTS", "h:1", "g"], ["HDEL", "h:1", "g"], ["HINCRBY", "h:1", "n", "2"],
+                    ["HGETALL", "h:1"], ["hget", "h:1", "f"], ["STRLEN", "s:1"], ["GETRANGE", "s:1", "0", "1"]):
+        assert not is_error(client.ask(*command)), command
+    # Keys of both sides in one command: an error or a right answer, but no wrong one.
+    client("SET", "plain", "native")
+    mixed = client.ask("MGET", "s:1", "plain")
+    assert is_error(mixed) or mixed == [b"text!", b"native"], mixed
+    client.pipe([["MULTI"], ["HSET", "h:2", "a", "1"], ["HGET", "h:2", "a"], ["EXEC"]])
+    assert client("TYPE", "h:2") == Reply("status", b"leafpress")
+    assert client("EVAL", "redis.call('HSET', KEYS[1], 'a', 'b'); return redis.call('HGET', KEYS[1], 'a')", 1, "h:3") == b"b"
+    client("CONFIG", "SET", "leafpress.hash-prefixes", "")
+    client("HSET", "h:9", "f", "v")
+    assert client("TYPE", "h:9") == Reply("status", b"hash")
+
+
+def test_transparent_mode_is_replicated(start):
+    """Whatever a replica's own prefixes are, it holds what its primary holds."""
+    primary, replica = start(appendonly="yes", **TRANSPARENT), start()
+    with primary.client() as here, replica.client() as there:
+        there("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: servers.is_replicated(here, there), 20, "the replica")
+        here.load([["HSET", f"h:{at % 20}", f"f{at}", at] for at in range(500)] + [["SET", f"s:{at % 20}", f"v{at}"] for at in range(100)])
+        until(lambda: servers.is_replicated(here, there), 20, "the replica")
+        assert here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST")
+        assert there("TYPE", "h:1") == Reply("status", b"leafpress")
+        mark = here("DEBUG", "DIGEST")
+    primary.restart()
+    with primary.client() as here:
+        assert here("DEBUG", "DIGEST") == mark
+    primary.clients.clear()
+
+
+def test_a_large_map_goes_without_holding_up_others(start):
+    """UNLINK, expiry and FLUSHALL ASYNC of a map of 200,000 fields: no command takes over 50 ms."""
+    server = start()
+    client = server.client()
+    for way in (["UNLINK", "big"], ["LP.SET", "big", "x"], ["PEXPIRE", "big", "1"], ["FLUSHALL", "ASYNC"]):
+        big_map(client, "big", 200_000, size=60)
+        client("CONFIG", "RESETSTAT")
+        client("SLOWLOG", "RESET")
+        client("CONFIG", "SET", "slowlog-log-slower-than", 50_000)
+        client(*way)
+        for _ in range(100):
+            client("PING")
+            client.ask("LP.HGET", "other", "f")
+        slow = client("SLOWLOG", "GET")
+        assert not slow, (way, slow)
+        client("CONFIG", "SET", "slowlog-log-slower-than", 10_000_000)
+        client("FLUSHALL")

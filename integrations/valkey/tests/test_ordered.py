@@ -1,0 +1,96 @@
+"""The ordered commands beside a sorted set of the same fields, whose ranges by name are written the same."""
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import CONTROL
+from resp import NULL_ARRAY, is_error
+from sequences import FIELDS
+from filling import big_map
+
+pytestmark = pytest.mark.skipif(CONTROL, reason="no native twin")
+
+BOUNDS = st.one_of(st.sampled_from([b"-", b"+", b"[", b"(", b"", b"f", b"[f", b"(f", b"[fg", b"(fg", b"[\xff", b"(\xff", b"[\x00", b"(\x00"]),
+                   st.tuples(st.sampled_from([b"[", b"("]), FIELDS).map(b"".join))
+NUMBERS = st.sampled_from([b"0", b"1", b"2", b"-1", b"3", b"100", b"x", b"", b"9223372036854775807"])
+LIMITS = st.one_of(st.just([]), st.tuples(NUMBERS, NUMBERS).map(lambda pair: [b"LIMIT", *pair]))
+
+
+def error_text(reply):
+    return reply.value.lower().replace(b"lp.", b"")
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_ranges_beside_a_sorted_set(server, protocol):
+    client = server.client(protocol)
+
+    @given(fields=st.lists(FIELDS, min_size=0, max_size=12), low=BOUNDS, high=BOUNDS, backwards=st.booleans(), limit=LIMITS)
+    def check(fields, low, high, backwards, limit):
+        client("DEL", "m", "z")
+        for field in fields:
+            client("LP.HSET", "m", field, b"value of " + field)
+            client("ZADD", "z", 0, field)
+        options = ([b"REV"] if backwards else []) + limit
+        native = client.ask("ZRANGE", "z", low, high, "BYLEX", *options)
+        mine = client.ask("LP.RANGE", "m", low, high, *options)
+        asked = (fields, low, high, options)
+        if is_error(native) or is_error(mine):
+            assert is_error(native) and is_error(mine), f"{asked}: expected {native}, got {mine}"
+            return
+        assert mine == native, f"{asked}: expected {native}, got {mine}"
+        pairs = client("LP.RANGE", "m", low, high, *options, "WITHVALUES")
+        flat = [part for pair in pairs for part in pair] if pairs and isinstance(pairs[0], list) else pairs
+        assert flat == [part for field in native for part in (field, b"value of " + field)], asked
+        whole = client.ask("LP.COUNT", "m", low, high) if not backwards else client.ask("LP.COUNT", "m", high, low)
+        assert whole == (client.ask("ZLEXCOUNT", "z", low, high) if not backwards else client.ask("ZLEXCOUNT", "z", high, low)), asked
+        ends = sorted(set(fields))
+        for name, wanted in (("LP.FIRST", ends[:1]), ("LP.LAST", ends[-1:])):
+            reply = client(name, "m")
+            if wanted:
+                assert reply == [wanted[0], b"value of " + wanted[0]], (name, asked, reply)
+            else:
+                assert reply in (None, NULL_ARRAY, []), (name, reply)
+        if not backwards:
+            assert client("LP.REMRANGE", "m", low, high) == client("ZREMRANGEBYLEX", "z", low, high), asked
+            assert sorted(client("LP.HKEYS", "m")) == client("ZRANGE", "z", "-", "+", "BYLEX"), asked
+            assert client("EXISTS", "m") == client("EXISTS", "z")
+
+    check()
+    client.close()
+    server.clients.remove(client)
+
+
+def test_neighbours_are_not_named(client):
+    """Ranges of a map end where the map does, whatever the maps beside it hold."""
+    for name in ("before", "m", "after"):
+        client("LP.HSET", name, "", "1", "\x00", "2", b"\xff" * 40, "3", "x", name)
+    client("LP.SET", "s", "string")
+    for low, high in ((b"-", b"+"), (b"[", b"+"), (b"-", b"[" + b"\xff" * 50)):
+        assert client("LP.RANGE", "m", low, high) == [b"", b"\x00", b"x", b"\xff" * 40]
+        assert client("LP.RANGE", "m", high, low, "REV") == [b"\xff" * 40, b"x", b"\x00", b""]
+    assert client("LP.REMRANGE", "m", "-", "+") == 4
+    assert client("EXISTS", "m") == 0 and client("LP.HLEN", "before") == client("LP.HLEN", "after") == 4
+    assert client("LP.GET", "s") == b"string"
+
+
+def test_a_large_map_by_pages(client):
+    """Pages from each last field give all of it once and in order, forwards and backwards."""
+    big_map(client, "big", 10_000, size=40)
+    for options, low, high in (([], b"-", b"+"), (["REV"], b"+", b"-")):
+        seen, at = [], low
+        while page := client("LP.RANGE", "big", at, high, *options, "LIMIT", 0, 137):
+            seen += page
+            at = b"(" + page[-1]
+        assert seen == sorted(seen, reverse=bool(options)) and len(seen) == 10_000
+    assert client("LP.COUNT", "big", "[field:00001000", "(field:00002000") == 1000
+    assert client("LP.RANGE", "big", "-", "+", "LIMIT", 5000, 2) == [b"field:00005000", b"field:00005001"]
+
+
+def test_syntax(client):
+    client("LP.HSET", "m", "f", "v")
+    for odd in (["LP.RANGE", "m"], ["LP.RANGE", "m", "-"], ["LP.RANGE", "m", "a", "b"], ["LP.RANGE", "m", "-", "+", "BOGUS"],
+                ["LP.RANGE", "m", "-", "+", "LIMIT", "1"], ["LP.RANGE", "m", "-", "+", "LIMIT", "a", "1"], ["LP.COUNT", "m", "-"], ["LP.FIRST"],
+                ["LP.COUNT", "m", "a", "+"], ["LP.REMRANGE", "m", "-", "b"], ["LP.LAST", "m", "x", "y"]):
+        assert is_error(client.ask(*odd)), odd
+    assert client("LP.RANGE", "none", "-", "+") == [] and client("LP.COUNT", "none", "-", "+") == 0
+    assert client("LP.REMRANGE", "none", "-", "+") == 0
