@@ -126,8 +126,8 @@ impl Rewriter {
     }
 
     /// Writes a command with a key and further arguments.
-    pub fn emit(&mut self, command: &CStr, key: Str<'_>, arguments: &[&[u8]]) {
-        let strings: Vec<OwnedStr> = arguments.iter().map(|argument| OwnedStr::new(argument)).collect();
+    pub fn emit<'a>(&mut self, command: &CStr, key: Str<'_>, arguments: impl IntoIterator<Item = &'a [u8]>) {
+        let strings: Vec<OwnedStr> = arguments.into_iter().map(OwnedStr::new).collect();
         let raw: Vec<*mut RawString> = strings.iter().map(|string| string.as_str().raw()).collect();
         // SAFETY: the callback runs; "sv" is a string, a vector of strings and its length.
         unsafe {

@@ -13,20 +13,18 @@ const BYTES: usize = 256 << 10;
 pub fn rewrite(rewriter: &mut Rewriter, key: Str<'_>, value: &Borrowed<'_>) {
     let written = match value {
         Borrowed::Text(text) => text
-            .get_with(|value| rewriter.emit(c"LP.SET", key, &[value]))
+            .get_with(|value| rewriter.emit(c"LP.SET", key, [value]))
             .map(|_| ()),
         Borrowed::Map(map) => {
-            let mut waiting: Vec<Vec<u8>> = Vec::new();
-            let mut bytes = 0;
+            let mut waiting = Waiting::default();
             let each = map.each(|field, value| {
-                bytes += field.len() + value.len();
-                waiting.extend([field.to_vec(), value.to_vec()]);
-                if waiting.len() == 2 * FIELDS || bytes >= BYTES {
-                    emit(rewriter, key, &mut waiting);
-                    bytes = 0;
+                waiting.push(field);
+                waiting.push(value);
+                if waiting.ends.len() == 2 * FIELDS || waiting.bytes.len() >= BYTES {
+                    waiting.emit(rewriter, key);
                 }
             });
-            emit(rewriter, key, &mut waiting);
+            waiting.emit(rewriter, key);
             each.map(|_| ())
         }
     };
@@ -35,10 +33,31 @@ pub fn rewrite(rewriter: &mut Rewriter, key: Str<'_>, value: &Borrowed<'_>) {
     }
 }
 
-fn emit(rewriter: &mut Rewriter, key: Str<'_>, waiting: &mut Vec<Vec<u8>>) {
-    if !waiting.is_empty() {
-        let arguments: Vec<&[u8]> = waiting.iter().map(Vec::as_slice).collect();
-        rewriter.emit(c"LP.HSET", key, &arguments);
-        waiting.clear();
+/// Arguments of the next command, one behind the other: a child that allocates little writes to few of the pages that it shares.
+#[derive(Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Waiting {
+    fn push(&mut self, argument: &[u8]) {
+        self.bytes.extend_from_slice(argument);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn emit(&mut self, rewriter: &mut Rewriter, key: Str<'_>) {
+        if self.ends.is_empty() {
+            return;
+        }
+        let mut begin = 0;
+        let arguments = self.ends.iter().map(|end| {
+            let argument = &self.bytes[begin..*end];
+            begin = *end;
+            argument
+        });
+        rewriter.emit(c"LP.HSET", key, arguments);
+        self.bytes.clear();
+        self.ends.clear();
     }
 }
