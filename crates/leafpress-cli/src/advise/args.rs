@@ -9,6 +9,7 @@ use leafpress_lab::advise::{DeviceSource, Options, VerifyOptions};
 use leafpress_lab::model::{Access, Junk, Trace, TraceOptions};
 use leafpress_lab::{Bytes, LabError, pool, suite};
 
+use super::records::RecordsArgs;
 use crate::eval::words;
 use leafpress_console::cost::CostArgs;
 
@@ -18,14 +19,14 @@ use leafpress_console::cost::CostArgs;
 #[command(next_help_heading = "Data and memory")]
 pub struct AdviseArgs {
     /// Files and directories that are like the data; archives (zip, gzip, zstd) are opened; or a bundled sample's name
-    #[arg(value_name = "SAMPLE", required = true)]
-    sample: Vec<PathBuf>,
+    #[arg(value_name = "SAMPLE", required_unless_present = "trace")]
+    pub(super) sample: Vec<PathBuf>,
     /// Size of the data there is or will be, as in 200GB [default: the sample's]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     data: Option<Bytes>,
-    /// Memory of the cache, all of it, as in 15GB [default: an eighth of the data]
+    /// Memory of the cache, all of it, as in 15GB [default: an eighth of the data, 64M with --trace]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
-    memory: Option<Bytes>,
+    pub(super) memory: Option<Bytes>,
     /// What an access wants
     #[arg(long, value_name = "BYTES", default_value = "8KiB", allow_hyphen_values = true)]
     access_bytes: Bytes,
@@ -43,7 +44,7 @@ pub struct AdviseArgs {
     sample_bytes: Option<Bytes>,
 
     /// Directory on the device, in which a file is made, read and removed; or a file or block device, which is only read
-    #[arg(long, value_name = "PATH", help_heading = "Device", conflicts_with_all = ["device_us", "fio_json"], required_unless_present_any = ["device_us", "fio_json"])]
+    #[arg(long, value_name = "PATH", help_heading = "Device", conflicts_with_all = ["device_us", "fio_json"], required_unless_present_any = ["device_us", "fio_json", "trace"])]
     device: Option<PathBuf>,
     /// Latency of a read instead, at the load there is
     #[arg(
@@ -67,9 +68,9 @@ pub struct AdviseArgs {
                 or trace:FILE with a page number a line [default: 20,80]"
     )]
     access: Option<String>,
-    /// How a trace is written: text (a decimal number a line) or u64le (8 bytes a number, little-endian)
-    #[arg(long, value_name = "FORMAT", default_value = "text", help_heading = "Access")]
-    trace_format: String,
+    /// How a trace of pages is written: text (a decimal number a line) or u64le (8 bytes a number, little-endian) [default: text]; how one of records is, with --trace: oracle, arc, csv or keys [default: by its name]
+    #[arg(long, value_name = "FORMAT", help_heading = "Access")]
+    pub(super) trace_format: Option<String>,
     /// Leave lines of a trace out that are no page numbers, up to one in a hundred, and count them
     #[arg(long, help_heading = "Access")]
     skip_junk: bool,
@@ -122,6 +123,9 @@ pub struct AdviseArgs {
     verify_seconds: f64,
 
     #[command(flatten)]
+    pub(super) records: RecordsArgs,
+
+    #[command(flatten)]
     cost: CostArgs,
 
     /// Write summary.tsv, results.json and report.html (a page to play what-if with) there
@@ -138,6 +142,7 @@ Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. docs/advise.md expl
   leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data 200GB
   leafpress advise dump.zip --device-us 90 --memory 64GiB --data 2TB --access zipfian:0.99 --codecs lz4,zstd:1 --page-bytes 16K
   leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data 200GB --verify --out result
+  leafpress advise --trace requests.csv.zst --memory 4GB /data/values
   leafpress advise /data/tables --device /mnt/ssd --quick --tco --total-cost 1000000 --memory-gib-cost 40";
 
 impl AdviseArgs {
@@ -147,7 +152,7 @@ impl AdviseArgs {
             return Ok(None);
         };
         let options = TraceOptions {
-            format: self.trace_format.parse()?,
+            format: self.trace_format.as_deref().unwrap_or("text").parse()?,
             junk: if self.skip_junk { Junk::Skip } else { Junk::Refuse },
             ..TraceOptions::default()
         };
@@ -156,6 +161,12 @@ impl AdviseArgs {
 
     /// What is asked, checked as far as that goes without the data.
     pub fn options(&self, trace: Option<Arc<Trace>>) -> Result<Options, LabError> {
+        if self.records.records.is_some() {
+            return Err(option_error(
+                "records",
+                "goes with --trace, the requests of a cache of records",
+            ));
+        }
         let device = match (&self.device, self.device_us, &self.fio_json) {
             (Some(path), ..) => DeviceSource::Probe(path.clone()),
             (None, Some(us), _) => DeviceSource::Latency(us),

@@ -1,6 +1,7 @@
 //! `leafpress advise`: does compression pay? The suite, the probe of the device and the model in, a recommendation with its reasons out.
 
 mod args;
+mod records;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +18,9 @@ use crate::{interrupt, output};
 
 /// Advises.
 pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
+    if let Some(trace) = &args.records.trace {
+        return records::run(args, trace);
+    }
     let verify = args.verify().map_err(|e| failure(&e))?;
     // Mistakes are told before a long file is read.
     let without_trace = args.options(None).map_err(|e| failure(&e))?;

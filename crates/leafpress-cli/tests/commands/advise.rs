@@ -47,7 +47,12 @@ impl Data {
 /// A run that must end well.
 #[track_caller]
 fn advise(arguments: &[&str]) -> String {
-    let output = run(&[&["advise", "--quick", "-c", "lz4"], arguments].concat());
+    well(&[&["--quick", "-c", "lz4"], arguments].concat())
+}
+
+#[track_caller]
+fn well(arguments: &[&str]) -> String {
+    let output = run(&[&["advise"], arguments].concat());
     assert!(
         output.status.success(),
         "{arguments:?}: {}{}",
@@ -183,6 +188,28 @@ fn a_trace_ends_the_guessing() {
     ]));
     assert!(text.contains("those of one LRU list, exactly"), "{text}");
     assert!(!text.contains("was assumed"), "{text}");
+}
+
+#[test]
+fn a_trace_of_records_says_what_memory_their_cache_needs() {
+    let data = Data::new();
+    let trace = data.text("trace");
+    let out = data.text("advised");
+    let text = well(&[
+        "--trace",
+        &trace,
+        "--trace-format",
+        "keys",
+        "--memory",
+        "4M",
+        "--out",
+        &out,
+    ]);
+    assert!(
+        text.contains("hits by a cache's memory") && text.contains("compressed"),
+        "{text}"
+    );
+    assert!(std::path::Path::new(&out).join("mrc.tsv").is_file());
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub struct CacheArgs {
     /// Ask as a CacheBench file wants it: operations, popularity and lengths; values are made of --data
     #[arg(long, value_name = "FILE", help_heading = "Work", conflicts_with = "trace")]
     cachebench: Option<PathBuf>,
-    /// What keys, operations and sizes of a CacheBench file or of the paper's figure are multiplied by, up to 1 [default: 1 of a file, 0.25 of a figure]
+    /// What keys, operations and sizes of a CacheBench file or of the paper's figure are multiplied by, up to 1 [default: 1, 0.25 of figures with many scenarios: 7 to 10]
     #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Work")]
     pub(super) scale: Option<f64>,
     /// Percent of the operations that overwrite a key with a new version
@@ -276,7 +276,11 @@ impl CacheArgs {
     }
 }
 
-pub(super) fn parse<T: FromStr<Err = LabError>>(option: &'static str, word: &str) -> Result<T, Failure> {
+/// What an option's word says.
+///
+/// # Errors
+/// [`Failure::BadInput`] with the option's name.
+pub fn parse<T: FromStr<Err = LabError>>(option: &'static str, word: &str) -> Result<T, Failure> {
     word.parse().map_err(|e| match e {
         LabError::Option { reason, .. } => Failure::bad_input(format!("--{option}: {reason}")),
         e => Failure::bad_input(format!("--{option}: {e}")),

@@ -14,6 +14,7 @@ use leafpress_lab::report::Written;
 
 pub use self::args::CacheArgs;
 use self::args::failure;
+pub use self::args::parse;
 use self::reporter::Reporter;
 use crate::failure::Failure;
 use crate::{interrupt, output};
@@ -30,7 +31,11 @@ pub fn run(args: &CacheArgs, program: &str) -> Result<(), Failure> {
     }
 }
 
-fn run_comparison(options: &Options, program: &str, out: &Path) -> Result<(), Failure> {
+/// Runs what the options ask for, for `program`; files go to `out`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_comparison(options: &Options, program: &str, out: &Path) -> Result<(), Failure> {
     options.validate().map_err(|e| failure(&e))?;
     let cancel = interrupt::flag()?;
     let mut reporter = Reporter::new(options.engines.len(), options.engines.len());

@@ -8,7 +8,7 @@ use super::{mrc, text};
 use crate::core::LabError;
 use crate::report::draw::{Bars, OverTime, bars, microseconds, over_time, quantile_lines};
 use crate::report::html::{self, cell, document, figure, legend, lines, pair};
-use crate::report::moved::{self, Shown};
+use crate::report::moved;
 use crate::report::palette::colours;
 use crate::report::scatter::Point;
 
@@ -183,17 +183,8 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
 
 /// Mean times of reads around a move of the hot keys, if there was one.
 fn around_move(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Option<String>, LabError> {
-    let Some(shift_at) = outcome.options.shift_at else {
-        return Ok(None);
-    };
     let lines = runs.iter().map(|run| (run.hue, run.measured.timeline.as_slice()));
-    moved::chart(&Shown {
-        name: "move of the hot keys",
-        description: "mean read, us",
-        shift_at,
-        lines: &lines.collect::<Vec<_>>(),
-        figure: &|_, moment| moment.mean_ns / 1e3,
-    })
+    moved::mean_reads(outcome.options.shift_at, &lines.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

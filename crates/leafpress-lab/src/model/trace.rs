@@ -210,7 +210,7 @@ impl Reading<'_> {
                 {
                     return Err(self.refuse(format!(
                         "line {number} is no text; for 8 bytes a page number use --trace-format u64le, and for a trace of a cache's \
-                         requests (libCacheSim's, ARC's, Twitter's) `leafpress cache --trace FILE --mrc`"
+                         requests (libCacheSim's, ARC's, Twitter's) `leafpress advise --trace FILE`"
                     )));
                 }
                 None => {

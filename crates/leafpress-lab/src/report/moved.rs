@@ -45,6 +45,21 @@ pub(crate) struct Shown<'s> {
     pub figure: &'s dyn Fn(usize, &Moment) -> f64,
 }
 
+#[cfg(feature = "cache")]
+/// Mean times of reads around a move of a cache's hot keys, if there was one.
+pub(crate) fn mean_reads(shift_at: Option<u64>, lines: &[(RGBColor, &[Moment])]) -> Result<Option<String>, LabError> {
+    let Some(shift_at) = shift_at else {
+        return Ok(None);
+    };
+    chart(&Shown {
+        name: "move of the hot keys",
+        description: "mean read, us",
+        shift_at,
+        lines,
+        figure: &|_, moment| moment.mean_ns / 1e3,
+    })
+}
+
 /// Figures over operations, with the move marked; `None` without a line.
 pub(crate) fn chart(shown: &Shown<'_>) -> Result<Option<String>, LabError> {
     let last = shown.lines.iter().filter_map(|(_, timeline)| timeline.last());

@@ -5,11 +5,11 @@ use plotters::style::RGBColor;
 
 use super::super::EngineSpec;
 use super::super::outcome::{Measured, Outcome};
-use super::{Figure, FigureOutcome};
+use super::{Figure, FigureOutcome, ScenarioOutcome};
 use crate::core::LabError;
 use crate::report::draw::{Bars, bars};
 use crate::report::html::figure as titled;
-use crate::report::moved::{self, Shown};
+use crate::report::moved;
 use crate::report::palette::colours;
 
 /// Width of a group of bars, and of the axis, in pixels; and bounds of a chart's.
@@ -22,30 +22,34 @@ pub(super) fn hues(engines: &[EngineSpec]) -> Vec<RGBColor> {
     colours(codecs.iter().map(Option::as_deref))
 }
 
-fn width(figure: &FigureOutcome) -> u32 {
-    (figure.scenarios.len() as u32 * GROUP.0 + GROUP.1).clamp(WIDTH.0, WIDTH.1)
+fn width(scenarios: usize) -> u32 {
+    (scenarios as u32 * GROUP.0 + GROUP.1).clamp(WIDTH.0, WIDTH.1)
 }
 
 /// Whether there is room for one chart a line only.
 pub(super) fn is_wide(figure: &FigureOutcome) -> bool {
-    width(figure) > WIDTH.0
+    width(figure.scenarios.len()) > WIDTH.0
 }
 
 /// All of them; those without a figure are left out.
 pub(super) fn charts(figure: &FigureOutcome) -> Result<Vec<Markup>, LabError> {
     let engines = figure.options.engines();
     let hues = hues(&engines);
-    let names: Vec<&str> = figure.scenarios.iter().map(|one| one.name.as_str()).collect();
-    let width = width(figure);
     let draw = |name, unit, of: &dyn Fn(&Outcome, &Measured) -> Option<f64>| {
+        let has_it = |one: &&ScenarioOutcome| {
+            let mut measured = one.outcome.lines.iter().filter_map(|line| line.measured.as_ref());
+            measured.any(|measured| of(&one.outcome, measured).is_some())
+        };
+        let scenarios: Vec<&ScenarioOutcome> = figure.scenarios.iter().filter(has_it).collect();
+        let names: Vec<&str> = scenarios.iter().map(|one| one.name.as_str()).collect();
         bars(&Bars {
             name,
-            size: (width, 300),
+            size: (width(scenarios.len()), 300),
             unit,
             groups: &names,
             colours: &hues,
             figure: &|scenario, cache| {
-                let outcome = &figure.scenarios[scenario].outcome;
+                let outcome = &scenarios[scenario].outcome;
                 let line = outcome.lines.iter().find(|line| line.engine == engines[cache])?;
                 of(outcome, line.measured.as_ref()?)
             },
@@ -61,7 +65,14 @@ pub(super) fn charts(figure: &FigureOutcome) -> Result<Vec<Markup>, LabError> {
         (
             "Operations with misses charged",
             draw("charged", "thousand per second", &|outcome, m| {
+                m.read_latency.as_ref()?;
                 Some(m.charged_throughput(&outcome.options)? / 1e3)
+            })?,
+        ),
+        (
+            "Operations where nothing is read",
+            draw("writes alone", "thousand per second", &|_, m| {
+                m.read_latency.is_none().then(|| m.throughput() / 1e3)
             })?,
         ),
         (
@@ -88,16 +99,7 @@ pub(super) fn charts(figure: &FigureOutcome) -> Result<Vec<Markup>, LabError> {
 }
 
 fn around_move(outcome: &Outcome, hues: &[RGBColor]) -> Result<Option<String>, LabError> {
-    let Some(shift_at) = outcome.options.shift_at else {
-        return Ok(None);
-    };
     let lines = outcome.lines.iter().zip(hues);
     let lines = lines.filter_map(|(line, hue)| Some((*hue, line.measured.as_ref()?.timeline.as_slice())));
-    moved::chart(&Shown {
-        name: "move of the hot keys",
-        description: "mean read, us",
-        shift_at,
-        lines: &lines.collect::<Vec<_>>(),
-        figure: &|_, moment| moment.mean_ns / 1e3,
-    })
+    moved::mean_reads(outcome.options.shift_at, &lines.collect::<Vec<_>>())
 }

@@ -97,16 +97,13 @@ pub struct FigureOptions {
 }
 
 impl FigureOptions {
-    /// A figure's part that takes minutes.
-    pub const DEFAULT_SCALE: f64 = 0.25;
-
-    /// A quarter of 64 MiB: minutes.
+    /// A figure in 64 MiB, or in a quarter of that where it has many scenarios: minutes.
     pub fn new(figure: Figure) -> Self {
         Self {
             figure,
             engines: None,
             memory_bytes: 64 << 20,
-            scale: Self::DEFAULT_SCALE,
+            scale: figure.default_scale(),
             disk_path: "cache.disk".into(),
             threads: 2,
             warmup_operations: None,

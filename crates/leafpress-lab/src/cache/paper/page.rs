@@ -3,10 +3,10 @@
 use maud::html;
 
 use super::charts::{charts, hues, is_wide};
-use super::table::{headings, rows};
+use super::table::{headings, papers, rows};
 use super::{FigureOutcome, text};
 use crate::core::LabError;
-use crate::report::html::{self, all, cell, document, legend, lines, notes, pair};
+use crate::report::html::{self, all, cell, document, legend, notes, pair};
 
 /// The page.
 ///
@@ -32,10 +32,14 @@ pub(in super::super) fn page(figure: &FigureOutcome, command_line: &str) -> Resu
             let cells = row.iter().enumerate();
             cells.map(|(at, one)| match at {
                 0 => html::head(&one.text),
-                at if at + 1 == row.len() => html! { td { (lines(&one.text)) } },
                 _ => cell(&one.text, one.best),
             })
         })))
+        @let papers = papers(figure);
+        @if !papers.is_empty() {
+            p { "In the paper:" }
+            ul { @for paper in &papers { li { (paper) } } }
+        }
         @if !charts.is_empty() {
             h2 { "By scenario" }
             (legend(key))

@@ -82,6 +82,7 @@ pub(super) struct Plan {
     pub(super) shift: Option<(u64, u64)>,
     /// The warm-up has as many operations as there are keys: what is on the disk must settle too.
     pub(super) is_warmed_by_key: bool,
+    pub(super) seconds: f64,
 }
 
 impl Plan {
@@ -98,6 +99,7 @@ impl Plan {
             objects: PaperObjects::default(),
             shift: None,
             is_warmed_by_key: false,
+            seconds: SECONDS,
         }
     }
 }
@@ -128,7 +130,7 @@ impl Scenario {
         };
         let own_length = match plan.shift {
             Some((_, operations)) => Length::Operations(scaled(operations)),
-            None => Length::Seconds(SECONDS),
+            None => Length::Seconds(plan.seconds),
         };
         let engines = figure.engines();
         let disk = engines.iter().any(EngineSpec::has_disk).then(|| DiskOptions {

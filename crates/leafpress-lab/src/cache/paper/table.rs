@@ -1,4 +1,4 @@
-//! The figure's table: a row a scenario and cache, ours beside what the paper has.
+//! The figure's table, a row a scenario and cache, and what the paper has beside it.
 
 use super::super::outcome::{Line, Measured, Outcome};
 use super::super::text::microseconds;
@@ -47,7 +47,7 @@ fn us(ns: f64) -> Shown {
     Some((microseconds(ns / 1e3), ns))
 }
 
-/// The columns between the cache's name and what the paper has.
+/// The columns after the cache's name.
 fn columns(figure: &FigureOutcome) -> Vec<Column> {
     let read = |ns: fn(&Latency) -> u64| move |_: &Options, m: &Measured| us(ns(m.read_latency.as_ref()?) as f64);
     let mut columns = vec![
@@ -100,26 +100,33 @@ fn lengths(figure: &FigureOutcome) -> Vec<u32> {
     }
 }
 
-/// Column headings: the scenario and the cache first, what the paper has last.
+/// Column headings: the scenario and the cache first.
 pub(super) fn headings(figure: &FigureOutcome) -> Vec<String> {
     let ours = columns(figure).into_iter().map(|column| column.heading);
     let names = ["scenario", "cache"].map(str::to_owned).into_iter();
-    names.chain(ours).chain(["the paper's".to_owned()]).collect()
+    names.chain(ours).collect()
 }
 
-/// The rows. Of each column the best of a scenario is marked; what the paper has stands in the first row of its scenario.
+/// The rows. Of each column the best of a scenario is marked.
 pub(super) fn rows(figure: &FigureOutcome) -> Vec<Vec<Marked>> {
     let columns = columns(figure);
     let of = |one: &super::ScenarioOutcome| {
         let mut rows = of_scenario(&one.outcome, &columns);
-        for (at, row) in rows.iter_mut().enumerate() {
+        for row in &mut rows {
             row.insert(0, unmarked(&one.name));
-            let paper = one.paper.as_deref().filter(|_| at == 0);
-            row.push(unmarked(paper.unwrap_or_default()));
         }
         rows
     };
     figure.scenarios.iter().flat_map(of).collect()
+}
+
+/// What the paper has of the scenarios that it tells of.
+pub(super) fn papers(figure: &FigureOutcome) -> Vec<String> {
+    let told = figure.scenarios.iter().filter_map(|one| {
+        let paper = one.paper.as_deref()?;
+        Some(format!("{}: {paper}", one.name))
+    });
+    told.collect()
 }
 
 fn of_scenario(outcome: &Outcome, columns: &[Column]) -> Vec<Vec<Marked>> {

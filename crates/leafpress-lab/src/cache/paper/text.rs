@@ -1,19 +1,16 @@
 //! A figure as text: what was run, the table, and what its figures are.
 
-use comfy_table::CellAlignment;
-
 use super::super::{Length, Options};
-use super::table::{headings, rows};
+use super::table::{headings, papers, rows};
 use super::{Figure, FigureOutcome};
 use crate::core::Bytes;
 use crate::report::numbers::thousands;
 use crate::report::paragraph::wrapped;
 use crate::report::table::of_marked;
 
-/// Whose figures the last column has.
-pub(super) const THE_PAPERS: &str = "The last column has the paper's figures, in its own units: of 16 threads on a machine with 384 GB and a drive that compresses by \
-     itself (ScaleFlux CSD 3000), mostly against xcache, CacheLib and Kangaroo, which are not run here. They say how the figure goes and \
-     not what this machine should reach.";
+/// Whose figures stand beside ours.
+const THE_PAPERS: &str = "The paper's figures are of 16 threads on a machine with 384 GB and a drive that compresses by itself (ScaleFlux CSD 3000), mostly \
+     against xcache, CacheLib and Kangaroo, which are not run here. They say how the figure goes and not what this machine should reach.";
 /// What the columns are.
 const NOTES: [&str; 3] = [
     "Read: all reads, hits and misses, those that missed with the backend's time. Charged: operations per second if each miss had waited \
@@ -29,11 +26,14 @@ pub fn report(figure: &FigureOutcome) -> String {
     for trouble in figure.troubles() {
         text += &wrapped(&trouble, "", "  ");
     }
-    let mut table = of_marked(headings(figure), rows(figure), 2);
-    if let Some(papers) = table.column_iter_mut().last() {
-        papers.set_cell_alignment(CellAlignment::Left);
+    text += &format!("{}\n", of_marked(headings(figure), rows(figure), 2));
+    let papers = papers(figure);
+    if !papers.is_empty() {
+        text += "In the paper:\n";
     }
-    text += &format!("{table}\n");
+    for paper in &papers {
+        text += &wrapped(paper, "  ", "    ");
+    }
     for note in notes(figure) {
         text += &wrapped(&note, "", "");
     }

@@ -35,6 +35,12 @@ impl To<'_> {
             stats.misses,
         );
         self.counter(
+            "leafpress_cache_stale_total",
+            Unit::Count,
+            "Misses that got a value whose time was over, because another was loading it",
+            stats.stale,
+        );
+        self.counter(
             "leafpress_cache_inserts_total",
             Unit::Count,
             "Insertions",

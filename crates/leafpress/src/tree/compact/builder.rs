@@ -116,6 +116,10 @@ pub(crate) struct LeafBuilder<'b> {
 
 /// `bytes` copied into the arena.
 pub(crate) fn keep<'b>(arena: &'b Bump, bytes: &[u8]) -> Result<&'b [u8], Error> {
+    // An arena that has nothing yet would write to what all such arenas have in common, of all threads.
+    if bytes.is_empty() {
+        return Ok(&[]);
+    }
     arena
         .try_alloc_slice_copy(bytes)
         .map(|copy| &*copy)

@@ -1,0 +1,127 @@
+//! Advice for a cache of records, from what one was asked for: how many reads it answers in how much memory, compressed and not.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use leafpress_console::cache;
+use leafpress_lab::Bytes;
+use leafpress_lab::cache::{MrcOptions, Options, Work};
+use leafpress_lab::core::corpus::{RecordFormat, Source};
+
+use super::AdviseArgs;
+use crate::failure::Failure;
+use crate::output;
+
+/// Arguments of `leafpress advise --trace`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Records")]
+pub struct RecordsArgs {
+    /// What a cache of records was asked for, in place of pages: which memory answers how many reads, with records as they are and compressed. The sample, one, is what values are made of
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["data", "access_bytes", "block_bytes", "page_bytes", "codecs", "sample_bytes", "device", "device_us",
+                              "fio_json", "access", "skip_junk", "workers", "hit_us", "background_pct", "quick", "verify", "tco"]
+    )]
+    pub trace: Option<PathBuf>,
+    /// Take the sample's own records for values: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
+    // Not `requires`: that is not looked at beside what the other conflicts with.
+    #[arg(long, value_name = "FORMAT")]
+    pub(super) records: Option<String>,
+}
+
+/// Memory where nothing says how much.
+const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Advises.
+pub fn run(args: &AdviseArgs, trace: &std::path::Path) -> Result<(), Failure> {
+    let options = options(args, trace)?;
+    let out = args.out.clone().unwrap_or_else(|| output::default_directory("advise"));
+    cache::run_comparison(&options, crate::COMMAND, &out)
+}
+
+fn options(args: &AdviseArgs, trace: &std::path::Path) -> Result<Options, Failure> {
+    let records = args.records.records.as_deref();
+    let records = records
+        .map(|word| cache::parse::<RecordFormat>("records", word))
+        .transpose()?;
+    let (data, records) = match args.sample.as_slice() {
+        [] => (
+            Source::Sample("packages".into()),
+            Some(records.unwrap_or_else(|| RecordFormat::Stanzas("Package".into()))),
+        ),
+        [one] => (cache::parse("SAMPLE", &one.to_string_lossy())?, records),
+        _ => return Err(Failure::bad_input("--trace: values are made of one sample: name one")),
+    };
+    let format = args.trace_format.as_deref();
+    let mut options = Options::new(Work::Trace {
+        path: trace.to_path_buf(),
+        format: format.map(|word| cache::parse("trace-format", word)).transpose()?,
+        requests: None,
+        data,
+        records,
+    });
+    options.engines.clear();
+    options.mrc = Some(MrcOptions::default());
+    options.memory_bytes = args.memory.map_or(DEFAULT_MEMORY_BYTES, |Bytes(bytes)| bytes);
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use leafpress_lab::cache::Work;
+
+    use super::options;
+    use crate::advise::AdviseArgs;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        advise: AdviseArgs,
+    }
+
+    fn parsed(words: &str) -> Result<AdviseArgs, clap::Error> {
+        let words = ["advise"].into_iter().chain(words.split_whitespace());
+        Command::try_parse_from(words).map(|command| command.advise)
+    }
+
+    #[test]
+    fn a_trace_needs_neither_sample_nor_device() {
+        let args = parsed("--trace t.lis --memory 1G --trace-format arc").unwrap();
+        let options = options(&args, "t.lis".as_ref()).unwrap();
+        assert!(options.engines.is_empty() && options.mrc.is_some());
+        assert_eq!(options.memory_bytes, 1 << 30);
+        assert!(matches!(
+            options.work,
+            Work::Trace {
+                format: Some(_),
+                records: Some(_),
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn what_is_of_pages_is_refused_beside_it() {
+        for more in [
+            "--device /mnt",
+            "--access 20,80",
+            "--page-bytes 4K",
+            "--verify",
+            "--data 1G",
+        ] {
+            let error = parsed(&format!("--trace t.lis {more}")).unwrap_err().to_string();
+            assert!(
+                error.contains("--trace") && error.contains("cannot be used with"),
+                "{error}"
+            );
+        }
+        let two = parsed("a b --trace t.lis").unwrap();
+        assert!(options(&two, "t.lis".as_ref()).is_err());
+        let of_no_trace = parsed("a --device-us 1 --records tsv").unwrap().options(None);
+        assert!(of_no_trace.unwrap_err().to_string().contains("--trace"));
+        let bad = parsed("--trace t.lis --trace-format u64le").unwrap();
+        assert!(options(&bad, "t.lis".as_ref()).is_err());
+    }
+}
