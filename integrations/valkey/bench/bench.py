@@ -55,12 +55,12 @@ def main():
     parser.add_argument("--corpus", help="a file of package index stanzas in place of the bundled sample: plain, .gz or .zst")
     parser.add_argument("--out", default="leafpress-results/valkey.tsv")
     for flag, what in (("maps", "maps of 10 fields"), ("strings", "strings of JSON"), ("keys", "keys that are evicted among"),
-                       ("fields", "fields of the map that is read"), ("cycles", "fill and FLUSHALL cycles"), ("saves", "saves under writes, of each kind"),
+                       ("fields", "fields of the map that is read"), ("cycles", "fill and FLUSHALL cycles"), ("saves", "saves of each kind under each amount of writes"),
                        ("turns", "turns of each twin"), ("seconds", "seconds of a turn"), ("stall-seconds", "seconds in which stalls are looked for")):
         parser.add_argument("--" + flag, type=int, help=what)
     options = parser.parse_args()
     sizes = {"maps": (10_000, 100_000), "strings": (100_000, 1_000_000), "keys": (20_000, 100_000), "fields": (50_000, 100_000), "cycles": (100, 1000),
-             "saves": (3, 100), "turns": (3, 5), "seconds": (3, 5), "stall_seconds": (20, 60)}
+             "saves": (1, 34), "turns": (3, 5), "seconds": (3, 5), "stall_seconds": (20, 60)}
     for flag, (less, full) in sizes.items():
         if getattr(options, flag) is None:
             setattr(options, flag, full if options.full else less)

@@ -5,7 +5,7 @@ import subprocess
 import data
 import load
 import shapes
-from resp import is_error
+from resp import info, is_error
 from servers import Server
 
 
@@ -85,8 +85,10 @@ def mixed(table, server, values, options):
                 except subprocess.TimeoutExpired:
                     pass
             slow_commands = client("SLOWLOG", "LEN")
+            longest_upkeep = info(client, "leafpress").get("leafpress_tend_longest_us", "?")
         figures = load.finish(process)
         slowest[which] = (max(figures["read_max"], figures["write_max"]) / 1000, int(figures["slow"]), slow_commands, trainings)
     table.add(f"80:20, longest wait in {options.stall_seconds} s, ms", slowest["native"][0], slowest["ours"][0], slowest["ours"][0], 10,
-              notes="; ".join(f"{which}: {over} of all waited over 10 ms, {slow} commands of over 5 ms by the server's own clock, "
-                              f"{trainings} trainings" for which, (_, over, slow, trainings) in slowest.items()))
+              notes=f"longest upkeep at a time {longest_upkeep} us; " + "; ".join(
+                  f"{which}: {over} of all waited over 10 ms, {slow} commands of over 5 ms by the server's own clock, {trainings} trainings"
+                  for which, (_, over, slow, trainings) in slowest.items()))

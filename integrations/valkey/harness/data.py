@@ -1,4 +1,5 @@
 """Real records: the repository's own samples, or a corpus that a flag names."""
+import functools
 import gzip
 import json
 import os
@@ -77,15 +78,21 @@ def fields_of_64(count, fields=10, seed=2):
 
 def compressed(count, size=1000, seed=3):
     """Bytes that are compressed already: slices of the samples deflated, and further ones deflated at another start."""
-    text = sample("packages.txt.gz") + sample("characters.jsonl.gz")
-    source = random.Random(seed)
-    packed = b""
-    while len(packed) < min(count * size, 64 << 20):
-        start = source.randrange(len(text) - 200_000)
-        packed += zlib.compress(text[start:start + 200_000], 9)[10:-10]
+    packed = _packed(min(count * size, 64 << 20), seed)
     for number in range(count):
         at = number * size % (len(packed) - size)
         yield packed[at:at + size]
+
+
+@functools.lru_cache(maxsize=1)
+def _packed(least, seed):
+    text = sample("packages.txt.gz") + sample("characters.jsonl.gz")
+    source, parts, length = random.Random(seed), [], 0
+    while length <= least:
+        start = source.randrange(len(text) - 200_000)
+        parts.append(zlib.compress(text[start:start + 200_000], 6)[10:-10])
+        length += len(parts[-1])
+    return b"".join(parts)
 
 
 def write_values(path, values):

@@ -29,10 +29,10 @@ def wait_back(client, before, within=MB, seconds=5):
 
 def fill(client, maps=100, fields=100, seed=0):
     source = random.Random(seed)
-    texts = [b" ".join(source.choice(WORDS) for _ in range(20)) for _ in range(64)]
-    client.load([ours("HSET"), f"m:{number}", *(part for at in range(fields) for part in (f"field:{at}", texts[(at * 7 + number) % 64] + b"%d" % at))]
+    texts = [source.randbytes(60).hex().encode() for _ in range(500)]
+    client.load([ours("HSET"), f"m:{number}", *(part for at in range(fields) for part in (f"field:{at}", texts[(at * 7 + number * 100) % 500] + b"%d" % at))]
                 for number in range(maps))
-    client.load([ours("SET"), f"s:{number}", texts[number % 64] * 4 + b"%d" % number] for number in range(20 * maps))
+    client.load([ours("SET"), f"s:{number}", texts[number % 500] * 2 + b"%d" % number] for number in range(20 * maps))
 
 
 def cycles(start, count):
@@ -46,7 +46,7 @@ def cycles(start, count):
     before = used(client)
     for turn in range(count):
         fill(client, maps=100, fields=50, seed=turn)
-        assert used(client) > before + 100_000
+        assert used(client) > before + 200_000
         client("FLUSHALL", "ASYNC" if turn % 2 else "SYNC")
         wait_back(client, before)
     assert client("DBSIZE") == 0
@@ -131,7 +131,10 @@ def make_values(count):
 
 @pytest.mark.parametrize("shape", ["maps", "strings"])
 def test_eviction_keeps_to_the_limit(start, shape):
-    """allkeys-lru: within 2% of the limit, and not a tenth more is evicted than needed."""
+    """allkeys-lru: within 2% of the limit, and not a tenth more is evicted than needed.
+
+    Without compression: the work memory of a dictionary's training counts as any other, and in so small a server as this one keys
+    go for it. The benchmark measures with it."""
     values = make_values(20_000)
 
     def command(at):
@@ -141,7 +144,7 @@ def test_eviction_keeps_to_the_limit(start, shape):
 
     # The limit is what half of the keys take.
     count, fits = 100_000, 50_000
-    server = start()
+    server = start(**{"leafpress.codec": "none"})
     client = server.client()
     client.load(command(at) for at in range(fits))
     limit = used(client)

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.skipif(CONTROL, reason="no native twin")
 BOUNDS = st.one_of(st.sampled_from([b"-", b"+", b"[", b"(", b"", b"f", b"[f", b"(f", b"[fg", b"(fg", b"[\xff", b"(\xff", b"[\x00", b"(\x00"]),
                    st.tuples(st.sampled_from([b"[", b"("]), FIELDS).map(b"".join))
 NUMBERS = st.sampled_from([b"0", b"1", b"2", b"-1", b"3", b"100", b"x", b"", b"9223372036854775807"])
-LIMITS = st.one_of(st.just([]), st.tuples(NUMBERS, NUMBERS).map(lambda pair: [b"LIMIT", *pair]))
+# From a negative offset on Valkey answers differently for small sorted sets and large ones.
+LIMITS = st.one_of(st.just([]), st.tuples(NUMBERS.filter(lambda number: number != b"-1"), NUMBERS).map(lambda pair: [b"LIMIT", *pair]))
 
 
 def error_text(reply):

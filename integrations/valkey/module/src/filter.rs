@@ -140,3 +140,33 @@ fn twin(native: &[u8]) -> Option<(Family, Keys, &'static [u8])> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twins_are_found_in_any_case_and_nothing_else_is() {
+        for (native, ours) in [
+            (&b"hset"[..], Some(&b"LP.HSET"[..])),
+            (b"HincrByFloat", Some(b"LP.HINCRBYFLOAT")),
+            (b"substr", Some(b"LP.GETRANGE")),
+            (b"MSET", Some(b"LP.MSET")),
+            (b"", None),
+            (b"HSETS", None),
+            (b"a name that is longer than any", None),
+            (b"LP.HSET", None),
+        ] {
+            assert_eq!(twin(native).map(|(_, _, name)| name), ours);
+        }
+    }
+
+    #[test]
+    fn prefixes_are_words() {
+        set_prefixes(Family::Text, "  a:  b: ").unwrap();
+        assert_eq!(prefixes(Family::Text), "a: b:");
+        assert!(IS_ON.load(Ordering::Relaxed));
+        set_prefixes(Family::Text, "").unwrap();
+        assert!(!IS_ON.load(Ordering::Relaxed));
+    }
+}
