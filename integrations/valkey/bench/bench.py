@@ -3,6 +3,7 @@
 bar that each figure is held to. Takes a few minutes as it is, an hour with --full."""
 import argparse
 import os
+import signal
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -59,6 +60,8 @@ def main():
                        ("turns", "turns of each twin"), ("seconds", "seconds of a turn"), ("stall-seconds", "seconds in which stalls are looked for")):
         parser.add_argument("--" + flag, type=int, help=what)
     options = parser.parse_args()
+    # So that servers and their children end, one that stands still included.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sizes = {"maps": (10_000, 100_000), "strings": (100_000, 1_000_000), "keys": (20_000, 100_000), "fields": (50_000, 100_000), "cycles": (100, 1000),
              "saves": (1, 34), "turns": (3, 5), "seconds": (3, 5), "stall_seconds": (20, 60)}
     for flag, (less, full) in sizes.items():

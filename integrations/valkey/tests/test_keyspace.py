@@ -68,11 +68,12 @@ def test_object_freq_and_idletime(start):
     client("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     client("FLUSHALL")
     sample(client)
-    time.sleep(1.2)
+    # The server counts whole seconds, and one may begin between two commands.
+    time.sleep(3.2)
     client("TOUCH", "s")
-    assert client("OBJECT", "IDLETIME", "m") >= 1 > client("OBJECT", "IDLETIME", "s")
+    assert client("OBJECT", "IDLETIME", "m") >= 2 > client("OBJECT", "IDLETIME", "s")
     client(ours("HGET"), "m", "a")
-    assert client("OBJECT", "IDLETIME", "m") == 0
+    assert client("OBJECT", "IDLETIME", "m") <= 1
 
 
 @only_ours
