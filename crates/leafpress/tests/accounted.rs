@@ -123,8 +123,36 @@ fn remove_at_once() {
     assert!(freed > 0 && user_bytes > 0, "{freed} of {user_bytes}");
 }
 
+/// Lets a tree grow to many times its size when a training has begun to look at it; the most that was allocated beside the tree.
+fn most_of_a_training(steps: u32) -> i64 {
+    let tree = tree("zstd:3");
+    let empty = BYTES.load(Relaxed);
+    for n in 0..3000 {
+        put(&tree, n, 0);
+    }
+    for _ in 0..steps {
+        tree.tend(Duration::ZERO).unwrap();
+    }
+    for n in 3000..RECORDS {
+        put(&tree, n, 0);
+    }
+    let mut most = 0;
+    while tree.tend(Duration::ZERO).unwrap() || tree.is_training() {
+        most = most.max(BYTES.load(Relaxed) - empty - tree.bytes_held() as i64);
+    }
+    most
+}
+
 #[test]
 fn what_is_removed_is_free_at_once_and_all_of_a_tree_when_it_is_dropped() {
+    for steps in [5, 15, 25, 35, 50, 70, 90] {
+        let most = most_of_a_training(steps);
+        assert!(
+            most < 2 << 20,
+            "{most} bytes beside the tree, {steps} steps before it grew"
+        );
+    }
+
     for codec in ["none", "lz4", "zstd:3"] {
         // What the thread and the codec keep for good.
         cycle(codec, false);

@@ -49,6 +49,8 @@ const LEAF_BYTES: [usize; 2] = [16 << 10, 32 << 10];
 /// Leaves that are sampled, in runs of neighbours.
 const SAMPLE_LEAVES: usize = 16;
 const RUN_LEAVES: usize = 4;
+/// Runs that are copied at most of a tree that grows meanwhile.
+const MOST_RUNS: usize = 2 * SAMPLE_LEAVES / RUN_LEAVES;
 
 /// The raw bytes of a frame with which a tree begins.
 fn first_frame_bytes(codec: Codec) -> usize {
@@ -336,6 +338,12 @@ impl RunPlaces {
         }
     }
 
+    /// Has runs be twice as far apart, from the one on that has just begun.
+    fn thin(&mut self) {
+        self.period *= 2;
+        self.seen = 1;
+    }
+
     /// The place that the next leaf has in a run, if it is in one.
     fn next_leaf(&mut self) -> Option<usize> {
         let in_run = self.seen % self.period;
@@ -364,6 +372,15 @@ impl CopiedRuns {
         let Some(in_run) = self.places.next_leaf() else {
             return Ok(());
         };
+        if in_run == 0 && self.runs.len() >= MOST_RUNS {
+            // The tree has grown since its leaves were counted: of every two runs one is enough.
+            let mut index = 0;
+            self.runs.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.places.thin();
+        }
         let arena = Bump::new();
         let records = records_of(leaf, &mut Decoder::new(engines, scratch), &arena)?;
         let Some(first) = records.first() else { return Ok(()) };
