@@ -129,12 +129,15 @@ def make_values(count):
     return [b" ".join(source.choice(WORDS) for _ in range(60)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("shape", ["maps", "strings"])
-def test_eviction_keeps_to_the_limit(start, shape):
-    """allkeys-lru: within 2% of the limit, and not a tenth more is evicted than needed.
+# How much more may be evicted than needed. With compression records of a tree that was just filled weigh more than they will, and a
+# training has samples, which count as any other memory.
+MORE = {"none": 1.1, "lz4": 1.5, "zstd:3": 1.5}
 
-    Without compression: the work memory of a dictionary's training counts as any other, and in so small a server as this one keys
-    go for it. The benchmark measures with it."""
+
+@pytest.mark.parametrize("codec", MORE)
+@pytest.mark.parametrize("shape", ["maps", "strings"])
+def test_eviction_keeps_to_the_limit(start, shape, codec):
+    """allkeys-lru: within 2% of the limit, and hardly more is evicted than needed."""
     values = make_values(20_000)
 
     def command(at):
@@ -144,7 +147,7 @@ def test_eviction_keeps_to_the_limit(start, shape):
 
     # The limit is what half of the keys take.
     count, fits = 100_000, 50_000
-    server = start(**{"leafpress.codec": "none"})
+    server = start(**{"leafpress.codec": codec})
     client = server.client()
     client.load(command(at) for at in range(fits))
     limit = used(client)
@@ -159,7 +162,7 @@ def test_eviction_keeps_to_the_limit(start, shape):
     *_, (kept, stats) = client.pipe([["MULTI"], ["DBSIZE"], ["INFO", "stats"], ["EXEC"]])
     evicted = int(re.search(rb"evicted_keys:(\d+)", stats).group(1))
     assert kept + evicted == count
-    assert evicted <= 1.1 * (count - fits), f"{kept} keys are kept where {fits} fit: {evicted} were evicted of {count - fits} that had to be"
+    assert evicted <= MORE[codec] * (count - fits), f"{kept} keys are kept where {fits} fit: {evicted} were evicted of {count - fits} that had to be"
 
 
 def test_eviction_of_large_maps(start):
