@@ -264,4 +264,4 @@ fn codecs(option: &'static str, text: &str) -> Result<Vec<Codec>, LabError> {
 
 #[cfg(test)]
 #[path = "args_tests.rs"]
-mod tests;
+pub(super) mod tests;

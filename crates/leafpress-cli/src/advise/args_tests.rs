@@ -9,7 +9,7 @@ struct Command {
     advise: AdviseArgs,
 }
 
-fn parsed(words: &str) -> Result<AdviseArgs, clap::Error> {
+pub(in crate::advise) fn parsed(words: &str) -> Result<AdviseArgs, clap::Error> {
     let words = ["advise"].into_iter().chain(words.split_whitespace());
     Command::try_parse_from(words).map(|command| command.advise)
 }

@@ -69,22 +69,10 @@ fn options(args: &AdviseArgs, trace: &std::path::Path) -> Result<Options, Failur
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use leafpress_lab::cache::Work;
 
     use super::options;
-    use crate::advise::AdviseArgs;
-
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        advise: AdviseArgs,
-    }
-
-    fn parsed(words: &str) -> Result<AdviseArgs, clap::Error> {
-        let words = ["advise"].into_iter().chain(words.split_whitespace());
-        Command::try_parse_from(words).map(|command| command.advise)
-    }
+    use crate::advise::args::tests::parsed;
 
     #[test]
     fn a_trace_needs_neither_sample_nor_device() {
