@@ -89,7 +89,7 @@ fn what_is_no_trace_is_told() {
     assert_refused(read(&[0; 8192], TraceOptions::default()), &["line 1", "u64le"]);
     assert_refused(
         read(b"1\n\xfe(\x02\n2\n", TraceOptions::default()),
-        &["line 2 is no text", "--mrc"],
+        &["line 2 is no text", "advise --trace"],
     );
     assert_refused(read(&[0; 17], binary()), &["1 bytes are left over", "text"]);
     let directory = tempfile::tempdir().unwrap();
