@@ -1,0 +1,80 @@
+//! What a forked process may do with what its parent made: nothing.
+//!
+//! Trees and caches have threads and locks. In a child of `fork` the threads are gone and a lock that one of them held stays taken, so
+//! whatever was made before the fork says so instead of waiting for ever.
+
+use std::mem::ManuallyDrop;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pyo3::prelude::*;
+
+use crate::errors::Class;
+
+/// How many forks lie between this process and the one that loaded the module.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn count() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts forks from now on.
+pub fn watch() {
+    static ONCE: Once = Once::new();
+    // SAFETY: `count` is a function that is there as long as the process, and does what one may after a fork: it adds to an atomic.
+    // Extension modules are never unloaded.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(count));
+    });
+}
+
+/// Something that only the process may use, and give back, that made it.
+pub struct OfThisProcess<T> {
+    inner: ManuallyDrop<T>,
+    forks: u64,
+    what: &'static str,
+}
+
+impl<T> OfThisProcess<T> {
+    /// `what` is its name in messages.
+    pub fn new(what: &'static str, inner: T) -> Self {
+        Self {
+            inner: ManuallyDrop::new(inner),
+            forks: FORKS.load(Ordering::Relaxed),
+            what,
+        }
+    }
+
+    fn is_of_this_process(&self) -> bool {
+        self.forks == FORKS.load(Ordering::Relaxed)
+    }
+
+    /// # Errors
+    /// `ForkedProcess` in a child of the process that made it.
+    #[inline]
+    pub fn get(&self) -> PyResult<&T> {
+        if self.is_of_this_process() {
+            return Ok(&self.inner);
+        }
+        Err(self.refuse())
+    }
+
+    #[cold]
+    fn refuse(&self) -> PyErr {
+        Class::ForkedProcess.error(format!(
+            "this {} was made before the process forked, and its threads are not in the child: make another in the child, or start \
+             processes by multiprocessing's \"spawn\" or \"forkserver\"",
+            self.what
+        ))
+    }
+}
+
+impl<T> Drop for OfThisProcess<T> {
+    fn drop(&mut self) {
+        // In a child its threads cannot be waited for. The memory is the parent's, of which the child has a copy till it ends.
+        if self.is_of_this_process() {
+            // SAFETY: nobody uses it after this, which is its drop.
+            unsafe { ManuallyDrop::drop(&mut self.inner) }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The extension module `leafpress._leafpress`: what the package `leafpress` puts its Python on.
+//!
+//! `input` takes keys and values from Python's objects and makes objects of them, `errors` makes exceptions of the library's errors,
+//! `fork` keeps a forked process from what its parent made. The others are the module's classes and functions.
+#![warn(missing_docs)]
+// `fork` and `input` need it: they call what has no safe binding.
+#![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
+
+mod errors;
+#[allow(unsafe_code)]
+mod fork;
+#[allow(unsafe_code)]
+mod input;
+mod tree;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _leafpress(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fork::watch();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    tree::register(module)
+}
