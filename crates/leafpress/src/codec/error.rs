@@ -37,6 +37,20 @@ pub enum CodecError {
         /// What the engine reported.
         reason: String,
     },
+    /// A [sealed](super::sealed) block names a dictionary that is not among those given.
+    #[error("the block was compressed with the dictionary {id:#010x}, which is not among those given")]
+    UnknownDictionary {
+        /// The dictionary's id.
+        id: u32,
+    },
+    /// There are more raw bytes than the caller or the format allows.
+    #[error("{bytes} raw bytes are more than the {limit_bytes} that are allowed")]
+    TooLong {
+        /// Raw bytes.
+        bytes: usize,
+        /// How many are allowed.
+        limit_bytes: usize,
+    },
     /// Memory could not be allocated.
     #[error("out of memory: {bytes} bytes were asked for")]
     OutOfMemory {

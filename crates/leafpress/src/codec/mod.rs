@@ -4,7 +4,8 @@
 //! does the work. Engines are `Send + Sync`, keep their contexts per thread, and decode any bytes safely: corrupt input is
 //! an error, never a panic, an over-read or an endless loop.
 //!
-//! A block does not say how long its raw bytes are, nor which codec or dictionary made it: whoever stores it knows.
+//! A block does not say how long its raw bytes are, nor which codec or dictionary made it: whoever stores it knows. A [`sealed`] block
+//! says so itself.
 //!
 //! A codec that the crate is built without keeps its name; opening it is [`CodecError::Unavailable`].
 //!
@@ -46,6 +47,7 @@ mod qpl;
 mod room;
 mod saving;
 mod scratch;
+pub mod sealed;
 mod train;
 #[cfg(feature = "deflate")]
 mod zlib;

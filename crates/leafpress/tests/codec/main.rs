@@ -10,5 +10,6 @@ mod none;
 mod qpl;
 mod qpl_busy;
 mod round_trip;
+mod sealed;
 mod support;
 mod zlib_preload;
