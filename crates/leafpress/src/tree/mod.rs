@@ -12,6 +12,7 @@ mod bulk;
 mod compact;
 #[allow(unsafe_code)]
 mod core;
+mod count;
 mod error;
 pub(crate) mod evict;
 #[cfg(any(test, feature = "fuzz"))]

@@ -5,6 +5,7 @@
 //! exactly once, and records come in order.
 
 mod batch;
+mod visit;
 
 use std::ops::Bound;
 
@@ -80,7 +81,7 @@ pub(super) fn not_above(end: &Bound<Vec<u8>>, key: &[u8]) -> bool {
     }
 }
 
-fn copied_bound(bound: &Bound<Vec<u8>>) -> Result<Bound<Vec<u8>>, OutOfMemory> {
+pub(super) fn copied_bound(bound: &Bound<Vec<u8>>) -> Result<Bound<Vec<u8>>, OutOfMemory> {
     Ok(match bound {
         Bound::Included(key) => Bound::Included(copied(key)?),
         Bound::Excluded(key) => Bound::Excluded(copied(key)?),

@@ -15,6 +15,7 @@ use crate::mem::trim;
 use crate::reclaim::memory::{MAX_WAITS, Memory};
 use crate::sync::{AtomicPtr, Mutex, Patience};
 use crate::tree::compact::compress::Settings;
+use crate::tree::Tree;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::options::{DictionaryChoice, Tending};
@@ -240,6 +241,18 @@ impl Drop for Dictionaries {
 struct Found {
     dictionary: Option<Dictionary>,
     lengths: Option<Settings>,
+}
+
+impl Tree {
+    /// Trains a dictionary from the tree's records now, and chooses anew how long frames are; compresses every leaf with it if it saves
+    /// more than it costs, and returns whether it did. It happens by itself as the tree grows, in the background; this is for records that
+    /// have become others since. False, too, where the dictionary is given or off and the lengths are.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or [`Error::Codec`]; no record is lost, and the dictionary before is still there.
+    pub fn train(&self) -> Result<bool, Error> {
+        self.core.train_dictionary()
+    }
 }
 
 impl Core {

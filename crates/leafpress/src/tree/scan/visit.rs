@@ -1,0 +1,30 @@
+//! Records that are read in passing, without a copy of each.
+
+use crate::tree::error::Error;
+use crate::tree::scan::Range;
+use crate::tree::scan::batch::End;
+
+impl Range<'_> {
+    /// Calls `read` with the next record from the front and returns what it returns; [`None`] at the end. It is the iterator's `next`
+    /// without a key and a value of one's own.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), leafpress::Error> {
+    /// let tree = leafpress::Tree::from_sorted([("a", "1"), ("b", "22")])?;
+    /// let (mut records, mut value_bytes) = (tree.iter(), 0);
+    /// while let Some(read) = records.next_with(|_, value| value_bytes += value.len()) {
+    ///     read?;
+    /// }
+    /// assert_eq!(value_bytes, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn next_with<R>(&mut self, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, Error>> {
+        self.step(End::Front, read)
+    }
+
+    /// [`Range::next_with`] from the back.
+    pub fn next_back_with<R>(&mut self, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R, Error>> {
+        self.step(End::Back, read)
+    }
+}
