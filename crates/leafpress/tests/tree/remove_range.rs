@@ -1,4 +1,4 @@
-//! Removing ranges of records.
+//! Removing and counting ranges of records.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -56,7 +56,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_range_goes_and_nothing_else(
+    fn a_range_is_counted_and_goes_and_nothing_else(
         codec in prop_oneof![Just("lz4"), Just("zstd:1"), Just("none")],
         sub_pages in prop_oneof![3 => Just(0usize), 1 => Just(4)],
         shards in prop_oneof![3 => Just(1usize), 1 => Just(3)],
@@ -100,6 +100,7 @@ proptest! {
                         })
                     };
                     let there = map.keys().filter(|key| in_range(key)).count();
+                    prop_assert_eq!(tree.count(range.clone()).unwrap(), there as u64);
                     let removed = tree.remove_range(range.clone(), limit).unwrap();
                     prop_assert_eq!(removed.records as usize, there.min(limit));
                     prop_assert_eq!(removed.is_done, there <= limit);
