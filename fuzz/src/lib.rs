@@ -79,7 +79,7 @@ pub fn ops(u: &mut Unstructured<'_>) -> Result<Vec<Op>> {
 }
 
 fn op(u: &mut Unstructured<'_>) -> Result<Op> {
-    Ok(match u.int_in_range(0..=20)? {
+    Ok(match u.int_in_range(0..=23)? {
         0 | 1 => Op::Put(number(u)?, value(u)?),
         2 => Op::InsertIfAbsent(number(u)?, value(u)?),
         3 => Op::UpdateIfPresent(number(u)?, value(u)?),
@@ -104,6 +104,13 @@ fn op(u: &mut Unstructured<'_>) -> Result<Op> {
         },
         18 => Op::RemoveRange(bound(u)?, bound(u)?, u.int_in_range(0..=60)?),
         19 => Op::Tend(u.int_in_range(1..=20)?),
+        20 => Op::Swap(number(u)?, value(u)?),
+        21 => Op::CompareAndSwap {
+            n: number(u)?,
+            is_expected: u.arbitrary()?,
+            new: if u.arbitrary()? { Some(value(u)?) } else { None },
+        },
+        22 => Op::UpdateWith(number(u)?, value(u)?),
         _ => Op::Validate,
     })
 }

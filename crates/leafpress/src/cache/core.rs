@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bumpalo::Bump;
 
 use super::budget::{Budget, Due, Measured};
-use super::clock::{Clock, Expiry};
+use super::clock::Clock;
 use super::counters::{Count, Counters};
 use super::disk::Tier;
 use super::error::CacheError;
@@ -16,7 +16,7 @@ use super::flights::Flights;
 use super::listener::{Listener, RemovalCause};
 use super::observer::{Observer, Outcome};
 use super::policy::Policy;
-use super::record::{self, MAX_VALUE_BYTES};
+use super::record;
 use super::times::Times;
 use super::wake::Wake;
 use crate::sync::Mutex;
@@ -26,19 +26,8 @@ use crate::tree::{self, Tree};
 
 /// What is remembered of keys that left holds one part in so many of the budget at most.
 const PART_OF_GHOST: u64 = 16;
-/// A record may hold one part in so many of the budget.
-const PART_OF_RECORD: u64 = 8;
 /// Times that a cache that is to be smaller is measured.
 const MOST_SHRINKS: usize = 16;
-/// Room for a longer record is made before it is put in.
-const FEW_BYTES: u64 = 64 << 10;
-/// Longer values are put together in memory that goes back to the system at once.
-const MAX_KEPT_BYTES: usize = 64 << 10;
-
-thread_local! {
-    /// Where a record is put together before the tree copies it.
-    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-}
 
 /// The hand, and what it works with.
 #[derive(Default)]
@@ -85,12 +74,6 @@ pub(super) struct Seen {
     pub is_from_disk: bool,
 }
 
-/// What became of a record that was stored.
-pub(super) struct Stored {
-    pub replaced: Option<Vec<u8>>,
-    pub bytes: u64,
-}
-
 impl Core {
     pub(super) fn new(
         tree: Tree,
@@ -125,6 +108,11 @@ impl Core {
 
     pub(super) fn may_expire(&self) -> bool {
         self.may_expire.load(Ordering::Relaxed)
+    }
+
+    /// A record that expires is about to be put in.
+    pub(super) fn note_expiring(&self) {
+        self.may_expire.store(true, Ordering::Relaxed);
     }
 
     /// Calls `read` with the value of a key that is there and not over, and counts whether it was. What cannot be decoded is not there, and
@@ -279,100 +267,6 @@ impl Core {
         }
     }
 
-    /// Inserts or replaces, whatever is being loaded for the key.
-    pub(super) fn insert(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<(), CacheError> {
-        self.flights.supersede(key);
-        self.before_store(value);
-        let stored = self.store(key, value, expiry);
-        self.after_store(key, stored)
-    }
-
-    /// Makes room for a long value, ahead of its being put in. Those who listen are told of what goes, so no lock may be held.
-    pub(super) fn before_store(&self, value: &[u8]) {
-        let bytes = value.len() as u64;
-        if bytes > FEW_BYTES && bytes <= self.most_record_bytes() {
-            self.make_room_for(bytes);
-        }
-    }
-
-    /// The longest record that is kept, in bytes of key and value.
-    pub(super) fn most_record_bytes(&self) -> u64 {
-        self.budget.memory_bytes() / PART_OF_RECORD
-    }
-
-    /// A record that expires is about to be put in.
-    pub(super) fn note_expiring(&self) {
-        self.may_expire.store(true, Ordering::Relaxed);
-    }
-
-    /// Writes a record into the tree. It calls nobody, so that it may be done under a lock; before and after it [`Core::before_store`] and
-    /// [`Core::after_store`] are to be called.
-    pub(super) fn store(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<Stored, CacheError> {
-        if value.len() > MAX_VALUE_BYTES {
-            return Err(CacheError::ValueTooLong { len: value.len() });
-        }
-        let bytes = (key.len() + value.len()) as u64;
-        if bytes > self.most_record_bytes() {
-            // What was there is out of date.
-            self.counters.count(Count::TooLarge);
-            let replaced = self.take_out(key)?;
-            return Ok(Stored { replaced, bytes: 0 });
-        }
-        if expiry.is_some() {
-            // Before the record can be found.
-            self.note_expiring();
-        }
-        let idle = self.idle_until();
-        let stored = if value.len() > MAX_KEPT_BYTES {
-            // An allocator would keep what is freed, of each thread and length.
-            let record = record::write_long(value, expiry, idle)?;
-            self.put(key, record.bytes())
-        } else {
-            let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
-            let written = record::write(value, expiry, idle, &mut buffer);
-            let stored = written.map_err(CacheError::from).and_then(|()| self.put(key, &buffer));
-            let _ = BUFFER.try_with(|kept| kept.set(buffer));
-            stored
-        };
-        self.counters.count(Count::Inserts);
-        self.counters.add(Count::InsertedBytes, bytes);
-        stored.map(|replaced| Stored { replaced, bytes })
-    }
-
-    fn put(&self, key: &[u8], record: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
-        if self.listener.is_none() {
-            self.tree.insert(key, record)?;
-            return Ok(None);
-        }
-        loop {
-            let replaced = Cell::new(None);
-            let copies = |stored: &[u8]| {
-                replaced.set((!record::is_tombstone(stored)).then(|| record::read(stored).0.to_vec()));
-                true
-            };
-            if self.tree.write_if(key, Some(record), &copies)? {
-                return Ok(replaced.take());
-            }
-            if self.tree.insert_if_absent(key, record)? {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Tells of what was replaced, and makes room for what is more now.
-    pub(super) fn after_store(&self, key: &[u8], stored: Result<Stored, CacheError>) -> Result<(), CacheError> {
-        let Stored { replaced, bytes } = stored?;
-        self.tell(key, replaced, RemovalCause::Replaced);
-        self.note_stored(bytes);
-        Ok(())
-    }
-
-    /// So many bytes of a record are in the tree now.
-    pub(super) fn note_stored(&self, bytes: u64) {
-        self.measure_if(self.budget.note_written(bytes));
-        self.make_room();
-    }
-
     /// Removes a key; whether it was there and not over.
     pub(super) fn remove(&self, key: &[u8]) -> Result<bool, CacheError> {
         self.flights.supersede(key);
@@ -405,20 +299,6 @@ impl Core {
         }
         self.tell(key, value, cause);
         Ok(!is_over)
-    }
-
-    /// Removes a key; its value, where somebody is to be told of it.
-    fn take_out(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
-        if let Some(disk) = &self.disk {
-            self.erase(disk, key)?;
-            return Ok(None);
-        }
-        if self.listener.is_none() {
-            self.tree.remove(key)?;
-            return Ok(None);
-        }
-        let taken = self.tree.take(key)?;
-        Ok(taken.map(|stored| record::read(&stored).0.to_vec()))
     }
 
     /// Everything that the cache holds.
@@ -467,7 +347,7 @@ impl Core {
         self.measure_if(Due::Always);
     }
 
-    fn measure_if(&self, due: Due) {
+    pub(super) fn measure_if(&self, due: Due) {
         let measure = || Measured {
             held_bytes: self.held_bytes(),
             node_bytes: self.tree.node_bytes(),

@@ -135,6 +135,16 @@ impl Flights {
         }
     }
 
+    /// The same, and calls `write`, which writes the key, under the table's lock: a load that begins from now on finds what it wrote. `write`
+    /// must not begin or supersede a load.
+    pub(super) fn superseding<R>(&self, key: &[u8], write: impl FnOnce() -> R) -> R {
+        let mut table = self.table(key).lock();
+        if table.remove(key).is_some() {
+            self.count.fetch_sub(1, Ordering::SeqCst);
+        }
+        write()
+    }
+
     /// The same of all keys.
     pub(super) fn supersede_all(&self) {
         for table in &self.tables {

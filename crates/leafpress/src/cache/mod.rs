@@ -21,7 +21,7 @@
 //! # }
 //! ```
 //!
-//! Inside, `core` holds the parts; `budget` says how much the nodes of the tree may hold; `sweep` goes round the leaves, `evict` judges
+//! Inside, `core` holds the parts; `store` puts records in, and `update` those that go by what is there; `budget` says how much the nodes of the tree may hold; `sweep` goes round the leaves, `evict` judges
 //! which records make room, and `ghost` knows what left lately; `flights` and `load` see that there is one loader a key; `record` is
 //! what stands in front of a value. `observer` and `metrics` are how it is seen from outside.
 
@@ -48,11 +48,13 @@ mod policy;
 mod record;
 mod scan;
 mod stats;
+mod store;
 mod sweep;
 mod tiers;
 mod times;
 #[cfg(feature = "serde")]
 mod typed;
+mod update;
 mod wake;
 mod words;
 
@@ -72,6 +74,7 @@ pub use scan::CacheRange;
 pub use stats::CacheStats;
 #[cfg(feature = "serde")]
 pub use typed::TypedCache;
+pub use update::CacheUpdate;
 
 /// A door for the fuzz target of what is on disk. No part of the interface.
 #[cfg(feature = "fuzz")]
@@ -138,10 +141,7 @@ impl Cache {
         value: &(impl AsRef<[u8]> + ?Sized),
         entry: Entry,
     ) -> Result<(), CacheError> {
-        if let Some(ttl) = entry.ttl {
-            options::check_ttl("ttl", ttl)?;
-        }
-        let expiry = self.core.expiry(entry.ttl.or(self.core.times.to_live));
+        let expiry = self.core.expiry_by(entry)?;
         self.core.insert(key.as_ref(), value.as_ref(), expiry)
     }
 

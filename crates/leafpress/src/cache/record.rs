@@ -90,6 +90,12 @@ fn read_times(flags: u8, mut rest: &[u8]) -> (&[u8], Option<Expiry>) {
     (rest, expiry)
 }
 
+/// When a record expires whether it is read or not.
+pub(super) fn expiry(stored: &[u8]) -> Option<Expiry> {
+    let (flags, rest) = stored.split_first()?;
+    read_times(flags & EXPIRES, rest).1
+}
+
 /// Where the time stands at which a record expires that is not read until then.
 fn idle_at(stored: &[u8]) -> Option<usize> {
     let flags = *stored.first()?;
@@ -149,7 +155,7 @@ mod tests {
                 write(value, expiry, until, &mut stored).unwrap();
                 let first = [expiry, until].into_iter().flatten().min();
                 assert_eq!(read(&stored), (value, first));
-                assert_eq!(idle(&stored), until);
+                assert_eq!((super::expiry(&stored), idle(&stored)), (expiry, until));
                 assert_eq!(write_long(value, expiry, until).unwrap().bytes(), stored);
                 assert!(stored.len() <= value.len() + MAX_HEADER_BYTES);
                 make_clean(&mut stored);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::error::{CacheError, LoadError};
-use super::{Cache, Entry};
+use super::{Cache, CacheUpdate, Entry};
 
 /// A [`Cache`] of keys and values of types that serde knows, which it holds in [postcard](https://docs.rs/postcard)'s format.
 ///
@@ -112,6 +112,45 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
     /// As [`TypedCache::get`] and [`Cache::remove`].
     pub fn remove(&self, key: &K) -> Result<bool, CacheError> {
         self.cache.remove(&encoded(key)?)
+    }
+
+    /// Has `update` say what becomes of the key's record: see [`Cache::update_with`]. A value that is no `V` is not there.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), leafpress::CacheError> {
+    /// use leafpress::cache::{Cache, CacheUpdate, TypedCache};
+    ///
+    /// let scores: TypedCache<str, u64> = TypedCache::new(Cache::builder().memory(16 << 20).build()?);
+    /// scores.update_with("ada", |score| CacheUpdate::Put(score.unwrap_or(0) + 5))?;
+    /// assert_eq!(scores.get("ada")?, Some(5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`TypedCache::insert`]; the record is then as it was.
+    pub fn update_with(
+        &self,
+        key: &K,
+        mut update: impl FnMut(Option<V>) -> CacheUpdate<V>,
+    ) -> Result<CacheUpdate<V>, CacheError> {
+        let mut answer = Ok(CacheUpdate::Keep);
+        self.cache.update_with(&encoded(key)?, |bytes| {
+            let update = update(bytes.and_then(|bytes| postcard::from_bytes(bytes).ok()));
+            let bytes = match &update {
+                CacheUpdate::Put(value) => encoded(value).map(CacheUpdate::Put),
+                CacheUpdate::PutWith(value, entry) => encoded(value).map(|value| CacheUpdate::PutWith(value, *entry)),
+                CacheUpdate::Remove => Ok(CacheUpdate::Remove),
+                CacheUpdate::Keep => Ok(CacheUpdate::Keep),
+            };
+            let (said, bytes) = match bytes {
+                Ok(bytes) => (Ok(update), bytes),
+                Err(error) => (Err(error), CacheUpdate::Keep),
+            };
+            answer = said;
+            bytes
+        })?;
+        answer
     }
 
     /// The key's value, or else the one that `load` gives, which is inserted: see [`Cache::get_or_insert_with`].

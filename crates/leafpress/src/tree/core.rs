@@ -90,6 +90,9 @@ pub(crate) enum Condition<'c> {
     /// If the key is there and this is so of its value. It is asked under the leaf's lock, again where the leaf changed before the write
     /// was done, and the last time just before the write.
     IfValue(&'c dyn Fn(Read<'_>) -> Result<bool, Error>),
+    /// Always. The value that the key has, if it is there, is shown under the leaf's lock, again where the leaf changed before the write was
+    /// done, and the last time just before the write.
+    Showing(&'c dyn Fn(Read<'_>) -> Result<(), Error>),
 }
 
 impl Core {
@@ -171,23 +174,32 @@ impl Core {
         })
     }
 
-    /// Removes `key` and returns its value.
-    pub(crate) fn take(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let taken = RefCell::new(Vec::new());
+    /// Puts `value`, or removes for `None`, and returns the value that `key` had.
+    pub(crate) fn swap(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>, Error> {
+        let old = RefCell::new(Vec::new());
         let copy = |value: Read<'_>| {
-            let mut taken = taken.borrow_mut();
-            taken.clear();
-            value.append_to(&mut taken).map(|()| true)
+            let mut old = old.borrow_mut();
+            old.clear();
+            value.append_to(&mut old)
         };
-        let (_, applied) = self.write(key, None, Condition::IfValue(&copy))?;
-        Ok(applied.then(|| taken.into_inner()))
+        let (was_there, _) = self.write(key, value, Condition::Showing(&copy))?;
+        Ok(was_there.then(|| old.into_inner()))
     }
 
-    /// Removes `key` if its value is `value`; returns whether it did.
-    pub(crate) fn remove_if_value(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let is_it = |found: Read<'_>| found.with(|found| found == value);
-        self.write(key, None, Condition::IfValue(&is_it))
-            .map(|(_, applied)| applied)
+    /// Puts `new`, or removes for `None`, if the value of `key` is `expected`, or it has none for `None`; returns whether it was so.
+    pub(crate) fn compare_and_swap(
+        &self,
+        key: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool, Error> {
+        let is_expected = |found: Read<'_>| found.with(|found| Some(found) == expected);
+        let condition = match (expected, new) {
+            (None, None) => return Ok(!self.contains_key(key)?),
+            (None, Some(_)) => Condition::IfAbsent,
+            (Some(_), _) => Condition::IfValue(&is_expected),
+        };
+        self.write(key, new, condition).map(|(_, applied)| applied)
     }
 
     /// Puts `value`, or removes for `None`. Returns whether the key was there before, and whether the write applied.

@@ -341,4 +341,16 @@ impl Tree {
             .write(key, value, Condition::IfValue(&holds))
             .map(|(_, applied)| applied)
     }
+
+    /// Inserts or replaces. Shows before the value that the key has, if it is there, under the latch of its leaf, and the last time just
+    /// before it is replaced; returns whether it was there.
+    ///
+    /// # Errors
+    /// As [`Tree::insert`].
+    pub(crate) fn insert_showing(&self, key: &[u8], value: &[u8], show: &dyn Fn(&[u8])) -> Result<bool, Error> {
+        let show = |found: Read<'_>| found.with(show);
+        self.core
+            .write(key, Some(value), Condition::Showing(&show))
+            .map(|(was_there, _)| was_there)
+    }
 }

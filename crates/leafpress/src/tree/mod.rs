@@ -35,6 +35,7 @@ mod sample;
 mod scan;
 mod stats;
 mod tending;
+mod update;
 mod upkeep;
 mod validate;
 mod walk;
@@ -54,6 +55,7 @@ pub use options::{Builder, DictionaryChoice, Layout, ShardBy, TemperatureRule, T
 pub use remove_range::RemovedRange;
 pub use scan::Range;
 pub use stats::Stats;
+pub use update::Update;
 
 use crate::sync::worker::Workers;
 use crate::tree::core::{Condition, Core};
@@ -69,8 +71,9 @@ pub type Record = (Vec<u8>, Vec<u8>);
 /// called from any number of threads. Reads never wait for a lock.
 ///
 /// An operation on one record is atomic: [`Tree::get`], [`Tree::insert`], [`Tree::insert_if_absent`], [`Tree::update_if_present`],
-/// [`Tree::remove`] and [`Tree::take`] of one key happen one after the other, in an order that all threads agree on. What is made of
-/// several of these says itself what is atomic: [`Tree::pop_first`], [`Tree::pop_last`], [`Tree::get_or_insert_with`], [`Tree::retain`].
+/// [`Tree::remove`], [`Tree::swap`], [`Tree::take`], [`Tree::compare_and_swap`] and [`Tree::update_with`] of one key happen one after the
+/// other, in an order that all threads agree on. What is made of several of these says itself what is atomic: [`Tree::pop_first`],
+/// [`Tree::pop_last`], [`Tree::get_or_insert_with`], [`Tree::retain`].
 /// [`Tree::extend`], [`Tree::get_many`], [`Tree::clear`] and scans are not of one moment.
 ///
 /// Keys are taken by reference, as whatever has bytes: `tree.get("a")`, `tree.get(&42_u64.to_be_bytes())`, `tree.range("a".."b")`.
@@ -146,14 +149,6 @@ impl Tree {
         self.core
             .write(key.as_ref(), None, Condition::Always)
             .map(|(present, _)| present)
-    }
-
-    /// Removes the key and returns the value that it had; `None` when it was not there. [`Tree::remove`] does not read the value.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`] or [`Error::Codec`]; the record is then still there.
-    pub fn take(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, Error> {
-        self.core.take(key.as_ref())
     }
 
     /// The key's value, copied; `None` when absent.
@@ -237,35 +232,6 @@ impl Tree {
         self.core.contains_key(key.as_ref())
     }
 
-    /// The key's value, or else the one that `make` gives, which is inserted.
-    ///
-    /// Atomic for the key: while it is not removed, all threads that call this get the one value that was stored first. Several of them
-    /// may call `make` at the same time, once each; no lock is held meanwhile, so that it may use the tree.
-    ///
-    /// # Errors
-    /// As [`Tree::get`] and [`Tree::insert`].
-    pub fn get_or_insert_with<V: AsRef<[u8]>>(
-        &self,
-        key: &(impl AsRef<[u8]> + ?Sized),
-        make: impl FnOnce() -> V,
-    ) -> Result<Vec<u8>, Error> {
-        let key = key.as_ref();
-        if let Some(found) = self.get(key)? {
-            return Ok(found);
-        }
-        let made = make();
-        let made = made.as_ref();
-        loop {
-            if self.insert_if_absent(key, made)? {
-                return Ok(copied(made)?);
-            }
-            // Nothing again where it has been removed since.
-            if let Some(found) = self.get(key)? {
-                return Ok(found);
-            }
-        }
-    }
-
     /// The record with the least key, copied; `None` when there is none.
     ///
     /// # Errors
@@ -299,31 +265,6 @@ impl Tree {
     /// As [`Tree::pop_first`].
     pub fn pop_last(&self) -> Result<Option<Record>, Error> {
         self.pop(End::Back)
-    }
-
-    /// Removes the records of which `keep` says false, and returns how many it removed. `keep` is called in key order.
-    ///
-    /// Atomic for each key: a record goes only with the value that `keep` was shown; of one that is written meanwhile it is asked again.
-    /// What is said of scans holds for which records it is asked of. No lock is held while it runs, so that it may use the tree.
-    ///
-    /// # Errors
-    /// As [`Tree::range`] and [`Tree::remove`]; the records so far are gone or kept.
-    pub fn retain(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64, Error> {
-        let mut removed = 0;
-        for record in self.iter() {
-            let (key, mut value) = record?;
-            while !keep(&key, &value) {
-                if self.core.remove_if_value(&key, &value)? {
-                    removed += 1;
-                    break;
-                }
-                // It was written or removed meanwhile.
-                if !self.get_into(&key, &mut value)? {
-                    break;
-                }
-            }
-        }
-        Ok(removed)
     }
 
     /// The records whose keys are in `range`, in key order, from either end (`.rev()`).

@@ -102,6 +102,12 @@ impl<'w> WritePath<'w> {
             Condition::IfValue(holds) => {
                 !present || self.core.value_in(leaf, sought, self.guard, tools, holds)? != Some(true)
             }
+            Condition::Showing(show) => {
+                if present {
+                    self.core.value_in(leaf, sought, self.guard, tools, show)?;
+                }
+                matches!(change, Change::Remove) && !present
+            }
         };
         if skip {
             return Ok(Outcome::Done {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use leafpress::Cache;
+use leafpress::cache::CacheUpdate;
 use leafpress::codec::{Codec, CodecError, Dictionary, Engine, EngineCounters, EngineOptions};
 
 use crate::{key, small};
@@ -46,8 +48,8 @@ impl Engine for Failing {
     }
 }
 
-#[test]
-fn a_record_that_cannot_be_decoded_is_a_miss() {
+/// A cache of compressed records whose engine fails from now on.
+fn failing() -> (Cache, Arc<Failing>) {
     let engine = Arc::new(Failing {
         inner: Codec::Lz4 { acceleration: 1 }.open(&EngineOptions::default()).unwrap(),
         fails: AtomicBool::new(false),
@@ -58,6 +60,12 @@ fn a_record_that_cannot_be_decoded_is_a_miss() {
     }
     cache.settle().unwrap();
     engine.fails.store(true, Ordering::SeqCst);
+    (cache, engine)
+}
+
+#[test]
+fn a_record_that_cannot_be_decoded_is_a_miss() {
+    let (cache, engine) = failing();
     let found = (0..1000).filter(|&n| cache.get(&key(n)).unwrap().is_some()).count();
     let stats = cache.stats();
     assert!(found < 1000 && stats.damaged > 0, "{found} {stats:?}");
@@ -66,5 +74,30 @@ fn a_record_that_cannot_be_decoded_is_a_miss() {
         cache
             .get_with(&key(n), |value| assert_eq!(value, [n as u8; 300]))
             .unwrap();
+    }
+}
+
+#[test]
+fn an_update_of_a_record_that_cannot_be_decoded_finds_none_or_fails() {
+    let (cache, engine) = failing();
+    let mut updated = Vec::new();
+    for n in 0..1000_u64 {
+        let update = |old: Option<&[u8]>| {
+            assert!(old.is_none_or(|old| old == [n as u8; 300]), "{n}: another's value");
+            CacheUpdate::Put("new")
+        };
+        // It ends, and what it says is so.
+        if cache.update_with(&key(n), update).is_ok() {
+            updated.push(n);
+        }
+    }
+    assert!(cache.stats().damaged > 0);
+    engine.fails.store(false, Ordering::SeqCst);
+    for n in 0..1000_u64 {
+        let found = cache.get(&key(n)).unwrap();
+        match updated.binary_search(&n) {
+            Ok(_) => assert_eq!(found.unwrap(), b"new"),
+            Err(_) => assert!(found.is_none_or(|found| found == [n as u8; 300]), "{n}"),
+        }
     }
 }

@@ -19,6 +19,7 @@ mod threads;
 #[cfg(feature = "tracing")]
 mod tracing;
 mod typed;
+mod updates;
 
 use leafpress::Cache;
 use leafpress::cache::Builder;

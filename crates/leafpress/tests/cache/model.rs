@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leafpress::cache::{Builder, Clock, Disk, Entry, ManualClock, Policy};
+use leafpress::cache::{Builder, CacheUpdate, Clock, Disk, Entry, ManualClock, Policy};
 use leafpress::codec::Codec;
 use leafpress::pool::{FaultyStore, MemoryStore, Operation};
 use proptest::prelude::*;
@@ -21,6 +21,12 @@ enum Op {
     Get(u16),
     Load(u16, u32),
     Remove(u16),
+    Swap(u16, u32),
+    Take(u16),
+    /// Puts, in the place of an old value for as long as that had; removes what has a short one.
+    Update(u16, u32),
+    /// With the value that is there, or another.
+    CompareAndSwap(u16, u32, bool),
     Scan(u16, u16),
     /// Many others, so that room has to be made.
     Flood(u16),
@@ -38,6 +44,10 @@ fn op() -> impl Strategy<Value = Op> {
         8 => key().prop_map(Op::Get),
         3 => (key(), len()).prop_map(|(key, len)| Op::Load(key, len)),
         4 => key().prop_map(Op::Remove),
+        3 => (key(), len()).prop_map(|(key, len)| Op::Swap(key, len)),
+        3 => key().prop_map(Op::Take),
+        6 => (key(), len()).prop_map(|(key, len)| Op::Update(key, len)),
+        4 => (key(), len(), any::<bool>()).prop_map(|(key, len, same)| Op::CompareAndSwap(key, len, same)),
         2 => (key(), key()).prop_map(|(from, to)| Op::Scan(from.min(to), from.max(to))),
         2 => (100_u16..4000).prop_map(Op::Flood),
         2 => (1_u16..50).prop_map(Op::Pass),
@@ -119,6 +129,53 @@ fn check_cache(mut builder: Builder, to_idle: Option<Duration>, ops: &[Op]) {
                 let was_there = cache.remove(&name(key)).unwrap();
                 let removed = model.remove(&name(key));
                 assert!(!was_there || removed.is_some_and(|(_, over, _)| over.is_none_or(|over| clock.now() < over)));
+            }
+            Op::Swap(key, len) => {
+                let (key, value) = (name(key), noise(step as u64, len as usize));
+                if let Some(old) = cache.swap(&key, &value).unwrap() {
+                    may_be(&model, &key, &old);
+                }
+                model.insert(key, (value, None, clock.now()));
+            }
+            Op::Take(key) => {
+                if let Some(old) = cache.take(&name(key)).unwrap() {
+                    may_be(&model, &name(key), &old);
+                }
+                model.remove(&name(key));
+            }
+            Op::Update(key, len) => {
+                let (key, value) = (name(key), noise(step as u64, len as usize));
+                let mut over = None;
+                let answer = cache.update_with(&key, |old| {
+                    over = old.and_then(|old| {
+                        may_be(&model, &key, old);
+                        model[&key].1
+                    });
+                    match old {
+                        Some(old) if old.len() < 100 => CacheUpdate::Remove,
+                        _ => CacheUpdate::Put(value.as_slice()),
+                    }
+                });
+                match answer.unwrap() {
+                    CacheUpdate::Put(_) => _ = model.insert(key, (value.clone(), over, clock.now())),
+                    _ => _ = model.remove(&key),
+                }
+            }
+            Op::CompareAndSwap(key, len, is_same) => {
+                let (key, value) = (name(key), noise(step as u64, len as usize));
+                let mut expected = cache.get(&key).unwrap();
+                uses(&mut model, &key);
+                if !is_same {
+                    expected = expected.is_none().then(|| b"other".to_vec());
+                }
+                // What was there may have left since.
+                if cache.compare_and_swap(&key, expected.as_deref(), Some(&value)).unwrap() {
+                    let over = expected.and_then(|expected| {
+                        may_be(&model, &key, &expected);
+                        model[&key].1
+                    });
+                    model.insert(key, (value, over, clock.now()));
+                }
             }
             Op::Scan(from, to) => {
                 let mut last = None;

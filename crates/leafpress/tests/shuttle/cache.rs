@@ -6,7 +6,7 @@ use shuttle::thread;
 
 use crate::explore::explore;
 use leafpress::Cache;
-use leafpress::cache::Disk;
+use leafpress::cache::{CacheUpdate, Disk};
 use leafpress::codec::Codec;
 use leafpress::pool::MemoryStore;
 
@@ -154,5 +154,74 @@ fn what_was_removed_does_not_come_back_from_disk() {
         cache.spill().unwrap();
         assert_eq!(cache.get_with("key", number).unwrap(), None);
         assert_eq!(cache.get_with("a", number).unwrap(), Some(1));
+    });
+}
+
+fn add_one(old: Option<&[u8]>) -> CacheUpdate<[u8; 8]> {
+    CacheUpdate::Put((old.map_or(0, number) + 1).to_le_bytes())
+}
+
+#[test]
+fn no_step_of_a_counter_is_lost_while_it_goes_to_disk() {
+    explore(|| {
+        let cache = on_disk();
+        let spiller = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || {
+                cache.spill().unwrap();
+                let _ = cache.get_with("key", number).unwrap();
+                cache.spill().unwrap();
+            })
+        };
+        let counter = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || (0..2).for_each(|_| _ = cache.update_with("key", add_one).unwrap()))
+        };
+        cache.update_with("key", add_one).unwrap();
+        counter.join().unwrap();
+        spiller.join().unwrap();
+        assert_eq!(cache.get_with("key", number).unwrap(), Some(4));
+        cache.validate().unwrap();
+    });
+}
+
+#[test]
+fn what_is_taken_is_taken_once_while_it_goes_to_disk() {
+    explore(|| {
+        let cache = on_disk();
+        let spiller = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || (0..2).for_each(|_| cache.spill().unwrap()))
+        };
+        let taker = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || cache.take("key").unwrap())
+        };
+        let taken = [cache.take("key").unwrap(), taker.join().unwrap()];
+        spiller.join().unwrap();
+        assert_eq!(taken.iter().flatten().count(), 1, "{taken:?}");
+        assert_eq!(cache.get_with("key", number).unwrap(), None);
+        cache.spill().unwrap();
+        assert_eq!(cache.get_with("key", number).unwrap(), None);
+    });
+}
+
+#[test]
+fn no_load_replaces_what_an_update_made() {
+    explore(|| {
+        let cache = cache();
+        let loader = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || number(&cache.get_or_insert_with("key", || 10_u64.to_le_bytes()).unwrap()))
+        };
+        let mut old = None;
+        let update = |found: Option<&[u8]>| {
+            old = found.map(number);
+            CacheUpdate::Put(20_u64.to_le_bytes())
+        };
+        cache.update_with("key", update).unwrap();
+        let loaded = loader.join().unwrap();
+        assert!(loaded == 10 || loaded == 20 && old.is_none());
+        assert_eq!(cache.get_with("key", number).unwrap(), Some(20));
     });
 }

@@ -8,6 +8,7 @@
 //! `SHUTTLE_ITERATIONS` sets how many schedules each scheduler tries (300). A failure prints the schedule to replay.
 
 use leafpress::Tending;
+use leafpress::tree::Update;
 
 use crate::interleavings::{explore, filled, key, small, spawn};
 
@@ -22,6 +23,27 @@ fn two_puts_of_one_key_leave_one_of_them() {
             let value = tree.get(&key(5)).unwrap().unwrap();
             assert!(value == [b'a'; 20] || value == [b'b'; 20]);
             assert_eq!(tree.len(), 3);
+            tree.validate().unwrap();
+        });
+    }
+}
+
+#[test]
+fn no_step_of_a_counter_is_lost_beside_a_compaction() {
+    for landing_bytes in [0, 64] {
+        explore(move || {
+            let tree = filled(small().landing_bytes(landing_bytes), 2);
+            let compaction = spawn(&tree, |tree| tree.compact().unwrap());
+            let counts = [1, 2].map(|_| {
+                spawn(&tree, |tree| {
+                    let add = |old: Option<&[u8]>| Update::Put([old.map_or(0, |old| old[0]) + 1; 40]);
+                    tree.update_with(&key(5), add).unwrap()
+                })
+            });
+            let seen = counts.map(|count| count.join().unwrap());
+            compaction.join().unwrap();
+            assert!(seen.contains(&Update::Put([1; 40])) && seen.contains(&Update::Put([2; 40])));
+            assert_eq!(tree.get(&key(5)).unwrap(), Some(vec![2; 40]));
             tree.validate().unwrap();
         });
     }

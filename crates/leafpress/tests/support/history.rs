@@ -16,6 +16,12 @@ pub enum Call {
     Update(u64, bool),
     /// Remove; whether the key was there.
     Remove(bool),
+    /// Put a value, or remove for `None`, and get the old one.
+    Swap(Option<u64>, Option<u64>),
+    /// Compare with the first and put the second, or remove; whether it did.
+    CompareAndSwap(Option<u64>, Option<u64>, bool),
+    /// Put a value made of the old one, which was this.
+    UpdateWith(u64, Option<u64>),
     /// Get.
     Get(Option<u64>),
 }
@@ -29,6 +35,11 @@ impl Call {
             Call::Insert(value, done) => (done == absent).then_some(if absent { Some(value) } else { state }),
             Call::Update(value, done) => (done != absent).then_some(if absent { None } else { Some(value) }),
             Call::Remove(done) => (done != absent).then_some(None),
+            Call::Swap(value, old) => (old == state).then_some(value),
+            Call::CompareAndSwap(expected, new, done) => {
+                (done == (expected == state)).then_some(if done { new } else { state })
+            }
+            Call::UpdateWith(value, old) => (old == state).then_some(Some(value)),
             Call::Get(value) => (value == state).then_some(state),
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use leafpress::Tree;
+use leafpress::tree::Update;
 
 use super::keys::KeyShape;
 use super::values::Value;
@@ -15,6 +16,16 @@ pub enum Op {
     Put(u16, Value),
     InsertIfAbsent(u16, Value),
     UpdateIfPresent(u16, Value),
+    /// Puts and takes the old value.
+    Swap(u16, Value),
+    /// Replaces what is there, or is not: with the right expectation or a wrong one, by a value or by nothing.
+    CompareAndSwap {
+        n: u16,
+        is_expected: bool,
+        new: Option<Value>,
+    },
+    /// Puts the value in the place of one with an even length, removes another, and puts it where there is none if it is even itself.
+    UpdateWith(u16, Value),
     Get(u16),
     GetInto(u16),
     GetWith(u16),
@@ -83,6 +94,16 @@ fn apply(tree: &Tree, map: &mut Map, shape: KeyShape, op: &Op, at: &str) {
             }
             assert_eq!(tree.update_if_present(&key, &value).expect(at), present, "{at}");
         }
+        Op::Swap(n, value) => {
+            let (key, value) = (shape.key(n), value.bytes());
+            let old = map.insert(key.clone(), value.clone());
+            same_value(tree.swap(&key, &value).expect(at).as_deref(), old.as_ref(), at);
+        }
+        Op::CompareAndSwap { n, is_expected, new } => {
+            let new = new.map(Value::bytes);
+            compare_and_swap(tree, map, &shape.key(n), is_expected, new, at);
+        }
+        Op::UpdateWith(n, value) => update_with(tree, map, shape.key(n), value.bytes(), at),
         Op::Get(n) => {
             let key = shape.key(n);
             same_value(tree.get(&key).expect(at).as_deref(), map.get(&key), at);
@@ -190,6 +211,49 @@ fn put(tree: &Tree, map: &mut Map, key: &[u8], value: &[u8], at: &str) {
 
 fn remove(tree: &Tree, map: &mut Map, key: &[u8], at: &str) {
     assert_eq!(tree.remove(key).expect(at), map.remove(key).is_some(), "{at}");
+}
+
+fn compare_and_swap(tree: &Tree, map: &mut Map, key: &[u8], is_expected: bool, new: Option<Vec<u8>>, at: &str) {
+    let old = map.get(key).cloned();
+    // A wrong one is as long.
+    let expected = match old {
+        old if is_expected => old,
+        Some(mut old) if !old.is_empty() => {
+            *old.last_mut().unwrap() ^= 1;
+            Some(old)
+        }
+        Some(_) => None,
+        None => Some(b"other".to_vec()),
+    };
+    let swapped = tree.compare_and_swap(key, expected.as_deref(), new.as_deref());
+    assert_eq!(swapped.expect(at), is_expected, "{at}");
+    if is_expected {
+        match new {
+            Some(new) => map.insert(key.to_vec(), new),
+            None => map.remove(key),
+        };
+    }
+}
+
+fn update_with(tree: &Tree, map: &mut Map, key: Vec<u8>, value: Vec<u8>, at: &str) {
+    let answer = |old: Option<&[u8]>| match old {
+        Some(old) if old.len().is_multiple_of(2) => Update::Put(value.as_slice()),
+        Some(_) => Update::Remove,
+        None if value.len().is_multiple_of(2) => Update::Put(value.as_slice()),
+        None => Update::Keep,
+    };
+    let old = map.get(&key).cloned();
+    let done = tree.update_with(&key, |found| {
+        same_value(found, old.as_ref(), at);
+        answer(found)
+    });
+    let expected = answer(old.as_deref());
+    assert!(done.expect(at) == expected, "{at}");
+    match expected {
+        Update::Put(value) => _ = map.insert(key, value.to_vec()),
+        Update::Remove => _ = map.remove(&key),
+        Update::Keep => {}
+    }
 }
 
 /// Which records go is the tree's choice: of each shard the first.

@@ -146,6 +146,10 @@ fn op() -> impl Strategy<Value = Op> {
         20 => (numbers(), values()).prop_map(|(n, v)| Op::Put(n, v)),
         6 => (numbers(), values()).prop_map(|(n, v)| Op::InsertIfAbsent(n, v)),
         6 => (numbers(), values()).prop_map(|(n, v)| Op::UpdateIfPresent(n, v)),
+        4 => (numbers(), values()).prop_map(|(n, v)| Op::Swap(n, v)),
+        6 => (numbers(), any::<bool>(), proptest::option::of(values()))
+            .prop_map(|(n, is_expected, new)| Op::CompareAndSwap { n, is_expected, new }),
+        6 => (numbers(), values()).prop_map(|(n, v)| Op::UpdateWith(n, v)),
         6 => numbers().prop_map(Op::Get),
         4 => numbers().prop_map(Op::GetInto),
         4 => numbers().prop_map(Op::GetWith),

@@ -6,6 +6,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use crate::support::history::{Call, Event, is_linearizable};
+use leafpress::tree::Update;
 use leafpress::{Builder, Codec, Layout, Tree};
 
 const THREADS: usize = 3;
@@ -44,7 +45,27 @@ fn call(tree: &Tree, key: &[u8], kind: u8, fresh: u64) -> Call {
         3 => Call::Insert(fresh, tree.insert_if_absent(key, &value(fresh)).unwrap()),
         4 => Call::Update(fresh, tree.update_if_present(key, &value(fresh)).unwrap()),
         5..7 => Call::Remove(tree.remove(key).unwrap()),
-        7 => Call::Get(tree.get_many(&[key]).unwrap()[0].as_deref().map(number)),
+        7 => Call::Swap(
+            Some(fresh),
+            tree.swap(key, &value(fresh)).unwrap().as_deref().map(number),
+        ),
+        8 => Call::Swap(None, tree.take(key).unwrap().as_deref().map(number)),
+        9 | 10 => {
+            let expected = tree.get(key).unwrap();
+            let new = (kind == 9).then(|| value(fresh));
+            let done = tree.compare_and_swap(key, expected.as_deref(), new.as_deref()).unwrap();
+            Call::CompareAndSwap(expected.as_deref().map(number), new.as_deref().map(number), done)
+        }
+        11 | 12 => {
+            let mut seen = None;
+            let update = |old: Option<&[u8]>| {
+                seen = old.map(number);
+                Update::Put(value(fresh))
+            };
+            tree.update_with(key, update).unwrap();
+            Call::UpdateWith(fresh, seen)
+        }
+        13 => Call::Get(tree.get_many(&[key]).unwrap()[0].as_deref().map(number)),
         _ => Call::Get(tree.get_with(key, number).unwrap()),
     }
 }
@@ -65,7 +86,7 @@ fn round(tree: &Tree, seed: u64, clock: &AtomicU64) {
                     let n = rng.u64(..KEYS);
                     let fresh = (seed << 20) + (id << 10) + step;
                     let begin = clock.fetch_add(1, Ordering::SeqCst);
-                    let call = call(tree, &key(n), rng.u8(..10), fresh);
+                    let call = call(tree, &key(n), rng.u8(..17), fresh);
                     let end = clock.fetch_add(1, Ordering::SeqCst);
                     events.push((n, Event { begin, end, call }));
                 }
@@ -235,6 +256,11 @@ fn the_checker_refuses_a_lost_update_and_two_winners() {
     assert!(!is_linearizable(&lost, None));
     let two_winners = [event(0, 3, Call::Insert(1, true)), event(1, 2, Call::Insert(2, true))];
     assert!(!is_linearizable(&two_winners, None));
+    let both_saw_one = [
+        event(0, 3, Call::UpdateWith(2, Some(1))),
+        event(1, 2, Call::UpdateWith(3, Some(1))),
+    ];
+    assert!(!is_linearizable(&both_saw_one, Some(1)));
     let removed_twice = [event(0, 3, Call::Remove(true)), event(1, 2, Call::Remove(true))];
     assert!(!is_linearizable(&removed_twice, Some(1)));
 }

@@ -36,3 +36,4 @@ mod tending;
 mod thread_exit;
 mod threads;
 mod trains_by_its_size;
+mod updates;
