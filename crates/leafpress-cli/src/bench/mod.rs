@@ -28,7 +28,9 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         Plan::Several(runs) => runs.iter().collect(),
     };
     check_libraries(&runs)?;
-    bench::check_values(runs.iter().copied()).map_err(|e| bad_input(&e))?;
+    for note in bench::check_values(runs.iter().copied()).map_err(|e| bad_input(&e))? {
+        eprintln!("{note}");
+    }
     let files = Files {
         json: args
             .json
@@ -120,6 +122,7 @@ fn one(options: &Options, files: Files, cancel: &Arc<AtomicBool>) -> Result<(), 
     let so_far = Report {
         options: options.clone(),
         environment: bench::Environment::here(),
+        sampled: None,
         outcomes: Vec::new(),
     };
     say(&bar, &text::head(&so_far.environment, options));

@@ -19,6 +19,9 @@ use crate::output;
 /// Size of the dictionary that the last column is measured with, in bytes.
 const DICTIONARY_BYTES: usize = 16 << 10;
 
+/// Every codec works on all of the data several times; of more, a sample is taken.
+const MOST_BYTES: u64 = 32 << 20;
+
 /// Arguments of `leafpress codecs`.
 #[derive(Debug, Args)]
 pub struct CodecsArgs {
@@ -72,7 +75,7 @@ pub fn run(args: &CodecsArgs) -> Result<(), Failure> {
         )));
     }
     let source: Source = args.data.parse().map_err(|e| Failure::bad_input(format!("--{e}")))?;
-    let corpus = Corpus::load(&source, Cut::Fixed(args.frame_bytes), args.raw, 1)
+    let corpus = Corpus::load_at_most(&source, Cut::Fixed(args.frame_bytes), args.raw, 1, MOST_BYTES)
         .map_err(|e| Failure::bad_input(format!("--{e}")))?;
     let frames: Vec<&[u8]> = (0..corpus.count()).map(|i| corpus.get(i)).collect();
 
@@ -84,7 +87,7 @@ pub fn run(args: &CodecsArgs) -> Result<(), Failure> {
     let text = if args.json {
         serde_json::to_string_pretty(&lines).map_err(|e| Failure::failed(e.to_string()))? + "\n"
     } else {
-        table(&lines, args, frames.len())
+        table(&lines, args, &corpus)
     };
     let printed = output::print(&text);
     match lines
@@ -163,7 +166,7 @@ fn dictionary_ratio(codec: Codec, engine: &dyn Engine, frames: &[&[u8]]) -> Opti
     measure::ratio(engine, &dictionary, &part(|i| i % 4 != 0)).ok()
 }
 
-fn table(lines: &[Line], args: &CodecsArgs, frames: usize) -> String {
+fn table(lines: &[Line], args: &CodecsArgs, corpus: &Corpus) -> String {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -203,9 +206,13 @@ fn table(lines: &[Line], args: &CodecsArgs, frames: usize) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
+    let frames = corpus.count();
+    let sampled = corpus
+        .sampled()
+        .map_or_else(String::new, |sampled| format!(" ({sampled})"));
     let rows: Vec<String> = table.lines().map(|line| line.trim().to_owned()).collect();
     format!(
-        "{}\n\nOne thread, {} of {} bytes of {}{}, {frames} of them; MB/s of raw bytes, best of three passes; ratio: raw bytes per compressed byte.\n\
+        "{}\n\nOne thread, {} of {} bytes of {}{}{sampled}, {frames} of them; MB/s of raw bytes, best of three passes; ratio: raw bytes per compressed byte.\n\
          With dictionary: the ratio with one of {} KiB, trained on every fourth frame and measured on the others.\n",
         rows.join("\n"),
         if frames == 1 { "one frame" } else { "frames" },

@@ -72,6 +72,29 @@ fn the_table_has_a_line_per_codec_and_says_what_was_measured() {
     }
 }
 
+/// Of long data a sample is taken, and that is said.
+#[test]
+fn long_data_is_sampled() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("long");
+    let file = std::fs::File::create(&path).expect("a file");
+    file.set_len(100 << 20).expect("it has room");
+    let path = path.to_str().expect("a name");
+    let text = stdout(&run(&[
+        "codecs",
+        "--codecs",
+        "none",
+        "--frame-bytes",
+        "65536",
+        "--data",
+        path,
+    ]));
+    assert!(
+        text.contains("a sample of") && text.contains("evenly spread over 100M"),
+        "{text}"
+    );
+}
+
 #[test]
 fn absent_qpl_is_reported_with_the_reason() {
     let output = leafpress()

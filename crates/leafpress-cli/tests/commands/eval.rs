@@ -391,3 +391,21 @@ fn a_zlib_accel_run_preloads_the_shim() {
         assert_eq!(row["zlib_stream_cache"], "thread");
     }
 }
+
+/// Of data that is longer than a run can use, evenly spread pieces are taken, and that is said.
+#[test]
+fn long_data_is_sampled() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let data = directory.path().join("long");
+    let file = std::fs::File::create(&data).expect("a file");
+    file.set_len(520 << 20).expect("it has room");
+    let data = data.to_str().expect("a name");
+    let found = Evaluation::run(&["--data", data, "--codecs", "none", "--workloads", "read_only"], &[]);
+    let text = stdout(&found.output);
+    assert!(
+        text.contains("a sample of") && text.contains("evenly spread over 520M"),
+        "{text}"
+    );
+    let page = std::fs::read_to_string(found.path("report.html")).expect("a page");
+    assert!(page.contains("evenly spread over 520M"));
+}

@@ -214,3 +214,70 @@ fn child_of(id: u32) -> Option<u32> {
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
     children.split_whitespace().next()?.parse().ok()
 }
+
+/// Whether the process has a handler of its own for Ctrl-C.
+fn watches_for_ctrl_c(id: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask & 2 != 0)
+}
+
+/// Data without an end is read until Ctrl-C, and then there is no report of nothing.
+#[test]
+fn reading_ends_at_once_and_leaves_no_report() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let out = directory.path().join("out");
+    let child = leafpress()
+        .args(["eval", "--data", "/dev/zero", "--codecs", "none", "--out"])
+        .arg(&out)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("leafpress starts");
+    wait_until("it watches for Ctrl-C", || watches_for_ctrl_c(child.id()));
+    interrupt(&child.id().to_string());
+    let output = child.wait_with_output().expect("it ends");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(130), "{message}");
+    assert!(message.contains("nothing was written"), "{message}");
+    assert!(!out.exists() && output.stdout.is_empty());
+}
+
+/// A run that is ended before its first row leaves no table and no page.
+#[test]
+fn no_row_is_no_report() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let out = directory.path().join("out");
+    let child = start_one(&out);
+    wait_until("the run starts", || children(child.id()) > 0);
+    interrupt(&child.id().to_string());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("nothing was written"), "{}", stderr(&output));
+    for file in ["summary.tsv", "results.json", "report.html"] {
+        assert!(!out.join(file).exists(), "{file}");
+    }
+}
+
+/// An evaluation of one long run.
+fn start_one(out: &Path) -> Child {
+    leafpress()
+        .args(["eval", "--keys", "500", "--seconds", "120", "--threads", "1"])
+        .args([
+            "--workloads",
+            "read_only",
+            "--codecs",
+            "none",
+            "--data",
+            "synthetic:0.5",
+            "--out",
+        ])
+        .arg(out)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("leafpress starts")
+}

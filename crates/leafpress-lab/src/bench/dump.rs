@@ -1,6 +1,7 @@
 //! Records of a dump as keys and values of a benchmark.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +31,8 @@ impl fmt::Display for Dump {
 }
 
 impl Dump {
-    fn read(&self) -> Result<Records, LabError> {
-        Records::load(&self.data, &self.format).map_err(|e| match e {
+    fn read(&self, cancel: &AtomicBool) -> Result<Records, LabError> {
+        Records::load_until(&self.data, &self.format, cancel).map_err(|e| match e {
             LabError::Data { source_name, reason } => LabError::Data {
                 reason: with_option(reason, &self.format),
                 source_name,
@@ -44,8 +45,8 @@ impl Dump {
     ///
     /// # Errors
     /// As [`Records::load`]; [`LabError::Option`] of `records` when there are too few.
-    pub(super) fn load(&self, options: &Options) -> Result<Records, LabError> {
-        let records = self.read()?;
+    pub(super) fn load(&self, options: &Options, cancel: &AtomicBool) -> Result<Records, LabError> {
+        let records = self.read(cancel)?;
         let (found, inserts) = (records.keys.len(), inserts(options));
         if options.records + inserts > found {
             let inserts = if inserts > 0 {
@@ -90,7 +91,7 @@ fn with_option(reason: String, format: &RecordFormat) -> String {
 pub fn look_at_records(options: &mut Options, all: bool) -> Result<(), LabError> {
     let inserts = inserts(options);
     let Some(dump) = &mut options.dump else { return Ok(()) };
-    let records = dump.read()?;
+    let records = dump.read(&AtomicBool::new(false))?;
     dump.left_out = records.census.left_out();
     if all {
         let found = records.keys.len();

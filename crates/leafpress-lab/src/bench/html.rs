@@ -343,12 +343,20 @@ fn settings(report: &Report) -> [(&'static str, String); 12] {
                 .map_or_else(|| "closed".into(), |rate| format!("open, {rate} operations per second")),
         ),
         ("key choice", text::distribution(options)),
-        ("values", options.value_source.to_string()),
+        ("values", values(report)),
         ("latency sampling", options.latency_sampling.to_string()),
         ("threads are pinned", options.pin.to_string()),
         ("repetitions", options.repeat.to_string()),
         ("seed", options.seed.to_string()),
     ]
+}
+
+fn values(report: &Report) -> String {
+    let source = &report.options.value_source;
+    match &report.sampled {
+        Some(sampled) => format!("{source}, {sampled}"),
+        None => source.to_string(),
+    }
 }
 
 fn length(options: &Options) -> String {

@@ -39,6 +39,9 @@ pub struct Report {
     pub options: Options,
     /// Where.
     pub environment: Environment,
+    /// How much of the values' source was taken, in words, if it was not all of it.
+    #[serde(default)]
+    pub sampled: Option<String>,
     /// The repetitions, at least one.
     pub outcomes: Vec<Outcome>,
 }
@@ -80,10 +83,11 @@ pub fn run_with(
 ) -> Result<Report, LabError> {
     options.validate()?;
     events(Event::Progress(Phase::Corpus, 0.0));
-    let (format, values) = Values::of(options)?;
+    let (format, values) = Values::of(options, cancel)?;
     let mut report = Report {
         options: options.clone(),
         environment: Environment::here(),
+        sampled: values.sampled(),
         outcomes: Vec::with_capacity(options.repeat),
     };
     for repetition in 0..options.repeat {

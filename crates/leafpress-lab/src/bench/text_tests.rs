@@ -110,6 +110,7 @@ pub(in crate::bench) fn report(input: &str, run_milliseconds: &[f64]) -> Report 
     Report {
         options,
         environment: environment(),
+        sampled: None,
         outcomes: run_milliseconds.iter().map(|ms| outcome(*ms)).collect(),
     }
 }

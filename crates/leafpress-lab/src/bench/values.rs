@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -59,24 +60,30 @@ impl FromStr for ValueSource {
 
 serde_as_text!(ValueSource);
 
-/// Reads the values' sources once, so that one that cannot be used is known before anything runs.
+/// Reads the values' sources once, so that one that cannot be used is known before anything runs; says of which only a sample is taken.
 ///
 /// # Errors
 /// As [`Corpus::load`].
-pub fn check<'o>(runs: impl IntoIterator<Item = &'o Options>) -> Result<(), LabError> {
-    let mut checked = Vec::new();
+pub fn check<'o>(runs: impl IntoIterator<Item = &'o Options>) -> Result<Vec<String>, LabError> {
+    let never = AtomicBool::new(false);
+    let (mut checked, mut notes) = (Vec::new(), Vec::new());
     for options in runs {
         if options.dump.is_some() {
-            Values::of(options)?;
+            Values::of(options, &never)?;
             continue;
         }
         let one = (&options.value_source, options.value_size);
         if matches!(options.value_source, ValueSource::Corpus(_)) && !checked.contains(&one) {
-            Values::load(&options.value_source, options.value_size, options.seed)?;
+            let values = Values::load(&options.value_source, options.value_size, options.seed, &never)?;
+            notes.extend(
+                values
+                    .sampled()
+                    .map(|sampled| format!("{}: {sampled}", options.value_source)),
+            );
             checked.push(one);
         }
     }
-    Ok(())
+    Ok(notes)
 }
 
 /// Bytes of the pool besides one value: PiBench's has 2000, which a compressor's window or dictionary would hold whole.
@@ -103,12 +110,12 @@ impl Values {
     ///
     /// # Errors
     /// As [`Corpus::load`] and [`Records::load`](crate::core::corpus::Records::load); [`LabError::Option`] of `records` when the dump has too few.
-    pub(super) fn of(options: &Options) -> Result<(KeyFormat, Self), LabError> {
+    pub(super) fn of(options: &Options, cancel: &AtomicBool) -> Result<(KeyFormat, Self), LabError> {
         let Some(dump) = &options.dump else {
-            let values = Self::load(&options.value_source, options.value_size, options.seed)?;
+            let values = Self::load(&options.value_source, options.value_size, options.seed, cancel)?;
             return Ok((KeyFormat::of(options, None), values));
         };
-        let records = dump.load(options)?;
+        let records = dump.load(options, cancel)?;
         let format = KeyFormat::of(options, Some(&records));
         let values = Self {
             value_bytes: records.values.longest(),
@@ -124,8 +131,14 @@ impl Values {
     }
 
     /// Values of `value_bytes`, at least 1.
-    pub(super) fn load(source: &ValueSource, value_bytes: usize, seed: u64) -> Result<Self, LabError> {
-        let corpus = |source: &Source| Corpus::load(source, Cut::Fixed(value_bytes), false, seed).map(Bytes::Corpus);
+    pub(super) fn load(
+        source: &ValueSource,
+        value_bytes: usize,
+        seed: u64,
+        cancel: &AtomicBool,
+    ) -> Result<Self, LabError> {
+        let cut = Cut::Fixed(value_bytes);
+        let corpus = |source: &Source| Corpus::load_until(source, cut, false, seed, cancel).map(Bytes::Corpus);
         let bytes = match source {
             ValueSource::Pool => Bytes::Pool(pool(value_bytes, seed)),
             ValueSource::Compressible(eta) => corpus(&Source::Synthetic(*eta))?,
@@ -136,6 +149,14 @@ impl Values {
             seed,
             bytes,
         })
+    }
+
+    /// How much of their source they are, in words, if they are not all of it.
+    pub(super) fn sampled(&self) -> Option<String> {
+        match &self.bytes {
+            Bytes::Corpus(corpus) => corpus.sampled().map(|sampled| sampled.to_string()),
+            _ => None,
+        }
     }
 
     /// A value chosen by a random number.
@@ -203,9 +224,9 @@ mod tests {
 
     #[test]
     fn loaded_values_depend_on_seed_and_id_alone() {
-        let one = Values::load(&ValueSource::Pool, 16, 1).unwrap();
-        let same = Values::load(&ValueSource::Pool, 16, 1).unwrap();
-        let other = Values::load(&ValueSource::Pool, 16, 2).unwrap();
+        let one = Values::load(&ValueSource::Pool, 16, 1, &AtomicBool::new(false)).unwrap();
+        let same = Values::load(&ValueSource::Pool, 16, 1, &AtomicBool::new(false)).unwrap();
+        let other = Values::load(&ValueSource::Pool, 16, 2, &AtomicBool::new(false)).unwrap();
         assert!((1..100).all(|id| one.loaded(id) == same.loaded(id) && one.loaded(id).len() == 16));
         assert!((1..100).all(|id| one.loaded(id) != other.loaded(id)));
         let distinct: std::collections::HashSet<_> = (1..=1000).map(|id| one.loaded(id)).collect();
@@ -214,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_last_byte_of_the_pool_is_reached() {
-        let values = Values::load(&ValueSource::Pool, 3, 1).unwrap();
+        let values = Values::load(&ValueSource::Pool, 3, 1, &AtomicBool::new(false)).unwrap();
         let Bytes::Pool(pool) = &values.bytes else {
             panic!("a pool")
         };

@@ -1,6 +1,7 @@
 //! What a run stores: its keys and its values.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::core::LabError;
 use crate::core::corpus::{Census, Corpus, Records};
@@ -51,16 +52,16 @@ impl std::fmt::Display for Lengths {
 }
 
 impl Dataset {
-    /// Reads what `config` asks for.
+    /// Reads what `config` asks for, until `cancel` is set.
     ///
     /// # Errors
-    /// Unusable data, and [`LabError::Option`] of `keys` when there are fewer records than keys are asked for.
-    pub fn load(config: &EvalConfig) -> Result<Self, LabError> {
+    /// Unusable data, [`LabError::Cancelled`], and [`LabError::Option`] of `keys` when there are fewer records than keys are asked for.
+    pub fn load(config: &EvalConfig, cancel: &AtomicBool) -> Result<Self, LabError> {
         let Some(format) = &config.records else {
-            let values = Corpus::load(&config.data, config.effective_cut(), config.raw, config.seed)?;
+            let values = Corpus::load_until(&config.data, config.effective_cut(), config.raw, config.seed, cancel)?;
             return Ok(Self::shaped(Arc::new(values), config));
         };
-        let records = Records::load(&config.data, format)?;
+        let records = Records::load_until(&config.data, format, cancel)?;
         let found = records.keys.len();
         if config.keys > found {
             return Err(LabError::option(
@@ -104,7 +105,9 @@ impl Dataset {
         let (count, data) = (self.keys, &config.data);
         let Some(format) = &config.records else {
             let shape = config.key_shape;
-            return format!("{count} {shape} keys of {keys} bytes, values of {values} bytes from {data}");
+            let sampled = self.values.sampled();
+            let sampled = sampled.map_or_else(String::new, |sampled| format!(" ({sampled})"));
+            return format!("{count} {shape} keys of {keys} bytes, values of {values} bytes from {data}{sampled}");
         };
         let found = self.census.map_or(count, |census| census.records);
         let some = if count < found {

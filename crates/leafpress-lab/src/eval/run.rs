@@ -15,10 +15,10 @@ use crate::harness::child::{Job, Launcher};
 
 /// Runs an evaluation: each codec and configuration in a process of its own (the current executable with the hidden subcommand
 /// [`CHILD_SUBCOMMAND`](crate::CHILD_SUBCOMMAND)), a row in `out_dir/summary.tsv` as soon as it finishes, then the reports.
-/// `cancel` ends the run in progress and keeps the rows finished so far.
+/// `cancel` ends the run in progress and keeps the rows finished so far; without any it is an error, and there is no report.
 ///
 /// # Errors
-/// What [`EvalConfig::validate`] finds, unusable data, or an `out_dir` that cannot be written; nothing is left half-written
+/// What [`EvalConfig::validate`] finds, unusable data, [`LabError::Cancelled`], or an `out_dir` that cannot be written; nothing is left half-written
 /// then. A run that fails is not an error but a [`Failure`].
 pub fn run_eval(
     config: &EvalConfig,
@@ -42,7 +42,7 @@ pub fn run_eval_with(
 ) -> Result<EvalOutcome, LabError> {
     config.validate()?;
     // Data that cannot be used is told here once, before anything is written, and not by every run.
-    let data = Dataset::load(config)?;
+    let data = Dataset::load(config, cancel)?;
     let config = &EvalConfig {
         keys: data.keys,
         ..config.clone()
@@ -51,6 +51,9 @@ pub fn run_eval_with(
     drop(data);
     let runs = matrix::expand(config)?;
     check_preload(launcher, &runs, cancel)?;
+    if cancel.load(Ordering::Relaxed) {
+        return Err(LabError::Cancelled);
+    }
     let logs = out_dir.join("logs");
     std::fs::create_dir_all(&logs).map_err(|e| LabError::io(&logs, e))?;
     let host = resources::host();
@@ -116,6 +119,12 @@ pub fn run_eval_with(
                 progress(Progress::Failed(Box::new(failure)));
             }
         }
+    }
+    if outcome.cancelled && outcome.rows.is_empty() {
+        // A report of nothing would look like a result.
+        drop(summary);
+        let _ = std::fs::remove_file(&outcome.summary_path);
+        return Err(LabError::Cancelled);
     }
     view::finish(config, &host, &mut outcome)?;
     Ok(outcome)

@@ -55,7 +55,7 @@ pub fn run_peers_with(
     }
     let base = config.evaluation();
     base.validate()?;
-    let data = Dataset::load(&base)?;
+    let data = Dataset::load(&base, cancel)?;
     let config = &PeersConfig {
         keys: data.keys,
         ..config.clone()
@@ -133,7 +133,7 @@ pub(crate) fn run_sample(
     progress: &mut dyn FnMut(Phase, f64),
 ) -> Result<RunResult, LabError> {
     progress(Phase::Corpus, 0.0);
-    let data = Dataset::load(&sample.spec.base)?;
+    let data = Dataset::load(&sample.spec.base, cancel)?;
     let make = || sample.peer.make(&sample.spec, &data);
     driver::run_store(&sample.spec, &data, &make, cancel, progress)
 }

@@ -217,7 +217,7 @@ impl Place {
             let pages = pages.collect::<io::Result<Vec<_>>>().map_err(failed)?;
             return Ok(Arc::new(MemoryStore::from_pages(pages).map_err(failed)?));
         }
-        let corpus = Corpus::load(&options.data, Cut::Fixed(options.page_bytes), options.raw, options.seed)?;
+        let corpus = Corpus::whole(&options.data, Cut::Fixed(options.page_bytes), options.raw, options.seed)?;
         let most = options
             .max_bytes
             .map_or(u64::MAX, |bytes| bytes / options.page_bytes as u64);

@@ -146,10 +146,12 @@ impl Workload {
             Work::Values { data, cut } => {
                 let corpus = Arc::new(Corpus::load(data, *cut, false, seed)?);
                 let cuts = thousands(corpus.count());
+                let sampled = sampled_words(&corpus);
                 let (keys, values) = (Keys::Numbers { seed }, Values::Chosen { corpus, own: 0 });
                 let count = key_count(options, keys.mean_bytes() + values.mean_bytes())?;
-                let words =
-                    format!("keys of 16 bytes (hexadecimal), values chosen by hash of {cuts} of {data} ({cut})");
+                let words = format!(
+                    "keys of 16 bytes (hexadecimal), values chosen by hash of {cuts} of {data} ({cut}{sampled})"
+                );
                 Ok(Self::drawn(options, keys, values, count, words))
             }
             Work::Records { data, format } => Self::of_records(options, Records::load(data, format)?, data, format),
@@ -440,6 +442,13 @@ fn paper_words(objects: &PaperObjects) -> String {
     )
 }
 
+/// That values are of a sample of their source, to be put behind it.
+fn sampled_words(corpus: &Corpus) -> String {
+    corpus
+        .sampled()
+        .map_or_else(String::new, |sampled| format!(", {sampled}"))
+}
+
 /// What values of given lengths are made of, and that in words.
 fn bytes_of(data: &Source, records: Option<&RecordFormat>, seed: u64) -> Result<(Arc<Corpus>, String), LabError> {
     let (corpus, source) = match records {
@@ -447,7 +456,11 @@ fn bytes_of(data: &Source, records: Option<&RecordFormat>, seed: u64) -> Result<
             Records::load(data, format)?.values,
             format!("records of {data} ({format})"),
         ),
-        None => (Corpus::load(data, PIECES, false, seed)?.into(), format!("{data}")),
+        None => {
+            let corpus = Corpus::load(data, PIECES, false, seed)?;
+            let sampled = sampled_words(&corpus);
+            (corpus.into(), format!("{data}{sampled}"))
+        }
     };
     if corpus.longest() == 0 {
         return Err(LabError::data(

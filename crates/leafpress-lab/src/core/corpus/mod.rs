@@ -1,14 +1,16 @@
 //! A corpus: bytes from a data source, cut into values.
 //!
-//! A corpus is read once, held in memory, and shared by every thread of a run. A cut is never copied: a value is a slice of
-//! the corpus, so a check is one comparison of slices.
+//! A corpus is read once, held in memory, and shared by every thread of a run; of a long source evenly spread pieces are. A cut is never
+//! copied: a value is a slice of the corpus, so a check is one comparison of slices.
 
 mod cut;
 pub mod records;
 mod source;
 mod synthetic;
+mod take;
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 
 pub use cut::Cut;
 pub use records::{Census, RecordFormat, Records};
@@ -21,7 +23,9 @@ pub(crate) use source::plain;
 #[cfg(any(feature = "cache", feature = "suite"))]
 pub(crate) use source::unpacked;
 pub use source::{MAX_CORPUS_BYTES, Source, sample_names};
+pub use take::{SAMPLE_BYTES, Sampled};
 
+use self::take::Extent;
 use crate::core::{LabError, resources};
 
 /// Bytes cut into values, at least one.
@@ -29,6 +33,7 @@ use crate::core::{LabError, resources};
 pub struct Corpus {
     bytes: Vec<u8>,
     cuts: Cuts,
+    sampled: Option<Sampled>,
 }
 
 #[derive(Debug, Clone)]
@@ -42,24 +47,69 @@ enum Cuts {
 }
 
 impl Corpus {
-    /// Reads `source` and cuts it. `raw` takes an archive's own bytes; `seed` is for synthetic data.
+    /// Reads `source` and cuts it: evenly spread pieces of [`SAMPLE_BYTES`] at most where it is longer. `raw` takes an archive's own
+    /// bytes; `seed` is for synthetic data.
     ///
     /// # Errors
-    /// [`LabError::Data`] when the source is missing, empty, unreadable, larger than [`MAX_CORPUS_BYTES`], or yields no value.
+    /// [`LabError::Data`] when the source is missing, empty, unreadable, or yields no value.
     pub fn load(source: &Source, cut: Cut, raw: bool, seed: u64) -> Result<Self, LabError> {
+        Self::load_until(source, cut, raw, seed, &AtomicBool::new(false))
+    }
+
+    /// [`Corpus::load`] that ends when `cancel` is set.
+    ///
+    /// # Errors
+    /// As [`Corpus::load`]; [`LabError::Cancelled`].
+    pub fn load_until(source: &Source, cut: Cut, raw: bool, seed: u64, cancel: &AtomicBool) -> Result<Self, LabError> {
+        let extent = Extent::Sample(SAMPLE_BYTES, cut);
+        Self::read(source, cut, raw, seed, extent, cancel)
+    }
+
+    /// [`Corpus::load`] of at most `most_bytes`, for work that is done on every byte.
+    ///
+    /// # Errors
+    /// As [`Corpus::load`].
+    pub fn load_at_most(source: &Source, cut: Cut, raw: bool, seed: u64, most_bytes: u64) -> Result<Self, LabError> {
+        let extent = Extent::Sample(most_bytes, cut);
+        Self::read(source, cut, raw, seed, extent, &AtomicBool::new(false))
+    }
+
+    /// All of `source`.
+    ///
+    /// # Errors
+    /// As [`Corpus::load`]; [`LabError::Data`] when it has more than [`MAX_CORPUS_BYTES`], or than half of the memory.
+    #[cfg(feature = "pool")]
+    pub(crate) fn whole(source: &Source, cut: Cut, raw: bool, seed: u64) -> Result<Self, LabError> {
+        Self::read(source, cut, raw, seed, Extent::whole(), &AtomicBool::new(false))
+    }
+
+    fn read(
+        source: &Source,
+        cut: Cut,
+        raw: bool,
+        seed: u64,
+        extent: Extent,
+        cancel: &AtomicBool,
+    ) -> Result<Self, LabError> {
         cut.validate()?;
         source.validate()?;
-        let parts = match *source {
-            Source::Synthetic(eta) => vec![synthetic::generate(eta, cut, seed)?],
-            _ => source::read(source, raw)?,
+        let (parts, sampled) = match *source {
+            Source::Synthetic(eta) => (vec![synthetic::generate(eta, cut, seed)?], None),
+            _ => source::read(source, raw, extent, cancel)?,
         };
-        Self::from_parts(&source.to_string(), parts, cut)
+        let corpus = Self::from_parts(&source.to_string(), parts, cut)?;
+        Ok(Self { sampled, ..corpus })
+    }
+
+    /// How much of its source this is, if it is not all of it.
+    pub fn sampled(&self) -> Option<Sampled> {
+        self.sampled
     }
 
     /// Cuts `parts`, the files or archive entries of the source called `name`. No cut spans two parts.
     ///
     /// # Errors
-    /// As [`Corpus::load`].
+    /// [`LabError::Data`] when they are empty or hold no value.
     pub fn from_parts(name: &str, parts: Vec<Vec<u8>>, cut: Cut) -> Result<Self, LabError> {
         let total: usize = parts.iter().map(Vec::len).sum();
         if total == 0 {
@@ -106,7 +156,11 @@ impl Corpus {
         if let Cuts::Spans(spans) = &cuts {
             resources::in_huge_pages(spans);
         }
-        Self { bytes, cuts }
+        Self {
+            bytes,
+            cuts,
+            sampled: None,
+        }
     }
 
     /// The values with these numbers, in this order, at least one.

@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
+use super::take::{Extent, Sampled, Taking};
 use crate::core::LabError;
 
-/// Most bytes a corpus may have once its archives are opened.
+/// Most bytes a dump of records may have once its archives are opened.
 pub const MAX_CORPUS_BYTES: u64 = 8 << 30;
 
 /// Where values come from.
@@ -155,25 +157,33 @@ pub(crate) fn find_sample(name: &str) -> Result<PathBuf, LabError> {
     })
 }
 
-/// The parts of a source: one for a file, one per archive entry, one per file of a directory.
-pub(super) fn read(source: &Source, raw: bool) -> Result<Vec<Vec<u8>>, LabError> {
+/// The parts of a source: one for a file, one per archive entry, one per file of a directory; and how much of it they are if they are
+/// not all.
+pub(super) fn read(
+    source: &Source,
+    raw: bool,
+    extent: Extent,
+    cancel: &AtomicBool,
+) -> Result<(Vec<Vec<u8>>, Option<Sampled>), LabError> {
+    let mut taking = Taking::new(extent, cancel);
     let path = match source {
         Source::Sample(name) => find_sample(name)?,
         Source::Path(path) => path.clone(),
         // Synthetic data has no file; the caller makes it.
-        Source::Synthetic(_) => return Ok(Vec::new()),
+        Source::Synthetic(_) => return taking.finish(),
     };
     let mut files = Vec::new();
     list_files(&path, &mut files)?;
     if files.is_empty() {
         return Err(LabError::data(path.display().to_string(), "the directory has no files"));
     }
-    let mut left = MAX_CORPUS_BYTES;
-    let mut parts = Vec::new();
     for file in files {
-        read_file(&file, raw, &mut left, &mut parts).map_err(|e| LabError::data(file.display().to_string(), e))?;
+        if taking.is_cancelled() {
+            break;
+        }
+        read_file(&file, raw, &mut taking).map_err(|e| LabError::data(file.display().to_string(), e))?;
     }
-    Ok(parts)
+    taking.finish()
 }
 
 /// All files at or below `path`, in the order of their paths. Links to directories are not followed, so this ends.
@@ -211,28 +221,36 @@ pub(crate) fn plain(e: &io::Error) -> String {
     }
 }
 
-fn read_file(path: &Path, raw: bool, left: &mut u64, parts: &mut Vec<Vec<u8>>) -> Result<(), String> {
-    let mut bytes = Vec::new();
+fn read_file(path: &Path, raw: bool, taking: &mut Taking) -> Result<(), String> {
     let mut file = File::open(path).map_err(|e| plain(&e))?;
-    append(&mut file, left, &mut bytes)?;
-    if raw {
-        parts.push(bytes);
-        return Ok(());
+    let mut start = Vec::new();
+    (&file).take(4).read_to_end(&mut start).map_err(|e| plain(&e))?;
+    let packing = Packing::of(&start).filter(|_| !raw);
+    if !file.metadata().map_err(|e| plain(&e))?.is_file() {
+        // A pipe or a device, which is read once from front to back.
+        let whole = io::Cursor::new(start).chain(file);
+        return match packing {
+            None => taking.part(&mut stream(whole)),
+            Some(Packing::Zip) => {
+                let mut bytes = Vec::new();
+                let read = whole.take(MAX_CORPUS_BYTES).read_to_end(&mut bytes);
+                read.map_err(|e| plain(&e))?;
+                unzip(io::Cursor::new(bytes), taking)
+            }
+            Some(packing) => unpack(packing, BufReader::new(whole), taking),
+        };
     }
-    // An archive's own bytes are dropped once it is opened, so they do not count against the limit.
-    let packed_len = bytes.len() as u64;
-    let Some(packing) = Packing::of(&bytes) else {
-        parts.push(bytes);
-        return Ok(());
-    };
-    *left += packed_len;
+    file.rewind().map_err(|e| plain(&e))?;
+    let mut file = BufReader::new(file);
     match packing {
-        Packing::Zip => unzip(bytes, left, parts).map_err(|e| format!("unreadable zip: {e}")),
-        Packing::Gzip | Packing::Zstd => {
-            let mut decoder = unpacked(packing, bytes.as_slice()).map_err(|e| e.to_string())?;
-            unpack(&mut decoder, left, parts).map_err(|e| format!("unreadable {packing}: {e}"))
-        }
+        None => taking.part(&mut file),
+        Some(Packing::Zip) => unzip(file, taking),
+        Some(packing) => unpack(packing, file, taking),
     }
+}
+
+fn stream<'r>(reader: impl Read + 'r) -> BufReader<Box<dyn Read + 'r>> {
+    BufReader::new(Box::new(reader))
 }
 
 /// What is packed in a gzip or zstd stream. A zip is no stream: its bytes come out as they are.
@@ -274,29 +292,20 @@ impl Packing {
     }
 }
 
-fn unzip(bytes: Vec<u8>, left: &mut u64, parts: &mut Vec<Vec<u8>>) -> Result<(), String> {
-    let mut archive = zip::ZipArchive::new(io::Cursor::new(bytes)).map_err(|e| e.to_string())?;
+fn unzip(file: impl Read + Seek, taking: &mut Taking) -> Result<(), String> {
+    let unreadable = |e: String| format!("unreadable zip: {e}");
+    let mut archive = zip::ZipArchive::new(file).map_err(|e| unreadable(e.to_string()))?;
     for index in 0..archive.len() {
-        let mut entry = archive.by_index(index).map_err(|e| e.to_string())?;
+        let entry = archive.by_index(index).map_err(|e| unreadable(e.to_string()))?;
         if entry.is_file() {
-            unpack(&mut entry, left, parts)?;
+            taking.part(&mut stream(entry)).map_err(unreadable)?;
         }
     }
     Ok(())
 }
 
-fn unpack(reader: &mut impl Read, left: &mut u64, parts: &mut Vec<Vec<u8>>) -> Result<(), String> {
-    let mut bytes = Vec::new();
-    append(reader, left, &mut bytes)?;
-    parts.push(bytes);
-    Ok(())
-}
-
-/// Reads to the end, at most `left` bytes, and takes them off `left`.
-fn append(reader: &mut impl Read, left: &mut u64, bytes: &mut Vec<u8>) -> Result<(), String> {
-    let read = reader.take(*left + 1).read_to_end(bytes).map_err(|e| plain(&e))? as u64;
-    *left = left
-        .checked_sub(read)
-        .ok_or_else(|| format!("more than the limit of {} GiB of data", MAX_CORPUS_BYTES >> 30))?;
-    Ok(())
+fn unpack(packing: Packing, packed: impl BufRead, taking: &mut Taking) -> Result<(), String> {
+    let contents = unpacked(packing, packed).map_err(|e| plain(&e))?;
+    let taken = taking.part(&mut BufReader::new(contents));
+    taken.map_err(|e| format!("unreadable {packing}: {e}"))
 }

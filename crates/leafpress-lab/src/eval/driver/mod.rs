@@ -90,7 +90,7 @@ impl Shared<'_> {
 pub fn run(spec: &RunSpec, cancel: &AtomicBool, progress: &mut dyn FnMut(Phase, f64)) -> Result<RunResult, LabError> {
     progress(Phase::Corpus, 0.0);
     resources::allocate_in_small_pages();
-    let data = Dataset::load(&spec.base)?;
+    let data = Dataset::load(&spec.base, cancel)?;
     let make = || -> Result<Box<dyn Store>, LabError> { Ok(Box::new(spec.builder_for(&data)?.build()?)) };
     run_store(spec, &data, &make, cancel, progress)
 }

@@ -31,7 +31,7 @@ pub fn run(options: &Options, cancel: &AtomicBool, progress: &mut dyn FnMut(&Pro
     options.validate()?;
     let (engines, absent) = method::open(options.codecs.as_deref())?;
     progress(&before_measuring("reading".into()));
-    let values = Values::load(options)?;
+    let values = Values::load(options, cancel)?;
     let (methods, untrained) = methods(options, &engines, &values, cancel, progress)?;
 
     let mut cut = vec![(Place::Record, Blocks::of(&values.each().collect::<Vec<_>>()))];

@@ -1,6 +1,7 @@
 //! The values of a dump in memory, in the order of their keys.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use super::Options;
 use crate::core::LabError;
@@ -29,8 +30,8 @@ impl Values {
     ///
     /// # Errors
     /// As [`Records::load`]; [`LabError::Data`] when no value has a byte.
-    pub(super) fn load(options: &Options) -> Result<Self, LabError> {
-        let records = Records::load(&source(&options.path), &options.records)?;
+    pub(super) fn load(options: &Options, cancel: &AtomicBool) -> Result<Self, LabError> {
+        let records = Records::load_until(&source(&options.path), &options.records, cancel)?;
         let values = Self::take(&records, options);
         if values.bytes.is_empty() {
             return Err(LabError::data(

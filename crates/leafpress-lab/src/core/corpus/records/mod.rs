@@ -9,12 +9,14 @@ mod tsv;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use leafpress::tree::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use serde::{Deserialize, Serialize};
 
 pub use format::RecordFormat;
 
+use super::take::Extent;
 use super::{Corpus, Source, concatenate, source};
 use crate::core::LabError;
 use crate::core::keys::KeySet;
@@ -118,16 +120,26 @@ impl Records {
     ///
     /// # Errors
     /// [`LabError::Data`] when the source is missing, empty, malformed (with the line's number), larger than
-    /// [`MAX_CORPUS_BYTES`](super::MAX_CORPUS_BYTES), or holds no record with a key; [`LabError::Option`] for synthetic data, which has
+    /// [`MAX_CORPUS_BYTES`](super::MAX_CORPUS_BYTES) or half of the memory, or holds no record with a key; [`LabError::Option`] for synthetic data, which has
     /// no records.
     pub fn load(source: &Source, format: &RecordFormat) -> Result<Self, LabError> {
+        Self::load_until(source, format, &AtomicBool::new(false))
+    }
+
+    /// [`Records::load`] that ends when `cancel` is set.
+    ///
+    /// # Errors
+    /// As [`Records::load`]; [`LabError::Cancelled`].
+    pub fn load_until(source: &Source, format: &RecordFormat, cancel: &AtomicBool) -> Result<Self, LabError> {
         if let Source::Synthetic(_) = source {
             return Err(LabError::option(
                 "records",
                 format!("{source} has no records: name a file with --data"),
             ));
         }
-        Self::from_parts(&source.to_string(), source::read(source, false)?, format)
+        // Every key has to be seen to know which come again, so a dump is read whole.
+        let (parts, _) = source::read(source, false, Extent::whole(), cancel)?;
+        Self::from_parts(&source.to_string(), parts, format)
     }
 
     /// Reads the records of `parts`, the files or archive entries of the source called `name`; each part is a dump of its own.

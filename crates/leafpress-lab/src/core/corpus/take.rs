@@ -1,0 +1,351 @@
+//! What is taken of a source: all of it, or evenly spread pieces where it is longer than what may be held.
+//!
+//! The length of packed data is known only at its end, so pieces are taken in one pass: every one until the most that may be held is
+//! reached, then every second one, then every fourth, and so on; those taken before are thinned out alike. A piece has whole values.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use leafpress::tree::MAX_VALUE_BYTES;
+
+use super::Cut;
+use super::source::{MAX_CORPUS_BYTES, plain};
+use crate::core::resources::total_memory_bytes;
+use crate::core::{Bytes, LabError};
+
+/// Pieces have at least so many bytes, so that a seek to the next one costs little beside reading it.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// Most bytes of a corpus; what is longer is sampled.
+pub const SAMPLE_BYTES: u64 = 256 << 20;
+
+/// How much of a source was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampled {
+    /// Bytes of the source, its archives opened.
+    pub found_bytes: u64,
+    /// Bytes that were taken of it.
+    pub taken_bytes: u64,
+}
+
+impl fmt::Display for Sampled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let about = |bytes: u64| match bytes >> 20 {
+            0 => Bytes(bytes),
+            mebibytes => Bytes(mebibytes << 20),
+        };
+        let (taken, found) = (about(self.taken_bytes), about(self.found_bytes));
+        write!(f, "a sample of {taken}, evenly spread over {found}")
+    }
+}
+
+/// Who takes how much.
+#[derive(Clone, Copy)]
+pub(super) enum Extent {
+    /// All of it; more than so many bytes are an error.
+    Whole(u64),
+    /// At most so many bytes, in pieces that this cut goes into.
+    Sample(u64, Cut),
+}
+
+/// What was taken so far.
+pub(super) struct Taking<'c> {
+    extent: Extent,
+    cancel: &'c AtomicBool,
+    parts: Vec<Part>,
+    /// Of the pieces of all parts in a row, those are kept whose number this divides.
+    stride: u64,
+    pieces: u64,
+    found_bytes: u64,
+    taken_bytes: u64,
+}
+
+#[derive(Default)]
+struct Part {
+    bytes: Vec<u8>,
+    /// The number of each piece, and where it ends in `bytes`.
+    pieces: Vec<(u64, usize)>,
+}
+
+impl<'c> Taking<'c> {
+    pub(super) fn new(extent: Extent, cancel: &'c AtomicBool) -> Self {
+        Self {
+            extent,
+            cancel,
+            parts: Vec::new(),
+            stride: 1,
+            pieces: 0,
+            found_bytes: 0,
+            taken_bytes: 0,
+        }
+    }
+
+    /// Whether to stop here.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// Takes of one file or archive entry; why it cannot be read. When this was cancelled, what was taken is of no use.
+    pub(super) fn part(&mut self, input: &mut dyn Input) -> Result<(), String> {
+        let mut part = Part::default();
+        if let Some(length) = input.length() {
+            // A vector that grows is copied, and for a while there twice.
+            let most = self.extent.most_bytes().saturating_sub(self.taken_bytes) + PIECE_BYTES;
+            let room = usize::try_from(length.min(most)).unwrap_or(0);
+            part.bytes.try_reserve_exact(room).map_err(|e| e.to_string())?;
+        }
+        self.parts.push(part);
+        while !self.is_cancelled() {
+            let kept = self.pieces.is_multiple_of(self.stride);
+            let (before, part) = (self.taken_bytes, self.parts.last_mut());
+            let out = part.filter(|_| kept).map(|part| &mut part.bytes);
+            let start = out.as_ref().map_or(0, |bytes| bytes.len());
+            let length = self.extent.piece(input, out).map_err(|e| plain(&e))?;
+            if length == 0 {
+                break;
+            }
+            if let Some(part) = self.parts.last_mut().filter(|_| kept) {
+                part.pieces.push((self.pieces, part.bytes.len()));
+                self.taken_bytes = before + (part.bytes.len() - start) as u64;
+            }
+            self.pieces += 1;
+            self.found_bytes += length;
+            match self.extent {
+                Extent::Whole(most) if self.found_bytes > most => {
+                    return Err(format!("more than the limit of {} of data", Bytes(most)));
+                }
+                Extent::Sample(most, _) if self.taken_bytes > most => self.thin_out(),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn thin_out(&mut self) {
+        self.stride *= 2;
+        for part in &mut self.parts {
+            let (mut start, mut to) = (0, 0);
+            let (bytes, stride) = (&mut part.bytes, self.stride);
+            part.pieces.retain_mut(|(number, end)| {
+                let range = start..*end;
+                start = *end;
+                let stays = number.is_multiple_of(stride);
+                if stays {
+                    *end = to + range.len();
+                    bytes.copy_within(range, to);
+                    to = *end;
+                }
+                stays
+            });
+            bytes.truncate(to);
+        }
+        self.taken_bytes = self.parts.iter().map(|part| part.bytes.len() as u64).sum();
+    }
+
+    /// The parts, and how much of the whole they are if they are not all of it.
+    ///
+    /// # Errors
+    /// [`LabError::Cancelled`].
+    pub(super) fn finish(self) -> Result<(Vec<Vec<u8>>, Option<Sampled>), LabError> {
+        if self.is_cancelled() {
+            return Err(LabError::Cancelled);
+        }
+        let sampled = Sampled {
+            found_bytes: self.found_bytes,
+            taken_bytes: self.taken_bytes,
+        };
+        let parts = self.parts.into_iter().map(|part| part.bytes).collect();
+        Ok((parts, (self.stride > 1).then_some(sampled)))
+    }
+}
+
+impl Extent {
+    /// All of it, while there is memory to work on it.
+    pub(super) fn whole() -> Self {
+        let half = total_memory_bytes().map_or(u64::MAX, |bytes| bytes / 2 >> 20 << 20);
+        Self::Whole(half.min(MAX_CORPUS_BYTES))
+    }
+
+    fn most_bytes(self) -> u64 {
+        match self {
+            Self::Whole(most) | Self::Sample(most, _) => most,
+        }
+    }
+
+    /// Passes over the next piece, appended to `out` if it is to be kept. Returns its length, 0 at the end.
+    fn piece(self, input: &mut dyn Input, out: Option<&mut Vec<u8>>) -> io::Result<u64> {
+        match self {
+            Self::Whole(_) => pass(input, PIECE_BYTES, out),
+            Self::Sample(_, Cut::Fixed(length)) => {
+                let length = length.max(1) as u64;
+                pass(input, PIECE_BYTES.div_ceil(length) * length, out)
+            }
+            Self::Sample(_, Cut::Lines) => lines(input, out),
+            Self::Sample(_, Cut::LengthPrefixed) => prefixed(input, out),
+        }
+    }
+}
+
+/// At least a piece's bytes, and on to the end of the line.
+fn lines(input: &mut dyn Input, mut out: Option<&mut Vec<u8>>) -> io::Result<u64> {
+    let length = pass(input, PIECE_BYTES - 1, out.as_deref_mut())?;
+    let mut discarded = Vec::new();
+    let rest = out.unwrap_or(&mut discarded);
+    // A longer line is told when it is cut.
+    let more = input.take(MAX_VALUE_BYTES as u64 + 1).read_until(b'\n', rest)?;
+    Ok(length + more as u64)
+}
+
+/// Whole records with their length in front, until they have a piece's bytes.
+fn prefixed(input: &mut dyn Input, mut out: Option<&mut Vec<u8>>) -> io::Result<u64> {
+    let mut length = 0;
+    while length < PIECE_BYTES {
+        let mut prefix = Vec::with_capacity(4);
+        length += pass(input, 4, Some(&mut prefix))?;
+        if let Some(out) = &mut out {
+            out.extend_from_slice(&prefix);
+        }
+        // What ends within a record, or says it is longer than any, is told when it is cut.
+        let Ok(prefix) = prefix.try_into() else { break };
+        let body = u64::from(u32::from_le_bytes(prefix)).min(MAX_VALUE_BYTES as u64 + 1);
+        length += pass(input, body, out.as_deref_mut())?;
+    }
+    Ok(length)
+}
+
+/// Passes over so many bytes, fewer at the end; returns how many.
+fn pass(input: &mut dyn Input, bytes: u64, out: Option<&mut Vec<u8>>) -> io::Result<u64> {
+    match out {
+        Some(out) => Ok(input.take(bytes).read_to_end(out)? as u64),
+        None => input.skip(bytes),
+    }
+}
+
+/// What can be read from front to back, and parts of which can be left out.
+pub(super) trait Input: BufRead {
+    /// Leaves out so many bytes, fewer at the end; returns how many.
+    fn skip(&mut self, bytes: u64) -> io::Result<u64>;
+
+    /// How many bytes there are, if that is known.
+    fn length(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl Input for BufReader<File> {
+    fn skip(&mut self, bytes: u64) -> io::Result<u64> {
+        if let Some(short) = usize::try_from(bytes).ok().filter(|n| *n <= self.buffer().len()) {
+            self.consume(short);
+            return Ok(bytes);
+        }
+        let at = io::Seek::stream_position(self)?;
+        let left = self.get_ref().metadata()?.len().saturating_sub(at);
+        let bytes = bytes.min(left);
+        self.seek_relative(i64::try_from(bytes).map_err(io::Error::other)?)?;
+        Ok(bytes)
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.get_ref().metadata().ok().map(|metadata| metadata.len())
+    }
+}
+
+impl Input for BufReader<Box<dyn Read + '_>> {
+    fn skip(&mut self, bytes: u64) -> io::Result<u64> {
+        io::copy(&mut self.take(bytes), &mut io::sink())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(bytes: &[u8]) -> BufReader<Box<dyn Read + '_>> {
+        BufReader::new(Box::new(bytes))
+    }
+
+    fn file(bytes: &[u8]) -> BufReader<File> {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, bytes).unwrap();
+        io::Seek::rewind(&mut file).unwrap();
+        BufReader::new(file)
+    }
+
+    /// Numbers of eight bytes, and the numbers that are taken of them.
+    fn taken(input: &mut dyn Input, most: u64) -> (Vec<u64>, Option<Sampled>) {
+        let cancel = AtomicBool::new(false);
+        let mut taking = Taking::new(Extent::Sample(most, Cut::Fixed(8)), &cancel);
+        taking.part(input).unwrap();
+        let (parts, sampled) = taking.finish().unwrap();
+        let (numbers, rest) = parts[0].as_chunks::<8>();
+        assert!(rest.is_empty());
+        (
+            numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect(),
+            sampled,
+        )
+    }
+
+    #[test]
+    fn what_is_short_is_taken_whole_and_what_is_long_evenly() {
+        let numbers: Vec<u8> = (0..5_u64 << 17).flat_map(u64::to_le_bytes).collect();
+        let (all, sampled) = taken(&mut stream(&numbers), 5 << 20);
+        assert!(all.len() == 5 << 17 && sampled.is_none());
+        let (some, sampled) = taken(&mut stream(&numbers), 2 << 20);
+        assert_eq!(some.len(), 2 << 17);
+        assert_eq!((some[0], some[1 << 17]), (0, 4 << 17), "pieces 0 and 4 of five");
+        let told = sampled.unwrap();
+        assert_eq!((told.found_bytes, told.taken_bytes), (5 << 20, 2 << 20));
+        assert_eq!(told.to_string(), "a sample of 2M, evenly spread over 5M");
+        assert_eq!(
+            taken(&mut file(&numbers), 2 << 20).0,
+            some,
+            "a file is skipped by seeking"
+        );
+    }
+
+    #[test]
+    fn pieces_hold_whole_records_whatever_the_cut() {
+        let record = |number: u64| format!("{number:07} {}", "x".repeat(number as usize % 50));
+        let all: Vec<_> = (0..200_000).map(record).collect();
+        let lines = all.join("\n").into_bytes();
+        let prefixed: Vec<u8> = all
+            .iter()
+            .flat_map(|text| [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat())
+            .collect();
+        for (cut, bytes) in [(Cut::Lines, lines), (Cut::LengthPrefixed, prefixed)] {
+            let inputs: [Box<dyn Input>; 2] = [Box::new(stream(&bytes)), Box::new(file(&bytes))];
+            for mut input in inputs {
+                let cancel = AtomicBool::new(false);
+                let mut taking = Taking::new(Extent::Sample(3 << 20, cut), &cancel);
+                taking.part(input.as_mut()).unwrap();
+                let (parts, sampled) = taking.finish().unwrap();
+                assert_eq!(sampled.unwrap().found_bytes, bytes.len() as u64);
+                let corpus = super::super::Corpus::from_parts("x", parts, cut).unwrap();
+                let (first, last) = (corpus.get(0), corpus.get(corpus.count() - 1));
+                assert!(first.starts_with(b"0000000") && last > b"0100000".as_slice(), "{cut}");
+                let whole = |id| all.contains(&String::from_utf8_lossy(corpus.get(id)).into_owned());
+                assert!((0..corpus.count()).step_by(5000).all(whole), "{cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_to_be_whole_has_a_limit() {
+        let cancel = AtomicBool::new(false);
+        let mut taking = Taking::new(Extent::Whole(1 << 20), &cancel);
+        let told = taking.part(&mut stream(&vec![0; (1 << 20) + 1])).unwrap_err();
+        assert_eq!(told, "more than the limit of 1M of data");
+    }
+
+    #[test]
+    fn a_cancelled_reading_ends_at_once() {
+        let cancel = AtomicBool::new(true);
+        let mut taking = Taking::new(Extent::Sample(1 << 20, Cut::Lines), &cancel);
+        taking
+            .part(&mut BufReader::new(Box::new(io::repeat(7)) as Box<dyn Read>))
+            .unwrap();
+        assert!(matches!(taking.finish(), Err(LabError::Cancelled)));
+    }
+}
