@@ -4,12 +4,7 @@ use serde::Serialize;
 
 use super::question::{BlockFigures, Question};
 use crate::core::LabError;
-use crate::model::{CodecCosts, Options, Point};
-
-/// The most that compressed pages get: with fewer raw pages threads wait for each other's frames, but in large pools.
-pub(super) const MOST_COMPRESSED: f64 = 15.0 / 16.0;
-/// Differences smaller than this, in microseconds, are rounding.
-pub(super) const NOTHING_US: f64 = 1e-9;
+use crate::model::{CodecCosts, MOST_COMPRESSED, NOTHING_US, Options, Point, least};
 
 /// A codec, or none, with blocks of one length.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -89,7 +84,7 @@ pub(super) fn best_share(raw: Point, at: impl Fn(f64) -> Point) -> (Point, Vec<P
     points.extend((1..10).map(|tenth| at(f64::from(tenth) / 10.0)));
     points.push(at(MOST_COMPRESSED));
     for step in [0.03, 0.01] {
-        let share = least(&points).share;
+        let share = least(raw, points.iter().copied()).share;
         for near in [share - 2.0 * step, share - step, share + step, share + 2.0 * step] {
             let is_new = points.iter().all(|point| (point.share - near).abs() > 1e-6);
             if near > 0.0 && near < MOST_COMPRESSED && is_new {
@@ -98,16 +93,6 @@ pub(super) fn best_share(raw: Point, at: impl Fn(f64) -> Point) -> (Point, Vec<P
         }
     }
     points.sort_by(|one, other| one.share.total_cmp(&other.share));
-    (least(&points), points)
-}
-
-/// The point with the least microseconds a page; of equal ones the one that compresses least.
-fn least(points: &[Point]) -> Point {
-    points.iter().skip(1).fold(points[0], |least, point| {
-        if point.us_per_page < least.us_per_page - NOTHING_US {
-            *point
-        } else {
-            least
-        }
-    })
+    // Of equal ones the one that compresses least.
+    (least(raw, points.iter().copied()), points)
 }

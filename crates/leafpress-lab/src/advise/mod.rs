@@ -29,7 +29,7 @@ pub use files::write_files;
 pub use narrative::{reasons, sentence};
 pub use options::{DeviceSource, MAX_BLOCK_BYTES, Options, QUICK_SAMPLE_BYTES, SAMPLE_BYTES};
 pub use question::{Assumed, BlockFigures, Question, Reads};
-pub use recommend::{Recommendation, TOO_CLOSE, Verdict, recommend};
+pub use recommend::{Recommendation, Verdict, recommend};
 pub use run::{Advice, Event, Times, run};
 pub use tables::summary;
 pub use text::text;

@@ -2,10 +2,10 @@
 
 use super::candidates::Candidate;
 use super::question::Question;
-use super::recommend::{Recommendation, TOO_CLOSE, Verdict};
+use super::recommend::{Recommendation, Verdict};
 use super::thresholds::MemoryBound;
 use crate::core::Bytes;
-use crate::model::BreakEven;
+use crate::model::{BreakEven, WITHIN_ERROR};
 pub(super) use crate::report::numbers::percent;
 use crate::report::numbers::thousands;
 
@@ -219,7 +219,7 @@ fn second_codec(recommendation: &Recommendation) -> Option<String> {
         describe(second),
         us(second.best.us_per_page),
         percent(more, 1),
-        if more < TOO_CLOSE {
+        if more < WITHIN_ERROR {
             " That is too close to call: take the one that suits you otherwise."
         } else {
             ""
@@ -290,7 +290,7 @@ fn memory(recommendation: &Recommendation, question: &Question) -> Option<String
             like(question, until),
             part(until),
             part(question.memory_bytes as f64),
-            percent(TOO_CLOSE, 0)
+            percent(WITHIN_ERROR, 0)
         ),
         MemoryBound::Never => "More memory does not change it before all the data fits.".to_owned(),
     })

@@ -2,15 +2,12 @@
 
 use serde::Serialize;
 
-use super::candidates::{self, Candidate, NOTHING_US};
+use super::candidates::{self, Candidate};
 use super::question::Question;
 use super::thresholds::{self, Crossover, MemoryBound};
 use crate::core::LabError;
 use crate::model::tco::{self, Savings};
-use crate::model::{self, BreakEven, CodecOutcome, Outcome};
-
-/// A gain of less than this share of the time is too small to be told from the errors of what it is computed from.
-pub const TOO_CLOSE: f64 = 0.05;
+use crate::model::{self, BreakEven, CodecOutcome, Outcome, WITHIN_ERROR};
 
 /// Whether compression pays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -18,7 +15,7 @@ pub const TOO_CLOSE: f64 = 0.05;
 pub enum Verdict {
     /// It does.
     Compress,
-    /// It would gain something, but less than [`TOO_CLOSE`].
+    /// It would gain something, but less than [`WITHIN_ERROR`].
     TooClose,
     /// No codec beats raw pages at any share.
     DoNotCompress,
@@ -57,7 +54,7 @@ pub struct Recommendation {
     pub pays_from_us: Option<f64>,
     /// The nearest latencies below and above at which another choice is best.
     pub crossovers: [Option<Crossover>; 2],
-    /// The memory from which on the best codec gains less than [`TOO_CLOSE`]; `None` where it does not pay.
+    /// The memory from which on the best codec gains less than [`WITHIN_ERROR`]; `None` where it does not pay.
     pub pays_until: Option<MemoryBound>,
     /// What it saves, where prices are known and it pays.
     pub savings: Option<Savings>,
@@ -71,7 +68,7 @@ impl Recommendation {
 
     /// By which share of the raw pages' time the best codec is faster.
     pub fn gain(&self) -> f64 {
-        1.0 - self.best.best.us_per_page / self.raw.best.us_per_page.max(NOTHING_US)
+        model::gain(&self.raw.best, &self.best.best)
     }
 
     /// The best candidate of another codec than the best.
@@ -108,10 +105,10 @@ pub fn recommend(question: &Question) -> Result<Recommendation, LabError> {
     };
     let crossovers = thresholds::crossovers(&all);
     let pays_from_us = thresholds::pays_from_us(&all, &best);
-    let gain = 1.0 - best.best.us_per_page / raw.best.us_per_page.max(NOTHING_US);
+    let gain = model::gain(&raw.best, &best.best);
     let verdict = match gain {
         _ if raw.best.hit_ratio > 1.0 - 1e-9 => Verdict::AllFits,
-        gain if gain >= TOO_CLOSE => Verdict::Compress,
+        gain if gain >= WITHIN_ERROR => Verdict::Compress,
         gain if gain > 1e-6 => Verdict::TooClose,
         _ => Verdict::DoNotCompress,
     };
@@ -163,7 +160,7 @@ fn gains(
     let raw_options = raw_block.map_or_else(|| options.clone(), |block| question.model_options(block, raw.device_us));
     recommendation.raw_memory_bytes = question.model(&raw_options)?.raw_memory_for(as_fast);
     recommendation.enough_memory_bytes = Some(thresholds::memory_for(question, options, codec, raw.best.us_per_page)?);
-    let until = thresholds::pays_until(question, options, codec, best.best.share, TOO_CLOSE)?;
+    let until = thresholds::pays_until(question, options, codec, best.best.share, WITHIN_ERROR)?;
     recommendation.pays_until = Some(until);
     if let Some(prices) = &question.prices {
         let outcome = Outcome {

@@ -6,7 +6,7 @@ use super::*;
 use crate::core::keys::Distribution;
 use crate::device::{self, Latency, Measurement};
 use crate::model::tco::Prices;
-use crate::model::{Access, BreakEven, CodecCosts};
+use crate::model::{Access, BreakEven, CodecCosts, MOST_COMPRESSED, WITHIN_ERROR};
 use crate::report::testing::assert_golden;
 
 const HOT_SET: Access = Access::Law(Distribution::HotSet {
@@ -150,10 +150,37 @@ fn a_gain_too_small_to_be_told_is_none() {
     let question = at(from * 1.03);
     let advice = recommended(&question);
     assert_eq!(advice.verdict, Verdict::TooClose);
-    assert!(advice.gain() > 0.0 && advice.gain() < TOO_CLOSE);
+    assert!(advice.gain() > 0.0 && advice.gain() < WITHIN_ERROR);
     assert_eq!(advice.choice().name(), "none");
     let said = said(&advice, &question);
     assert!(said.starts_with("Do not compress: it would hardly pay"), "{said}");
+}
+
+/// Whatever the device takes, `model` and `advise` name one share as the best, and recommend it or both do not.
+#[test]
+fn the_model_and_the_advice_never_contradict_each_other() {
+    let from = {
+        let question = question(HOT_SET, vec![block(8192, 110.0, &[LZ4])]);
+        recommended(&question).pays_from_us.unwrap()
+    };
+    let mut verdicts = Vec::new();
+    for times in [0.5, 1.02, 1.05, 1.1, 1.2, 3.0, 30.0] {
+        let question = question(HOT_SET, vec![block(8192, from * times, &[LZ4])]);
+        let advice = recommended(&question);
+        let options = question.model_options(&question.blocks[0], from * times);
+        let outcome = crate::model::evaluate(&options).unwrap();
+        let best = outcome.codecs[0].best;
+        let (one, other) = (best.us_per_page, advice.best.best.us_per_page);
+        assert!((one / other - 1.0).abs() < 1e-3, "{times}: {one} and {other}");
+        assert!(best.share <= MOST_COMPRESSED && advice.best.best.share <= MOST_COMPRESSED);
+        assert_eq!(outcome.recommended().is_some(), advice.verdict.pays(), "{times}");
+        let said = crate::model::text::report(&outcome);
+        assert_eq!(said.contains("So: compress nothing"), !advice.verdict.pays(), "{said}");
+        verdicts.push(advice.verdict);
+    }
+    for verdict in [Verdict::DoNotCompress, Verdict::TooClose, Verdict::Compress] {
+        assert!(verdicts.contains(&verdict), "{verdicts:?}");
+    }
 }
 
 #[test]

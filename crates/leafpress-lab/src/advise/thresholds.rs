@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::candidates::{Candidate, NOTHING_US, best_share};
+use super::candidates::{Candidate, best_share};
 use super::question::Question;
 use crate::core::LabError;
-use crate::model::{BreakEven, CodecCosts, Options, Point};
+use crate::model::{BreakEven, CodecCosts, NOTHING_US, Options, Point};
 
 /// Latencies are looked at from a thousandth to a thousand times what was measured.
 const SCALES: (f64, f64) = (1e-3, 1e3);

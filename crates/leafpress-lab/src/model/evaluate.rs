@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::choice::{NOTHING_US, WITHIN_ERROR, gain, least, most_compressed};
 use super::formulas::{
     Costs, Events, Tier, bisect, chance_compressed, corrected_us, gathered, pages_per_second, published_raw_us,
     published_us, share_that_fits,
@@ -68,7 +69,8 @@ pub struct CodecOutcome {
     pub break_even: BreakEven,
     /// Up to which share, 0 to 1, it does; 0 when at none.
     pub pays_until: f64,
-    /// Where microseconds a page are least; share 0 is no compression.
+    /// Where microseconds a page are least, up to [`MOST_COMPRESSED`](super::MOST_COMPRESSED) unless the formulas are as published; share 0
+    /// is no compression.
     pub best: Point,
 }
 
@@ -94,6 +96,11 @@ impl Outcome {
             .min_by(|one, other| one.best.us_per_page.total_cmp(&other.best.us_per_page));
         best.filter(|codec| codec.best.us_per_page < self.raw.us_per_page)
     }
+
+    /// [`Outcome::best`] where it gains enough to be recommended.
+    pub fn recommended(&self) -> Option<&CodecOutcome> {
+        self.best().filter(|codec| gain(&self.raw, &codec.best) >= WITHIN_ERROR)
+    }
 }
 
 /// Steps of the share between 0 and 1 that curves are looked at.
@@ -107,10 +114,12 @@ pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
     options.validate()?;
     let model = Model::new(options);
     let raw = model.raw(options.memory_bytes as f64);
+    let most = most_compressed(options.method);
     let mut codecs = Vec::new();
     for codec in &options.codecs {
         let at = |share: f64| model.point(codec, share);
         let curve: Vec<Point> = (0..=STEPS).map(|step| at(step as f64 / STEPS as f64)).collect();
+        let worth_taking = curve.iter().skip(1).filter(|point| point.share < most).copied();
         let over_raw = |share: f64| at(share).us_per_page - raw.us_per_page;
         codecs.push(CodecOutcome {
             codec: codec.clone(),
@@ -121,7 +130,7 @@ pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
                 .collect(),
             break_even: break_even(&curve, over_raw, raw.us_per_page),
             pays_until: pays_until(&curve, over_raw, raw.us_per_page),
-            best: best(&curve, raw),
+            best: least(raw, worth_taking.chain([at(most)])),
             curve,
         });
     }
@@ -142,9 +151,6 @@ pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
 pub fn raw_memory_for(options: &Options, us_per_page: f64) -> Result<Option<f64>, LabError> {
     Ok(Model::of(options)?.raw_memory_for(us_per_page))
 }
-
-/// Differences smaller than this, in microseconds, are rounding.
-const NOTHING_US: f64 = 1e-9;
 
 fn wins(point: &Point, raw_us: f64) -> bool {
     point.us_per_page < raw_us - NOTHING_US
@@ -169,17 +175,6 @@ fn break_even(curve: &[Point], over_raw: impl Fn(f64) -> f64, raw_us: f64) -> Br
         return BreakEven::AtOnce;
     }
     BreakEven::Share(bisect(over_raw, before.max(1e-6), after))
-}
-
-fn best(curve: &[Point], raw: Point) -> Point {
-    let better = |one: Point, other: &Point| {
-        if other.us_per_page < one.us_per_page - NOTHING_US {
-            *other
-        } else {
-            one
-        }
-    };
-    curve.iter().skip(1).fold(raw, better)
 }
 
 fn crossings(codecs: &[CodecOutcome], model: &Model<'_>) -> Vec<Crossing> {

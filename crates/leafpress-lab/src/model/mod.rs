@@ -6,6 +6,7 @@
 //! formulas give, [`tco`] the arithmetic of costs.
 
 mod access;
+mod choice;
 mod codec_costs;
 mod evaluate;
 mod files;
@@ -22,6 +23,8 @@ pub mod thesis;
 mod trace;
 
 pub use access::Access;
+pub use choice::{MOST_COMPRESSED, WITHIN_ERROR, gain};
+pub(crate) use choice::{NOTHING_US, least};
 pub use codec_costs::CodecCosts;
 pub use evaluate::{BreakEven, CodecOutcome, Crossing, Model, Outcome, Point, evaluate, raw_memory_for};
 pub use files::{json, write_files};

@@ -1,5 +1,6 @@
 //! The model as tables: for people, and tab-separated for programs.
 
+use super::choice::most_compressed;
 use super::thesis::Figure;
 use super::{CodecOutcome, Outcome, Point};
 pub(super) use crate::report::numbers::percent;
@@ -80,7 +81,11 @@ pub(super) fn rows(outcome: &Outcome, codec: &CodecOutcome) -> Vec<(Vec<String>,
     let mut best = None;
     for (at, point) in codec.points.iter().enumerate() {
         let us = |at: usize| codec.points[at].us_per_page;
-        if point.us_per_page < outcome.raw.us_per_page && best.is_none_or(|best| point.us_per_page < us(best)) {
+        let is_bounded = point.share <= most_compressed(outcome.options.method);
+        if is_bounded
+            && point.us_per_page < outcome.raw.us_per_page
+            && best.is_none_or(|best| point.us_per_page < us(best))
+        {
             best = Some(at);
         }
     }

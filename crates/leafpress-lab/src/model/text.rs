@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::choice::{WITHIN_ERROR, gain};
 use super::tco::{Prices, Savings, YEARS};
 use super::thesis::{Figure, Reproduction, Series, Verdict};
 use super::{Access, BreakEven, CodecOutcome, Method, Options, Outcome, Overhead, Replacement, Trace, tables};
@@ -157,7 +158,7 @@ pub(super) fn verdict(outcome: &Outcome, codec: &CodecOutcome) -> String {
         codec.codec.name,
         tables::percent(codec.best.share, 0),
         tables::us(codec.best.us_per_page),
-        100.0 * (1.0 - codec.best.us_per_page / outcome.raw.us_per_page)
+        100.0 * gain(&outcome.raw, &codec.best)
     )
 }
 
@@ -178,8 +179,8 @@ pub(super) fn crossings(outcome: &Outcome) -> Vec<String> {
 /// All of it in one sentence.
 pub(super) fn conclusion(outcome: &Outcome) -> String {
     let raw = &outcome.raw;
-    match outcome.best() {
-        Some(best) => format!(
+    match (outcome.recommended(), outcome.best()) {
+        (Some(best), _) => format!(
             "So: give {}% of the memory to pages compressed by {}: {}% of accesses hit in place of {}%, and a page takes {} us in place of \
              {}, {:.2} times the pages a second.",
             tables::percent(best.best.share, 0),
@@ -190,7 +191,17 @@ pub(super) fn conclusion(outcome: &Outcome) -> String {
             tables::us(raw.us_per_page),
             best.best.pages_per_second / raw.pages_per_second
         ),
-        None => format!(
+        (None, Some(best)) => format!(
+            "So: compress nothing: {} at {}% would take {:.1}% less time per page, which is within the error of such a computation ({}%): {} us \
+             in place of {}.",
+            best.codec.name,
+            tables::percent(best.best.share, 0),
+            100.0 * gain(raw, &best.best),
+            tables::percent(WITHIN_ERROR, 0),
+            tables::us(best.best.us_per_page),
+            tables::us(raw.us_per_page)
+        ),
+        (None, None) => format!(
             "So: compress nothing: {} us per page is the least, with {}% of accesses hit.",
             tables::us(raw.us_per_page),
             tables::percent(raw.hit_ratio, 1)

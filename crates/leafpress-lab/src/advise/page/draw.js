@@ -61,12 +61,15 @@ const drawing = {
     const until = found.paysUntil > 0 && found.paysUntil < 1 ? ` up to ${percentOf(found.paysUntil)}` : "";
     const from = { never: "no share of the memory makes it pay", at_once: `it pays from the smallest share ${until ? "" : "on"}${until.trim()}` }[breakEven.kind]
       ?? `it pays from ${percentOf(breakEven.share)} of the memory ${until ? "" : "on"}${until.trim()}`;
-    const most = best.share > 0 ? `, best at ${percentOf(best.share, 0)} with ${brief(best.usPerPage)} us per page` : "";
+    const least = this.input.within_error;
+    const gain = 1 - best.usPerPage / raw.usPerPage;
+    const little = gain < least ? `, a gain of ${percentOf(gain)}, which is within the error of ${percentOf(least, 0)}` : "";
+    const most = best.share > 0 ? `, best at ${percentOf(best.share, 0)} with ${brief(best.usPerPage)} us per page${little}` : "";
     const now = this.share > 0
       ? `${this.costs.name} on ${plain(this.state.now.share)}% of the memory: ${brief(here.usPerPage)} us per page, ${compared(here.usPerPage, raw.usPerPage)}.`
       : `No compression: ${brief(raw.usPerPage)} us per page.`;
     const other = this.outcomes.reduce((one, other) => (other.best.usPerPage < one.best.usPerPage ? other : one));
-    const winner = other !== found && other.best.usPerPage < best.usPerPage * 0.995
+    const winner = other !== found && other.best.usPerPage < best.usPerPage * (1 - least)
       ? ` ${other.codec.name} would do better: ${brief(other.best.usPerPage)} us at ${percentOf(other.best.share, 0)}.`
       : "";
     byId("conclusion").textContent = `${now} With ${this.costs.name} ${from}${most}.${winner}`;

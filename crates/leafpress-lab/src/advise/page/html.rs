@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::grid::{Grid, grid};
 use super::{PageInput, tables};
 use crate::core::{Bytes, LabError};
-use crate::model::{Access, Outcome, Point, evaluate, raw_memory_for};
+use crate::model::{Access, MOST_COMPRESSED, Outcome, Point, WITHIN_ERROR, evaluate, raw_memory_for};
 use crate::report::html::{self, STYLE, escape};
 use crate::report::numbers::brief;
 use crate::report::palette::{colours, css};
@@ -37,6 +37,9 @@ struct Embedded<'i> {
     format: u32,
     #[serde(flatten)]
     input: &'i PageInput,
+    /// The rule of [`crate::model`] by which shares and gains are judged.
+    most_compressed: f64,
+    within_error: f64,
     /// Whether the access is a trace.
     traced: bool,
     /// The model, worked out.
@@ -62,8 +65,10 @@ pub(super) fn page_with(input: &PageInput, grid: &Grid) -> Result<String, LabErr
     let body = fill(TEMPLATE, |name| slot(name, input, &outcome, &here, worth));
     let names = input.codecs.iter().map(|codec| Some(codec.name.as_str()));
     let embedded = Embedded {
-        format: 2,
+        format: 3,
         input,
+        most_compressed: MOST_COMPRESSED,
+        within_error: WITHIN_ERROR,
         traced: matches!(input.access, Access::Trace(_)),
         grid,
         hues: colours(names).into_iter().map(css).collect(),
@@ -143,7 +148,7 @@ fn slot(name: &str, input: &PageInput, outcome: &Outcome, here: &Point, worth: O
         "worth" => worth.map_or_else(|| "none".to_owned(), in_units),
         "conclusion" => conclusion(input, here, raw),
         "values" => escape(&values(input)),
-        "verify" => tables::verify(&input.verify).into_string(),
+        "verify" => tables::verify(&input.verify, &input.verify_says).into_string(),
         "files" => tables::files(input).into_string(),
         "tables" => tables::all(input, outcome).into_string(),
         "off" => format!("{:.0}%", US_OFF * 100.0),

@@ -2,7 +2,7 @@
 // access, each times its price. The model itself is not here.
 //
 // Options: { dataBytes, memoryBytes, pageBytes, codecs: [{ name, ratio, compressUs, decompressUs }], access (its name), deviceUs, deviceIops (or
-// null), hitUs, backgroundPct, workers, replacement ("clock", "lru", "ideal") }.
+// null), hitUs, backgroundPct, workers, replacement ("clock", "lru", "ideal"), mostCompressed }.
 
 const STEPS = 100;
 // Differences smaller than this, in microseconds, are rounding.
@@ -74,6 +74,7 @@ class Grid {
 
 class Model {
   constructor(options, grid) {
+    // `mostCompressed`: the most of the memory that is recommended for compressed pages, as the command has it.
     this.options = options;
     this.grid = grid;
     this.pages = options.dataBytes / options.pageBytes;
@@ -125,7 +126,9 @@ class Model {
       breakEven = wins(before) ? { kind: "at_once" } : { kind: "share", share: crossing(before, curve[first]) };
     }
     const paysUntil = last < 0 ? 0 : last < STEPS ? crossing(curve[last], curve[last + 1]) : 1;
-    const best = curve.slice(1).reduce((one, other) => (other.usPerPage < one.usPerPage - NOTHING_US ? other : one), raw);
+    const { mostCompressed } = this.options;
+    const bounded = [...curve.slice(1).filter((point) => point.share < mostCompressed), this.point(codec, mostCompressed)];
+    const best = bounded.reduce((one, other) => (other.usPerPage < one.usPerPage - NOTHING_US ? other : one), raw);
     return { codec, curve, breakEven, paysUntil, best };
   }
 

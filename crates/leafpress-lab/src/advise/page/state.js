@@ -166,6 +166,7 @@ class State {
       backgroundPct: now.background,
       workers: now.workers,
       replacement: now.replacement,
+      mostCompressed: this.input.most_compressed,
     };
   }
 }

@@ -144,7 +144,9 @@ fn a_files_ratios_are_told_for_each_length_of_blocks() {
 #[test]
 fn the_input_is_embedded() {
     let json = embedded(&page_of(&input()));
-    assert_eq!(json["format"], 2);
+    assert_eq!(json["format"], 3);
+    assert_eq!(json["within_error"], crate::model::WITHIN_ERROR);
+    assert_eq!(json["most_compressed"], crate::model::MOST_COMPRESSED);
     assert_eq!(json["access"], "hotset:20:80");
     assert_eq!(json["grid"]["accesses"][0]["name"], "hotset:20:80");
     assert_eq!(json["memory_bytes"], 15_u64 << 30);

@@ -185,6 +185,26 @@ fn sliders_change_the_figures_to_the_models() {
     );
 }
 
+/// Figures and sentence change in one step: a reader never sees one beside the other of before.
+#[test]
+fn figures_and_sentence_change_together() {
+    let look = "window.seen = [document.getElementById('f-us').textContent, document.getElementById('conclusion').textContent];";
+    let what = [
+        move_slider("r-share", "35"),
+        choose("s-codec", "lz4"),
+        look.to_owned(),
+        "document.documentElement.dataset.seen = JSON.stringify(window.seen);".to_owned(),
+    ];
+    let Some((_, dom)) = driven(&input(), "", &what.concat()) else {
+        return;
+    };
+    let seen = dom.split("data-seen=\"").nth(1).and_then(|rest| rest.split('"').next());
+    let seen = seen.unwrap().replace("&quot;", "\"");
+    let seen: Vec<String> = serde_json::from_str(&seen).unwrap();
+    let sentence = format!("lz4 on 35% of the memory: {} us per page", seen[0]);
+    assert!(seen[1].starts_with(&sentence), "{seen:?}");
+}
+
 #[test]
 fn an_address_brings_a_what_if_back() {
     let input = input();

@@ -12,7 +12,7 @@ use super::super::*;
 use super::browser::{chromium, node, render, run_node, text_of};
 use super::{embedded, page_of};
 use crate::core::keys::{Distribution, unit};
-use crate::model::{Access, Model, Options, Replacement, ReuseCurve, Trace, formulas};
+use crate::model::{Access, MOST_COMPRESSED, Model, Options, Replacement, ReuseCurve, Trace, evaluate, formulas};
 
 /// Hit ratios may be off by so much, where everything just fits: elsewhere nine in ten are within a fifth of a percent.
 const HIT_OFF: f64 = 0.05;
@@ -42,7 +42,8 @@ fn read(html: &str, cases: &[Value]) -> Option<Vec<Value>> {
          const results = cases.map((options) => {{\n\
          const model = new Model(options, grid);\nconst codec = options.codecs[0];\n\
          const point = options.share > 0 ? model.point(codec, options.share) : model.raw(options.memoryBytes);\n\
-         return point;\n}});\n",
+         const best = options.mostCompressed ? model.evaluate(codec).best.share : null;\n\
+         return {{ ...point, best }};\n}});\n",
         SCRIPTS[0],
         embedded(html),
         serde_json::to_string(cases).unwrap()
@@ -158,6 +159,33 @@ fn a_trace_is_read_as_the_model_has_it() {
         ..input()
     };
     compare(&input, &input.access, 100);
+}
+
+/// The page's best share has the command's bound, though 100% would take less time by the formulas.
+#[test]
+fn the_page_recommends_no_share_that_the_command_does_not() {
+    let input = PageInput {
+        access: Access::parse("uniform").unwrap(),
+        device_us: 2000.0,
+        ..input()
+    };
+    let options = input.options().unwrap();
+    let outcome = evaluate(&options).unwrap();
+    let curve = &outcome.codecs[0].curve;
+    assert!(curve[100].us_per_page < outcome.codecs[0].best.us_per_page);
+    assert_eq!(outcome.codecs[0].best.share, MOST_COMPRESSED);
+    let page = page_of(&input);
+    let codec = &options.codecs[0];
+    let asked = json!({
+        "access": options.access.name(), "replacement": options.replacement, "memoryBytes": options.memory_bytes,
+        "dataBytes": options.data_bytes(), "pageBytes": options.page_bytes, "share": 0.5,
+        "codecs": [{ "ratio": codec.ratio, "compressUs": codec.compress_us, "decompressUs": codec.decompress_us }],
+        "deviceUs": options.device_us, "deviceIops": options.device_iops, "hitUs": options.hit_us,
+        "backgroundPct": options.background_pct, "workers": options.workers,
+        "mostCompressed": embedded(&page)["most_compressed"],
+    });
+    let Some(found) = read(&page, &[asked]) else { return };
+    assert_eq!(found[0]["best"], MOST_COMPRESSED);
 }
 
 #[test]
