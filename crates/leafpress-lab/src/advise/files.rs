@@ -12,6 +12,9 @@ use super::{page_input, tables, verify};
 use crate::core::LabError;
 use crate::report::{Written, json, write_all};
 
+/// The verification's file.
+const VERIFY: &str = "verify.tsv";
+
 /// What `results.json` holds beside what each has.
 #[derive(Serialize)]
 struct Document<'d> {
@@ -28,7 +31,7 @@ struct Document<'d> {
 }
 
 /// Writes `summary.tsv`, a line for each codec and length of blocks, after a verification `verify.tsv`, a line for each run beside its
-/// prediction, `results.json` and `report.html`, a page to play what-if with, into `directory`, which exists.
+/// prediction (without a verification an old one is removed), `results.json` and `report.html`, a page to play what-if with, into `directory`, which exists.
 ///
 /// # Errors
 /// [`LabError::Io`] when a file cannot be written; [`LabError::Option`] when a figure is out of the bounds of the page's model.
@@ -51,8 +54,16 @@ pub fn write_files(
         verification,
     };
     let page = page(&page_input::of(advice, verification, command_line))?;
+    if verification.is_none() {
+        // One of an earlier advice would pass for this one's.
+        let old = directory.join(VERIFY);
+        match std::fs::remove_file(&old) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(LabError::io(old, e)),
+            _ => {}
+        }
+    }
     let mut files = vec![("summary", "summary.tsv", tables::summary(advice))];
-    files.extend(verification.map(|of| ("verify", "verify.tsv", verify::summary(of))));
+    files.extend(verification.map(|of| ("verify", VERIFY, verify::summary(of))));
     files.extend([
         ("json", "results.json", json(command_line, &document)?),
         ("report", "report.html", page),

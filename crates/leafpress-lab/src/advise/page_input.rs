@@ -5,7 +5,7 @@ use super::figures::us;
 use super::narrative::{bytes, like, percent, reasons, sentence};
 use super::page::{BlockCosts, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow};
 use super::run::Advice;
-use super::verify::Verification;
+use super::verify::{Verification, sentences};
 use crate::core::Bytes;
 use crate::device::{self, Operation};
 use crate::model::{Access, Overhead, Replacement};
@@ -65,6 +65,7 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
         device_note: advice.device.as_deref().map(device_note),
         files: files(&advice.suite),
         verify: verification.map_or_else(Vec::new, verify_rows),
+        verify_says: verification.map_or_else(Vec::new, sentences),
     }
 }
 
@@ -169,6 +170,9 @@ fn verify_rows(verification: &Verification) -> Vec<VerifyRow> {
         measured_hit_pct: one.hit_ratio * 100.0,
         predicted_us: one.predicted.us_per_page,
         measured_us: one.us_per_page,
+        hit_off_points: one.hit_off() * 100.0,
+        us_off_pct: one.us_off() * 100.0,
+        is_off: one.is_off(),
     });
     rows.collect()
 }

@@ -107,7 +107,11 @@ pub(super) fn input() -> PageInput {
             measured_hit_pct: 63.1,
             predicted_us: 40.5,
             measured_us: 43.2,
+            hit_off_points: -0.8,
+            us_off_pct: 6.7,
+            is_off: false,
         }],
+        verify_says: vec!["Measured: lz4 pays.".into()],
     }
 }
 
@@ -232,6 +236,7 @@ pub(super) fn measured() -> PageInput {
         }
     }
     input.verify.clear();
+    input.verify_says.clear();
     input.title = "silesia (dickens, mr, nci, osdb, xml) on vda".into();
     input.host = "AMD EPYC, 2 cores".into();
     input.device_note =

@@ -62,6 +62,8 @@ pub struct PageInput {
     pub files: Vec<FileRatios>,
     /// What was predicted and then measured.
     pub verify: Vec<VerifyRow>,
+    /// What that says, in sentences.
+    pub verify_says: Vec<String>,
 }
 
 /// A codec and what was measured of it.
@@ -162,6 +164,12 @@ pub struct VerifyRow {
     pub predicted_us: f64,
     /// Measured ones.
     pub measured_us: f64,
+    /// The measured hit ratio less the predicted one, in points.
+    pub hit_off_points: f64,
+    /// By how many percent measured microseconds are over the predicted ones.
+    pub us_off_pct: f64,
+    /// Whether one of them is further off than the method is good for.
+    pub is_off: bool,
 }
 
 impl PageInput {

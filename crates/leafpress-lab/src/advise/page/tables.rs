@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::{PageInput, VerifyRow};
+use crate::advise::verify::{HIT_OFF, US_OFF};
 use crate::core::Bytes;
 use crate::model::{BreakEven, Outcome};
 use crate::report::html::{cell, lines, row};
@@ -130,7 +131,7 @@ fn device(input: &PageInput) -> Markup {
 }
 
 /// What was predicted beside what was measured.
-pub(super) fn verify(rows: &[VerifyRow]) -> Markup {
+pub(super) fn verify(rows: &[VerifyRow], says: &[String]) -> Markup {
     let cells = rows.iter().map(|one| {
         row(&[
             one.setting.clone(),
@@ -140,7 +141,8 @@ pub(super) fn verify(rows: &[VerifyRow]) -> Markup {
             format!("{:.2}", one.measured_hit_pct),
             brief(one.predicted_us),
             brief(one.measured_us),
-            format!("{:+.1}", (one.predicted_us / one.measured_us - 1.0) * 100.0),
+            format!("{:+.2}", one.hit_off_points),
+            format!("{:+.1}{}", one.us_off_pct, if one.is_off { " !" } else { "" }),
         ])
     });
     let head = [
@@ -151,12 +153,18 @@ pub(super) fn verify(rows: &[VerifyRow]) -> Markup {
         "\nmeasured",
         "us per page,\npredicted",
         "\nmeasured",
-        "off by %",
+        "hit, points off",
+        "us, % off",
     ];
     html! {
         @if !rows.is_empty() {
             h2 { "Checked against a running pool" }
+            @for sentence in says { p { b { (sentence) } } }
             (table("Predicted and measured", &head, &cells.collect::<Vec<_>>()))
+            p.faint {
+                "Off: measured over predicted, + is slower. !: more than " (format!("{:.0}", HIT_OFF * 100.0)) " points or "
+                (format!("{:.0}", US_OFF * 100.0)) "% off."
+            }
         }
     }
 }

@@ -12,6 +12,7 @@
 mod measured;
 mod setup;
 mod table;
+mod verdict;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -21,6 +22,7 @@ use serde::Serialize;
 
 use self::setup::Setup;
 pub(super) use self::table::{summary, text};
+pub(super) use self::verdict::sentences;
 use super::cold::Cold;
 use super::run::{Advice, Event};
 use crate::core::LabError;
@@ -33,7 +35,7 @@ pub const US_OFF: f64 = 0.15;
 /// What is run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerifyOptions {
-    /// Codecs; none is the best one of the advice.
+    /// Codecs; none is the best one of the advice, and the next one where the two are too close to call.
     pub codecs: Vec<Codec>,
     /// Percents of the memory for compressed pages; a run in which the pool finds the share comes on top.
     pub shares: Vec<u8>,

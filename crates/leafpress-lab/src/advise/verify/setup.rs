@@ -13,6 +13,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use super::measured::{Standing, held_share, us_per_page};
 use super::{Comparison, Verification, VerifyOptions};
+use crate::advise::candidates::Candidate;
 use crate::advise::cold::{self, SWEEP_US};
 use crate::advise::narrative::bytes;
 use crate::advise::question::Question;
@@ -22,7 +23,7 @@ use crate::core::keys::{Chooser, Distribution, mix};
 use crate::core::statistics::upper_median;
 use crate::core::{Bytes, LabError};
 use crate::harness::Phase;
-use crate::model::{Access, CodecCosts, Model, Options as ModelOptions};
+use crate::model::{Access, CodecCosts, Model, Options as ModelOptions, WITHIN_ERROR};
 use crate::pool::{self, Line, Options as PoolOptions, Step, StoreKind, Verify, Warmup};
 use crate::suite::SamplePages;
 
@@ -381,7 +382,14 @@ fn codecs(advice: &Advice, options: &VerifyOptions) -> Result<Vec<(Codec, CodecC
             .map_err(|e| LabError::option("verify", e.to_string()))
     };
     let codecs = match options.codecs.as_slice() {
-        [] => vec![parse(best.name())?],
+        [] => {
+            let close = advice.recommendation.second_codec().filter(|second| {
+                let is_close = second.best.us_per_page < best.best.us_per_page * (1.0 + WITHIN_ERROR);
+                is_close && second.is_compressing() && measured(second.name()).is_some()
+            });
+            let names = std::iter::once(best).chain(close).map(Candidate::name);
+            names.map(parse).collect::<Result<_, _>>()?
+        }
         some => some.to_vec(),
     };
     let with_costs = codecs.into_iter().map(|codec| {

@@ -4,6 +4,7 @@ use super::{Comparison, HIT_OFF, US_OFF, Verification};
 use crate::advise::narrative::{bytes, percent, us};
 use crate::core::Bytes;
 use crate::report::numbers::thousands;
+use crate::report::paragraph::wrapped;
 use crate::report::table::of_figures;
 use crate::report::tsv::{self, word};
 
@@ -51,13 +52,17 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
     );
     text += &format!(
         "Predicted by the model with the suite's ratio, device and codec as they were measured by themselves around each run, and {} us for a raw \
-         hit.\na: the pool found the share, with a thread of its own that compresses; predicted for the mean of what it held. !: more than {} points or {}% off: {} of {}.\n",
+         hit.\na: the pool found the share, with a thread of its own that compresses; predicted for the mean of what it held.\n\
+         Off: measured over predicted, + is slower. !: more than {} points or {}% off: {} of {}.\n",
         us(verification.hit_us),
         percent(HIT_OFF, 0),
         percent(US_OFF, 0),
         off,
         verification.comparisons.len()
     );
+    for sentence in super::sentences(verification) {
+        text += &wrapped(&sentence, "", "");
+    }
     for failure in &verification.failures {
         text += &format!("FAILED: {failure}\n");
     }

@@ -1,0 +1,85 @@
+//! What a verification says of the advice, in sentences.
+
+use super::{Comparison, Verification};
+use crate::advise::narrative::{percent, us};
+use crate::model::WITHIN_ERROR;
+
+/// A codec's best run beside the one in which nothing was compressed.
+struct Measured<'v> {
+    codec: &'v str,
+    raw: &'v Comparison,
+    best: &'v Comparison,
+}
+
+impl<'v> Measured<'v> {
+    /// `None` when nothing can be compared.
+    fn of(verification: &'v Verification, codec: &'v str) -> Option<Self> {
+        let runs = || verification.comparisons.iter().filter(|one| one.codec == codec);
+        let raw = runs().find(|one| one.share_pct == Some(0))?;
+        let compressing = runs().filter(|one| one.share > 0.0);
+        let best = compressing.min_by(|one, other| one.us_per_page.total_cmp(&other.us_per_page))?;
+        Some(Self { codec, raw, best })
+    }
+
+    fn gain(&self) -> f64 {
+        1.0 - self.best.us_per_page / self.raw.us_per_page.max(1e-9)
+    }
+
+    fn predicted_gain(&self) -> f64 {
+        1.0 - self.best.predicted.us_per_page / self.raw.predicted.us_per_page.max(1e-9)
+    }
+
+    fn sentence(&self) -> String {
+        let (gain, predicted) = (self.gain(), self.predicted_gain());
+        let pays = (gain >= WITHIN_ERROR, predicted >= WITHIN_ERROR);
+        let judged = match pays {
+            (true, true) => "confirms that it pays",
+            (false, false) => "confirms that it does not pay",
+            (false, true) => "does NOT confirm that it pays",
+            (true, false) => "does NOT confirm that it does not pay",
+        };
+        format!(
+            "Measured: {} with {}% of the memory takes {} us a page, and {} us without compression: {}. That {judged} ({} predicted).",
+            self.codec,
+            percent(self.best.share, 0),
+            us(self.best.us_per_page),
+            us(self.raw.us_per_page),
+            less_or_more(gain),
+            less_or_more(predicted)
+        )
+    }
+}
+
+fn less_or_more(gain: f64) -> String {
+    let word = if gain < 0.0 { "more" } else { "less" };
+    format!("{}% {word}", percent(gain.abs(), 1))
+}
+
+/// A sentence for each codec: its gain, and whether that confirms the advice; and which of several is the fastest.
+pub(in crate::advise) fn sentences(verification: &Verification) -> Vec<String> {
+    let mut codecs: Vec<&str> = verification.comparisons.iter().map(|one| one.codec.as_str()).collect();
+    codecs.dedup();
+    let measured = codecs.iter().filter_map(|codec| Measured::of(verification, codec));
+    let mut measured: Vec<Measured> = measured.collect();
+    let mut sentences: Vec<String> = measured.iter().map(Measured::sentence).collect();
+    measured.sort_by(|one, other| one.best.us_per_page.total_cmp(&other.best.us_per_page));
+    if let [first, second, ..] = measured.as_slice() {
+        let more = second.best.us_per_page / first.best.us_per_page.max(1e-9) - 1.0;
+        sentences.push(format!(
+            "Of these {} is the fastest; {} takes {}% more{}.",
+            first.codec,
+            second.codec,
+            percent(more, 1),
+            if more < WITHIN_ERROR {
+                ", which is within the error"
+            } else {
+                ""
+            }
+        ));
+    }
+    if sentences.is_empty() && !verification.comparisons.is_empty() {
+        sentences
+            .push("No gain was measured: it takes a run with share 0 and one with another (--verify-shares).".into());
+    }
+    sentences
+}
