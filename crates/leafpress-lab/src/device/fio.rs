@@ -145,17 +145,19 @@ fn measurement(operation: Operation, side: &Value, name: &str, options: &Options
         (None, Some(clat)) => (clat, 1.0),
         (None, None) => return Err("has no clat: was it run with disable_clat?".into()),
     };
-    let us = |name: &str| figure(latency, &[name]).map(|value| value / per_us);
+    let submit_us = figure(side, &["slat_ns", "mean"])
+        .map(|ns| ns / 1e3)
+        .or_else(|| figure(side, &["slat", "mean"]));
+    // fio has percentiles of what comes after the handing over. What a reader waits is both.
+    let whole = |us: f64| us + submit_us.unwrap_or(0.0);
+    let us = |name: &str| figure(latency, &[name]).map(|value| whole(value / per_us));
     let percentile = |percent: f64| {
         let all = latency.get("percentile").and_then(Value::as_object)?;
         let found = all
             .iter()
             .find(|(key, _)| key.parse::<f64>().is_ok_and(|key| (key - percent).abs() < 1e-6));
-        Some(found?.1.as_f64()? / per_us)
+        Some(whole(found?.1.as_f64()? / per_us))
     };
-    let submit_us = figure(side, &["slat_ns", "mean"])
-        .map(|ns| ns / 1e3)
-        .or_else(|| figure(side, &["slat", "mean"]));
     Ok(Measurement {
         job: Some(name.to_owned()),
         operation,

@@ -13,9 +13,9 @@ const NOTES: [&str; 4] = [
     "<b>us per block</b> is 1 / IOPS: the time between the ends of two requests, a measure of throughput. With Q requests in flight each of them \
      takes about Q times as long (Little's law). Harper's thesis (2018) took it for the latency: 110 us of its SSD at queue depth 4 are a \
      latency of about 463 us.",
-    "<b>Latency</b> is completion latency: from the return of the system call that hands a request over to the kernel until its end is seen, as \
-     fio's <code>clat</code>. fio's <code>slat</code>, the call itself, is <code>submit_us</code> in <code>summary.tsv</code>; \
-     <code>wait_us</code> is both.",
+    "<b>Latency</b> is what a request takes, from before the system call that hands it over to the kernel until its end is seen, as fio's \
+     <code>lat</code>: a read may be done within that call. The call itself, fio's <code>slat</code>, is <code>submit_us</code> in \
+     <code>summary.tsv</code>. fio's own results have percentiles without it; its mean was added to them.",
     "Requests go where fio's <code>rw=randread:N</code> sends them: one in N to a random block that was not visited yet, the others to where the \
      one before ended.",
 ];

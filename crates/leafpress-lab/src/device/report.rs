@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Medium, Note, Operation, Options};
 
-/// Latencies in microseconds, from the return of the system call that handed the request to the kernel until its end was seen: fio's
-/// `clat`. Of threads, the time of the `pread` or `pwrite`.
+/// Latencies in microseconds, from before the system call that hands the request to the kernel until its end was seen: fio's `lat`. Of
+/// threads, the time of the `pread` or `pwrite`. Of fio's results, whose percentiles are of `clat`, the mean `slat` was added to them.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Latency {
     /// Requests measured.
@@ -69,12 +69,12 @@ pub struct Measurement {
     /// Microseconds from one request's end to the next one's, 1 / IOPS: the reciprocal of throughput, not what a request takes. With Q
     /// in flight a request takes about Q times as long (Little's law). The thesis took the one for the other.
     pub us_per_block: f64,
-    /// How long requests took, once handed over: fio's `clat`.
+    /// How long requests took, their handing over included.
     pub latency: Latency,
     /// The same of those at random places only; `None` for fio, which does not tell them apart.
     pub random_latency: Option<Latency>,
-    /// Mean microseconds of the system call that hands a request over: fio's `slat`. What a reader waits is this and the latency. `None` for
-    /// threads, in whose latency it is.
+    /// Mean microseconds of the system call that hands a request over, which are part of the latency: fio's `slat`. `None` for threads,
+    /// which have no such call.
     pub submit_us: Option<f64>,
     /// Requests that ended in each tenth of the time; empty for fio.
     pub tenths: Vec<u64>,
@@ -83,9 +83,9 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// What a reader waits on average, in microseconds: handing over and latency.
+    /// What a reader waits on average, in microseconds.
     pub fn wait_us(&self) -> f64 {
-        self.latency.mean_us + self.submit_us.unwrap_or(0.0)
+        self.latency.mean_us
     }
 }
 

@@ -12,13 +12,13 @@ fn with(measurements: Vec<Measurement>) -> Report {
 #[test]
 fn the_wait_depends_on_the_load() {
     let read = |depth, iops| measurement(Operation::Read, 8192, depth, iops);
-    // Waits of 100, 200 and 400 us, and 4.5 to hand over.
+    // Waits of 100, 200 and 400 us, of which 4.5 are the handing over.
     let report = with(vec![read(4, 20_000.0), read(1, 10_000.0), read(16, 40_000.0)]);
     let wait = |iops| report.wait_at_load_us(Operation::Read, 8192, iops);
-    assert_eq!(wait(0.0), Some(104.5));
-    assert_eq!(wait(10_000.0), Some(104.5));
-    assert_eq!(wait(15_000.0), Some(154.5));
-    assert_eq!(wait(30_000.0), Some(304.5));
+    assert_eq!(wait(0.0), Some(100.0));
+    assert_eq!(wait(10_000.0), Some(100.0));
+    assert_eq!(wait(15_000.0), Some(150.0));
+    assert_eq!(wait(30_000.0), Some(300.0));
     assert_eq!(wait(40_001.0), None, "the device cannot");
     assert_eq!(report.wait_at_load_us(Operation::Write, 8192, 1.0), None);
     assert_eq!(report.wait_at_load_us(Operation::Read, 4096, 1.0), None);
@@ -30,7 +30,7 @@ fn requests_in_flight_that_bring_nothing_are_no_load() {
     let report = with(vec![read(1, 10_000.0), read(4, 20_000.0), read(8, 19_000.0)]);
     assert_eq!(
         report.wait_at_load_us(Operation::Read, 8192, 19_999.0).map(f64::round),
-        Some(204.0)
+        Some(200.0)
     );
 }
 

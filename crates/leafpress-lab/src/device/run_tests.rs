@@ -111,6 +111,19 @@ fn a_file_of_holes_is_told() {
     );
 }
 
+/// Where the kernel does a read within the call that hands it over, as it may from memory, the time of the call is all there is.
+#[test]
+fn latencies_hold_the_handing_over() {
+    let directory = directory();
+    let report = run(&options(directory.path())).unwrap();
+    for m in &report.measurements {
+        let submit_us = m.submit_us.unwrap_or(0.0);
+        assert!(m.latency.mean_us >= submit_us, "{:?}, {submit_us}", m.latency);
+        assert!(m.latency.max_us >= submit_us, "{:?}, {submit_us}", m.latency);
+        assert_eq!(m.wait_us(), m.latency.mean_us);
+    }
+}
+
 #[test]
 fn a_cancelled_probe_keeps_what_had_ended() {
     let directory = directory();

@@ -105,7 +105,7 @@ fn pattern(probed: &Probed) -> String {
 pub(super) fn legend(report: &Report) -> String {
     let mut text = String::from(
         "us per block: 1 / IOPS, the reciprocal of throughput; with several requests in flight it is no latency.\n\
-         min to max: completion latency of a request, from handed over to seen ended, as fio's clat.\n",
+         min to max: what a request takes, from before it is handed over to seen ended, as fio's lat.\n",
     );
     let submits: Vec<f64> = report.measurements.iter().filter_map(|m| m.submit_us).collect();
     if let (Some(least), Some(most)) = (
@@ -120,8 +120,11 @@ pub(super) fn legend(report: &Report) -> String {
         };
         let _ = writeln!(
             text,
-            "Handing a request over (fio's slat) took {range} us more on average."
+            "Handing a request over (fio's slat) is {range} us of that on average."
         );
+        if matches!(report.source, Source::Fio { .. }) {
+            text += "fio has percentiles without it; its mean was added to them.\n";
+        }
     }
     text
 }

@@ -1,5 +1,5 @@
 //! A job through io_uring, as fio's engine of that name does it: each request is handed over alone as soon as there is room for it, one end is
-//! taken at a time, and latencies begin when the system call that hands a request over has returned.
+//! taken at a time. Latencies begin before the system call that hands a request over: a read may be done within it.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -208,7 +208,8 @@ impl Flight {
                 Err(e) => return Err(broken(e)),
             }
         }
-        slot_submitted(&mut self.slots[index], started, &mut self.submit);
+        self.slots[index].submitted = started;
+        self.submit += started.elapsed();
         Ok(())
     }
 
@@ -238,9 +239,4 @@ impl Flight {
             std::mem::forget(self);
         }
     }
-}
-
-fn slot_submitted(slot: &mut Slot, started: Instant, submit: &mut Duration) {
-    slot.submitted = Instant::now();
-    *submit += slot.submitted.duration_since(started);
 }
