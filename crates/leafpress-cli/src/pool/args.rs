@@ -144,6 +144,9 @@ pub struct PoolArgs {
     /// Compare what is read with what it must be: all pages, one in N, off [default: all when pages are updated or deleted, else 64]
     #[arg(long, value_name = "all|N|off", help_heading = "Ours: work")]
     verify: Option<String>,
+    /// Leave out the run without compression that the others are compared with
+    #[arg(long, help_heading = "Ours: work")]
+    no_baseline: bool,
     /// Seed of every random choice
     #[arg(long, default_value_t = 1729, help_heading = "Ours: work")]
     seed: u64,
@@ -194,6 +197,17 @@ impl PoolArgs {
             }
         }
         Ok(runs)
+    }
+
+    /// The run without compression that `runs` are compared with, unless it is among them or not wanted.
+    pub fn baseline(&self, runs: &[Options]) -> Option<Options> {
+        let raw = |run: &Options| run.codec == Codec::None || run.share == Share::Fixed { raw_percent: 100 };
+        let first = runs.first().filter(|_| !self.no_baseline && !runs.iter().any(raw))?;
+        Some(Options {
+            codec: Codec::None,
+            share: Share::Fixed { raw_percent: 100 },
+            ..first.clone()
+        })
     }
 
     fn runs(&self) -> Result<Vec<Options>, LabError> {

@@ -18,19 +18,23 @@ use crate::{interrupt, output};
 /// Runs the benchmark.
 pub fn run(args: &PoolArgs) -> Result<(), Failure> {
     let runs = args.plan()?;
+    let baseline = args.baseline(&runs);
     if let Some(out) = &args.out {
         output::make_directory("out", out)?;
     }
     let cancel = interrupt::flag()?;
     let mut reporter = Reporter::new(args.talk());
     let sweep = match runs.as_slice() {
-        [one] => alone(one, &cancel, &mut reporter),
-        several => in_turn(several, &cancel, &mut reporter),
+        [one] => alone(baseline.as_ref(), one, &cancel, &mut reporter),
+        several => {
+            let all: Vec<_> = baseline.iter().chain(several).cloned().collect();
+            in_turn(&all, all.len(), &cancel, &mut reporter)
+        }
     };
     reporter.finish();
     let sweep = sweep?;
-    let report = match sweep.lines.as_slice() {
-        [line] if runs.len() == 1 => line.report.as_ref().map_or_else(String::new, text::report),
+    let report = match runs.len() {
+        1 => text::last(&sweep),
         _ => text::sweep(&sweep),
     };
     let printed = output::print(&report);
@@ -38,19 +42,33 @@ pub fn run(args: &PoolArgs) -> Result<(), Failure> {
         let written = write(&sweep, out)?;
         output::print(&written)?;
     }
-    judge(&sweep, runs.len())?;
+    judge(&sweep, runs.len() + usize::from(baseline.is_some()))?;
     printed
 }
 
-/// One run, in this process.
-fn alone(options: &Options, cancel: &AtomicBool, reporter: &mut Reporter) -> Result<Sweep, Failure> {
-    reporter.start(0, 1, text::name(options));
+/// One run, in this process, after the one that it is compared with.
+fn alone(
+    baseline: Option<&Options>,
+    options: &Options,
+    cancel: &AtomicBool,
+    reporter: &mut Reporter,
+) -> Result<Sweep, Failure> {
+    let total = 1 + usize::from(baseline.is_some());
+    let mut lines = Vec::new();
+    if let Some(baseline) = baseline {
+        lines = in_turn(std::slice::from_ref(baseline), total, cancel, reporter)?.lines;
+    }
+    reporter.start(total - 1, total, text::name(options));
     let report = pool::run(options, cancel, &mut |event| reporter.show(&event));
-    report.map(Sweep::of).map_err(|e| failure(&e))
+    lines.extend(report.map(Sweep::of).map_err(|e| failure(&e))?.lines);
+    Ok(Sweep {
+        lines,
+        cancelled: false,
+    })
 }
 
-/// Several runs, each in a process of its own.
-fn in_turn(runs: &[Options], cancel: &AtomicBool, reporter: &mut Reporter) -> Result<Sweep, Failure> {
+/// Several runs of `total`, each in a process of its own.
+fn in_turn(runs: &[Options], total: usize, cancel: &AtomicBool, reporter: &mut Reporter) -> Result<Sweep, Failure> {
     let no_directory = |e| Failure::failed(format!("no temporary directory: {e}"));
     let logs = tempfile::tempdir().map_err(no_directory)?;
     // A run that is ended from outside cannot clean up behind itself; this one does.
@@ -67,7 +85,7 @@ fn in_turn(runs: &[Options], cancel: &AtomicBool, reporter: &mut Reporter) -> Re
         })
         .collect();
     let sweep = pool::sweep(&runs, logs.path(), cancel, &mut |step| match step {
-        Step::Started(number, options) => reporter.start(number, runs.len(), text::name(options)),
+        Step::Started(number, options) => reporter.start(number, total, text::name(options)),
         Step::Progress(phase, done) => reporter.advance(phase, done),
         Step::Finished(line) => reporter.finished(line),
     });

@@ -62,7 +62,18 @@ fn content(page: usize, len: usize) -> Vec<u8> {
 #[track_caller]
 fn pool(arguments: &[&str]) -> String {
     let output = leafpress()
-        .args(["pool", "-d", "0.3", "-w", "2", "--page-bytes", "1K", "-m", "128K"])
+        .args([
+            "pool",
+            "-d",
+            "0.3",
+            "-w",
+            "2",
+            "--page-bytes",
+            "1K",
+            "-m",
+            "128K",
+            "--no-baseline",
+        ])
         .args(arguments)
         .output()
         .expect("leafpress starts");
@@ -202,6 +213,45 @@ fn other_pages_become_hot() {
         "--switch-at",
         "0.1",
     ]);
+}
+
+/// A gain is told beside a run without compression, which nobody has to ask for.
+#[test]
+fn a_run_is_compared_with_one_without_compression() {
+    let pages = Pages::new();
+    let out = pages.path("out");
+    let output = leafpress()
+        .args([
+            "pool",
+            "-d",
+            "0.2",
+            "-w",
+            "1",
+            "--page-bytes",
+            "1K",
+            "-m",
+            "128K",
+            "-f",
+            "40",
+            "-p",
+        ])
+        .arg(pages.path("pages.db"))
+        .arg("--out")
+        .arg(&out)
+        .output()
+        .expect("leafpress starts");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.starts_with("lz4, 60% of the memory compressed: "), "{text}");
+    assert!(
+        text.contains(" than without compression") && text.contains("Acquisitions "),
+        "{text}"
+    );
+    let summary = std::fs::read_to_string(out.join("summary.tsv")).expect("a table");
+    let codecs: Vec<_> = summary.lines().skip(1).map(|line| line.contains("\tnone\t")).collect();
+    assert_eq!(codecs, [true, false], "{summary}");
+    let page = std::fs::read_to_string(out.join("report.html")).expect("a page");
+    assert!(page.contains("than without compression"));
 }
 
 #[test]
@@ -371,6 +421,7 @@ fn long_run(data: &Path, arguments: &[&str]) -> Child {
             "1K",
             "-m",
             "96K",
+            "--no-baseline",
             "-vv",
             "-p",
         ])

@@ -35,6 +35,41 @@ pub fn usage() -> Result<Usage, LabError> {
     })
 }
 
+/// Linux's unit of time for programs, whatever the kernel's own clock is.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// CPU seconds that everything on this machine took since it was started, time that a hypervisor gave to others included; `None` where
+/// the system does not tell.
+pub(crate) fn machine_cpu_seconds() -> Option<f64> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let fields = text.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = fields
+        .split_ascii_whitespace()
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    let [
+        user,
+        nice,
+        system,
+        _idle,
+        _waiting,
+        interrupts,
+        soft_interrupts,
+        stolen,
+        ..,
+    ] = ticks[..]
+    else {
+        return None;
+    };
+    let busy = user + nice + system + interrupts + soft_interrupts + stolen;
+    Some(busy as f64 / TICKS_PER_SECOND)
+}
+
+/// Cores that this process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// Resident memory of this process now, in bytes; `None` where the system does not tell.
 ///
 /// From `smaps_rollup`, which walks the page tables and is exact; `statm` and `status` may be off by some pages per core.
@@ -164,7 +199,7 @@ fn field_kib(file: &str, label: &str) -> Option<u64> {
 
 /// The machine in words: CPU model and number of cores this process may use. Not its name.
 pub fn host() -> String {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let cores = cores();
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info
         .lines()

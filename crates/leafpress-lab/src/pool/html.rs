@@ -85,7 +85,8 @@ fn head(title: &str, sweep: &Sweep) -> Markup {
         @if let Some(report) = reports().next() {
             p { (lines(&text::common_head(&report.options, &report.outcome, &report.host))) }
         }
-        @for trouble in sweep.troubles() { p.bad { (trouble) } }
+        @for verdict in sweep.verdicts() { p { b { (verdict) } } }
+        @for trouble in sweep.troubles().into_iter().chain(sweep.cautions()) { p.bad { (trouble) } }
         @if checked > 0 && wrong == 0 {
             p.faint { (thousands(checked)) " pages compared with what they must hold, none wrong." }
         }
@@ -315,11 +316,12 @@ fn how(sweep: &Sweep, command_line: &str) -> Markup {
     html! {
         h2 { "How it was measured" }
         pre { (command_line) }
-        @if let [Line { report: Some(report), .. }] = sweep.lines.as_slice() {
+        // With one run, or one and what it is compared with.
+        @if let [Line { report: Some(report), .. }] | [_, Line { report: Some(report), .. }] = sweep.lines.as_slice() {
             h3 { "Report" }
             pre { (text::report(report)) }
         }
-        @if let Some(line) = sweep.lines.first() { (html::terms(&settings(&line.options))) }
+        @if let Some(line) = sweep.lines.last() { (html::terms(&settings(&line.options))) }
         (html::notes(&NOTES))
     }
 }

@@ -18,6 +18,7 @@ mod sweep;
 mod tables;
 pub mod text;
 mod theory;
+mod verdict;
 mod view;
 mod worker;
 

@@ -214,6 +214,9 @@ pub struct Outcome {
     pub samples: Vec<Sample>,
     /// CPU time.
     pub cpu: Cpu,
+    /// Cores' worth of CPU time that everything else on the machine took in the measured time.
+    #[serde(default)]
+    pub other_cores: Option<f64>,
     /// How what was read compares with what must have been.
     pub checks: Checks,
 }

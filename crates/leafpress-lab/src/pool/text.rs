@@ -10,9 +10,16 @@ use crate::core::Bytes;
 use crate::core::corpus::Source;
 use crate::core::latency::Latency;
 use crate::report::numbers::thousands;
+use crate::report::paragraph::wrapped;
 
 /// Points of the share over time that a report shows.
 const POINTS: usize = 10;
+
+/// The report of the last run of `sweep`; first what it gained, where another one had no compression.
+pub fn last(sweep: &Sweep) -> String {
+    let last = sweep.lines.last().and_then(|line| line.report.as_ref());
+    first_lines(sweep) + &last.map_or_else(String::new, report)
+}
 
 /// The whole report of one run.
 pub fn report(report: &Report) -> String {
@@ -35,9 +42,20 @@ pub fn sweep(sweep: &Sweep) -> String {
     let head = first.map_or_else(String::new, |report| {
         common_head(&report.options, &report.outcome, &report.host)
     });
-    let mut text = format!("{head}\n{}", tables::for_people(sweep));
+    let mut text = format!("{}{head}\n{}", first_lines(sweep), tables::for_people(sweep));
     if sweep.lines.len() > 1 {
         text += "* best of its codec. Theory: the hit ratio of Harper's formula for the share, the ratio and a uniform or biased choice.\n";
+    }
+    text
+}
+
+/// What it came to, and what must be known before that is believed.
+fn first_lines(sweep: &Sweep) -> String {
+    let (verdicts, cautions) = (sweep.verdicts(), sweep.cautions());
+    let mut text: String = verdicts.iter().map(|verdict| wrapped(verdict, "", "")).collect();
+    text.extend(cautions.iter().map(|caution| wrapped(caution, "! ", "  ")));
+    if !text.is_empty() {
+        text.push('\n');
     }
     text
 }

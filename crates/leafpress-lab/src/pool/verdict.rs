@@ -1,0 +1,131 @@
+//! What a run came to beside one without compression, and what must be known before that is believed.
+
+use leafpress::Codec;
+
+use super::sweep::{Line, Sweep};
+use super::{Outcome, Report};
+use crate::core::resources::cores;
+use crate::report::numbers::percent;
+
+/// Other work on so large a part of the cores, and on so many at least, makes microseconds longer.
+const BUSY: (f64, f64) = (0.1, 0.25);
+
+impl Sweep {
+    /// The run in which nothing was compressed.
+    pub fn baseline(&self) -> Option<&Line> {
+        let raw = self.lines.iter().filter(|line| line.compressed_percent() == Some(0));
+        raw.filter(|line| line.report.is_some())
+            .min_by_key(|line| line.options.codec != Codec::None)
+    }
+
+    /// What each codec gains at its best, a sentence each; none without a run in which nothing was compressed.
+    pub fn verdicts(&self) -> Vec<String> {
+        let Some(raw) = self.baseline().and_then(|line| line.report.as_ref()) else {
+            return Vec::new();
+        };
+        let codecs = self.codecs().into_iter();
+        codecs.filter_map(|codec| self.verdict(codec, &raw.outcome)).collect()
+    }
+
+    fn verdict(&self, codec: Codec, raw: &Outcome) -> Option<String> {
+        let compressing = self.of_codec(codec).filter(|line| line.compressed_percent() != Some(0));
+        let best = compressing.filter_map(|line| Some((line, line.us_per_page()?)));
+        let (line, us) = best.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        let (report, raw_us) = (line.report.as_ref()?, raw.us_per_page()?);
+        let change = us / raw_us.max(1e-9) - 1.0;
+        let word = if change > 0.0 { "more" } else { "less" };
+        Some(format!(
+            "{codec}, {} of the memory compressed: {}% {word} time per page than without compression ({us:.2} us, {raw_us:.2} without); {}% hits, {}% without.",
+            match line.compressed_percent() {
+                Some(percent) => format!("{percent}%"),
+                None => format!("{}% (found)", percent(report.outcome.compressed_share(), 0)),
+            },
+            percent(change.abs(), 0),
+            percent(report.outcome.hit_ratio(), 1),
+            percent(raw.hit_ratio(), 1)
+        ))
+    }
+
+    /// What must be known before the figures are believed.
+    pub fn cautions(&self) -> Vec<String> {
+        let reports = || self.lines.iter().filter_map(|line| line.report.as_ref());
+        let busiest = reports()
+            .filter_map(|report| report.outcome.other_cores)
+            .reduce(f64::max);
+        let busy = busiest.and_then(busy);
+        // The runs of a sweep have one budget.
+        let over = reports().filter_map(over_budget).next();
+        busy.into_iter().chain(over).collect()
+    }
+}
+
+/// Other work on the machine, if it was much.
+pub(super) fn busy(other_cores: f64) -> Option<String> {
+    let cores = cores() as f64;
+    (other_cores >= BUSY.1.max(cores * BUSY.0)).then(|| {
+        format!(
+            "Other work kept {other_cores:.1} of {cores} cores busy: microseconds are longer than on a quiet machine, hit ratios as there. Measure \
+             again when it is quiet."
+        )
+    })
+}
+
+/// Why more is resident than the budget, if more is.
+pub(super) fn over_budget(report: &Report) -> Option<String> {
+    let budget = report.options.budget_bytes as f64;
+    let resident = report.outcome.most_resident_bytes()? as f64;
+    let held = report.outcome.held.bytes_held as f64;
+    (resident > budget && resident > held).then(|| {
+        format!(
+            "The process grew by {}% of the budget, though the pool held {}% of it: {:.0} KiB more are stacks of threads, what codecs work with, and \
+             what the allocator keeps. They are about as much with any budget, so they show with a small one.",
+            percent(resident / budget, 0),
+            percent(held / budget, 0),
+            (resident - held) / 1024.0
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use leafpress::pool::Share;
+
+    use super::super::fixtures;
+    use super::*;
+
+    fn sweep(reports: impl IntoIterator<Item = Report>) -> Sweep {
+        let lines = reports.into_iter().flat_map(|report| Sweep::of(report).lines);
+        Sweep {
+            lines: lines.collect(),
+            cancelled: false,
+        }
+    }
+
+    #[test]
+    fn a_gain_is_told_beside_no_compression_and_not_without() {
+        let lz4 = || fixtures::report(fixtures::LZ4, Share::Fixed { raw_percent: 40 });
+        assert!(sweep([lz4()]).verdicts().is_empty());
+        let raw = fixtures::report(Codec::None, Share::Fixed { raw_percent: 100 });
+        let told = sweep([raw, lz4()]).verdicts();
+        let [verdict] = told.as_slice() else { panic!("{told:?}") };
+        assert!(
+            verdict.starts_with("lz4, 60% of the memory compressed: 92% less time per page"),
+            "{verdict}"
+        );
+        assert!(verdict.contains("1.50 us, 19.50 without"), "{verdict}");
+    }
+
+    #[test]
+    fn other_work_and_memory_past_the_budget_are_told() {
+        let mut report = fixtures::report(fixtures::LZ4, Share::Adaptive);
+        report.outcome.other_cores = Some(0.01);
+        assert!(sweep([report.clone()]).cautions().is_empty());
+        report.outcome.other_cores = Some(cores() as f64);
+        report.options.budget_bytes = 65_000_000;
+        let told = sweep([report]).cautions().join("\n");
+        assert!(
+            told.contains("cores busy") && told.contains("The process grew by 101% of the budget"),
+            "{told}"
+        );
+    }
+}
