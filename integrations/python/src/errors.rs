@@ -38,7 +38,7 @@ macro_rules! classes {
 
 classes! {
     Error, KeyTooLong, ValueTooLong, InvalidOption, OutOfMemory, CorruptBlock, CodecUnavailable, CodecFailed, DiskError, BackgroundFailed, Closed,
-    ForkedProcess,
+    ForkedProcess, LoadCycle,
 }
 
 /// A codec's error as an exception.
@@ -46,7 +46,8 @@ pub fn of_codec(error: &CodecError) -> PyErr {
     let class = match error {
         CodecError::UnknownName(_) => Class::InvalidOption,
         CodecError::Unavailable { .. } => Class::CodecUnavailable,
-        CodecError::Corrupt { .. } => Class::CorruptBlock,
+        CodecError::Corrupt { .. } | CodecError::UnknownDictionary { .. } => Class::CorruptBlock,
+        CodecError::TooLong { .. } => Class::ValueTooLong,
         CodecError::OutOfMemory { .. } => Class::OutOfMemory,
         _ => Class::CodecFailed,
     };

@@ -11,8 +11,12 @@ use pyo3::prelude::*;
 
 use crate::errors::Class;
 
-/// How many forks lie between this process and the one that loaded the module.
 static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// How many forks lie between this process and the one that loaded the module.
+pub fn forks() -> u64 {
+    FORKS.load(Ordering::Relaxed)
+}
 
 extern "C" fn count() {
     FORKS.fetch_add(1, Ordering::Relaxed);

@@ -6,6 +6,7 @@
 // `fork` and `input` need it: they call what has no safe binding.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
+mod cache;
 mod errors;
 #[allow(unsafe_code)]
 mod fork;
@@ -19,5 +20,6 @@ use pyo3::prelude::*;
 fn _leafpress(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fork::watch();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    cache::register(module)?;
     tree::register(module)
 }

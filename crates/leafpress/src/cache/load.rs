@@ -5,10 +5,12 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 
-use super::Cache;
+use super::clock::Expiry;
 use super::core::Seen;
 use super::error::{CacheError, LoadError};
 use super::flights::{Boarding, Landed, Lead};
+use super::options::{self, Entry};
+use super::Cache;
 use crate::mem::room::copied;
 
 impl Cache {
@@ -41,6 +43,32 @@ impl Cache {
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
         load: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Vec<u8>, LoadError<E>> {
+        self.try_get_or_insert_entry_with(key, || Ok((load()?, Entry::default())))
+    }
+
+    /// As [`Cache::try_get_or_insert_with`], where `load` says how the value is inserted, too.
+    ///
+    /// # Errors
+    /// As [`Cache::try_get_or_insert_with`]; [`CacheError::Option`] for a time to live out of bounds, and one of those who wait loads then.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), leafpress::CacheError> {
+    /// use std::time::Duration;
+    /// use leafpress::cache::{Entry, LoadError};
+    ///
+    /// let cache = leafpress::Cache::builder().build()?;
+    /// let token = cache.try_get_or_insert_entry_with("token", || {
+    ///     Ok::<_, std::io::Error>(("abc", Entry::ttl(Duration::from_secs(300))))
+    /// });
+    /// assert_eq!(token.unwrap(), b"abc");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_get_or_insert_entry_with<V: AsRef<[u8]>, E: Send + Sync + 'static>(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        load: impl FnOnce() -> Result<(V, Entry), E>,
     ) -> Result<Vec<u8>, LoadError<E>> {
         let key = key.as_ref();
         let mut load = Some(load);
@@ -80,6 +108,19 @@ impl Cache {
         key: &(impl AsRef<[u8]> + ?Sized),
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<Vec<u8>, LoadError<E>> {
+        let load = async { Ok((load.await?, Entry::default())) };
+        self.get_or_fetch_entry(key, load).await
+    }
+
+    /// As [`Cache::get_or_fetch`], where `load` says how the value is inserted, too.
+    ///
+    /// # Errors
+    /// As [`Cache::try_get_or_insert_entry_with`].
+    pub async fn get_or_fetch_entry<V: AsRef<[u8]>, E: Send + Sync + 'static>(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        load: impl Future<Output = Result<(V, Entry), E>>,
+    ) -> Result<Vec<u8>, LoadError<E>> {
         let key = key.as_ref();
         let mut load = Some(load);
         loop {
@@ -114,6 +155,14 @@ impl Cache {
         Ok(self.core.find(key, copied, &mut Seen::default())?.transpose()?)
     }
 
+    /// When a record expires that is inserted so.
+    fn expiry_of(&self, entry: Entry) -> Result<Option<Expiry>, CacheError> {
+        if let Some(ttl) = entry.ttl {
+            options::check_ttl("ttl", ttl)?;
+        }
+        Ok(self.core.expiry(entry.ttl.or(self.core.times.to_live)))
+    }
+
     /// Ends a load whose value was there already.
     fn hand_on(&self, lead: Lead<'_>, found: Vec<u8>) -> Vec<u8> {
         lead.land_value(&Arc::from(found.as_slice()), |_| ());
@@ -123,16 +172,15 @@ impl Cache {
     fn land<V: AsRef<[u8]>, E: Send + Sync + 'static>(
         &self,
         lead: Lead<'_>,
-        loaded: Result<V, E>,
+        loaded: Result<(V, Entry), E>,
     ) -> Result<Vec<u8>, LoadError<E>> {
         match loaded {
-            Ok(value) => {
+            Ok((value, entry)) => {
+                let expiry = self.expiry_of(entry)?;
                 let key = lead.key().to_vec();
                 let shared: Arc<[u8]> = Arc::from(value.as_ref());
                 self.core.before_store(&shared);
-                if let Some(stored) = lead.land_value(&shared, |value| {
-                    self.core.store(&key, value, self.core.default_expiry())
-                }) {
+                if let Some(stored) = lead.land_value(&shared, |value| self.core.store(&key, value, expiry)) {
                     self.core.after_store(&key, stored)?;
                 }
                 Ok(shared.to_vec())

@@ -38,6 +38,7 @@ mod error;
 mod evict;
 mod flights;
 mod ghost;
+mod in_memory;
 mod listener;
 mod load;
 #[cfg(feature = "metrics")]

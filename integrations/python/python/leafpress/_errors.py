@@ -47,3 +47,7 @@ class Closed(Error, ValueError):
 
 class ForkedProcess(Error, RuntimeError):
     """The object was made before this process was forked from another. The message says what to do."""
+
+
+class LoadCycle(Error, RuntimeError):
+    """A loader asked for what cannot be there before it ends: its own key, or that of a loader that waits for it."""

@@ -1,0 +1,63 @@
+//! What can be told without a look at the disk.
+
+use super::Cache;
+use super::core::Seen;
+use super::counters::Count;
+use super::error::CacheError;
+use super::observer::{Observer, Outcome};
+
+impl Cache {
+    /// As [`Cache::get_with`], but does not look on disk, so that it never waits for a device: for who has other work to do while the disk is
+    /// read, and then calls [`Cache::get_with`] in a thread that may wait.
+    ///
+    /// [`None`] means that the key is not in memory, and is not counted as a missed read where there is a disk tier.
+    ///
+    /// # Errors
+    /// As [`Cache::get`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), leafpress::CacheError> {
+    /// let cache = leafpress::Cache::builder().build()?;
+    /// cache.insert("apple", "red")?;
+    /// assert_eq!(cache.get_in_memory_with("apple", <[u8]>::len)?, Some(3));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline]
+    pub fn get_in_memory_with<R>(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, CacheError> {
+        let core = &*self.core;
+        if core.disk.is_none() {
+            return core.get(key.as_ref(), read);
+        }
+        let key = key.as_ref();
+        let began = Observer::begin_get();
+        let (mut seen, mut read) = (Seen::default(), Some(read));
+        // A record that cannot be decoded, and one that is over, are for a read that may wait: taking them out may.
+        let Ok(Some(Some(found))) = core.find_in_memory(key, &mut read, &mut seen) else {
+            return Ok(None);
+        };
+        core.counters.count(Count::MemoryHits);
+        core.observer.end_get(began, Outcome::of(true, false));
+        if seen.wants_touch {
+            core.touch(key);
+        }
+        Ok(Some(found))
+    }
+
+    /// Whether there is a disk tier.
+    #[must_use]
+    pub fn has_disk(&self) -> bool {
+        self.core.disk.is_some()
+    }
+
+    /// All that the cache holds in memory, in bytes: what [`CacheStats::bytes_held`](super::CacheStats::bytes_held) says, without a visit of
+    /// the leaves.
+    #[must_use]
+    pub fn bytes_held(&self) -> u64 {
+        self.core.held_bytes()
+    }
+}

@@ -1,0 +1,120 @@
+//! A load under way, driven from Python: by a thread that runs the loader and waits, or by a task that awaits both.
+//!
+//! [`Cache::get_or_fetch_entry`](leafpress::Cache::get_or_fetch_entry) is a future that needs no runtime. [`Open`] polls it where Python asks
+//! for it; its loader is a place ([`Loader`]) that Python fills. So threads and tasks that ask for one key share one load, and a write of
+//! the key during a load wins, as the library says.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use leafpress::Cache;
+use leafpress::cache::{Entry, LoadError};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+
+use super::handle::closed;
+use crate::errors;
+
+type Loaded = Result<(Vec<u8>, Entry), PyErr>;
+type Answer = Result<Vec<u8>, LoadError<PyErr>>;
+
+/// What a load gives, when it does.
+#[derive(Default)]
+enum Place {
+    /// Nobody has asked for it.
+    #[default]
+    Idle,
+    /// The loader is to run.
+    Wanted,
+    Filled(Loaded),
+}
+
+/// The future of what a loader gives: it is ready when Python has filled it.
+#[derive(Clone, Default)]
+struct Loader(Arc<Mutex<Place>>);
+
+impl Future for Loader {
+    type Output = Loaded;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Loaded> {
+        let mut place = self.0.lock();
+        match std::mem::replace(&mut *place, Place::Wanted) {
+            // Who fills it polls again.
+            Place::Idle | Place::Wanted => Poll::Pending,
+            Place::Filled(loaded) => Poll::Ready(loaded),
+        }
+    }
+}
+
+/// Where a load is.
+pub enum Step {
+    /// There is a value.
+    Ready(Vec<u8>),
+    /// The loader is to run, and what it gives to be given to [`Open::fill`].
+    Leads,
+    /// Another loads: the waker says when to ask again.
+    Waits,
+}
+
+/// A load that somebody waits for, or leads.
+pub struct Open {
+    future: Mutex<Option<Pin<Box<dyn Future<Output = Answer> + Send>>>>,
+    loader: Loader,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Open {
+    pub fn new(cache: Arc<Cache>, key: Vec<u8>) -> Self {
+        let loader = Loader::default();
+        let load = loader.clone();
+        let future = async move { cache.get_or_fetch_entry(&key, load).await };
+        Self {
+            future: Mutex::new(Some(Box::pin(future))),
+            loader,
+            waker: Mutex::default(),
+        }
+    }
+
+    /// Looks how far the load is. It may read the disk, so the interpreter's lock should not be held.
+    ///
+    /// # Errors
+    /// The loader's, whoever ran it; errors of the cache; `Closed`.
+    pub fn step(&self, waker: &Waker) -> PyResult<Step> {
+        *self.waker.lock() = Some(waker.clone());
+        let mut future = self.future.lock();
+        let Some(polled) = future.as_mut() else { return Err(closed()) };
+        match polled.as_mut().poll(&mut Context::from_waker(waker)) {
+            Poll::Pending => Ok(match *self.loader.0.lock() {
+                Place::Wanted => Step::Leads,
+                _ => Step::Waits,
+            }),
+            Poll::Ready(answer) => {
+                *future = None;
+                drop(future);
+                match answer {
+                    Ok(value) => Ok(Step::Ready(value)),
+                    Err(LoadError::Load(error)) => Err(Python::attach(|py| error.clone_ref(py))),
+                    Err(LoadError::Cache(error)) => Err(errors::of_cache(&error)),
+                }
+            }
+        }
+    }
+
+    /// What the loader gave. [`Open::step`] hands it on.
+    pub fn fill(&self, loaded: Loaded) {
+        *self.loader.0.lock() = Place::Filled(loaded);
+    }
+
+    /// Lets go of it. If it led, one of those who wait leads.
+    pub fn end(&self) {
+        // What is dropped may wake others.
+        let future = self.future.lock().take();
+        drop(future);
+        let waker = self.waker.lock().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}

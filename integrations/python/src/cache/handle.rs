@@ -1,0 +1,150 @@
+//! A cache that may be closed while others use it.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leafpress::{Cache, CacheError};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use pyo3::prelude::*;
+
+use super::ask::Open;
+use crate::errors::Class;
+
+/// Between two looks whether the last user is gone.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+thread_local! {
+    /// Uses of caches by this thread now, and calls of Python from within them.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Counts as a use of a cache by this thread, until it is dropped.
+pub struct InUse(());
+
+impl InUse {
+    pub fn begin() -> Self {
+        DEPTH.set(DEPTH.get() + 1);
+        Self(())
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// A cache, open or closed.
+pub struct Handle {
+    cache: RwLock<Option<Arc<Cache>>>,
+    /// Loads that wait, or lead: they have the cache for longer than a call.
+    open: Mutex<Vec<std::sync::Weak<Open>>>,
+    /// No other cache of the process has it.
+    pub serial: u64,
+}
+
+/// A use of a cache, during which it is not closed.
+pub struct Used<'h> {
+    cache: RwLockReadGuard<'h, Option<Arc<Cache>>>,
+}
+
+impl Used<'_> {
+    #[inline]
+    fn get(&self) -> PyResult<&Arc<Cache>> {
+        self.cache.as_ref().ok_or_else(closed)
+    }
+}
+
+#[cold]
+pub fn closed() -> PyErr {
+    Class::Closed.error("the cache is closed: make another, which finds what this one left on disk")
+}
+
+impl Handle {
+    pub fn new(cache: Cache) -> Self {
+        static SERIALS: AtomicU64 = AtomicU64::new(1);
+        Self {
+            cache: RwLock::new(Some(Arc::new(cache))),
+            open: Mutex::default(),
+            serial: SERIALS.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    /// Calls `work` with the cache.
+    ///
+    /// # Errors
+    /// `Closed`, or what `work` says.
+    #[inline]
+    pub fn with<R>(&self, work: impl FnOnce(&Arc<Cache>) -> PyResult<R>) -> PyResult<R> {
+        // A thread that is called back while it uses the cache may use it again, though another waits to close it.
+        let used = Used {
+            cache: self.cache.read_recursive(),
+        };
+        let _in_use = InUse::begin();
+        work(used.get()?)
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.cache.read_recursive().is_none()
+    }
+
+    /// Sees that a load ends when the cache is closed.
+    pub fn remember(&self, load: &Arc<Open>) {
+        let mut open = self.open.lock();
+        if open.len() == open.capacity() {
+            open.retain(|load| load.strong_count() > 0);
+        }
+        open.push(Arc::downgrade(load));
+    }
+
+    /// Waits for calls under way, ends loads, and closes the cache: what it holds goes to its disk, where it has one. The interpreter's lock
+    /// must not be held. Closing what is closed does nothing.
+    ///
+    /// # Errors
+    /// `InvalidOption` from within a call of the same thread; errors of the disk.
+    pub fn close(&self, keep: bool) -> PyResult<()> {
+        if DEPTH.get() > 0 {
+            return Err(Class::Error.error("a cache cannot be closed by what it calls: close it elsewhere"));
+        }
+        let Some(cache) = self.cache.write().take() else { return Ok(()) };
+        for load in self.open.lock().drain(..) {
+            if let Some(load) = load.upgrade() {
+                load.end();
+            }
+        }
+        let cache = alone(cache);
+        if keep {
+            return cache.close().map_err(|error: CacheError| crate::errors::of_cache(&error));
+        }
+        drop(cache);
+        Ok(())
+    }
+}
+
+impl Handle {
+    /// Lets go of the cache. The interpreter's lock must not be held.
+    pub fn drop_cache(&self) {
+        let cache = self.cache.write().take();
+        if DEPTH.get() == 0 {
+            drop(cache);
+        } else {
+            // One of the cache's own threads, which tells of a record, is the last to have it, and cannot wait for itself. Where no thread can
+            // be started the cache stays.
+            let cache = std::mem::ManuallyDrop::new(cache);
+            let _ = std::thread::Builder::new().spawn(move || drop(std::mem::ManuallyDrop::into_inner(cache)));
+        }
+    }
+}
+
+/// The cache, once nobody else has it. Nobody takes it any more; those who have it are about to let go.
+fn alone(mut cache: Arc<Cache>) -> Cache {
+    loop {
+        match Arc::try_unwrap(cache) {
+            Ok(cache) => return cache,
+            Err(shared) => cache = shared,
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}

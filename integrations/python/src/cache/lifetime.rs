@@ -1,0 +1,239 @@
+//! Making a cache, closing it, and what it may hold.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use leafpress::Cache;
+use leafpress::cache::Disk;
+use pyo3::PyTraverseError;
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+
+use super::forms::{self, ValueForm};
+use super::handle::Handle;
+use super::listener::Removal;
+use super::{CacheBase, options};
+use crate::errors::{self, Class};
+use crate::fork::OfThisProcess;
+
+/// The memory of a cache that is not told.
+const MEMORY_BYTES: u64 = 64 << 20;
+/// The bytes of a disk tier that is not told: a number that does not change, since what was left on disk is found again by it.
+const DISK_BYTES: u64 = 1 << 30;
+
+/// The constructor's options.
+struct Options<'a, 'py> {
+    memory: Option<&'a Bound<'py, PyAny>>,
+    disk: Option<PathBuf>,
+    disk_bytes: Option<&'a Bound<'py, PyAny>>,
+    times: [Option<&'a Bound<'py, PyAny>>; 3],
+    codec: Option<&'a str>,
+    policy: Option<&'a str>,
+    name: Option<&'a str>,
+}
+
+impl Options<'_, '_> {
+    /// The library's builder.
+    fn builder(self) -> PyResult<leafpress::cache::Builder> {
+        let mut builder = Cache::builder().memory(match self.memory {
+            Some(memory) => options::bytes("memory", memory)?,
+            None => MEMORY_BYTES,
+        });
+        let [ttl, to_idle, stale] = self.times;
+        if let Some(ttl) = options::time_or_none("ttl", ttl)? {
+            builder = builder.default_ttl(ttl);
+        }
+        if let Some(time) = options::time_or_none("time_to_idle", to_idle)? {
+            builder = builder.time_to_idle(time);
+        }
+        if let Some(time) = options::time_or_none("stale_while_revalidate", stale)? {
+            builder = builder.stale_while_revalidate(time);
+        }
+        if let Some(codec) = self.codec {
+            builder = builder.codec(codec.parse().map_err(|error| errors::of_codec(&error))?);
+        }
+        if let Some(policy) = self.policy {
+            builder = builder.policy(policy.parse().map_err(|error| errors::of_cache(&error))?);
+        }
+        if let Some(name) = self.name {
+            builder = builder.name(name);
+        }
+        match (self.disk, self.disk_bytes) {
+            (Some(path), bytes) => {
+                let bytes = bytes.map_or(Ok(DISK_BYTES), |bytes| options::bytes("disk_bytes", bytes))?;
+                Ok(builder.disk(Disk::file(path, bytes)))
+            }
+            (None, None) => Ok(builder),
+            (None, Some(_)) => Err(Class::InvalidOption.error("disk_bytes: name the file too, by disk=")),
+        }
+    }
+}
+
+#[pymethods]
+impl CacheBase {
+    #[new]
+    #[pyo3(
+        signature = (memory=None, *, disk=None, disk_bytes=None, ttl=None, time_to_idle=None, stale_while_revalidate=None, codec=None,
+            policy=None, serializer=None, encoding=None, name=None, on_removal=None),
+        text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', ttl=None, time_to_idle=None, stale_while_revalidate=None, \
+            codec='zstd:1', policy='s3-fifo', serializer=None, encoding=None, name=None, on_removal=None)"
+    )]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        memory: Option<&Bound<'_, PyAny>>,
+        disk: Option<PathBuf>,
+        disk_bytes: Option<&Bound<'_, PyAny>>,
+        ttl: Option<&Bound<'_, PyAny>>,
+        time_to_idle: Option<&Bound<'_, PyAny>>,
+        stale_while_revalidate: Option<&Bound<'_, PyAny>>,
+        codec: Option<&str>,
+        policy: Option<&str>,
+        serializer: Option<&Bound<'_, PyAny>>,
+        encoding: Option<&Bound<'_, PyAny>>,
+        name: Option<&str>,
+        on_removal: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let has_disk = disk.is_some();
+        let (keys, values) = forms::forms(py, serializer, encoding, has_disk)?;
+        let times = [ttl, time_to_idle, stale_while_revalidate];
+        let mut builder = Options { memory, disk, disk_bytes, times, codec, policy, name }.builder()?;
+        let keys = Arc::new(keys);
+        let removal = on_removal.map(|callback| removal(callback, &keys, &values)).transpose()?;
+        if let Some(removal) = &removal {
+            let removal = Arc::clone(removal);
+            builder = builder.listener(move |key, value, cause| removal.tell(key, value, cause));
+        }
+        let cache = py.detach(|| builder.build()).map_err(|error| errors::of_cache(&error))?;
+        Ok(Self {
+            name: cache.name().to_owned(),
+            handle: OfThisProcess::new("cache", Handle::new(cache)),
+            keys,
+            values,
+            removal,
+            has_disk,
+            has_long: AtomicBool::new(false),
+        })
+    }
+
+    /// close()
+    /// --
+    ///
+    /// End the cache. With a disk tier what is in memory goes there, and the next cache with the same file begins with it.
+    ///
+    /// Every later call raises Closed; closing again does nothing. A cache that is not closed, but let go of, leaves nothing on disk.
+    #[pyo3(text_signature = "($self)")]
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let handle = self.handle.get()?;
+        py.detach(|| handle.close(true))
+    }
+
+    /// Whether the cache has been closed.
+    #[getter]
+    fn closed(&self) -> PyResult<bool> {
+        Ok(self.handle.get()?.is_closed())
+    }
+
+    /// What the cache is called in messages and figures.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of memory that the cache may hold, all included. May be set, as a number or as text like "64MiB"; when that returns, the cache
+    /// holds no more.
+    #[getter]
+    fn get_memory(&self) -> PyResult<u64> {
+        self.with(|cache| Ok(cache.memory()))
+    }
+
+    #[setter]
+    fn set_memory(&self, py: Python<'_>, memory: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bytes = options::bytes("memory", memory)?;
+        self.unlocked(py, |cache| cache.set_memory(bytes))
+    }
+
+    /// Bytes of memory that the cache may hold: cachetools' word for `memory`.
+    #[getter]
+    fn maxsize(&self) -> PyResult<u64> {
+        self.get_memory()
+    }
+
+    /// Bytes of memory that the cache holds, all included.
+    #[getter]
+    fn currsize(&self) -> PyResult<u64> {
+        self.with(|cache| Ok(cache.bytes_held()))
+    }
+
+    /// Whether there is a disk tier.
+    #[getter]
+    fn has_disk(&self) -> bool {
+        self.has_disk
+    }
+
+    /// Remove every record, in memory and on disk.
+    #[pyo3(text_signature = "($self)")]
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        self.unlocked(py, Cache::clear)
+    }
+
+    /// Do now what the cache would do some time after the last write: let go of what is over, compact, write what waits for the disk.
+    #[pyo3(text_signature = "($self)")]
+    fn settle(&self, py: Python<'_>) -> PyResult<()> {
+        self.unlocked(py, Cache::settle)
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let handle = self.handle.get()?;
+        if handle.is_closed() {
+            return Ok(format!("<leafpress.Cache {:?}, closed>", self.name));
+        }
+        handle.with(|cache| {
+            Ok(format!(
+                "<leafpress.Cache {:?}: {} records in {} of {} bytes{}>",
+                self.name,
+                cache.len(),
+                cache.bytes_held(),
+                cache.memory(),
+                if self.has_disk { ", and a disk" } else { "" }
+            ))
+        })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.values.traverse(&visit)?;
+        self.removal.as_ref().map_or(Ok(()), |removal| removal.traverse(&visit))
+    }
+
+    fn __clear__(&self) {
+        if let Some(removal) = &self.removal {
+            removal.clear();
+        }
+    }
+}
+
+fn removal(
+    callback: Bound<'_, PyAny>,
+    keys: &Arc<super::forms::KeyForm>,
+    values: &ValueForm,
+) -> PyResult<Arc<Removal>> {
+    if !callback.is_callable() {
+        return Err(PyTypeError::new_err(format!(
+            "on_removal must be a callable of key, value and cause, not {}",
+            forms::name_of(&callback)
+        )));
+    }
+    let values = values.clone_ref(callback.py());
+    Ok(Removal::new(callback.unbind(), keys, values))
+}
+
+impl Drop for CacheBase {
+    fn drop(&mut self) {
+        // The cache's threads may wait for the interpreter's lock, to tell of a record, and are waited for. Loads that are left have the
+        // cache for longer, and let go of it so as well.
+        let Ok(handle) = self.handle.get() else { return };
+        let _ = Python::try_attach(|py| py.detach(|| handle.drop_cache()));
+    }
+}

@@ -1,0 +1,300 @@
+//! Getting a value, or loading it: one loader a key, among threads and tasks.
+
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use leafpress::cache::Entry;
+use parking_lot::{Condvar, Mutex};
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use super::ask::{Open, Step};
+use super::listener::Call;
+use super::waits::{Asking, LoadId, Loading};
+use super::{CacheBase, entry, options};
+use crate::errors::Class;
+
+/// A thread that waits looks so often whether it is to be interrupted.
+const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(100);
+
+/// The load inside of which Python runs: a context variable, which tasks and `asyncio.to_thread` inherit.
+fn current(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static VARIABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let variable = VARIABLE.get_or_try_init(py, || {
+        let class = py.import("contextvars")?.getattr("ContextVar")?;
+        let default = pyo3::types::PyDict::new(py);
+        default.set_item("default", 0)?;
+        class.call(("leafpress_load",), Some(&default)).map(Bound::unbind)
+    })?;
+    Ok(variable.bind(py))
+}
+
+fn current_load(py: Python<'_>) -> PyResult<LoadId> {
+    current(py)?.call_method0("get")?.extract()
+}
+
+#[cold]
+fn cycle() -> PyErr {
+    Class::LoadCycle.error(
+        "a loader asked for a key that cannot be there before it ends: its own, or one that waits for it. Load what both need under a \
+         third key, or outside of the cache",
+    )
+}
+
+/// Wakes a thread.
+#[derive(Default)]
+struct Bell {
+    has_rung: Mutex<bool>,
+    rings: Condvar,
+}
+
+impl Bell {
+    fn wait(&self) {
+        let mut has_rung = self.has_rung.lock();
+        if !*has_rung {
+            self.rings.wait_for(&mut has_rung, LOOK_FOR_SIGNALS);
+        }
+        *has_rung = false;
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        *self.has_rung.lock() = true;
+        self.rings.notify_all();
+    }
+}
+
+/// Wakes a task: calls something of Python's.
+struct Callback(Py<PyAny>);
+
+impl Wake for Callback {
+    fn wake(self: Arc<Self>) {
+        let Some(_call) = Call::begin() else { return };
+        Python::try_attach(|py| {
+            // The event loop may be closed by now: its tasks wait no more.
+            let _ = self.0.call0(py);
+        });
+    }
+}
+
+/// Runs a loader, and returns what it gave, and its bytes.
+fn load<'py>(
+    cache: &CacheBase,
+    loader: &Bound<'py, PyAny>,
+    entry: Entry,
+) -> PyResult<(Bound<'py, PyAny>, (Vec<u8>, Entry))> {
+    let value = loader.call0()?;
+    let bytes = cache.values.input(&value)?.as_ref().to_vec();
+    cache.note_length(bytes.len());
+    Ok((value, (bytes, entry)))
+}
+
+#[pymethods]
+impl CacheBase {
+    /// The key's value, or else the one that load() returns, which is inserted.
+    ///
+    /// One thread or task loads at a time for a key; others that miss meanwhile wait for it and get the same value, or the exception that it
+    /// raised. If the key is set or deleted meanwhile, what was loaded is returned, and not stored. A loader may use the cache; one that
+    /// asks for its own key, straight or through others, gets a LoadCycle.
+    #[pyo3(signature = (key, load, ttl=None))]
+    fn get_or_set<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        load: &Bound<'py, PyAny>,
+        ttl: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(found) = self.find_in_memory(key)? {
+            return Ok(found);
+        }
+        self.load_or_wait(key, load, entry(ttl)?)
+    }
+
+    /// A load of a key for a task, which aget_or_set drives.
+    fn _ask(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Ask> {
+        let (py, cache) = (this.py(), this.get());
+        let key = cache.keys.input(key)?.as_ref().to_vec();
+        let serial = cache.handle.get()?.serial;
+        let asking = Asking::begin(current_load(py)?, serial, &key, None).ok_or_else(cycle)?;
+        let open = cache.open(&key)?;
+        Ok(Ask {
+            cache: this.clone().unbind(),
+            key,
+            open,
+            state: Mutex::new(State { asking: Some(asking), loading: None }),
+        })
+    }
+}
+
+impl CacheBase {
+    fn open(&self, key: &[u8]) -> PyResult<Arc<Open>> {
+        let handle = self.handle.get()?;
+        handle.with(|cache| {
+            let open = Arc::new(Open::new(Arc::clone(cache), key.to_vec()));
+            handle.remember(&open);
+            Ok(open)
+        })
+    }
+
+    #[cold]
+    fn load_or_wait<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        loader: &Bound<'py, PyAny>,
+        entry: Entry,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = key.py();
+        let key = self.keys.input(key)?;
+        let (serial, key): (u64, &[u8]) = (self.handle.get()?.serial, key.as_ref());
+        let here = Some(thread::current().id());
+        let _asking = Asking::begin(current_load(py)?, serial, key, here).ok_or_else(cycle)?;
+        let open = Ending(self.open(key)?);
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(Arc::clone(&bell));
+        let mut loaded = None;
+        loop {
+            match py.detach(|| open.0.step(&waker))? {
+                Step::Ready(bytes) => return self.answer(py, loaded, &bytes),
+                Step::Waits => {
+                    py.detach(|| bell.wait());
+                    py.check_signals()?;
+                }
+                Step::Leads => {
+                    let loading = Loading::begin(serial, key, None);
+                    let token = current(py)?.call_method1("set", (loading.id,))?;
+                    let result = load(self, loader, entry);
+                    current(py)?.call_method1("reset", (token,))?;
+                    match result {
+                        Ok((value, bytes)) => {
+                            loaded = Some(value);
+                            open.0.fill(Ok(bytes));
+                        }
+                        // Whoever waits shares an error. What ends this thread ends it alone, and another loads.
+                        Err(error) if error.is_instance_of::<PyException>(py) => open.0.fill(Err(error)),
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+        }
+    }
+
+    /// What was loaded here, or else the value of bytes.
+    fn answer<'py>(
+        &self,
+        py: Python<'py>,
+        loaded: Option<Bound<'py, PyAny>>,
+        bytes: &[u8],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(loaded) = loaded {
+            return Ok(loaded);
+        }
+        let foreign = || Class::CorruptBlock.error("the value was not written with these options: delete the key, or open the cache with the options it was made with");
+        self.values.output(py, bytes)?.ok_or_else(foreign)
+    }
+}
+
+/// Lets go of a load without the interpreter's lock: others are woken, who may want it.
+struct Ending(Arc<Open>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let open = &self.0;
+        if Python::try_attach(|py| py.detach(|| open.end())).is_none() {
+            open.end();
+        }
+    }
+}
+
+struct State {
+    asking: Option<Asking>,
+    loading: Option<Loading>,
+}
+
+/// A load that a task waits for, or leads.
+#[pyclass(name = "Ask", module = "leafpress._leafpress", frozen)]
+pub struct Ask {
+    cache: Py<CacheBase>,
+    key: Vec<u8>,
+    open: Arc<Open>,
+    state: Mutex<State>,
+}
+
+#[pymethods]
+impl Ask {
+    /// ("ready", value), ("leads", None) when the loader is to run, or ("waits", None): wake() is called when to ask again.
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        wake: Py<PyAny>,
+    ) -> PyResult<(&'static str, Option<Bound<'py, PyAny>>)> {
+        let waker = Waker::from(Arc::new(Callback(wake)));
+        match py.detach(|| self.open.step(&waker))? {
+            Step::Ready(bytes) => Ok(("ready", Some(self.cache.bind(py).get().answer(py, None, &bytes)?))),
+            Step::Leads => Ok(("leads", None)),
+            Step::Waits => Ok(("waits", None)),
+        }
+    }
+
+    /// The loader is about to run, in this context: returns the token that `leave` takes.
+    fn enter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let serial = self.cache.bind(py).get().handle.get()?.serial;
+        let loading = Loading::begin(serial, &self.key, Some(event_loop()));
+        let token = current(py)?.call_method1("set", (loading.id,))?;
+        self.state.lock().loading = Some(loading);
+        Ok(token)
+    }
+
+    /// The loader has ended.
+    fn leave(&self, py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<()> {
+        drop(self.state.lock().loading.take());
+        current(py)?.call_method1("reset", (token,)).map(drop)
+    }
+
+    /// What the loader gave.
+    #[pyo3(signature = (value, ttl=None))]
+    fn give(&self, value: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let cache = self.cache.bind(value.py()).get();
+        let ttl = options::time_or_none("ttl", ttl)?;
+        let bytes = cache.values.input(value)?.as_ref().to_vec();
+        cache.note_length(bytes.len());
+        self.open.fill(Ok((bytes, ttl.map_or_else(Entry::default, Entry::ttl))));
+        Ok(())
+    }
+
+    /// What the loader raised.
+    fn fail(&self, error: &Bound<'_, PyAny>) {
+        self.open.fill(Err(PyErr::from_value(error.clone())));
+    }
+
+    /// Let go of it. If it led, one of those who wait leads.
+    fn end(&self, py: Python<'_>) {
+        let state = &self.state;
+        py.detach(|| {
+            self.open.end();
+            let mut state = state.lock();
+            (state.asking, state.loading) = (None, None);
+        });
+    }
+}
+
+/// The thread that runs tasks.
+fn event_loop() -> ThreadId {
+    thread::current().id()
+}
+
+impl Drop for Ask {
+    fn drop(&mut self) {
+        drop(Ending(Arc::clone(&self.open)));
+    }
+}
+
+/// Adds the class.
+///
+/// # Errors
+/// Where it cannot be added.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Ask>()
+}

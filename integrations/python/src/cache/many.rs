@@ -1,0 +1,170 @@
+//! Many records in a call, with the interpreter's lock let go of.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyMapping};
+
+use super::forms::{Key, Value};
+use super::{CacheBase, entry};
+use crate::errors;
+
+/// Bytes that are gathered before they are handed on.
+const MOST_BYTES: usize = 4 << 20;
+/// Records that are.
+const MOST_RECORDS: usize = 4096;
+
+/// Values one behind the other, and where each ends; [`None`] is not there.
+#[derive(Default)]
+struct Found {
+    bytes: Vec<u8>,
+    ends: Vec<Option<usize>>,
+}
+
+#[pymethods]
+impl CacheBase {
+    /// The values of keys, in a list in their order; default for those that are not there. Faster than as many calls of get.
+    #[pyo3(signature = (keys, default=None))]
+    fn get_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = keys.py();
+        let values = PyList::empty(py);
+        let default = default.unwrap_or_else(|| py.None().into_bound(py));
+        let mut objects = Vec::new();
+        for key in keys.try_iter()? {
+            objects.push(key?);
+            if objects.len() == MOST_RECORDS {
+                self.get_chunk(&objects, &default, &values)?;
+                objects.clear();
+            }
+        }
+        self.get_chunk(&objects, &default, &values)?;
+        Ok(values)
+    }
+
+    /// Insert or replace what a mapping has, or an iterable of pairs of key and value. ttl is as of set.
+    #[pyo3(signature = (records, ttl=None))]
+    fn set_many(&self, records: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let entry = entry(ttl)?;
+        let py = records.py();
+        let pairs = match records.cast::<PyMapping>() {
+            Ok(mapping) => mapping.items()?.into_any(),
+            Err(_) => records.clone(),
+        };
+        let (mut gathered, mut bytes) = (Vec::new(), 0);
+        let hand_on = |gathered: &mut Vec<(Vec<u8>, Vec<u8>)>| {
+            let records = std::mem::take(gathered);
+            self.unlocked(py, |cache| {
+                let mut records = records.iter();
+                records.try_for_each(|(key, value)| cache.insert_with(key, value, entry))
+            })
+        };
+        for pair in pairs.try_iter()? {
+            let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair?.extract()?;
+            let (key, value) = (owned_key(self.keys.input(&key)?), owned_value(self.values.input(&value)?));
+            self.note_length(value.len());
+            bytes += key.len() + value.len();
+            gathered.push((key, value));
+            if bytes >= MOST_BYTES || gathered.len() == MOST_RECORDS {
+                hand_on(&mut gathered)?;
+                bytes = 0;
+            }
+        }
+        hand_on(&mut gathered)
+    }
+
+    /// Remove keys; how many of them were there.
+    fn delete_many(&self, keys: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let py = keys.py();
+        let mut gathered = Vec::new();
+        for key in keys.try_iter()? {
+            gathered.push(owned_key(self.keys.input(&key?)?));
+        }
+        self.unlocked(py, |cache| {
+            let mut removed = 0;
+            for key in &gathered {
+                removed += u64::from(cache.remove(key)?);
+            }
+            Ok(removed)
+        })
+    }
+}
+
+fn owned_key(key: Key<'_, '_>) -> Vec<u8> {
+    match key {
+        Key::Of(input) => input.to_vec(),
+        Key::Made(bytes) => bytes,
+    }
+}
+
+fn owned_value(value: Value<'_, '_>) -> Vec<u8> {
+    match value {
+        Value::Of(input) => input.to_vec(),
+        Value::Made(bytes) => bytes,
+    }
+}
+
+impl CacheBase {
+    /// Appends the values of keys to `values`.
+    fn get_chunk<'py>(
+        &self,
+        objects: &[Bound<'py, PyAny>],
+        default: &Bound<'py, PyAny>,
+        values: &Bound<'py, PyList>,
+    ) -> PyResult<()> {
+        let Some(first) = objects.first() else { return Ok(()) };
+        let py = first.py();
+        let keys = objects.iter().map(|object| self.keys.input(object));
+        let keys: Vec<Key<'_, '_>> = keys.collect::<PyResult<_>>()?;
+        let mut keys: &[&[u8]] = &keys.iter().map(AsRef::as_ref).collect::<Vec<&[u8]>>();
+        // What holds much is handed over in parts.
+        while !keys.is_empty() {
+            let found = self.with(|cache| {
+                let found = py.detach(|| read(cache, keys));
+                found.map_err(|error| errors::of_cache(&error))
+            })?;
+            keys = &keys[found.ends.len()..];
+            self.append(py, &found, default, values)?;
+        }
+        Ok(())
+    }
+
+    fn append<'py>(
+        &self,
+        py: Python<'py>,
+        found: &Found,
+        default: &Bound<'py, PyAny>,
+        values: &Bound<'py, PyList>,
+    ) -> PyResult<()> {
+        let mut start = 0;
+        for end in &found.ends {
+            let value = match end {
+                Some(end) => self.values.output(py, &found.bytes[start..*end])?,
+                None => None,
+            };
+            start = end.unwrap_or(start);
+            values.append(value.as_ref().unwrap_or(default))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the values of the first keys: all, unless they hold very much.
+fn read(cache: &leafpress::Cache, keys: &[&[u8]]) -> Result<Found, leafpress::CacheError> {
+    let mut found = Found::default();
+    for keys in keys.chunks(256) {
+        cache.get_many_with(keys, |_, value| {
+            let end = value.map(|value| {
+                found.bytes.extend_from_slice(value);
+                found.bytes.len()
+            });
+            found.ends.push(end);
+        })?;
+        if found.bytes.len() > MOST_BYTES {
+            break;
+        }
+    }
+    Ok(found)
+}
+

@@ -1,0 +1,155 @@
+//! `leafpress.Cache`, but for what is written in Python over it.
+//!
+//! `options`, `keys` and `forms` turn what Python says into the library's words; `handle` is a cache that may be closed while it is used;
+//! `ask` and `waits` are loads, `load` their methods; `listener` tells of records that leave. The other files are methods by what they do.
+
+mod ask;
+mod forms;
+mod handle;
+mod keys;
+mod lifetime;
+mod listener;
+mod load;
+mod many;
+mod options;
+mod scan;
+mod single;
+mod stats;
+mod update;
+mod waits;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use leafpress::Cache;
+use leafpress::cache::Entry;
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+
+use self::forms::{KeyForm, ValueForm};
+use self::handle::Handle;
+use self::listener::Removal;
+use crate::errors;
+use crate::fork::OfThisProcess;
+
+/// Longer values are decoded and compressed without the interpreter's lock. Letting go of it for less costs more than it gains: another
+/// thread that computes may keep it for 5 ms.
+const LONG_BYTES: usize = 64 << 10;
+
+/// What `leafpress.Cache` is made of.
+#[pyclass(name = "CacheBase", module = "leafpress._leafpress", subclass, weakref, frozen)]
+pub struct CacheBase {
+    handle: OfThisProcess<Handle>,
+    keys: Arc<KeyForm>,
+    values: ValueForm,
+    removal: Option<Arc<Removal>>,
+    name: String,
+    has_disk: bool,
+    /// Whether a long value was put in, or may be on disk.
+    has_long: AtomicBool,
+}
+
+impl CacheBase {
+    /// Calls `work` with the cache.
+    #[inline]
+    fn with<R>(&self, work: impl FnOnce(&Arc<Cache>) -> PyResult<R>) -> PyResult<R> {
+        self.handle.get()?.with(work)
+    }
+
+    /// The same without the interpreter's lock.
+    fn unlocked<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Cache) -> Result<R, leafpress::CacheError> + Send,
+    ) -> PyResult<R> {
+        self.with(|cache| {
+            let cache: &Cache = cache;
+            py.detach(|| work(cache)).map_err(|error| errors::of_cache(&error))
+        })
+    }
+
+    /// The same, where the work takes a microsecond or so unless `is_long`: the interpreter's lock is kept then.
+    #[inline]
+    fn short<R: Send>(
+        &self,
+        py: Python<'_>,
+        is_long: bool,
+        work: impl FnOnce(&Cache) -> Result<R, leafpress::CacheError> + Send,
+    ) -> PyResult<R> {
+        if is_long || self.has_disk {
+            return self.unlocked(py, work);
+        }
+        self.with(|cache| work(cache).map_err(|error| errors::of_cache(&error)))
+    }
+
+    fn note_length(&self, bytes: usize) -> bool {
+        let is_long = bytes > LONG_BYTES;
+        if is_long {
+            self.has_long.store(true, Ordering::Relaxed);
+        }
+        is_long
+    }
+
+    /// The value of a key, in Python.
+    #[inline]
+    fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = key.py();
+        let key = self.keys.input(key)?;
+        let key: &[u8] = key.as_ref();
+        let raw = self.with(|cache| {
+            if !self.has_long.load(Ordering::Relaxed) {
+                let read = |bytes: &[u8]| self.values.raw(py, bytes);
+                let found = if self.has_disk {
+                    cache.get_in_memory_with(key, read)
+                } else {
+                    cache.get_with(key, read)
+                };
+                match found.map_err(|error| errors::of_cache(&error))? {
+                    Some(raw) => return raw,
+                    None if !self.has_disk => return Ok(None),
+                    None => {}
+                }
+            }
+            let found = py.detach(|| cache.get(key)).map_err(|error| errors::of_cache(&error))?;
+            found.map_or(Ok(None), |bytes| {
+                self.note_length(bytes.len());
+                self.values.raw(py, &bytes)
+            })
+        })?;
+        raw.map(|raw| self.values.finish(raw)).transpose()
+    }
+
+    /// The same where it takes no wait for a disk. A miss is not counted.
+    fn find_in_memory<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = key.py();
+        let key = self.keys.input(key)?;
+        let raw = self.with(|cache| {
+            let found = cache.get_in_memory_with(key.as_ref(), |bytes| self.values.raw(py, bytes));
+            found.map_err(|error| errors::of_cache(&error))?.unwrap_or(Ok(None))
+        })?;
+        raw.map(|raw| self.values.finish(raw)).transpose()
+    }
+}
+
+/// How a record is inserted that lives for `ttl`.
+fn entry(ttl: Option<&Bound<'_, PyAny>>) -> PyResult<Entry> {
+    Ok(options::time_or_none("ttl", ttl)?.map_or_else(Entry::default, Entry::ttl))
+}
+
+/// `KeyError` with the key, as dict raises it.
+fn missing(key: &Bound<'_, PyAny>) -> PyErr {
+    PyKeyError::new_err((key.clone().unbind(),))
+}
+
+/// Adds the classes of this module.
+///
+/// # Errors
+/// Where they cannot be added.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    listener::watch(module)?;
+    load::register(module)?;
+    scan::register(module)?;
+    module.add("MAX_KEY_BYTES", leafpress::cache::MAX_KEY_BYTES)?;
+    module.add("MIN_MEMORY_BYTES", leafpress::cache::MIN_MEMORY_BYTES)?;
+    module.add_class::<CacheBase>()
+}

@@ -1,0 +1,103 @@
+//! Sizes and times as Python says them.
+
+use std::time::Duration;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+
+use crate::errors::Class;
+
+/// Units of sizes, and their bytes. A letter alone is binary, as everywhere in Leafpress.
+const UNITS: [(&str, u64); 13] = [
+    ("", 1),
+    ("b", 1),
+    ("k", 1 << 10),
+    ("kb", 1_000),
+    ("kib", 1 << 10),
+    ("m", 1 << 20),
+    ("mb", 1_000_000),
+    ("mib", 1 << 20),
+    ("g", 1 << 30),
+    ("gb", 1_000_000_000),
+    ("gib", 1 << 30),
+    ("tb", 1_000_000_000_000),
+    ("tib", 1 << 40),
+];
+
+fn name_of(object: &Bound<'_, PyAny>) -> String {
+    let name = object.get_type().name();
+    name.map_or_else(|_| "something else".into(), |name| name.to_string())
+}
+
+/// A number of bytes: an int, or text as in `"64MiB"` and `"1.5GB"`.
+///
+/// # Errors
+/// `TypeError` for other types, `InvalidOption` for text that is no size and for numbers below 0 or past 2^63.
+pub fn bytes(option: &str, object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if let Ok(text) = object.cast::<PyString>() {
+        let text = text.to_str()?;
+        return parsed(text).ok_or_else(|| {
+            Class::InvalidOption.error(format!(
+                "{option}: {text:?} is no size: write a number and a unit, as in \"64MiB\" or \"2GB\""
+            ))
+        });
+    }
+    if object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>() {
+        let bytes = object.extract::<u64>().ok().filter(|&bytes| bytes < 1 << 63);
+        return bytes
+            .ok_or_else(|| Class::InvalidOption.error(format!("{option}: the number of bytes is below 0 or past 2^63")));
+    }
+    Err(PyTypeError::new_err(format!(
+        "{option} must be an int of bytes or text as \"64MiB\", not {}",
+        name_of(object)
+    )))
+}
+
+/// The bytes of a size in words.
+fn parsed(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim_start().to_ascii_lowercase();
+    let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let number = number.replace('_', "");
+    if let Ok(number) = number.parse::<u64>() {
+        return number.checked_mul(*factor).filter(|&bytes| bytes < 1 << 63);
+    }
+    let bytes = number.parse::<f64>().ok()? * *factor as f64;
+    (bytes < 9e18).then_some(bytes as u64)
+}
+
+/// A time: seconds as int or float, or a `datetime.timedelta`.
+///
+/// # Errors
+/// `TypeError` for other types, `InvalidOption` for what is not above 0 and finite. The library knows the bounds.
+pub fn time(option: &str, object: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let seconds: f64 = if object.is_instance_of::<PyBool>() {
+        return Err(wrong_time(option, object));
+    } else if object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>() {
+        object.extract().unwrap_or(f64::INFINITY)
+    } else {
+        let total = object.call_method0("total_seconds").and_then(|total| total.extract());
+        total.map_err(|_| wrong_time(option, object))?
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        Class::InvalidOption.error(format!("{option}: {seconds} s is out of bounds: from 1 s to 10 years are allowed"))
+    })
+}
+
+fn wrong_time(option: &str, object: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "{option} must be seconds (int or float) or a timedelta, not {}",
+        name_of(object)
+    ))
+}
+
+/// A time that may be left out.
+///
+/// # Errors
+/// As [`time`].
+pub fn time_or_none(option: &str, object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Duration>> {
+    object.filter(|object| !object.is_none()).map(|object| time(option, object)).transpose()
+}

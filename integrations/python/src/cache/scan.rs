@@ -1,0 +1,235 @@
+//! Scans: keys, or keys and values, in the order of the keys' bytes.
+
+use std::collections::VecDeque;
+use std::ops::Bound as End;
+
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::CacheBase;
+use crate::errors::{self, Class};
+
+/// Records that are read at a time, and their bytes.
+const MOST_RECORDS: usize = 256;
+const MOST_BYTES: usize = 1 << 20;
+
+type Record = (Vec<u8>, Vec<u8>);
+
+/// Where a scan is.
+struct Scan {
+    low: End<Vec<u8>>,
+    high: End<Vec<u8>>,
+    read: VecDeque<Record>,
+    /// How often records were read.
+    turn: u64,
+    is_over: bool,
+}
+
+/// An iterator over keys, or pairs of key and value. Threads may share it: each record goes to one of them.
+#[pyclass(name = "CacheIterator", module = "leafpress._leafpress", frozen)]
+pub struct CacheIterator {
+    cache: Py<CacheBase>,
+    scan: Mutex<Scan>,
+    is_backwards: bool,
+    with_values: bool,
+}
+
+#[pymethods]
+impl CacheIterator {
+    fn __iter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
+        this
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let cache = self.cache.bind(py).get();
+        while let Some((key, value)) = self.record(py)? {
+            let key = cache.keys.output(py, &key)?;
+            if !self.with_values {
+                return Ok(Some(key));
+            }
+            // A value of another form is not there.
+            if let Some(value) = cache.values.output(py, &value)? {
+                return Ok(Some(PyTuple::new(py, [key, value])?.into_any()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl CacheIterator {
+    /// The next record.
+    fn record(&self, py: Python<'_>) -> PyResult<Option<Record>> {
+        loop {
+            let (low, high, turn) = {
+                let mut scan = self.scan.lock();
+                if let Some(record) = scan.read.pop_front() {
+                    return Ok(Some(record));
+                }
+                if scan.is_over {
+                    return Ok(None);
+                }
+                (scan.low.clone(), scan.high.clone(), scan.turn)
+            };
+            // The scan is not locked while the interpreter's lock is let go of.
+            let read = self.cache.bind(py).get().with(|cache| {
+                let read = py.detach(|| read(cache, (low, high), self.is_backwards));
+                read.map_err(|error| errors::of_cache(&error))
+            })?;
+            let mut scan = self.scan.lock();
+            // Another thread may have read the same.
+            if scan.turn == turn {
+                scan.turn += 1;
+                scan.is_over = read.is_empty();
+                if let Some((last, _)) = read.back() {
+                    let end = End::Excluded(last.clone());
+                    if self.is_backwards {
+                        scan.high = end;
+                    } else {
+                        scan.low = end;
+                    }
+                }
+                scan.read = read;
+            }
+        }
+    }
+}
+
+fn read(
+    cache: &leafpress::Cache,
+    range: (End<Vec<u8>>, End<Vec<u8>>),
+    is_backwards: bool,
+) -> Result<VecDeque<Record>, leafpress::CacheError> {
+    let (mut read, mut bytes) = (VecDeque::new(), 0);
+    // The library refuses such a range, which is empty.
+    if is_empty(&range) {
+        return Ok(read);
+    }
+    let mut records = cache.range(range);
+    while read.len() < MOST_RECORDS && bytes < MOST_BYTES {
+        let record = if is_backwards { records.next_back() } else { records.next() };
+        let Some(record) = record else { break };
+        let record = record?;
+        bytes += record.0.len() + record.1.len();
+        read.push_back(record);
+    }
+    Ok(read)
+}
+
+fn is_empty(range: &(End<Vec<u8>>, End<Vec<u8>>)) -> bool {
+    match range {
+        (End::Included(low), End::Included(high)) => low > high,
+        (End::Included(low) | End::Excluded(low), End::Included(high) | End::Excluded(high)) => low >= high,
+        _ => false,
+    }
+}
+
+/// What comes behind every key with a prefix.
+fn behind(prefix: &[u8]) -> End<Vec<u8>> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return End::Excluded(end);
+        }
+    }
+    End::Unbounded
+}
+
+impl CacheBase {
+    fn scan(
+        this: &Bound<'_, Self>,
+        (low, high): (End<Vec<u8>>, End<Vec<u8>>),
+        is_backwards: bool,
+        with_values: bool,
+    ) -> PyResult<CacheIterator> {
+        // A closed cache says so at once.
+        this.get().with(|_| Ok(()))?;
+        let scan = Scan { low, high, read: VecDeque::new(), turn: 0, is_over: false };
+        Ok(CacheIterator {
+            cache: this.clone().unbind(),
+            scan: Mutex::new(scan),
+            is_backwards,
+            with_values,
+        })
+    }
+
+    fn bounds(
+        &self,
+        minimum: Option<&Bound<'_, PyAny>>,
+        maximum: Option<&Bound<'_, PyAny>>,
+        inclusive: (bool, bool),
+        prefix: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(End<Vec<u8>>, End<Vec<u8>>)> {
+        if let Some(prefix) = prefix {
+            if minimum.is_some() || maximum.is_some() {
+                return Err(Class::InvalidOption.error("prefix: a scan has a prefix or bounds, not both"));
+            }
+            let prefix = self.keys.prefix(prefix)?;
+            let high = behind(&prefix);
+            return Ok((End::Included(prefix), high));
+        }
+        let end = |key: Option<&Bound<'_, PyAny>>, is_included: bool| -> PyResult<End<Vec<u8>>> {
+            let Some(key) = key else { return Ok(End::Unbounded) };
+            let key = self.keys.input(key)?.as_ref().to_vec();
+            Ok(if is_included { End::Included(key) } else { End::Excluded(key) })
+        };
+        Ok((end(minimum, inclusive.0)?, end(maximum, inclusive.1)?))
+    }
+}
+
+#[pymethods]
+impl CacheBase {
+    fn __iter__(this: &Bound<'_, Self>) -> PyResult<CacheIterator> {
+        Self::scan(this, (End::Unbounded, End::Unbounded), false, false)
+    }
+
+    fn __reversed__(this: &Bound<'_, Self>) -> PyResult<CacheIterator> {
+        Self::scan(this, (End::Unbounded, End::Unbounded), true, false)
+    }
+
+    /// The keys from minimum to maximum, in order: SortedDict's word. Those in memory; it counts for none of them as a read.
+    ///
+    /// A key that is there from the scan's start to its end is seen exactly once.
+    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false))]
+    fn irange(
+        this: &Bound<'_, Self>,
+        minimum: Option<&Bound<'_, PyAny>>,
+        maximum: Option<&Bound<'_, PyAny>>,
+        inclusive: (bool, bool),
+        reverse: bool,
+    ) -> PyResult<CacheIterator> {
+        let bounds = this.get().bounds(minimum, maximum, inclusive, None)?;
+        Self::scan(this, bounds, reverse, false)
+    }
+
+    /// The keys that begin with prefix, in order. A tuple as prefix means tuples that begin with its elements.
+    #[pyo3(signature = (prefix, reverse=false))]
+    fn prefix(this: &Bound<'_, Self>, prefix: &Bound<'_, PyAny>, reverse: bool) -> PyResult<CacheIterator> {
+        let bounds = this.get().bounds(None, None, (true, true), Some(prefix))?;
+        Self::scan(this, bounds, reverse, false)
+    }
+
+    /// Pairs of key and value, in the order of the keys: of all keys, of those from minimum to maximum, or of those with a prefix. What is
+    /// said of irange holds.
+    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false, *, prefix=None))]
+    fn items(
+        this: &Bound<'_, Self>,
+        minimum: Option<&Bound<'_, PyAny>>,
+        maximum: Option<&Bound<'_, PyAny>>,
+        inclusive: (bool, bool),
+        reverse: bool,
+        prefix: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<CacheIterator> {
+        let bounds = this.get().bounds(minimum, maximum, inclusive, prefix)?;
+        Self::scan(this, bounds, reverse, true)
+    }
+}
+
+/// Adds the class.
+///
+/// # Errors
+/// Where it cannot be added.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CacheIterator>()
+}

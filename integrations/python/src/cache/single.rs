@@ -1,0 +1,126 @@
+//! One record at a time.
+
+use leafpress::cache::CacheUpdate;
+use pyo3::prelude::*;
+
+use super::{CacheBase, entry, missing};
+
+#[pymethods]
+impl CacheBase {
+    /// The value of a key, or default when it is not there.
+    #[pyo3(signature = (key, default=None))]
+    fn get<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(self.find(key)?.or(default))
+    }
+
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.find(key)?.ok_or_else(|| missing(key))
+    }
+
+    /// The value of a key if it is in memory, or default: what get does without looking on disk. A miss is not counted.
+    #[pyo3(signature = (key, default=None))]
+    fn get_in_memory<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(self.find_in_memory(key)?.or(default))
+    }
+
+    /// Insert or replace.
+    ///
+    /// ttl is how long the record lives, in seconds or as a timedelta: from 1 s to 10 years, and as the cache's own ttl says where it is
+    /// None. A value of more than an eighth of the memory is not kept; nor is what was there.
+    #[pyo3(signature = (key, value, ttl=None))]
+    fn set(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let entry = entry(ttl)?;
+        let (py, key, value) = (key.py(), self.keys.input(key)?, self.values.input(value)?);
+        let (key, value): (&[u8], &[u8]) = (key.as_ref(), value.as_ref());
+        let is_long = self.note_length(value.len());
+        self.short(py, is_long, |cache| cache.insert_with(key, value, entry))
+    }
+
+    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.set(key, value, None)
+    }
+
+    /// Insert if the key is not there; whether it was inserted. Of several threads that add a key one does.
+    #[pyo3(signature = (key, value, ttl=None))]
+    fn add(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        let entry = entry(ttl)?;
+        let (py, key, value) = (key.py(), self.keys.input(key)?, self.values.input(value)?);
+        let (key, value): (&[u8], &[u8]) = (key.as_ref(), value.as_ref());
+        let is_long = self.note_length(value.len());
+        let answer = self.short(py, is_long, |cache| {
+            cache.update_with(key, |found| match found {
+                None => CacheUpdate::PutWith(value, entry),
+                Some(_) => CacheUpdate::Keep,
+            })
+        })?;
+        Ok(answer != CacheUpdate::Keep)
+    }
+
+    /// Give the record a new ttl, from now on; whether it is there. Without one the cache's own ttl holds, or none.
+    #[pyo3(signature = (key, ttl=None))]
+    fn touch(&self, key: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        let entry = entry(ttl)?;
+        let (py, key) = (key.py(), self.keys.input(key)?);
+        let key: &[u8] = key.as_ref();
+        let answer = self.unlocked(py, |cache| {
+            cache.update_with(key, |found| match found {
+                Some(value) => CacheUpdate::PutWith(value.to_vec(), entry),
+                None => CacheUpdate::Keep,
+            })
+        })?;
+        Ok(answer != CacheUpdate::Keep)
+    }
+
+    /// Remove a key; whether it was there.
+    fn delete(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (py, key) = (key.py(), self.keys.input(key)?);
+        let key: &[u8] = key.as_ref();
+        self.short(py, false, |cache| cache.remove(key))
+    }
+
+    fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        if self.delete(key)? { Ok(()) } else { Err(missing(key)) }
+    }
+
+    /// Remove a key and return its value. Of several threads that take a key one gets it.
+    ///
+    /// As dict has it: without a default, a key that is not there raises KeyError.
+    #[pyo3(signature = (key, *default), text_signature = "($self, key, default=..., /)")]
+    fn pop<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, pyo3::types::PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if default.len() > 1 {
+            let message = format!("pop takes a key and at most one default, not {} of them", default.len());
+            return Err(pyo3::exceptions::PyTypeError::new_err(message));
+        }
+        let (py, bytes) = (key.py(), self.keys.input(key)?);
+        let bytes: &[u8] = bytes.as_ref();
+        let taken = self.unlocked(py, |cache| cache.take(bytes))?;
+        let value = taken.map_or(Ok(None), |taken| self.values.output(py, &taken))?;
+        match value {
+            Some(value) => Ok(value),
+            None => default.get_item(0).map_err(|_| missing(key)),
+        }
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (py, key) = (key.py(), self.keys.input(key)?);
+        let key: &[u8] = key.as_ref();
+        self.short(py, false, |cache| cache.contains_key(key))
+    }
+
+    /// Records in memory, those included whose time is over and that have not left yet. What is on disk alone is in stats().disk.records.
+    fn __len__(&self) -> PyResult<usize> {
+        self.with(|cache| Ok(cache.len()))
+    }
+}
