@@ -7,6 +7,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use leafpress::Cache;
@@ -63,6 +64,7 @@ pub struct Open {
     future: Mutex<Option<Pin<Box<dyn Future<Output = Answer> + Send>>>>,
     loader: Loader,
     waker: Mutex<Option<Waker>>,
+    has_ended: AtomicBool,
 }
 
 impl Open {
@@ -74,6 +76,7 @@ impl Open {
             future: Mutex::new(Some(Box::pin(future))),
             loader,
             waker: Mutex::default(),
+            has_ended: AtomicBool::new(false),
         }
     }
 
@@ -82,6 +85,14 @@ impl Open {
     /// # Errors
     /// The loader's, whoever ran it; errors of the cache; `Closed`.
     pub fn step(&self, waker: &Waker) -> PyResult<Step> {
+        let step = self.poll(waker);
+        if self.has_ended.load(Ordering::SeqCst) {
+            self.end();
+        }
+        step
+    }
+
+    fn poll(&self, waker: &Waker) -> PyResult<Step> {
         *self.waker.lock() = Some(waker.clone());
         let mut future = self.future.lock();
         let Some(polled) = future.as_mut() else { return Err(closed()) };
@@ -107,10 +118,11 @@ impl Open {
         *self.loader.0.lock() = Place::Filled(loaded);
     }
 
-    /// Lets go of it. If it led, one of those who wait leads.
+    /// Lets go of it, or has the thread that looks how far it is do so. If it led, one of those who wait leads.
     pub fn end(&self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+        let future = self.future.try_lock().map(|mut future| future.take());
         // What is dropped may wake others.
-        let future = self.future.lock().take();
         drop(future);
         let waker = self.waker.lock().take();
         if let Some(waker) = waker {

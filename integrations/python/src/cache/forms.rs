@@ -65,6 +65,11 @@ impl KeyForm {
         }
     }
 
+    /// Whether keys are bytes and nothing else.
+    pub fn are_bytes(&self) -> bool {
+        matches!(self, Self::Plain(Encoding::Bytes))
+    }
+
     fn mark(&self) -> u8 {
         match self {
             Self::Plain(Encoding::Bytes) => 0,

@@ -118,9 +118,6 @@ impl CacheBase {
         })
     }
 
-    /// close()
-    /// --
-    ///
     /// End the cache. With a disk tier what is in memory goes there, and the next cache with the same file begins with it.
     ///
     /// Every later call raises Closed; closing again does nothing. A cache that is not closed, but let go of, leaves nothing on disk.
@@ -171,6 +168,11 @@ impl CacheBase {
     #[getter]
     fn has_disk(&self) -> bool {
         self.has_disk
+    }
+
+    #[getter]
+    fn _keys_are_bytes(&self) -> bool {
+        self.keys.are_bytes()
     }
 
     /// Remove every record, in memory and on disk.

@@ -151,13 +151,17 @@ impl CacheBase {
         let (serial, key): (u64, &[u8]) = (self.handle.get()?.serial, key.as_ref());
         let here = Some(thread::current().id());
         let _asking = Asking::begin(current_load(py)?, serial, key, here).ok_or_else(cycle)?;
-        let open = Ending(self.open(key)?);
+        let mut open = Ending(self.open(key)?);
         let bell = Arc::new(Bell::default());
         let waker = Waker::from(Arc::clone(&bell));
         let mut loaded = None;
         loop {
             match py.detach(|| open.0.step(&waker))? {
-                Step::Ready(bytes) => return self.answer(py, loaded, &bytes),
+                Step::Ready(_) if let Some(loaded) = loaded => return Ok(loaded),
+                Step::Ready(bytes) => match self.answer(py, key, &bytes)? {
+                    Some(value) => return Ok(value),
+                    None => open = Ending(self.open(key)?),
+                },
                 Step::Waits => {
                     py.detach(|| bell.wait());
                     py.check_signals()?;
@@ -181,18 +185,13 @@ impl CacheBase {
         }
     }
 
-    /// What was loaded here, or else the value of bytes.
-    fn answer<'py>(
-        &self,
-        py: Python<'py>,
-        loaded: Option<Bound<'py, PyAny>>,
-        bytes: &[u8],
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(loaded) = loaded {
-            return Ok(loaded);
+    /// The value of bytes. One that was not written by these options goes, and is to be loaded anew: [`None`].
+    fn answer<'py>(&self, py: Python<'py>, key: &[u8], bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let value = self.values.output(py, bytes)?;
+        if value.is_none() {
+            self.unlocked(py, |cache| cache.remove(key))?;
         }
-        let foreign = || Class::CorruptBlock.error("the value was not written with these options: delete the key, or open the cache with the options it was made with");
-        self.values.output(py, bytes)?.ok_or_else(foreign)
+        Ok(value)
     }
 }
 
@@ -224,7 +223,8 @@ pub struct Ask {
 
 #[pymethods]
 impl Ask {
-    /// ("ready", value), ("leads", None) when the loader is to run, or ("waits", None): wake() is called when to ask again.
+    /// ("ready", value); ("leads", None) when the loader is to run; ("waits", None): wake() is called when to look again; ("again", None)
+    /// when another Ask is to be made.
     fn step<'py>(
         &self,
         py: Python<'py>,
@@ -232,7 +232,10 @@ impl Ask {
     ) -> PyResult<(&'static str, Option<Bound<'py, PyAny>>)> {
         let waker = Waker::from(Arc::new(Callback(wake)));
         match py.detach(|| self.open.step(&waker))? {
-            Step::Ready(bytes) => Ok(("ready", Some(self.cache.bind(py).get().answer(py, None, &bytes)?))),
+            Step::Ready(bytes) => {
+                let value = self.cache.bind(py).get().answer(py, &self.key, &bytes)?;
+                Ok((if value.is_some() { "ready" } else { "again" }, value))
+            }
             Step::Leads => Ok(("leads", None)),
             Step::Waits => Ok(("waits", None)),
         }

@@ -1,0 +1,246 @@
+"""A cache: records under a bound of memory, compressed, and on disk where it is given a file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Optional, TypeVar, Union
+
+from . import _memoize
+from ._leafpress import CacheBase
+
+_Self = TypeVar("_Self", bound="Cache")
+Time = Union[int, float, timedelta]
+"""Seconds, or a timedelta."""
+
+_MISSING: Any = object()
+
+
+class Cache(CacheBase):
+    """Cache(memory="64MiB", *, disk=None, disk_bytes="1GiB", ttl=None, ..., serializer=None, encoding=None, on_removal=None)
+
+    A map that forgets: it holds no more memory than it is given, keeps its records compressed, and what is used least makes room.
+
+    Threads may share it. Keys are bytes, or str with encoding="utf-8". With a serializer, values are what it takes, and keys may be str,
+    bytes, int, float, None and tuples of these.
+
+    >>> cache = Cache("16MiB", serializer="json")
+    >>> cache["user:42"] = {"name": "Ada"}
+    >>> cache.get("user:42")
+    {'name': 'Ada'}
+    >>> cache.get("user:43") is None
+    True
+    >>> cache.get_or_set("user:43", lambda: {"name": "Grace"}, ttl=60)
+    {'name': 'Grace'}
+    >>> list(cache.prefix("user:"))
+    ['user:42', 'user:43']
+
+    memory is all that it may hold, index and dictionaries included: from 4 MiB on, as a number of bytes or as "512MB".
+
+    disk is a file (or block device) for what leaves memory, disk_bytes how much of it. A cache that is closed leaves its records there for
+    the next with the same file and options.
+
+    ttl is how long records live whose set does not say; time_to_idle, how long those that are not read; for stale_while_revalidate after
+    its time a value is still given to who calls get_or_set while another loads it. All from 1 s to 10 years, in seconds or as timedelta.
+
+    codec is "zstd:1", "lz4", "auto" and others that codec.available() lists; policy "s3-fifo", "clock", "lru" or "page".
+
+    serializer is "pickle", "json", "msgpack" or a pair of callables (dumps, loads); encoding the name of one for keys and values, or a pair
+    for keys and for values.
+
+    on_removal(key, value, cause) is called for records that leave, with "evicted", "expired", "removed" or "replaced": often by a thread of
+    the cache's own. What it raises goes to sys.unraisablehook.
+    """
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    async def aget(self, key: Any, default: Any = None) -> Any:
+        """What get does, for tasks. What is in memory is there at once; the disk is read in another thread.
+
+        >>> async def main():
+        ...     with Cache("16MiB", encoding="utf-8") as cache:
+        ...         await cache.aset("apple", "red", ttl=60)
+        ...         return await cache.aget("apple")
+        >>> asyncio.run(main())
+        'red'
+        """
+        if not self.has_disk:
+            return self.get(key, default)
+        found = self.get_in_memory(key, _MISSING)
+        if found is not _MISSING:
+            return found
+        return await asyncio.to_thread(self.get, key, default)
+
+    async def aget_many(self, keys: Iterable[Any], default: Any = None) -> list[Any]:
+        """What get_many does, for tasks, in another thread.
+
+        >>> async def main():
+        ...     with Cache("16MiB", encoding="utf-8") as cache:
+        ...         cache["apple"] = "red"
+        ...         return await cache.aget_many(["apple", "pear"])
+        >>> asyncio.run(main())
+        ['red', None]
+        """
+        return await asyncio.to_thread(self.get_many, list(keys), default)
+
+    async def aset(self, key: Any, value: Any, ttl: Optional[Time] = None) -> None:
+        """What set does, for tasks: in another thread, where there is a disk tier.
+
+        >>> async def main():
+        ...     with Cache("16MiB", encoding="utf-8") as cache:
+        ...         await cache.aset("apple", "red")
+        ...         return "apple" in cache
+        >>> asyncio.run(main())
+        True
+        """
+        if self.has_disk:
+            await asyncio.to_thread(self.set, key, value, ttl)
+        else:
+            self.set(key, value, ttl)
+
+    async def aset_many(self, records: Union[Mapping[Any, Any], Iterable[tuple[Any, Any]]], ttl: Optional[Time] = None) -> None:
+        """What set_many does, for tasks, in another thread.
+
+        >>> async def main():
+        ...     with Cache("16MiB", encoding="utf-8") as cache:
+        ...         await cache.aset_many({"apple": "red", "pear": "green"})
+        ...         return len(cache)
+        >>> asyncio.run(main())
+        2
+        """
+        await asyncio.to_thread(self.set_many, dict(records), ttl)
+
+    async def adelete(self, key: Any) -> bool:
+        """What delete does, for tasks: in another thread, where there is a disk tier.
+
+        >>> async def main():
+        ...     with Cache("16MiB", encoding="utf-8") as cache:
+        ...         return await cache.adelete("apple")
+        >>> asyncio.run(main())
+        False
+        """
+        if self.has_disk:
+            return await asyncio.to_thread(self.delete, key)
+        return self.delete(key)
+
+    async def aget_or_set(
+        self,
+        key: Any,
+        load: Union[Callable[[], Awaitable[Any]], Callable[[], Any]],
+        ttl: Optional[Time] = None,
+    ) -> Any:
+        """The key's value, or else the one that load() gives, which is inserted: what get_or_set does, for tasks.
+
+        load is a coroutine function, or a callable, which is called in another thread; what it returns is awaited if it can be. One loads at
+        a time for a key, among tasks and threads. If the task that loads is cancelled, one of those who wait loads; that one of them is
+        cancelled concerns no other.
+
+        >>> async def load():
+        ...     return "red"
+        >>> async def main():
+        ...     with Cache("16MiB", encoding="utf-8") as cache:
+        ...         return await asyncio.gather(*(cache.aget_or_set("apple", load) for _ in range(3)))
+        >>> asyncio.run(main())
+        ['red', 'red', 'red']
+        """
+        found = self.get_in_memory(key, _MISSING)
+        if found is not _MISSING:
+            return found
+        ask = self._ask(key)
+        loop = asyncio.get_running_loop()
+        loaded: Any = _MISSING
+        try:
+            while True:
+                event = asyncio.Event()
+
+                def wake(event: asyncio.Event = event) -> None:
+                    # The loop may be closed by now: nobody waits there.
+                    with contextlib.suppress(RuntimeError):
+                        loop.call_soon_threadsafe(event.set)
+
+                # To look at the disk may take long.
+                state, value = await asyncio.to_thread(ask.step, wake) if self.has_disk else ask.step(wake)
+                if state == "ready":
+                    return value if loaded is _MISSING else loaded
+                if state == "waits":
+                    await event.wait()
+                    continue
+                if state == "again":
+                    ask.end()
+                    ask = self._ask(key)
+                    continue
+                token = ask.enter()
+                try:
+                    loaded = await _called(load)
+                    ask.give(loaded, ttl)
+                except Exception as error:
+                    ask.fail(error)
+                finally:
+                    ask.leave(token)
+        finally:
+            ask.end()
+
+    def memoize(
+        self,
+        function: Optional[Callable[..., Any]] = None,
+        *,
+        ttl: Optional[Time] = None,
+        typed: bool = False,
+        name: Optional[str] = None,
+        key: Optional[Callable[..., Any]] = None,
+    ) -> Any:
+        """A decorator: results of a function come from the cache. See the class Memoized for what it makes of a function.
+
+        Arguments may be str, bytes, numbers, None, and tuples, lists, dicts and sets of these, enumerations, dates, paths and UUIDs; for
+        others, give key=, which is called with the arguments and returns a key of the cache. ttl is how long results live. With typed=True,
+        f(3) and f(3.0) are two calls. name stands for the function in keys: by default its module and qualified name.
+
+        Of threads and tasks that call with the same arguments one computes. Exceptions are not kept. A None is kept, where the serializer
+        has it.
+
+        >>> cache = Cache("16MiB", serializer="pickle")
+        >>> @cache.memoize(ttl=60)
+        ... def power(base, exponent=2):
+        ...     print("computing")
+        ...     return base**exponent
+        >>> power(3), power(3, exponent=2)
+        computing
+        (9, 9)
+        >>> power.cache_delete(3)
+        True
+
+        It serves `async def` functions as well, and is used with or without parentheses.
+        """
+
+        def decorate(function: Callable[..., Any]) -> Any:
+            return _memoize.memoized(self, function, ttl=ttl, typed=typed, name=name, key=key)
+
+        return decorate if function is None else decorate(function)
+
+
+async def _called(load: Callable[[], Any]) -> Any:
+    """What a loader gives."""
+    if _is_coroutine_function(load):
+        return await load()
+    value = await asyncio.to_thread(load)
+    return await value if inspect.isawaitable(value) else value
+
+
+def _is_coroutine_function(function: Any) -> bool:
+    while hasattr(function, "func") and hasattr(function, "keywords"):
+        function = function.func
+    call = getattr(type(function), "__call__", None)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
