@@ -5,12 +5,11 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 
-use super::clock::Expiry;
+use super::Cache;
 use super::core::Seen;
 use super::error::{CacheError, LoadError};
 use super::flights::{Boarding, Landed, Lead};
-use super::options::{self, Entry};
-use super::Cache;
+use super::options::Entry;
 use crate::mem::room::copied;
 
 impl Cache {
@@ -155,14 +154,6 @@ impl Cache {
         Ok(self.core.find(key, copied, &mut Seen::default())?.transpose()?)
     }
 
-    /// When a record expires that is inserted so.
-    fn expiry_of(&self, entry: Entry) -> Result<Option<Expiry>, CacheError> {
-        if let Some(ttl) = entry.ttl {
-            options::check_ttl("ttl", ttl)?;
-        }
-        Ok(self.core.expiry(entry.ttl.or(self.core.times.to_live)))
-    }
-
     /// Ends a load whose value was there already.
     fn hand_on(&self, lead: Lead<'_>, found: Vec<u8>) -> Vec<u8> {
         lead.land_value(&Arc::from(found.as_slice()), |_| ());
@@ -176,7 +167,7 @@ impl Cache {
     ) -> Result<Vec<u8>, LoadError<E>> {
         match loaded {
             Ok((value, entry)) => {
-                let expiry = self.expiry_of(entry)?;
+                let expiry = self.core.expiry_by(entry)?;
                 let key = lead.key().to_vec();
                 let shared: Arc<[u8]> = Arc::from(value.as_ref());
                 self.core.before_store(&shared);

@@ -95,7 +95,9 @@ impl Open {
     fn poll(&self, waker: &Waker) -> PyResult<Step> {
         *self.waker.lock() = Some(waker.clone());
         let mut future = self.future.lock();
-        let Some(polled) = future.as_mut() else { return Err(closed()) };
+        let Some(polled) = future.as_mut() else {
+            return Err(closed());
+        };
         match polled.as_mut().poll(&mut Context::from_waker(waker)) {
             Poll::Pending => Ok(match *self.loader.0.lock() {
                 Place::Wanted => Step::Leads,

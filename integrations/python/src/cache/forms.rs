@@ -125,7 +125,8 @@ pub fn forms(
 ) -> PyResult<(KeyForm, ValueForm)> {
     let (of_keys, of_values) = encodings(py, encoding)?;
     let serializer = serializer.filter(|of| !of.is_none()).map(Serializer::of).transpose()?;
-    if serializer.is_some() && of_values != Encoding::Bytes && encoding.is_some_and(|of| of.is_instance_of::<PyTuple>()) {
+    if serializer.is_some() && of_values != Encoding::Bytes && encoding.is_some_and(|of| of.is_instance_of::<PyTuple>())
+    {
         return Err(Class::InvalidOption.error(
             "encoding: with a serializer, values are made by it: give an encoding for keys alone, as in encoding=\"utf-8\"",
         ));
@@ -140,7 +141,11 @@ pub fn forms(
     };
     let mark = is_on_disk.then(|| keys.mark() << 4 | of_value);
     let values = ValueForm {
-        encoding: if serializer.is_some() { Encoding::Bytes } else { of_values },
+        encoding: if serializer.is_some() {
+            Encoding::Bytes
+        } else {
+            of_values
+        },
         serializer,
         mark,
     };
@@ -152,7 +157,9 @@ fn encodings(py: Python<'_>, encoding: Option<&Bound<'_, PyAny>>) -> PyResult<(E
     let Some(encoding) = encoding.filter(|of| !of.is_none()) else {
         return Ok((Encoding::Bytes, Encoding::Bytes));
     };
-    let wrong = || PyTypeError::new_err("encoding must be None, a name as \"utf-8\", or a pair of these for keys and for values");
+    let wrong = || {
+        PyTypeError::new_err("encoding must be None, a name as \"utf-8\", or a pair of these for keys and for values")
+    };
     let name = |of: &Bound<'_, PyAny>| -> PyResult<Encoding> {
         let name: Option<String> = of.extract().map_err(|_| wrong())?;
         Encoding::of_name(py, name.as_deref())
@@ -181,14 +188,24 @@ impl Serializer {
             };
             let found = py.import("leafpress._serializers")?.getattr(name)?.call0()?;
             let (dumps, loads) = found.extract()?;
-            return Ok(Self { dumps, loads, is_text: mark == 3, mark });
+            return Ok(Self {
+                dumps,
+                loads,
+                is_text: mark == 3,
+                mark,
+            });
         }
         let wrong = || PyTypeError::new_err("serializer must be a name or a pair of callables (dumps, loads)");
         let (dumps, loads): (Bound<'_, PyAny>, Bound<'_, PyAny>) = serializer.extract().map_err(|_| wrong())?;
         if !dumps.is_callable() || !loads.is_callable() {
             return Err(wrong());
         }
-        Ok(Self { dumps: dumps.unbind(), loads: loads.unbind(), is_text: false, mark: 5 })
+        Ok(Self {
+            dumps: dumps.unbind(),
+            loads: loads.unbind(),
+            is_text: false,
+            mark: 5,
+        })
     }
 }
 
@@ -209,7 +226,10 @@ impl ValueForm {
         let dumped = serializer.dumps.bind(py).call1((object,))?;
         let bytes = match dumped.cast::<PyString>() {
             Ok(text) => marked(text.to_str()?.as_bytes(), self.mark),
-            Err(_) => marked(&Input::of_buffer(&dumped, "what the serializer's dumps returns")?, self.mark),
+            Err(_) => marked(
+                &Input::of_buffer(&dumped, "what the serializer's dumps returns")?,
+                self.mark,
+            ),
         };
         Ok(Value::Made(bytes))
     }
@@ -221,7 +241,9 @@ impl ValueForm {
     /// `UnicodeDecodeError` where the bytes are not of the encoding.
     #[inline]
     pub fn raw<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(bytes) = self.unmarked(bytes) else { return Ok(None) };
+        let Some(bytes) = self.unmarked(bytes) else {
+            return Ok(None);
+        };
         match &self.serializer {
             None => self.encoding.output(py, bytes).map(Some),
             Some(serializer) if serializer.is_text => Encoding::Utf8.output(py, bytes).map(Some),
@@ -252,7 +274,10 @@ impl ValueForm {
     fn unmarked<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         match self.mark {
             None => Some(bytes),
-            Some(mark) => bytes.split_last().filter(|(last, _)| **last == mark).map(|(_, value)| value),
+            Some(mark) => bytes
+                .split_last()
+                .filter(|(last, _)| **last == mark)
+                .map(|(_, value)| value),
         }
     }
 

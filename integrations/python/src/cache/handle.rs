@@ -108,7 +108,9 @@ impl Handle {
         if DEPTH.get() > 0 {
             return Err(Class::Error.error("a cache cannot be closed by what it calls: close it elsewhere"));
         }
-        let Some(cache) = self.cache.write().take() else { return Ok(()) };
+        let Some(cache) = self.cache.write().take() else {
+            return Ok(());
+        };
         for load in self.open.lock().drain(..) {
             if let Some(load) = load.upgrade() {
                 load.end();
@@ -116,7 +118,9 @@ impl Handle {
         }
         let cache = alone(cache);
         if keep {
-            return cache.close().map_err(|error: CacheError| crate::errors::of_cache(&error));
+            return cache
+                .close()
+                .map_err(|error: CacheError| crate::errors::of_cache(&error));
         }
         drop(cache);
         Ok(())

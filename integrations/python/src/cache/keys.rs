@@ -137,7 +137,9 @@ pub fn decoded<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>
 }
 
 fn foreign() -> PyErr {
-    Class::CorruptBlock.error("a key in the cache was not written by a cache with a serializer: open it with the options it was made with")
+    Class::CorruptBlock.error(
+        "a key in the cache was not written by a cache with a serializer: open it with the options it was made with",
+    )
 }
 
 fn take<'py, 'b>(py: Python<'py>, bytes: &'b [u8], depth: usize) -> PyResult<(Bound<'py, PyAny>, &'b [u8])> {
@@ -157,7 +159,11 @@ fn take<'py, 'b>(py: Python<'py>, bytes: &'b [u8], depth: usize) -> PyResult<(Bo
         FLOAT => {
             let (turned, rest) = rest.split_first_chunk::<8>().ok_or_else(foreign)?;
             let turned = u64::from_be_bytes(*turned);
-            let bits = if turned >> 63 == 1 { turned & !(1 << 63) } else { !turned };
+            let bits = if turned >> 63 == 1 {
+                turned & !(1 << 63)
+            } else {
+                !turned
+            };
             Ok((PyFloat::new(py, f64::from_bits(bits)).into_any(), rest))
         }
         tag if tag.abs_diff(INT) <= INT_BYTES => {
@@ -174,11 +180,7 @@ fn take<'py, 'b>(py: Python<'py>, bytes: &'b [u8], depth: usize) -> PyResult<(Bo
     }
 }
 
-fn take_tuple<'py, 'b>(
-    py: Python<'py>,
-    mut rest: &'b [u8],
-    depth: usize,
-) -> PyResult<(Bound<'py, PyAny>, &'b [u8])> {
+fn take_tuple<'py, 'b>(py: Python<'py>, mut rest: &'b [u8], depth: usize) -> PyResult<(Bound<'py, PyAny>, &'b [u8])> {
     let mut elements = Vec::new();
     loop {
         match rest.split_first() {

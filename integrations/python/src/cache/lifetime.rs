@@ -99,14 +99,27 @@ impl CacheBase {
         let has_disk = disk.is_some();
         let (keys, values) = forms::forms(py, serializer, encoding, has_disk)?;
         let times = [ttl, time_to_idle, stale_while_revalidate];
-        let mut builder = Options { memory, disk, disk_bytes, times, codec, policy, name }.builder()?;
+        let mut builder = Options {
+            memory,
+            disk,
+            disk_bytes,
+            times,
+            codec,
+            policy,
+            name,
+        }
+        .builder()?;
         let keys = Arc::new(keys);
-        let removal = on_removal.map(|callback| removal(callback, &keys, &values)).transpose()?;
+        let removal = on_removal
+            .map(|callback| removal(callback, &keys, &values))
+            .transpose()?;
         if let Some(removal) = &removal {
             let removal = Arc::clone(removal);
             builder = builder.listener(move |key, value, cause| removal.tell(key, value, cause));
         }
-        let cache = py.detach(|| builder.build()).map_err(|error| errors::of_cache(&error))?;
+        let cache = py
+            .detach(|| builder.build())
+            .map_err(|error| errors::of_cache(&error))?;
         Ok(Self {
             name: cache.name().to_owned(),
             handle: OfThisProcess::new("cache", Handle::new(cache)),

@@ -124,7 +124,10 @@ impl CacheBase {
             cache: this.clone().unbind(),
             key,
             open,
-            state: Mutex::new(State { asking: Some(asking), loading: None }),
+            state: Mutex::new(State {
+                asking: Some(asking),
+                loading: None,
+            }),
         })
     }
 }
@@ -225,11 +228,7 @@ pub struct Ask {
 impl Ask {
     /// ("ready", value); ("leads", None) when the loader is to run; ("waits", None): wake() is called when to look again; ("again", None)
     /// when another Ask is to be made.
-    fn step<'py>(
-        &self,
-        py: Python<'py>,
-        wake: Py<PyAny>,
-    ) -> PyResult<(&'static str, Option<Bound<'py, PyAny>>)> {
+    fn step<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyResult<(&'static str, Option<Bound<'py, PyAny>>)> {
         let waker = Waker::from(Arc::new(Callback(wake)));
         match py.detach(|| self.open.step(&waker))? {
             Step::Ready(bytes) => {

@@ -62,7 +62,10 @@ impl CacheBase {
         };
         for pair in pairs.try_iter()? {
             let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair?.extract()?;
-            let (key, value) = (owned_key(self.keys.input(&key)?), owned_value(self.values.input(&value)?));
+            let (key, value) = (
+                owned_key(self.keys.input(&key)?),
+                owned_value(self.values.input(&value)?),
+            );
             self.note_length(value.len());
             bytes += key.len() + value.len();
             gathered.push((key, value));
@@ -167,4 +170,3 @@ fn read(cache: &leafpress::Cache, keys: &[&[u8]]) -> Result<Found, leafpress::Ca
     }
     Ok(found)
 }
-

@@ -45,8 +45,9 @@ pub fn bytes(option: &str, object: &Bound<'_, PyAny>) -> PyResult<u64> {
     }
     if object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>() {
         let bytes = object.extract::<u64>().ok().filter(|&bytes| bytes < 1 << 63);
-        return bytes
-            .ok_or_else(|| Class::InvalidOption.error(format!("{option}: the number of bytes is below 0 or past 2^63")));
+        return bytes.ok_or_else(|| {
+            Class::InvalidOption.error(format!("{option}: the number of bytes is below 0 or past 2^63"))
+        });
     }
     Err(PyTypeError::new_err(format!(
         "{option} must be an int of bytes or text as \"64MiB\", not {}",
@@ -57,7 +58,9 @@ pub fn bytes(option: &str, object: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// The bytes of a size in words.
 fn parsed(text: &str) -> Option<u64> {
     let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = unit.trim_start().to_ascii_lowercase();
     let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit)?;
@@ -83,7 +86,9 @@ pub fn time(option: &str, object: &Bound<'_, PyAny>) -> PyResult<Duration> {
         total.map_err(|_| wrong_time(option, object))?
     };
     Duration::try_from_secs_f64(seconds).map_err(|_| {
-        Class::InvalidOption.error(format!("{option}: {seconds} s is out of bounds: from 1 s to 10 years are allowed"))
+        Class::InvalidOption.error(format!(
+            "{option}: {seconds} s is out of bounds: from 1 s to 10 years are allowed"
+        ))
     })
 }
 
@@ -99,5 +104,8 @@ fn wrong_time(option: &str, object: &Bound<'_, PyAny>) -> PyErr {
 /// # Errors
 /// As [`time`].
 pub fn time_or_none(option: &str, object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Duration>> {
-    object.filter(|object| !object.is_none()).map(|object| time(option, object)).transpose()
+    object
+        .filter(|object| !object.is_none())
+        .map(|object| time(option, object))
+        .transpose()
 }

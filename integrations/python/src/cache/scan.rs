@@ -107,7 +107,11 @@ fn read(
     }
     let mut records = cache.range(range);
     while read.len() < MOST_RECORDS && bytes < MOST_BYTES {
-        let record = if is_backwards { records.next_back() } else { records.next() };
+        let record = if is_backwards {
+            records.next_back()
+        } else {
+            records.next()
+        };
         let Some(record) = record else { break };
         let record = record?;
         bytes += record.0.len() + record.1.len();
@@ -145,7 +149,13 @@ impl CacheBase {
     ) -> PyResult<CacheIterator> {
         // A closed cache says so at once.
         this.get().with(|_| Ok(()))?;
-        let scan = Scan { low, high, read: VecDeque::new(), turn: 0, is_over: false };
+        let scan = Scan {
+            low,
+            high,
+            read: VecDeque::new(),
+            turn: 0,
+            is_over: false,
+        };
         Ok(CacheIterator {
             cache: this.clone().unbind(),
             scan: Mutex::new(scan),
@@ -172,7 +182,11 @@ impl CacheBase {
         let end = |key: Option<&Bound<'_, PyAny>>, is_included: bool| -> PyResult<End<Vec<u8>>> {
             let Some(key) = key else { return Ok(End::Unbounded) };
             let key = self.keys.input(key)?.as_ref().to_vec();
-            Ok(if is_included { End::Included(key) } else { End::Excluded(key) })
+            Ok(if is_included {
+                End::Included(key)
+            } else {
+                End::Excluded(key)
+            })
         };
         Ok((end(minimum, inclusive.0)?, end(maximum, inclusive.1)?))
     }

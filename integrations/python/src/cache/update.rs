@@ -90,7 +90,11 @@ impl CacheBase {
                 return Err(PyTypeError::new_err("without a serializer, counters are whole numbers"));
             }
             let text = new.str()?.into_any();
-            if self.values.is_text() { Ok(text) } else { text.call_method1("encode", ("ascii",)) }
+            if self.values.is_text() {
+                Ok(text)
+            } else {
+                text.call_method1("encode", ("ascii",))
+            }
         })?;
         sum.ok_or_else(|| missing(key))
     }

@@ -107,7 +107,10 @@ impl Loading {
         let mut graph = graph().lock();
         graph.last += 1;
         let id = graph.last;
-        let load = Load { asks: Vec::new(), event_loop };
+        let load = Load {
+            asks: Vec::new(),
+            event_loop,
+        };
         graph.loads.insert(id, load);
         graph.of_keys.entry(key.clone()).or_default().push(id);
         Self { id, key }
