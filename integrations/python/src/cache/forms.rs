@@ -45,13 +45,13 @@ impl KeyForm {
         }
     }
 
-    /// What every key begins with that begins with this.
+    /// The keys that begin with this: from where, and up to where if that is not all that begins so.
     ///
     /// # Errors
     /// As [`KeyForm::input`].
-    pub fn prefix(&self, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    pub fn prefix(&self, object: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, Option<Vec<u8>>)> {
         match self {
-            Self::Plain(encoding) => Ok(encoding.input(object, "prefix")?.to_vec()),
+            Self::Plain(encoding) => Ok((encoding.input(object, "prefix")?.to_vec(), None)),
             Self::Tagged => keys::prefix(object),
         }
     }

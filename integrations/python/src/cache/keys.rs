@@ -38,16 +38,20 @@ pub fn encoded(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What every key begins with that begins with this one: text that goes on, or a tuple that has more.
+/// The keys that begin with this one, text that goes on or tuples that have more: from where, and up to where if that is known.
 ///
 /// # Errors
 /// As [`encoded`].
-pub fn prefix(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    let mut bytes = encoded(object)?;
-    if object.is_instance_of::<PyTuple>() {
-        bytes.pop();
+pub fn prefix(object: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, Option<Vec<u8>>)> {
+    let mut low = encoded(object)?;
+    if !object.is_instance_of::<PyTuple>() {
+        return Ok((low, None));
     }
-    Ok(bytes)
+    low.pop();
+    let mut high = low.clone();
+    // An element begins by a tag. 255 would go on with the text before.
+    high.push(u8::MAX);
+    Ok((low, Some(high)))
 }
 
 fn put(bytes: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {

@@ -175,9 +175,9 @@ impl CacheBase {
             if minimum.is_some() || maximum.is_some() {
                 return Err(Class::InvalidOption.error("prefix: a scan has a prefix or bounds, not both"));
             }
-            let prefix = self.keys.prefix(prefix)?;
-            let high = behind(&prefix);
-            return Ok((End::Included(prefix), high));
+            let (low, high) = self.keys.prefix(prefix)?;
+            let high = high.map_or_else(|| behind(&low), End::Excluded);
+            return Ok((End::Included(low), high));
         }
         let end = |key: Option<&Bound<'_, PyAny>>, is_included: bool| -> PyResult<End<Vec<u8>>> {
             let Some(key) = key else { return Ok(End::Unbounded) };

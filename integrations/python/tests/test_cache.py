@@ -1,0 +1,440 @@
+"""Cache: records, times, forms of keys and values, scans, the disk tier."""
+
+import datetime
+import gc
+import json
+import pickle
+import random
+import threading
+import time
+import weakref
+
+import pytest
+
+import leafpress
+from leafpress import Cache
+
+MIB = 1 << 20
+RANDOM = random.Random(1)
+
+
+def value(n):
+    """What hardly shrinks, and can be told from others."""
+    return {"number": n, "bytes": random.Random(n).randbytes(600)}
+
+
+@pytest.fixture
+def cache():
+    with Cache("8MiB", encoding="utf-8") as cache:
+        yield cache
+
+
+def test_a_cache_is_used_as_a_dict_is(cache):
+    cache["apple"] = "red"
+    assert cache["apple"] == "red" and "apple" in cache and len(cache) == 1
+    assert cache.get("pear") is None and cache.get("pear", "green") == "green"
+    with pytest.raises(KeyError) as caught:
+        cache["pear"]
+    assert caught.value.args == ("pear",)
+    with pytest.raises(KeyError):
+        del cache["pear"]
+    del cache["apple"]
+    assert "apple" not in cache and not cache.delete("apple")
+
+
+def test_pop_is_as_of_dict(cache):
+    cache["apple"] = "red"
+    assert cache.pop("apple") == "red"
+    assert cache.pop("apple", None) is None and cache.pop("apple", "x") == "x"
+    with pytest.raises(KeyError):
+        cache.pop("apple")
+    with pytest.raises(TypeError):
+        cache.pop("apple", 1, 2)
+
+
+def test_add_inserts_once(cache):
+    assert cache.add("apple", "red") and not cache.add("apple", "green")
+    assert cache["apple"] == "red"
+
+
+def test_many_at_once_keep_their_order(cache):
+    cache.set_many({f"{n:05}": str(n) for n in range(10_000)})
+    cache.set_many([("x", "1"), ("y", "2")], ttl=60)
+    keys = [f"{n:05}" for n in range(9_999, -1, -1)] + ["absent", "y"]
+    assert cache.get_many(keys, "none") == [str(n) for n in range(9_999, -1, -1)] + ["none", "2"]
+    assert cache.get_many(iter(["x"])) == ["1"] and cache.get_many([]) == []
+    assert cache.delete_many(["x", "y", "z"]) == 2
+
+
+def test_records_expire(cache):
+    cache.set("brief", "x", ttl=1)
+    cache.set("long", "x", ttl=datetime.timedelta(hours=1))
+    assert cache.touch("long", 2) and not cache.touch("absent", 2)
+    deadline = time.monotonic() + 30
+    while "brief" in cache and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert "brief" not in cache
+    while "long" in cache and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert "long" not in cache
+
+
+def test_touch_keeps_a_record_alive(cache):
+    cache.set("kept", "x", ttl=1)
+    assert cache.touch("kept")
+    time.sleep(1.3)
+    assert cache["kept"] == "x"
+
+
+@pytest.mark.parametrize("ttl", [0, 0.5, -1, float("nan"), float("inf"), 1e10, 10**400, datetime.timedelta(0)])
+def test_times_out_of_bounds_are_told(cache, ttl):
+    with pytest.raises(leafpress.InvalidOption, match="1 s to 10 years"):
+        cache.set("key", "value", ttl)
+
+
+def test_what_is_no_time_is_a_type_error(cache):
+    for ttl in ["60", True, object(), [1]]:
+        with pytest.raises(TypeError, match="ttl"):
+            cache.set("key", "value", ttl)
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected"),
+    [
+        (8 * MIB, 8 * MIB),
+        ("8MiB", 8 * MIB),
+        ("8 mib", 8 * MIB),
+        ("8M", 8 * MIB),
+        ("8MB", 8_000_000),
+        ("0.5GiB", 512 * MIB),
+        ("8_388_608", 8 * MIB),
+    ],
+)
+def test_sizes_are_said_in_numbers_and_words(memory, expected):
+    with Cache(memory) as cache:
+        assert cache.memory == cache.maxsize == expected
+
+
+@pytest.mark.parametrize("memory", ["", "much", "8XB", "-8MiB", "8.MiB.", "1e9", "9999999TiB", 0, -1, 1 << 70, MIB, "nan", "٣MiB"])
+def test_sizes_that_are_none_are_told(memory):
+    with pytest.raises(leafpress.InvalidOption, match="memory"):
+        Cache(memory)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"memory": 1.5},
+        {"memory": True},
+        {"memory": []},
+        {"ttl": "1"},
+        {"encoding": 5},
+        {"encoding": ("utf-8",)},
+        {"serializer": 5},
+        {"serializer": (json.dumps,)},
+        {"serializer": (1, 2)},
+        {"on_removal": 5},
+        {"codec": 5},
+        {"disk": 5},
+        {"nonsense": 5},
+    ],
+)
+def test_options_of_another_type_are_told(options):
+    with pytest.raises(TypeError):
+        Cache(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"codec": "lz5"}, "lz5"),
+        ({"policy": "arc"}, "s3-fifo"),
+        ({"serializer": "yaml"}, "pickle"),
+        ({"encoding": "utf-9"}, "utf-9"),
+        ({"encoding": ("utf-8", "utf-8"), "serializer": "json"}, "encoding"),
+        ({"disk_bytes": "1GiB"}, "disk="),
+        ({"ttl": 0.1}, "1 s"),
+        ({"time_to_idle": 0.1}, "1 s"),
+        ({"stale_while_revalidate": 0.1}, "1 s"),
+    ],
+)
+def test_options_out_of_bounds_are_told(options, says):
+    with pytest.raises(leafpress.InvalidOption, match=says):
+        Cache(**options)
+
+
+def test_without_encoding_keys_and_values_are_bytes():
+    with Cache() as cache:
+        cache[b"a"] = bytearray(b"1")
+        cache[memoryview(b"b")] = b"2"
+        assert cache[b"a"] == b"1" and list(cache) == [b"a", b"b"]
+        for key, value in [("a", b"1"), (b"a", "1"), (1, b"1"), (b"a", None), ([97], b"1")]:
+            with pytest.raises(TypeError):
+                cache[key] = value
+
+
+def test_an_encoding_may_be_of_keys_alone():
+    with Cache(encoding=("utf-8", None)) as cache:
+        cache["ä"] = b"\xff"
+        assert cache["ä"] == b"\xff" and list(cache.items()) == [("ä", b"\xff")]
+
+
+@pytest.mark.parametrize("serializer", ["pickle", "json", "msgpack", (json.dumps, json.loads), (pickle.dumps, pickle.loads)])
+def test_serializers_take_objects(serializer):
+    if serializer == "msgpack":
+        pytest.importorskip("msgpack")
+    value = {"name": "Ada", "tags": ["x", None, 1.5, True], "ä": "\N{SNOWMAN}"}
+    with Cache(serializer=serializer) as cache:
+        cache["user"] = value
+        cache["none"] = None
+        assert cache["user"] == value
+        assert cache.get_many(["user", "none", "absent"], "default") == [value, None, "default"]
+        assert dict(cache.items()) == {"user": value, "none": None}
+        assert cache.get_or_set("none", lambda: 1 / 0) is None
+
+
+def test_what_a_serializer_raises_is_raised():
+    with Cache(serializer="json") as cache:
+        with pytest.raises(TypeError):
+            cache["x"] = object()
+        assert "x" not in cache
+        with pytest.raises(TypeError):
+            cache.get_or_set("x", object)
+    def fail(_):
+        raise ZeroDivisionError
+    with Cache(serializer=(lambda value: 5, fail)) as cache, pytest.raises(TypeError, match="dumps"):
+        cache["x"] = 1
+    with Cache(serializer=(lambda value: b"5", fail)) as cache:
+        cache["x"] = 1
+        for read in [lambda: cache["x"], lambda: cache.get_many(["x"]), lambda: list(cache.items()), lambda: cache.pop("x")]:
+            with pytest.raises(ZeroDivisionError):
+                read()
+
+
+def test_equal_keys_are_one_key():
+    with Cache(serializer="pickle") as cache:
+        cache[1] = "one"
+        assert cache[True] == cache[1.0] == "one"
+        cache[(1, "a")] = "pair"
+        assert cache[(1.0, "a")] == "pair"
+        cache[b"a"], cache["a"] = "bytes", "str"
+        assert (cache[b"a"], cache["a"]) == ("bytes", "str")
+
+
+def test_keys_of_many_types_come_back_in_order():
+    numbers = [-(2**100), -65536, -256, -255, -1, 0, 1, 255, 256, 65535, 2**100]
+    floats = [float("-inf"), -1.5, -1e-300, 1e-300, 0.1, 1.5, float("inf")]
+    tuples = [(), ("a",), ("a", 1), ("a\0", 1), ("a\0b",), ("b",), (("x",), b"\0\xff", None)]
+    with Cache(serializer="json") as cache:
+        for key in numbers + floats + tuples:
+            cache[key] = 0
+        found = list(cache)
+        assert set(found) == set(numbers + floats + tuples)
+        assert [key for key in found if type(key) is int] == numbers
+        assert [key for key in found if type(key) is float] == floats
+        assert [key for key in found if type(key) is tuple] == tuples[:1] + tuples[1:]
+        assert list(cache.prefix(("a",))) == [("a",), ("a", 1)]
+        assert list(reversed(cache)) == found[::-1]
+
+
+def test_keys_of_other_types_are_told():
+    deep = ()
+    for _ in range(10_000):
+        deep = (deep,)
+    with Cache(serializer="json") as cache:
+        for key, error in [(object(), TypeError), ([1], TypeError), ({}, TypeError), (2**200, OverflowError), (deep, ValueError)]:
+            with pytest.raises(error):
+                cache[key] = 1
+        with pytest.raises(leafpress.InvalidOption):
+            cache[float("nan")] = 1
+        with pytest.raises(leafpress.KeyTooLong):
+            cache["x" * 2000] = 1
+
+
+def test_scans_go_both_ways_within_bounds(cache):
+    cache.set_many({f"{n:04}": str(n) for n in range(1000)})
+    keys = [f"{n:04}" for n in range(1000)]
+    assert list(cache) == keys and list(reversed(cache)) == keys[::-1]
+    assert list(cache.irange("0010", "0020")) == keys[10:21]
+    assert list(cache.irange("0010", "0020", inclusive=(False, False), reverse=True)) == keys[19:10:-1]
+    assert list(cache.irange(maximum="0003")) == keys[:4] and list(cache.irange("0998")) == keys[998:]
+    assert list(cache.irange("5", "1")) == [] and list(cache.irange("0010", "0010", (False, False))) == []
+    assert list(cache.prefix("09")) == keys[900:] and list(cache.prefix("09", reverse=True)) == keys[:899:-1]
+    assert list(cache.items("0000", "0001")) == [("0000", "0"), ("0001", "1")]
+    assert list(cache.items(prefix="099"))[0] == ("0990", "990")
+    with pytest.raises(leafpress.InvalidOption):
+        cache.items("a", prefix="b")
+
+
+def test_a_scan_survives_writes(cache):
+    cache.set_many({f"{n:04}": "x" for n in range(0, 2000, 2)})
+    seen = []
+    for key in cache:
+        seen.append(key)
+        if int(key) % 2 == 0:
+            cache[f"{int(key) + 1:04}"] = "y"
+            cache.delete(f"{int(key) - 4:04}")
+    assert [key for key in seen if int(key) % 2 == 0] == [f"{n:04}" for n in range(0, 2000, 2)]
+
+
+def test_counters(cache):
+    assert cache.incr("n") == 1 and cache.incr("n", 10) == 11 and cache.decr("n", 2) == 9
+    assert cache["n"] == "9" and cache.incr("big", 10**50) == 10**50 and cache.incr("big") == 10**50 + 1
+    with pytest.raises(KeyError):
+        cache.incr("absent", default=None)
+    cache["text"] = "red"
+    for key, delta in [("text", 1), ("n", 1.5), ("n", "1")]:
+        with pytest.raises(TypeError):
+            cache.incr(key, delta)
+    with Cache(serializer="json") as other:
+        assert other.incr("n", 0.5) == 0.5 and other["n"] == 0.5
+    with Cache() as other:
+        assert other.incr(b"n", 5) == 5 and other[b"n"] == b"5"
+
+
+def test_threads_that_count_lose_no_step(cache):
+    def count():
+        for _ in range(500):
+            cache.incr("n")
+            cache.update_with("text", lambda old: old + "x", "")
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert cache["n"] == "2000" and len(cache["text"]) == 2000
+
+
+def test_update_with_leaves_all_as_it_was_when_it_raises(cache):
+    cache["x"] = "1"
+    with pytest.raises(ZeroDivisionError):
+        cache.update_with("x", lambda old: 1 / 0)
+    assert cache["x"] == "1" and cache.update_with("x", lambda old: old + "2") == "12"
+
+
+def test_memory_is_bounded_and_can_be_changed():
+    with Cache("16MiB") as cache:
+        for n in range(40_000):
+            cache[str(n).encode()] = RANDOM.randbytes(800)
+        assert 0 < cache.currsize <= 16 * MIB and cache.stats().evicted > 0
+        cache.memory = "8MiB"
+        assert cache.memory == 8 * MIB and cache.currsize <= 8 * MIB
+        with pytest.raises(leafpress.InvalidOption):
+            cache.memory = 5
+        cache.clear()
+        assert len(cache) == 0
+        cache.validate()
+
+
+def test_figures_have_names(cache):
+    cache["a"] = "b"
+    cache.get("a"), cache.get("b")
+    stats = cache.stats()
+    assert (stats.hits, stats.misses, stats.records, stats.hit_ratio) == (1, 1, 1, 0.5)
+    assert stats.disk is None and stats._asdict()["memory_bytes"] == 8 * MIB
+    assert cache.volume() == cache.currsize
+
+
+def test_a_value_too_large_is_not_kept(cache):
+    cache["x"] = "y" * (2 * MIB)
+    assert "x" not in cache and cache.stats().too_large == 1
+    assert len(cache.get_or_set("x", lambda: "y" * (2 * MIB))) == 2 * MIB
+
+
+def test_a_closed_cache_says_so(cache):
+    iterator = iter(cache)
+    cache.close()
+    cache.close()
+    assert cache.closed and "closed" in repr(cache)
+    calls = [
+        lambda: cache["a"], lambda: cache.set("a", "b"), lambda: cache.get_many(["a"]), lambda: list(cache), lambda: next(iterator),
+        lambda: cache.get_or_set("a", lambda: "b"), lambda: cache.stats(), lambda: len(cache), lambda: cache.incr("n"),
+        lambda: cache.memory, lambda: cache.prefix("a"), lambda: "a" in cache, lambda: cache.clear(),
+    ]
+    for call in calls:
+        with pytest.raises(leafpress.Closed):
+            call()
+
+
+def test_a_disk_tier_is_found_warm(tmp_path):
+    path = tmp_path / "app.cache"
+    options = {"disk": path, "disk_bytes": "64MiB", "serializer": "pickle"}
+    with Cache("8MiB", **options) as cache:
+        for n in range(20_000):
+            cache[n] = value(n)
+        cache.set("gone", 1)
+        assert cache.delete("gone")
+        cache.settle()
+        assert cache.stats().disk.records > 0 and cache.volume() > cache.currsize
+        assert cache.incr("counter", 5) == 5
+    with Cache("8MiB", **options) as cache:
+        found = [n for n in range(20_000) if cache.get(n) == value(n)]
+        assert len(found) > 15_000
+        assert "gone" not in cache
+        assert cache.stats().disk_hits > 0
+        assert cache.get_in_memory("nothing") is None
+        assert cache.get_or_set(found[0], lambda: 1 / 0) == value(found[0])
+
+
+def test_one_cache_at_a_time_uses_a_file(tmp_path):
+    path = str(tmp_path / "app.cache")
+    with Cache("8MiB", disk=path, disk_bytes="8MiB"):
+        with pytest.raises(leafpress.DiskError):
+            Cache("8MiB", disk=path, disk_bytes="8MiB")
+    with pytest.raises(leafpress.DiskError):
+        Cache(disk=str(tmp_path / "no" / "such" / "directory"))
+    with pytest.raises(leafpress.InvalidOption):
+        Cache(disk=path, disk_bytes=5)
+
+
+def test_what_another_form_wrote_is_not_there(tmp_path):
+    """Bytes from outside that were cached as they are never reach pickle."""
+    path = tmp_path / "app.cache"
+
+    class Trap:
+        def __reduce__(self):
+            return (pytest.fail, ("pickle was given bytes that were cached as they are",))
+
+    key = b"\x03victim"
+    with Cache("8MiB", disk=path, disk_bytes="8MiB") as cache:
+        cache[key] = pickle.dumps(Trap())
+    with Cache("8MiB", disk=path, disk_bytes="8MiB", serializer="pickle") as cache:
+        assert cache.get("victim") is None and cache.get_many(["victim"]) == [None] and list(cache.items()) == []
+        assert cache.pop("victim", "default") == "default"
+    with Cache("8MiB", disk=path, disk_bytes="8MiB") as cache:
+        cache[key] = pickle.dumps(Trap())
+    with Cache("8MiB", disk=path, disk_bytes="8MiB", serializer="pickle") as cache:
+        assert cache.get_or_set("victim", lambda: "loaded") == "loaded"
+        assert cache["victim"] == "loaded"
+
+
+def test_damage_on_disk_is_a_miss(tmp_path):
+    path = tmp_path / "app.cache"
+    options = {"disk": path, "disk_bytes": "16MiB", "serializer": "pickle"}
+    with Cache("8MiB", **options) as cache:
+        for n in range(5_000):
+            cache[n] = [n] * 100
+    size = path.stat().st_size
+    with open(path, "r+b") as file:
+        for at in range(4096, size, 2048):
+            file.seek(at)
+            file.write(b"\x80\x05damage")
+    with Cache("8MiB", **options) as cache:
+        for n in range(5_000):
+            assert cache.get(n) in (None, [n] * 100)
+
+
+def test_a_cache_is_collected_with_what_it_calls():
+    class Holder:
+        def __init__(self):
+            self.cache = Cache("8MiB", encoding="utf-8", on_removal=self.removed)
+
+        def removed(self, key, value, cause):
+            pass
+
+    holder = Holder()
+    watched = weakref.ref(holder)
+    del holder
+    gc.collect()
+    assert watched() is None
