@@ -3,7 +3,6 @@
 //! Trees and caches have threads and locks. In a child of `fork` the threads are gone and a lock that one of them held stays taken, so
 //! whatever was made before the fork says so instead of waiting for ever.
 
-use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,7 +33,8 @@ pub fn watch() {
 
 /// Something that only the process may use, and give back, that made it.
 pub struct OfThisProcess<T> {
-    inner: ManuallyDrop<T>,
+    /// There until it is ended.
+    inner: Option<T>,
     forks: u64,
     what: &'static str,
 }
@@ -43,7 +43,7 @@ impl<T> OfThisProcess<T> {
     /// `what` is its name in messages.
     pub fn new(what: &'static str, inner: T) -> Self {
         Self {
-            inner: ManuallyDrop::new(inner),
+            inner: Some(inner),
             forks: FORKS.load(Ordering::Relaxed),
             what,
         }
@@ -57,10 +57,19 @@ impl<T> OfThisProcess<T> {
     /// `ForkedProcess` in a child of the process that made it.
     #[inline]
     pub fn get(&self) -> PyResult<&T> {
-        if self.is_of_this_process() {
-            return Ok(&self.inner);
+        match &self.inner {
+            Some(inner) if self.is_of_this_process() => Ok(inner),
+            _ => Err(self.refuse()),
         }
-        Err(self.refuse())
+    }
+
+    /// Gives it back now, where that may be done.
+    pub fn end(&mut self) {
+        let inner = self.inner.take();
+        // In a child its threads cannot be waited for. The memory is the parent's, of which the child has a copy till it ends.
+        if !self.is_of_this_process() {
+            std::mem::forget(inner);
+        }
     }
 
     #[cold]
@@ -75,10 +84,6 @@ impl<T> OfThisProcess<T> {
 
 impl<T> Drop for OfThisProcess<T> {
     fn drop(&mut self) {
-        // In a child its threads cannot be waited for. The memory is the parent's, of which the child has a copy till it ends.
-        if self.is_of_this_process() {
-            // SAFETY: nobody uses it after this, which is its drop.
-            unsafe { ManuallyDrop::drop(&mut self.inner) }
-        }
+        self.end();
     }
 }

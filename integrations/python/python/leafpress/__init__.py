@@ -16,10 +16,14 @@ from ._errors import (
     OutOfMemory,
     ValueTooLong,
 )
-from ._leafpress import __version__
+from ._leafpress import MAX_KEY_BYTES, MAX_VALUE_BYTES, Tree, TreeIterator, TreeRange, __version__
+from ._stats import TreeStats
+from ._views import TreeItemsView, TreeKeysView, TreeValuesView
 from .cache import Cache
 
 __all__ = [
+    "MAX_KEY_BYTES",
+    "MAX_VALUE_BYTES",
     "BackgroundFailed",
     "Cache",
     "CacheStats",
@@ -35,6 +39,13 @@ __all__ = [
     "KeyTooLong",
     "LoadCycle",
     "OutOfMemory",
+    "Tree",
+    "TreeItemsView",
+    "TreeIterator",
+    "TreeKeysView",
+    "TreeRange",
+    "TreeStats",
+    "TreeValuesView",
     "ValueTooLong",
     "__version__",
 ]

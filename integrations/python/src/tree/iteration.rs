@@ -1,0 +1,200 @@
+//! Going through records, some at a time.
+
+use std::ops::Bound as End;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyTuple;
+
+use crate::input::Encoding;
+use crate::tree::Tree;
+use crate::tree::bounds::Bounds;
+
+/// Records of the first batch; later ones double up to the most.
+const FIRST_BATCH: usize = 16;
+const MAX_BATCH: usize = 1024;
+/// A batch ends with the record that fills it so far.
+const MAX_BATCH_BYTES: usize = 256 << 10;
+
+/// What an iterator gives of each record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Keys,
+    Values,
+    Items,
+}
+
+/// An iterator over keys, values or items of a tree, in the order of the keys, from either end.
+///
+/// A key that is there from the beginning to the end comes exactly once, whatever is written meanwhile; one that comes or goes may or may
+/// not. Some records are read ahead: what was removed or replaced a moment ago may still come as it was. Several threads may take from
+/// one iterator.
+#[pyclass(module = "leafpress", frozen)]
+pub struct TreeIterator {
+    tree: Py<Tree>,
+    part: Part,
+    is_reverse: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// What no batch covers yet; nothing at the end.
+    rest: Option<Bounds>,
+    batch: Batch,
+    limit: usize,
+}
+
+/// Records that were read ahead.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Where each record's key and value end.
+    ends: Vec<(usize, usize)>,
+    /// How many have been given.
+    given: usize,
+}
+
+impl Batch {
+    fn next(&mut self) -> Option<(&[u8], &[u8])> {
+        let (key_end, value_end) = *self.ends.get(self.given)?;
+        let begin = self.given.checked_sub(1).map_or(0, |before| self.ends[before].1);
+        self.given += 1;
+        Some((&self.bytes[begin..key_end], &self.bytes[key_end..value_end]))
+    }
+
+    fn last_key(&self) -> Option<&[u8]> {
+        let (key_end, _) = *self.ends.last()?;
+        let begin = self.ends.len().checked_sub(2).map_or(0, |before| self.ends[before].1);
+        Some(&self.bytes[begin..key_end])
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.given = 0;
+        // One long value is no reason to keep as much.
+        self.bytes.shrink_to(4 * MAX_BATCH_BYTES);
+    }
+}
+
+impl State {
+    /// Reads the next batch. The interpreter's lock is not needed.
+    fn refill(&mut self, tree: &leafpress::Tree, part: Part, is_reverse: bool) -> Result<(), leafpress::Error> {
+        self.batch.clear();
+        let Some(bounds) = self.rest.take() else {
+            return Ok(());
+        };
+        let Batch { bytes, ends, .. } = &mut self.batch;
+        let mut records = tree.range(bounds.as_ref());
+        let mut is_done = false;
+        while ends.len() < self.limit && bytes.len() < MAX_BATCH_BYTES {
+            let keep = |key: &[u8], value: &[u8]| {
+                bytes.extend_from_slice(key);
+                let key_end = bytes.len();
+                if part != Part::Keys {
+                    bytes.extend_from_slice(value);
+                }
+                ends.push((key_end, bytes.len()));
+            };
+            let step = match is_reverse {
+                false => records.next_with(keep),
+                true => records.next_back_with(keep),
+            };
+            match step {
+                Some(step) => step?,
+                None => {
+                    is_done = true;
+                    break;
+                }
+            }
+        }
+        self.limit = (self.limit * 2).min(MAX_BATCH);
+        if let Some(last) = self.batch.last_key().filter(|_| !is_done) {
+            let last = End::Excluded(last.to_vec());
+            self.rest = Some(match is_reverse {
+                false => Bounds { low: last, ..bounds },
+                true => Bounds { high: last, ..bounds },
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a part of a record as an object; text of Python's own encodings is still to be decoded.
+fn raw<'py>(py: Python<'py>, encoding: &Encoding, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    match encoding {
+        Encoding::Named(_) => Encoding::Bytes.output(py, bytes),
+        other => other.output(py, bytes),
+    }
+}
+
+fn decoded<'py>(encoding: &Encoding, object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match encoding {
+        Encoding::Named(name) => object.call_method1("decode", (name,)),
+        _ => Ok(object),
+    }
+}
+
+impl TreeIterator {
+    pub fn new(tree: &Bound<'_, Tree>, bounds: Bounds, part: Part, is_reverse: bool) -> PyResult<Self> {
+        // In a forked process it fails here, not at the first step.
+        tree.get().inner()?;
+        Ok(Self {
+            tree: tree.clone().unbind(),
+            part,
+            is_reverse,
+            state: Mutex::new(State {
+                rest: Some(bounds),
+                batch: Batch::default(),
+                limit: FIRST_BATCH,
+            }),
+        })
+    }
+}
+
+#[pymethods]
+impl TreeIterator {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let tree = self.tree.bind(py).get();
+        let (keys, values) = (&tree.options.keys, &tree.options.values);
+        let mut key_object = None;
+        let mut value_object = None;
+        {
+            // While it is taken no code of Python's runs, which could ask this iterator for more.
+            let mut state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+            let state = &mut *state;
+            if state.batch.given == state.batch.ends.len() {
+                if state.rest.is_none() {
+                    return Ok(None);
+                }
+                let (part, is_reverse) = (self.part, self.is_reverse);
+                tree.work(py, |tree| state.refill(tree, part, is_reverse))?;
+            }
+            let Some((key, value)) = state.batch.next() else {
+                return Ok(None);
+            };
+            if self.part != Part::Values {
+                key_object = Some(raw(py, keys, key)?);
+            }
+            if self.part != Part::Keys {
+                value_object = Some(raw(py, values, value)?);
+            }
+        }
+        let key = key_object.map(|object| decoded(keys, object)).transpose()?;
+        let value = value_object.map(|object| decoded(values, object)).transpose()?;
+        match (key, value) {
+            (Some(key), Some(value)) => Ok(Some(PyTuple::new(py, [key, value])?.into_any())),
+            (one, other) => Ok(one.or(other)),
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.tree)
+    }
+}

@@ -1,0 +1,227 @@
+//! The order of a tree: views of ranges, and where keys stand.
+
+use std::ops::Bound as End;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PySlice;
+
+use crate::tree::Tree;
+use crate::tree::bounds::Bounds;
+use crate::tree::iteration::{Part, TreeIterator};
+use crate::tree::record::missing;
+use crate::tree::whole::{equals, iterator, represented, view};
+
+/// Records that one call removes of a range before it looks whether it is interrupted.
+const REMOVED_AT_ONCE: usize = 10_000;
+
+/// The records of a tree in a range of keys: a mapping that reads through to the tree, and has what is in it now.
+///
+/// `tree[b"a":b"c"]` and `tree.prefix(b"user:")` make one. Slices of it are narrower ones. `len` counts by leaves, without reading their
+/// records.
+///
+///     >>> tree = Tree({b"a": b"1", b"b": b"2", b"c": b"3"})
+///     >>> some = tree[b"b":]
+///     >>> len(some), b"a" in some, some.get(b"c")
+///     (2, False, b'3')
+///     >>> list(reversed(some))
+///     [b'c', b'b']
+#[pyclass(module = "leafpress", frozen, mapping, weakref, generic)]
+pub struct TreeRange {
+    tree: Py<Tree>,
+    bounds: Bounds,
+}
+
+impl TreeRange {
+    pub fn new(tree: &Bound<'_, Tree>, bounds: Bounds) -> Self {
+        Self {
+            tree: tree.clone().unbind(),
+            bounds,
+        }
+    }
+
+    fn holds(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let key = self.tree.bind(py).get().options.keys.input(key, "a key")?;
+        Ok(self.bounds.contains(&key))
+    }
+}
+
+#[pymethods]
+impl TreeRange {
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let tree = self.tree.bind(py);
+            let bounds = Bounds::of_slice(&tree.get().options.keys, slice)?.within(&self.bounds);
+            return Ok(Bound::new(py, Self::new(tree, bounds))?.into_any());
+        }
+        self.get(py, key, None)?.ok_or_else(|| missing(key))
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.holds(py, key)? && self.tree.bind(py).contains(key)?)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let counted = self
+            .tree
+            .bind(py)
+            .get()
+            .work(py, |tree| tree.count(self.bounds.as_ref()))?;
+        Ok(usize::try_from(counted)?)
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        let first = |tree: &leafpress::Tree| tree.range(self.bounds.as_ref()).next_with(|_, _| ()).transpose();
+        Ok(self.tree.bind(py).get().work(py, first)?.is_some())
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<TreeIterator> {
+        TreeIterator::new(self.tree.bind(py), self.bounds.clone(), Part::Keys, false)
+    }
+
+    fn __reversed__(&self, py: Python<'_>) -> PyResult<TreeIterator> {
+        TreeIterator::new(self.tree.bind(py), self.bounds.clone(), Part::Keys, true)
+    }
+
+    fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        equals(slf.as_any(), other)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        represented(slf.as_any())
+    }
+
+    /// The value of a key that is in the range, or `default`.
+    #[pyo3(signature = (key, default = None, /))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = match self.holds(py, key)? {
+            true => self.tree.bind(py).get().read(py, key)?,
+            false => None,
+        };
+        Ok(found.or(default))
+    }
+
+    /// A set-like view of the range's keys.
+    fn keys(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        view(slf.as_any(), Part::Keys)
+    }
+
+    /// A view of the range's values.
+    fn values(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        view(slf.as_any(), Part::Values)
+    }
+
+    /// A set-like view of the range's keys and values.
+    fn items(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        view(slf.as_any(), Part::Items)
+    }
+
+    #[pyo3(signature = (part, reverse, /))]
+    fn _iterate(&self, py: Python<'_>, part: &str, reverse: bool) -> PyResult<TreeIterator> {
+        iterator(self.tree.bind(py), self.bounds.clone(), part, reverse)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.tree)
+    }
+}
+
+#[pymethods]
+impl Tree {
+    /// An iterator over the keys from `minimum` to `maximum`, or back.
+    ///
+    /// None is no end; `inclusive` says of each end whether it is in the range.
+    ///
+    ///     >>> tree = Tree({b"a": b"1", b"b": b"2", b"c": b"3"})
+    ///     >>> list(tree.irange(b"b")), list(tree.irange(None, b"b", reverse=True))
+    ///     ([b'b', b'c'], [b'b', b'a'])
+    ///     >>> list(tree.irange(b"a", b"c", inclusive=(False, False)))
+    ///     [b'b']
+    #[pyo3(signature = (minimum = None, maximum = None, inclusive = (true, true), reverse = false))]
+    fn irange(
+        slf: &Bound<'_, Self>,
+        minimum: Option<&Bound<'_, PyAny>>,
+        maximum: Option<&Bound<'_, PyAny>>,
+        inclusive: (bool, bool),
+        reverse: bool,
+    ) -> PyResult<TreeIterator> {
+        let bounds = Bounds::of_ends(&slf.get().options.keys, minimum, maximum, inclusive)?;
+        TreeIterator::new(slf, bounds, Part::Keys, reverse)
+    }
+
+    /// The view of the records whose keys begin with `prefix`.
+    ///
+    ///     >>> tree = Tree({b"user:1": b"Ada", b"user:2": b"Alan", b"zebra": b""})
+    ///     >>> list(tree.prefix(b"user:").values())
+    ///     [b'Ada', b'Alan']
+    #[pyo3(signature = (prefix, /))]
+    fn prefix<'py>(slf: &Bound<'py, Self>, prefix: &Bound<'py, PyAny>) -> PyResult<TreeRange> {
+        let bytes = slf.get().options.keys.input(prefix, "a prefix")?;
+        Ok(TreeRange::new(slf, Bounds::of_prefix(&bytes)))
+    }
+
+    /// How many keys are below `key`: where it stands, or would.
+    ///
+    /// It takes a visit of each leaf below, a hundred times less than reading the records.
+    ///
+    ///     >>> tree = Tree({b"a": b"1", b"b": b"2", b"c": b"3"})
+    ///     >>> tree.bisect_left(b"b"), tree.bisect_right(b"b"), tree.bisect_left(b"bb")
+    ///     (1, 2, 2)
+    #[pyo3(signature = (key, /))]
+    fn bisect_left(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let key = self.options.keys.input(key, "a key")?;
+        let key: &[u8] = &key;
+        self.work(py, |tree| tree.count((End::Unbounded, End::Excluded(key))))
+    }
+
+    /// How many keys are not above `key`. What is said of bisect_left holds.
+    #[pyo3(signature = (key, /))]
+    fn bisect_right(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let key = self.options.keys.input(key, "a key")?;
+        let key: &[u8] = &key;
+        self.work(py, |tree| tree.count((End::Unbounded, End::Included(key))))
+    }
+
+    /// bisect_right by its short name.
+    #[pyo3(signature = (key, /))]
+    fn bisect(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        self.bisect_right(py, key)
+    }
+
+    #[pyo3(signature = (part, reverse, /))]
+    fn _iterate(slf: &Bound<'_, Self>, part: &str, reverse: bool) -> PyResult<TreeIterator> {
+        iterator(slf, Bounds::all(), part, reverse)
+    }
+}
+
+impl Tree {
+    /// Removes the records of a range.
+    ///
+    /// # Errors
+    /// As the library; and what a signal's handler raises: those removed so far are gone.
+    pub fn remove_all_in(&self, py: Python<'_>, bounds: &Bounds) -> PyResult<()> {
+        loop {
+            let removed = self.work(py, |tree| tree.remove_range(bounds.as_ref(), REMOVED_AT_ONCE))?;
+            if removed.is_done {
+                return Ok(());
+            }
+            py.check_signals()?;
+        }
+    }
+}
+
+/// The part that views name so.
+pub fn part_of(name: &str) -> PyResult<Part> {
+    match name {
+        "keys" => Ok(Part::Keys),
+        "values" => Ok(Part::Values),
+        "items" => Ok(Part::Items),
+        _ => Err(PyTypeError::new_err("a part is keys, values or items")),
+    }
+}

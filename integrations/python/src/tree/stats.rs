@@ -1,0 +1,29 @@
+//! What a tree says of itself, as `leafpress.TreeStats`.
+
+use leafpress::Stats;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+
+/// The library's figures in the class of Python's that documents them.
+pub fn named<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let fields = PyDict::new(py);
+    macro_rules! set {
+        ($($name:ident)*) => { $( fields.set_item(stringify!($name), &stats.$name)?; )* };
+    }
+    set! {
+        records user_bytes bytes_held
+        leaf_bytes inner_bytes interpolation_bytes landing_bytes large_value_bytes hot_bytes dictionary_bytes retired_bytes free_bytes
+        thread_bytes fixed_bytes
+        leaves frames landing_buffers inner_nodes depth dictionary_id frame_limit_bytes leaf_limit_bytes limits_reason
+        hot_records warm_leaves cold_leaves records_heated leaves_warmed leaves_cooled temperature_reason
+        gets get_frames_decoded get_bytes_decoded get_landing_hits get_hot_hits
+        puts bulk_loaded put_bytes copied_bytes compressed_bytes removes splits merges
+        bg_passes bg_compactions bg_errors bg_panics bg_threads_ended
+        engine_name
+    }
+    CLASS
+        .import(py, "leafpress._stats", "TreeStats")?
+        .call((), Some(&fields))
+}
