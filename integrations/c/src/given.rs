@@ -1,0 +1,219 @@
+//! What callers hand over: bytes, room for bytes, places for results.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::mem::MaybeUninit;
+use std::ops::Bound;
+
+use crate::failure::Failure;
+use crate::lp_bytes;
+use crate::lp_status::LP_BUFFER_TOO_SMALL;
+
+/// Bytes that are the caller's for the time of the call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Given<'a> {
+    /// Nothing where the pointer was NULL.
+    bytes: Option<&'a [u8]>,
+    /// What was said to be the length.
+    len: usize,
+}
+
+impl<'a> Given<'a> {
+    /// # Safety
+    /// `len` bytes are there to be read, or `data` is NULL, or `len` is more than there can be.
+    #[inline]
+    pub unsafe fn new(data: *const c_void, len: usize) -> Self {
+        let is_there = !data.is_null() && isize::try_from(len).is_ok();
+        Self {
+            // SAFETY: the caller says so.
+            bytes: is_there.then(|| unsafe { std::slice::from_raw_parts(data.cast(), len) }),
+            len,
+        }
+    }
+
+    /// The bytes: none where both the pointer is NULL and the length 0.
+    #[inline]
+    pub fn get(self, what: &str) -> Result<&'a [u8], Failure> {
+        match self.bytes {
+            Some(bytes) => Ok(bytes),
+            None if self.len == 0 => Ok(&[]),
+            None => Err(no_bytes(what, self.len)),
+        }
+    }
+
+    /// As the start or the end of a range, which is open where the pointer is NULL.
+    pub fn bound(self, what: &str, bound: fn(Vec<u8>) -> Bound<Vec<u8>>) -> Result<Bound<Vec<u8>>, Failure> {
+        match self.bytes {
+            None => self.get(what).map(|_| Bound::Unbounded),
+            Some(bytes) => copied(bytes).map(bound),
+        }
+    }
+}
+
+#[cold]
+fn no_bytes(what: &str, len: usize) -> Failure {
+    if isize::try_from(len).is_ok() {
+        Failure::argument(format!("the {what} is NULL, and its length is {len}"))
+    } else {
+        Failure::argument(format!("the {what} cannot be {len} bytes long"))
+    }
+}
+
+/// A copy, or no memory for it.
+pub(crate) fn copied(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
+    let mut copy = Vec::new();
+    replace(&mut copy, bytes)?;
+    Ok(copy)
+}
+
+/// Puts other bytes into a vector.
+pub(crate) fn replace(buffer: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Failure> {
+    buffer.clear();
+    let room = buffer.try_reserve(bytes.len());
+    room.map_err(|_| Failure::out_of_memory(bytes.len()))?;
+    buffer.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// A string of the caller's.
+///
+/// # Safety
+/// It ends with a zero byte, or is NULL.
+pub(crate) unsafe fn text<'a>(string: *const c_char, what: &str) -> Result<&'a str, Failure> {
+    if string.is_null() {
+        return Err(Failure::argument(format!("the {what} is NULL")));
+    }
+    // SAFETY: the caller says so.
+    let text = unsafe { CStr::from_ptr(string) }.to_str();
+    text.map_err(|_| Failure::argument(format!("the {what} is not UTF-8")))
+}
+
+/// A list of the caller's.
+///
+/// # Safety
+/// As for [`Given::new`], of `count` items.
+pub(crate) unsafe fn list<'a, T>(items: *const T, count: usize, what: &str) -> Result<&'a [T], Failure> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    let fits = count
+        .checked_mul(size_of::<T>())
+        .is_some_and(|bytes| isize::try_from(bytes).is_ok());
+    if items.is_null() || !fits {
+        return Err(Failure::argument(format!("{count} {what} cannot be at {items:p}")));
+    }
+    // SAFETY: the caller says so.
+    Ok(unsafe { std::slice::from_raw_parts(items, count) })
+}
+
+/// The bytes of each of a list.
+///
+/// # Safety
+/// As for [`Given::new`], of each.
+pub(crate) unsafe fn each<'a>(items: &[lp_bytes], what: &str) -> Result<Vec<&'a [u8]>, Failure> {
+    let mut slices = Vec::new();
+    let room = slices.try_reserve_exact(items.len());
+    room.map_err(|_| Failure::out_of_memory(size_of_val(items)))?;
+    for item in items {
+        // SAFETY: the caller says so.
+        slices.push(unsafe { Given::new(item.data, item.len) }.get(what)?);
+    }
+    Ok(slices)
+}
+
+/// A place for a result.
+pub(crate) struct Out;
+
+impl Out {
+    #[inline]
+    pub fn new<'o, T>(place: Option<&'o mut MaybeUninit<T>>, what: &str) -> Result<&'o mut MaybeUninit<T>, Failure> {
+        place.ok_or_else(|| Failure::argument(format!("{what} is NULL")))
+    }
+
+    /// Writes it where the caller wants it.
+    pub fn put<T>(place: Option<&mut MaybeUninit<T>>, value: T) {
+        if let Some(place) = place {
+            place.write(value);
+        }
+    }
+}
+
+/// A buffer of the caller's that bytes are copied to.
+pub(crate) struct Room<'o> {
+    buffer: *mut u8,
+    capacity: usize,
+    len: &'o mut usize,
+}
+
+impl<'o> Room<'o> {
+    /// The length is 0 until there are bytes.
+    ///
+    /// # Safety
+    /// `capacity` bytes may be written to `buffer` while this is there, or it is NULL.
+    pub unsafe fn new(
+        buffer: *mut c_void,
+        capacity: usize,
+        len: Option<&'o mut MaybeUninit<usize>>,
+    ) -> Result<Self, Failure> {
+        let len = Out::new(len, "where to put the length")?.write(0);
+        if buffer.is_null() && capacity > 0 {
+            return Err(Failure::argument(format!(
+                "the buffer is NULL, and its capacity is {capacity}"
+            )));
+        }
+        Ok(Self {
+            buffer: buffer.cast(),
+            capacity,
+            len,
+        })
+    }
+
+    /// Says how long the result is, and hands out the room for it; nothing where only that was asked.
+    #[inline]
+    pub fn take(&mut self, bytes: usize) -> Result<Option<&mut [MaybeUninit<u8>]>, Failure> {
+        *self.len = bytes;
+        if self.buffer.is_null() {
+            return Ok(None);
+        }
+        if bytes > self.capacity {
+            return Err(too_small(bytes, self.capacity));
+        }
+        // SAFETY: so many bytes may be written there, which need not be initialised yet.
+        Ok(Some(unsafe {
+            std::slice::from_raw_parts_mut(self.buffer.cast(), bytes)
+        }))
+    }
+
+    /// Copies the result.
+    #[inline]
+    pub fn fill(&mut self, result: &[u8]) -> Result<(), Failure> {
+        if let Some(room) = self.take(result.len())? {
+            room.write_copy_of_slice(result);
+        }
+        Ok(())
+    }
+
+    /// All of the buffer, initialised, to be filled in part; nothing where only the length is asked for.
+    pub fn all(&mut self) -> Option<&mut [u8]> {
+        if self.buffer.is_null() || isize::try_from(self.capacity).is_err() {
+            return None;
+        }
+        // SAFETY: so many bytes may be written there, and are.
+        unsafe {
+            self.buffer.write_bytes(0, self.capacity);
+            Some(std::slice::from_raw_parts_mut(self.buffer, self.capacity))
+        }
+    }
+
+    /// So many bytes of [`Room::all`] were filled.
+    pub fn filled(&mut self, bytes: usize) {
+        *self.len = bytes;
+    }
+}
+
+#[cold]
+fn too_small(needed: usize, capacity: usize) -> Failure {
+    Failure::new(
+        LP_BUFFER_TOO_SMALL,
+        format!("the buffer has room for {capacity} bytes, {needed} are needed"),
+    )
+}

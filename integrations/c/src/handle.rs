@@ -1,0 +1,65 @@
+//! What opaque pointers point to: made, looked at and freed.
+
+use std::mem::MaybeUninit;
+
+use crate::failure::Failure;
+use crate::fork::Process;
+use crate::given::Out;
+
+/// What a caller has a pointer to.
+pub(crate) trait Handle: Sized {
+    /// What messages call it.
+    const NAME: &'static str;
+
+    /// The process that made it.
+    fn process(&self) -> Process;
+}
+
+/// The handle, if it is one and this process's.
+#[inline]
+pub(crate) fn of<H: Handle>(handle: Option<&H>) -> Result<&H, Failure> {
+    let handle = handle.ok_or_else(null::<H>)?;
+    handle.process().check()?;
+    Ok(handle)
+}
+
+/// The same of a handle that no other thread uses meanwhile.
+#[inline]
+pub(crate) fn of_mut<H: Handle>(handle: Option<&mut H>) -> Result<&mut H, Failure> {
+    let handle = handle.ok_or_else(null::<H>)?;
+    handle.process().check()?;
+    Ok(handle)
+}
+
+#[cold]
+fn null<H: Handle>() -> Failure {
+    Failure::argument(format!("the {} is NULL", H::NAME))
+}
+
+/// Makes a handle and hands it out; where it cannot be made, the caller's pointer is NULL.
+pub(crate) fn hand_out<H: Handle>(
+    to: Option<&mut MaybeUninit<*mut H>>,
+    make: impl FnOnce() -> Result<H, Failure>,
+) -> Result<(), Failure> {
+    let to = Out::new(to, "where to put the handle")?;
+    let to = to.write(std::ptr::null_mut());
+    *to = Box::into_raw(Box::new(make()?));
+    Ok(())
+}
+
+/// Takes a handle back, if there is one. In a fork's child it stays where it is: what it would wait for is not there.
+///
+/// # Safety
+/// [`hand_out`] made it, nobody uses it, and nobody will.
+pub(crate) unsafe fn take_back<H: Handle>(handle: *mut H) -> Option<H> {
+    if handle.is_null() {
+        return None;
+    }
+    // SAFETY: it is the box that was handed out, and the caller's to give.
+    let handle = unsafe { Box::from_raw(handle) };
+    if handle.process().is_this() {
+        return Some(*handle);
+    }
+    Box::leak(handle);
+    None
+}

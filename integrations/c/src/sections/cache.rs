@@ -1,0 +1,244 @@
+//! Caches: maps that forget, within a bound of memory, with a disk behind them if you like.
+
+use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use leafpress_core::Cache;
+use leafpress_core::cache::Entry;
+
+use crate::callback::{ShowFound, given, show_value};
+use crate::failure::{Failure, NOT_FOUND, call, found};
+use crate::fork::Process;
+use crate::given::{Given, Out, Room, each, list};
+use crate::handle::{self, Handle};
+use crate::sections::options::cache_builder;
+use crate::{lp_bytes, lp_found_fn, lp_options, lp_status, lp_value_fn};
+
+/// A map from byte strings to byte strings that holds no more memory than it is given: what is used least makes room, and records may expire.
+/// It may forget any record at any time; it never returns a value that was replaced, removed or has expired.
+///
+/// Any number of threads may use one at the same time, by all functions but lp_cache_close() and lp_cache_free(). A read that finds its key in
+/// memory waits for no lock.
+pub struct lp_cache {
+    pub(crate) cache: Cache,
+    process: Process,
+}
+
+impl Handle for lp_cache {
+    const NAME: &'static str = "cache";
+
+    fn process(&self) -> Process {
+        self.process
+    }
+}
+
+/// The cache behind a handle.
+#[inline]
+pub(crate) fn of(cache: Option<&lp_cache>) -> Result<&Cache, Failure> {
+    Ok(&handle::of(cache)?.cache)
+}
+
+/// Makes a cache and starts its threads. options may be NULL: 64 MiB, and no disk. End it with lp_cache_close() or lp_cache_free().
+///
+/// With a disk tier it has what lp_cache_close() left in the file; what was in use comes back to memory in the background. LP_IO if the file
+/// cannot be used, or another cache has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_open(
+    options: Option<&lp_options>,
+    cache: Option<&mut MaybeUninit<*mut lp_cache>>,
+) -> lp_status {
+    call(|| {
+        handle::hand_out(cache, || {
+            let process = Process::this();
+            let cache = cache_builder(options)?.build()?;
+            Ok(lp_cache { cache, process })
+        })
+    })
+}
+
+/// Moves what is in memory to the disk tier, leaves it there for the next cache that is opened with the same file, and frees the cache,
+/// whatever is returned. Without a disk tier it is lp_cache_free(). NULL is LP_INVALID_ARGUMENT. LP_IO if the file cannot be written: the
+/// next cache begins empty then.
+///
+/// What changes in the database behind the cache until then, the next cache does not know: remove it there, or let records expire.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_close(cache: *mut lp_cache) -> lp_status {
+    call(|| {
+        // SAFETY: the caller gives it back, if it is one.
+        handle::of(unsafe { cache.as_ref() })?;
+        // SAFETY: as above.
+        let closed = unsafe { handle::take_back(cache) };
+        closed.map_or(Ok(()), |closed| Ok(closed.cache.close()?))
+    })
+}
+
+/// Frees the cache with all its records; NULL is allowed. What is in the file of its disk tier is lost: see lp_cache_close().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_free(cache: *mut lp_cache) {
+    // SAFETY: the caller gives it back.
+    call(|| Ok(drop(unsafe { handle::take_back(cache) })));
+}
+
+/// Inserts the record, or replaces its value. It lives as long as the option ttl_ms says, for ever by default. Other records may make room for
+/// it, or it for others; a value of more than an eighth of the memory is not kept.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_insert(
+    cache: Option<&lp_cache>,
+    key: *const c_void,
+    key_len: usize,
+    value: *const c_void,
+    value_len: usize,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
+    call(|| Ok(of(cache)?.insert(key.get("key")?, value.get("value")?)?))
+}
+
+/// The same of a record that lives for ttl_ms milliseconds, 1000 to 10 years. It may go up to a quarter of a second before its time, and is
+/// never returned after it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_insert_ttl(
+    cache: Option<&lp_cache>,
+    key: *const c_void,
+    key_len: usize,
+    value: *const c_void,
+    value_len: usize,
+    ttl_ms: u64,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
+    call(|| {
+        let entry = Entry::ttl(Duration::from_millis(ttl_ms));
+        Ok(of(cache)?.insert_with(key.get("key")?, value.get("value")?, entry)?)
+    })
+}
+
+/// Copies the key's value to buffer, as lp_tree_get() does. LP_NOT_FOUND if the cache does not have it, or not any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_get(
+    cache: Option<&lp_cache>,
+    key: *const c_void,
+    key_len: usize,
+    buffer: *mut c_void,
+    capacity: usize,
+    value_len: Option<&mut MaybeUninit<usize>>,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| {
+        // SAFETY: room of the caller's.
+        let mut room = unsafe { Room::new(buffer, capacity, value_len)? };
+        of(cache)?
+            .get_with(key.get("key")?, |value| room.fill(value))?
+            .unwrap_or(Err(NOT_FOUND))
+    })
+}
+
+/// Calls read with the key's value, which is not copied, as lp_tree_read() does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_read(
+    cache: Option<&lp_cache>,
+    key: *const c_void,
+    key_len: usize,
+    read: lp_value_fn,
+    context: *mut c_void,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| {
+        given(read, "callback")?;
+        // SAFETY: the caller's function and its context.
+        let shown = of(cache)?.get_with(key.get("key")?, |value| unsafe { show_value(read, context, value) })?;
+        shown.unwrap_or(Err(NOT_FOUND))
+    })
+}
+
+/// Calls read with the value of each of count keys, in their order, as lp_tree_get_many() does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_get_many(
+    cache: Option<&lp_cache>,
+    keys: *const lp_bytes,
+    count: usize,
+    read: lp_found_fn,
+    context: *mut c_void,
+) -> lp_status {
+    call(|| {
+        let cache = of(cache)?;
+        // SAFETY: a list of the caller's, of bytes of the caller's; and the caller's function with its context.
+        let (keys, mut read) = unsafe { (each(list(keys, count, "keys")?, "key")?, ShowFound::new(read, context)?) };
+        cache.get_many_with(&keys, |index, value| read.show(index, value))?;
+        read.end()
+    })
+}
+
+/// LP_OK if the key is there, else LP_NOT_FOUND. It counts as a read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_contains(cache: Option<&lp_cache>, key: *const c_void, key_len: usize) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| found(of(cache)?.contains_key(key.get("key")?)?))
+}
+
+/// Removes the record; LP_NOT_FOUND if it was not there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_remove(cache: Option<&lp_cache>, key: *const c_void, key_len: usize) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| found(of(cache)?.remove(key.get("key")?)?))
+}
+
+/// Removes every record, those on disk as well.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_clear(cache: Option<&lp_cache>) -> lp_status {
+    call(|| Ok(of(cache)?.clear()?))
+}
+
+/// How many records there are in memory, those included whose time is over and that have not left yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_len(cache: Option<&lp_cache>, records: Option<&mut MaybeUninit<u64>>) -> lp_status {
+    call(|| {
+        let records = Out::new(records, "where to put the number of records")?;
+        records.write(of(cache)?.len() as u64);
+        Ok(())
+    })
+}
+
+/// Changes what the cache may hold, from 4 MiB on. When this returns it holds no more than that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_set_memory(cache: Option<&lp_cache>, bytes: u64) -> lp_status {
+    call(|| Ok(of(cache)?.set_memory(bytes)?))
+}
+
+/// Does now what the cache would do some time after the last write, and waits for it: lets go of what is over, compacts what is worth it, writes
+/// what waits for the disk. LP_BACKGROUND if a background thread has ended; what can be done without it is done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_settle(cache: Option<&lp_cache>) -> lp_status {
+    call(|| Ok(of(cache)?.settle()?))
+}
+
+/// Checks every structural invariant, for tests. No other thread may write meanwhile. LP_CORRUPT names the first that is broken.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_validate(cache: Option<&lp_cache>) -> lp_status {
+    call(|| Ok(of(cache)?.validate()?))
+}
+
+/// Writes a few lines for people about what the cache holds and does to buffer, as a string that ends with a zero byte; text_len is its length
+/// without that. With a NULL buffer it only tells the length. LP_BUFFER_TOO_SMALL unless capacity is greater than text_len.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_describe(
+    cache: Option<&lp_cache>,
+    buffer: *mut c_char,
+    capacity: usize,
+    text_len: Option<&mut MaybeUninit<usize>>,
+) -> lp_status {
+    call(|| {
+        // SAFETY: room of the caller's.
+        let mut room = unsafe { Room::new(buffer.cast(), capacity, text_len)? };
+        let mut text = of(cache)?.stats().to_string();
+        text.push('\0');
+        let filled = room.fill(text.as_bytes());
+        room.filled(text.len() - 1);
+        filled
+    })
+}

@@ -1,0 +1,123 @@
+//! Caches: loading what is not there.
+
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+
+use leafpress_core::cache::LoadError;
+
+use crate::callback::{given, show_value};
+use crate::failure::{Failure, NOT_FOUND, call};
+use crate::given::{Given, copied};
+use crate::lp_status::{self, LP_LOAD_FAILED, LP_NOT_FOUND};
+use crate::sections::cache::of;
+use crate::{lp_cache, lp_value_fn};
+
+/// A load under way: what a loader puts its value into.
+pub struct lp_load {
+    value: Option<Vec<u8>>,
+}
+
+/// Gets the value of a key that is not in the cache from wherever it is, and hands it over by lp_load_set(). It returns 0; LP_NOT_FOUND if
+/// there is no such thing; anything else if it failed.
+pub type lp_load_fn =
+    Option<unsafe extern "C" fn(context: *mut c_void, key: *const c_void, key_len: usize, load: *mut lp_load) -> c_int>;
+
+/// Hands over what was loaded; the bytes are copied. Only for a loader, and the load that it was called with.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_load_set(load: Option<&mut lp_load>, value: *const c_void, value_len: usize) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let value = unsafe { Given::new(value, value_len) };
+    call(|| {
+        let load = load.ok_or_else(|| Failure::argument("the load is NULL"))?;
+        load.value = Some(copied(value.get("value")?)?);
+        Ok(())
+    })
+}
+
+/// Calls read with the key's value. If it is not there, load gets it first, and it is inserted.
+///
+/// One thread loads a key at a time; others that miss it meanwhile wait, and get the same value or the same failure, which is not kept: the
+/// next to miss loads again. If the key is written or removed meanwhile, what was loaded is shown, but not inserted.
+///
+/// load is called with no lock held, and may use the cache. It may not close or free it, nor call this function with the key that it loads:
+/// LP_INVALID_ARGUMENT. Two loaders that wait for each other's keys wait for ever.
+///
+/// LP_NOT_FOUND if the loader returned that; LP_LOAD_FAILED if it returned anything else but 0, or handed over no value; LP_STOPPED if read
+/// returns other than 0. read may be NULL, to load only.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_cache_get_or_load(
+    cache: Option<&lp_cache>,
+    key: *const c_void,
+    key_len: usize,
+    load: lp_load_fn,
+    load_context: *mut c_void,
+    read: lp_value_fn,
+    read_context: *mut c_void,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| {
+        let (key, load) = (key.get("key")?, given(load, "loader")?);
+        let handle = of(cache)?;
+        // What is there needs no copy.
+        // SAFETY: the caller's function and its context.
+        if let Some(shown) = handle.get_with(key, |value| unsafe { show_value(read, read_context, value) })? {
+            return shown;
+        }
+        let place = std::ptr::from_ref(handle).addr();
+        let _loading = Loading::begin(place, key)?;
+        let loaded = handle.try_get_or_insert_with(key, || {
+            let mut taken = lp_load { value: None };
+            // SAFETY: the caller's function, its context, and bytes and a load that are there until it returns.
+            let returned = unsafe { load(load_context, key.as_ptr().cast(), key.len(), &mut taken) };
+            match (returned, taken.value) {
+                (0, Some(value)) => Ok(value),
+                (returned, _) => Err(returned),
+            }
+        });
+        let value = loaded.map_err(|error| match error {
+            LoadError::Cache(error) => Failure::from(error),
+            LoadError::Load(returned) => refused(*returned),
+        })?;
+        // SAFETY: the caller's function and its context.
+        unsafe { show_value(read, read_context, &value) }
+    })
+}
+
+fn refused(returned: c_int) -> Failure {
+    match returned {
+        0 => Failure::fixed(
+            LP_LOAD_FAILED,
+            c"the loader returned 0 and handed over no value: lp_load_set() does that",
+        ),
+        returned if returned == LP_NOT_FOUND as c_int => NOT_FOUND,
+        returned => Failure::new(LP_LOAD_FAILED, format!("the loader returned {returned}")),
+    }
+}
+
+thread_local! {
+    /// What this thread loads: the place of the cache, and the key. Mostly one.
+    static LOADS: RefCell<Vec<(usize, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A key that this thread may be loading, for as long as this is there.
+struct Loading;
+
+impl Loading {
+    fn begin(place: usize, key: &[u8]) -> Result<Self, Failure> {
+        let copy = copied(key)?;
+        LOADS.with_borrow_mut(|loads| {
+            if loads.iter().any(|load| load.0 == place && load.1 == key) {
+                return Err(Failure::argument("a loader asked for the key that it is to load"));
+            }
+            loads.push((place, copy));
+            Ok(Self)
+        })
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        LOADS.with_borrow_mut(Vec::pop);
+    }
+}

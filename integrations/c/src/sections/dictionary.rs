@@ -1,0 +1,107 @@
+//! Dictionaries, for trees and codecs.
+
+use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
+
+use leafpress_core::{Codec, Dictionary};
+
+use crate::failure::{Failure, call};
+use crate::fork::Process;
+use crate::given::{Given, Out, copied, each, list, text};
+use crate::handle::{self, Handle};
+use crate::{lp_bytes, lp_status};
+
+/// What many records have in common, for lz4 and zstd: small records compress much better with one. Never changed once it is made; any number of
+/// threads may use one at the same time. What uses it keeps it: it may be freed at any time.
+pub struct lp_dictionary {
+    pub(crate) dictionary: Dictionary,
+    process: Process,
+}
+
+impl Handle for lp_dictionary {
+    const NAME: &'static str = "dictionary";
+
+    fn process(&self) -> Process {
+        self.process
+    }
+}
+
+impl From<Dictionary> for lp_dictionary {
+    fn from(dictionary: Dictionary) -> Self {
+        Self {
+            dictionary,
+            process: Process::this(),
+        }
+    }
+}
+
+impl lp_dictionary {
+    /// The dictionary behind a handle, where one is given.
+    pub(crate) fn of(dictionary: Option<&Self>) -> Result<Option<&Dictionary>, Failure> {
+        let checked = dictionary.map(|dictionary| handle::of(Some(dictionary))).transpose()?;
+        Ok(checked.map(|checked| &checked.dictionary))
+    }
+}
+
+/// Makes a dictionary of bytes that were trained or chosen, with an id of your own, which sealed blocks name it by. Free it with
+/// lp_dictionary_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_dictionary_new(
+    id: u32,
+    bytes: *const c_void,
+    bytes_len: usize,
+    dictionary: Option<&mut MaybeUninit<*mut lp_dictionary>>,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let bytes = unsafe { Given::new(bytes, bytes_len) };
+    call(|| {
+        handle::hand_out(dictionary, || {
+            let bytes = copied(bytes.get("dictionary's content")?)?;
+            Ok(Dictionary::from_bytes(id, bytes).into())
+        })
+    })
+}
+
+/// Trains a dictionary of at most max_bytes (256 or more; 16 to 64 KiB are usual) for a codec from samples of what is to be compressed: records,
+/// eight and 2 KiB of them at least, some fifty times max_bytes at best. Its id follows from its bytes. It takes about 100 ms a megabyte.
+/// LP_FAILED if samples are too few, or the codec uses no dictionaries. Free it with lp_dictionary_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_dictionary_train(
+    codec_name: *const c_char,
+    samples: *const lp_bytes,
+    count: usize,
+    max_bytes: usize,
+    dictionary: Option<&mut MaybeUninit<*mut lp_dictionary>>,
+) -> lp_status {
+    call(|| {
+        handle::hand_out(dictionary, || {
+            // SAFETY: a string of the caller's.
+            let codec: Codec = unsafe { text(codec_name, "codec's name")? }.parse()?;
+            // SAFETY: a list of the caller's, of bytes of the caller's.
+            let samples = unsafe { each(list(samples, count, "samples")?, "sample")? };
+            Ok(Dictionary::train(codec, &samples, max_bytes)?.into())
+        })
+    })
+}
+
+/// Tells the dictionary's id and its bytes, to be stored; id and bytes may each be NULL. The bytes are there until it is freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_dictionary_content(
+    dictionary: Option<&lp_dictionary>,
+    id: Option<&mut MaybeUninit<u32>>,
+    bytes: Option<&mut MaybeUninit<lp_bytes>>,
+) -> lp_status {
+    call(|| {
+        let dictionary = &handle::of(dictionary)?.dictionary;
+        Out::put(id, dictionary.id());
+        Out::put(bytes, lp_bytes::from(dictionary.bytes()));
+        Ok(())
+    })
+}
+
+/// Frees it; NULL is allowed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_dictionary_free(dictionary: *mut lp_dictionary) {
+    // SAFETY: the caller gives it back.
+    call(|| Ok(drop(unsafe { handle::take_back(dictionary) })));
+}

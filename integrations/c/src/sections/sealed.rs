@@ -1,0 +1,126 @@
+//! Sealed blocks: compressed, and with all that is needed to read them.
+
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+
+use leafpress_core::Dictionary;
+use leafpress_core::codec::sealed::{self, Label, MAX_OVERHEAD_BYTES};
+
+use crate::failure::{Failure, call};
+use crate::given::{Given, Room, list};
+use crate::handle;
+use crate::sections::tree_stats::fill;
+use crate::{lp_codec, lp_dictionary, lp_status};
+
+/// The most that raw_len bytes become when they are sealed: 22 bytes more.
+#[unsafe(no_mangle)]
+pub extern "C" fn lp_seal_bound(raw_len: usize) -> usize {
+    raw_len.saturating_add(MAX_OVERHEAD_BYTES)
+}
+
+/// Compresses raw into a sealed block, which has the codec, the dictionary's id, the raw length and a checksum in front, 14 to 22 bytes. What does
+/// not shrink is stored as it is. Of buffer, capacity and sealed_len holds what is said of lp_compress(). LP_TOO_LONG past 1 GiB.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_seal(
+    codec: Option<&lp_codec>,
+    dictionary: Option<&lp_dictionary>,
+    raw: *const c_void,
+    raw_len: usize,
+    buffer: *mut c_void,
+    capacity: usize,
+    sealed_len: Option<&mut MaybeUninit<usize>>,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let raw = unsafe { Given::new(raw, raw_len) };
+    call(|| {
+        // SAFETY: room of the caller's.
+        let mut room = unsafe { Room::new(buffer, capacity, sealed_len)? };
+        let codec = handle::of(codec)?;
+        let sealed = codec.sealer.seal(raw.get("input")?, lp_dictionary::of(dictionary)?)?;
+        room.fill(&sealed)
+    })
+}
+
+/// Decodes a sealed block of any codec into buffer and writes the raw length to raw_len; with a NULL buffer (and a capacity of 0) it only tells
+/// the length, and checks nothing but that it is possible. dictionaries are those that the block may have been sealed with, count of them; there
+/// may be none.
+///
+/// LP_CORRUPT for any damage; LP_UNKNOWN_DICTIONARY; LP_BUFFER_TOO_SMALL. What is in buffer after a failure is undefined.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_unseal(
+    sealed: *const c_void,
+    sealed_len: usize,
+    dictionaries: *const Option<&lp_dictionary>,
+    count: usize,
+    buffer: *mut c_void,
+    capacity: usize,
+    raw_len: Option<&mut MaybeUninit<usize>>,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let sealed = unsafe { Given::new(sealed, sealed_len) };
+    call(|| {
+        // SAFETY: room of the caller's.
+        let mut room = unsafe { Room::new(buffer, capacity, raw_len)? };
+        let sealed = sealed.get("sealed block")?;
+        let label = Label::read(sealed)?;
+        // SAFETY: a list of the caller's, of pointers to dictionaries or NULL.
+        let dictionaries = known(unsafe { list(dictionaries, count, "dictionaries")? })?;
+        if room.take(label.raw_bytes)?.is_some() {
+            let raw = room.all().unwrap_or_default();
+            sealed::unseal_into(sealed, &dictionaries, raw)?;
+        }
+        Ok(())
+    })
+}
+
+fn known(handles: &[Option<&lp_dictionary>]) -> Result<Vec<Dictionary>, Failure> {
+    let given = handles
+        .iter()
+        .filter_map(|handle| lp_dictionary::of(*handle).transpose());
+    given.map(|dictionary| dictionary.cloned()).collect()
+}
+
+/// What a sealed block says of itself. Set struct_size to sizeof(lp_sealed_label) before the call.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct lp_sealed_label {
+    /// In: the bytes of this struct that there are. Out: those that were written.
+    pub struct_size: usize,
+    /// Raw bytes.
+    pub raw_len: u64,
+    /// The id of the dictionary that it needs, where has_dictionary is not 0.
+    pub dictionary_id: u32,
+    /// Whether it needs one.
+    pub has_dictionary: c_int,
+    /// The codec without its level: "none" (stored as it is), "lz4", "zstd" or "deflate". It ends with a zero byte.
+    pub codec: [std::ffi::c_char; 16],
+}
+
+/// Tells what stands in front of a sealed block, and decodes nothing. LP_CORRUPT if it is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_sealed_read_label(
+    sealed: *const c_void,
+    sealed_len: usize,
+    label: *mut lp_sealed_label,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let sealed = unsafe { Given::new(sealed, sealed_len) };
+    call(|| {
+        let read = Label::read(sealed.get("sealed block")?)?;
+        let mut codec = [0; 16];
+        // The last stays 0.
+        for (to, from) in codec[..15].iter_mut().zip(read.family.bytes()) {
+            *to = from as std::ffi::c_char;
+        }
+        // SAFETY: a struct of the caller's, of the size that it says.
+        unsafe {
+            fill(label, |struct_size| lp_sealed_label {
+                struct_size,
+                raw_len: read.raw_bytes as u64,
+                dictionary_id: read.dictionary_id.unwrap_or(0),
+                has_dictionary: read.dictionary_id.is_some().into(),
+                codec,
+            })
+        }
+    })
+}

@@ -1,0 +1,264 @@
+//! Trees: ordered maps that stay compressed.
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use leafpress_core::Tree;
+use leafpress_core::tree::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+
+use crate::callback::{given, show_record, show_value};
+use crate::failure::{Failure, NOT_FOUND, call, found};
+use crate::fork::Process;
+use crate::given::{Given, Out, Room};
+use crate::handle::{self, Handle};
+use crate::lp_status::LP_EXISTS;
+use crate::sections::options::tree_builder;
+use crate::{lp_options, lp_record_fn, lp_status, lp_value_fn};
+
+/// Longest key, in bytes.
+pub const LP_MAX_KEY_BYTES: usize = 1024;
+/// Longest value of a tree, in bytes: 64 MiB. A cache's is eight bytes shorter.
+pub const LP_MAX_VALUE_BYTES: usize = 67108864;
+
+const _: () = assert!(LP_MAX_KEY_BYTES == MAX_KEY_BYTES && LP_MAX_VALUE_BYTES == MAX_VALUE_BYTES);
+
+/// An ordered map from byte strings to byte strings whose records are kept compressed. It keeps what is inserted: it has no bound of memory.
+///
+/// Any number of threads may use one at the same time, by all functions but lp_tree_free(). Reads wait for no lock. What is done to one
+/// record is atomic.
+pub struct lp_tree {
+    pub(crate) tree: Arc<Tree>,
+    process: Process,
+}
+
+impl Handle for lp_tree {
+    const NAME: &'static str = "tree";
+
+    fn process(&self) -> Process {
+        self.process
+    }
+}
+
+/// The tree behind a handle.
+#[inline]
+pub(crate) fn of(tree: Option<&lp_tree>) -> Result<&Tree, Failure> {
+    Ok(&handle::of(tree)?.tree)
+}
+
+/// Makes a tree. options may be NULL. Free it with lp_tree_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_open(
+    options: Option<&lp_options>,
+    tree: Option<&mut MaybeUninit<*mut lp_tree>>,
+) -> lp_status {
+    call(|| {
+        handle::hand_out(tree, || {
+            let process = Process::this();
+            let tree = Arc::new(tree_builder(options)?.build()?);
+            Ok(lp_tree { tree, process })
+        })
+    })
+}
+
+/// Frees the tree with all its records; NULL is allowed. Cursors of it may still be used: with the last of them it is gone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_free(tree: *mut lp_tree) {
+    // SAFETY: the caller gives it back.
+    call(|| Ok(drop(unsafe { handle::take_back(tree) })));
+}
+
+/// Inserts the record, or replaces its value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_insert(
+    tree: Option<&lp_tree>,
+    key: *const c_void,
+    key_len: usize,
+    value: *const c_void,
+    value_len: usize,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
+    call(|| {
+        of(tree)?.insert(key.get("key")?, value.get("value")?)?;
+        Ok(())
+    })
+}
+
+/// Inserts the record unless the key is there: LP_EXISTS then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_insert_if_absent(
+    tree: Option<&lp_tree>,
+    key: *const c_void,
+    key_len: usize,
+    value: *const c_void,
+    value_len: usize,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
+    call(
+        || match of(tree)?.insert_if_absent(key.get("key")?, value.get("value")?)? {
+            true => Ok(()),
+            false => Err(Failure::fixed(LP_EXISTS, c"the key is there already")),
+        },
+    )
+}
+
+/// Replaces the value if the key is there; else LP_NOT_FOUND.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_update_if_present(
+    tree: Option<&lp_tree>,
+    key: *const c_void,
+    key_len: usize,
+    value: *const c_void,
+    value_len: usize,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
+    call(|| found(of(tree)?.update_if_present(key.get("key")?, value.get("value")?)?))
+}
+
+/// Copies the key's value to buffer, which has room for capacity bytes, and writes its length to value_len. With a NULL buffer (and a
+/// capacity of 0) it only tells the length.
+///
+/// LP_NOT_FOUND; LP_BUFFER_TOO_SMALL, where value_len tells how much room is needed. Another thread may replace the value by a longer one
+/// between two calls: lp_tree_read() asks once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_get(
+    tree: Option<&lp_tree>,
+    key: *const c_void,
+    key_len: usize,
+    buffer: *mut c_void,
+    capacity: usize,
+    value_len: Option<&mut MaybeUninit<usize>>,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| {
+        // SAFETY: room of the caller's.
+        let mut room = unsafe { Room::new(buffer, capacity, value_len)? };
+        of(tree)?
+            .get_with(key.get("key")?, |value| room.fill(value))?
+            .unwrap_or(Err(NOT_FOUND))
+    })
+}
+
+/// Calls read with the key's value, which is not copied. LP_NOT_FOUND; LP_STOPPED if read returns other than 0. Memory that others free in
+/// the tree is kept until read returns: be quick.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_read(
+    tree: Option<&lp_tree>,
+    key: *const c_void,
+    key_len: usize,
+    read: lp_value_fn,
+    context: *mut c_void,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| {
+        given(read, "callback")?;
+        // SAFETY: the caller's function and its context.
+        let shown = of(tree)?.get_with(key.get("key")?, |value| unsafe { show_value(read, context, value) })?;
+        shown.unwrap_or(Err(NOT_FOUND))
+    })
+}
+
+/// LP_OK if the key is there, else LP_NOT_FOUND.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_contains(tree: Option<&lp_tree>, key: *const c_void, key_len: usize) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| found(of(tree)?.contains_key(key.get("key")?)?))
+}
+
+/// Removes the record; LP_NOT_FOUND if it was not there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_remove(tree: Option<&lp_tree>, key: *const c_void, key_len: usize) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| found(of(tree)?.remove(key.get("key")?)?))
+}
+
+/// Removes the record and then calls read with the value that it had; LP_NOT_FOUND if it was not there. Of several threads that take a record
+/// one gets it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_take(
+    tree: Option<&lp_tree>,
+    key: *const c_void,
+    key_len: usize,
+    read: lp_value_fn,
+    context: *mut c_void,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| {
+        given(read, "callback")?;
+        let value = of(tree)?.take(key.get("key")?)?.ok_or(NOT_FOUND)?;
+        // SAFETY: the caller's function and its context.
+        unsafe { show_value(read, context, &value) }
+    })
+}
+
+/// Shows one record, where there is one.
+fn show_one(
+    tree: Option<&lp_tree>,
+    read: lp_record_fn,
+    context: *mut c_void,
+    one: impl FnOnce(&Tree) -> Result<Option<leafpress_core::Record>, leafpress_core::Error>,
+) -> lp_status {
+    call(|| {
+        given(read, "callback")?;
+        let (key, value) = one(of(tree)?)?.ok_or(NOT_FOUND)?;
+        // SAFETY: the caller's function and its context.
+        unsafe { show_record(read, context, &key, &value) }
+    })
+}
+
+/// Calls read with the record of the least key; LP_NOT_FOUND if the tree is empty.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_first(tree: Option<&lp_tree>, read: lp_record_fn, context: *mut c_void) -> lp_status {
+    show_one(tree, read, context, Tree::first)
+}
+
+/// Calls read with the record of the greatest key; LP_NOT_FOUND if the tree is empty.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_last(tree: Option<&lp_tree>, read: lp_record_fn, context: *mut c_void) -> lp_status {
+    show_one(tree, read, context, Tree::last)
+}
+
+/// Removes the record of the least key and then calls read with it; LP_NOT_FOUND if the tree is empty. Of several threads each gets
+/// another record.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_pop_first(
+    tree: Option<&lp_tree>,
+    read: lp_record_fn,
+    context: *mut c_void,
+) -> lp_status {
+    show_one(tree, read, context, Tree::pop_first)
+}
+
+/// The same from the other end.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_pop_last(
+    tree: Option<&lp_tree>,
+    read: lp_record_fn,
+    context: *mut c_void,
+) -> lp_status {
+    show_one(tree, read, context, Tree::pop_last)
+}
+
+/// How many records there are; while others write, how many there were a moment ago.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_len(tree: Option<&lp_tree>, records: Option<&mut MaybeUninit<u64>>) -> lp_status {
+    call(|| {
+        let records = Out::new(records, "where to put the number of records")?;
+        records.write(of(tree)?.len() as u64);
+        Ok(())
+    })
+}
+
+/// Removes every record.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_clear(tree: Option<&lp_tree>) -> lp_status {
+    call(|| Ok(of(tree)?.clear()?))
+}

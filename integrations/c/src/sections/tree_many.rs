@@ -1,0 +1,83 @@
+//! Trees: many records at once.
+
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+
+use crate::callback::{ShowFound, given};
+use crate::failure::{Failure, STOPPED, call};
+use crate::given::{Given, Out, copied, each, list};
+use crate::sections::tree::of;
+use crate::{lp_bytes, lp_found_fn, lp_status, lp_tree};
+
+/// Calls read with the value of each of count keys, in their order. That takes less time than as many lp_tree_get()s: the reads wait for
+/// memory together. They need not be of one moment.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_get_many(
+    tree: Option<&lp_tree>,
+    keys: *const lp_bytes,
+    count: usize,
+    read: lp_found_fn,
+    context: *mut c_void,
+) -> lp_status {
+    call(|| {
+        let tree = of(tree)?;
+        // SAFETY: a list of the caller's, of bytes of the caller's; and the caller's function with its context.
+        let (keys, mut read) = unsafe { (each(list(keys, count, "keys")?, "key")?, ShowFound::new(read, context)?) };
+        tree.get_many_with(&keys, |index, value| read.show(index, value))?;
+        read.end()
+    })
+}
+
+/// Gives the next record to load: puts its key and value where they are asked for, and returns 1; 0 when there are no more; a negative number
+/// to give up. The bytes have to be there until it is called again, or the load is over.
+pub type lp_next_fn =
+    Option<unsafe extern "C" fn(context: *mut c_void, key: *mut lp_bytes, value: *mut lp_bytes) -> c_int>;
+
+/// Inserts or replaces the records that next gives, and tells how many keys were new (inserted may be NULL). Records whose keys ascend are
+/// made into full leaves at once, which takes little more time than compressing them; others are inserted one by one.
+///
+/// LP_STOPPED if next gives up. After that, or a failure, the records before it are there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_load(
+    tree: Option<&lp_tree>,
+    next: lp_next_fn,
+    context: *mut c_void,
+    inserted: Option<&mut MaybeUninit<u64>>,
+) -> lp_status {
+    call(|| {
+        let tree = of(tree)?;
+        let next = given(next, "callback")?;
+        let mut ending = Ok(());
+        let records = std::iter::from_fn(|| {
+            let mut record = [lp_bytes::from(&[][..]); 2];
+            let [key, value] = &mut record;
+            // SAFETY: the caller's function, with its context and places for what it gives.
+            let returned = unsafe { next(context, key, value) };
+            match returned {
+                0 => return None,
+                1.. => {}
+                _ => {
+                    ending = Err(STOPPED);
+                    return None;
+                }
+            }
+            match owned(*key, *value) {
+                Ok(record) => Some(record),
+                Err(failure) => {
+                    ending = Err(failure);
+                    None
+                }
+            }
+        });
+        let loaded = tree.extend(records.fuse())?;
+        Out::put(inserted, loaded);
+        ending
+    })
+}
+
+/// A copy of a record that the caller gave.
+fn owned(key: lp_bytes, value: lp_bytes) -> Result<(Vec<u8>, Vec<u8>), Failure> {
+    // SAFETY: the caller's function says that they are there until it is called again.
+    let (key, value) = unsafe { (Given::new(key.data, key.len), Given::new(value.data, value.len)) };
+    Ok((copied(key.get("key")?)?, copied(value.get("value")?)?))
+}
