@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-deep test-rocksdb test-valkey demo-valkey bench-valkey check unit optional examples web shuttle faults resident shuttle-long miri tsan asan fuzz \
+.PHONY: help setup build demo test test-deep test-rocksdb test-valkey demo-valkey bench-valkey test-python bench-python check unit optional examples web shuttle faults resident shuttle-long miri tsan asan fuzz \
 	aarch64 features msrv package bench instructions clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
@@ -17,6 +17,7 @@ DEMO_SECONDS ?= 1
 DEMO_OUT ?= leafpress-results/demo
 
 LEAFPRESS = target/release/leafpress
+PACKAGE_PYTHON = $(or $(CARGO_TARGET_DIR),target)/python/bench/bin/python -B
 VALKEY_PYTHON = $(or $(CARGO_TARGET_DIR),target)/valkey/venv/bin/python -B
 
 help: ## list the targets
@@ -58,6 +59,13 @@ demo-valkey: ## real records in Valkey twice, native and compressed: what each t
 bench-valkey: ## the module beside the native types: memory, throughput, stalls, saving, eviction
 	@scripts/setup-valkey
 	@$(VALKEY_PYTHON) integrations/valkey/bench/bench.py
+
+test-python: ## the Python package: wheel, tests with each Python that there is, types, examples
+	@scripts/test-python
+
+bench-python: ## the Python package beside dict, SortedDict, diskcache, lmdb and shelve: memory, reads, writes
+	@scripts/setup-python bench
+	@$(PACKAGE_PYTHON) integrations/python/bench/bench.py
 
 check: ## formatting, clippy and the documentation, warnings are errors
 	@scripts/checks format clippy docs

@@ -1,9 +1,10 @@
 //! The extension module `leafpress._leafpress`: what the package `leafpress` puts its Python on.
 //!
 //! `input` takes keys and values from Python's objects and makes objects of them, `errors` makes exceptions of the library's errors,
-//! `fork` keeps a forked process from what its parent made. The others are the module's classes and functions.
+//! `fork` keeps a forked process from what its parent made, `interpreter` all interpreters but one
+//! from the module. The others are the module's classes and functions.
 #![warn(missing_docs)]
-// `fork` and `input` need it: they call what has no safe binding.
+// `fork`, `input` and `interpreter` need it: they call what has no safe binding.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 mod cache;
@@ -12,12 +13,15 @@ mod errors;
 mod fork;
 #[allow(unsafe_code)]
 mod input;
+#[allow(unsafe_code)]
+mod interpreter;
 mod tree;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _leafpress(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    interpreter::claim(module.py())?;
     fork::watch();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cache::register(module)?;

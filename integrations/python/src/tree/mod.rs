@@ -1,11 +1,12 @@
 //! `leafpress.Tree`: the library's tree as a mapping of Python's.
 //!
-//! `options` has what a tree is built of, `record` the methods about one record, `batch` those about many, `loading` takes records from
+//! `options` has what a tree is built of, `record` the methods about one record, `atomic` those that read and write it as one, `batch` those about many, `loading` takes records from
 //! Python's iterables, `bounds` makes ranges of slices, `range` is the view of one, `iteration` goes through records, `whole` has what
 //! concerns all of a tree, `stats` what it says of itself, and `pickle` carries it elsewhere.
 //!
 //! Who waits for the library lets go of the interpreter's lock, but for reads of one short record: see `record`.
 
+mod atomic;
 mod batch;
 mod bounds;
 mod iteration;

@@ -143,7 +143,10 @@ impl Tree {
     ///     ([b'b', b'c'], [b'b', b'a'])
     ///     >>> list(tree.irange(b"a", b"c", inclusive=(False, False)))
     ///     [b'b']
-    #[pyo3(signature = (minimum = None, maximum = None, inclusive = (true, true), reverse = false))]
+    #[pyo3(
+        signature = (minimum = None, maximum = None, inclusive = (true, true), reverse = false),
+        text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True), reverse=False)"
+    )]
     fn irange(
         slf: &Bound<'_, Self>,
         minimum: Option<&Bound<'_, PyAny>>,

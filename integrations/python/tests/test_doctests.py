@@ -1,0 +1,55 @@
+"""The examples in the documentation do what they say: docstrings of all that is public, and the README."""
+
+import contextlib
+import doctest
+import io
+import os
+import re
+
+import leafpress
+import pytest
+
+README = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "README.md")
+
+
+def public():
+    for name in leafpress.__all__:
+        found = getattr(leafpress, name)
+        if callable(found):
+            yield pytest.param(name, found, id=name)
+
+
+@pytest.mark.parametrize(("name", "found"), list(public()))
+def test_docstrings(name, found):
+    names = vars(leafpress) | {"leafpress": leafpress}
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    runner = doctest.DocTestRunner(verbose=False)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        for test in finder.find(found, name, module=False, globs=dict(names)):
+            runner.run(test)
+    assert runner.failures == 0, said.getvalue()
+
+
+def test_what_is_public_is_documented():
+    undocumented = [name for name in leafpress.__all__ if callable(getattr(leafpress, name)) and not getattr(leafpress, name).__doc__]
+    for found in [leafpress.Tree, leafpress.TreeRange]:
+        undocumented += [f"{found.__name__}.{name}" for name in vars(found) if not name.startswith("_") and not getattr(found, name).__doc__]
+    assert undocumented == []
+
+
+def test_the_readme(tmp_path, monkeypatch):
+    """Its blocks, one after the other, as a reader would type them."""
+    monkeypatch.chdir(tmp_path)
+    with open(README, encoding="utf-8") as file:
+        blocks = re.findall(r"^```python\n(.*?)^```", file.read(), re.M | re.S)
+    assert blocks
+    names = {"__name__": "__main__"}
+    for block in blocks:
+        exec(compile(block, README, "exec"), names)
+
+
+def test_the_typing_sample_runs():
+    import typing_sample
+
+    assert typing_sample.main

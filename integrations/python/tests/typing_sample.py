@@ -1,0 +1,51 @@
+"""What users write, for mypy --strict; the tests run it too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+
+import leafpress
+from leafpress import Tree
+
+
+def count_words(counts: MutableMapping[str, str], text: str) -> None:
+    for word in text.split():
+        counts[word] = str(int(counts.get(word, "0")) + 1)
+
+
+def first_bytes(records: Mapping[bytes, bytes]) -> Iterator[int]:
+    return (value[0] for value in records.values())
+
+
+def main() -> None:
+    raw = Tree({b"a": b"1", b"b": b"2"}, codec="zstd:3")
+    value: bytes = raw[b"a"]
+    some: Mapping[bytes, bytes] = raw[b"a":b"b"]
+    maybe: bytes | None = raw.get(b"x")
+    either: bytes | int = raw.get(b"x", 5)
+    many: list[bytes | None] = raw.get_many([b"a", b"x"])
+    all_there: list[bytes] = raw.get_many([b"a", b"x"], b"")
+    assert (value, dict(some), maybe, either, many, all_there) == (b"1", {b"a": b"1"}, None, 5, [b"1", None], [b"1", b""])
+    assert list(first_bytes(raw.prefix(b"b"))) == [50]
+
+    words = Tree(encoding="utf-8")
+    count_words(words, "to be or not to be")
+    key: str
+    for key, text in words.items():
+        assert key in words and text.isdigit()
+    pairs: Tree[str, bytes] = Tree({"a": b"1"}, encoding=("utf-8", None))
+    pairs.update_with("a", lambda old: (old or b"") + b"!")
+    pairs |= {"b": b"2"}
+    last: tuple[str, bytes] = pairs.popitem()
+    assert last == ("b", b"2")
+
+    stats: leafpress.TreeStats = raw.stats()
+    held: int = stats.bytes_held
+    assert held > 0
+    try:
+        Tree(codec="unknown")
+    except leafpress.InvalidOption as error:
+        assert isinstance(error, ValueError)
+
+
+main()
