@@ -174,7 +174,8 @@ fn several(runs: &[Options], files: Files, cancel: &Arc<AtomicBool>) -> Result<(
             "interrupted: no run had finished, nothing was written".into(),
         ));
     }
-    let printed = output::print(&format!("{}{}\n", heading(runs), comparison.text()));
+    let verdicts = comparison.verdict_text();
+    let printed = output::print(&format!("{verdicts}{}{}\n", heading(runs), comparison.text()));
     files.write(&comparison)?;
     judge(&comparison)?;
     printed

@@ -12,6 +12,7 @@ use super::{Options, Outcome, Ratios, Report};
 use crate::core::LabError;
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
+use crate::report::paragraph::wrapped;
 use crate::report::table::{of_words, to_the_right};
 
 /// One run of a comparison.
@@ -182,7 +183,9 @@ impl Comparison {
         }
         let table = of_words(columns.iter().map(|column| &column.heading), rows);
         let table = to_the_right(table, (0..columns.len()).filter(|at| columns[*at].is_figure));
-        format!("{table}\n{}", self.notes().join("\n"))
+        let notes = self.notes();
+        let notes = notes.iter().map(|note| wrapped(note, "", "")).collect::<String>();
+        format!("{table}\n{}", notes.trim_end())
     }
 
     /// What a reader of the table must know.

@@ -11,6 +11,7 @@ use crate::report::draw::{Bars, OverTime, bars, microseconds, over_time, quantil
 use crate::report::html::{self, document, figure, legend, lines, pair, swatch};
 use crate::report::numbers::thousands;
 use crate::report::palette::colours;
+use crate::report::verdict;
 
 const NOTES: [&str; 5] = [
     "Keys, values and the choice of operations are made before an operation's clock starts; they are in the throughput, not in the latency.",
@@ -95,6 +96,7 @@ fn head(title: &str, comparison: &Comparison) -> Markup {
     let notes = comparison.notes();
     html! {
         h1 { (title) }
+        (verdict::html(&comparison.verdicts()))
         @if let Some(options) = comparison.lines.first().map(|line| &line.options) {
             p {
                 (thousands(options.records)) " records " (options.record()) " · "
@@ -156,30 +158,20 @@ fn overview(comparison: &Comparison, style: &Styles) -> Result<Markup, LabError>
         lines.find(|line| line.options.input == style.inputs[bar])
     };
     let throughput = |group: usize, bar: usize| Some(of(group, bar)?.median()?.throughput() / 1e6);
-    // Workloads differ too much to share an axis of operations per second: scans are a hundredth of reads.
-    let fastest: Vec<f64> = (0..names.len())
-        .map(|group| {
-            (0..style.hues.len())
-                .filter_map(|bar| throughput(group, bar))
-                .fold(0.0, f64::max)
-        })
-        .collect();
-    let several = names.len() > 1;
-    let chart = bars(&Bars {
-        name: "throughput",
-        size: (1080, 380),
-        unit: if several { "% of the fastest" } else { "Mops/s" },
-        groups: &names,
-        colours: &style.hues,
-        figure: &|group, bar| {
-            let figure = throughput(group, bar)?;
-            if several {
-                (fastest[group] > 0.0).then(|| figure / fastest[group] * 100.0)
-            } else {
-                Some(figure)
-            }
-        },
-    })?;
+    // Workloads differ too much to share an axis: scans are a hundredth of reads.
+    let size = if names.len() > 1 { (530, 300) } else { (1080, 380) };
+    let mut charts = Vec::new();
+    for (group, name) in names.iter().enumerate() {
+        let chart = bars(&Bars {
+            name: "throughput",
+            size,
+            unit: "Mops/s",
+            groups: &[""],
+            colours: &style.hues,
+            figure: &|_, bar| throughput(group, bar),
+        })?;
+        charts.extend(chart.map(|svg| figure(&format!("Throughput, {name}"), &svg)));
+    }
     let memory = bars(&Bars {
         name: "memory",
         size: (1080, 300),
@@ -199,10 +191,10 @@ fn overview(comparison: &Comparison, style: &Styles) -> Result<Markup, LabError>
         },
     })?;
     Ok(html! {
-        (table)
         (style.indexes())
-        @if let Some(svg) = chart { (figure("Throughput", &svg)) }
+        @if names.len() > 1 { (pair(&charts)) } @else { (html::all(&charts)) }
         @if let Some(svg) = memory { (figure("Memory after the load", &svg)) }
+        (table)
     })
 }
 

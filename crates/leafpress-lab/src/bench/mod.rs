@@ -31,6 +31,7 @@ mod slow;
 pub mod text;
 mod tree;
 mod values;
+mod verdict;
 mod worker;
 mod ycsb;
 

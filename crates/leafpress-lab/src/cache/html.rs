@@ -11,6 +11,7 @@ use crate::report::html::{self, cell, document, figure, legend, lines, pair};
 use crate::report::moved;
 use crate::report::palette::colours;
 use crate::report::scatter::Point;
+use crate::report::verdict;
 
 const NOTES: [&str; 6] = [
     "<b>Memory</b> is the growth of the process's resident memory from just before the cache was made, looked at 50 times a second. Each \
@@ -51,6 +52,7 @@ pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabE
     let runs: Vec<_> = runs.collect();
     let body = html! {
         h1 { "Leafpress beside other caches" }
+        (verdict::html(&super::verdict::verdicts(outcome)))
         p { (lines(&text::head(outcome))) }
         @for trouble in outcome.troubles().into_iter().chain(outcome.fell_behind()) { p.bad { (trouble) } }
         @if !outcome.options.engines.is_empty() {

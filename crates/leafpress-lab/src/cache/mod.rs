@@ -21,6 +21,7 @@ mod paper;
 mod run;
 mod tables;
 mod text;
+mod verdict;
 mod worker;
 mod workload;
 

@@ -1,6 +1,7 @@
 //! The comparison as text: what was asked for, the table, what its figures are, and what went wrong.
 
 use super::outcome::{Line, Measured, Outcome};
+use super::verdict::verdicts;
 use super::{Length, Options, driver, mrc};
 use crate::core::Bytes;
 use crate::core::latency::Latency;
@@ -8,6 +9,7 @@ use crate::report::moved;
 use crate::report::numbers::{percent, thousands};
 use crate::report::paragraph::wrapped;
 use crate::report::table::{Best, Marked, of_marked, ranked};
+use crate::report::verdict;
 
 /// What the figures are.
 const NOTES: [&str; 2] = [
@@ -55,7 +57,7 @@ pub(super) fn headings(options: &Options) -> [&'static str; 14] {
 
 /// All of it.
 pub fn report(outcome: &Outcome) -> String {
-    let mut text = head(outcome);
+    let mut text = verdict::text(&verdicts(outcome)) + &head(outcome);
     for trouble in outcome.troubles().into_iter().chain(outcome.fell_behind()) {
         text += &wrapped(&trouble, "", "  ");
     }

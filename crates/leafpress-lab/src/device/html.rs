@@ -7,6 +7,7 @@ use crate::core::{Bytes, LabError};
 use crate::report::draw::{Bars, bars, quantile_lines};
 use crate::report::html::{self, cell, document, figure, legend, lines, pair};
 use crate::report::palette::colours;
+use crate::report::verdict;
 
 const NOTES: [&str; 4] = [
     "<b>IOPS</b> are requests per second, MB are 10<sup>6</sup> bytes.",
@@ -31,6 +32,7 @@ pub fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
     let title = "Leafpress device";
     let body = html! {
         h1 { (title) }
+        (verdict::html(&super::verdict::verdict(report).into_iter().collect::<Vec<_>>()))
         p { (lines(&text::head(report))) }
         @if report.interrupted { p.bad { "Interrupted: these are the measurements that had ended." } }
         @if !report.notes.is_empty() {

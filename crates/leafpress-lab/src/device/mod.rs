@@ -38,6 +38,7 @@ mod tables;
 mod target;
 mod text;
 mod threads;
+mod verdict;
 
 #[cfg(test)]
 mod fixtures;

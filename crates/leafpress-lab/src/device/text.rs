@@ -4,10 +4,12 @@ use std::fmt::Write;
 
 use super::{Probed, Report, Source, Subject, tables};
 use crate::core::Bytes;
+use crate::report::paragraph::wrapped;
 
 /// The whole report.
 pub fn text(report: &Report) -> String {
-    let mut text = head(report);
+    let mut text = super::verdict::verdict(report).map_or_else(String::new, |verdict| wrapped(&verdict, "", "") + "\n");
+    text += &head(report);
     let _ = writeln!(text, "\n{}", tables::table(report));
     text += &legend(report);
     for note in &report.notes {

@@ -8,14 +8,18 @@ use crate::eval::Workload;
 use crate::report::html::{document, figure};
 use crate::report::palette::colours;
 use crate::report::scatter::{Point, Scatter, scatter};
+use crate::report::verdict;
 
 /// The page: the chart of throughput against memory, and the table.
 ///
 /// # Errors
 /// [`LabError::Chart`] when it cannot be drawn.
 pub(super) fn page(config: &PeersConfig, outcome: &PeersOutcome) -> Result<String, LabError> {
+    let verdicts = outcome.verdicts(config.workload);
+    let table = outcome.table.strip_prefix(&verdict::text(&verdicts));
     let body = html! {
         h1 { "Leafpress beside other maps" }
+        (verdict::html(&verdicts))
         @if let Some(svg) = frontier(config, outcome)? {
             (figure("Throughput against memory", &svg))
             p.faint {
@@ -23,7 +27,7 @@ pub(super) fn page(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Strin
                  maps that do not say, the growth of the process over the load."
             }
         }
-        pre { (outcome.table) }
+        div.scroll { pre { (table.unwrap_or(&outcome.table)) } }
     };
     Ok(document("Leafpress peers", &body))
 }
@@ -42,7 +46,7 @@ fn frontier(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Option<Strin
             line.held_per_record() / outcome.record_bytes.max(1.0),
             line.operations_per_second_per_core / 1e6,
         ),
-        hollow: !matches!(line.peer, Peer::Leafpress(_)),
+        hollow: !line.peer.is_ours(),
     });
     let points: Vec<_> = points.collect();
     let y = match config.workload {

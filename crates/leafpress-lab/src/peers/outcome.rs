@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use super::peer::Peer;
 use crate::core::statistics::median;
+use crate::eval::Workload;
 use crate::eval::result::RunResult;
+use crate::report::verdict::{Noun, against, change, ratio};
 
 /// One map's medians over the rounds.
 #[derive(Debug, Clone, Serialize)]
@@ -47,6 +49,43 @@ pub struct PeersOutcome {
     pub failures: Vec<String>,
     /// Whether it was cancelled before the last sample.
     pub cancelled: bool,
+}
+
+impl PeersOutcome {
+    /// The fastest of the other maps.
+    pub(super) fn fastest_other(&self) -> Option<&PeerLine> {
+        let others = self.lines.iter().filter(|line| !line.peer.is_ours());
+        others.max_by(|one, other| {
+            one.operations_per_second_per_core
+                .total_cmp(&other.operations_per_second_per_core)
+        })
+    }
+
+    /// Our trees beside the fastest of the others, a line each.
+    pub fn verdicts(&self, workload: Workload) -> Vec<String> {
+        let Some(other) = self.fastest_other() else {
+            return Vec::new();
+        };
+        let noun = match workload {
+            Workload::ReadOnly => "reads per second and core",
+            _ => "operations per second and core",
+        };
+        let figure = |of: fn(&PeerLine) -> f64, line: &PeerLine| ratio(Some(of(line)), Some(of(other)));
+        let verdict = |line: &PeerLine| {
+            let memory = figure(|line| line.resident_bytes_per_record, line);
+            let speed = figure(|line| line.operations_per_second_per_core, line);
+            against(
+                &line.peer.to_string(),
+                &other.peer.to_string(),
+                [
+                    memory.map(|ratio| change(ratio, Noun::Quantity("resident memory"))),
+                    speed.map(|ratio| change(ratio, Noun::Number(noun))),
+                ],
+            )
+        };
+        let ours = self.lines.iter().filter(|line| line.peer.is_ours());
+        ours.filter_map(verdict).collect()
+    }
 }
 
 impl PeerLine {

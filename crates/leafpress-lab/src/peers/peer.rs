@@ -41,6 +41,11 @@ impl Peer {
         Self::Blocks(16),
     ];
 
+    /// Whether it is our tree.
+    pub(super) fn is_ours(&self) -> bool {
+        matches!(self, Self::Leafpress(_))
+    }
+
     pub(super) fn make(&self, spec: &RunSpec, data: &Dataset) -> Result<Box<dyn Store>, LabError> {
         match self {
             Self::Leafpress(_) => return Ok(Box::new(spec.builder_for(data)?.build()?)),

@@ -7,10 +7,12 @@ use crate::core::keys::LoadOrder;
 use crate::core::resources;
 use crate::eval::Workload;
 use crate::report::table::{of_words, to_the_right};
+use crate::report::verdict;
 
 /// The table, what its figures are, and what went wrong.
 pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
-    let mut text = format!(
+    let mut text = verdict::text(&outcome.verdicts(config.workload));
+    text += &format!(
         "{}\nloaded {} by {} thread{}, medians of {} rounds of {} s, {}\n{}\n",
         outcome.data,
         match config.load_order {
@@ -52,12 +54,9 @@ pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
 fn table(config: &PeersConfig, outcome: &PeersOutcome) -> Table {
     let others = || {
         let lines = outcome.lines.iter();
-        lines.filter(|line| !matches!(line.peer, Peer::Leafpress(_)))
+        lines.filter(|line| !line.peer.is_ours())
     };
-    let fastest = others().max_by(|one, other| {
-        one.operations_per_second_per_core
-            .total_cmp(&other.operations_per_second_per_core)
-    });
+    let fastest = outcome.fastest_other();
     // Blocks are built after the load.
     let loads = others().filter(|line| !matches!(line.peer, Peer::Blocks(_)));
     let fastest_load = loads.map(|line| line.loads_per_second).reduce(f64::max);

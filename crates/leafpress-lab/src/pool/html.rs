@@ -11,6 +11,7 @@ use crate::report::draw::{Bars, Curve, Curves, OverTime, bars, curves, microseco
 use crate::report::html::{self, cell, document, figure, legend, legend_and, lines, pair, swatch};
 use crate::report::numbers::thousands;
 use crate::report::palette::colours;
+use crate::report::verdict;
 
 const NOTES: [&str; 6] = [
     "A <b>hit</b> is a page that was in the pool, raw or compressed. <b>Microseconds per page</b> is the mean time of getting one, hits and \
@@ -85,7 +86,7 @@ fn head(title: &str, sweep: &Sweep) -> Markup {
         @if let Some(report) = reports().next() {
             p { (lines(&text::common_head(&report.options, &report.outcome, &report.host))) }
         }
-        @for verdict in sweep.verdicts() { p { b { (verdict) } } }
+        (verdict::html(&sweep.verdicts()))
         @for trouble in sweep.troubles().into_iter().chain(sweep.cautions()) { p.bad { (trouble) } }
         @if checked > 0 && wrong == 0 {
             p.faint { (thousands(checked)) " pages compared with what they must hold, none wrong." }

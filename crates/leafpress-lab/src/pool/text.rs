@@ -11,6 +11,7 @@ use crate::core::corpus::Source;
 use crate::core::latency::Latency;
 use crate::report::numbers::thousands;
 use crate::report::paragraph::wrapped;
+use crate::report::verdict;
 
 /// Points of the share over time that a report shows.
 const POINTS: usize = 10;
@@ -52,12 +53,9 @@ pub fn sweep(sweep: &Sweep) -> String {
 /// What it came to, and what must be known before that is believed.
 fn first_lines(sweep: &Sweep) -> String {
     let (verdicts, cautions) = (sweep.verdicts(), sweep.cautions());
-    let mut text: String = verdicts.iter().map(|verdict| wrapped(verdict, "", "")).collect();
-    text.extend(cautions.iter().map(|caution| wrapped(caution, "! ", "  ")));
-    if !text.is_empty() {
-        text.push('\n');
-    }
-    text
+    let cautions: String = cautions.iter().map(|caution| wrapped(caution, "! ", "  ")).collect();
+    let behind = if cautions.is_empty() { "" } else { "\n" };
+    verdict::text(&verdicts) + &cautions + behind
 }
 
 /// What is run, in a few words: for progress and headings.

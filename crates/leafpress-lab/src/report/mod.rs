@@ -17,6 +17,7 @@ pub(crate) mod testing;
 #[cfg(feature = "suite")]
 pub(crate) mod trade_off;
 pub(crate) mod tsv;
+pub(crate) mod verdict;
 
 use serde::Serialize;
 

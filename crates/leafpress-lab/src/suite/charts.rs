@@ -10,6 +10,7 @@ use crate::report::draw::{Bars, bars};
 use crate::report::html::figure;
 use crate::report::ladder::{Ladder, LadderLine, ladder};
 use crate::report::palette::colours;
+use crate::report::scatter::{Point, Scatter, scatter};
 
 /// Files beside each other in a chart; more cannot be told apart.
 const MOST_FILES: usize = 16;
@@ -56,6 +57,42 @@ fn over_lengths(
         lines: &lines,
     })?;
     Ok(svg.map(|svg| figure(title, &svg)))
+}
+
+/// Ratio against the time to decode a block: which codec to take.
+pub(super) fn trade_off(report: &Report) -> Result<Option<Markup>, LabError> {
+    let Some((block_bytes, threads)) = common_setting(report) else {
+        return Ok(None);
+    };
+    let row = |codec| report.row(codec, block_bytes, threads);
+    let codecs = hues(report).into_iter().filter(|(codec, _)| *codec != MEMCPY);
+    let points = codecs.filter_map(|(codec, colour)| {
+        let row = row(codec)?;
+        Some(Point {
+            label: codec.to_owned(),
+            colour,
+            at: (row.decompress.us, row.ratio),
+            hollow: false,
+        })
+    });
+    let points: Vec<Point> = points.collect();
+    if points.len() < 2 {
+        return Ok(None);
+    }
+    let svg = scatter(&Scatter {
+        name: "ratio and time",
+        size: (1080, 420),
+        x: "us to decode a block",
+        y: "ratio",
+        points: &points,
+        pareto: true,
+    })?;
+    let title = format!(
+        "Ratio against time, blocks of {}, {}: up and to the left is better",
+        Bytes(block_bytes as u64),
+        in_words(threads)
+    );
+    Ok(svg.map(|svg| figure(&title, &svg)))
 }
 
 /// Ratio over the lengths of blocks: figure 7d.

@@ -6,6 +6,7 @@ use super::{Report, Row, charts, text};
 use crate::core::LabError;
 use crate::report::html::{self, document, legend, lines, pair, row};
 use crate::report::numbers::thousands;
+use crate::report::verdict;
 
 const NOTES: [&str; 8] = [
     "Each block is compressed by itself, as a cache holds it: no block knows of another, and there is no dictionary.",
@@ -37,10 +38,12 @@ pub fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
     let troubles = text::troubles(report);
     let body = html! {
         h1 { (title) }
+        (verdict::html(&super::verdict::verdicts(report)))
         p { (lines(&text::head(report).join("\n"))) }
         @if !troubles.is_empty() { p.faint { (lines(&troubles.join("\n"))) } }
         h2 { "All files" }
         (named)
+        @if let Some(trade_off) = charts::trade_off(report)? { (trade_off) }
         (pair(&over_lengths))
         @for &threads in &report.options.threads {
             @let rows: Vec<&Row> = report.overall.iter().filter(|row| row.threads == threads).collect();

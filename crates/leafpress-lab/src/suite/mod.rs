@@ -26,6 +26,7 @@ mod single;
 mod tables;
 mod text;
 mod turns;
+mod verdict;
 
 pub use files::write_files;
 pub use html::page;

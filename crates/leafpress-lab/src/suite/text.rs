@@ -1,10 +1,12 @@
 //! What was measured, for people: all files together, then each file.
 
+use super::verdict::verdicts;
 use super::{Absent, FileRows, MEMCPY, Measured, Report, Row, Skipped};
 use crate::core::Bytes;
 use crate::report::NOT_APPLICABLE;
 use crate::report::numbers::thousands;
 use crate::report::table::of_figures;
+use crate::report::verdict;
 
 /// Files that are shown in tables; all of them are in `summary.tsv`.
 const MOST_FILES: usize = 40;
@@ -18,7 +20,7 @@ const BUSY_PCT: f64 = 5.0;
 
 /// The report.
 pub fn text(report: &Report) -> String {
-    let mut text = head(report).join("\n") + "\n";
+    let mut text = verdict::text(&verdicts(report)) + &head(report).join("\n") + "\n";
     for &threads in &report.options.threads {
         let rows: Vec<&Row> = report.overall.iter().filter(|row| row.threads == threads).collect();
         if rows.is_empty() {

@@ -4,10 +4,12 @@ use maud::{Markup, html};
 
 use super::charts::{self, Side};
 use super::pivot::{Pivot, Setting};
+use super::verdict::verdicts;
 use super::{hotset, table};
 use crate::core::LabError;
 use crate::core::keys::LoadOrder;
 use crate::eval::{EvalConfig, EvalOutcome, Workload};
+use crate::report;
 use crate::report::html::{self, document, figure, pair, swatch};
 use crate::report::numbers::thousands;
 use crate::report::palette::colour;
@@ -40,7 +42,7 @@ pub(super) fn page(
     let settings = pivot.settings.iter().map(|setting| section(pivot, setting));
     let settings = settings.collect::<Result<Vec<_>, _>>()?;
     let body = html! {
-        (head(host, outcome))
+        (head(host, outcome, pivot))
         (html::all(&settings))
         @if !outcome.failures.is_empty() {
             h2 { "Runs that failed" }
@@ -59,9 +61,10 @@ pub(super) fn page(
     Ok(document("Leafpress evaluation", &body))
 }
 
-fn head(host: &str, outcome: &EvalOutcome) -> Markup {
+fn head(host: &str, outcome: &EvalOutcome, pivot: &Pivot<'_>) -> Markup {
     html! {
         h1 { "Leafpress evaluation" }
+        (report::verdict::html(&verdicts(pivot)))
         p { (outcome.data) " · " (host) }
         @if outcome.mismatches > 0 {
             p.bad { (outcome.mismatches) " mismatches: answers that no order of the writes allows." }

@@ -5,6 +5,7 @@ mod hotset;
 mod html;
 mod pivot;
 mod table;
+mod verdict;
 
 use serde::Serialize;
 

@@ -4,9 +4,11 @@ use maud::{Markup, html};
 
 use super::hotset;
 use super::pivot::{Line, Pivot, Setting};
+use super::verdict::verdicts;
 use crate::core::keys::LoadOrder;
 use crate::eval::EvalOutcome;
 use crate::eval::Workload;
+use crate::report;
 use crate::report::html::{cell, table};
 use crate::report::paragraph::wrapped;
 use crate::report::table::{Best, Marked, of_marked, ranked};
@@ -155,7 +157,11 @@ pub(super) fn caption(setting: &Setting<'_>) -> String {
 pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
     let mut text = String::new();
     if !pivot.settings.is_empty() {
-        text = format!("{}\n\n", outcome.data);
+        text = format!(
+            "{}{}\n",
+            report::verdict::text(&verdicts(pivot)),
+            wrapped(&outcome.data, "", "")
+        );
     }
     for setting in &pivot.settings {
         let grid = grid(setting);
