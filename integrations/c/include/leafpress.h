@@ -20,7 +20,8 @@
 #if defined(__GNUC__)
 #define LP_API __attribute__((visibility("default")))
 #else
-#define LP_API #endif
+#define LP_API
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -137,46 +138,48 @@ typedef enum lp_status {
   LP_NOT_FOUND = 1,
   /** The key is there already, and was to be absent. No failure. */
   LP_EXISTS = 2,
+  /** The record has another value than was expected. No failure. */
+  LP_MISMATCH = 3,
   /** A callback returned other than 0, so that the rest was left. No failure. */
-  LP_STOPPED = 3,
+  LP_STOPPED = 4,
   /** The buffer is too small; the length that is needed was written. */
-  LP_BUFFER_TOO_SMALL = 4,
+  LP_BUFFER_TOO_SMALL = 5,
   /**
    * An argument or option is not allowed: a NULL, a name that is unknown, a
    * number out of its bounds.
    */
-  LP_INVALID_ARGUMENT = 5,
+  LP_INVALID_ARGUMENT = 6,
   /** The key, the value or the raw bytes are longer than they may be. */
-  LP_TOO_LONG = 6,
+  LP_TOO_LONG = 7,
   /**
    * Compressed bytes are damaged, or not what they are taken for; or a tree or
    * cache was found broken.
    */
-  LP_CORRUPT = 7,
+  LP_CORRUPT = 8,
   /** A sealed block needs a dictionary that was not given. */
-  LP_UNKNOWN_DICTIONARY = 8,
+  LP_UNKNOWN_DICTIONARY = 9,
   /** The codec cannot run here; the message says what is missing. */
-  LP_UNAVAILABLE = 9,
+  LP_UNAVAILABLE = 10,
   /** The system has no more memory. */
-  LP_OUT_OF_MEMORY = 10,
+  LP_OUT_OF_MEMORY = 11,
   /** A file or device cannot be used. */
-  LP_IO = 11,
+  LP_IO = 12,
   /** A background thread cannot be started, or has ended. Records are safe. */
-  LP_BACKGROUND = 12,
+  LP_BACKGROUND = 13,
   /** The loader failed: see lp_cache_get_or_load(). */
-  LP_LOAD_FAILED = 13,
+  LP_LOAD_FAILED = 14,
   /** The handle was made before this process was forked. */
-  LP_FORKED = 14,
+  LP_FORKED = 15,
   /**
    * A codec failed by itself: a dictionary that it refuses, too few samples to
    * train one.
    */
-  LP_FAILED = 15,
+  LP_FAILED = 16,
   /**
    * A bug in the library was met and contained. Please report it with the
    * message.
    */
-  LP_PANIC = 16,
+  LP_PANIC = 17,
 } lp_status;
 
 /**
@@ -262,13 +265,13 @@ typedef void (*lp_removal_fn)(void *context,
                               size_t key_len,
                               const void *value,
                               size_t value_len,
-                              enum lp_removal cause);
+                              lp_removal cause);
 
 /**
  * Makes an options object with all options at their defaults. Free it with
  * lp_options_free().
  */
-LP_API lp_status lp_options_new(struct lp_options **options);
+LP_API lp_status lp_options_new(lp_options **options);
 
 /**
  * Sets an option, "codec" to "zstd:3" say. A number of bytes may end in KiB,
@@ -310,21 +313,19 @@ LP_API lp_status lp_options_new(struct lp_options **options);
  *   disk_write_bytes_per_s     most that is written a second on average; default any number
  *   name                       for messages
  */
-LP_API lp_status lp_options_set(struct lp_options *options,
-                         const char *name,
-                         const char *value);
+LP_API lp_status lp_options_set(lp_options *options,
+                                const char *name,
+                                const char *value);
 
 /** The same with a number. */
-LP_API lp_status lp_options_set_number(struct lp_options *options,
-                                const char *name,
-                                uint64_t value);
+LP_API lp_status lp_options_set_number(lp_options *options, const char *name, uint64_t value);
 
 /**
  * Of a tree: the dictionary that it compresses with, in place of one that it
  * trains. NULL takes that back.
  */
-LP_API lp_status lp_options_set_dictionary(struct lp_options *options,
-                                    const lp_dictionary *dictionary);
+LP_API lp_status lp_options_set_dictionary(lp_options *options,
+                                           const lp_dictionary *dictionary);
 
 /**
  * Of a cache: a function that is told which records leave and why. It may use
@@ -334,12 +335,12 @@ LP_API lp_status lp_options_set_dictionary(struct lp_options *options,
  * Values are decoded for it, which takes time. With a disk tier it is told of
  * what leaves memory and is not on disk. lp_cache_clear() tells of none.
  */
-LP_API lp_status lp_options_set_listener(struct lp_options *options,
-                                  lp_removal_fn listener,
-                                  void *context);
+LP_API lp_status lp_options_set_listener(lp_options *options,
+                                         lp_removal_fn listener,
+                                         void *context);
 
 /** Frees it; NULL is allowed. What was opened with it goes on. */
-LP_API void lp_options_free(struct lp_options *options);
+LP_API void lp_options_free(lp_options *options);
 
 /* ==========================================================================
  * Trees: ordered maps that stay compressed
@@ -352,34 +353,34 @@ LP_API void lp_options_free(struct lp_options *options);
 #define LP_MAX_VALUE_BYTES 67108864
 
 /** Makes a tree. options may be NULL. Free it with lp_tree_free(). */
-LP_API lp_status lp_tree_open(const lp_options *options, struct lp_tree **tree);
+LP_API lp_status lp_tree_open(const lp_options *options, lp_tree **tree);
 
 /**
  * Frees the tree with all its records; NULL is allowed. Cursors of it may still
  * be used: with the last of them it is gone.
  */
-LP_API void lp_tree_free(struct lp_tree *tree);
+LP_API void lp_tree_free(lp_tree *tree);
 
 /** Inserts the record, or replaces its value. */
-LP_API lp_status lp_tree_insert(const struct lp_tree *tree,
-                         const void *key,
-                         size_t key_len,
-                         const void *value,
-                         size_t value_len);
+LP_API lp_status lp_tree_insert(const lp_tree *tree,
+                                const void *key,
+                                size_t key_len,
+                                const void *value,
+                                size_t value_len);
 
 /** Inserts the record unless the key is there: LP_EXISTS then. */
-LP_API lp_status lp_tree_insert_if_absent(const struct lp_tree *tree,
-                                   const void *key,
-                                   size_t key_len,
-                                   const void *value,
-                                   size_t value_len);
+LP_API lp_status lp_tree_insert_if_absent(const lp_tree *tree,
+                                          const void *key,
+                                          size_t key_len,
+                                          const void *value,
+                                          size_t value_len);
 
 /** Replaces the value if the key is there; else LP_NOT_FOUND. */
-LP_API lp_status lp_tree_update_if_present(const struct lp_tree *tree,
-                                    const void *key,
-                                    size_t key_len,
-                                    const void *value,
-                                    size_t value_len);
+LP_API lp_status lp_tree_update_if_present(const lp_tree *tree,
+                                           const void *key,
+                                           size_t key_len,
+                                           const void *value,
+                                           size_t value_len);
 
 /**
  * Copies the key's value to buffer, which has room for capacity bytes, and
@@ -390,72 +391,96 @@ LP_API lp_status lp_tree_update_if_present(const struct lp_tree *tree,
  * needed. Another thread may replace the value by a longer one between two
  * calls: lp_tree_read() asks once.
  */
-LP_API lp_status lp_tree_get(const struct lp_tree *tree,
-                      const void *key,
-                      size_t key_len,
-                      void *buffer,
-                      size_t capacity,
-                      size_t *value_len);
+LP_API lp_status lp_tree_get(const lp_tree *tree,
+                             const void *key,
+                             size_t key_len,
+                             void *buffer,
+                             size_t capacity,
+                             size_t *value_len);
 
 /**
  * Calls read with the key's value, which is not copied. LP_NOT_FOUND;
  * LP_STOPPED if read returns other than 0. Memory that others free in the tree
  * is kept until read returns: be quick.
  */
-LP_API lp_status lp_tree_read(const struct lp_tree *tree,
-                       const void *key,
-                       size_t key_len,
-                       lp_value_fn read,
-                       void *context);
+LP_API lp_status lp_tree_read(const lp_tree *tree,
+                              const void *key,
+                              size_t key_len,
+                              lp_value_fn read,
+                              void *context);
 
 /** LP_OK if the key is there, else LP_NOT_FOUND. */
-LP_API lp_status lp_tree_contains(const struct lp_tree *tree, const void *key, size_t key_len);
+LP_API lp_status lp_tree_contains(const lp_tree *tree, const void *key, size_t key_len);
 
 /** Removes the record; LP_NOT_FOUND if it was not there. */
-LP_API lp_status lp_tree_remove(const struct lp_tree *tree, const void *key, size_t key_len);
+LP_API lp_status lp_tree_remove(const lp_tree *tree, const void *key, size_t key_len);
+
+/**
+ * Calls read with the record of the least key; LP_NOT_FOUND if the tree is
+ * empty.
+ */
+LP_API lp_status lp_tree_first(const lp_tree *tree, lp_record_fn read, void *context);
+
+/**
+ * Calls read with the record of the greatest key; LP_NOT_FOUND if the tree is
+ * empty.
+ */
+LP_API lp_status lp_tree_last(const lp_tree *tree, lp_record_fn read, void *context);
+
+/**
+ * Removes the record of the least key and then calls read with it; LP_NOT_FOUND
+ * if the tree is empty. Of several threads each gets another record.
+ */
+LP_API lp_status lp_tree_pop_first(const lp_tree *tree,
+                                   lp_record_fn read,
+                                   void *context);
+
+/** The same from the other end. */
+LP_API lp_status lp_tree_pop_last(const lp_tree *tree, lp_record_fn read, void *context);
+
+/**
+ * How many records there are; while others write, how many there were a moment
+ * ago.
+ */
+LP_API lp_status lp_tree_len(const lp_tree *tree, uint64_t *records);
+
+/** Removes every record. */
+LP_API lp_status lp_tree_clear(const lp_tree *tree);
 
 /**
  * Removes the record and then calls read with the value that it had;
  * LP_NOT_FOUND if it was not there. Of several threads that take a record one
  * gets it.
  */
-LP_API lp_status lp_tree_take(const struct lp_tree *tree,
-                       const void *key,
-                       size_t key_len,
-                       lp_value_fn read,
-                       void *context);
+LP_API lp_status lp_tree_take(const lp_tree *tree,
+                              const void *key,
+                              size_t key_len,
+                              lp_value_fn read,
+                              void *context);
 
 /**
- * Calls read with the record of the least key; LP_NOT_FOUND if the tree is
- * empty.
+ * Inserts the record, or replaces its value, and then calls read with the value
+ * that it had; where it had none, read is not called.
  */
-LP_API lp_status lp_tree_first(const struct lp_tree *tree, lp_record_fn read, void *context);
+LP_API lp_status lp_tree_swap(const lp_tree *tree,
+                              const void *key,
+                              size_t key_len,
+                              const void *value,
+                              size_t value_len,
+                              lp_value_fn read,
+                              void *context);
 
 /**
- * Calls read with the record of the greatest key; LP_NOT_FOUND if the tree is
- * empty.
+ * Gives the key a new value if it has the expected one, in one step, and else
+ * returns LP_MISMATCH: expected NULL means that the key is not there, value
+ * NULL that it is to be removed. What reads a value, makes another of it and
+ * does this until it returns LP_OK, changes it atomically.
  */
-LP_API lp_status lp_tree_last(const struct lp_tree *tree, lp_record_fn read, void *context);
-
-/**
- * Removes the record of the least key and then calls read with it; LP_NOT_FOUND
- * if the tree is empty. Of several threads each gets another record.
- */
-LP_API lp_status lp_tree_pop_first(const struct lp_tree *tree,
-                            lp_record_fn read,
-                            void *context);
-
-/** The same from the other end. */
-LP_API lp_status lp_tree_pop_last(const struct lp_tree *tree, lp_record_fn read, void *context);
-
-/**
- * How many records there are; while others write, how many there were a moment
- * ago.
- */
-LP_API lp_status lp_tree_len(const struct lp_tree *tree, uint64_t *records);
-
-/** Removes every record. */
-LP_API lp_status lp_tree_clear(const struct lp_tree *tree);
+LP_API lp_status lp_tree_compare_and_swap(const lp_tree *tree,
+                                          const void *key,
+                                          size_t key_len,
+                                          const lp_bytes *expected,
+                                          const lp_bytes *value);
 
 /**
  * Gives the next record to load: puts its key and value where they are asked
@@ -470,10 +495,10 @@ typedef int (*lp_next_fn)(void *context, lp_bytes *key, lp_bytes *value);
  * They need not be of one moment.
  */
 LP_API lp_status lp_tree_get_many(const lp_tree *tree,
-                           const lp_bytes *keys,
-                           size_t count,
-                           lp_found_fn read,
-                           void *context);
+                                  const lp_bytes *keys,
+                                  size_t count,
+                                  lp_found_fn read,
+                                  void *context);
 
 /**
  * Inserts or replaces the records that next gives, and tells how many keys were
@@ -485,9 +510,9 @@ LP_API lp_status lp_tree_get_many(const lp_tree *tree,
  * are there.
  */
 LP_API lp_status lp_tree_load(const lp_tree *tree,
-                       lp_next_fn next,
-                       void *context,
-                       uint64_t *inserted);
+                              lp_next_fn next,
+                              void *context,
+                              uint64_t *inserted);
 
 /* ==========================================================================
  * Trees: ranges and cursors
@@ -504,19 +529,19 @@ LP_API lp_status lp_tree_load(const lp_tree *tree,
  * meanwhile may be shown or not. lp_tree_cursor goes back and forth.
  */
 LP_API lp_status lp_tree_scan(const lp_tree *tree,
-                       const void *from,
-                       size_t from_len,
-                       const void *to,
-                       size_t to_len,
-                       lp_record_fn read,
-                       void *context);
+                              const void *from,
+                              size_t from_len,
+                              const void *to,
+                              size_t to_len,
+                              lp_record_fn read,
+                              void *context);
 
 /** The same with the records whose keys begin with prefix. */
 LP_API lp_status lp_tree_scan_prefix(const lp_tree *tree,
-                              const void *prefix,
-                              size_t prefix_len,
-                              lp_record_fn read,
-                              void *context);
+                                     const void *prefix,
+                                     size_t prefix_len,
+                                     lp_record_fn read,
+                                     void *context);
 
 /**
  * Removes the records from the key from (included) to the key to (excluded),
@@ -525,11 +550,11 @@ LP_API lp_status lp_tree_scan_prefix(const lp_tree *tree,
  * for each record, not for the range.
  */
 LP_API lp_status lp_tree_remove_range(const lp_tree *tree,
-                               const void *from,
-                               size_t from_len,
-                               const void *to,
-                               size_t to_len,
-                               uint64_t *removed);
+                                      const void *from,
+                                      size_t from_len,
+                                      const void *to,
+                                      size_t to_len,
+                                      uint64_t *removed);
 
 /**
  * Makes a cursor over the keys from the key from (included) to the key to
@@ -537,59 +562,59 @@ LP_API lp_status lp_tree_remove_range(const lp_tree *tree,
  * lp_tree_cursor_free().
  */
 LP_API lp_status lp_tree_cursor_open(const lp_tree *tree,
-                              const void *from,
-                              size_t from_len,
-                              const void *to,
-                              size_t to_len,
-                              struct lp_tree_cursor **cursor);
+                                     const void *from,
+                                     size_t from_len,
+                                     const void *to,
+                                     size_t to_len,
+                                     lp_tree_cursor **cursor);
 
 /** Frees it; NULL is allowed. */
-LP_API void lp_tree_cursor_free(struct lp_tree_cursor *cursor);
+LP_API void lp_tree_cursor_free(lp_tree_cursor *cursor);
 
 /** Goes to the first record of the range. LP_NOT_FOUND if there is none. */
-LP_API lp_status lp_tree_cursor_first(struct lp_tree_cursor *cursor);
+LP_API lp_status lp_tree_cursor_first(lp_tree_cursor *cursor);
 
 /** Goes to the last record of the range. LP_NOT_FOUND if there is none. */
-LP_API lp_status lp_tree_cursor_last(struct lp_tree_cursor *cursor);
+LP_API lp_status lp_tree_cursor_last(lp_tree_cursor *cursor);
 
 /**
  * Goes to the first record of the range whose key is key or greater.
  * LP_NOT_FOUND if there is none: the cursor is behind the last then.
  */
-LP_API lp_status lp_tree_cursor_seek(struct lp_tree_cursor *cursor,
-                              const void *key,
-                              size_t key_len);
+LP_API lp_status lp_tree_cursor_seek(lp_tree_cursor *cursor,
+                                     const void *key,
+                                     size_t key_len);
 
 /**
  * Goes to the last record of the range whose key is key or less. LP_NOT_FOUND
  * if there is none: the cursor is before the first then.
  */
-LP_API lp_status lp_tree_cursor_seek_back(struct lp_tree_cursor *cursor,
-                                   const void *key,
-                                   size_t key_len);
+LP_API lp_status lp_tree_cursor_seek_back(lp_tree_cursor *cursor,
+                                          const void *key,
+                                          size_t key_len);
 
 /**
  * Goes to the next record. LP_NOT_FOUND behind the last, from where
  * lp_tree_cursor_prev() leads back to it. Where the cursor was at no record yet
  * it goes to the first.
  */
-LP_API lp_status lp_tree_cursor_next(struct lp_tree_cursor *cursor);
+LP_API lp_status lp_tree_cursor_next(lp_tree_cursor *cursor);
 
 /**
  * Goes to the record before. LP_NOT_FOUND before the first, from where
  * lp_tree_cursor_next() leads back to it. Where the cursor was at no record yet
  * it goes to the last.
  */
-LP_API lp_status lp_tree_cursor_prev(struct lp_tree_cursor *cursor);
+LP_API lp_status lp_tree_cursor_prev(lp_tree_cursor *cursor);
 
 /**
  * Tells the key and the value that the cursor is at; key and value may each be
  * NULL. The bytes are there until the cursor moves or is freed. LP_NOT_FOUND
  * where it is at no record.
  */
-LP_API lp_status lp_tree_cursor_record(const struct lp_tree_cursor *cursor,
-                                lp_bytes *key,
-                                lp_bytes *value);
+LP_API lp_status lp_tree_cursor_record(const lp_tree_cursor *cursor,
+                                       lp_bytes *key,
+                                       lp_bytes *value);
 
 /* ==========================================================================
  * Trees: upkeep and figures
@@ -622,7 +647,7 @@ LP_API lp_status lp_tree_train(const lp_tree *tree);
  * lp_dictionary_free().
  */
 LP_API lp_status lp_tree_dictionary(const lp_tree *tree,
-                             lp_dictionary **dictionary);
+                                    lp_dictionary **dictionary);
 
 /**
  * Checks every structural invariant, for tests. No other thread may write
@@ -690,7 +715,7 @@ typedef struct lp_tree_stats {
 } lp_tree_stats;
 
 /** Fills in stats. It visits every leaf: not for every request. */
-LP_API lp_status lp_tree_get_stats(const lp_tree *tree, struct lp_tree_stats *stats);
+LP_API lp_status lp_tree_get_stats(const lp_tree *tree, lp_tree_stats *stats);
 
 /* ==========================================================================
  * Caches: maps that forget, within a bound of memory
@@ -705,7 +730,7 @@ LP_API lp_status lp_tree_get_stats(const lp_tree *tree, struct lp_tree_stats *st
  * or another cache has it.
  */
 LP_API lp_status lp_cache_open(const lp_options *options,
-                        struct lp_cache **cache);
+                               lp_cache **cache);
 
 /**
  * Moves what is in memory to the disk tier, leaves it there for the next cache
@@ -716,86 +741,86 @@ LP_API lp_status lp_cache_open(const lp_options *options,
  * What changes in the database behind the cache until then, the next cache does
  * not know: remove it there, or let records expire.
  */
-LP_API lp_status lp_cache_close(struct lp_cache *cache);
+LP_API lp_status lp_cache_close(lp_cache *cache);
 
 /**
  * Frees the cache with all its records; NULL is allowed. What is in the file of
  * its disk tier is lost: see lp_cache_close().
  */
-LP_API void lp_cache_free(struct lp_cache *cache);
+LP_API void lp_cache_free(lp_cache *cache);
 
 /**
  * Inserts the record, or replaces its value. It lives as long as the option
  * ttl_ms says, for ever by default. Other records may make room for it, or it
  * for others; a value of more than an eighth of the memory is not kept.
  */
-LP_API lp_status lp_cache_insert(const struct lp_cache *cache,
-                          const void *key,
-                          size_t key_len,
-                          const void *value,
-                          size_t value_len);
+LP_API lp_status lp_cache_insert(const lp_cache *cache,
+                                 const void *key,
+                                 size_t key_len,
+                                 const void *value,
+                                 size_t value_len);
 
 /**
  * The same of a record that lives for ttl_ms milliseconds, 1000 to 10 years. It
  * may go up to a quarter of a second before its time, and is never returned
  * after it.
  */
-LP_API lp_status lp_cache_insert_ttl(const struct lp_cache *cache,
-                              const void *key,
-                              size_t key_len,
-                              const void *value,
-                              size_t value_len,
-                              uint64_t ttl_ms);
+LP_API lp_status lp_cache_insert_ttl(const lp_cache *cache,
+                                     const void *key,
+                                     size_t key_len,
+                                     const void *value,
+                                     size_t value_len,
+                                     uint64_t ttl_ms);
 
 /**
  * Copies the key's value to buffer, as lp_tree_get() does. LP_NOT_FOUND if the
  * cache does not have it, or not any more.
  */
-LP_API lp_status lp_cache_get(const struct lp_cache *cache,
-                       const void *key,
-                       size_t key_len,
-                       void *buffer,
-                       size_t capacity,
-                       size_t *value_len);
+LP_API lp_status lp_cache_get(const lp_cache *cache,
+                              const void *key,
+                              size_t key_len,
+                              void *buffer,
+                              size_t capacity,
+                              size_t *value_len);
 
 /** Calls read with the key's value, which is not copied, as lp_tree_read() does. */
-LP_API lp_status lp_cache_read(const struct lp_cache *cache,
-                        const void *key,
-                        size_t key_len,
-                        lp_value_fn read,
-                        void *context);
+LP_API lp_status lp_cache_read(const lp_cache *cache,
+                               const void *key,
+                               size_t key_len,
+                               lp_value_fn read,
+                               void *context);
 
 /**
  * Calls read with the value of each of count keys, in their order, as
  * lp_tree_get_many() does.
  */
-LP_API lp_status lp_cache_get_many(const struct lp_cache *cache,
-                            const lp_bytes *keys,
-                            size_t count,
-                            lp_found_fn read,
-                            void *context);
+LP_API lp_status lp_cache_get_many(const lp_cache *cache,
+                                   const lp_bytes *keys,
+                                   size_t count,
+                                   lp_found_fn read,
+                                   void *context);
 
 /** LP_OK if the key is there, else LP_NOT_FOUND. It counts as a read. */
-LP_API lp_status lp_cache_contains(const struct lp_cache *cache, const void *key, size_t key_len);
+LP_API lp_status lp_cache_contains(const lp_cache *cache, const void *key, size_t key_len);
 
 /** Removes the record; LP_NOT_FOUND if it was not there. */
-LP_API lp_status lp_cache_remove(const struct lp_cache *cache, const void *key, size_t key_len);
+LP_API lp_status lp_cache_remove(const lp_cache *cache, const void *key, size_t key_len);
 
 /** Removes every record, those on disk as well. */
-LP_API lp_status lp_cache_clear(const struct lp_cache *cache);
+LP_API lp_status lp_cache_clear(const lp_cache *cache);
 
 /**
  * How many records there are in memory, those included whose time is over and
  * that have not left yet.
  */
-LP_API lp_status lp_cache_len(const struct lp_cache *cache,
-                       uint64_t *records);
+LP_API lp_status lp_cache_len(const lp_cache *cache,
+                              uint64_t *records);
 
 /**
  * Changes what the cache may hold, from 4 MiB on. When this returns it holds no
  * more than that.
  */
-LP_API lp_status lp_cache_set_memory(const struct lp_cache *cache, uint64_t bytes);
+LP_API lp_status lp_cache_set_memory(const lp_cache *cache, uint64_t bytes);
 
 /**
  * Does now what the cache would do some time after the last write, and waits
@@ -803,13 +828,13 @@ LP_API lp_status lp_cache_set_memory(const struct lp_cache *cache, uint64_t byte
  * for the disk. LP_BACKGROUND if a background thread has ended; what can be
  * done without it is done.
  */
-LP_API lp_status lp_cache_settle(const struct lp_cache *cache);
+LP_API lp_status lp_cache_settle(const lp_cache *cache);
 
 /**
  * Checks every structural invariant, for tests. No other thread may write
  * meanwhile. LP_CORRUPT names the first that is broken.
  */
-LP_API lp_status lp_cache_validate(const struct lp_cache *cache);
+LP_API lp_status lp_cache_validate(const lp_cache *cache);
 
 /**
  * Writes a few lines for people about what the cache holds and does to buffer,
@@ -817,25 +842,25 @@ LP_API lp_status lp_cache_validate(const struct lp_cache *cache);
  * With a NULL buffer it only tells the length. LP_BUFFER_TOO_SMALL unless
  * capacity is greater than text_len.
  */
-LP_API lp_status lp_cache_describe(const struct lp_cache *cache,
-                            char *buffer,
-                            size_t capacity,
-                            size_t *text_len);
+LP_API lp_status lp_cache_describe(const lp_cache *cache,
+                                   char *buffer,
+                                   size_t capacity,
+                                   size_t *text_len);
 
 /**
  * Gets the value of a key that is not in the cache from wherever it is, and
  * hands it over by lp_load_set(). It returns 0; LP_NOT_FOUND if there is no
  * such thing; anything else if it failed.
  */
-typedef int (*lp_load_fn)(void *context, const void *key, size_t key_len, struct lp_load *load);
+typedef int (*lp_load_fn)(void *context, const void *key, size_t key_len, lp_load *load);
 
 /**
  * Hands over what was loaded; the bytes are copied. Only for a loader, and the
  * load that it was called with.
  */
-LP_API lp_status lp_load_set(struct lp_load *load,
-                      const void *value,
-                      size_t value_len);
+LP_API lp_status lp_load_set(lp_load *load,
+                             const void *value,
+                             size_t value_len);
 
 /**
  * Calls read with the key's value. If it is not there, load gets it first, and
@@ -856,12 +881,48 @@ LP_API lp_status lp_load_set(struct lp_load *load,
  * other than 0. read may be NULL, to load only.
  */
 LP_API lp_status lp_cache_get_or_load(const lp_cache *cache,
+                                      const void *key,
+                                      size_t key_len,
+                                      lp_load_fn load,
+                                      void *load_context,
+                                      lp_value_fn read,
+                                      void *read_context);
+
+/**
+ * Removes the record and then calls read with the value that it had;
+ * LP_NOT_FOUND if it was not there. Of several threads that take a record one
+ * gets it.
+ */
+LP_API lp_status lp_cache_take(const lp_cache *cache,
                                const void *key,
                                size_t key_len,
-                               lp_load_fn load,
-                               void *load_context,
                                lp_value_fn read,
-                               void *read_context);
+                               void *context);
+
+/**
+ * Inserts the record as lp_cache_insert() does, and then calls read with the
+ * value that it had; where it had none, read is not called.
+ */
+LP_API lp_status lp_cache_swap(const lp_cache *cache,
+                               const void *key,
+                               size_t key_len,
+                               const void *value,
+                               size_t value_len,
+                               lp_value_fn read,
+                               void *context);
+
+/**
+ * Gives the key a new value if it has the expected one, in one step, and else
+ * returns LP_MISMATCH: expected NULL means that the key is not there, value
+ * NULL that it is to be removed. A record that expires keeps its time. A cache
+ * may forget a record: then it is not there. What reads a value, makes another
+ * of it and does this until it returns LP_OK, changes it atomically.
+ */
+LP_API lp_status lp_cache_compare_and_swap(const lp_cache *cache,
+                                           const void *key,
+                                           size_t key_len,
+                                           const lp_bytes *expected,
+                                           const lp_bytes *value);
 
 /* ==========================================================================
  * Caches: ranges and figures
@@ -873,19 +934,19 @@ LP_API lp_status lp_cache_get_or_load(const lp_cache *cache,
  * disk only is not shown. It counts for none of them as a read.
  */
 LP_API lp_status lp_cache_scan(const lp_cache *cache,
-                        const void *from,
-                        size_t from_len,
-                        const void *to,
-                        size_t to_len,
-                        lp_record_fn read,
-                        void *context);
+                               const void *from,
+                               size_t from_len,
+                               const void *to,
+                               size_t to_len,
+                               lp_record_fn read,
+                               void *context);
 
 /** The same with the records whose keys begin with prefix. */
 LP_API lp_status lp_cache_scan_prefix(const lp_cache *cache,
-                               const void *prefix,
-                               size_t prefix_len,
-                               lp_record_fn read,
-                               void *context);
+                                      const void *prefix,
+                                      size_t prefix_len,
+                                      lp_record_fn read,
+                                      void *context);
 
 /**
  * What a cache holds and what it did. Set struct_size to sizeof(lp_cache_stats)
@@ -968,7 +1029,7 @@ typedef struct lp_cache_stats {
 } lp_cache_stats;
 
 /** Fills in stats. It visits every leaf: not for every request. */
-LP_API lp_status lp_cache_get_stats(const lp_cache *cache, struct lp_cache_stats *stats);
+LP_API lp_status lp_cache_get_stats(const lp_cache *cache, lp_cache_stats *stats);
 
 /* ==========================================================================
  * Dictionaries
@@ -979,9 +1040,9 @@ LP_API lp_status lp_cache_get_stats(const lp_cache *cache, struct lp_cache_stats
  * own, which sealed blocks name it by. Free it with lp_dictionary_free().
  */
 LP_API lp_status lp_dictionary_new(uint32_t id,
-                            const void *bytes,
-                            size_t bytes_len,
-                            struct lp_dictionary **dictionary);
+                                   const void *bytes,
+                                   size_t bytes_len,
+                                   lp_dictionary **dictionary);
 
 /**
  * Trains a dictionary of at most max_bytes (256 or more; 16 to 64 KiB are
@@ -992,21 +1053,21 @@ LP_API lp_status lp_dictionary_new(uint32_t id,
  * lp_dictionary_free().
  */
 LP_API lp_status lp_dictionary_train(const char *codec_name,
-                              const lp_bytes *samples,
-                              size_t count,
-                              size_t max_bytes,
-                              struct lp_dictionary **dictionary);
+                                     const lp_bytes *samples,
+                                     size_t count,
+                                     size_t max_bytes,
+                                     lp_dictionary **dictionary);
 
 /**
  * Tells the dictionary's id and its bytes, to be stored; id and bytes may each
  * be NULL. The bytes are there until it is freed.
  */
-LP_API lp_status lp_dictionary_content(const struct lp_dictionary *dictionary,
-                                uint32_t *id,
-                                lp_bytes *bytes);
+LP_API lp_status lp_dictionary_content(const lp_dictionary *dictionary,
+                                       uint32_t *id,
+                                       lp_bytes *bytes);
 
 /** Frees it; NULL is allowed. */
-LP_API void lp_dictionary_free(struct lp_dictionary *dictionary);
+LP_API void lp_dictionary_free(lp_dictionary *dictionary);
 
 /* ==========================================================================
  * Codecs: compressing bytes of your own
@@ -1025,10 +1086,10 @@ typedef int (*lp_codec_fn)(void *context, const char *name, const char *unavaila
  * lp_codec_free().
  */
 LP_API lp_status lp_codec_open(const char *name,
-                        struct lp_codec **codec);
+                               lp_codec **codec);
 
 /** Frees it; NULL is allowed. */
-LP_API void lp_codec_free(struct lp_codec *codec);
+LP_API void lp_codec_free(lp_codec *codec);
 
 /** Calls tell with each codec that there is. */
 LP_API lp_status lp_codec_list(lp_codec_fn tell, void *context);
@@ -1051,13 +1112,13 @@ LP_API size_t lp_compress_bound(size_t raw_len);
  * zstd, and ignored by others. What does not shrink is up to
  * lp_compress_bound() long.
  */
-LP_API lp_status lp_compress(const struct lp_codec *codec,
-                      const lp_dictionary *dictionary,
-                      const void *raw,
-                      size_t raw_len,
-                      void *block,
-                      size_t capacity,
-                      size_t *block_len);
+LP_API lp_status lp_compress(const lp_codec *codec,
+                             const lp_dictionary *dictionary,
+                             const void *raw,
+                             size_t raw_len,
+                             void *block,
+                             size_t capacity,
+                             size_t *block_len);
 
 /**
  * Decompresses block into raw, which has to be as long as what was compressed.
@@ -1065,12 +1126,12 @@ LP_API lp_status lp_compress(const struct lp_codec *codec,
  * dictionary, as far as that can be seen: only a sealed block has a checksum.
  * No block makes it read or write elsewhere.
  */
-LP_API lp_status lp_decompress(const struct lp_codec *codec,
-                        const lp_dictionary *dictionary,
-                        const void *block,
-                        size_t block_len,
-                        void *raw,
-                        size_t raw_len);
+LP_API lp_status lp_decompress(const lp_codec *codec,
+                               const lp_dictionary *dictionary,
+                               const void *block,
+                               size_t block_len,
+                               void *raw,
+                               size_t raw_len);
 
 /* ==========================================================================
  * Sealed blocks: they say themselves what they are
@@ -1106,12 +1167,12 @@ LP_API size_t lp_seal_bound(size_t raw_len);
  * lp_compress(). LP_TOO_LONG past 1 GiB.
  */
 LP_API lp_status lp_seal(const lp_codec *codec,
-                  const lp_dictionary *dictionary,
-                  const void *raw,
-                  size_t raw_len,
-                  void *buffer,
-                  size_t capacity,
-                  size_t *sealed_len);
+                         const lp_dictionary *dictionary,
+                         const void *raw,
+                         size_t raw_len,
+                         void *buffer,
+                         size_t capacity,
+                         size_t *sealed_len);
 
 /**
  * Decodes a sealed block of any codec into buffer and writes the raw length to
@@ -1123,20 +1184,20 @@ LP_API lp_status lp_seal(const lp_codec *codec,
  * is in buffer after a failure is undefined.
  */
 LP_API lp_status lp_unseal(const void *sealed,
-                    size_t sealed_len,
-                    const lp_dictionary *const *dictionaries,
-                    size_t count,
-                    void *buffer,
-                    size_t capacity,
-                    size_t *raw_len);
+                           size_t sealed_len,
+                           const lp_dictionary *const *dictionaries,
+                           size_t count,
+                           void *buffer,
+                           size_t capacity,
+                           size_t *raw_len);
 
 /**
  * Tells what stands in front of a sealed block, and decodes nothing. LP_CORRUPT
  * if it is none.
  */
 LP_API lp_status lp_sealed_read_label(const void *sealed,
-                               size_t sealed_len,
-                               struct lp_sealed_label *label);
+                                      size_t sealed_len,
+                                      lp_sealed_label *label);
 
 #ifdef __cplusplus
 }

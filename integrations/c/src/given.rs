@@ -120,6 +120,16 @@ pub(crate) unsafe fn each<'a>(items: &[lp_bytes], what: &str) -> Result<Vec<&'a 
     Ok(slices)
 }
 
+/// Bytes, or that there are to be none.
+///
+/// # Safety
+/// As for [`Given::new`].
+pub(crate) unsafe fn optional<'a>(bytes: Option<&lp_bytes>, what: &str) -> Result<Option<&'a [u8]>, Failure> {
+    // SAFETY: the caller says so.
+    let given = bytes.map(|bytes| unsafe { Given::new(bytes.data, bytes.len) });
+    given.map(|given| given.get(what)).transpose()
+}
+
 /// A place for a result.
 pub(crate) struct Out;
 

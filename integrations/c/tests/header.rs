@@ -7,12 +7,15 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("Statuses and messages", &["status"]),
     ("Bytes and callbacks", &["types"]),
     ("Options", &["options"]),
-    ("Trees: ordered maps that stay compressed", &["tree", "tree_many"]),
+    (
+        "Trees: ordered maps that stay compressed",
+        &["tree", "tree_swap", "tree_many"],
+    ),
     ("Trees: ranges and cursors", &["tree_scan", "tree_cursor"]),
     ("Trees: upkeep and figures", &["tree_upkeep", "tree_stats"]),
     (
         "Caches: maps that forget, within a bound of memory",
-        &["cache", "cache_load"],
+        &["cache", "cache_load", "cache_swap"],
     ),
     ("Caches: ranges and figures", &["cache_scan", "cache_stats"]),
     ("Dictionaries", &["dictionary"]),
@@ -31,7 +34,7 @@ fn root() -> PathBuf {
 fn config() -> cbindgen::Config {
     let mut config = cbindgen::Config {
         language: cbindgen::Language::C,
-        style: cbindgen::Style::Both,
+        style: cbindgen::Style::Type,
         no_includes: true,
         documentation: true,
         documentation_style: cbindgen::DocumentationStyle::Doxy,
@@ -105,7 +108,40 @@ fn made() -> String {
     }
     let handles = heading("Handles") + &handles.join("\n\n");
     let text = wrapped(&format!("{BEGIN}\n{handles}\n\n{sections}{END}"));
-    short_comments(&text.replace("LP_API\n", "LP_API "))
+    short_comments(&tagged(&aligned(&text)))
+}
+
+/// `LP_API` on the line of its function, whose further lines move with it.
+fn aligned(header: &str) -> String {
+    let mut out = String::new();
+    let mut moves = false;
+    for line in header.lines() {
+        if line == "LP_API" {
+            out.push_str("LP_API ");
+            moves = true;
+            continue;
+        }
+        if moves && line.starts_with(' ') {
+            out.push_str("       ");
+        }
+        moves &= !line.ends_with(';');
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
+}
+
+/// Structs and enums with their names in front as well, so that they can be declared ahead.
+fn tagged(header: &str) -> String {
+    let mut out = header.to_owned();
+    for kind in ["typedef struct {", "typedef enum {"] {
+        while let Some(at) = out.find(kind) {
+            let end = at + out[at..].find("\n} ").unwrap() + 3;
+            let name = out[end..].split(';').next().unwrap().to_owned();
+            out.insert_str(at + kind.len() - 1, &format!("{name} "));
+        }
+    }
+    out
 }
 
 /// Comments of one line on one line, where they fit.

@@ -14,34 +14,36 @@ pub enum lp_status {
     LP_NOT_FOUND = 1,
     /// The key is there already, and was to be absent. No failure.
     LP_EXISTS = 2,
+    /// The record has another value than was expected. No failure.
+    LP_MISMATCH = 3,
     /// A callback returned other than 0, so that the rest was left. No failure.
-    LP_STOPPED = 3,
+    LP_STOPPED = 4,
     /// The buffer is too small; the length that is needed was written.
-    LP_BUFFER_TOO_SMALL = 4,
+    LP_BUFFER_TOO_SMALL = 5,
     /// An argument or option is not allowed: a NULL, a name that is unknown, a number out of its bounds.
-    LP_INVALID_ARGUMENT = 5,
+    LP_INVALID_ARGUMENT = 6,
     /// The key, the value or the raw bytes are longer than they may be.
-    LP_TOO_LONG = 6,
+    LP_TOO_LONG = 7,
     /// Compressed bytes are damaged, or not what they are taken for; or a tree or cache was found broken.
-    LP_CORRUPT = 7,
+    LP_CORRUPT = 8,
     /// A sealed block needs a dictionary that was not given.
-    LP_UNKNOWN_DICTIONARY = 8,
+    LP_UNKNOWN_DICTIONARY = 9,
     /// The codec cannot run here; the message says what is missing.
-    LP_UNAVAILABLE = 9,
+    LP_UNAVAILABLE = 10,
     /// The system has no more memory.
-    LP_OUT_OF_MEMORY = 10,
+    LP_OUT_OF_MEMORY = 11,
     /// A file or device cannot be used.
-    LP_IO = 11,
+    LP_IO = 12,
     /// A background thread cannot be started, or has ended. Records are safe.
-    LP_BACKGROUND = 12,
+    LP_BACKGROUND = 13,
     /// The loader failed: see lp_cache_get_or_load().
-    LP_LOAD_FAILED = 13,
+    LP_LOAD_FAILED = 14,
     /// The handle was made before this process was forked.
-    LP_FORKED = 14,
+    LP_FORKED = 15,
     /// A codec failed by itself: a dictionary that it refuses, too few samples to train one.
-    LP_FAILED = 15,
+    LP_FAILED = 16,
     /// A bug in the library was met and contained. Please report it with the message.
-    LP_PANIC = 16,
+    LP_PANIC = 17,
 }
 
 /// The status's name, "LP_OK" and so on; "unknown status" for a number that is none. The string is there for ever.
@@ -55,6 +57,7 @@ pub extern "C" fn lp_status_name(status: c_int) -> *const c_char {
         () if named(LP_OK) => c"LP_OK",
         () if named(LP_NOT_FOUND) => c"LP_NOT_FOUND",
         () if named(LP_EXISTS) => c"LP_EXISTS",
+        () if named(LP_MISMATCH) => c"LP_MISMATCH",
         () if named(LP_STOPPED) => c"LP_STOPPED",
         () if named(LP_BUFFER_TOO_SMALL) => c"LP_BUFFER_TOO_SMALL",
         () if named(LP_INVALID_ARGUMENT) => c"LP_INVALID_ARGUMENT",

@@ -179,26 +179,6 @@ pub unsafe extern "C" fn lp_tree_remove(tree: Option<&lp_tree>, key: *const c_vo
     call(|| found(of(tree)?.remove(key.get("key")?)?))
 }
 
-/// Removes the record and then calls read with the value that it had; LP_NOT_FOUND if it was not there. Of several threads that take a record
-/// one gets it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn lp_tree_take(
-    tree: Option<&lp_tree>,
-    key: *const c_void,
-    key_len: usize,
-    read: lp_value_fn,
-    context: *mut c_void,
-) -> lp_status {
-    // SAFETY: bytes of the caller's.
-    let key = unsafe { Given::new(key, key_len) };
-    call(|| {
-        given(read, "callback")?;
-        let value = of(tree)?.take(key.get("key")?)?.ok_or(NOT_FOUND)?;
-        // SAFETY: the caller's function and its context.
-        unsafe { show_value(read, context, &value) }
-    })
-}
-
 /// Shows one record, where there is one.
 fn show_one(
     tree: Option<&lp_tree>,

@@ -35,7 +35,7 @@ extern "C" {
  *
  * Pointers. A handle is NULL or was handed out by the library and not freed since. A pointer and a length
  * are bytes that the function reads during the call and keeps no pointer to; a pointer may be NULL where the
- * length is 0. Where a result is written, the pointer may be NULL only where that is said. A result of a
+ * length is 0. Bytes that callbacks and lp_bytes show are not ended by a zero byte. Where a result is written, the pointer may be NULL only where that is said. A result of a
  * function that fails is undefined, but handles are NULL then, and lengths are as said.
  *
  * Memory. What a function named _open, _new, _train or _dictionary hands out is freed by the function named

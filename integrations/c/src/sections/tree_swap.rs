@@ -1,0 +1,76 @@
+//! Trees: reading and writing in one step.
+
+use std::ffi::c_void;
+
+use crate::callback::{given, show_value};
+use crate::failure::{Failure, NOT_FOUND, call};
+use crate::given::{Given, optional};
+use crate::lp_status::LP_MISMATCH;
+use crate::sections::tree::of;
+use crate::{lp_bytes, lp_status, lp_tree, lp_value_fn};
+
+/// Removes the record and then calls read with the value that it had; LP_NOT_FOUND if it was not there. Of several threads that take a record
+/// one gets it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_take(
+    tree: Option<&lp_tree>,
+    key: *const c_void,
+    key_len: usize,
+    read: lp_value_fn,
+    context: *mut c_void,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| {
+        given(read, "callback")?;
+        let value = of(tree)?.take(key.get("key")?)?.ok_or(NOT_FOUND)?;
+        // SAFETY: the caller's function and its context.
+        unsafe { show_value(read, context, &value) }
+    })
+}
+
+/// Inserts the record, or replaces its value, and then calls read with the value that it had; where it had none, read is not called.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_swap(
+    tree: Option<&lp_tree>,
+    key: *const c_void,
+    key_len: usize,
+    value: *const c_void,
+    value_len: usize,
+    read: lp_value_fn,
+    context: *mut c_void,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let (key, value) = unsafe { (Given::new(key, key_len), Given::new(value, value_len)) };
+    call(|| {
+        given(read, "callback")?;
+        let old = of(tree)?.swap(key.get("key")?, value.get("value")?)?;
+        // SAFETY: the caller's function and its context.
+        old.map_or(Ok(()), |old| unsafe { show_value(read, context, &old) })
+    })
+}
+
+/// Gives the key a new value if it has the expected one, in one step, and else returns LP_MISMATCH: expected NULL means that the key is not there,
+/// value NULL that it is to be removed. What reads a value, makes another of it and does this until it returns LP_OK, changes it atomically.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_compare_and_swap(
+    tree: Option<&lp_tree>,
+    key: *const c_void,
+    key_len: usize,
+    expected: Option<&lp_bytes>,
+    value: Option<&lp_bytes>,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let key = unsafe { Given::new(key, key_len) };
+    call(|| {
+        // SAFETY: bytes of the caller's.
+        let (expected, value) = unsafe { (optional(expected, "expected value")?, optional(value, "value")?) };
+        match of(tree)?.compare_and_swap(key.get("key")?, expected, value)? {
+            true => Ok(()),
+            false => Err(Failure::fixed(
+                LP_MISMATCH,
+                c"the record has another value than was expected",
+            )),
+        }
+    })
+}
