@@ -89,9 +89,9 @@ class Memoized:
         self._function = function
         self._ttl = ttl
         self._typed = typed
-        self._name = name if name is not None else f"{function.__module__}.{function.__qualname__}"
+        self._name = name if name is not None else _name_of(function)
         self._key = key
-        self._signature = inspect.signature(function)
+        self._signature = _signature_of(function)
         self._keys_are_bytes = cache._keys_are_bytes
 
     def cache_key(self, *args: Any, **kwargs: Any) -> Any:
@@ -107,7 +107,7 @@ class Memoized:
         """
         if self._key is not None:
             return self._key(*args, **kwargs)
-        if kwargs or len(args) != len(self._signature.parameters):
+        if self._signature is not None and (kwargs or len(args) != len(self._signature.parameters)):
             bound = self._signature.bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
@@ -209,6 +209,21 @@ class MemoizedCoroutineFunction(Memoized):
             return await self._function(*args, **kwargs)
 
         return await self.cache.aget_or_set(self.cache_key(*args, **kwargs), load, self._ttl)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    try:
+        return f"{function.__module__}.{function.__qualname__}"
+    except AttributeError:
+        raise InvalidOption("memoize: the function has no name: give one, by name=") from None
+
+
+def _signature_of(function: Callable[..., Any]) -> Optional[inspect.Signature]:
+    """What arguments may be left out or named; None where that is not known, and arguments count as they are given."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return None
 
 
 def memoized(cache: Cache, function: Callable[..., Any], **options: Any) -> Memoized:

@@ -1,0 +1,394 @@
+"""One loader a key, among threads and tasks; no loader waits for itself."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+import leafpress
+from leafpress import Cache
+
+WAIT = 60
+
+
+@pytest.fixture
+def cache():
+    with Cache("8MiB", serializer="pickle") as cache:
+        yield cache
+
+
+def in_threads(*functions):
+    """What each gives or raises."""
+    results = [None] * len(functions)
+
+    def run(at):
+        try:
+            results[at] = functions[at]()
+        except BaseException as error:
+            results[at] = error
+
+    threads = [threading.Thread(target=run, args=(at,), daemon=True) for at in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT)
+        assert not thread.is_alive(), "it hangs"
+    return results
+
+
+def test_one_loads_and_the_others_get_it(cache):
+    calls, all_ask = [], threading.Barrier(8)
+
+    def load():
+        calls.append(1)
+        time.sleep(0.2)
+        return "value"
+
+    def ask():
+        all_ask.wait(WAIT)
+        return cache.get_or_set("key", load, ttl=60)
+
+    assert in_threads(*[ask] * 8) == ["value"] * 8
+    assert len(calls) == 1
+
+
+def test_all_who_waited_get_the_exception(cache):
+    all_ask = threading.Barrier(4)
+
+    def load():
+        time.sleep(0.2)
+        raise ZeroDivisionError("no")
+
+    def ask():
+        all_ask.wait(WAIT)
+        return cache.get_or_set("key", load)
+
+    results = in_threads(*[ask] * 4)
+    assert all(isinstance(result, ZeroDivisionError) for result in results)
+    assert cache.get_or_set("key", lambda: "later") == "later"
+
+
+def test_what_ends_a_thread_ends_no_other(cache):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def load():
+        begun.set()
+        may_end.wait(WAIT)
+        raise SystemExit
+
+    def leads():
+        return cache.get_or_set("key", load)
+
+    def waits():
+        begun.wait(WAIT)
+        threading.Timer(0.1, may_end.set).start()
+        return cache.get_or_set("key", lambda: "mine")
+
+    ended, value = in_threads(leads, waits)
+    assert isinstance(ended, SystemExit) and value == "mine"
+
+
+def test_a_write_during_a_load_wins(cache):
+    def load():
+        cache["key"] = "written"
+        return "loaded"
+
+    assert cache.get_or_set("key", load) == "loaded"
+    assert cache["key"] == "written"
+
+    def load_deleted():
+        cache.delete("other")
+        return "loaded"
+
+    assert cache.get_or_set("other", load_deleted) == "loaded"
+    assert "other" not in cache
+
+
+def test_a_loader_that_asks_for_its_own_key_is_told(cache):
+    with pytest.raises(leafpress.LoadCycle):
+        cache.get_or_set("key", lambda: cache.get_or_set("key", lambda: 1))
+    with pytest.raises(leafpress.LoadCycle):
+        cache.get_or_set("a", lambda: cache.get_or_set("b", lambda: cache.get_or_set("a", lambda: 1)))
+    with Cache("8MiB", serializer="json") as other, pytest.raises(leafpress.LoadCycle):
+        cache.get_or_set("a", lambda: other.get_or_set("a", lambda: cache.get_or_set("a", lambda: 1)))
+    assert cache.get_or_set("a", lambda: cache.get_or_set("b", lambda: 2)) == 2
+
+
+def test_threads_that_wait_for_one_another_are_told(cache):
+    both_load = threading.Barrier(2)
+
+    def ask(mine, other):
+        def load():
+            both_load.wait(WAIT)
+            return cache.get_or_set(other, lambda: "never")
+
+        return lambda: cache.get_or_set(mine, load)
+
+    results = in_threads(ask("a", "b"), ask("b", "a"))
+    assert all(isinstance(result, leafpress.LoadCycle) for result in results), results
+    assert cache.get_or_set("a", lambda: 1) == 1
+
+
+def test_stale_values_need_no_wait():
+    with Cache("8MiB", serializer="json", ttl=1, stale_while_revalidate=600) as cache:
+        cache["key"] = "old"
+        while "key" in cache:
+            time.sleep(0.05)
+        begun, may_end = threading.Event(), threading.Event()
+
+        def load():
+            begun.set()
+            may_end.wait(WAIT)
+            return "new"
+
+        def waits():
+            begun.wait(WAIT)
+            try:
+                return cache.get_or_set("key", load)
+            finally:
+                may_end.set()
+
+        assert in_threads(lambda: cache.get_or_set("key", load), waits) == ["new", "old"]
+        assert cache.stats().stale == 1
+
+
+def test_a_cache_that_is_closed_ends_its_loads(cache):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def load():
+        begun.set()
+        may_end.wait(WAIT)
+        return "late"
+
+    def close():
+        begun.wait(WAIT)
+        time.sleep(0.1)
+        cache.close()
+        may_end.set()
+
+    def waits():
+        begun.wait(WAIT)
+        return cache.get_or_set("key", load)
+
+    leads, waited, _ = in_threads(lambda: cache.get_or_set("key", load), waits, close)
+    assert isinstance(leads, leafpress.Closed) and isinstance(waited, leafpress.Closed)
+
+
+def test_a_thread_that_waits_can_be_interrupted():
+    script = """
+        import _thread, threading, time
+        from leafpress import Cache
+        cache = Cache("8MiB", serializer="json")
+        begun = threading.Event()
+        def load():
+            begun.set()
+            time.sleep(60)
+        threading.Thread(target=lambda: cache.get_or_set("key", load), daemon=True).start()
+        begun.wait()
+        threading.Timer(0.2, _thread.interrupt_main).start()
+        try:
+            cache.get_or_set("key", load)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        import os; os._exit(0)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=WAIT)
+    assert done.stdout == "interrupted\n", done.stderr
+
+
+# Tasks
+
+
+def test_tasks_share_a_load(cache):
+    calls = []
+
+    async def load():
+        calls.append(1)
+        await asyncio.sleep(0.05)
+        return {"value": 1}
+
+    async def main():
+        return await asyncio.gather(*(cache.aget_or_set("key", load, ttl=60) for _ in range(20)))
+
+    assert asyncio.run(main()) == [{"value": 1}] * 20 and len(calls) == 1
+
+
+def test_tasks_and_threads_share_a_load(cache):
+    calls = []
+
+    def slow():
+        calls.append(1)
+        time.sleep(0.3)
+        return "thread's"
+
+    async def main():
+        thread = asyncio.to_thread(cache.get_or_set, "key", slow)
+        task = asyncio.ensure_future(thread)
+        await asyncio.sleep(0.1)
+        async def mine():
+            return "task's"
+        return await asyncio.gather(task, cache.aget_or_set("key", mine))
+
+    assert asyncio.run(main()) == ["thread's"] * 2 and len(calls) == 1
+
+
+def test_a_callable_runs_in_another_thread(cache):
+    async def main():
+        here = threading.get_ident()
+        assert await cache.aget_or_set("plain", threading.get_ident) != here
+
+        async def fetched():
+            return "fetched"
+
+        assert await cache.aget_or_set("awaitable", lambda: fetched()) == "fetched"
+        with pytest.raises(TypeError):
+            await cache.aget_or_set("none", 5)
+
+    asyncio.run(main())
+
+
+def test_all_tasks_get_the_exception(cache):
+    async def load():
+        await asyncio.sleep(0.05)
+        raise ZeroDivisionError
+
+    async def main():
+        asked = [cache.aget_or_set("key", load) for _ in range(3)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert all(isinstance(result, ZeroDivisionError) for result in asyncio.run(main()))
+    assert "key" not in cache
+
+
+def test_a_cancelled_waiter_concerns_no_other(cache):
+    async def load():
+        await asyncio.sleep(0.2)
+        return "value"
+
+    async def main():
+        tasks = [asyncio.ensure_future(cache.aget_or_set("key", load)) for _ in range(4)]
+        await asyncio.sleep(0.05)
+        tasks[2].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    results = asyncio.run(main())
+    assert isinstance(results.pop(2), asyncio.CancelledError) and results == ["value"] * 3
+
+
+def test_when_the_loader_is_cancelled_another_loads(cache):
+    loads = []
+
+    async def load():
+        loads.append(1)
+        await asyncio.sleep(0.2 if len(loads) == 1 else 0)
+        return len(loads)
+
+    async def main():
+        tasks = [asyncio.ensure_future(cache.aget_or_set("key", load)) for _ in range(4)]
+        await asyncio.sleep(0.05)
+        tasks[0].cancel()
+        return await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), WAIT)
+
+    results = asyncio.run(main())
+    assert isinstance(results.pop(0), asyncio.CancelledError) and results == [2] * 3
+
+
+def test_a_time_out_ends_a_load(cache):
+    async def load():
+        await asyncio.sleep(WAIT)
+
+    async def main():
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(cache.aget_or_set("key", load), 0.05)
+        async def quick():
+            return "quick"
+        return await cache.aget_or_set("key", quick)
+
+    assert asyncio.run(main()) == "quick"
+
+
+def test_a_task_that_asks_for_its_own_key_is_told(cache):
+    async def own():
+        return await cache.aget_or_set("key", own)
+
+    async def through_others():
+        async def inner():
+            return await cache.aget_or_set("outer", through_others)
+        return (await asyncio.gather(cache.aget_or_set("x", inner), cache.aget_or_set("y", inner)))[0]
+
+    async def blocks_its_own_loop():
+        async def load():
+            await asyncio.sleep(0.1)
+            return 1
+        task = asyncio.ensure_future(cache.aget_or_set("slow", load))
+        await asyncio.sleep(0.01)
+        try:
+            return cache.get_or_set("slow", lambda: 2)
+        finally:
+            await task
+
+    async def main(ask):
+        return await asyncio.wait_for(ask, WAIT)
+
+    for ask in [lambda: cache.aget_or_set("key", own), lambda: cache.aget_or_set("outer", through_others), blocks_its_own_loop]:
+        with pytest.raises(leafpress.LoadCycle):
+            asyncio.run(main(ask()))
+
+
+def test_tasks_use_the_disk_without_stopping_the_loop(tmp_path):
+    options = {"disk": tmp_path / "app.cache", "disk_bytes": "32MiB", "serializer": "pickle"}
+    values = {n: os.urandom(400) for n in range(30_000)}
+
+    async def fill():
+        with Cache("8MiB", **options) as cache:
+            await cache.aset_many(values)
+            await cache.aset("set", 1)
+            await cache.aset("deleted", 1)
+            assert await cache.adelete("deleted")
+
+    async def read():
+        with Cache("8MiB", **options) as cache:
+            assert await cache.aget("deleted", "gone") == "gone"
+            found = await cache.aget_many(range(0, 30_000, 1000))
+            assert all(value in (None, values[n]) for n, value in zip(range(0, 30_000, 1000), found))
+            async def load():
+                return "loaded"
+            got = await asyncio.gather(*(cache.aget_or_set(n, load) for n in range(0, 30_000, 100)))
+            assert all(value in ("loaded", values[n]) for n, value in zip(range(0, 30_000, 100), got))
+            assert cache.stats().disk_hits > 0
+            one = await cache.aget(0)
+            assert one in (None, "loaded", values[0])
+
+    asyncio.run(fill())
+    asyncio.run(read())
+
+
+def test_a_loop_that_ended_is_not_woken_to_no_avail(cache):
+    """A task that waits for a thread's load goes with its loop; the thread goes on."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def load():
+        begun.set()
+        may_end.wait(WAIT)
+        return "value"
+
+    def leads():
+        return cache.get_or_set("key", load)
+
+    def waits():
+        begun.wait(WAIT)
+
+        async def main():
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(cache.aget_or_set("key", load), 0.05)
+
+        asyncio.run(main())
+        may_end.set()
+
+    assert in_threads(leads, waits)[0] == "value"
