@@ -8,6 +8,7 @@
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 mod cache;
+mod codec;
 mod errors;
 #[allow(unsafe_code)]
 mod fork;
@@ -25,5 +26,6 @@ fn _leafpress(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fork::watch();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     cache::register(module)?;
+    codec::register(module)?;
     tree::register(module)
 }

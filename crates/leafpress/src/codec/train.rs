@@ -63,10 +63,22 @@ impl Dictionary {
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Header::CutOff,
             other => return Err(output::failed(TRAINING, format!("codec {other} uses no dictionary"))),
         };
-        let bytes = best(codec, header, samples, max_bytes)?;
+        Ok(Self::from_trained(best(codec, header, samples, max_bytes)?))
+    }
+
+    /// The dictionary of bytes that [`Dictionary::train`] made once, with the id that it had.
+    ///
+    /// ```
+    /// use leafpress::Dictionary;
+    ///
+    /// let dictionary = Dictionary::from_trained(b"what records have in common".as_slice());
+    /// assert_eq!(Dictionary::from_trained(dictionary.bytes()).id(), dictionary.id());
+    /// ```
+    pub fn from_trained(bytes: impl Into<Box<[u8]>>) -> Self {
+        let bytes = bytes.into();
         // Any 32 bits that follow from the bytes do; 0 stays free to mean "none".
         let id = (rapidhash_v3(&bytes) as u32).max(1);
-        Ok(Self::from_bytes(id, bytes))
+        Self::from_bytes(id, bytes)
     }
 }
 

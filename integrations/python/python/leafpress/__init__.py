@@ -1,5 +1,6 @@
 """Leafpress: a compressed key-value cache, and an ordered map that stays compressed in memory."""
 
+from . import codec
 from ._cache_stats import CacheStats, DiskStats
 from ._errors import (
     BackgroundFailed,
@@ -48,4 +49,5 @@ __all__ = [
     "TreeValuesView",
     "ValueTooLong",
     "__version__",
+    "codec",
 ]

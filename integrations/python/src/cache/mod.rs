@@ -11,7 +11,7 @@ mod lifetime;
 mod listener;
 mod load;
 mod many;
-mod options;
+pub mod options;
 mod scan;
 mod single;
 mod stats;
