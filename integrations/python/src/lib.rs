@@ -7,6 +7,8 @@
 // `fork`, `input` and `interpreter` need it: they call what has no safe binding.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
+#[cfg(feature = "advise")]
+mod advise;
 mod cache;
 mod codec;
 mod errors;
@@ -25,6 +27,8 @@ fn _leafpress(module: &Bound<'_, PyModule>) -> PyResult<()> {
     interpreter::claim(module.py())?;
     fork::watch();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    #[cfg(feature = "advise")]
+    advise::register(module)?;
     cache::register(module)?;
     codec::register(module)?;
     tree::register(module)

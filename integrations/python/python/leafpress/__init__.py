@@ -1,6 +1,7 @@
 """Leafpress: a compressed key-value cache, and an ordered map that stays compressed in memory."""
 
 from . import codec
+from ._advise import Advice, advise
 from ._cache_stats import CacheStats, DiskStats
 from ._errors import (
     BackgroundFailed,
@@ -21,10 +22,12 @@ from ._leafpress import MAX_KEY_BYTES, MAX_VALUE_BYTES, Tree, TreeIterator, Tree
 from ._stats import TreeStats
 from ._views import TreeItemsView, TreeKeysView, TreeValuesView
 from .cache import Cache
+from .results import Results, load_results
 
 __all__ = [
     "MAX_KEY_BYTES",
     "MAX_VALUE_BYTES",
+    "Advice",
     "BackgroundFailed",
     "Cache",
     "CacheStats",
@@ -40,6 +43,7 @@ __all__ = [
     "KeyTooLong",
     "LoadCycle",
     "OutOfMemory",
+    "Results",
     "Tree",
     "TreeItemsView",
     "TreeIterator",
@@ -49,5 +53,7 @@ __all__ = [
     "TreeValuesView",
     "ValueTooLong",
     "__version__",
+    "advise",
     "codec",
+    "load_results",
 ]

@@ -1,0 +1,239 @@
+//! `leafpress.advise`: the laboratory's advisor, in a thread of its own, so that a signal can stop it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use leafpress_lab::LabError;
+use leafpress_lab::advise::{self, Advice, DeviceSource, Event, Options, Verdict};
+use leafpress_lab::model::Access;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::cache::options;
+use crate::errors::{Class, of_codec};
+
+/// What stands for the command line in what is written.
+const COMMAND_LINE: &str = "leafpress.advise";
+/// Between two looks for signals.
+const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(50);
+
+/// What is advised, and all that it rests on.
+#[pyclass(name = "AdviceBase", module = "leafpress._leafpress", frozen)]
+pub struct AdviceBase {
+    advice: Advice,
+}
+
+/// An error of the laboratory as an exception. Its options are called by their names in Python.
+fn of_lab(error: LabError) -> PyErr {
+    match error {
+        LabError::Option { option, reason } => {
+            Class::InvalidOption.error(format!("{}: {}", option.replace('-', "_"), in_words_of_python(&reason)))
+        }
+        LabError::Data { .. } | LabError::Device(_) => {
+            Class::InvalidOption.error(in_words_of_python(&error.to_string()))
+        }
+        // It is of the class that its kind has: FileNotFoundError and others.
+        LabError::Io { path, source } => {
+            std::io::Error::new(source.kind(), format!("{}: {source}", path.display())).into()
+        }
+        error => Class::Error.error(in_words_of_python(&error.to_string())),
+    }
+}
+
+/// Options of the command line as arguments: `--device-us` is `device_us=`.
+fn in_words_of_python(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    for (at, part) in text.split("--").enumerate() {
+        let is_option = at > 0 && part.starts_with(|c: char| c.is_ascii_lowercase());
+        if !is_option {
+            words += if at > 0 { "--" } else { "" };
+            words += part;
+            continue;
+        }
+        let end = part
+            .find(|c: char| !(c.is_ascii_lowercase() || c == '-'))
+            .unwrap_or(part.len());
+        let name = part[..end].trim_end_matches('-');
+        words += &name.replace('-', "_");
+        words += "=";
+        words += &part[name.len()..];
+    }
+    words
+}
+
+fn list_of_codecs(codecs: Option<Vec<String>>) -> PyResult<Option<Vec<leafpress::Codec>>> {
+    let parse = |name: String| name.parse().map_err(|error| of_codec(&error));
+    codecs.map(|codecs| codecs.into_iter().map(parse).collect()).transpose()
+}
+
+fn options_of(sample: Vec<PathBuf>, of: &Bound<'_, PyDict>) -> PyResult<Options> {
+    let given =
+        |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> { Ok(of.get_item(name)?.filter(|value| !value.is_none())) };
+    let bytes = |name: &str| given(name)?.map(|value| options::bytes(name, &value)).transpose();
+    let path = |name: &str| given(name)?.map(|value| value.extract::<PathBuf>()).transpose();
+    let device_us = given("device_us")?.map(|us| us.extract::<f64>()).transpose()?;
+    let device = match (path("device")?, device_us, path("fio_json")?) {
+        (Some(path), None, None) => DeviceSource::Probe(path),
+        (None, Some(us), None) => DeviceSource::Latency(us),
+        (None, None, Some(path)) => DeviceSource::Fio(path),
+        (None, None, None) => {
+            return Err(Class::InvalidOption.error(
+                "device: say what a miss costs: device_us= the microseconds of a read, device= a directory on the device, which is measured, or \
+                 fio_json=",
+            ));
+        }
+        _ => return Err(Class::InvalidOption.error("device: give one of device=, device_us= and fio_json=")),
+    };
+    let mut wanted = Options::new(sample, device);
+    wanted.memory_bytes = bytes("memory")?;
+    wanted.data_bytes = bytes("data")?;
+    if let Some(bytes) = bytes("access_bytes")? {
+        wanted.access_bytes = bytes;
+    }
+    wanted.sample_bytes = bytes("sample_bytes")?;
+    if let Some(list) = given("block_bytes")? {
+        let bytes = list.try_iter()?.map(|one| options::bytes("block_bytes", &one?));
+        wanted.block_bytes = Some(bytes.collect::<PyResult<_>>()?);
+    }
+    wanted.codecs = list_of_codecs(given("codecs")?.map(|codecs| codecs.extract()).transpose()?)?;
+    if let Some(access) = given("access")? {
+        let access: String = access.extract()?;
+        if access.starts_with("trace:") {
+            return Err(Class::InvalidOption
+                .error("access: traces are read by the command, `leafpress advise --access trace:FILE`"));
+        }
+        wanted.access = Access::parse(&access).map_err(of_lab)?;
+        wanted.access_is_given = true;
+    }
+    if let Some(workers) = given("workers")? {
+        wanted.workers = workers.extract()?;
+    }
+    wanted.quick = given("quick")?
+        .map(|quick| quick.extract())
+        .transpose()?
+        .unwrap_or_default();
+    wanted.validate().map_err(of_lab)?;
+    Ok(wanted)
+}
+
+/// Runs the advisor, tells `progress`, and looks for signals.
+fn run(py: Python<'_>, wanted: &Options, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Advice> {
+    let cancel = AtomicBool::new(false);
+    let (tell, mut told) = mpsc::channel::<Event>();
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new().name("leafpress-advise".into());
+        let cancel = &cancel;
+        let worker = worker.spawn_scoped(scope, move || {
+            let mut say = |event| drop(tell.send(event));
+            advise::run(wanted, cancel, &mut say)
+        });
+        let worker =
+            worker.map_err(|error| Class::BackgroundFailed.error(format!("cannot start a thread: {error}")))?;
+        let mut stopped = Ok(());
+        // The channel is closed when the thread ends.
+        loop {
+            let waiting = &mut told;
+            let event = py.detach(move || waiting.recv_timeout(LOOK_FOR_SIGNALS));
+            let heard = match &event {
+                Ok(Event { share, what }) => progress.map_or(Ok(()), |call| call.call1((share, what)).map(drop)),
+                Err(RecvTimeoutError::Timeout) => Ok(()),
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            if let Err(error) = heard.and_then(|()| py.check_signals())
+                && stopped.is_ok()
+            {
+                stopped = Err(error);
+                cancel.store(true, Ordering::Relaxed);
+            }
+        }
+        let advice = py.detach(|| worker.join());
+        stopped?;
+        let advice = advice.map_err(|_| PyRuntimeError::new_err("the advisor failed by a bug: please report it"))?;
+        advice.map_err(of_lab)
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (sample, options, progress=None))]
+fn _advise(
+    py: Python<'_>,
+    sample: Vec<PathBuf>,
+    options: &Bound<'_, PyDict>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<AdviceBase> {
+    let wanted = options_of(sample, options)?;
+    Ok(AdviceBase {
+        advice: run(py, &wanted, progress)?,
+    })
+}
+
+#[pymethods]
+impl AdviceBase {
+    /// The figures by their names.
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (recommendation, question) = (&self.advice.recommendation, &self.advice.question);
+        let (choice, fields) = (recommendation.choice(), PyDict::new(py));
+        let verdict = match recommendation.verdict {
+            Verdict::Compress => "compress",
+            Verdict::TooClose => "too_close",
+            Verdict::DoNotCompress => "do_not_compress",
+            Verdict::AllFits => "all_fits",
+        };
+        let reasons = advise::reasons(recommendation, question);
+        fields.set_item("verdict", verdict)?;
+        fields.set_item("sentence", in_words_of_python(&advise::sentence(recommendation)))?;
+        fields.set_item(
+            "reasons",
+            reasons.iter().map(|one| in_words_of_python(one)).collect::<Vec<_>>(),
+        )?;
+        let cautions = self.advice.cautions.iter();
+        fields.set_item(
+            "cautions",
+            cautions.map(|one| in_words_of_python(one)).collect::<Vec<_>>(),
+        )?;
+        fields.set_item("codec", choice.name())?;
+        fields.set_item("block_bytes", choice.block_bytes)?;
+        fields.set_item("share", choice.best.share)?;
+        fields.set_item("gain", recommendation.gain())?;
+        fields.set_item("hit_ratio", choice.best.hit_ratio)?;
+        fields.set_item("raw_hit_ratio", recommendation.raw.best.hit_ratio)?;
+        fields.set_item("us_per_page", choice.best.us_per_page)?;
+        fields.set_item("raw_us_per_page", recommendation.raw.best.us_per_page)?;
+        fields.set_item("device_us", choice.device_us)?;
+        fields.set_item("pays_from_us", recommendation.pays_from_us)?;
+        fields.set_item("raw_memory_bytes", recommendation.raw_memory_bytes)?;
+        fields.set_item("enough_memory_bytes", recommendation.enough_memory_bytes)?;
+        fields.set_item("data_bytes", question.data_bytes)?;
+        fields.set_item("memory_bytes", question.memory_bytes)?;
+        Ok(fields)
+    }
+
+    /// The candidates, tab-separated.
+    fn table(&self) -> String {
+        advise::summary(&self.advice)
+    }
+
+    /// All of it for people.
+    fn text(&self) -> String {
+        in_words_of_python(&advise::text(&self.advice, None))
+    }
+
+    /// Writes summary.tsv, results.json and report.html into a directory, which exists.
+    fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
+        let directory: &Path = &directory;
+        let written = py.detach(|| advise::write_files(&self.advice, None, COMMAND_LINE, directory));
+        written.map(drop).map_err(of_lab)
+    }
+}
+
+/// Adds the function and the class.
+///
+/// # Errors
+/// Where they cannot be added.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<AdviceBase>()?;
+    module.add_function(wrap_pyfunction!(_advise, module)?)
+}
