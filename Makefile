@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-deep test-rocksdb test-valkey demo-valkey bench-valkey test-python bench-python check unit optional examples web shuttle faults resident shuttle-long miri tsan asan fuzz \
+.PHONY: help setup build demo test test-deep test-rocksdb test-valkey test-c demo-valkey bench-valkey test-python bench-python check unit optional examples web shuttle faults resident shuttle-long miri tsan asan fuzz \
 	aarch64 features msrv package bench instructions clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
@@ -51,6 +51,9 @@ test-rocksdb: ## the RocksDB integration; compiles RocksDB once, outside the che
 
 test-valkey: ## the Valkey and Redis module against real servers of three versions, a cluster included (an hour)
 	@scripts/test-valkey
+
+test-c: ## the C interface, installed and used by gcc, g++, clang and valgrind (some minutes)
+	@scripts/test-c
 
 demo-valkey: ## real records in Valkey twice, native and compressed: what each takes, how fast it answers
 	@scripts/setup-valkey

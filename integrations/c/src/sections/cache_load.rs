@@ -58,16 +58,13 @@ pub unsafe extern "C" fn lp_cache_get_or_load(
     let key = unsafe { Given::new(key, key_len) };
     call(|| {
         let (key, load) = (key.get("key")?, given(load, "loader")?);
-        let handle = of(cache)?;
-        // What is there needs no copy.
-        // SAFETY: the caller's function and its context.
-        if let Some(shown) = handle.get_with(key, |value| unsafe { show_value(read, read_context, value) })? {
-            return shown;
-        }
-        let place = std::ptr::from_ref(handle).addr();
-        let _loading = Loading::begin(place, key)?;
-        let loaded = handle.try_get_or_insert_with(key, || {
+        let cache = of(cache)?;
+        let place = std::ptr::from_ref(cache).addr();
+        refuse_own(place, key)?;
+        let loaded = cache.try_get_or_insert_with(key, || {
             let mut taken = lp_load { value: None };
+            // Without memory to note it, a loader that asks for its own key waits for ever.
+            let _loading = copied(key).map(|key| Loading::begin(place, key));
             // SAFETY: the caller's function, its context, and bytes and a load that are there until it returns.
             let returned = unsafe { load(load_context, key.as_ptr().cast(), key.len(), &mut taken) };
             match (returned, taken.value) {
@@ -96,23 +93,27 @@ fn refused(returned: c_int) -> Failure {
 }
 
 thread_local! {
-    /// What this thread loads: the place of the cache, and the key. Mostly one.
+    /// What this thread loads: the place of the cache, and the key. Mostly nothing, or one.
     static LOADS: RefCell<Vec<(usize, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A key that this thread may be loading, for as long as this is there.
+/// That a loader asks for the key that it loads, which would wait for itself.
+fn refuse_own(place: usize, key: &[u8]) -> Result<(), Failure> {
+    LOADS.with_borrow(|loads| {
+        if loads.iter().any(|load| load.0 == place && load.1 == key) {
+            return Err(Failure::argument("a loader asked for the key that it is to load"));
+        }
+        Ok(())
+    })
+}
+
+/// This thread loads a key while this is there.
 struct Loading;
 
 impl Loading {
-    fn begin(place: usize, key: &[u8]) -> Result<Self, Failure> {
-        let copy = copied(key)?;
-        LOADS.with_borrow_mut(|loads| {
-            if loads.iter().any(|load| load.0 == place && load.1 == key) {
-                return Err(Failure::argument("a loader asked for the key that it is to load"));
-            }
-            loads.push((place, copy));
-            Ok(Self)
-        })
+    fn begin(place: usize, key: Vec<u8>) -> Self {
+        LOADS.with_borrow_mut(|loads| loads.push((place, key)));
+        Self
     }
 }
 
