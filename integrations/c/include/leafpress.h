@@ -38,9 +38,10 @@ extern "C" {
  * Pointers. A handle is NULL or was handed out by the library and not freed
  * since. A pointer and a length are bytes that the function reads during the
  * call and keeps no pointer to; a pointer may be NULL where the length is 0.
- * Where a result is written, the pointer may be NULL only where that is said. A
- * result of a function that fails is undefined, but handles are NULL then, and
- * lengths are as said.
+ * Bytes that callbacks and lp_bytes show are not ended by a zero byte. Where a
+ * result is written, the pointer may be NULL only where that is said. A result
+ * of a function that fails is undefined, but handles are NULL then, and lengths
+ * are as said.
  *
  * Memory. What a function named _open, _new, _train or _dictionary hands out is
  * freed by the function named _free of its type, and by nothing else. Nothing
@@ -544,6 +545,18 @@ LP_API lp_status lp_tree_scan_prefix(const lp_tree *tree,
                                      void *context);
 
 /**
+ * Tells how many records there are from the key from (included) to the key to
+ * (excluded), either NULL for an open end. Leaves are asked, and no record is
+ * decoded for it.
+ */
+LP_API lp_status lp_tree_count(const lp_tree *tree,
+                               const void *from,
+                               size_t from_len,
+                               const void *to,
+                               size_t to_len,
+                               uint64_t *records);
+
+/**
  * Removes the records from the key from (included) to the key to (excluded),
  * either NULL for an open end, and tells how many there were (removed may be
  * NULL). It takes a small part of the time of as many lp_tree_remove()s. Atomic
@@ -635,9 +648,10 @@ LP_API lp_status lp_tree_settle(const lp_tree *tree);
 LP_API lp_status lp_tree_compact(const lp_tree *tree);
 
 /**
- * Has a dictionary trained from the tree's records now, and waits for it; it is
- * used if it is better than what there is. LP_NOT_FOUND if there is nothing to
- * train: the codec uses no dictionaries, or the options say which.
+ * Trains a dictionary from the tree's records now, and compresses all with it
+ * if that saves more than it costs: LP_NOT_FOUND if it does not, or if there is
+ * nothing to train. The tree does that by itself as it grows; this is for
+ * records that have become others since.
  */
 LP_API lp_status lp_tree_train(const lp_tree *tree);
 
@@ -855,12 +869,20 @@ LP_API lp_status lp_cache_describe(const lp_cache *cache,
 typedef int (*lp_load_fn)(void *context, const void *key, size_t key_len, lp_load *load);
 
 /**
- * Hands over what was loaded; the bytes are copied. Only for a loader, and the
- * load that it was called with.
+ * Hands over what was loaded; the bytes are copied. The record lives as long as
+ * the option ttl_ms says. Only for a loader, and the load that it was called
+ * with.
  */
 LP_API lp_status lp_load_set(lp_load *load,
                              const void *value,
                              size_t value_len);
+
+/**
+ * Has what is loaded live for ttl_ms milliseconds, 1000 to 10 years, in place
+ * of what the option says.
+ */
+LP_API lp_status lp_load_set_ttl(lp_load *load,
+                                 uint64_t ttl_ms);
 
 /**
  * Calls read with the key's value. If it is not there, load gets it first, and

@@ -135,7 +135,7 @@ pub(crate) struct Out;
 
 impl Out {
     #[inline]
-    pub fn new<'o, T>(place: Option<&'o mut MaybeUninit<T>>, what: &str) -> Result<&'o mut MaybeUninit<T>, Failure> {
+    pub fn at<'o, T>(place: Option<&'o mut MaybeUninit<T>>, what: &str) -> Result<&'o mut MaybeUninit<T>, Failure> {
         place.ok_or_else(|| Failure::argument(format!("{what} is NULL")))
     }
 
@@ -164,7 +164,7 @@ impl<'o> Room<'o> {
         capacity: usize,
         len: Option<&'o mut MaybeUninit<usize>>,
     ) -> Result<Self, Failure> {
-        let len = Out::new(len, "where to put the length")?.write(0);
+        let len = Out::at(len, "where to put the length")?.write(0);
         if buffer.is_null() && capacity > 0 {
             return Err(Failure::argument(format!(
                 "the buffer is NULL, and its capacity is {capacity}"

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, call};
 use crate::fork::Process;
 use crate::given::Out;
 
@@ -41,7 +41,7 @@ pub(crate) fn hand_out<H: Handle>(
     to: Option<&mut MaybeUninit<*mut H>>,
     make: impl FnOnce() -> Result<H, Failure>,
 ) -> Result<(), Failure> {
-    let to = Out::new(to, "where to put the handle")?;
+    let to = Out::at(to, "where to put the handle")?;
     let to = to.write(std::ptr::null_mut());
     *to = Box::into_raw(Box::new(make()?));
     Ok(())
@@ -62,4 +62,16 @@ pub(crate) unsafe fn take_back<H: Handle>(handle: *mut H) -> Option<H> {
     }
     Box::leak(handle);
     None
+}
+
+/// Frees a handle.
+///
+/// # Safety
+/// As for [`take_back`].
+pub(crate) unsafe fn free<H: Handle>(handle: *mut H) {
+    call(|| {
+        // SAFETY: the caller says so.
+        drop(unsafe { take_back(handle) });
+        Ok(())
+    });
 }

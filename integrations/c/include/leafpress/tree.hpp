@@ -234,11 +234,18 @@ public:
         return records;
     }
 
+    /// How many there are from one key to before another.
+    std::uint64_t count(std::string_view from, std::string_view to) const {
+        std::uint64_t records = 0;
+        detail::check(lp_tree_count(get(), from.data(), from.size(), to.data(), to.size(), &records));
+        return records;
+    }
+
     bool empty() const { return size() == 0; }
     void clear() { detail::check(lp_tree_clear(get())); }
     void settle() { detail::check(lp_tree_settle(get())); }
     void compact() { detail::check(lp_tree_compact(get())); }
-    /// Whether there was anything to train.
+    /// Whether it was better.
     bool train() { return detail::done(lp_tree_train(get())); }
     void validate() const { detail::check(lp_tree_validate(get())); }
 

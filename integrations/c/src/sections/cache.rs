@@ -77,7 +77,7 @@ pub unsafe extern "C" fn lp_cache_close(cache: *mut lp_cache) -> lp_status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_free(cache: *mut lp_cache) {
     // SAFETY: the caller gives it back.
-    call(|| Ok(drop(unsafe { handle::take_back(cache) })));
+    unsafe { handle::free(cache) };
 }
 
 /// Inserts the record, or replaces its value. It lives as long as the option ttl_ms says, for ever by default. Other records may make room for
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn lp_cache_clear(cache: Option<&lp_cache>) -> lp_status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_len(cache: Option<&lp_cache>, records: Option<&mut MaybeUninit<u64>>) -> lp_status {
     call(|| {
-        let records = Out::new(records, "where to put the number of records")?;
+        let records = Out::at(records, "where to put the number of records")?;
         records.write(of(cache)?.len() as u64);
         Ok(())
     })

@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
+use std::time::Duration;
 
-use leafpress_core::cache::LoadError;
+use leafpress_core::cache::{Entry, LoadError};
 
 use crate::callback::{given, show_value};
 use crate::failure::{Failure, NOT_FOUND, call};
@@ -15,6 +16,7 @@ use crate::{lp_cache, lp_value_fn};
 /// A load under way: what a loader puts its value into.
 pub struct lp_load {
     value: Option<Vec<u8>>,
+    entry: Entry,
 }
 
 /// Gets the value of a key that is not in the cache from wherever it is, and hands it over by lp_load_set(). It returns 0; LP_NOT_FOUND if
@@ -22,7 +24,7 @@ pub struct lp_load {
 pub type lp_load_fn =
     Option<unsafe extern "C" fn(context: *mut c_void, key: *const c_void, key_len: usize, load: *mut lp_load) -> c_int>;
 
-/// Hands over what was loaded; the bytes are copied. Only for a loader, and the load that it was called with.
+/// Hands over what was loaded; the bytes are copied. The record lives as long as the option ttl_ms says. Only for a loader, and the load that it was called with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_load_set(load: Option<&mut lp_load>, value: *const c_void, value_len: usize) -> lp_status {
     // SAFETY: bytes of the caller's.
@@ -30,6 +32,16 @@ pub unsafe extern "C" fn lp_load_set(load: Option<&mut lp_load>, value: *const c
     call(|| {
         let load = load.ok_or_else(|| Failure::argument("the load is NULL"))?;
         load.value = Some(copied(value.get("value")?)?);
+        Ok(())
+    })
+}
+
+/// Has what is loaded live for ttl_ms milliseconds, 1000 to 10 years, in place of what the option says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_load_set_ttl(load: Option<&mut lp_load>, ttl_ms: u64) -> lp_status {
+    call(|| {
+        let load = load.ok_or_else(|| Failure::argument("the load is NULL"))?;
+        load.entry = Entry::ttl(Duration::from_millis(ttl_ms));
         Ok(())
     })
 }
@@ -61,14 +73,17 @@ pub unsafe extern "C" fn lp_cache_get_or_load(
         let cache = of(cache)?;
         let place = std::ptr::from_ref(cache).addr();
         refuse_own(place, key)?;
-        let loaded = cache.try_get_or_insert_with(key, || {
-            let mut taken = lp_load { value: None };
+        let loaded = cache.try_get_or_insert_entry_with(key, || {
+            let mut taken = lp_load {
+                value: None,
+                entry: Entry::default(),
+            };
             // Without memory to note it, a loader that asks for its own key waits for ever.
             let _loading = copied(key).map(|key| Loading::begin(place, key));
             // SAFETY: the caller's function, its context, and bytes and a load that are there until it returns.
             let returned = unsafe { load(load_context, key.as_ptr().cast(), key.len(), &mut taken) };
             match (returned, taken.value) {
-                (0, Some(value)) => Ok(value),
+                (0, Some(value)) => Ok((value, taken.entry)),
                 (returned, _) => Err(returned),
             }
         });

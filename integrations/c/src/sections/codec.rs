@@ -62,7 +62,7 @@ pub unsafe extern "C" fn lp_codec_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_codec_free(codec: *mut lp_codec) {
     // SAFETY: the caller gives it back.
-    call(|| Ok(drop(unsafe { handle::take_back(codec) })));
+    unsafe { handle::free(codec) };
 }
 
 /// Is told of a codec: its name at a usual level, and why it cannot run here, NULL where it can. The strings are there until it returns. 0 to

@@ -103,5 +103,5 @@ pub unsafe extern "C" fn lp_dictionary_content(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_dictionary_free(dictionary: *mut lp_dictionary) {
     // SAFETY: the caller gives it back.
-    call(|| Ok(drop(unsafe { handle::take_back(dictionary) })));
+    unsafe { handle::free(dictionary) };
 }

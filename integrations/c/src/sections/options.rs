@@ -183,7 +183,7 @@ pub unsafe extern "C" fn lp_options_set_listener(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_options_free(options: *mut lp_options) {
     // SAFETY: the caller gives it back.
-    call(|| Ok(drop(unsafe { handle::take_back(options) })));
+    unsafe { handle::free(options) };
 }
 
 /// A tree that is to be made so; NULL is all defaults.

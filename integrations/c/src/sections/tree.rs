@@ -65,7 +65,7 @@ pub unsafe extern "C" fn lp_tree_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_free(tree: *mut lp_tree) {
     // SAFETY: the caller gives it back.
-    call(|| Ok(drop(unsafe { handle::take_back(tree) })));
+    unsafe { handle::free(tree) };
 }
 
 /// Inserts the record, or replaces its value.
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn lp_tree_pop_last(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_len(tree: Option<&lp_tree>, records: Option<&mut MaybeUninit<u64>>) -> lp_status {
     call(|| {
-        let records = Out::new(records, "where to put the number of records")?;
+        let records = Out::at(records, "where to put the number of records")?;
         records.write(of(tree)?.len() as u64);
         Ok(())
     })

@@ -194,7 +194,7 @@ pub unsafe extern "C" fn lp_tree_cursor_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_cursor_free(cursor: *mut lp_tree_cursor) {
     // SAFETY: the caller gives it back.
-    call(|| Ok(drop(unsafe { handle::take_back(cursor) })));
+    unsafe { handle::free(cursor) };
 }
 
 /// Goes to the first record of the range. LP_NOT_FOUND if there is none.

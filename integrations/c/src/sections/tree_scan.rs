@@ -79,6 +79,26 @@ pub unsafe extern "C" fn lp_tree_scan_prefix(
     })
 }
 
+/// Tells how many records there are from the key from (included) to the key to (excluded), either NULL for an open end. Leaves are asked, and no
+/// record is decoded for it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lp_tree_count(
+    tree: Option<&lp_tree>,
+    from: *const c_void,
+    from_len: usize,
+    to: *const c_void,
+    to_len: usize,
+    records: Option<&mut MaybeUninit<u64>>,
+) -> lp_status {
+    // SAFETY: bytes of the caller's.
+    let (from, to) = unsafe { (Given::new(from, from_len), Given::new(to, to_len)) };
+    call(|| {
+        let records = Out::at(records, "where to put the number of records")?;
+        records.write(of(tree)?.count(bounds(from, to)?)?);
+        Ok(())
+    })
+}
+
 /// Removes the records from the key from (included) to the key to (excluded), either NULL for an open end, and tells how many there were
 /// (removed may be NULL). It takes a small part of the time of as many lp_tree_remove()s. Atomic for each record, not for the range.
 #[unsafe(no_mangle)]

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::failure::{NOT_FOUND, call};
+use crate::failure::{NOT_FOUND, call, found};
 use crate::handle;
 use crate::lp_status;
 use crate::sections::tree::of;
@@ -21,17 +21,11 @@ pub unsafe extern "C" fn lp_tree_compact(tree: Option<&lp_tree>) -> lp_status {
     call(|| Ok(of(tree)?.compact()?))
 }
 
-/// Has a dictionary trained from the tree's records now, and waits for it; it is used if it is better than what there is. LP_NOT_FOUND if there
-/// is nothing to train: the codec uses no dictionaries, or the options say which.
+/// Trains a dictionary from the tree's records now, and compresses all with it if that saves more than it costs: LP_NOT_FOUND if it does not, or
+/// if there is nothing to train. The tree does that by itself as it grows; this is for records that have become others since.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_train(tree: Option<&lp_tree>) -> lp_status {
-    call(|| {
-        let tree = of(tree)?;
-        if !tree.request_training() {
-            return Err(NOT_FOUND);
-        }
-        Ok(tree.settle()?)
-    })
+    call(|| found(of(tree)?.train()?))
 }
 
 /// Hands out the dictionary that the tree compresses with now, to be stored or given to other trees. LP_NOT_FOUND if there is none.

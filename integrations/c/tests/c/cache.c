@@ -39,6 +39,7 @@ static void nulls(void) {
     IS(LP_INVALID_ARGUMENT, lp_cache_scan_prefix(NULL, NULL, 0, show_record, NULL));
     IS(LP_INVALID_ARGUMENT, lp_cache_get_stats(NULL, &stats));
     IS(LP_INVALID_ARGUMENT, lp_load_set(NULL, "", 0));
+    IS(LP_INVALID_ARGUMENT, lp_load_set_ttl(NULL, 1000));
 }
 
 static void records(lp_cache *cache) {
@@ -229,6 +230,7 @@ typedef struct {
     int calls;
     int returns;
     int sets;
+    uint64_t ttl_ms;
     lp_status of_nested;
 } Loader;
 
@@ -250,6 +252,8 @@ static int load(void *context, const void *key, size_t key_len, lp_load *load_) 
         OK(lp_load_set(load_, "old", 3));
         IS(LP_INVALID_ARGUMENT, lp_load_set(load_, NULL, 3));
         OK(lp_load_set(load_, key, key_len));
+        if (loader->ttl_ms > 0)
+            OK(lp_load_set_ttl(load_, loader->ttl_ms));
     }
     return loader->returns;
 }
@@ -270,6 +274,7 @@ void test_cache_load(void) {
         loaders[at].cache = NULL;
         loaders[at].calls = loaders[at].returns = 0;
         loaders[at].sets = 1;
+        loaders[at].ttl_ms = 0;
         loaders[at].of_nested = LP_OK;
     }
     Loader *loader = &loaders[1];
@@ -298,6 +303,16 @@ void test_cache_load(void) {
     IS(LP_INVALID_ARGUMENT, lp_cache_get_or_load(cache, "n", 1, NULL, NULL, NULL, NULL));
     IS(LP_INVALID_ARGUMENT, lp_cache_get_or_load(cache, NULL, 1, load, loader, NULL, NULL));
     IS(LP_INVALID_ARGUMENT, lp_cache_get_or_load(NULL, "n", 1, load, loader, NULL, NULL));
+    /* What was loaded lives so long. */
+    loader->ttl_ms = 1000;
+    OK(lp_cache_get_or_load(cache, "short", 5, load, loader, NULL, NULL));
+    OK(lp_cache_contains(cache, "short", 5));
+    struct timespec pause = {1, 200000000};
+    nanosleep(&pause, NULL);
+    IS(LP_NOT_FOUND, lp_cache_contains(cache, "short", 5));
+    loader->ttl_ms = 5;
+    SAYS(LP_INVALID_ARGUMENT, "1 s", lp_cache_get_or_load(cache, "short", 5, load, loader, NULL, NULL));
+    loader->ttl_ms = 0;
     /* Of several threads one loads. */
     loader->calls = 0;
     loaders[0].cache = cache;

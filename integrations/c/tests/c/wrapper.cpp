@@ -80,7 +80,7 @@ static void tree() {
     std::vector<bool> found;
     tree.get_many(keys, [&](std::size_t, std::optional<std::string_view> value) { found.push_back(value.has_value()); });
     CHECK((found == std::vector<bool>{true, false, true}));
-    CHECK(tree.remove_range("key 1", "key 2") == 1000);
+    CHECK(tree.count("key 1", "key 2") == 1000 && tree.remove_range("key 1", "key 2") == 1000);
     tree.train();
     tree.settle();
     tree.compact();
