@@ -52,8 +52,8 @@ def test_it_shows_itself_and_writes_its_page(advice, tmp_path):
 
 
 def test_samples_are_paths_or_bytes(tmp_path):
-    (tmp_path / "a").write_bytes(WORDS[: 1 << 20])
-    for sample in [tmp_path, str(tmp_path / "a"), [tmp_path / "a"], (piece for piece in [WORDS[: 1 << 19], bytearray(WORDS[: 1 << 19])])]:
+    (tmp_path / "a").write_bytes(WORDS[: 1 << 17])
+    for sample in [tmp_path, str(tmp_path / "a"), [tmp_path / "a"], (piece for piece in [WORDS[: 1 << 16], bytearray(WORDS[: 1 << 16])])]:
         assert advise(sample, **QUICK, access="zipfian:0.99", workers=2).codec in ("lz4", "zstd:1", "none")
 
 
@@ -98,7 +98,7 @@ def test_it_can_be_interrupted_and_lets_others_run():
         ({}, leafpress.InvalidOption, "device_us="),
         ({"device_us": 5, "device": "/tmp"}, leafpress.InvalidOption, "one of"),
         ({"device_us": -1}, leafpress.InvalidOption, "device_us"),
-        ({"device_us": "x"}, TypeError, ""),
+        ({"device_us": "x"}, TypeError, "str"),
         ({"device_us": 5, "memory": 1}, leafpress.InvalidOption, "memory"),
         ({"device_us": 5, "memory": "x"}, leafpress.InvalidOption, "memory"),
         ({"device_us": 5, "codecs": ["lz5"]}, leafpress.InvalidOption, "lz5"),
@@ -107,7 +107,7 @@ def test_it_can_be_interrupted_and_lets_others_run():
         ({"device_us": 5, "access": "trace:/x"}, leafpress.InvalidOption, "trace"),
         ({"device_us": 5, "block_bytes": [5]}, leafpress.InvalidOption, "block_bytes"),
         ({"device_us": 5, "workers": 0}, leafpress.InvalidOption, "workers"),
-        ({"device_us": 5, "workers": -1}, OverflowError, ""),
+        ({"device_us": 5, "workers": -1}, OverflowError, "negative"),
         ({"device": "/no/such/place"}, (leafpress.InvalidOption, OSError), "no/such"),
         ({"fio_json": "/no/such/place"}, (leafpress.InvalidOption, OSError), "no/such"),
     ],
@@ -115,7 +115,7 @@ def test_it_can_be_interrupted_and_lets_others_run():
 def test_what_cannot_be_is_told(options, error, says):
     with pytest.raises(error, match=says) as caught:
         advise(WORDS, **options)
-    assert "--" not in str(caught.value)
+    assert "--" not in str(caught.value) or "the command" in str(caught.value)
 
 
 @pytest.mark.parametrize(("sample", "error"), [("/no/such/file", (OSError, leafpress.InvalidOption)), (b"", leafpress.InvalidOption), ([], leafpress.InvalidOption), (5, TypeError), ([5], TypeError), ([b"x", 5], TypeError)])
