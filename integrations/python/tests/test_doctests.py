@@ -8,6 +8,7 @@ import re
 
 import leafpress
 import pytest
+from leafpress import _leafpress, _memoize, codec
 
 README = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "README.md")
 
@@ -17,6 +18,11 @@ def public():
         found = getattr(leafpress, name)
         if callable(found):
             yield pytest.param(name, found, id=name)
+    # What is public by what has it.
+    for found in [leafpress.cache, leafpress.codec, leafpress.results, _memoize]:
+        yield pytest.param(found.__name__, found, id=found.__name__)
+    for found in [_leafpress.CacheBase, _leafpress.Dictionary, codec.compress, codec.decompress, codec.train]:
+        yield pytest.param(found.__name__, found, id=found.__name__)
 
 
 @pytest.mark.parametrize(("name", "found"), list(public()))
@@ -33,7 +39,7 @@ def test_docstrings(name, found):
 
 def test_what_is_public_is_documented():
     undocumented = [name for name in leafpress.__all__ if callable(getattr(leafpress, name)) and not getattr(leafpress, name).__doc__]
-    for found in [leafpress.Tree, leafpress.TreeRange]:
+    for found in [leafpress.Tree, leafpress.TreeRange, leafpress.Cache, _leafpress.CacheBase, codec.Dictionary, _memoize.Memoized, leafpress.Results, leafpress.Advice]:
         undocumented += [f"{found.__name__}.{name}" for name in vars(found) if not name.startswith("_") and not getattr(found, name).__doc__]
     assert undocumented == []
 

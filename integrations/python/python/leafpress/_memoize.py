@@ -11,7 +11,7 @@ import inspect
 import pathlib
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, cast
 
 from ._errors import InvalidOption
 
@@ -83,7 +83,7 @@ class Memoized:
         name: Optional[str],
         key: Optional[Callable[..., Any]],
     ) -> None:
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(cast("Callable[..., Any]", self), function)
         self.cache = cache
         """The cache that results come from."""
         self._function = function

@@ -23,7 +23,7 @@ def json() -> Pair:
 def msgpack() -> Pair:
     """What MessagePack has: as JSON, and bytes."""
     try:
-        import msgpack as module
+        import msgpack as module  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError as error:
         raise ImportError('serializer="msgpack" needs the package msgpack: pip install msgpack') from error
     return module.Packer(autoreset=True).pack, functools.partial(module.unpackb, strict_map_key=False)

@@ -70,6 +70,7 @@ class Cache(CacheBase):
     async def aget(self, key: Any, default: Any = None) -> Any:
         """What get does, for tasks. What is in memory is there at once; the disk is read in another thread.
 
+        >>> import asyncio
         >>> async def main():
         ...     with Cache("16MiB", encoding="utf-8") as cache:
         ...         await cache.aset("apple", "red", ttl=60)
@@ -87,6 +88,7 @@ class Cache(CacheBase):
     async def aget_many(self, keys: Iterable[Any], default: Any = None) -> list[Any]:
         """What get_many does, for tasks, in another thread.
 
+        >>> import asyncio
         >>> async def main():
         ...     with Cache("16MiB", encoding="utf-8") as cache:
         ...         cache["apple"] = "red"
@@ -99,6 +101,7 @@ class Cache(CacheBase):
     async def aset(self, key: Any, value: Any, ttl: Optional[Time] = None) -> None:
         """What set does, for tasks: in another thread, where there is a disk tier.
 
+        >>> import asyncio
         >>> async def main():
         ...     with Cache("16MiB", encoding="utf-8") as cache:
         ...         await cache.aset("apple", "red")
@@ -114,6 +117,7 @@ class Cache(CacheBase):
     async def aset_many(self, records: Union[Mapping[Any, Any], Iterable[tuple[Any, Any]]], ttl: Optional[Time] = None) -> None:
         """What set_many does, for tasks, in another thread.
 
+        >>> import asyncio
         >>> async def main():
         ...     with Cache("16MiB", encoding="utf-8") as cache:
         ...         await cache.aset_many({"apple": "red", "pear": "green"})
@@ -126,6 +130,7 @@ class Cache(CacheBase):
     async def adelete(self, key: Any) -> bool:
         """What delete does, for tasks: in another thread, where there is a disk tier.
 
+        >>> import asyncio
         >>> async def main():
         ...     with Cache("16MiB", encoding="utf-8") as cache:
         ...         return await cache.adelete("apple")
@@ -148,6 +153,7 @@ class Cache(CacheBase):
         a time for a key, among tasks and threads. If the task that loads is cancelled, one of those who wait loads; that one of them is
         cancelled concerns no other.
 
+        >>> import asyncio
         >>> async def load():
         ...     return "red"
         >>> async def main():

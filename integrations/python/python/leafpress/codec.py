@@ -61,7 +61,7 @@ class Availability(NamedTuple):
 def label(block: Buffer) -> Label:
     """What a block says of itself. Nothing is decoded, so nothing is proved.
 
-    >>> label(compress(b"x" * 1000, "lz4"))
+    >>> codec.label(codec.compress(b"x" * 1000, "lz4"))
     Label(family='lz4', dictionary_id=None, raw_bytes=1000)
     """
     return Label(*_leafpress._label(block))
@@ -70,7 +70,7 @@ def label(block: Buffer) -> Label:
 def available() -> list[Availability]:
     """Every codec at one or two usual settings, and whether it can run here.
 
-    >>> [codec.name for codec in available() if codec.engine][:2]
+    >>> [one.name for one in codec.available() if one.engine][:2]
     ['none', 'lz4']
     """
     return [Availability(*codec) for codec in _leafpress._available()]

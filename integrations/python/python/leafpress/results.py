@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from ._errors import InvalidOption
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
+    import pandas as _pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    import polars as _polars  # type: ignore[import-not-found,unused-ignore]
 
 Cell = Union[int, float, str, None]
 
@@ -65,7 +65,7 @@ class Results(Sequence[dict[str, Cell]]):
         """The names of the tables in the same directory, which load_results takes."""
         return _tables(self.path.parent) if self.path else []
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self) -> _pandas.DataFrame:
         """A pandas DataFrame. Whole numbers of which some are missing are of the type Int64."""
         try:
             import pandas
@@ -78,7 +78,7 @@ class Results(Sequence[dict[str, Cell]]):
             frame[name] = pandas.Series(cells, dtype="Int64") if is_whole else pandas.Series(cells)
         return pandas.DataFrame(frame)
 
-    def to_polars(self) -> polars.DataFrame:
+    def to_polars(self) -> _polars.DataFrame:
         """A polars DataFrame."""
         try:
             import polars

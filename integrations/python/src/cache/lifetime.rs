@@ -134,6 +134,11 @@ impl CacheBase {
     /// End the cache. With a disk tier what is in memory goes there, and the next cache with the same file begins with it.
     ///
     /// Every later call raises Closed; closing again does nothing. A cache that is not closed, but let go of, leaves nothing on disk.
+    ///
+    /// >>> cache = Cache()
+    /// >>> cache.close()
+    /// >>> cache.closed
+    /// True
     #[pyo3(text_signature = "($self)")]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.handle.get()?;
@@ -154,6 +159,11 @@ impl CacheBase {
 
     /// Bytes of memory that the cache may hold, all included. May be set, as a number or as text like "64MiB"; when that returns, the cache
     /// holds no more.
+    ///
+    /// >>> cache = Cache("64MiB")
+    /// >>> cache.memory = "32MiB"
+    /// >>> cache.memory
+    /// 33554432
     #[getter]
     fn get_memory(&self) -> PyResult<u64> {
         self.with(|cache| Ok(cache.memory()))
@@ -189,6 +199,12 @@ impl CacheBase {
     }
 
     /// Remove every record, in memory and on disk.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache["apple"] = "red"
+    /// >>> cache.clear()
+    /// >>> len(cache)
+    /// 0
     #[pyo3(text_signature = "($self)")]
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         self.unlocked(py, Cache::clear)

@@ -100,6 +100,10 @@ impl CacheBase {
     /// One thread or task loads at a time for a key; others that miss meanwhile wait for it and get the same value, or the exception that it
     /// raised. If the key is set or deleted meanwhile, what was loaded is returned, and not stored. A loader may use the cache; one that
     /// asks for its own key, straight or through others, gets a LoadCycle.
+    ///
+    /// >>> cache = Cache(serializer="json")
+    /// >>> cache.get_or_set("answer", lambda: 42, ttl=60), cache.get_or_set("answer", lambda: 0)
+    /// (42, 42)
     #[pyo3(signature = (key, load, ttl=None))]
     fn get_or_set<'py>(
         &self,

@@ -22,6 +22,11 @@ struct Found {
 #[pymethods]
 impl CacheBase {
     /// The values of keys, in a list in their order; default for those that are not there. Faster than as many calls of get.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache["apple"] = "red"
+    /// >>> cache.get_many(["pear", "apple"], "?")
+    /// ['?', 'red']
     #[pyo3(signature = (keys, default=None))]
     fn get_many<'py>(
         &self,
@@ -44,6 +49,11 @@ impl CacheBase {
     }
 
     /// Insert or replace what a mapping has, or an iterable of pairs of key and value. ttl is as of set.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.set_many({"apple": "red", "pear": "green"}, ttl=60)
+    /// >>> len(cache)
+    /// 2
     #[pyo3(signature = (records, ttl=None))]
     fn set_many(&self, records: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let entry = entry(ttl)?;
@@ -78,6 +88,11 @@ impl CacheBase {
     }
 
     /// Remove keys; how many of them were there.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache["apple"] = "red"
+    /// >>> cache.delete_many(["apple", "pear"])
+    /// 1
     fn delete_many(&self, keys: &Bound<'_, PyAny>) -> PyResult<u64> {
         let py = keys.py();
         let mut gathered = Vec::new();

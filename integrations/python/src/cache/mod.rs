@@ -149,7 +149,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     listener::watch(module)?;
     load::register(module)?;
     scan::register(module)?;
-    module.add("MAX_KEY_BYTES", leafpress::cache::MAX_KEY_BYTES)?;
     module.add("MIN_MEMORY_BYTES", leafpress::cache::MIN_MEMORY_BYTES)?;
     module.add_class::<CacheBase>()
 }

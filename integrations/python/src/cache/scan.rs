@@ -205,6 +205,11 @@ impl CacheBase {
     /// The keys from minimum to maximum, in order: SortedDict's word. Those in memory; it counts for none of them as a read.
     ///
     /// A key that is there from the scan's start to its end is seen exactly once.
+    ///
+    /// >>> cache = Cache(serializer="json")
+    /// >>> cache.set_many((n, n * n) for n in range(10))
+    /// >>> list(cache.irange(3, 6, inclusive=(True, False)))
+    /// [3, 4, 5]
     #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false))]
     fn irange(
         this: &Bound<'_, Self>,
@@ -218,6 +223,11 @@ impl CacheBase {
     }
 
     /// The keys that begin with prefix, in order. A tuple as prefix means tuples that begin with its elements.
+    ///
+    /// >>> cache = Cache(serializer="json")
+    /// >>> cache.set_many({("user", 1): "Ada", ("user", 2): "Grace", "x": 1})
+    /// >>> list(cache.prefix(("user",)))
+    /// [('user', 1), ('user', 2)]
     #[pyo3(signature = (prefix, reverse=false))]
     fn prefix(this: &Bound<'_, Self>, prefix: &Bound<'_, PyAny>, reverse: bool) -> PyResult<CacheIterator> {
         let bounds = this.get().bounds(None, None, (true, true), Some(prefix))?;
@@ -226,6 +236,11 @@ impl CacheBase {
 
     /// Pairs of key and value, in the order of the keys: of all keys, of those from minimum to maximum, or of those with a prefix. What is
     /// said of irange holds.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.set_many({"a:1": "x", "b:1": "y"})
+    /// >>> list(cache.items(prefix="b:"))
+    /// [('b:1', 'y')]
     #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false, *, prefix=None))]
     fn items(
         this: &Bound<'_, Self>,

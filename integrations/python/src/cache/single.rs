@@ -8,6 +8,9 @@ use super::{CacheBase, entry, missing};
 #[pymethods]
 impl CacheBase {
     /// The value of a key, or default when it is not there.
+    ///
+    /// >>> Cache(encoding="utf-8").get("absent", "default")
+    /// 'default'
     #[pyo3(signature = (key, default=None))]
     fn get<'py>(
         &self,
@@ -22,6 +25,9 @@ impl CacheBase {
     }
 
     /// The value of a key if it is in memory, or default: what get does without looking on disk. A miss is not counted.
+    ///
+    /// >>> Cache(encoding="utf-8").get_in_memory("absent") is None
+    /// True
     #[pyo3(signature = (key, default=None))]
     fn get_in_memory<'py>(
         &self,
@@ -35,6 +41,11 @@ impl CacheBase {
     ///
     /// ttl is how long the record lives, in seconds or as a timedelta: from 1 s to 10 years, and as the cache's own ttl says where it is
     /// None. A value of more than an eighth of the memory is not kept; nor is what was there.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.set("session:7", "open", ttl=60)
+    /// >>> cache["session:7"]
+    /// 'open'
     #[pyo3(signature = (key, value, ttl=None))]
     fn set(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let entry = entry(ttl)?;
@@ -49,6 +60,10 @@ impl CacheBase {
     }
 
     /// Insert if the key is not there; whether it was inserted. Of several threads that add a key one does.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.add("lock", "mine"), cache.add("lock", "yours"), cache["lock"]
+    /// (True, False, 'mine')
     #[pyo3(signature = (key, value, ttl=None))]
     fn add(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let entry = entry(ttl)?;
@@ -65,6 +80,11 @@ impl CacheBase {
     }
 
     /// Give the record a new ttl, from now on; whether it is there. Without one the cache's own ttl holds, or none.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.set("session:7", "open", ttl=60)
+    /// >>> cache.touch("session:7", ttl=3600), cache.touch("session:8")
+    /// (True, False)
     #[pyo3(signature = (key, ttl=None))]
     fn touch(&self, key: &Bound<'_, PyAny>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let entry = entry(ttl)?;
@@ -80,6 +100,11 @@ impl CacheBase {
     }
 
     /// Remove a key; whether it was there.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache["apple"] = "red"
+    /// >>> cache.delete("apple"), cache.delete("apple")
+    /// (True, False)
     fn delete(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (py, key) = (key.py(), self.keys.input(key)?);
         let key: &[u8] = key.as_ref();
@@ -93,6 +118,11 @@ impl CacheBase {
     /// Remove a key and return its value. Of several threads that take a key one gets it.
     ///
     /// As dict has it: without a default, a key that is not there raises KeyError.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache["apple"] = "red"
+    /// >>> cache.pop("apple"), cache.pop("apple", "gone")
+    /// ('red', 'gone')
     #[pyo3(signature = (key, *default), text_signature = "($self, key, default=..., /)")]
     fn pop<'py>(
         &self,

@@ -89,6 +89,11 @@ fn of_cache<'py>(py: Python<'py>, stats: &CacheStats) -> PyResult<Bound<'py, PyA
 #[pymethods]
 impl CacheBase {
     /// What the cache holds and what it did, as a CacheStats. Visits every leaf.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.get("absent")
+    /// >>> cache.stats().misses
+    /// 1
     #[pyo3(text_signature = "($self)")]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let stats = self.unlocked(py, |cache| Ok(cache.stats()))?;
@@ -96,6 +101,10 @@ impl CacheBase {
     }
 
     /// Bytes that the cache uses, in memory and on disk.
+    ///
+    /// >>> cache = Cache()
+    /// >>> cache.volume() == cache.currsize
+    /// True
     #[pyo3(text_signature = "($self)")]
     fn volume(&self, py: Python<'_>) -> PyResult<u64> {
         if !self.has_disk {

@@ -13,6 +13,10 @@ impl CacheBase {
     ///
     /// A key that is not there begins at default; with default=None it raises KeyError. The record keeps its time to live; a new one has
     /// ttl. Without a serializer a number is decimal text, as bytes or str. A cache may forget a counter, as any record.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.incr("visits"), cache.incr("visits", 5), cache["visits"]
+    /// (1, 6, '6')
     #[pyo3(signature = (key, delta=None, default=Some(0), ttl=None), text_signature = "($self, key, delta=1, default=0, ttl=None)")]
     fn incr<'py>(
         &self,
@@ -26,6 +30,9 @@ impl CacheBase {
     }
 
     /// Subtract delta from a number and return the difference: see incr.
+    ///
+    /// >>> Cache(serializer="json").decr("left", default=10)
+    /// 9
     #[pyo3(signature = (key, delta=None, default=Some(0), ttl=None), text_signature = "($self, key, delta=1, default=0, ttl=None)")]
     fn decr<'py>(
         &self,
@@ -42,6 +49,10 @@ impl CacheBase {
     /// thread has changed the value meanwhile, function is called again with that.
     ///
     /// The record keeps its time to live; a new one has ttl.
+    ///
+    /// >>> cache = Cache(serializer="json")
+    /// >>> cache.update_with("seen", lambda seen: seen + ["apple"], default=[])
+    /// ['apple']
     #[pyo3(signature = (key, function, default=None, ttl=None))]
     fn update_with<'py>(
         &self,
