@@ -6,12 +6,15 @@ mod codecs;
 mod device;
 mod doctor;
 mod eval;
+#[cfg(test)]
+mod flags;
 mod model;
 mod peers;
 mod pool;
 mod records;
 mod suite;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -67,8 +70,8 @@ fn command_line() -> String {
 }
 
 /// What to ask for help: the command that was mistyped, if there is one of that name.
-fn program(command: Option<String>) -> String {
-    match command {
+fn program(command: Option<OsString>) -> String {
+    match command.and_then(|command| command.into_string().ok()) {
         Some(name) if Cli::command().find_subcommand(&name).is_some() => format!("leafpress {name}"),
         _ => "leafpress".to_owned(),
     }
@@ -77,7 +80,7 @@ fn program(command: Option<String>) -> String {
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(e) => return usage::report(&e, &program(std::env::args().nth(1))),
+        Err(e) => return usage::report(&e, &program(std::env::args_os().nth(1))),
     };
     let result = match &cli.command {
         Command::Advise(args) => advise::run(args),

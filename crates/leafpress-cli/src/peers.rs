@@ -1,9 +1,12 @@
 //! `leafpress peers`: our tree beside the registry's uncompressed concurrent ordered maps.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
+use leafpress_console::words::size;
+use leafpress_lab::core::corpus::Source;
 use leafpress_lab::core::keys::KeyShape;
 use leafpress_lab::peers::{PeersConfig, PeersOutcome, run_peers};
 use leafpress_lab::{LabError, Phase};
@@ -19,7 +22,7 @@ use crate::{interrupt, output, records};
 pub struct PeersArgs {
     /// File, directory, archive, bundled sample, or synthetic:SHARE (compressible share, 0 to 1) [default: packages]
     #[arg(long, value_name = "DATA")]
-    data: Option<String>,
+    data: Option<OsString>,
     /// Take the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
     #[arg(long, value_name = "FORMAT")]
     records: Option<String>,
@@ -27,10 +30,10 @@ pub struct PeersArgs {
     #[arg(long, value_name = "SHAPE")]
     key_shape: Option<String>,
     /// Bytes of a dense or scattered key [default: 8]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = size)]
     key_bytes: Option<usize>,
     /// Bytes of a value cut at a fixed size [default: 128]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = size)]
     value_bytes: Option<usize>,
     /// How the data is cut into values: fixed:BYTES, lines, length-prefixed [default: fixed:VALUE_BYTES]
     #[arg(long, value_name = "CUT")]
@@ -42,16 +45,16 @@ pub struct PeersArgs {
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
     /// Codecs of our tree [default: none lz4 zstd:1]
-    #[arg(long, value_name = "LIST", num_args = 1..)]
+    #[arg(short = 'c', long, value_name = "LIST", num_args = 1..)]
     codecs: Option<Vec<String>>,
     /// Number of keys [default: 1000000; with --records all there are]
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
     /// Threads that load and read [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(short = 't', long, value_name = "N")]
     threads: Option<usize>,
     /// Length of a sample's timed window [default: 2]
-    #[arg(long)]
+    #[arg(short = 'd', long)]
     seconds: Option<f64>,
     /// Samples of each map [default: 3]
     #[arg(long, value_name = "N")]
@@ -60,7 +63,7 @@ pub struct PeersArgs {
     #[arg(long)]
     seed: Option<u64>,
     /// Directory for peers.json, report.html and logs [default: leafpress-results/peers/TIMESTAMP]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'o', long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
@@ -108,7 +111,7 @@ pub fn run(args: &PeersArgs) -> Result<(), Failure> {
 fn config(args: &PeersArgs) -> Result<PeersConfig, Failure> {
     let mut config = PeersConfig::default();
     if let Some(data) = &args.data {
-        config.data = data.parse().map_err(|e| Failure::bad_input(format!("--{e}")))?;
+        config.data = Source::named(data).map_err(|e| Failure::bad_input(format!("--{e}")))?;
     }
     if let Some(codecs) = &args.codecs {
         config.codecs = list(codecs);

@@ -1,5 +1,7 @@
 //! Words of arguments.
 
+use leafpress_lab::{Bytes, ParseBytesError};
+
 /// Splits at commas and white space.
 pub fn list<S: AsRef<str>>(words: &[S]) -> Vec<String> {
     words
@@ -8,6 +10,15 @@ pub fn list<S: AsRef<str>>(words: &[S]) -> Vec<String> {
         .filter(|word| !word.is_empty())
         .map(str::to_owned)
         .collect()
+}
+
+/// A length in bytes, as `Bytes` reads them.
+///
+/// # Errors
+/// What is no such number, in words.
+pub fn size(word: &str) -> Result<usize, String> {
+    let Bytes(bytes) = word.parse().map_err(|e: ParseBytesError| e.to_string())?;
+    usize::try_from(bytes).map_err(|_| ParseBytesError::TooMany(word.to_owned()).to_string())
 }
 
 #[cfg(test)]

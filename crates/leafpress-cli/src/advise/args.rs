@@ -22,10 +22,15 @@ pub struct AdviseArgs {
     #[arg(value_name = "SAMPLE", required_unless_present = "trace")]
     pub(super) sample: Vec<PathBuf>,
     /// Size of the data there is or will be, as in 200GB [default: the sample's]
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
+    #[arg(
+        long = "data-bytes",
+        alias = "data",
+        value_name = "BYTES",
+        allow_hyphen_values = true
+    )]
     data: Option<Bytes>,
     /// Memory of the cache, all of it, as in 15GB [default: an eighth of the data, 64M with --trace]
-    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
+    #[arg(short = 'm', long, value_name = "BYTES", allow_hyphen_values = true)]
     pub(super) memory: Option<Bytes>,
     /// What an access wants
     #[arg(long, value_name = "BYTES", default_value = "8KiB", allow_hyphen_values = true)]
@@ -44,24 +49,28 @@ pub struct AdviseArgs {
     sample_bytes: Option<Bytes>,
 
     /// Directory on the device, in which a file is made, read and removed; or a file or block device, which is only read
-    #[arg(long, value_name = "PATH", help_heading = "Device", conflicts_with_all = ["device_us", "fio_json"], required_unless_present_any = ["device_us", "fio_json", "trace"])]
+    #[arg(long, value_name = "PATH", help_heading = "Device", conflicts_with_all = ["device_us", "device_json", "fio_json"])]
     device: Option<PathBuf>,
     /// Latency of a read instead, at the load there is
     #[arg(
         long,
         value_name = "US",
         help_heading = "Device",
-        conflicts_with = "fio_json",
+        conflicts_with_all = ["device_json", "fio_json"],
         allow_negative_numbers = true
     )]
     device_us: Option<f64>,
+    /// Take what `leafpress device --out` wrote instead of measuring: its results.json, or its directory
+    #[arg(long, value_name = "FILE", help_heading = "Device", conflicts_with = "fio_json")]
+    device_json: Option<PathBuf>,
     /// Take what fio --output-format=json wrote instead of measuring
     #[arg(long, value_name = "FILE", help_heading = "Device")]
     fio_json: Option<PathBuf>,
 
     // No docstring: rustdoc would take the brackets for links.
     #[arg(
-        long,
+        long = "distribution",
+        alias = "access",
         value_name = "LAW",
         help_heading = "Access",
         help = "How pages are asked for: uniform, X,Y or hotset:X:Y (the hot X% get Y% of the accesses), zipfian[:THETA], self-similar[:H], \
@@ -139,9 +148,9 @@ pub struct AdviseArgs {
 const AFTER_HELP: &str = "\
 Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. docs/advise.md explains the advice and what it rests on.
 
-  leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data 200GB
-  leafpress advise dump.zip --device-us 90 --memory 64GiB --data 2TB --access zipfian:0.99 --codecs lz4,zstd:1 --page-bytes 16K
-  leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data 200GB --verify --out result
+  leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data-bytes 200GB
+  leafpress advise dump.zip --device-us 90 --memory 64GiB --data-bytes 2TB --distribution zipfian:0.99 --codecs lz4,zstd:1 --page-bytes 16K
+  leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data-bytes 200GB --verify --out result
   leafpress advise --trace requests.csv.zst --memory 4GB /data/values
   leafpress advise /data/tables --device /mnt/ssd --quick --tco --total-cost 1000000 --memory-gib-cost 40";
 
@@ -167,17 +176,7 @@ impl AdviseArgs {
                 "goes with --trace, the requests of a cache of records",
             ));
         }
-        let device = match (&self.device, self.device_us, &self.fio_json) {
-            (Some(path), ..) => DeviceSource::Probe(path.clone()),
-            (None, Some(us), _) => DeviceSource::Latency(us),
-            (None, None, Some(path)) => DeviceSource::Fio(path.clone()),
-            (None, None, None) => {
-                return Err(option_error(
-                    "device",
-                    "name a directory, or give --device-us or --fio-json",
-                ));
-            }
-        };
+        let device = self.source()?;
         let mut options = Options::new(self.sample.clone(), device);
         options.data_bytes = self.data.map(|Bytes(bytes)| bytes);
         options.memory_bytes = self.memory.map(|Bytes(bytes)| bytes);
@@ -213,6 +212,27 @@ impl AdviseArgs {
         Ok(options)
     }
 
+    /// Where the device's latency is from.
+    fn source(&self) -> Result<DeviceSource, LabError> {
+        if let Some(path) = &self.device {
+            return Ok(DeviceSource::Probe(path.clone()));
+        }
+        if let Some(us) = self.device_us {
+            return Ok(DeviceSource::Latency(us));
+        }
+        if let Some(path) = &self.device_json {
+            return Ok(DeviceSource::Saved(path.clone()));
+        }
+        if let Some(path) = &self.fio_json {
+            return Ok(DeviceSource::Fio(path.clone()));
+        }
+        Err(option_error(
+            "device",
+            "none is given: name a directory on the device to measure it, or say what a read takes with --device-us US, or take what \
+             was measured with --device-json FILE (of `leafpress device --out`) or --fio-json FILE (of fio --output-format=json)",
+        ))
+    }
+
     /// How the advice is verified, if it is.
     pub fn verify(&self) -> Result<Option<VerifyOptions>, LabError> {
         let Some(list) = &self.verify else { return Ok(None) };
@@ -243,7 +263,7 @@ impl AdviseArgs {
         {
             return Err(option_error(
                 "verify",
-                "the pool is asked for pages by a law, and not by a trace: leave it out, or give --access a law that is like the trace",
+                "the pool is asked for pages by a law, and not by a trace: leave it out, or give --distribution a law that is like the trace",
             ));
         }
         Ok(Some(options))

@@ -92,7 +92,7 @@ fn what_is_out_of_bounds_is_told() {
         &["cannot be used with"],
     );
     refused("a --device /mnt --page-bytes 1000", &["512"]);
-    refused("a --device-us 1 --access zipf", &["access", "zipf"]);
+    refused("a --device-us 1 --access zip", &["access", "zip"]);
     refused("a --device-us 1 --access hotset:0:80", &["access"]);
     refused("a --device-us 1 --access zipfian:1.5", &["access"]);
     refused("a --device-us 1 --codecs lz5", &["codecs", "lz5"]);

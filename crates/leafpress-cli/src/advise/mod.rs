@@ -117,8 +117,12 @@ fn write(advice: &Advice, verification: Option<&Verification>, out: &Path) -> Re
 fn of_trace(error: &LabError) -> Failure {
     match error {
         LabError::Cancelled => Failure::Interrupted("interrupted: the trace was not read to its end".into()),
-        LabError::Data { source_name, reason } => Failure::bad_input(format!("--access trace:{source_name}: {reason}")),
-        LabError::Io { path, source } => Failure::bad_input(format!("--access trace:{}: {source}", path.display())),
+        LabError::Data { source_name, reason } => {
+            Failure::bad_input(format!("--distribution trace:{source_name}: {reason}"))
+        }
+        LabError::Io { path, source } => {
+            Failure::bad_input(format!("--distribution trace:{}: {source}", path.display()))
+        }
         e => failure(e),
     }
 }
@@ -130,6 +134,7 @@ fn failure(error: &LabError) -> Failure {
         LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
         LabError::Data { source_name, reason } => Failure::bad_input(format!("{source_name}: {reason}")),
         LabError::Device(DeviceError::Fio { .. }) => Failure::bad_input(format!("--fio-json {error}")),
+        LabError::Device(DeviceError::Saved { .. }) => Failure::bad_input(format!("--device-json {error}")),
         LabError::Device(DeviceError::NoRoom {
             path,
             wanted_bytes,

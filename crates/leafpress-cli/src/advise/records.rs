@@ -21,7 +21,7 @@ pub struct RecordsArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = ["data", "access_bytes", "block_bytes", "page_bytes", "codecs", "sample_bytes", "device", "device_us",
-                              "fio_json", "access", "skip_junk", "workers", "hit_us", "background_pct", "quick", "verify", "tco"]
+                              "device_json", "fio_json", "access", "skip_junk", "workers", "hit_us", "background_pct", "quick", "verify", "tco"]
     )]
     pub trace: Option<PathBuf>,
     /// Take the sample's own records for values: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
@@ -50,7 +50,10 @@ fn options(args: &AdviseArgs, trace: &std::path::Path) -> Result<Options, Failur
             Source::Sample("packages".into()),
             Some(records.unwrap_or_else(|| RecordFormat::Stanzas("Package".into()))),
         ),
-        [one] => (cache::parse("SAMPLE", &one.to_string_lossy())?, records),
+        [one] => {
+            let source = Source::named(one.as_os_str());
+            (source.map_err(|e| Failure::bad_input(format!("SAMPLE: {e}")))?, records)
+        }
         _ => return Err(Failure::bad_input("--trace: values are made of one sample: name one")),
     };
     let format = args.trace_format.as_deref();
@@ -94,7 +97,7 @@ mod tests {
     fn what_is_of_pages_is_refused_beside_it() {
         for more in [
             "--device /mnt",
-            "--access 20,80",
+            "--distribution 20,80",
             "--page-bytes 4K",
             "--verify",
             "--data 1G",

@@ -3,6 +3,7 @@
 mod errors;
 mod plan;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
@@ -15,7 +16,7 @@ use leafpress_lab::harness::MAX_THREADS;
 
 pub use self::errors::bad_input;
 pub use self::plan::Plan;
-use super::numbers::{known, number, share, whole};
+use super::numbers::{known, number, share, size, whole};
 
 /// Arguments of `leafpress bench`.
 ///
@@ -53,10 +54,10 @@ pub struct BenchArgs {
     #[arg(
         short = 'k',
         long = "key_size",
-        alias = "key-size",
+        aliases = ["key-size", "key-bytes"],
         default_value_t = 8,
         value_name = "BYTES",
-        value_parser = whole::<usize>(1, MAX_KEY_BYTES as u64),
+        value_parser = size(1, MAX_KEY_BYTES as u64),
         allow_negative_numbers = true
     )]
     key_size: usize,
@@ -64,10 +65,10 @@ pub struct BenchArgs {
     #[arg(
         short = 'v',
         long = "value_size",
-        alias = "value-size",
+        aliases = ["value-size", "value-bytes"],
         default_value_t = 8,
         value_name = "BYTES",
-        value_parser = whole::<usize>(1, MAX_VALUE_BYTES as u64),
+        value_parser = size(1, MAX_VALUE_BYTES as u64),
         allow_negative_numbers = true
     )]
     value_size: usize,
@@ -106,8 +107,13 @@ pub struct BenchArgs {
         allow_negative_numbers = true
     )]
     sampling_ms: u64,
-    /// Key distribution: UNIFORM, SELFSIMILAR, ZIPFIAN, and ours: latest, hotset [default: UNIFORM]
-    #[arg(long, value_name = "NAME")]
+    // No docstring: rustdoc would take the brackets for links.
+    #[arg(
+        long,
+        value_name = "LAW",
+        help = "Key distribution: UNIFORM, SELFSIMILAR, ZIPFIAN with --skew, or as elsewhere uniform, zipfian[:THETA], self-similar[:H], \
+                latest[:THETA], hotset[:KEYS_PCT:OPERATIONS_PCT] [default: UNIFORM]"
+    )]
     distribution: Option<String>,
     /// Skew of the key distribution: over 0 to 0.5 self-similar, 0 to under 1 zipfian and latest [default: 0.2; 0.99 for latest and YCSB]
     #[arg(long, value_name = "SKEW", value_parser = number("over 0 to 0.5 self-similar, 0 to under 1 zipfian and latest"), allow_negative_numbers = true)]
@@ -168,7 +174,7 @@ pub struct BenchArgs {
 
     /// With --records FORMAT: file, directory, archive or bundled sample that has the records [default: packages]
     #[arg(long, value_name = "DATA", help_heading = "Ours")]
-    data: Option<String>,
+    data: Option<OsString>,
     /// What keys look like: dense (the best case), scattered, text, uuid, path [default: PiBench's, which are scattered]
     #[arg(long = "key_shape", alias = "key-shape", value_name = "SHAPE", help_heading = "Ours")]
     key_shape: Option<String>,
@@ -184,7 +190,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "WORKLOAD", help_heading = "Ours")]
     ycsb: Option<String>,
     /// Open loop: this many operations per second are intended, and latency counts from the intended start
-    #[arg(long, value_name = "OPS", help_heading = "Ours", value_parser = number("more than 0 and at most 1e9"), allow_negative_numbers = true)]
+    #[arg(long, value_name = "OPS_PER_S", help_heading = "Ours", value_parser = number("more than 0 and at most 1e9"), allow_negative_numbers = true)]
     rate: Option<f64>,
     /// Of --distribution hotset: percent of keys that are hot, percent of operations that go to them [default: 20,80]
     #[arg(long, value_name = "KEYS,OPERATIONS", help_heading = "Ours")]
@@ -201,7 +207,8 @@ pub struct BenchArgs {
     value_source: String,
     /// The same work for so long before the run
     #[arg(
-        long,
+        long = "warmup-seconds",
+        aliases = ["warmup", "warmup_seconds"],
         default_value_t = 0.0,
         value_name = "SECONDS",
         help_heading = "Ours",
@@ -227,6 +234,9 @@ pub struct BenchArgs {
     /// Several indexes in turn, each in a process of its own, and one table
     #[arg(long, value_name = "INPUT", num_args = 1.., help_heading = "Ours", conflicts_with_all = ["positional", "input"])]
     compare: Vec<String>,
+    /// Write results.json and report.html there
+    #[arg(short = 'o', long, value_name = "DIR", help_heading = "Ours", conflicts_with_all = ["json", "html"])]
+    pub out: Option<PathBuf>,
     /// Write everything as JSON
     #[arg(long, value_name = "FILE", help_heading = "Ours")]
     pub json: Option<PathBuf>,

@@ -5,6 +5,7 @@ mod files;
 mod library;
 mod numbers;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -31,18 +32,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     for note in bench::check_values(runs.iter().copied()).map_err(|e| bad_input(&e))? {
         eprintln!("{note}");
     }
-    let files = Files {
-        json: args
-            .json
-            .as_deref()
-            .map(|path| Output::new("--json", path))
-            .transpose()?,
-        html: args
-            .html
-            .as_deref()
-            .map(|path| Output::new("--html", path))
-            .transpose()?,
-    };
+    let files = Files::of(args)?;
     if let (Some(json), Some(html)) = (&files.json, &files.html)
         && json.is_same_file(html)
     {
@@ -88,6 +78,20 @@ struct Document<'d> {
 }
 
 impl Files {
+    fn of(args: &BenchArgs) -> Result<Self, Failure> {
+        let (mut json, mut html) = (args.json.clone(), args.html.clone());
+        if let Some(out) = &args.out {
+            output::make_directory("out", out)?;
+            json = Some(out.join("results.json"));
+            html = Some(out.join("report.html"));
+        }
+        let open = |name, path: Option<PathBuf>| path.map(|path| Output::new(name, &path)).transpose();
+        Ok(Self {
+            json: open("--json", json)?,
+            html: open("--html", html)?,
+        })
+    }
+
     fn write(self, comparison: &Comparison) -> Result<(), Failure> {
         let command_line = crate::command_line();
         if let Some(html) = self.html {

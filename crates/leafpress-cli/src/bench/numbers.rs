@@ -8,6 +8,14 @@ pub fn whole<T: FromStr>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, St
     known(format!("a whole number between {least} and {most}"))
 }
 
+/// Reads lengths in bytes between `least` and `most`, as `Bytes` does.
+pub fn size(least: u64, most: u64) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync + 'static {
+    move |text: &str| {
+        let unreadable = |_| format!("it is not a number of bytes between {least} and {most}");
+        leafpress_console::words::size(text).map_err(unreadable)
+    }
+}
+
 /// Reads numbers of `range`, in words.
 pub fn number(range: impl Display) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
     known(format!("a number {range}"))

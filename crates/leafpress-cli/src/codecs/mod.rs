@@ -4,11 +4,13 @@ mod measure;
 mod self_test;
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 
 use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use leafpress::codec::{Engine, EngineOptions};
 use leafpress::{Codec, CodecError, Dictionary};
+use leafpress_console::words::size;
 use leafpress_lab::core::corpus::{Corpus, Cut, Source};
 use serde::Serialize;
 
@@ -26,16 +28,16 @@ const MOST_BYTES: u64 = 32 << 20;
 #[derive(Debug, Args)]
 pub struct CodecsArgs {
     /// Only these codecs, separated by commas or spaces
-    #[arg(long, value_name = "LIST", num_args = 1..)]
+    #[arg(short = 'c', long, value_name = "LIST", num_args = 1..)]
     codecs: Option<Vec<String>>,
     /// What to measure on: file, directory, archive, bundled sample, or synthetic:SHARE
     #[arg(long, value_name = "DATA", default_value = "packages")]
-    data: String,
+    data: OsString,
     /// Take an archive's own, compressed bytes instead of opening it
     #[arg(long)]
     raw: bool,
     /// Raw bytes compressed at a time, 64 to 1048576
-    #[arg(long, value_name = "BYTES", default_value_t = 1024)]
+    #[arg(long, value_name = "BYTES", default_value = "1K", value_parser = size)]
     frame_bytes: usize,
     /// Print JSON
     #[arg(long)]
@@ -74,7 +76,7 @@ pub fn run(args: &CodecsArgs) -> Result<(), Failure> {
             args.frame_bytes
         )));
     }
-    let source: Source = args.data.parse().map_err(|e| Failure::bad_input(format!("--{e}")))?;
+    let source = Source::named(&args.data).map_err(|e| Failure::bad_input(format!("--{e}")))?;
     let corpus = Corpus::load_at_most(&source, Cut::Fixed(args.frame_bytes), args.raw, 1, MOST_BYTES)
         .map_err(|e| Failure::bad_input(format!("--{e}")))?;
     let frames: Vec<&[u8]> = (0..corpus.count()).map(|i| corpus.get(i)).collect();
@@ -217,7 +219,7 @@ fn table(lines: &[Line], args: &CodecsArgs, corpus: &Corpus) -> String {
         rows.join("\n"),
         if frames == 1 { "one frame" } else { "frames" },
         args.frame_bytes,
-        args.data,
+        args.data.display(),
         if args.raw { " (its own bytes)" } else { "" },
         DICTIONARY_BYTES >> 10,
     )

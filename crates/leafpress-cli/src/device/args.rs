@@ -25,7 +25,14 @@ pub struct DeviceArgs {
     )]
     block_bytes: Vec<Bytes>,
     /// Requests in flight; several numbers (1,4) are measured in turn
-    #[arg(short = 'q', long, value_name = "LIST", value_delimiter = ',', default_value = "4")]
+    #[arg(
+        short = 'Q',
+        short_alias = 'q',
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "4"
+    )]
     queue_depth: Vec<u32>,
     /// Percent of the requests that follow the one before; the default is fio's rw=randread:9, eight of nine, which the thesis calls 90%
     #[arg(long, value_name = "PCT", default_value_t = Options::SEQUENTIAL_PCT, allow_negative_numbers = true)]
@@ -37,7 +44,7 @@ pub struct DeviceArgs {
     #[arg(short = 's', long, value_name = "BYTES")]
     file_bytes: Option<Bytes>,
     /// Measure writes too, after all reads; only in a directory
-    #[arg(short = 'w', long)]
+    #[arg(short_alias = 'w', long)]
     write: bool,
     /// Half a second for each measurement, and a file of 256M
     #[arg(long)]

@@ -1,14 +1,17 @@
 //! The flags of `leafpress eval`, and how they change a configuration.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
 use leafpress::codec::{JobCache, StreamCache};
+use leafpress_console::words::size;
 use leafpress_lab::EvalConfig;
+use leafpress_lab::core::corpus::Source;
 
 use super::words::{
-    background_family, dictionary, flag, job_cache, layout, list, percentage, shard_by_range, stream_cache,
+    background_family, dictionary, flag, job_cache, layout, list, message, percentage, shard_by_range, stream_cache,
     temperature_rule,
 };
 use crate::failure::Failure;
@@ -25,7 +28,7 @@ pub struct EvalArgs {
     /// File, directory, zip, gzip or zstd file (opened), bundled sample, or synthetic:SHARE (compressible share, 0 to 1)
     /// [default: the bundled sample `packages`]
     #[arg(long, value_name = "DATA", help_heading = "Data")]
-    data: Option<String>,
+    data: Option<OsString>,
     /// Take an archive's own, compressed bytes instead of opening it
     #[arg(long, help_heading = "Data")]
     raw: bool,
@@ -33,23 +36,23 @@ pub struct EvalArgs {
     #[arg(long, value_name = "CUT", help_heading = "Data")]
     cut: Option<String>,
     /// Bytes of a value cut at a fixed size [default: 128]
-    #[arg(long, value_name = "BYTES", help_heading = "Data")]
+    #[arg(long, value_name = "BYTES", help_heading = "Data", value_parser = size)]
     value_bytes: Option<usize>,
     /// Take the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
     #[arg(long, value_name = "FORMAT", help_heading = "Data")]
     records: Option<String>,
 
     /// Codecs, for example none,lz4,zstd:1,deflate:1,zlib:1,qpl:software:fixed (see `leafpress codecs`)
-    #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
+    #[arg(short = 'c', long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
     codecs: Option<Vec<String>>,
     /// read_only, write_only, read_write_8_2, read_write_5_5, read_write_2_8, scan, crud, hotset [default: the first five]
     #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
     workloads: Option<Vec<String>>,
     /// Worker threads [default: 1 and the number of cores]
-    #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
+    #[arg(short = 't', long, value_name = "LIST", num_args = 1.., help_heading = "Work")]
     threads: Option<Vec<String>>,
     /// Length of each timed run [default: 5]
-    #[arg(long, help_heading = "Work")]
+    #[arg(short = 'd', long, help_heading = "Work")]
     seconds: Option<f64>,
     /// Run the workload this long before the timed window [default: 0]
     #[arg(long, value_name = "SECONDS", help_heading = "Work")]
@@ -61,7 +64,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "SHAPE", help_heading = "Work")]
     key_shape: Option<String>,
     /// Bytes of a dense or scattered key [default: 8]
-    #[arg(long, value_name = "BYTES", help_heading = "Work")]
+    #[arg(long, value_name = "BYTES", help_heading = "Work", value_parser = size)]
     key_bytes: Option<usize>,
     /// Order in which keys are loaded: sequential or random [default: sequential]
     #[arg(long, alias = "key-order", value_name = "ORDER", help_heading = "Work")]
@@ -76,7 +79,7 @@ pub struct EvalArgs {
     )]
     distribution: Option<String>,
     /// Operations after which other keys become hot, in the workload hotset [default: 1000000]
-    #[arg(long, value_name = "N", help_heading = "Work")]
+    #[arg(long, value_name = "OPERATIONS", help_heading = "Work")]
     shift_at: Option<u64>,
     /// Records a scan reads [default: 100]
     #[arg(long, value_name = "N", help_heading = "Work")]
@@ -98,10 +101,10 @@ pub struct EvalArgs {
     #[arg(long, value_name = "LIST", num_args = 1.., help_heading = "Tree")]
     landing_bytes: Option<Vec<String>>,
     /// User bytes at which a leaf splits [default: the tree chooses]
-    #[arg(long, value_name = "BYTES", help_heading = "Tree")]
+    #[arg(long, value_name = "BYTES", help_heading = "Tree", value_parser = size)]
     leaf_bytes: Option<usize>,
     /// Raw bytes at which a frame is closed; 1 makes every record a frame [default: the tree chooses]
-    #[arg(long, value_name = "BYTES", help_heading = "Tree")]
+    #[arg(long, value_name = "BYTES", help_heading = "Tree", value_parser = size)]
     frame_bytes: Option<usize>,
     /// ordered, or hashed:N for N sub-pages per leaf [default: ordered]
     #[arg(long, help_heading = "Tree")]
@@ -113,7 +116,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "CHOICE", help_heading = "Tree")]
     dictionary: Option<String>,
     /// Size limit of a trained dictionary
-    #[arg(long, value_name = "BYTES", help_heading = "Tree")]
+    #[arg(long, value_name = "BYTES", help_heading = "Tree", value_parser = size)]
     dictionary_bytes: Option<usize>,
 
     /// Background compaction: off, on, or both to sweep [default: off]
@@ -165,7 +168,7 @@ pub struct EvalArgs {
     collect_cpu: Option<String>,
 
     /// Directory for summary.tsv, results.json, report.html and logs [default: leafpress-results/eval/TIMESTAMP]
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    #[arg(short = 'o', long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
 }
 
@@ -174,7 +177,12 @@ impl EvalArgs {
     pub fn apply(&self, config: &mut EvalConfig) -> Result<Vec<&'static str>, Failure> {
         let mut given = Vec::new();
         let mut set = Setter { given: &mut given };
-        set.parsed("data", self.data.as_ref(), &mut config.data)?;
+        if let Some(word) = &self.data {
+            let data = Source::named(word);
+            let data =
+                data.map_err(|e| Failure::bad_input(message("--data", &word.to_string_lossy(), &e.to_string())))?;
+            set.value("data", Some(data), &mut config.data);
+        }
         if self.raw {
             config.raw = true;
         }

@@ -15,17 +15,33 @@ use leafpress_console::cost::CostArgs;
 #[command(next_help_heading = "Data and memory")]
 pub struct ModelArgs {
     /// Size of the data, as in 200GiB or 200GB [default: 200GiB]
-    #[arg(long, value_name = "BYTES", conflicts_with = "trace", allow_hyphen_values = true)]
+    #[arg(
+        long = "data-bytes",
+        alias = "data",
+        value_name = "BYTES",
+        conflicts_with = "trace",
+        allow_hyphen_values = true
+    )]
     data: Option<Bytes>,
     /// Memory of the cache, all of it
-    #[arg(long, value_name = "BYTES", default_value = "15GiB", allow_hyphen_values = true)]
+    #[arg(
+        short = 'm',
+        long,
+        value_name = "BYTES",
+        default_value = "15GiB",
+        allow_hyphen_values = true
+    )]
     memory: Bytes,
     /// Length of a page
     #[arg(long, value_name = "BYTES", default_value = "8KiB", allow_hyphen_values = true)]
     page_bytes: Bytes,
     /// A codec: its ratio (raw over compressed) and microseconds to compress and decode a page; give one for each codec
     /// [default: lz4=2.13,2,1 and zstd=2.97,8,3, the thesis's]
-    #[arg(long, value_name = "NAME=RATIO,COMPRESS_US,DECOMPRESS_US")]
+    #[arg(
+        long = "codec-costs",
+        alias = "codec",
+        value_name = "NAME=RATIO,COMPRESS_US,DECOMPRESS_US"
+    )]
     codec: Vec<String>,
     /// Percents of the memory for compressed pages that tables show
     #[arg(long, value_name = "LIST", default_value = "0,10,..,100")]
@@ -71,7 +87,8 @@ pub struct ModelArgs {
 
     // No docstring: rustdoc would take the brackets for links.
     #[arg(
-        long,
+        long = "distribution",
+        alias = "access",
         value_name = "LAW",
         help_heading = "Access",
         conflicts_with = "trace",
@@ -136,16 +153,16 @@ pub struct ModelArgs {
     #[arg(long, help_heading = "Output")]
     pub json: bool,
     /// Write summary.tsv, results.json and report.html there
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    #[arg(short = 'o', long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
 Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. What is printed is computed, not measured: docs/model.md has the formulas.
 
-  leafpress model --data 2TB --memory 64GiB --device-us 90 --access zipfian:0.99 --codec lz4=2.1,14,2.2 --codec zstd:1=2.9,38,9
+  leafpress model --data-bytes 2TB --memory 64GiB --device-us 90 --distribution zipfian:0.99 --codec-costs lz4=2.1,14,2.2
   leafpress model --trace pages.txt --memory 1GiB --out result
-  leafpress model --as-published --access 20,80
+  leafpress model --as-published --distribution 20,80
   leafpress model --tco --total-cost 1000000 --memory-gib-cost 40
   leafpress model --reproduce-thesis";
 

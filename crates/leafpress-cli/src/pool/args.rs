@@ -1,5 +1,6 @@
 //! The command line of `leafpress pool`: Tyche's, and what is ours beyond it.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -7,6 +8,7 @@ use leafpress::Codec;
 use leafpress::pool::{PoolError, Share};
 use leafpress_lab::Bytes;
 use leafpress_lab::LabError;
+use leafpress_lab::core::corpus::Source;
 use leafpress_lab::pool::{self, Options, Verify};
 
 use crate::failure::Failure;
@@ -19,7 +21,7 @@ pub struct PoolArgs {
     /// Directory whose files are the pages, a file to cut into pages, or what `leafpress eval --data` takes: an archive, a bundled
     /// sample, synthetic:SHARE [default: the bundled sample `packages`]
     #[arg(short = 'p', long, value_name = "DATA")]
-    data: Option<String>,
+    data: Option<OsString>,
     /// Take pages until there are so many bytes of them, as in 500M [default: all]
     #[arg(short = 'b', long, value_name = "BYTES")]
     bytes: Option<Bytes>,
@@ -30,7 +32,13 @@ pub struct PoolArgs {
     #[arg(short = 'm', long, value_name = "BYTES", default_value = "10M")]
     memory: Bytes,
     /// What compresses cold pages; several (lz4,zstd:1) run in turn (see `leafpress codecs`) [default: lz4]
-    #[arg(short = 'c', long, value_name = "CODEC", value_delimiter = ',')]
+    #[arg(
+        short = 'c',
+        long = "codecs",
+        alias = "codec",
+        value_name = "LIST",
+        value_delimiter = ','
+    )]
     codec: Vec<String>,
     /// Compress nothing
     #[arg(short = 'C', long, conflicts_with = "codec")]
@@ -38,7 +46,8 @@ pub struct PoolArgs {
     /// Length of the measured run
     #[arg(
         short = 'd',
-        long,
+        long = "seconds",
+        alias = "duration",
         value_name = "SECONDS",
         default_value_t = 5.0,
         allow_negative_numbers = true
@@ -91,7 +100,13 @@ pub struct PoolArgs {
     #[arg(long, help_heading = "Ours: pages")]
     raw: bool,
     /// Every read and write of a page waits so long on top of what it takes
-    #[arg(long, value_name = "US", default_value_t = 0, help_heading = "Ours: pages")]
+    #[arg(
+        long = "device-us",
+        alias = "device-latency-us",
+        value_name = "US",
+        default_value_t = 0,
+        help_heading = "Ours: pages"
+    )]
     device_latency_us: u64,
     /// Directory for scratch copies: of what has to be opened first, and of pages that are updated [default: the system's for temporary files]
     #[arg(long, value_name = "DIR", help_heading = "Ours: pages")]
@@ -142,7 +157,12 @@ pub struct PoolArgs {
     )]
     warmup: String,
     /// Compare what is read with what it must be: all pages, one in N, off [default: all when pages are updated or deleted, else 64]
-    #[arg(long, value_name = "all|N|off", help_heading = "Ours: work")]
+    #[arg(
+        long = "check",
+        alias = "verify",
+        value_name = "all|N|off",
+        help_heading = "Ours: work"
+    )]
     verify: Option<String>,
     /// Leave out the run without compression that the others are compared with
     #[arg(long, help_heading = "Ours: work")]
@@ -151,7 +171,7 @@ pub struct PoolArgs {
     #[arg(long, default_value_t = 1729, help_heading = "Ours: work")]
     seed: u64,
     /// Write summary.tsv, over_time.tsv, results.json and report.html there
-    #[arg(long, value_name = "DIR", help_heading = "Ours: work")]
+    #[arg(short = 'o', long, value_name = "DIR", help_heading = "Ours: work")]
     pub out: Option<PathBuf>,
 }
 
@@ -253,21 +273,21 @@ impl PoolArgs {
             };
             let codec = word
                 .parse::<Codec>()
-                .map_err(|e| option_error("codec", e.to_string()))?;
+                .map_err(|e| option_error("codecs", e.to_string()))?;
             if codecs.contains(&codec) {
-                return Err(option_error("codec", format!("{codec} is there twice")));
+                return Err(option_error("codecs", format!("{codec} is there twice")));
             }
             codecs.push(codec);
         }
         match codecs.as_slice() {
             [] if self.codec.is_empty() => Ok(vec![Codec::Lz4 { acceleration: 1 }]),
-            [] => Err(option_error("codec", "the list is empty")),
+            [] => Err(option_error("codecs", "the list is empty")),
             _ => Ok(codecs),
         }
     }
 
     fn options(&self) -> Result<Options, LabError> {
-        let mut options = Options::new(self.data.as_deref().unwrap_or("packages").parse()?);
+        let mut options = Options::new(Source::named(self.data.as_deref().unwrap_or("packages".as_ref()))?);
         options.max_bytes = self.bytes.map(|Bytes(bytes)| bytes);
         options.max_pages = self.pages;
         options.budget_bytes = self.memory.0;
@@ -333,7 +353,7 @@ pub fn failure(error: &LabError) -> Failure {
             Failure::bad_input(format!("--{option}: {reason}"))
         }
         LabError::Pool(PoolError::Codec(e)) => {
-            Failure::bad_input(format!("--codec: {e}; `leafpress codecs` lists what runs here"))
+            Failure::bad_input(format!("--codecs: {e}; `leafpress codecs` lists what runs here"))
         }
         e => Failure::failed(e.to_string()),
     }

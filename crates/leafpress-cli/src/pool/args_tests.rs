@@ -150,13 +150,13 @@ fn what_cannot_work_is_told_by_its_option() {
     refused("-B 120,5", "--bias: `120,5`", &["20,80"]);
     refused("-f 101", "--fixed: ", &["0 to 100"]);
     refused("-m 1K", "--memory: 1K", &["64K"]);
-    refused("-c brotli", "--codec: ", &["brotli", "lz4", "zstd"]);
-    refused("-c ,", "--codec: ", &["empty"]);
-    refused("-c lz4,lz4", "--codec: ", &["twice"]);
+    refused("-c brotli", "--codecs: ", &["brotli", "lz4", "zstd"]);
+    refused("-c ,", "--codecs: ", &["empty"]);
+    refused("-c lz4,lz4", "--codecs: ", &["twice"]);
     refused("-M 9,2", "--round: ", &["9,2"]);
     refused("-U 200", "--updates: ", &["100"]);
     refused("-D -3", "--deletes: ", &["-3"]);
-    refused("-d 0", "--duration: ", &[]);
+    refused("-d 0", "--seconds: ", &[]);
     refused("-w 0", "--workers: ", &["1024"]);
     refused("-b 0", "--bytes: ", &[]);
     refused("--page-bytes 100", "--page-bytes: ", &["512"]);
@@ -164,9 +164,9 @@ fn what_cannot_work_is_told_by_its_option() {
     refused("--policy random", "--policy: ", &["clock, lru or s3-fifo"]);
     refused("--distribution normal", "--distribution: ", &["zipfian"]);
     refused("--warmup soon", "--warmup: ", &["full"]);
-    refused("--verify some", "--verify: ", &["all"]);
+    refused("--check some", "--check: ", &["all"]);
     refused("--sweep-share 0,200", "--sweep-share: ", &["0,10,..,90"]);
-    refused("--device-latency-us 99999999", "--device-latency-us: ", &[]);
+    refused("--device-us 99999999", "--device-us: ", &[]);
     refused("--switch-at 1", "--switch-at: ", &["uniform"]);
     refused("--restore-after 64", "--restore-after: ", &["63"]);
 }

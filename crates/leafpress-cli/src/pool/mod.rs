@@ -73,10 +73,12 @@ fn in_turn(runs: &[Options], total: usize, cancel: &AtomicBool, reporter: &mut R
     let logs = tempfile::tempdir().map_err(no_directory)?;
     // A run that is ended from outside cannot clean up behind itself; this one does.
     let scratch = match runs.iter().find_map(|run| run.scratch.as_ref()) {
-        Some(parent) => tempfile::tempdir_in(parent),
-        None => tempfile::tempdir(),
+        Some(parent) => tempfile::tempdir_in(parent).map_err(|source| {
+            let path = parent.clone();
+            failure(&LabError::Io { path, source })
+        })?,
+        None => tempfile::tempdir().map_err(no_directory)?,
     };
-    let scratch = scratch.map_err(no_directory)?;
     let runs: Vec<_> = runs
         .iter()
         .map(|run| Options {

@@ -35,7 +35,7 @@ pub struct SuiteArgs {
     #[arg(short = 't', long, value_name = "LIST")]
     threads: Option<String>,
     /// Passes that are measured; the best and the median are reported [default: 3]
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short_alias = 'n', long, value_name = "N")]
     passes: Option<usize>,
     /// Take so many bytes of all files together, in pieces evenly spread over them, as in 500M [default: all]
     #[arg(long, value_name = "BYTES")]
@@ -50,7 +50,7 @@ pub struct SuiteArgs {
     #[arg(long)]
     raw: bool,
     /// Write summary.tsv, overall.tsv, suite_wide_Nt.tsv (with --records records.tsv), results.json and report.html there
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'o', long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Say nothing but the report
     #[arg(short = 'q', long)]

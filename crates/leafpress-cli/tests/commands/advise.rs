@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::common::{assert_bad_input, run, stderr, stdout};
+use crate::common::{assert_bad_input, leafpress, run, stderr, stdout};
 use tempfile::TempDir;
 
 /// A directory with data that compresses, data that does not, and a trace.
@@ -174,6 +174,34 @@ fn a_result_of_fio_does_instead() {
 }
 
 #[test]
+fn what_the_probe_wrote_does_instead() {
+    let data = Data::new();
+    let probed = data.text("probed");
+    let words = [
+        "device", "--quick", "-d", "0.1", "-Q", "1", "-b", "8K", "-s", "4M", "--out", &probed,
+    ];
+    let output = leafpress()
+        .args(words)
+        .arg(data.path(""))
+        .output()
+        .expect("leafpress starts");
+    assert!(output.status.success(), "{}", stderr(&output));
+    for path in [probed.clone(), data.text("probed/results.json")] {
+        let words = [
+            &data.text("text"),
+            "--device-json",
+            &path,
+            "--page-bytes",
+            "8K",
+            "--data-bytes",
+            "1G",
+        ];
+        let text = advise(&words);
+        assert!(text.contains("us a read of 8K"), "{text}");
+    }
+}
+
+#[test]
 fn a_trace_ends_the_guessing() {
     let data = Data::new();
     let trace = format!("trace:{}", data.text("trace"));
@@ -227,7 +255,10 @@ fn money_is_worked_out() {
 fn files_are_written() {
     let data = Data::new();
     let out = data.text("out");
+    std::fs::create_dir(&out).expect("made");
+    std::fs::write(data.path("out/verify.tsv"), "of an earlier advice").expect("written");
     let text = advise(&[&data.text("text"), "--device-us", "110", "--data", "1G", "--out", &out]);
+    assert!(!data.path("out/verify.tsv").exists(), "it would pass for this advice's");
     assert!(text.contains("summary ") && text.contains("report "), "{text}");
     let summary = std::fs::read_to_string(data.path("out/summary.tsv")).expect("summary.tsv");
     let mut lines = summary.lines();
@@ -274,6 +305,9 @@ fn predicted_and_measured_stand_side_by_side() {
         text.contains("Predicted and measured\n512 pages of 8K from the sample, 512 KiB of memory"),
         "{text}"
     );
+    assert!(flat(&text).contains("Measured: lz4 with "), "{text}");
+    let page = std::fs::read_to_string(data.path("out/report.html")).expect("report.html");
+    assert!(page.contains("Measured: lz4 with ") && page.contains("us, % off"));
     let table = std::fs::read_to_string(data.path("out/verify.tsv")).expect("verify.tsv");
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(lines[0][..3], ["codec", "compressed_share_pct", "held_share_pct"]);
@@ -293,7 +327,11 @@ fn bad_input_is_told_in_a_line() {
     let bad = |arguments: &[&str], words: &[&str]| {
         assert_bad_input(&run(&[&["advise", "--quick", "-c", "lz4"], arguments].concat()), words);
     };
-    bad(&[&text], &["--device"]);
+    bad(&[&text], &["--device", "--device-us", "--device-json", "--fio-json"]);
+    bad(
+        &[&text, "--device-us", "110", "--data-bytes", "99999999P"],
+        &["--data-bytes", "too many bytes"],
+    );
     bad(
         &["/no/such/file", "--device-us", "110"],
         &["/no/such/file", "no such file"],

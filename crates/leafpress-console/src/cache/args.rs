@@ -1,5 +1,6 @@
 //! The command line of `leafpress cache`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -44,7 +45,7 @@ pub struct CacheArgs {
     pub(super) paper: PaperArgs,
     /// Values, or records, from a file, directory, archive, or bundled sample, as `leafpress eval` takes them
     #[arg(long, value_name = "DATA", help_heading = "Work")]
-    data: Option<String>,
+    data: Option<OsString>,
     /// Take the data's own records, key and value: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
     #[arg(long, value_name = "FORMAT", help_heading = "Work")]
     records: Option<String>,
@@ -101,10 +102,15 @@ pub struct CacheArgs {
     #[arg(short = 't', long, value_name = "N", help_heading = "Measurement")]
     pub(super) threads: Option<usize>,
     /// Operations before anything is measured [default: two for each key; none of a trace or a CacheBench file]
-    #[arg(long, value_name = "N", help_heading = "Measurement")]
+    #[arg(
+        long = "warmup-operations",
+        alias = "warmup",
+        value_name = "N",
+        help_heading = "Measurement"
+    )]
     pub(super) warmup: Option<u64>,
     /// Length of the measured time [default: 5; a trace is gone through once, a CacheBench file has its operations]
-    #[arg(long, allow_negative_numbers = true, help_heading = "Measurement")]
+    #[arg(short = 'd', long, allow_negative_numbers = true, help_heading = "Measurement")]
     pub(super) seconds: Option<f64>,
     /// Operations that are measured, in place of a time
     #[arg(long, value_name = "N", help_heading = "Measurement", conflicts_with = "seconds")]
@@ -130,7 +136,7 @@ pub struct CacheArgs {
     #[arg(long, default_value_t = 1, help_heading = "Measurement")]
     pub(super) seed: u64,
     /// Directory for summary.tsv, over_time.tsv, mrc.tsv, results.json, report.html and logs [default: leafpress-results/cache/TIMESTAMP]
-    #[arg(long, value_name = "DIR", help_heading = "Measurement")]
+    #[arg(short = 'o', long, value_name = "DIR", help_heading = "Measurement")]
     pub out: Option<PathBuf>,
 }
 
@@ -190,12 +196,7 @@ impl CacheArgs {
         }
         options.working_set_bytes = self.working_set.map(|Bytes(bytes)| bytes);
         if let Some(law) = &self.distribution {
-            // The field's short name, and what it is called here.
-            let law = match law.strip_prefix("zipf") {
-                Some(rest) if rest.is_empty() || rest.starts_with(':') => format!("zipfian{rest}"),
-                _ => law.clone(),
-            };
-            options.distribution = Some(parse("distribution", &law)?);
+            options.distribution = Some(parse("distribution", law)?);
         }
         options.shift_at = self.shift_at;
         options.load = self.load;
@@ -222,8 +223,12 @@ impl CacheArgs {
         let data = self
             .data
             .as_deref()
-            .map(|word| parse::<Source>("data", word))
-            .transpose()?;
+            .map(Source::named)
+            .transpose()
+            .map_err(|e| match e {
+                LabError::Option { reason, .. } => Failure::bad_input(format!("--data: {reason}")),
+                e => Failure::bad_input(format!("--data: {e}")),
+            })?;
         let records = self.records.as_deref();
         let records = records.map(|word| parse::<RecordFormat>("records", word)).transpose()?;
         let packages = || Source::Sample("packages".into());

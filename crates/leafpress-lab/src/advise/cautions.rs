@@ -81,7 +81,7 @@ fn sizes(question: &Question, assumed: Assumed) -> Option<String> {
 fn access(question: &Question, assumed: Assumed) -> Option<String> {
     assumed.access.then(|| {
         format!(
-            "How pages are asked for was not said: {} was assumed. Hit ratios hang on it more than on anything else; a trace (--access trace:FILE) \
+            "How pages are asked for was not said: {} was assumed. Hit ratios hang on it more than on anything else; a trace (--distribution trace:FILE) \
              ends the guessing.",
             question.access.name()
         )

@@ -33,6 +33,8 @@ pub enum DeviceSource {
     Probe(PathBuf),
     /// So many microseconds a read, whatever the length of a block and the load.
     Latency(f64),
+    /// What `leafpress device` wrote: a file, or its directory.
+    Saved(PathBuf),
     /// A result of fio.
     Fio(PathBuf),
 }

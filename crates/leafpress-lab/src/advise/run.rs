@@ -93,6 +93,7 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)
     // A device that cannot be used is told before the suite has taken its time.
     let device = match &options.device {
         DeviceSource::Fio(path) => Some(Arc::new(device::fio_report(path)?)),
+        DeviceSource::Saved(path) => Some(Arc::new(device::saved_report(path)?)),
         DeviceSource::Probe(_) => probe(options, &plan, cancel, events)?,
         DeviceSource::Latency(_) => None,
     };

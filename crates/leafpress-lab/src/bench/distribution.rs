@@ -36,8 +36,8 @@ impl Law {
     pub fn named(name: &str) -> Result<Self, LabError> {
         Ok(match name.to_ascii_lowercase().as_str() {
             "uniform" => Self::Uniform,
-            "selfsimilar" => Self::SelfSimilar,
-            "zipfian" => Self::Zipfian,
+            "selfsimilar" | "self-similar" => Self::SelfSimilar,
+            "zipfian" | "zipf" => Self::Zipfian,
             "latest" => Self::Latest,
             "hotset" => Self::HotSet,
             _ => {

@@ -350,7 +350,7 @@ impl Options {
                 format!("{rate} is not more than 0 and at most 1e9"),
             ));
         }
-        between("warmup", self.warmup_seconds, 0.0, MAX_SECONDS)?;
+        between("warmup-seconds", self.warmup_seconds, 0.0, MAX_SECONDS)?;
         between("repeat", self.repeat, 1, MAX_REPEAT)?;
         self.tree.validate()?;
         self.validate_together()

@@ -52,6 +52,7 @@ pub enum Work {
     /// The requests of a trace. It tells lengths, and no values: those are made of a dump's records.
     Trace {
         /// The trace.
+        #[serde(with = "crate::core::paths")]
         path: PathBuf,
         /// How it is written; `None` is told by its name.
         format: Option<TraceFormat>,
@@ -66,6 +67,7 @@ pub enum Work {
     #[serde(rename = "cachebench")]
     CacheBench {
         /// Its file.
+        #[serde(with = "crate::core::paths")]
         path: PathBuf,
         /// What its keys are multiplied by, more than 0 and at most 1.
         scale: f64,
@@ -92,6 +94,7 @@ pub struct DiskOptions {
     /// Bytes that it may take there.
     pub bytes: u64,
     /// The file.
+    #[serde(with = "crate::core::paths")]
     pub path: PathBuf,
 }
 
@@ -245,7 +248,7 @@ impl Options {
             between("ttl", seconds, 1, MAX_TTL_SECONDS)?;
         }
         if let Some(operations) = self.warmup_operations {
-            between("warmup", operations, 0, MAX_OPERATIONS)?;
+            between("warmup-operations", operations, 0, MAX_OPERATIONS)?;
         }
         match self.length {
             Some(Length::Seconds(seconds)) if !(seconds > 0.0 && seconds <= MAX_SECONDS) => {

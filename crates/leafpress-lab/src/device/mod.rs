@@ -34,6 +34,7 @@ mod places;
 mod report;
 mod reread;
 mod run;
+mod saved;
 mod tables;
 mod target;
 mod text;
@@ -55,5 +56,6 @@ pub use options::{
 };
 pub use report::{Latency, Measurement, Probed, Report, Reread, Source, Subject};
 pub use run::{Event, probe};
+pub use saved::saved_report;
 pub use tables::summary;
 pub use text::text;

@@ -73,6 +73,7 @@ words!(
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Options {
     /// A directory, in which a file is made and removed; or a file or block device, which is only read.
+    #[serde(with = "crate::core::paths")]
     pub path: PathBuf,
     /// Lengths of the blocks in bytes, each measured by itself.
     pub block_bytes: Vec<u64>,

@@ -148,6 +148,7 @@ pub enum Source {
     /// A result of fio.
     Fio {
         /// The file.
+        #[serde(with = "crate::core::paths")]
         path: PathBuf,
         /// What fio calls its version.
         version: String,

@@ -24,23 +24,18 @@ impl Access {
     /// `self-similar[:H]`.
     ///
     /// # Errors
-    /// [`LabError::Option`] of `access`.
+    /// [`LabError::Option`] of `distribution`.
     pub fn parse(text: &str) -> Result<Self, LabError> {
         let refuse = |reason: String| {
             LabError::option(
-                "access",
+                "distribution",
                 format!(
                     "`{text}`: {reason}; known: uniform, X,Y (the hot X% of the pages get Y% of the accesses, as in 20,80), zipfian[:THETA] \
                      with 0 < THETA < 1, self-similar[:H] with 0 < H < 0.5"
                 ),
             )
         };
-        let word = match text.trim() {
-            "even" => "uniform".to_owned(),
-            word if word.contains(',') => format!("hotset:{}", word.replace(',', ":").replace(' ', "")),
-            word => word.to_owned(),
-        };
-        match word.parse::<Distribution>() {
+        match text.parse::<Distribution>() {
             Ok(Distribution::Latest { .. }) => Err(refuse(
                 "latest needs records in an order of writing, which pages have not".into(),
             )),

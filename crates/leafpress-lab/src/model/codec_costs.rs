@@ -38,7 +38,7 @@ impl CodecCosts {
     }
 
     pub(super) fn validate(&self) -> Result<(), LabError> {
-        let refuse = |reason: String| Err(LabError::option("codec", format!("{self}: {reason}")));
+        let refuse = |reason: String| Err(LabError::option("codec-costs", format!("{self}: {reason}")));
         if self.name.is_empty() || self.name.chars().any(char::is_control) {
             return refuse("a name is one word or more".into());
         }
@@ -84,7 +84,7 @@ impl FromStr for CodecCosts {
         });
         let costs = parsed.ok_or_else(|| {
             LabError::option(
-                "codec",
+                "codec-costs",
                 format!(
                     "`{text}`: use NAME=RATIO,COMPRESS_US,DECOMPRESS_US, microseconds for a page, as in zstd:1=2.97,8,3"
                 ),

@@ -233,13 +233,13 @@ impl<'o> Model<'o> {
     /// law counts the pieces as its pages. Not for traces, and only with a clock.
     ///
     /// # Errors
-    /// As [`Model::of`]; [`LabError::Option`] of `access` where pieces are not asked for by a law.
+    /// As [`Model::of`]; [`LabError::Option`] of `distribution` where pieces are not asked for by a law.
     pub fn gathered(options: &'o Options, pieces: u32) -> Result<Self, LabError> {
         let mut model = Self::of(options)?;
         if pieces > 1 {
             if model.clock.is_none() {
                 let reason = "pages of several pieces need a law of access, the corrected formulas and a clock";
-                return Err(LabError::option("access", reason));
+                return Err(LabError::option("distribution", reason));
             }
             let tiers = options.access.tiers(model.pages * f64::from(pieces));
             model.tiers = gathered(&tiers, pieces);

@@ -172,8 +172,8 @@ fn a_trace_has_its_own_hits() {
 fn options_out_of_bounds_are_told() {
     type Change = fn(&mut Options);
     let changes: [(&str, Change); 16] = [
-        ("data", |o| o.data_bytes = 0),
-        ("data", |o| o.data_bytes = u64::MAX),
+        ("data-bytes", |o| o.data_bytes = 0),
+        ("data-bytes", |o| o.data_bytes = u64::MAX),
         ("memory", |o| o.memory_bytes = 0),
         ("memory", |o| (o.memory_bytes, o.page_bytes) = (1 << 20, 1 << 21)),
         ("page-bytes", |o| o.page_bytes = 0),

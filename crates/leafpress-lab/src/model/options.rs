@@ -138,7 +138,7 @@ impl Options {
         for (option, bytes, least) in [
             ("page-bytes", self.page_bytes, 64),
             ("memory", self.memory_bytes, 64 << 10),
-            ("data", self.data_bytes, self.page_bytes),
+            ("data-bytes", self.data_bytes, self.page_bytes),
         ] {
             if !(least..=largest).contains(&bytes) {
                 let least = if option == "data" {
@@ -181,12 +181,12 @@ impl Options {
     fn validate_costs(&self) -> Result<(), LabError> {
         let refuse = |option, reason: String| Err(LabError::option(option, reason));
         if self.codecs.is_empty() {
-            return refuse("codec", "the model needs one codec or more".into());
+            return refuse("codec-costs", "the model needs one codec or more".into());
         }
         for (at, codec) in self.codecs.iter().enumerate() {
             codec.validate()?;
             if self.codecs[..at].iter().any(|before| before.name == codec.name) {
-                return refuse("codec", format!("{} is there twice", codec.name));
+                return refuse("codec-costs", format!("{} is there twice", codec.name));
             }
         }
         for (option, figure, most) in [

@@ -93,7 +93,7 @@ impl FromStr for Verify {
             ("all", _) => Ok(Self::OneIn(1)),
             (_, Ok(one_in @ 1..)) => Ok(Self::OneIn(one_in)),
             _ => Err(LabError::option(
-                "verify",
+                "check",
                 format!("`{s}`: use all, off, or N to compare one page in N"),
             )),
         }
@@ -265,7 +265,7 @@ impl Options {
         let refuse = |option, reason: String| Err(LabError::option(option, reason));
         if !(self.seconds > 0.0 && self.seconds <= MAX_SECONDS) {
             return refuse(
-                "duration",
+                "seconds",
                 format!("{} is not over 0 and up to {MAX_SECONDS} seconds", self.seconds),
             );
         }
@@ -285,7 +285,7 @@ impl Options {
         }
         if self.device_latency_us > MAX_DEVICE_LATENCY_US {
             return refuse(
-                "device-latency-us",
+                "device-us",
                 format!("{} is more than {MAX_DEVICE_LATENCY_US}", self.device_latency_us),
             );
         }

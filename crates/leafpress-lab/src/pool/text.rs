@@ -343,7 +343,7 @@ fn over_time(text: &mut String, options: &Options, outcome: &Outcome) {
 fn checks(text: &mut String, outcome: &Outcome) {
     let checks = &outcome.checks;
     if checks.checked == 0 && checks.wrong == 0 {
-        line(text, "Checked", "nothing (--verify off)");
+        line(text, "Checked", "nothing (--check off)");
         return;
     }
     let read_back = match checks.read_back {

@@ -25,6 +25,7 @@ pub const QUICK_BYTES: u64 = 8 << 20;
 pub struct Options {
     /// Files and directories, which are searched to their depth. Zip, gzip and zstd files are opened. A name without slash or dot
     /// that is no file is a bundled sample.
+    #[serde(serialize_with = "crate::core::paths::all::serialize")]
     pub paths: Vec<PathBuf>,
     /// Take an archive's own, compressed bytes instead of opening it.
     pub raw: bool,

@@ -6,7 +6,8 @@ use leafpress_lab::LabError;
 use leafpress_lab::bench::{
     Builtin, DEFAULT_LATEST_SKEW, Dump, Input, Law, Mode, Options, Ratios, Ycsb, look_at_records,
 };
-use leafpress_lab::core::keys::KeyShape;
+use leafpress_lab::core::corpus::Source;
+use leafpress_lab::core::keys::{Distribution, KeyShape};
 
 use super::errors::{bad_input, option_error, underscored};
 use super::{BenchArgs, RecordsWord};
@@ -146,7 +147,7 @@ impl BenchArgs {
             }
         }
         options.dump = Some(Dump {
-            data: self.data.as_deref().unwrap_or("packages").parse()?,
+            data: Source::named(self.data.as_deref().unwrap_or("packages".as_ref()))?,
             format: format.clone(),
             left_out: None,
         });
@@ -185,7 +186,11 @@ impl BenchArgs {
 
     fn set_key_choice(&self, options: &mut Options, workload: Option<Ycsb>) -> Result<(), LabError> {
         if let Some(name) = &self.distribution {
-            options.law = Law::named(name)?;
+            // PiBench's names have their parameter in --skew; ours have it behind them.
+            match name.contains([':', ',']) {
+                true => return self.set_law(options, name.parse()?),
+                false => options.law = Law::named(name)?,
+            }
         }
         if let Some(hotset) = &self.hotset {
             if options.law != Law::HotSet {
@@ -200,6 +205,32 @@ impl BenchArgs {
             None if options.law == Law::SelfSimilar => options.skew = 0.2,
             None => {}
         }
+        Ok(())
+    }
+
+    /// A law with its parameters.
+    fn set_law(&self, options: &mut Options, law: Distribution) -> Result<(), LabError> {
+        for (option, is_given) in [("skew", self.skew.is_some()), ("hotset", self.hotset.is_some())] {
+            if is_given {
+                return Err(option_error(
+                    option,
+                    "--distribution has it already: leave one of them out",
+                ));
+            }
+        }
+        (options.law, options.skew) = match law {
+            Distribution::Uniform => (Law::Uniform, options.skew),
+            Distribution::Zipfian { theta } => (Law::Zipfian, theta),
+            Distribution::SelfSimilar { h } => (Law::SelfSimilar, h),
+            Distribution::Latest { theta } => (Law::Latest, theta),
+            Distribution::HotSet {
+                keys_pct,
+                operations_pct,
+            } => {
+                options.hotset = (keys_pct, operations_pct);
+                (Law::HotSet, options.skew)
+            }
+        };
         Ok(())
     }
 

@@ -241,7 +241,8 @@ pub(super) fn measured() -> PageInput {
     input.host = "AMD EPYC, 2 cores".into();
     input.device_note =
         Some("vda, a virtual disk: direct reads through io_uring, 4 in flight, 88.9% sequential".into());
-    input.command_line = "leafpress advise silesia/ --device /tmp --memory 15G --data 200G --access 20,80".into();
+    input.command_line =
+        "leafpress advise silesia/ --device /tmp --memory 15G --data-bytes 200G --distribution 20,80".into();
     input.device_us = 138.0;
     input.device_iops = Some(28892.0);
     recommend(&mut input);

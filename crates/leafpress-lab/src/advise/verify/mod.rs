@@ -141,7 +141,7 @@ pub fn verify(
         _ => {
             return Err(LabError::option(
                 "verify",
-                "the pool is asked for pages by a law, and not by a trace: leave it out, or give --access a law that is like the trace",
+                "the pool is asked for pages by a law, and not by a trace: leave it out, or give --distribution a law that is like the trace",
             ));
         }
     };

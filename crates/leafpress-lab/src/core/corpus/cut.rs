@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use leafpress::tree::MAX_VALUE_BYTES;
 
-use crate::core::LabError;
 use crate::core::words::serde_as_text;
+use crate::core::{Bytes, LabError};
 
 /// How bytes are cut into values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,8 @@ impl FromStr for Cut {
             "length-prefixed" => Some(Self::LengthPrefixed),
             _ => s
                 .strip_prefix("fixed:")
-                .and_then(|len| len.parse().ok())
+                .and_then(|len| len.parse::<Bytes>().ok())
+                .and_then(|Bytes(len)| usize::try_from(len).ok())
                 .map(Self::Fixed),
         };
         let cut = cut.ok_or_else(|| {

@@ -1,5 +1,6 @@
 //! Where a corpus comes from: files, directories, archives, bundled samples.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -20,7 +21,7 @@ pub const MAX_CORPUS_BYTES: u64 = 8 << 30;
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// A file, or a directory with all files below it in the order of their paths. Zip, gzip and zstd files are opened.
-    Path(PathBuf),
+    Path(#[serde(with = "crate::core::paths")] PathBuf),
     /// A bundled sample: a file of the `data` directory, named without its extension. The directory is `LEAFPRESS_DATA`,
     /// else the nearest `data` beside or above the executable or the working directory that has the sample.
     Sample(String),
@@ -58,6 +59,19 @@ impl Source {
         found
             .map_err(|e| LabError::data(path.display().to_string(), plain(&e)))
             .map(drop)
+    }
+}
+
+impl Source {
+    /// What [`FromStr`] makes of a word, whatever bytes it has: what is no text is a path.
+    ///
+    /// # Errors
+    /// As [`FromStr`].
+    pub fn named(word: &OsStr) -> Result<Self, LabError> {
+        match word.to_str() {
+            Some(text) => text.parse(),
+            None => Ok(Self::Path(word.into())),
+        }
     }
 }
 

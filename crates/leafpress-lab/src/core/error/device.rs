@@ -63,6 +63,14 @@ pub enum DeviceError {
     /// io_uring was asked for and is not to be had.
     #[error("no io_uring here ({0}): leave --engine out to read with threads instead, or see `leafpress doctor`")]
     NoUring(io::Error),
+    /// A file that is no result of `leafpress device`.
+    #[error("{}: {reason}", path.display())]
+    Saved {
+        /// The file as given.
+        path: PathBuf,
+        /// What was wrong and what to do.
+        reason: String,
+    },
     /// A file that is no result of fio, or one without reads or writes.
     #[error("{}: {reason}", path.display())]
     Fio {

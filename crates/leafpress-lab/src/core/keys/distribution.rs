@@ -69,7 +69,7 @@ impl Distribution {
     }
 
     const HELP: &str = "known: uniform, zipfian[:THETA] and latest[:THETA] with 0 < THETA < 1, self-similar[:H] with 0 < H < 0.5, \
-                        hotset[:KEYS_PCT:OPERATIONS_PCT] with 0 < KEYS_PCT < 100 and 0 <= OPERATIONS_PCT <= 100";
+                        hotset[:KEYS_PCT:OPERATIONS_PCT] or KEYS_PCT,OPERATIONS_PCT with 0 < KEYS_PCT < 100 and 0 <= OPERATIONS_PCT <= 100";
 }
 
 impl fmt::Display for Distribution {
@@ -90,16 +90,22 @@ impl fmt::Display for Distribution {
 impl FromStr for Distribution {
     type Err = LabError;
 
+    /// Also by the names that others have: `even`, `zipf`, PiBench's `SELFSIMILAR`, and `X,Y` for `hotset:X:Y`.
     fn from_str(s: &str) -> Result<Self, LabError> {
-        let mut words = s.split(':');
+        let word = s.trim().to_ascii_lowercase();
+        let word = match word.split_once(',') {
+            Some((keys, operations)) if !word.contains(':') => format!("hotset:{}:{}", keys.trim(), operations.trim()),
+            _ => word,
+        };
+        let mut words = word.split(':');
         let name = words.next().unwrap_or_default();
         let numbers: Option<Vec<f64>> = words.map(|word| word.parse().ok()).collect();
         let distribution = match (name, numbers.as_deref()) {
-            ("uniform", Some([])) => Some(Self::Uniform),
-            ("zipfian", Some([])) => Some(Self::Zipfian { theta: 0.99 }),
-            ("zipfian", Some(&[theta])) => Some(Self::Zipfian { theta }),
-            ("self-similar", Some([])) => Some(Self::SelfSimilar { h: 0.2 }),
-            ("self-similar", Some(&[h])) => Some(Self::SelfSimilar { h }),
+            ("uniform" | "even", Some([])) => Some(Self::Uniform),
+            ("zipfian" | "zipf", Some([])) => Some(Self::Zipfian { theta: 0.99 }),
+            ("zipfian" | "zipf", Some(&[theta])) => Some(Self::Zipfian { theta }),
+            ("self-similar" | "selfsimilar", Some([])) => Some(Self::SelfSimilar { h: 0.2 }),
+            ("self-similar" | "selfsimilar", Some(&[h])) => Some(Self::SelfSimilar { h }),
             ("latest", Some([])) => Some(Self::Latest { theta: 0.99 }),
             ("latest", Some(&[theta])) => Some(Self::Latest { theta }),
             ("hotset", Some([])) => Some(Self::HOT_SET),

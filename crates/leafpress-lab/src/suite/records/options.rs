@@ -21,6 +21,7 @@ pub const MAX_DICTIONARY_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone, Serialize)]
 pub struct Options {
     /// A dump, an archive of dumps, a directory of them, or a bundled sample by its name.
+    #[serde(serialize_with = "crate::core::paths::serialize")]
     pub path: PathBuf,
     /// How the dump holds its records.
     pub records: RecordFormat,

@@ -1,0 +1,167 @@
+//! Holds the commands' flags to the rules of docs/flags.md, and its table to the commands.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::{Arg, Command, CommandFactory};
+
+use crate::Cli;
+
+/// Sections of options that are another program's: `bench` has PiBench's, `pool` Tyche's, whose letters are theirs.
+const OTHERS: [&str; 2] = ["PiBench's options", "Tyche's options"];
+/// Flags that mean another thing in one command: `bench` writes a file where others print.
+const EXCEPTIONS: [(&str, &str); 1] = [("bench", "json")];
+/// What the table stands behind in the document.
+const MARK: &str = "<!-- The rest is written by the test in crates/leafpress-cli/src/flags.rs. -->\n";
+
+/// A flag of a command.
+struct Flag {
+    command: String,
+    /// With hyphens, as the commands but `bench` write it.
+    name: String,
+    short: Option<char>,
+    /// What stands behind it; nothing for a switch.
+    value: String,
+    help: String,
+    /// Whether it is another program's.
+    is_others: bool,
+}
+
+impl Flag {
+    fn of(command: &Command, arg: &Arg) -> Option<Self> {
+        let name = arg.get_long()?.replace('_', "-");
+        let takes_value = arg.get_action().takes_values();
+        let value = arg.get_value_names().map(|names| names.join(" ")).unwrap_or_default();
+        Some(Self {
+            command: command.get_name().to_owned(),
+            short: arg.get_short(),
+            value: if takes_value { value } else { String::new() },
+            help: arg.get_help().map(ToString::to_string).unwrap_or_default(),
+            is_others: arg.get_help_heading().is_some_and(|heading| OTHERS.contains(&heading)),
+            name,
+        })
+    }
+
+    fn is_exception(&self) -> bool {
+        EXCEPTIONS.contains(&(self.command.as_str(), self.name.as_str()))
+    }
+}
+
+fn flags() -> Vec<Flag> {
+    let cli = Cli::command();
+    let commands = cli.get_subcommands().filter(|command| !command.is_hide_set());
+    let of = |command: &Command| {
+        let arguments = command.get_arguments().filter(|arg| !arg.is_hide_set());
+        arguments.filter_map(|arg| Flag::of(command, arg)).collect::<Vec<_>>()
+    };
+    let mut flags: Vec<Flag> = commands.flat_map(of).filter(|flag| flag.name != "help").collect();
+    flags.sort_by(|one, other| (&one.name, &one.command).cmp(&(&other.name, &other.command)));
+    flags
+}
+
+#[test]
+fn a_letter_stands_for_one_flag() {
+    let mut letters: BTreeMap<char, BTreeSet<String>> = BTreeMap::new();
+    for flag in flags().iter().filter(|flag| !flag.is_others) {
+        if let Some(short) = flag.short {
+            letters.entry(short).or_default().insert(flag.name.clone());
+        }
+    }
+    for (letter, names) in &letters {
+        assert_eq!(names.len(), 1, "-{letter} is {names:?}");
+    }
+    // A flag that has a letter has it in all commands, but where another program took it.
+    for flag in flags().iter().filter(|flag| !flag.is_others && flag.command != "bench") {
+        for (letter, names) in &letters {
+            if names.contains(&flag.name) {
+                assert_eq!(flag.short, Some(*letter), "--{} of {}", flag.name, flag.command);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flag_takes_the_same_everywhere() {
+    let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for flag in flags()
+        .into_iter()
+        .filter(|flag| !flag.is_others && !flag.is_exception())
+    {
+        values.entry(flag.name).or_default().insert(flag.value);
+    }
+    for (name, of) in values {
+        // Where a command takes one, another may take a list of them.
+        let kinds = of.iter().filter(|value| *value != "LIST").count();
+        assert!(kinds <= 1, "--{name} takes {of:?}");
+    }
+}
+
+/// Every output goes to `--out DIR`.
+#[test]
+fn what_is_written_goes_to_out() {
+    let flags = flags();
+    for command in [
+        "advise", "bench", "cache", "device", "eval", "model", "peers", "pool", "suite",
+    ] {
+        let out = flags.iter().find(|flag| flag.command == command && flag.name == "out");
+        let out = out.unwrap_or_else(|| panic!("{command} has no --out"));
+        assert_eq!((out.value.as_str(), out.short), ("DIR", Some('o')), "{command}");
+    }
+}
+
+/// The first sentence of a help text, without what it is by default.
+fn meaning(help: &str) -> String {
+    let help = help.split(" [default").next().unwrap_or(help);
+    help.replace('|', "\\|").replace('\n', " ")
+}
+
+fn table() -> String {
+    let mut table = String::from("\n| flag | takes | commands | meaning |\n|---|---|---|---|\n");
+    let mut rows: Vec<(Flag, Vec<String>)> = Vec::new();
+    for flag in flags() {
+        let mine = if flag.is_others {
+            format!("`{}`*", flag.command)
+        } else {
+            format!("`{}`", flag.command)
+        };
+        match rows.last_mut() {
+            Some((last, commands)) if last.name == flag.name && !flag.is_exception() && !last.is_exception() => {
+                commands.push(mine);
+                // `bench` says what is its own of a flag.
+                if (last.is_others || last.command == "bench") && !flag.is_others {
+                    *last = flag;
+                }
+            }
+            _ => rows.push((flag, vec![mine])),
+        }
+    }
+    for (flag, commands) in rows {
+        let short = flag.short.map_or_else(String::new, |short| format!("`-{short}`, "));
+        let _ = writeln!(
+            table,
+            "| {short}`--{}` | {} | {} | {} |",
+            flag.name,
+            flag.value.replace('|', "\\|"),
+            commands.join(", "),
+            meaning(&flag.help)
+        );
+    }
+    table
+}
+
+#[test]
+fn the_document_has_every_flag() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/flags.md");
+    let document = std::fs::read_to_string(&path).expect("docs/flags.md");
+    let (rules, found) = document.split_once(MARK).expect("the mark in docs/flags.md");
+    let table = table();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, format!("{rules}{MARK}{table}")).expect("docs/flags.md is written");
+    } else {
+        assert!(
+            found == table,
+            "docs/flags.md is not as the commands are; UPDATE_GOLDEN=1 writes it anew"
+        );
+    }
+}

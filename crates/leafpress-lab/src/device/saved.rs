@@ -1,0 +1,62 @@
+//! Reads what `leafpress device --out` wrote, in place of a probe.
+
+use std::path::Path;
+
+use super::{DeviceError, Operation, Report};
+
+/// Longest result that is read, in bytes.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// The report in a `results.json`, or in the directory that has one.
+///
+/// # Errors
+/// [`DeviceError::Saved`] for a file that cannot be read, is no such result, or has no reads.
+pub fn saved_report(path: &Path) -> Result<Report, DeviceError> {
+    let refuse = |reason: String| DeviceError::Saved {
+        path: path.to_owned(),
+        reason,
+    };
+    let file = if path.is_dir() {
+        path.join("results.json")
+    } else {
+        path.to_owned()
+    };
+    let about = file.metadata().map_err(|e| refuse(format!("cannot be read: {e}")))?;
+    if !about.is_file() || about.len() > MAX_BYTES {
+        return Err(refuse(
+            "no file of a sensible length: name the results.json, or the directory, of `leafpress device --out`".into(),
+        ));
+    }
+    let text = std::fs::read_to_string(&file).map_err(|e| refuse(format!("cannot be read: {e}")))?;
+    let report: Report = serde_json::from_str(&text).map_err(|e| {
+        refuse(format!(
+            "no result of `leafpress device --out`: {e}; of fio it would be --fio-json"
+        ))
+    })?;
+    if report.measurements.iter().all(|m| m.operation != Operation::Read) {
+        return Err(refuse("it has no reads".into()));
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures;
+    use super::*;
+
+    #[test]
+    fn what_a_probe_wrote_is_read_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let report = fixtures::report();
+        let json = crate::report::json("leafpress device /mnt", &report).unwrap();
+        std::fs::write(directory.path().join("results.json"), json).unwrap();
+        let read = saved_report(directory.path()).unwrap();
+        assert_eq!(read.measurements.len(), report.measurements.len());
+        assert_eq!(read.source, report.source);
+        let told = |path: &Path| saved_report(path).unwrap_err().to_string();
+        let other = directory.path().join("other.json");
+        std::fs::write(&other, "{\"jobs\": []}").unwrap();
+        assert!(told(&other).contains("--fio-json"), "{}", told(&other));
+        assert!(told(Path::new("/no/such")).contains("cannot be read"));
+    }
+}
