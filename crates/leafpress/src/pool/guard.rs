@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::PageId;
@@ -14,13 +16,23 @@ use super::frames::Frame;
 /// afterwards.
 pub struct PageGuard<'p> {
     core: &'p Core,
-    held: Held<'p>,
+    held: Held,
 }
 
-enum Held<'p> {
-    /// A raw page: the slot that holds it, and where its bytes are.
+/// A pinned page as a [`PageGuard`] is one, which borrows nothing: for tasks, and for whatever has to be `'static`.
+///
+/// The pool's memory is there until the last of these is gone, also if the pool is dropped before.
+pub struct OwnedPageGuard {
+    // An `Arc`, whose content stays where it is: what is held points into it.
+    core: Arc<Core>,
+    held: Held,
+}
+
+/// What is held of a page in a core, which has to outlive it. It is to be released once, and not used afterwards.
+enum Held {
+    /// A raw page: the core's slot that holds it, and where its bytes are.
     Slot {
-        slot: &'p HoldSlot,
+        slot: NonNull<HoldSlot>,
         start: *const u8,
         len: usize,
     },
@@ -30,10 +42,57 @@ enum Held<'p> {
     Copy(Vec<u8>),
 }
 
-// SAFETY: the bytes do not change while the entry is pinned, and the pin may be taken away by any thread.
-unsafe impl Send for PageGuard<'_> {}
+// SAFETY: the bytes do not change while the entry is pinned or held, and any thread may take the pin away or empty the slot.
+unsafe impl Send for Held {}
 // SAFETY: as above.
-unsafe impl Sync for PageGuard<'_> {}
+unsafe impl Sync for Held {}
+
+impl Held {
+    /// The page's bytes.
+    ///
+    /// # Safety
+    /// The core is still there, and this was not released.
+    #[inline]
+    unsafe fn bytes(&self) -> &[u8] {
+        match self {
+            // SAFETY: while the entry is pinned or held its frame, which is the core's, holds the page, and nobody writes it.
+            Held::Entry { start, len, .. } | Held::Slot { start, len, .. } => unsafe {
+                std::slice::from_raw_parts(*start, *len)
+            },
+            Held::Copy(bytes) => bytes,
+        }
+    }
+
+    /// Lets go of the page.
+    ///
+    /// # Safety
+    /// It is of this core, and was not released before.
+    #[inline]
+    unsafe fn release(&self, core: &Core) {
+        match self {
+            // SAFETY: the slot is one of the core's, which are there as long as it is.
+            Held::Slot { slot, .. } => unsafe { slot.as_ref() }.release(),
+            Held::Entry { number, .. } => {
+                core.unpin(*number);
+                core.counts.pin_handed_back();
+            }
+            Held::Copy(bytes) => {
+                core.copy_bytes.fetch_sub(bytes.capacity(), Relaxed);
+            }
+        }
+    }
+
+    fn fmt_as(&self, name: &str, len: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = match self {
+            Held::Entry { .. } | Held::Slot { .. } => "raw",
+            Held::Copy(_) => "copy",
+        };
+        f.debug_struct(name)
+            .field("len", &len)
+            .field("held", &held)
+            .finish_non_exhaustive()
+    }
+}
 
 /// A raw page that a thread's slot holds. Dropped, it is held for ever.
 pub(super) struct HeldRaw<'p> {
@@ -142,7 +201,7 @@ impl<'p> PageGuard<'p> {
     #[inline]
     pub(super) fn of_held(core: &'p Core, held: HeldRaw<'p>) -> Self {
         let held = Held::Slot {
-            slot: held.slot,
+            slot: NonNull::from(held.slot),
             start: held.entry.place(),
             len: held.entry.len(),
         };
@@ -156,54 +215,53 @@ impl<'p> PageGuard<'p> {
             held: Held::Copy(bytes),
         }
     }
-}
 
-impl Deref for PageGuard<'_> {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        match &self.held {
-            // SAFETY: while the entry is pinned or held its frame holds the page, and nobody writes it.
-            Held::Entry { start, len, .. } | Held::Slot { start, len, .. } => unsafe {
-                std::slice::from_raw_parts(*start, *len)
-            },
-            Held::Copy(bytes) => bytes,
+    /// The same page in a guard that keeps `core` alive, which this one is of.
+    pub(super) fn into_owned(mut self, core: &Arc<Core>) -> OwnedPageGuard {
+        debug_assert!(std::ptr::eq(self.core, Arc::as_ptr(core)), "another core's guard");
+        // What stays here is nothing that would have to be let go.
+        let held = std::mem::replace(&mut self.held, Held::Copy(Vec::new()));
+        OwnedPageGuard {
+            core: Arc::clone(core),
+            held,
         }
     }
 }
 
-impl AsRef<[u8]> for PageGuard<'_> {
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
+/// What both guards are.
+macro_rules! guard {
+    ($guard:ty, $name:literal) => {
+        impl Deref for $guard {
+            type Target = [u8];
 
-impl fmt::Debug for PageGuard<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let held = match &self.held {
-            Held::Entry { .. } | Held::Slot { .. } => "raw",
-            Held::Copy(_) => "copy",
-        };
-        f.debug_struct("PageGuard")
-            .field("len", &self.len())
-            .field("held", &held)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Drop for PageGuard<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        match &self.held {
-            Held::Slot { slot, .. } => slot.release(),
-            Held::Entry { number, .. } => {
-                self.core.unpin(*number);
-                self.core.counts.pin_handed_back();
-            }
-            Held::Copy(bytes) => {
-                self.core.copy_bytes.fetch_sub(bytes.capacity(), Relaxed);
+            #[inline]
+            fn deref(&self) -> &[u8] {
+                // SAFETY: the guard has the core, and releases what it holds when it is dropped.
+                unsafe { self.held.bytes() }
             }
         }
-    }
+
+        impl AsRef<[u8]> for $guard {
+            fn as_ref(&self) -> &[u8] {
+                self
+            }
+        }
+
+        impl fmt::Debug for $guard {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.held.fmt_as($name, self.len(), f)
+            }
+        }
+
+        impl Drop for $guard {
+            #[inline]
+            fn drop(&mut self) {
+                // SAFETY: what the guard holds is of its core, and a guard is dropped once.
+                unsafe { self.held.release(&self.core) };
+            }
+        }
+    };
 }
+
+guard!(PageGuard<'_>, "PageGuard");
+guard!(OwnedPageGuard, "OwnedPageGuard");

@@ -64,7 +64,7 @@ pub use crate::eviction::{ParsePolicyError, PolicyKind};
 pub use crate::tuner::{ParseShareError, Share};
 pub use builder::Builder;
 pub use error::PoolError;
-pub use guard::PageGuard;
+pub use guard::{OwnedPageGuard, PageGuard};
 pub use stats::PoolStats;
 pub use store::{DirectoryOptions, DirectoryStore, FileOptions, FileStore, MemoryStore, Switch};
 #[cfg(feature = "testing")]
@@ -87,6 +87,7 @@ const _: () = {
     const fn can_be_shared<T: Send + Sync>() {}
     can_be_shared::<PagePool>();
     can_be_shared::<PageGuard<'_>>();
+    can_be_shared::<OwnedPageGuard>();
     can_be_shared::<PoolError>();
     can_be_shared::<PoolStats>();
     can_be_shared::<FileStore>();
@@ -105,11 +106,28 @@ impl std::fmt::Debug for PagePool {
 
 impl PagePool {
     /// A builder for a pool over `store`.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// let pool = leafpress::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// assert_eq!(pool.get(7)?[0], 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn builder(store: impl PageStore + 'static) -> Builder {
         Builder::new(Box::new(store))
     }
 
     /// The page, pinned: from memory, or read from the store.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// # let pool = leafpress::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// let page = pool.get(7)?;
+    /// assert_eq!(page[..4], 7_u32.to_le_bytes());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`PoolError::NotFound`] where the store has no such page, [`PoolError::PoolFull`] when everything is pinned, and what the store
@@ -120,8 +138,39 @@ impl PagePool {
         self.core.get(page)
     }
 
+    /// As [`PagePool::get`], with a guard that borrows nothing, so that it can be held in a task, across `await`s, and be handed on. Reading
+    /// from the store blocks the thread that calls this.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// let pool = leafpress::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// let page = pool.get_owned(7)?;
+    /// drop(pool);
+    /// let first = std::thread::spawn(move || page[0]).join();
+    /// assert_eq!(first.ok(), Some(7));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`PagePool::get`].
+    pub fn get_owned(&self, page: PageId) -> Result<OwnedPageGuard, PoolError> {
+        Ok(self.core.get(page)?.into_owned(&self.core))
+    }
+
     /// Replaces the page, or makes it. Who holds the page keeps what it was. The store has the new one after [`PagePool::flush`], or when
     /// the page is to be compressed or to leave.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// # let pool = leafpress::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// pool.update(7, &[1; 4096])?;
+    /// assert_eq!(pool.get(7)?[0], 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`PoolError::PageLength`] and [`PoolError::Refused`] for what the store could never take, [`PoolError::PoolFull`] when everything
@@ -133,6 +182,20 @@ impl PagePool {
 
     /// Removes the page, here and in the store. Who holds the page keeps it. Removing one that does not exist is no error.
     ///
+    /// Whether the page is still absent when the store is opened again is the store's affair: a [`DirectoryStore`] has a file for each page,
+    /// and none for this one; a [`FileStore`] has nothing but pages, so that one removed before the last comes back as zeros.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// # let pool = leafpress::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// use leafpress::pool::PoolError;
+    ///
+    /// pool.remove(7)?;
+    /// assert!(matches!(pool.get(7), Err(PoolError::NotFound { page: 7 })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// What the store says; the page is then still there.
     pub fn remove(&self, page: PageId) -> Result<(), PoolError> {
@@ -141,12 +204,30 @@ impl PagePool {
 
     /// Forgets a version of the page that the store has not got, and returns whether there was one: the page is then what the store has.
     /// For a page that cannot be written, and for one that [`PoolError::Lost`] names. Who holds the page keeps it.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// # let pool = leafpress::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// pool.update(7, &[1; 4096])?;
+    /// assert!(pool.discard(7));
+    /// assert_eq!(pool.get(7)?[0], 7, "what the store has");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn discard(&self, page: PageId) -> bool {
         self.core.discard(page)
     }
 
     /// Reads those of the pages that are not here, many at once, and returns how many were read. It reads no more than there is room
     /// for, and passes over pages that do not exist.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// # let pool = leafpress::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// assert_eq!(pool.prefetch(&[1, 2, 3])?, 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`PagePool::get`].
@@ -156,6 +237,15 @@ impl PagePool {
 
     /// Writes all dirty pages to the store and syncs it. When it returns without an error, all updates and removals that ended before it
     /// began are lasting, those of pages that have left the pool since included. One flush runs at a time; others wait.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// # let pool = leafpress::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// pool.update(7, &[1; 4096])?;
+    /// pool.flush()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// The first write that failed; all others were tried. What could not be written stays in the pool, dirty.
@@ -168,6 +258,14 @@ impl PagePool {
     /// Changes the budget. When it shrinks, pages leave before this returns, all but those that are pinned or cannot be written:
     /// they leave later.
     ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// # let pool = leafpress::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// pool.resize(2 << 20)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`PoolError::Option`] for less than a [`Builder`] takes.
     pub fn resize(&self, budget_bytes: usize) -> Result<(), PoolError> {
@@ -175,11 +273,29 @@ impl PagePool {
     }
 
     /// What the pool holds and did.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// # let pool = leafpress::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// pool.get(7)?;
+    /// pool.get(7)?;
+    /// println!("{:?}", pool.stats());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn stats(&self) -> PoolStats {
         self.core.stats()
     }
 
     /// The store.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// # let pool = leafpress::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// assert_eq!(pool.store().len(), 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn store(&self) -> &dyn PageStore {
         &*self.core.store
     }
