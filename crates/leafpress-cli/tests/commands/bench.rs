@@ -243,6 +243,23 @@ fn a_comparison_is_one_table() {
 }
 
 #[test]
+fn what_a_training_has_freed_is_not_growth_of_the_index() {
+    let records = 200_000.0;
+    let output = leafpress()
+        .args(["bench", "leafpress:lz4", "-n", "200000", "-p", "1000"])
+        .output()
+        .expect("leafpress starts");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output);
+    let held = figure(&text, "Held by its own account:") * records;
+    // Growth that is too little to tell is not shown.
+    if text.contains("Resident growth:") {
+        let grown = figure(&text, "Resident growth:") * records;
+        assert!(grown < held + f64::from(8 << 20), "{text}");
+    }
+}
+
+#[test]
 fn values_of_a_corpus_are_read() {
     let directory = TempDir::new().expect("a temporary directory");
     let corpus = directory.path().join("corpus.txt");

@@ -69,6 +69,8 @@ impl Loader<'_> {
         self.index
             .settle()
             .map_err(|e| self.error(format!("after the load: {e}")))?;
+        // What a training has freed, the allocator gives back in its own time.
+        resources::release_free_memory();
         let growth = resources::resident_bytes().zip(resident_before);
         Ok(Load {
             records: self.options.records,

@@ -82,6 +82,8 @@ pub fn run_with(
     events: &mut dyn FnMut(Event<'_>),
 ) -> Result<Report, LabError> {
     options.validate()?;
+    // Code that runs for the first time would count as growth of the index.
+    resources::make_program_resident();
     events(Event::Progress(Phase::Corpus, 0.0));
     let (format, values) = Values::of(options, cancel)?;
     let mut report = Report {
