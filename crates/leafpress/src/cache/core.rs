@@ -13,6 +13,7 @@ use super::disk::Tier;
 use super::error::CacheError;
 use super::evict::Memory;
 use super::flights::Flights;
+use super::ghost::Ghost;
 use super::listener::{Listener, RemovalCause};
 use super::observer::{Observer, Outcome};
 use super::policy::Policy;
@@ -371,6 +372,26 @@ impl Core {
             }
             self.tree.trim();
         }
+    }
+
+    /// Removes every record, in both tiers, and forgets what left before.
+    pub(super) fn clear(&self) -> Result<(), CacheError> {
+        self.flights.supersede_all();
+        // Nothing leaves memory meanwhile.
+        let mut sweepers = [self.evicting.lock(), self.expiring.lock()];
+        if let Some(disk) = &self.disk {
+            disk.forget();
+        }
+        self.tree.clear()?;
+        for sweeper in &mut sweepers {
+            let before = sweeper.held_bytes();
+            sweeper.arena = Bump::new();
+            sweeper.memory.ghost = Ghost::default();
+            self.note_sweeper(before, sweeper);
+        }
+        drop(sweepers);
+        self.measure();
+        Ok(())
     }
 
     /// Holds off whoever takes records out, until the result is dropped.

@@ -41,6 +41,7 @@ mod ghost;
 mod in_memory;
 mod listener;
 mod load;
+mod map;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod observer;
@@ -62,8 +63,6 @@ mod words;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::mem::room::{TryGrow, copied, room_for};
-use crate::tree::KeyRange;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{Disk, DiskStats, MIN_DISK_BYTES};
 pub use error::{CacheError, LoadError};
@@ -114,151 +113,52 @@ impl fmt::Debug for Cache {
 
 impl Cache {
     /// A builder with every option at its default.
+    ///
+    /// ```
+    /// let cache = leafpress::Cache::builder().memory(64 << 20).build()?;
+    /// assert!(cache.is_empty());
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Inserts or replaces. Other records may make room for it, or it for others later.
-    ///
-    /// # Errors
-    /// [`CacheError::KeyTooLong`], [`CacheError::ValueTooLong`], [`CacheError::OutOfMemory`] when the system has no more, or
-    /// [`CacheError::Codec`]. The key's old record may then still be there.
-    pub fn insert(
-        &self,
-        key: &(impl AsRef<[u8]> + ?Sized),
-        value: &(impl AsRef<[u8]> + ?Sized),
-    ) -> Result<(), CacheError> {
-        let expiry = self.core.default_expiry();
-        self.core.insert(key.as_ref(), value.as_ref(), expiry)
-    }
-
-    /// As [`Cache::insert`], for a record that expires, or other than the default says.
-    ///
-    /// # Errors
-    /// As [`Cache::insert`]; [`CacheError::Option`] for a time to live that is not from 1 s to 10 years.
-    pub fn insert_with(
-        &self,
-        key: &(impl AsRef<[u8]> + ?Sized),
-        value: &(impl AsRef<[u8]> + ?Sized),
-        entry: Entry,
-    ) -> Result<(), CacheError> {
-        let expiry = self.core.expiry_by(entry)?;
-        self.core.insert(key.as_ref(), value.as_ref(), expiry)
-    }
-
-    /// The key's value, copied; [`None`] when it is not there.
-    ///
-    /// # Errors
-    /// [`CacheError::OutOfMemory`]. A record that cannot be decoded is not there, and counted in [`CacheStats::damaged`].
-    pub fn get(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, CacheError> {
-        Ok(self.core.get(key.as_ref(), copied)?.transpose()?)
-    }
-
-    /// Replaces the content of `value` by the key's value and returns true; leaves `value` empty and returns false when it is not there.
-    ///
-    /// # Errors
-    /// As [`Cache::get`].
-    pub fn get_into(&self, key: &(impl AsRef<[u8]> + ?Sized), value: &mut Vec<u8>) -> Result<bool, CacheError> {
-        value.clear();
-        let found = self.core.get(key.as_ref(), |found| value.try_append(found))?;
-        Ok(found.transpose()?.is_some())
-    }
-
-    /// Calls `read` with the key's value and returns what it returns; [`None`] when it is not there. The bytes are the cache's own, or a
-    /// decode buffer's; memory is not reclaimed while `read` runs.
-    ///
-    /// # Errors
-    /// As [`Cache::get`].
-    #[inline]
-    pub fn get_with<R>(
-        &self,
-        key: &(impl AsRef<[u8]> + ?Sized),
-        read: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>, CacheError> {
-        self.core.get(key.as_ref(), read)
-    }
-
-    /// The keys' values, copied, in the order of the keys; [`None`] for those that are not there. It takes less time than as many
-    /// [`Cache::get`]s: the reads wait for memory together, unless there is a disk tier. They need not be of one moment.
-    ///
-    /// # Errors
-    /// As [`Cache::get`].
-    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, CacheError> {
-        let mut values = room_for(keys.len())?;
-        self.core.get_many(keys, |_, value| values.push(value.map(copied)))?;
-        let values = values.into_iter().map(|value| Ok(value.transpose()?));
-        values.collect()
-    }
-
-    /// Calls `read` with the index in `keys` and the value of each key, in order; [`None`] where it is not there. What is said of
-    /// [`Cache::get_many`] and [`Cache::get_with`] holds.
-    ///
-    /// # Errors
-    /// As [`Cache::get`].
-    pub fn get_many_with<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        read: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<(), CacheError> {
-        self.core.get_many(keys, read)
-    }
-
-    /// Whether the key is there. It counts as a read.
-    ///
-    /// # Errors
-    /// As [`Cache::get`].
-    pub fn contains_key(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, CacheError> {
-        Ok(self.core.get(key.as_ref(), |_| ())?.is_some())
-    }
-
-    /// Removes the key; whether it was there.
-    ///
-    /// # Errors
-    /// [`CacheError::OutOfMemory`] or [`CacheError::Codec`]; the record is then still there.
-    pub fn remove(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, CacheError> {
-        self.core.remove(key.as_ref())
-    }
-
-    /// The records whose keys are in `range`, in key order, from either end. It counts for none of them as a read.
-    ///
-    /// A key that is there from the scan's start to its end is seen exactly once; one that comes or goes meanwhile may or may not be.
-    pub fn range(&self, range: impl KeyRange) -> CacheRange<'_> {
-        CacheRange::new(&self.core, self.core.tree.range(range))
-    }
-
-    /// The records whose keys begin with `prefix`. What is said of [`Cache::range`] holds.
-    pub fn prefix(&self, prefix: &(impl AsRef<[u8]> + ?Sized)) -> CacheRange<'_> {
-        CacheRange::new(&self.core, self.core.tree.prefix(prefix))
-    }
-
-    /// Removes every record.
-    ///
-    /// # Errors
-    /// [`CacheError::OutOfMemory`]: some may still be there.
-    pub fn clear(&self) -> Result<(), CacheError> {
-        self.core.flights.supersede_all();
-        // Nothing leaves memory meanwhile.
-        let _held = self.core.hold();
-        if let Some(disk) = &self.core.disk {
-            disk.forget();
-        }
-        Ok(self.core.tree.clear()?)
-    }
-
     /// Number of records in memory, those included whose time is over and that have not left yet. Under concurrent writes, a number that was right a
     /// moment ago.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// # cache.insert("user:42", "Ada")?;
+    /// # cache.insert("user:43", "Grace")?;
+    /// assert_eq!(cache.len(), 2);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.core.tree.len()
     }
 
     /// Whether there are no records in memory.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// # cache.insert("user:42", "Ada")?;
+    /// # cache.insert("user:43", "Grace")?;
+    /// assert!(!cache.is_empty());
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// What the cache is called: see [`Builder::name`].
+    ///
+    /// ```
+    /// let cache = leafpress::Cache::builder().name("users").memory(8 << 20).build()?;
+    /// assert_eq!(cache.name(), "users");
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.observer.name
@@ -267,18 +167,38 @@ impl Cache {
     /// Publishes through the facade [`metrics`](https://docs.rs/metrics) what the cache holds and what it did: what `docs/metrics.md` lists. The
     /// cache's thread does so once a second, or less often where there are very many leaves, all of which are visited: this is for who is
     /// about to show them.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// // Where a page with the metrics is made:
+    /// cache.publish_metrics();
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     #[cfg(feature = "metrics")]
     pub fn publish_metrics(&self) {
         self.core.publish();
     }
 
     /// What the cache may hold, in bytes.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// assert_eq!(cache.memory(), 8 << 20);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     #[must_use]
     pub fn memory(&self) -> u64 {
         self.core.budget.memory_bytes()
     }
 
     /// Changes what the cache may hold. When this returns it holds no more than that.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// cache.set_memory(16 << 20)?;
+    /// assert_eq!(cache.memory(), 16 << 20);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     ///
     /// # Errors
     /// [`CacheError::Option`] for fewer than [`MIN_MEMORY_BYTES`].
@@ -289,12 +209,33 @@ impl Cache {
     }
 
     /// What the cache holds and what it did. Visits every leaf.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// # cache.insert("user:42", "Ada")?;
+    /// # cache.insert("user:43", "Grace")?;
+    /// cache.get("user:42")?;
+    /// let stats = cache.stats();
+    /// assert_eq!((stats.hits, stats.misses, stats.records), (1, 0, 2));
+    /// println!("{stats}");
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         self.core.stats()
     }
 
     /// Does now what the cache would do some time after the last write: lets go of what is over, and compacts what is worth it.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// # cache.insert("user:42", "Ada")?;
+    /// # cache.insert("user:43", "Grace")?;
+    /// // Before memory is measured.
+    /// cache.settle()?;
+    /// println!("{} bytes", cache.stats().bytes_held);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     ///
     /// # Errors
     /// [`CacheError::Background`] where a background thread has ended because all it did panicked; what can be done without it is done.
@@ -314,6 +255,21 @@ impl Cache {
     /// Moves to the disk tier what it takes, and leaves it there, so that the next cache that is built with the same file has it; what was in
     /// use most comes back to memory there by itself, in the background. Without a disk tier, or if the cache is only dropped, all is gone.
     /// What has changed in the backend meanwhile the next cache does not know: remove it, or let records expire.
+    ///
+    /// ```
+    /// use leafpress::Cache;
+    /// use leafpress::cache::Disk;
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory");
+    /// # let path = directory.path().join("app.cache");
+    /// let open = || Cache::builder().memory(8 << 20).disk(Disk::file(&path, 16 << 20)).build();
+    /// let cache = open()?;
+    /// cache.insert("user:42", "Ada")?;
+    /// cache.close()?;
+    /// // The next time the program runs:
+    /// assert_eq!(open()?.get("user:42")?.as_deref(), Some(b"Ada".as_slice()));
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     ///
     /// # Errors
     /// [`CacheError::Disk`] when it cannot be written, [`CacheError::OutOfMemory`], or [`CacheError::Codec`]. The next cache begins empty
@@ -341,6 +297,14 @@ impl Cache {
     }
 
     /// Checks every structural invariant. No other thread may be writing meanwhile.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// # cache.insert("user:42", "Ada")?;
+    /// # cache.insert("user:43", "Grace")?;
+    /// cache.validate()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     ///
     /// # Errors
     /// [`CacheError::Invalid`] names the first one that is broken.

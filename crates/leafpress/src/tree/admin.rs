@@ -317,6 +317,8 @@ impl Core {
             temperatures.hot.clear(&self.memory.enter()?);
         }
         self.flush_retired();
+        // What writers need of a thread's memory is made for the longest values that there were.
+        self.free_tools(false);
         self.background.defragment_if_due(self);
         Ok(())
     }

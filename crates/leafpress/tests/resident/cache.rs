@@ -2,6 +2,7 @@
 //! dictionaries, and is made smaller and larger.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -162,5 +163,51 @@ fn a_disk_at_64_mib() {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let disk = || Some(Disk::file(directory.path().join("cache"), 1 << 30));
         check_with("zstd:1", 64, disk);
+    });
+}
+
+#[test]
+fn what_is_cleared_goes_back_to_the_system() {
+    crate::alone("cache::what_is_cleared_goes_back_to_the_system", || {
+        for with_disk in [false, true] {
+            let build = || {
+                let store = Arc::new(leafpress::pool::MemoryStore::new(4096).unwrap());
+                let builder = Cache::builder().memory(16 << 20);
+                let builder = match with_disk {
+                    false => builder,
+                    true => builder.disk(Disk::store(store, 64 << 20)),
+                };
+                builder.build().unwrap()
+            };
+            let load = |cache: &Cache, records: u64| {
+                let mut value = Vec::new();
+                for n in 0..records {
+                    fill(&mut value, n);
+                    cache.insert(&scattered(n).to_be_bytes(), &value).unwrap();
+                }
+                cache.settle().unwrap();
+            };
+            // What stays for the process's life.
+            load(&build(), 5000);
+            let before = resident_bytes();
+            let cache = build();
+            let empty = cache.stats().bytes_held;
+            load(&cache, 100_000);
+            let (loaded, grown) = (cache.stats().bytes_held, resident_bytes() - before);
+            assert!(cache.stats().evicted > 0 && loaded > 12 << 20);
+            cache.clear().unwrap();
+            let held = cache.stats().bytes_held;
+            assert!(
+                held < empty + (loaded - empty) / 20,
+                "{empty} at first, {loaded} loaded, {held} cleared: {:?}",
+                cache.stats()
+            );
+            // The disk's pages are in memory here.
+            let left = resident_bytes().saturating_sub(before);
+            let disk = if with_disk { 64 << 20 } else { 0 };
+            assert!(left < disk + grown / 10, "{left} of {grown}: {:?}", cache.stats());
+            cache.insert("key", "value").unwrap();
+            cache.validate().unwrap();
+        }
     });
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::resident_bytes;
-use leafpress::Tree;
+use leafpress::{Builder, Tending, Tree};
 
 /// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): one to one, and without order.
 fn scattered(n: u64) -> u64 {
@@ -32,9 +32,17 @@ fn fill(value: &mut Vec<u8>, n: u64) {
     value.resize(128, b' ');
 }
 
+fn builder(codec: &str) -> Builder {
+    Tree::builder().codec(codec.parse().unwrap())
+}
+
 /// A tree of `records` records as they come in life: 128 bytes that have something in common.
 fn load(codec: &str, records: u64) -> Tree {
-    let tree = Tree::builder().codec(codec.parse().unwrap()).build().unwrap();
+    load_into(builder(codec), records)
+}
+
+fn load_into(builder: Builder, records: u64) -> Tree {
+    let tree = builder.build().unwrap();
     let mut value = Vec::new();
     for n in 0..records {
         // Scattered at random, so that leaves are of all sizes. Evenly scattered keys would have all leaves grow in step, and at the
@@ -74,6 +82,68 @@ fn measured() {
             "{codec}: {left} of {grown} stay when the tree is gone"
         );
     }
+}
+
+/// As with a million records, where what does not grow with the tree is little beside it.
+#[test]
+fn bytes_held_agrees_with_resident_growth_where_records_are_few() {
+    crate::alone(
+        "tree::bytes_held_agrees_with_resident_growth_where_records_are_few",
+        || {
+            for codec in ["none", "lz4", "zstd:1", "auto"] {
+                for (records, len) in [(200_000, 8), (300_000, 120)] {
+                    let load = || {
+                        let tree = builder(codec).build().unwrap();
+                        let mut value = Vec::new();
+                        for n in 0..records {
+                            fill(&mut value, n);
+                            tree.insert(&scattered(n).to_be_bytes(), &value[..len]).unwrap();
+                        }
+                        tree.settle().unwrap();
+                        tree
+                    };
+                    drop(load());
+                    let before = resident_bytes();
+                    let tree = load();
+                    let (grown, held) = (resident_bytes() - before, tree.bytes_held() as usize);
+                    let apart = grown.abs_diff(held);
+                    assert!(
+                        apart < held / 20 + (1 << 20),
+                        "{codec}, {records} records: held {held}, resident growth {grown}: {:?}",
+                        tree.stats()
+                    );
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn what_is_cleared_goes_back_to_the_system() {
+    crate::alone("tree::what_is_cleared_goes_back_to_the_system", || {
+        for (codec, tending) in [
+            ("none", Tending::Threads),
+            ("lz4", Tending::Threads),
+            ("lz4", Tending::Caller),
+            ("zstd:1", Tending::Threads),
+            ("auto", Tending::Threads),
+        ] {
+            let load = |records| load_into(builder(codec).tending(tending), records);
+            drop(load(20_000));
+            let before = resident_bytes();
+            let tree = load(RECORDS / 4);
+            let (loaded, grown) = (tree.bytes_held(), resident_bytes() - before);
+            tree.clear().unwrap();
+            let (held, left) = (tree.bytes_held(), resident_bytes().saturating_sub(before));
+            assert!(
+                held < loaded / 20 && left < grown / 10,
+                "{codec}: of {loaded} bytes {held} are held, of {grown} {left} resident: {:?}",
+                tree.stats()
+            );
+            tree.insert("key", "value").unwrap();
+            tree.validate().unwrap();
+        }
+    });
 }
 
 #[test]

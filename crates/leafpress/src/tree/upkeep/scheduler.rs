@@ -428,7 +428,7 @@ const MUCH_TOOLS_BYTES: u64 = 64 << 10;
 impl Core {
     /// Frees what threads keep for their operations and need not now, all of it or, if `idle_only`, of threads that have not been here since
     /// the last time. Returns whether some is left.
-    pub(super) fn free_tools(&self, idle_only: bool) -> bool {
+    pub(in crate::tree) fn free_tools(&self, idle_only: bool) -> bool {
         let (freed, left) = self.contexts.free_tools(&self.memory, idle_only);
         if freed > 0 {
             // What an idle thread has retired nobody else would free.
