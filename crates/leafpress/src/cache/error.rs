@@ -69,13 +69,21 @@ impl From<tree::Error> for CacheError {
             tree::Error::KeyTooLong { len } => Self::KeyTooLong { len },
             tree::Error::ValueTooLong { len } => Self::ValueTooLong { len },
             tree::Error::OutOfMemory { bytes } => Self::OutOfMemory { bytes },
-            tree::Error::Codec(CodecError::OutOfMemory { bytes }) => Self::OutOfMemory { bytes },
-            tree::Error::Codec(error) => Self::Codec(error),
+            tree::Error::Codec(error) => error.into(),
             tree::Error::Option { option, reason } => Self::Option { option, reason },
             tree::Error::Invalid(reason) => Self::Invalid(reason),
             other => Self::Background {
                 reason: other.to_string(),
             },
+        }
+    }
+}
+
+impl From<CodecError> for CacheError {
+    fn from(error: CodecError) -> Self {
+        match error {
+            CodecError::OutOfMemory { bytes } => Self::OutOfMemory { bytes },
+            error => Self::Codec(error),
         }
     }
 }

@@ -20,6 +20,15 @@ impl Cache {
     /// is returned, and not stored. If `load` panics, one of those who wait loads. With
     /// [`Builder::stale_while_revalidate`](super::Builder::stale_while_revalidate), they need not wait while there is an old value.
     ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// let load = || "from the database";
+    /// assert_eq!(cache.get_or_insert_with("user:42", load)?, b"from the database");
+    /// let again = cache.get_or_insert_with("user:42", || -> &str { unreachable!("it is there") })?;
+    /// assert_eq!(again, b"from the database");
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Cache::get`] and [`Cache::insert`].
     pub fn get_or_insert_with<V: AsRef<[u8]>>(
@@ -35,6 +44,15 @@ impl Cache {
     }
 
     /// As [`Cache::get_or_insert_with`], where `load` may fail: all who waited for it get its error, and the next to miss tries again.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// use leafpress::cache::LoadError;
+    ///
+    /// let failed = cache.try_get_or_insert_with("user:42", || Err::<&str, _>("the database is away"));
+    /// assert!(matches!(failed, Err(LoadError::Load(error)) if *error == "the database is away"));
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     ///
     /// # Errors
     /// [`LoadError::Load`] with what `load` said, or [`LoadError::Cache`].
@@ -99,6 +117,17 @@ impl Cache {
     ///
     /// What is said of [`Cache::try_get_or_insert_with`] holds, of tasks in place of threads. `load` is polled by the task that calls this.
     /// If that task is dropped meanwhile, one of those who wait polls its own.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// let fetch = async { Ok::<_, std::io::Error>("from the database") };
+    /// let user = async { cache.get_or_fetch("user:42", fetch).await };
+    /// # let mut user = std::pin::pin!(user);
+    /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// # let std::task::Poll::Ready(user) = user.as_mut().poll(&mut context) else { panic!("nothing to wait for") };
+    /// # assert_eq!(user.expect("it is loaded"), b"from the database");
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Cache::try_get_or_insert_with`].

@@ -91,6 +91,12 @@ impl fmt::Debug for Builder {
 
 impl Builder {
     /// Bytes that the cache may hold, all included: records, index, holes, dictionaries, what threads keep. From 4 MiB on; default 64 MiB.
+    ///
+    /// ```
+    /// let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// assert!(cache.stats().bytes_held <= 8 << 20);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
@@ -98,18 +104,40 @@ impl Builder {
 
     /// The codec. Default `zstd:1`, where Zstandard is compiled in: by it a cache in the same memory answers more reads than by LZ4 or `auto`,
     /// and what does not come from the cache takes longer than any decoding. `lz4` is for caches that hold nearly all there is.
+    ///
+    /// ```
+    /// let cache = leafpress::Cache::builder().memory(8 << 20).codec("lz4".parse()?).build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     pub fn codec(mut self, codec: Codec) -> Self {
         self.tree = self.tree.codec(codec);
         self
     }
 
     /// An engine of the caller's own, in place of the one [`Builder::codec`] names.
+    ///
+    /// ```
+    /// use leafpress::codec::{Codec, EngineOptions};
+    ///
+    /// // One of the library's, which caches may share; or an `Engine` of the program's own.
+    /// let engine = Codec::Lz4 { acceleration: 1 }.open(&EngineOptions::default())?;
+    /// let cache = leafpress::Cache::builder().memory(8 << 20).engine(engine).build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     pub fn engine(mut self, engine: Arc<dyn Engine>) -> Self {
         self.tree = self.tree.engine(engine);
         self
     }
 
     /// How long a record lives whose insertion does not say. Default: until it has to make room. 1 s to 10 years.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let builder = leafpress::Cache::builder().memory(8 << 20);
+    /// let cache = builder.default_ttl(Duration::from_secs(3600)).build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     pub fn default_ttl(mut self, ttl: Duration) -> Self {
         self.times.to_live = Some(ttl);
         self
@@ -117,6 +145,14 @@ impl Builder {
 
     /// How long a record lives that is not read. Default: for ever. 1 s to 10 years. A record may go up to an eighth of this before its time,
     /// and never lives longer. One read in each eighth of it has to write, so that a record in use is written now and then.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let builder = leafpress::Cache::builder().memory(8 << 20);
+    /// let cache = builder.time_to_idle(Duration::from_secs(600)).build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     pub fn time_to_idle(mut self, time: Duration) -> Self {
         self.times.to_idle = Some(time);
         self
@@ -125,18 +161,48 @@ impl Builder {
     /// For so long after its time a record may still be had, while one who missed it loads it anew: others that ask for it by
     /// [`Cache::get_or_insert_with`] and its like do not wait for the load, and get what there was (`stale-while-revalidate`, RFC 5861). For
     /// [`Cache::get`] it is over. Default: not at all. 1 s to 10 years; only records in memory are kept for it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let builder = leafpress::Cache::builder().memory(8 << 20);
+    /// let cache = builder.default_ttl(minute).stale_while_revalidate(minute).build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     pub fn stale_while_revalidate(mut self, time: Duration) -> Self {
         self.times.stale = Some(time);
         self
     }
 
     /// By what rule records make room for others. Default [`Policy::S3Fifo`].
+    ///
+    /// ```
+    /// use leafpress::cache::Policy;
+    ///
+    /// let cache = leafpress::Cache::builder().memory(8 << 20).policy(Policy::Lru).build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
     /// The clock that records expire by. Default [`SystemClock`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    /// use leafpress::Cache;
+    /// use leafpress::cache::{Entry, ManualClock};
+    ///
+    /// let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
+    /// let cache = Cache::builder().memory(8 << 20).clock(clock.clone()).build()?;
+    /// cache.insert_with("session:7", "open", Entry::ttl(Duration::from_secs(60)))?;
+    /// clock.advance(Duration::from_secs(61));
+    /// assert_eq!(cache.get("session:7")?, None);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -144,12 +210,30 @@ impl Builder {
 
     /// Is told of records that leave, and why. Their values are then decoded, which takes time. With a disk tier it is told of those that leave
     /// memory and are not on disk then, and not of what leaves the disk.
+    ///
+    /// ```
+    /// use leafpress::Cache;
+    /// use leafpress::cache::RemovalCause;
+    ///
+    /// let tell = |key: &[u8], _value: &[u8], cause| {
+    ///     if cause == RemovalCause::Evicted {
+    ///         println!("{key:?} made room");
+    ///     }
+    /// };
+    /// let cache = Cache::builder().memory(8 << 20).listener(tell).build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     pub fn listener(mut self, listener: impl Fn(&[u8], &[u8], RemovalCause) + Send + Sync + 'static) -> Self {
         self.listener = Some(Box::new(listener));
         self
     }
 
     /// What the cache is called in metrics and traces, to tell it from others of the program. Default `default`.
+    ///
+    /// ```
+    /// let cache = leafpress::Cache::builder().memory(8 << 20).name("users").build()?;
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     pub fn name(mut self, name: &str) -> Self {
         self.observer = Observer::new(name);
         self
@@ -159,12 +243,32 @@ impl Builder {
     ///
     /// A read that finds its key there brings the record back to memory. [`Cache::range`] and [`Cache::prefix`] see what is in memory. The
     /// device may fail or fill: what cannot be read counts as missed, and after some failed writes the cache goes on in memory alone.
+    ///
+    /// ```
+    /// use leafpress::Cache;
+    /// use leafpress::cache::Disk;
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory");
+    /// # let path = directory.path().join("app.cache");
+    /// let cache = Cache::builder().memory(8 << 20).disk(Disk::file(&path, 16 << 20)).build()?;
+    /// assert!(cache.stats().disk.is_some());
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     pub fn disk(mut self, disk: Disk) -> Self {
         self.disk = Some(disk);
         self
     }
 
     /// Makes the cache and starts its threads.
+    ///
+    /// ```
+    /// use leafpress::{Cache, CacheError};
+    ///
+    /// assert!(Cache::builder().build().is_ok());
+    /// let error = Cache::builder().memory(1000).build().unwrap_err();
+    /// assert!(matches!(error, CacheError::Option { option: "memory", .. }));
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     ///
     /// # Errors
     /// [`CacheError::Option`] names an option that is out of its bounds and what is allowed; [`CacheError::Codec`] when the codec cannot be

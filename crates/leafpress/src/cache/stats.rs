@@ -64,6 +64,16 @@ pub struct CacheStats {
 
 impl CacheStats {
     /// Part of the reads that found their key; 0 where there were none.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// # cache.insert("user:42", "Ada")?;
+    /// # cache.insert("user:43", "Grace")?;
+    /// cache.get("user:42")?;
+    /// cache.get("user:1")?;
+    /// assert_eq!(cache.stats().hit_ratio(), 0.5);
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     #[must_use]
     pub fn hit_ratio(&self) -> f64 {
         let reads = self.hits + self.misses;

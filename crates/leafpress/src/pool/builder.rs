@@ -98,32 +98,76 @@ impl Builder {
 
     /// Bytes of memory the pool may hold, its own tables included: at least 64 KiB and eight of the store's longest pages. Default:
     /// 64 MiB.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// let pool = leafpress::PagePool::builder(store).budget_bytes(1 << 20).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn budget_bytes(self, budget_bytes: usize) -> Self {
         Self { budget_bytes, ..self }
     }
 
     /// What compresses; with `none` nothing is compressed, and raw pages have the whole budget. Default: `lz4`.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// let pool = leafpress::PagePool::builder(store).codec("zstd:1".parse()?).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn codec(self, codec: Codec) -> Self {
         Self { codec, ..self }
     }
 
     /// How the budget is shared between raw and compressed pages. Default: adaptive.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// use leafpress::pool::Share;
+    ///
+    /// let pool = leafpress::PagePool::builder(store).share(Share::Fixed { raw_percent: 50 }).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn share(self, share: Share) -> Self {
         Self { share, ..self }
     }
 
     /// Which pages leave first. Default: clock.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// let pool = leafpress::PagePool::builder(store).policy("lru".parse()?).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn policy(self, policy: PolicyKind) -> Self {
         Self { policy, ..self }
     }
 
     /// Hits after which a compressed page becomes raw again, 1 to 63. Default: 8.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// let pool = leafpress::PagePool::builder(store).restore_after(4).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn restore_after(self, restore_after: u8) -> Self {
         Self { restore_after, ..self }
     }
 
     /// Threads that compress and evict ahead of need, and decide on the share, 0 to 64. The threads that call the pool do so too
     /// when room runs out. Default: 1.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// let pool = leafpress::PagePool::builder(store).background_threads(0).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn background_threads(self, background_threads: usize) -> Self {
         Self {
             background_threads,
@@ -132,6 +176,15 @@ impl Builder {
     }
 
     /// Builds the pool.
+    ///
+    /// ```
+    /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));
+    /// # let store = leafpress::pool::MemoryStore::from_pages(pages)?;
+    /// use leafpress::PagePool;
+    ///
+    /// assert!(PagePool::builder(store).budget_bytes(1000).build().is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// An option out of its bounds, a codec that is not available here, or no thread to be had.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::PageId;
+use super::{PageId, ParsePolicyError, ParseShareError};
 use crate::codec::CodecError;
 use crate::mem::OutOfMemory;
 
@@ -101,6 +101,24 @@ pub enum PoolError {
         /// What the system said.
         reason: String,
     },
+}
+
+impl From<ParsePolicyError> for PoolError {
+    fn from(error: ParsePolicyError) -> Self {
+        Self::Option {
+            option: "policy",
+            reason: error.to_string(),
+        }
+    }
+}
+
+impl From<ParseShareError> for PoolError {
+    fn from(error: ParseShareError) -> Self {
+        Self::Option {
+            option: "share",
+            reason: error.to_string(),
+        }
+    }
 }
 
 fn name_lost(page: &Option<PageId>, pages: &usize, or_more: &bool) -> String {

@@ -1,12 +1,10 @@
 //! How a tree is built.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::codec::{Codec, Dictionary, DictionaryPool, Engine, EngineOptions, JobCache, StreamCache};
-use crate::tree::Tree;
 use crate::tree::error::Error;
+use crate::tree::{TemperatureRule, Tree};
 
 /// How a leaf's records are put into frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,106 +60,6 @@ pub enum Tending {
     /// It excludes [`Builder::background_threads`] and [`Codec::Auto`], whose looks at all leaves are not done in steps.
     Caller,
 }
-
-/// How a tree with [`Codec::Auto`] tells which leaves are cold.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub enum TemperatureRule {
-    /// By what reads cost and bytes are worth, measured on the tree's own records and its caller's reads. Leaves are cold that are read
-    /// least: as many as let reads take no more per cent longer, on average, than the tree holds less by it, and at most `slowdown_pct`
-    /// (0 to 1000); both beside a tree whose leaves are all warm. Where so little is read that the processor time is worth less than the
-    /// memory, more are.
-    Costs {
-        /// The bound, in per cent.
-        slowdown_pct: u32,
-    },
-    /// The ZipCache paper's rule (arXiv 2411.03174): warm are leaves with more reads for their bytes than the mean of all leaves and
-    /// `factor` standard deviations, all others are cold. No record is hot. -1000 to 1000; the paper has about 3.
-    Deviation {
-        /// Standard deviations above the mean.
-        factor: f64,
-    },
-    /// That rule with a factor of its own choosing: it begins with 3 and goes, by a quarter at most each time that the leaves are looked
-    /// at, to where the leaves are cold that [`TemperatureRule::Costs`] would have cold without hot records; -3 to 10.
-    AdaptiveDeviation {
-        /// The bound, in per cent, as for [`TemperatureRule::Costs`].
-        slowdown_pct: u32,
-    },
-}
-
-impl Default for TemperatureRule {
-    fn default() -> Self {
-        Self::Costs {
-            slowdown_pct: DEFAULT_SLOWDOWN_PCT,
-        }
-    }
-}
-
-impl fmt::Display for TemperatureRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Costs { slowdown_pct } => write!(f, "costs:{slowdown_pct}"),
-            Self::Deviation { factor } => write!(f, "deviation:{factor}"),
-            Self::AdaptiveDeviation { slowdown_pct } => write!(f, "deviation:auto:{slowdown_pct}"),
-        }
-    }
-}
-
-/// `costs[:SLOWDOWN_PCT]`, `deviation[:FACTOR]` or `deviation:auto[:SLOWDOWN_PCT]`.
-impl FromStr for TemperatureRule {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let (name, figure) = text.split_once(':').unwrap_or((text, ""));
-        let rule = match (name, figure) {
-            ("costs", "") => Some(Self::default()),
-            ("costs", pct) => pct.parse().ok().map(|slowdown_pct| Self::Costs { slowdown_pct }),
-            ("deviation", "") => Some(Self::Deviation { factor: 3.0 }),
-            ("deviation", "auto") => Some(Self::AdaptiveDeviation {
-                slowdown_pct: DEFAULT_SLOWDOWN_PCT,
-            }),
-            ("deviation", figure) => match figure.strip_prefix("auto:") {
-                Some(pct) => pct
-                    .parse()
-                    .ok()
-                    .map(|slowdown_pct| Self::AdaptiveDeviation { slowdown_pct }),
-                None => figure.parse().ok().map(|factor| Self::Deviation { factor }),
-            },
-            _ => None,
-        };
-        let rule = rule.ok_or_else(|| Error::Option {
-            option: "temperature_rule",
-            reason: format!(
-                "unknown rule `{text}`; known: costs[:SLOWDOWN_PCT], deviation[:FACTOR], deviation:auto[:SLOWDOWN_PCT]"
-            ),
-        })?;
-        rule.check()?;
-        Ok(rule)
-    }
-}
-
-impl TemperatureRule {
-    pub(crate) fn check(self) -> Result<(), Error> {
-        let (is_allowed, bounds) = match self {
-            Self::Costs { slowdown_pct } | Self::AdaptiveDeviation { slowdown_pct } => {
-                (slowdown_pct <= MAX_SLOWDOWN_PCT, "0 to 1000 per cent")
-            }
-            Self::Deviation { factor } => (factor.abs() <= MAX_FACTOR, "a factor of -1000 to 1000"),
-        };
-        if is_allowed {
-            return Ok(());
-        }
-        Err(Error::Option {
-            option: "temperature_rule",
-            reason: format!("{self} is out of bounds: it takes {bounds}"),
-        })
-    }
-}
-
-const MAX_SLOWDOWN_PCT: u32 = 1000;
-/// What is allowed where the caller says nothing.
-const DEFAULT_SLOWDOWN_PCT: u32 = 50;
-const MAX_FACTOR: f64 = 1000.0;
 
 /// Builds a [`Tree`]. Every option has a default; see each method for its bounds, which [`Builder::build`] checks.
 #[derive(Debug, Clone)]
@@ -225,30 +123,66 @@ impl Builder {
     /// LZ4. The tree counts reads and compacts leaves in the background as they become warmer or colder: see
     /// [`Builder::temperature_rule`], and [`Stats::temperature_reason`](crate::tree::Stats::temperature_reason). It takes the ordered
     /// layout only.
+    ///
+    /// ```
+    /// let tree = leafpress::Tree::builder().codec("zstd:1".parse()?).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn codec(mut self, codec: Codec) -> Self {
         self.codec = codec;
         self
     }
 
     /// An engine of the caller's own, in place of the one [`Builder::codec`] names.
+    ///
+    /// ```
+    /// use leafpress::codec::{Codec, EngineOptions};
+    ///
+    /// // One of the library's, which trees may share; or an `Engine` of the program's own.
+    /// let engine = Codec::Lz4 { acceleration: 1 }.open(&EngineOptions::default())?;
+    /// let tree = leafpress::Tree::builder().engine(engine).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn engine(mut self, engine: Arc<dyn Engine>) -> Self {
         self.engine = Some(engine);
         self
     }
 
     /// With [`Codec::Auto`], how the tree tells which leaves are cold. Default [`TemperatureRule::Costs`] with 50 per cent.
+    ///
+    /// ```
+    /// use leafpress::tree::TemperatureRule;
+    ///
+    /// let rule = TemperatureRule::default();
+    /// let tree = leafpress::Tree::builder().codec("auto".parse()?).temperature_rule(rule).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn temperature_rule(mut self, rule: TemperatureRule) -> Self {
         self.temperature_rule = rule;
         self
     }
 
     /// Whether QPL jobs are kept per thread. Default: they are.
+    ///
+    /// ```
+    /// use leafpress::codec::JobCache;
+    ///
+    /// let tree = leafpress::Tree::builder().job_cache(JobCache::default()).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn job_cache(mut self, job_cache: JobCache) -> Self {
         self.engine_options.job_cache = job_cache;
         self
     }
 
     /// Whether zlib streams are kept per thread. Default: they are.
+    ///
+    /// ```
+    /// use leafpress::codec::StreamCache;
+    ///
+    /// let tree = leafpress::Tree::builder().stream_cache(StreamCache::default()).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn stream_cache(mut self, stream_cache: StreamCache) -> Self {
         self.engine_options.stream_cache = stream_cache;
         self
@@ -256,6 +190,11 @@ impl Builder {
 
     /// User bytes (keys and values) at which a leaf splits. 1 KiB to 32 KiB. By default the tree chooses 16 or 32 KiB together with
     /// [`Builder::frame_bytes`], and begins with 16 KiB.
+    ///
+    /// ```
+    /// let tree = leafpress::Tree::builder().leaf_bytes(16 << 10).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn leaf_bytes(mut self, bytes: usize) -> Self {
         self.leaf_bytes = Some(bytes);
         self
@@ -268,12 +207,26 @@ impl Builder {
     /// records of its own, and weighs the bytes that a record then holds against the time that a read of it takes.
     /// [`Stats::limits_reason`](crate::tree::Stats::limits_reason) says what came of it. Until then, and at least, a frame is one
     /// record for `lz4`, 512 bytes for `zstd` and 2 KiB for the deflate family; for `none` it stays one record.
+    ///
+    /// ```
+    /// // Each record by itself: the fastest reads.
+    /// let tree = leafpress::Tree::builder().frame_bytes(1).build()?;
+    /// assert_eq!(tree.stats().frame_limit_bytes, 1);
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn frame_bytes(mut self, bytes: usize) -> Self {
         self.frame_bytes = Some(bytes);
         self
     }
 
     /// How a leaf's records are put into frames. Default [`Layout::Ordered`].
+    ///
+    /// ```
+    /// use leafpress::Layout;
+    ///
+    /// let tree = leafpress::Tree::builder().layout(Layout::Hashed { sub_pages: 16 }).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
@@ -281,6 +234,11 @@ impl Builder {
 
     /// Longest value that leaves hold themselves, in bytes; a longer one is a node of its own, which an update replaces without touching
     /// its leaf. 64 to 2048. By default 192 where values are not compressed, and 2048 where they are: by itself a value shrinks less.
+    ///
+    /// ```
+    /// let tree = leafpress::Tree::builder().inline_value_bytes(1024).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn inline_value_bytes(mut self, bytes: usize) -> Self {
         self.inline_value_bytes = Some(bytes);
         self
@@ -288,18 +246,37 @@ impl Builder {
 
     /// Size of a leaf's landing buffer in bytes; 0 compacts at every write. 0 to 16 KiB. By default it follows the records: room for some
     /// of them, as long as that is little beside the leaf.
+    ///
+    /// ```
+    /// let tree = leafpress::Tree::builder().landing_bytes(4 << 10).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn landing_bytes(mut self, bytes: usize) -> Self {
         self.landing_bytes = Some(bytes);
         self
     }
 
     /// Number of shards, 1 to 1024. Default 1.
+    ///
+    /// ```
+    /// let tree = leafpress::Tree::builder().shards(8).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = shards;
         self
     }
 
     /// How keys are shared out to shards. Default [`ShardBy::Hash`].
+    ///
+    /// ```
+    /// use leafpress::{ShardBy, Tree};
+    ///
+    /// // A shard for what is below "m", and one for the others.
+    /// let shard_by = ShardBy::Range(vec![b"m".to_vec()]);
+    /// let tree = Tree::builder().shards(2).shard_by(shard_by).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn shard_by(mut self, shard_by: ShardBy) -> Self {
         self.shard_by = shard_by;
         self
@@ -307,12 +284,24 @@ impl Builder {
 
     /// Where the dictionary comes from. Default [`DictionaryChoice::Auto`]; codecs without dictionaries ignore it. A given one must be one
     /// that the codec takes: Zstandard refuses bytes that begin as a dictionary of its own and are none.
+    ///
+    /// ```
+    /// use leafpress::DictionaryChoice;
+    ///
+    /// let tree = leafpress::Tree::builder().dictionary(DictionaryChoice::Off).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn dictionary(mut self, dictionary: DictionaryChoice) -> Self {
         self.dictionary = dictionary;
         self
     }
 
     /// Size limit of a trained dictionary in bytes. 1 KiB to 1 MiB; the default depends on the data's size.
+    ///
+    /// ```
+    /// let tree = leafpress::Tree::builder().dictionary_bytes(64 << 10).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn dictionary_bytes(mut self, bytes: usize) -> Self {
         self.dictionary_bytes = Some(bytes);
         self
@@ -334,6 +323,11 @@ impl Builder {
     }
 
     /// Threads that compact leaves in the background. 0 to 64, default 0: writers compact.
+    ///
+    /// ```
+    /// let tree = leafpress::Tree::builder().background_threads(2).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn background_threads(mut self, threads: usize) -> Self {
         self.background_threads = threads;
         self
@@ -341,12 +335,23 @@ impl Builder {
 
     /// Threads that [`Builder::from_sorted`] and [`Tree::extend`] load a long run of records with, the calling one
     /// included. They are started for the run and end with it. 1 to 64, default 1.
+    ///
+    /// ```
+    /// let records = (0..1000_u32).map(|n| (n.to_be_bytes(), "value"));
+    /// let tree = leafpress::Tree::builder().load_threads(2).from_sorted(records)?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn load_threads(mut self, threads: usize) -> Self {
         self.load_threads = threads;
         self
     }
 
     /// Fill of a landing buffer, in percent, at which a leaf is offered to the background. 1 to 100, default 75.
+    ///
+    /// ```
+    /// let tree = leafpress::Tree::builder().background_threads(1).high_watermark_pct(50).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn high_watermark_pct(mut self, pct: u8) -> Self {
         self.high_watermark_pct = pct;
         self
@@ -354,18 +359,40 @@ impl Builder {
 
     /// Restricts background compaction to a codec family (`lz4`, `zstd`, `deflate`, `zlib`, `qpl`, `none`), as the evaluation's
     /// `BTREE_BG_CODEC` does; `None` is all of them.
+    ///
+    /// ```
+    /// let tree = leafpress::Tree::builder().background_codec(Some("zstd".to_owned())).build()?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn background_codec(mut self, family: Option<String>) -> Self {
         self.background_codec = family;
         self
     }
 
     /// Who does the tree's upkeep. Default [`Tending::Threads`].
+    ///
+    /// ```
+    /// use leafpress::{Tending, Tree};
+    ///
+    /// let tree = Tree::builder().tending(Tending::Caller).build()?;
+    /// while tree.tend(std::time::Duration::ZERO)? {}
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn tending(mut self, tending: Tending) -> Self {
         self.tending = tending;
         self
     }
 
     /// Builds the tree.
+    ///
+    /// ```
+    /// use leafpress::{Error, Tree};
+    ///
+    /// assert!(Tree::builder().build().is_ok());
+    /// let error = Tree::builder().shards(0).build().unwrap_err();
+    /// assert!(matches!(error, Error::Option { option: "shards", .. }));
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Option`] for an option out of bounds, [`Error::Codec`] when the codec cannot run here, [`Error::Thread`] when
@@ -378,6 +405,12 @@ impl Builder {
     ///
     /// Leaves are made of the records as they come, each as full as can be, and the dictionary is trained from the
     /// first 8 MiB before any of them is compressed. See [`Builder::load_threads`].
+    ///
+    /// ```
+    /// let tree = leafpress::Tree::builder().codec("lz4".parse()?).from_sorted([("a", "1"), ("b", "2")])?;
+    /// assert_eq!(tree.len(), 2);
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Builder::build`] and [`Tree::insert`], and [`Error::Unsorted`] for the first key that is not above the one

@@ -41,6 +41,14 @@ impl Tree {
     ///
     /// Atomic for the records of a leaf, not for the range: a record that is written meanwhile may or may not go.
     ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
+    /// let removed = tree.remove_range("a".."c", 1000)?;
+    /// assert_eq!((removed.records, removed.is_done), (2, true));
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`] or [`Error::Codec`]; records of leaves before the one that failed are gone, and what they were is not said.
     pub fn remove_range(&self, range: impl KeyRange, limit: usize) -> Result<RemovedRange, Error> {

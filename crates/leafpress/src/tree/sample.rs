@@ -36,6 +36,14 @@ impl Tree {
     /// meanwhile, and within some per cent of it elsewhere. A draw takes about as long as a scan of a leaf, however long the range is. There
     /// are fewer than `count`, or none, only where the range is empty or nearly so, or is emptied meanwhile.
     ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
+    /// let sample = tree.sample_range(.., 100, 7)?;
+    /// assert!(sample.iter().all(|(key, _)| key.len() >= 5));
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Tree::range`].
     pub fn sample_range(&self, range: impl KeyRange, count: usize, seed: u64) -> Result<Vec<Record>, Error> {

@@ -142,6 +142,14 @@ pub struct Stats {
 
 impl Stats {
     /// Bytes held per user byte; 1 is no gain, smaller is better. 0 when the tree is empty.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::from_sorted((0..1000_u32).map(|n| (n.to_be_bytes(), [7; 100])))?;
+    /// let stats = tree.stats();
+    /// println!("{:.2} bytes for each byte of the records", stats.held_per_user_byte());
+    /// assert!(stats.held_per_user_byte() < 2.0);
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn held_per_user_byte(&self) -> f64 {
         if self.user_bytes == 0 {
             0.0
@@ -151,11 +159,23 @@ impl Stats {
     }
 
     /// Bytes copied into nodes for each user byte put, over the tree's life; 0 when nothing was put.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::from_sorted((0..1000_u32).map(|n| (n.to_be_bytes(), [7; 100])))?;
+    /// println!("{:.2} bytes written for each that was put", tree.stats().copied_per_byte_put());
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn copied_per_byte_put(&self) -> f64 {
         per_byte_put(self.copied_bytes, self.put_bytes)
     }
 
     /// Bytes compressed for each user byte put, over the tree's life; 0 when nothing was put.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::from_sorted((0..1000_u32).map(|n| (n.to_be_bytes(), [7; 100])))?;
+    /// println!("{:.2} bytes compressed for each that was put", tree.stats().compressed_per_byte_put());
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn compressed_per_byte_put(&self) -> f64 {
         per_byte_put(self.compressed_bytes, self.put_bytes)
     }

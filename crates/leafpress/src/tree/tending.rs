@@ -40,6 +40,17 @@ impl Tree {
     /// While a training runs on its thread ([`Tree::is_training`]) there may be nothing to do; a call after its end goes on with what came
     /// of it.
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use leafpress::{Tending, Tree};
+    ///
+    /// let tree = Tree::builder().tending(Tending::Caller).build()?;
+    /// tree.insert("apple", "red")?;
+    /// // Now and then, as from an event loop's timer.
+    /// while tree.tend(Duration::from_millis(1))? {}
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`] or [`Error::Codec`] from a step or a training, [`Error::Thread`] where none could be started for a training.
     /// No record is lost; what failed is left undone, and the next call goes on with what else is due.
@@ -50,6 +61,14 @@ impl Tree {
     /// Has a dictionary trained, and the lengths of frames chosen, though neither is due: by the tree's thread, or at the next
     /// [`Tree::tend`]s. What comes of it is used only if it is better than what there is. Returns false where there is nothing to train: the codec
     /// takes no dictionary, or it was given or is off, and lengths are given as well.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// if tree.request_training() {
+    ///     tree.settle()?;
+    /// }
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     pub fn request_training(&self) -> bool {
         let core = &self.core;
         let trains = core.dictionaries.auto || core.sizing.auto;
@@ -60,6 +79,12 @@ impl Tree {
     }
 
     /// Whether a training runs now.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// assert!(!tree.is_training(), "there is nothing to train from");
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     #[must_use]
     pub fn is_training(&self) -> bool {
         self.core.background.is_training()

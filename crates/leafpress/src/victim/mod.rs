@@ -112,6 +112,15 @@ pub enum VictimError {
     },
 }
 
+impl From<ParseShareError> for VictimError {
+    fn from(error: ParseShareError) -> Self {
+        Self::Option {
+            option: "share",
+            reason: error.to_string(),
+        }
+    }
+}
+
 /// A block to be put in.
 #[derive(Debug, Clone, Copy)]
 pub struct NewBlock {

@@ -22,6 +22,12 @@ impl Tree {
     /// A tree of `records`, whose keys ascend, with every option at its default: see
     /// [`Builder::from_sorted`](crate::tree::Builder::from_sorted).
     ///
+    /// ```
+    /// let tree = leafpress::Tree::from_sorted([("apple", "red"), ("banana", "yellow")])?;
+    /// assert_eq!(tree.len(), 2);
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Builder::from_sorted`](crate::tree::Builder::from_sorted).
     pub fn from_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
@@ -38,6 +44,13 @@ impl Tree {
     /// there are enough: others see them when this returns, or before. In a tree whose dictionary is yet to be trained,
     /// it is trained from a long run's first 8 MiB before these are compressed. See
     /// [`Builder::load_threads`](crate::tree::Builder::load_threads).
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// let new = tree.extend((0..1000_u32).map(|n| (n.to_be_bytes(), "value")))?;
+    /// assert_eq!(new, 1000);
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tree::insert`], for the first record that cannot be inserted. Those before it are. In a tree of several

@@ -248,6 +248,15 @@ impl Tree {
     /// more than it costs, and returns whether it did. It happens by itself as the tree grows, in the background; this is for records that
     /// have become others since. False, too, where the dictionary is given or off and the lengths are.
     ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// tree.extend((0..1000_u32).map(|n| (n.to_be_bytes(), format!("the value of {n}"))))?;
+    /// // Whether it was of use.
+    /// let is_better = tree.train()?;
+    /// # let _ = is_better;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`] or [`Error::Codec`]; no record is lost, and the dictionary before is still there.
     pub fn train(&self) -> Result<bool, Error> {

@@ -23,8 +23,8 @@ use crate::tree::compact::compress::Settings;
 use crate::tree::error::Error;
 use crate::tree::hot::HotRecords;
 use crate::tree::node::layout::Temperature;
-use crate::tree::options::{DictionaryChoice, TemperatureRule};
 use crate::tree::upkeep::training::Dictionaries;
+use crate::tree::{DictionaryChoice, TemperatureRule};
 
 /// One read in so many is counted.
 const SAMPLED_IN: u64 = 4;

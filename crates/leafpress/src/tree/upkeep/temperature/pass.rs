@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use super::census::{Census, reads_per_byte};
 use super::plan::Plan;
 use super::{Passes, SAMPLED_IN, Said, Temperatures};
+use crate::tree::TemperatureRule;
 use crate::tree::core::Core;
 use crate::tree::error::Error;
 use crate::tree::hot::HotRecords;
 use crate::tree::local::Count;
 use crate::tree::node::layout::Temperature;
-use crate::tree::options::TemperatureRule;
 use crate::tree::upkeep::training::FIRST_TRAINING_LEAVES;
 use crate::tree::write::{Cut, Locked, WritePath};
 

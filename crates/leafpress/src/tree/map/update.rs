@@ -1,7 +1,7 @@
 //! Writes that go by what is there: reading and writing in one atomic step.
 
-use super::{Error, Tree};
 use crate::mem::room::copied;
+use crate::tree::{Error, Tree};
 
 /// What becomes of a record: the answer of the closure that [`Tree::update_with`] calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +125,14 @@ impl Tree {
 
     /// Removes the key and returns the value that it had; `None` when it was not there. [`Tree::remove`] does not read the value.
     ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// tree.insert("apple", "red")?;
+    /// assert_eq!(tree.take("apple")?.as_deref(), Some(b"red".as_slice()));
+    /// assert_eq!(tree.take("apple")?, None);
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`] or [`Error::Codec`]; the record is then still there.
     pub fn take(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, Error> {
@@ -135,6 +143,13 @@ impl Tree {
     ///
     /// Atomic for the key: while it is not removed, all threads that call this get the one value that was stored first. Several of them
     /// may call `make` at the same time, once each; no lock is held meanwhile, so that it may use the tree.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// let number = tree.get_or_insert_with("apple", || (tree.len() as u64).to_le_bytes())?;
+    /// assert_eq!(tree.get_or_insert_with("apple", || [9; 8])?, number);
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tree::get`] and [`Tree::insert`].
@@ -164,6 +179,14 @@ impl Tree {
     ///
     /// Atomic for each key: a record goes only with the value that `keep` was shown; of one that is written meanwhile it is asked again.
     /// What is said of scans holds for which records it is asked of. No lock is held while it runs, so that it may use the tree.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
+    /// assert_eq!(tree.retain(|_, value| value == b"red")?, 1);
+    /// assert!(!tree.contains_key("banana")?);
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tree::range`] and [`Tree::remove`]; the records so far are gone or kept.

@@ -1,0 +1,92 @@
+//! The records with the least and the greatest key.
+
+use std::ops::Bound;
+
+use crate::tree::scan::End;
+use crate::tree::{Error, Range, Record, Tree};
+
+impl Tree {
+    /// The record with the least key, copied; `None` when there is none.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
+    /// let (key, value) = tree.first()?.expect("there are records");
+    /// assert_eq!((key.as_slice(), value.as_slice()), (b"apple".as_slice(), b"red".as_slice()));
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Codec`] when a frame cannot be decoded, [`Error::OutOfMemory`].
+    pub fn first(&self) -> Result<Option<Record>, Error> {
+        self.at_end(End::Front)
+    }
+
+    /// The record with the greatest key, copied; `None` when there is none.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
+    /// assert_eq!(tree.last()?.map(|(key, _)| key), Some(b"cherry".to_vec()));
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tree::first`].
+    pub fn last(&self) -> Result<Option<Record>, Error> {
+        self.at_end(End::Back)
+    }
+
+    /// Removes the record with the least key and returns it; `None` when there is none.
+    ///
+    /// Atomic for the key: no other call gets the same record, and the value is the one that was removed. The key was the least when it
+    /// was looked for; a lesser one that is inserted before this returns stays.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
+    /// // A queue: each record goes to one of the threads that do so.
+    /// while let Some((key, value)) = tree.pop_first()? {
+    ///     println!("{} bytes", key.len() + value.len());
+    /// }
+    /// assert!(tree.is_empty());
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tree::first`] and [`Tree::take`]; the record is then still there.
+    pub fn pop_first(&self) -> Result<Option<Record>, Error> {
+        self.pop(End::Front)
+    }
+
+    /// Removes the record with the greatest key and returns it; `None` when there is none. What is said of [`Tree::pop_first`] holds.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
+    /// assert_eq!(tree.pop_last()?.map(|(key, _)| key), Some(b"cherry".to_vec()));
+    /// assert_eq!(tree.len(), 2);
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tree::pop_first`].
+    pub fn pop_last(&self) -> Result<Option<Record>, Error> {
+        self.pop(End::Back)
+    }
+
+    fn at_end(&self, end: End) -> Result<Option<Record>, Error> {
+        let mut range = Range::new(&self.core, Ok((Bound::Unbounded, Bound::Unbounded)), Some(1));
+        range.record(end).transpose()
+    }
+
+    fn pop(&self, end: End) -> Result<Option<Record>, Error> {
+        while let Some((key, _)) = self.at_end(end)? {
+            // Nothing where another thread was faster.
+            if let Some(value) = self.take(&key)? {
+                return Ok(Some((key, value)));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,108 @@
+//! Putting records in and taking them out, whatever value they had.
+
+use crate::tree::core::Condition;
+use crate::tree::{Error, Tree};
+
+impl Tree {
+    /// Inserts or replaces; returns whether the key was new.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// assert!(tree.insert("apple", "green")?);
+    /// assert!(!tree.insert("apple", "red")?, "it was there, and is replaced");
+    /// // Keys and values are whatever has bytes.
+    /// tree.insert(&42_u64.to_be_bytes(), &vec![1, 2, 3])?;
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::OutOfMemory`], or [`Error::Codec`] when compressing or decompressing
+    /// a frame fails. The key's old record is then still there.
+    pub fn insert(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        value: &(impl AsRef<[u8]> + ?Sized),
+    ) -> Result<bool, Error> {
+        self.core
+            .write(key.as_ref(), Some(value.as_ref()), Condition::Always)
+            .map(|(present, _)| !present)
+    }
+
+    /// Inserts unless the key is there; returns whether it inserted.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// assert!(tree.insert_if_absent("apple", "green")?);
+    /// assert!(!tree.insert_if_absent("apple", "red")?);
+    /// assert_eq!(tree.get("apple")?.as_deref(), Some(b"green".as_slice()));
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tree::insert`].
+    pub fn insert_if_absent(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        value: &(impl AsRef<[u8]> + ?Sized),
+    ) -> Result<bool, Error> {
+        self.core
+            .write(key.as_ref(), Some(value.as_ref()), Condition::IfAbsent)
+            .map(|(_, applied)| applied)
+    }
+
+    /// Replaces the value if the key is there; returns whether it did.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// assert!(!tree.update_if_present("apple", "red")?);
+    /// assert!(tree.is_empty());
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tree::insert`].
+    pub fn update_if_present(
+        &self,
+        key: &(impl AsRef<[u8]> + ?Sized),
+        value: &(impl AsRef<[u8]> + ?Sized),
+    ) -> Result<bool, Error> {
+        self.core
+            .write(key.as_ref(), Some(value.as_ref()), Condition::IfPresent)
+            .map(|(_, applied)| applied)
+    }
+
+    /// Removes the key; returns whether it was there.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// # tree.insert("apple", "red")?;
+    /// assert!(tree.remove("apple")?);
+    /// assert!(!tree.remove("apple")?);
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] or [`Error::Codec`]; the record is then still there.
+    pub fn remove(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, Error> {
+        self.core
+            .write(key.as_ref(), None, Condition::Always)
+            .map(|(present, _)| present)
+    }
+
+    /// Removes every record, and gives the memory back, unless a reader is in the way. What was learnt stays: the dictionary, and how long
+    /// frames are.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// # tree.insert("apple", "red")?;
+    /// tree.clear()?;
+    /// assert!(tree.is_empty());
+    /// # Ok::<(), leafpress::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; shards cleared so far stay cleared.
+    pub fn clear(&self) -> Result<(), Error> {
+        self.core.clear()
+    }
+}

@@ -1,0 +1,106 @@
+//! How it is told which leaves are cold.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::tree::error::Error;
+
+const MAX_SLOWDOWN_PCT: u32 = 1000;
+/// What is allowed where the caller says nothing.
+const DEFAULT_SLOWDOWN_PCT: u32 = 50;
+const MAX_FACTOR: f64 = 1000.0;
+
+/// How a tree with [`Codec::Auto`](crate::codec::Codec::Auto) tells which leaves are cold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum TemperatureRule {
+    /// By what reads cost and bytes are worth, measured on the tree's own records and its caller's reads. Leaves are cold that are read
+    /// least: as many as let reads take no more per cent longer, on average, than the tree holds less by it, and at most `slowdown_pct`
+    /// (0 to 1000); both beside a tree whose leaves are all warm. Where so little is read that the processor time is worth less than the
+    /// memory, more are.
+    Costs {
+        /// The bound, in per cent.
+        slowdown_pct: u32,
+    },
+    /// The ZipCache paper's rule (arXiv 2411.03174): warm are leaves with more reads for their bytes than the mean of all leaves and
+    /// `factor` standard deviations, all others are cold. No record is hot. -1000 to 1000; the paper has about 3.
+    Deviation {
+        /// Standard deviations above the mean.
+        factor: f64,
+    },
+    /// That rule with a factor of its own choosing: it begins with 3 and goes, by a quarter at most each time that the leaves are looked
+    /// at, to where the leaves are cold that [`TemperatureRule::Costs`] would have cold without hot records; -3 to 10.
+    AdaptiveDeviation {
+        /// The bound, in per cent, as for [`TemperatureRule::Costs`].
+        slowdown_pct: u32,
+    },
+}
+
+impl Default for TemperatureRule {
+    fn default() -> Self {
+        Self::Costs {
+            slowdown_pct: DEFAULT_SLOWDOWN_PCT,
+        }
+    }
+}
+
+impl fmt::Display for TemperatureRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Costs { slowdown_pct } => write!(f, "costs:{slowdown_pct}"),
+            Self::Deviation { factor } => write!(f, "deviation:{factor}"),
+            Self::AdaptiveDeviation { slowdown_pct } => write!(f, "deviation:auto:{slowdown_pct}"),
+        }
+    }
+}
+
+/// `costs[:SLOWDOWN_PCT]`, `deviation[:FACTOR]` or `deviation:auto[:SLOWDOWN_PCT]`.
+impl FromStr for TemperatureRule {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (name, figure) = text.split_once(':').unwrap_or((text, ""));
+        let rule = match (name, figure) {
+            ("costs", "") => Some(Self::default()),
+            ("costs", pct) => pct.parse().ok().map(|slowdown_pct| Self::Costs { slowdown_pct }),
+            ("deviation", "") => Some(Self::Deviation { factor: 3.0 }),
+            ("deviation", "auto") => Some(Self::AdaptiveDeviation {
+                slowdown_pct: DEFAULT_SLOWDOWN_PCT,
+            }),
+            ("deviation", figure) => match figure.strip_prefix("auto:") {
+                Some(pct) => pct
+                    .parse()
+                    .ok()
+                    .map(|slowdown_pct| Self::AdaptiveDeviation { slowdown_pct }),
+                None => figure.parse().ok().map(|factor| Self::Deviation { factor }),
+            },
+            _ => None,
+        };
+        let rule = rule.ok_or_else(|| Error::Option {
+            option: "temperature_rule",
+            reason: format!(
+                "unknown rule `{text}`; known: costs[:SLOWDOWN_PCT], deviation[:FACTOR], deviation:auto[:SLOWDOWN_PCT]"
+            ),
+        })?;
+        rule.check()?;
+        Ok(rule)
+    }
+}
+
+impl TemperatureRule {
+    pub(crate) fn check(self) -> Result<(), Error> {
+        let (is_allowed, bounds) = match self {
+            Self::Costs { slowdown_pct } | Self::AdaptiveDeviation { slowdown_pct } => {
+                (slowdown_pct <= MAX_SLOWDOWN_PCT, "0 to 1000 per cent")
+            }
+            Self::Deviation { factor } => (factor.abs() <= MAX_FACTOR, "a factor of -1000 to 1000"),
+        };
+        if is_allowed {
+            return Ok(());
+        }
+        Err(Error::Option {
+            option: "temperature_rule",
+            reason: format!("{self} is out of bounds: it takes {bounds}"),
+        })
+    }
+}
