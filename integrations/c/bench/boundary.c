@@ -32,7 +32,7 @@ static int ascending(const void *one, const void *other) {
 }
 
 /* The median of the rounds, in ns a read. */
-static double measure(const lp_tree *tree, int kind) {
+static double measure(lp_tree *tree, int kind) {
     double rounds[ROUNDS];
     char key[32], value[256];
     size_t sum = 0, len;

@@ -126,6 +126,8 @@ typedef struct lp_codec lp_codec;
 
 /* ==========================================================================
  * Statuses and messages
+ *
+ * Any thread may call these at any time.
  * ========================================================================== */
 
 /**
@@ -243,6 +245,8 @@ typedef int (*lp_found_fn)(void *context, size_t index, const void *value, size_
 
 /* ==========================================================================
  * Options
+ *
+ * One thread at a time may call these with the same options.
  * ========================================================================== */
 
 /** Why a record left a cache. */
@@ -345,12 +349,15 @@ LP_API void lp_options_free(lp_options *options);
 
 /* ==========================================================================
  * Trees: ordered maps that stay compressed
+ *
+ * Any number of threads may call these with the same tree, but lp_tree_free(),
+ * which comes last.
  * ========================================================================== */
 
 /** Longest key, in bytes. */
 #define LP_MAX_KEY_BYTES 1024
 
-/** Longest value of a tree, in bytes: 64 MiB. A cache's is eight bytes shorter. */
+/** Longest value of a tree, in bytes: 64 MiB. */
 #define LP_MAX_VALUE_BYTES 67108864
 
 /** Makes a tree. options may be NULL. Free it with lp_tree_free(). */
@@ -363,21 +370,21 @@ LP_API lp_status lp_tree_open(const lp_options *options, lp_tree **tree);
 LP_API void lp_tree_free(lp_tree *tree);
 
 /** Inserts the record, or replaces its value. */
-LP_API lp_status lp_tree_insert(const lp_tree *tree,
+LP_API lp_status lp_tree_insert(lp_tree *tree,
                                 const void *key,
                                 size_t key_len,
                                 const void *value,
                                 size_t value_len);
 
 /** Inserts the record unless the key is there: LP_EXISTS then. */
-LP_API lp_status lp_tree_insert_if_absent(const lp_tree *tree,
+LP_API lp_status lp_tree_insert_if_absent(lp_tree *tree,
                                           const void *key,
                                           size_t key_len,
                                           const void *value,
                                           size_t value_len);
 
 /** Replaces the value if the key is there; else LP_NOT_FOUND. */
-LP_API lp_status lp_tree_update_if_present(const lp_tree *tree,
+LP_API lp_status lp_tree_update_if_present(lp_tree *tree,
                                            const void *key,
                                            size_t key_len,
                                            const void *value,
@@ -392,7 +399,7 @@ LP_API lp_status lp_tree_update_if_present(const lp_tree *tree,
  * needed. Another thread may replace the value by a longer one between two
  * calls: lp_tree_read() asks once.
  */
-LP_API lp_status lp_tree_get(const lp_tree *tree,
+LP_API lp_status lp_tree_get(lp_tree *tree,
                              const void *key,
                              size_t key_len,
                              void *buffer,
@@ -404,56 +411,56 @@ LP_API lp_status lp_tree_get(const lp_tree *tree,
  * LP_STOPPED if read returns other than 0. Memory that others free in the tree
  * is kept until read returns: be quick.
  */
-LP_API lp_status lp_tree_read(const lp_tree *tree,
+LP_API lp_status lp_tree_read(lp_tree *tree,
                               const void *key,
                               size_t key_len,
                               lp_value_fn read,
                               void *context);
 
 /** LP_OK if the key is there, else LP_NOT_FOUND. */
-LP_API lp_status lp_tree_contains(const lp_tree *tree, const void *key, size_t key_len);
+LP_API lp_status lp_tree_contains(lp_tree *tree, const void *key, size_t key_len);
 
 /** Removes the record; LP_NOT_FOUND if it was not there. */
-LP_API lp_status lp_tree_remove(const lp_tree *tree, const void *key, size_t key_len);
+LP_API lp_status lp_tree_remove(lp_tree *tree, const void *key, size_t key_len);
 
 /**
  * Calls read with the record of the least key; LP_NOT_FOUND if the tree is
  * empty.
  */
-LP_API lp_status lp_tree_first(const lp_tree *tree, lp_record_fn read, void *context);
+LP_API lp_status lp_tree_first(lp_tree *tree, lp_record_fn read, void *context);
 
 /**
  * Calls read with the record of the greatest key; LP_NOT_FOUND if the tree is
  * empty.
  */
-LP_API lp_status lp_tree_last(const lp_tree *tree, lp_record_fn read, void *context);
+LP_API lp_status lp_tree_last(lp_tree *tree, lp_record_fn read, void *context);
 
 /**
  * Removes the record of the least key and then calls read with it; LP_NOT_FOUND
  * if the tree is empty. Of several threads each gets another record.
  */
-LP_API lp_status lp_tree_pop_first(const lp_tree *tree,
+LP_API lp_status lp_tree_pop_first(lp_tree *tree,
                                    lp_record_fn read,
                                    void *context);
 
 /** The same from the other end. */
-LP_API lp_status lp_tree_pop_last(const lp_tree *tree, lp_record_fn read, void *context);
+LP_API lp_status lp_tree_pop_last(lp_tree *tree, lp_record_fn read, void *context);
 
 /**
  * How many records there are; while others write, how many there were a moment
  * ago.
  */
-LP_API lp_status lp_tree_len(const lp_tree *tree, uint64_t *records);
+LP_API lp_status lp_tree_len(lp_tree *tree, uint64_t *records);
 
 /** Removes every record. */
-LP_API lp_status lp_tree_clear(const lp_tree *tree);
+LP_API lp_status lp_tree_clear(lp_tree *tree);
 
 /**
  * Removes the record and then calls read with the value that it had;
  * LP_NOT_FOUND if it was not there. Of several threads that take a record one
  * gets it.
  */
-LP_API lp_status lp_tree_take(const lp_tree *tree,
+LP_API lp_status lp_tree_take(lp_tree *tree,
                               const void *key,
                               size_t key_len,
                               lp_value_fn read,
@@ -463,7 +470,7 @@ LP_API lp_status lp_tree_take(const lp_tree *tree,
  * Inserts the record, or replaces its value, and then calls read with the value
  * that it had; where it had none, read is not called.
  */
-LP_API lp_status lp_tree_swap(const lp_tree *tree,
+LP_API lp_status lp_tree_swap(lp_tree *tree,
                               const void *key,
                               size_t key_len,
                               const void *value,
@@ -474,10 +481,10 @@ LP_API lp_status lp_tree_swap(const lp_tree *tree,
 /**
  * Gives the key a new value if it has the expected one, in one step, and else
  * returns LP_MISMATCH: expected NULL means that the key is not there, value
- * NULL that it is to be removed. What reads a value, makes another of it and
- * does this until it returns LP_OK, changes it atomically.
+ * NULL that it is to be removed. To change a value atomically, read it, make
+ * another of it, call this, and begin again at LP_MISMATCH.
  */
-LP_API lp_status lp_tree_compare_and_swap(const lp_tree *tree,
+LP_API lp_status lp_tree_compare_and_swap(lp_tree *tree,
                                           const void *key,
                                           size_t key_len,
                                           const lp_bytes *expected,
@@ -495,7 +502,7 @@ typedef int (*lp_next_fn)(void *context, lp_bytes *key, lp_bytes *value);
  * less time than as many lp_tree_get()s: the reads wait for memory together.
  * They need not be of one moment.
  */
-LP_API lp_status lp_tree_get_many(const lp_tree *tree,
+LP_API lp_status lp_tree_get_many(lp_tree *tree,
                                   const lp_bytes *keys,
                                   size_t count,
                                   lp_found_fn read,
@@ -507,16 +514,18 @@ LP_API lp_status lp_tree_get_many(const lp_tree *tree,
  * leaves at once, which takes little more time than compressing them; others
  * are inserted one by one.
  *
- * LP_STOPPED if next gives up. After that, or a failure, the records before it
- * are there.
+ * LP_STOPPED if next gives up; inserted is told then, too. After that, or a
+ * failure, the records before it are there.
  */
-LP_API lp_status lp_tree_load(const lp_tree *tree,
+LP_API lp_status lp_tree_load(lp_tree *tree,
                               lp_next_fn next,
                               void *context,
                               uint64_t *inserted);
 
 /* ==========================================================================
- * Trees: ranges and cursors
+ * Trees: ranges
+ *
+ * Any number of threads may call these with the same tree.
  * ========================================================================== */
 
 /**
@@ -529,7 +538,7 @@ LP_API lp_status lp_tree_load(const lp_tree *tree,
  * from the start to the end of the scan is shown once; one that comes or goes
  * meanwhile may be shown or not. lp_tree_cursor goes back and forth.
  */
-LP_API lp_status lp_tree_scan(const lp_tree *tree,
+LP_API lp_status lp_tree_scan(lp_tree *tree,
                               const void *from,
                               size_t from_len,
                               const void *to,
@@ -538,7 +547,7 @@ LP_API lp_status lp_tree_scan(const lp_tree *tree,
                               void *context);
 
 /** The same with the records whose keys begin with prefix. */
-LP_API lp_status lp_tree_scan_prefix(const lp_tree *tree,
+LP_API lp_status lp_tree_scan_prefix(lp_tree *tree,
                                      const void *prefix,
                                      size_t prefix_len,
                                      lp_record_fn read,
@@ -549,7 +558,7 @@ LP_API lp_status lp_tree_scan_prefix(const lp_tree *tree,
  * (excluded), either NULL for an open end. Leaves are asked, and no record is
  * decoded for it.
  */
-LP_API lp_status lp_tree_count(const lp_tree *tree,
+LP_API lp_status lp_tree_count(lp_tree *tree,
                                const void *from,
                                size_t from_len,
                                const void *to,
@@ -562,19 +571,26 @@ LP_API lp_status lp_tree_count(const lp_tree *tree,
  * NULL). It takes a small part of the time of as many lp_tree_remove()s. Atomic
  * for each record, not for the range.
  */
-LP_API lp_status lp_tree_remove_range(const lp_tree *tree,
+LP_API lp_status lp_tree_remove_range(lp_tree *tree,
                                       const void *from,
                                       size_t from_len,
                                       const void *to,
                                       size_t to_len,
                                       uint64_t *removed);
 
+/* ==========================================================================
+ * Trees: cursors
+ *
+ * One thread at a time may call these with the same cursor; others may use its
+ * tree, and other cursors.
+ * ========================================================================== */
+
 /**
  * Makes a cursor over the keys from the key from (included) to the key to
  * (excluded), either NULL for an open end. It is at no record yet. Free it with
  * lp_tree_cursor_free().
  */
-LP_API lp_status lp_tree_cursor_open(const lp_tree *tree,
+LP_API lp_status lp_tree_cursor_open(lp_tree *tree,
                                      const void *from,
                                      size_t from_len,
                                      const void *to,
@@ -631,6 +647,9 @@ LP_API lp_status lp_tree_cursor_record(const lp_tree_cursor *cursor,
 
 /* ==========================================================================
  * Trees: upkeep and figures
+ *
+ * Any number of threads may call these with the same tree, and go on using it,
+ * but for lp_tree_validate().
  * ========================================================================== */
 
 /**
@@ -639,13 +658,13 @@ LP_API lp_status lp_tree_cursor_record(const lp_tree_cursor *cursor,
  * what is worth it. LP_BACKGROUND if a background thread has ended; what can be
  * done without it is done.
  */
-LP_API lp_status lp_tree_settle(const lp_tree *tree);
+LP_API lp_status lp_tree_settle(lp_tree *tree);
 
 /**
  * Trains a dictionary anew and compresses everything with it: the most that can
  * be done for memory. It takes as long as a load.
  */
-LP_API lp_status lp_tree_compact(const lp_tree *tree);
+LP_API lp_status lp_tree_compact(lp_tree *tree);
 
 /**
  * Trains a dictionary from the tree's records now, and compresses all with it
@@ -653,14 +672,14 @@ LP_API lp_status lp_tree_compact(const lp_tree *tree);
  * nothing to train. The tree does that by itself as it grows; this is for
  * records that have become others since.
  */
-LP_API lp_status lp_tree_train(const lp_tree *tree);
+LP_API lp_status lp_tree_train(lp_tree *tree);
 
 /**
  * Hands out the dictionary that the tree compresses with now, to be stored or
  * given to other trees. LP_NOT_FOUND if there is none. Free it with
  * lp_dictionary_free().
  */
-LP_API lp_status lp_tree_dictionary(const lp_tree *tree,
+LP_API lp_status lp_tree_dictionary(lp_tree *tree,
                                     lp_dictionary **dictionary);
 
 /**
@@ -668,7 +687,7 @@ LP_API lp_status lp_tree_dictionary(const lp_tree *tree,
  * meanwhile. LP_CORRUPT names the first that is broken: a bug in the library,
  * or memory that somebody overwrote.
  */
-LP_API lp_status lp_tree_validate(const lp_tree *tree);
+LP_API lp_status lp_tree_validate(lp_tree *tree);
 
 /**
  * What a tree holds and what it did. Set struct_size to sizeof(lp_tree_stats)
@@ -729,11 +748,21 @@ typedef struct lp_tree_stats {
 } lp_tree_stats;
 
 /** Fills in stats. It visits every leaf: not for every request. */
-LP_API lp_status lp_tree_get_stats(const lp_tree *tree, lp_tree_stats *stats);
+LP_API lp_status lp_tree_get_stats(lp_tree *tree, lp_tree_stats *stats);
 
 /* ==========================================================================
  * Caches: maps that forget, within a bound of memory
+ *
+ * Any number of threads may call these with the same cache, but
+ * lp_cache_close() and lp_cache_free(), of which one comes last; and
+ * lp_cache_validate() while no other writes.
  * ========================================================================== */
+
+/**
+ * Longest value of a cache, in bytes. One of more than an eighth of the cache's
+ * memory is not kept.
+ */
+#define LP_MAX_CACHE_VALUE_BYTES 67108855
 
 /**
  * Makes a cache and starts its threads. options may be NULL: 64 MiB, and no
@@ -749,8 +778,9 @@ LP_API lp_status lp_cache_open(const lp_options *options,
 /**
  * Moves what is in memory to the disk tier, leaves it there for the next cache
  * that is opened with the same file, and frees the cache, whatever is returned.
- * Without a disk tier it is lp_cache_free(). NULL is LP_INVALID_ARGUMENT. LP_IO
- * if the file cannot be written: the next cache begins empty then.
+ * Without a disk tier it does what lp_cache_free() does. NULL is
+ * LP_INVALID_ARGUMENT. LP_IO if the file cannot be written: the next cache
+ * begins empty then.
  *
  * What changes in the database behind the cache until then, the next cache does
  * not know: remove it there, or let records expire.
@@ -768,7 +798,7 @@ LP_API void lp_cache_free(lp_cache *cache);
  * ttl_ms says, for ever by default. Other records may make room for it, or it
  * for others; a value of more than an eighth of the memory is not kept.
  */
-LP_API lp_status lp_cache_insert(const lp_cache *cache,
+LP_API lp_status lp_cache_insert(lp_cache *cache,
                                  const void *key,
                                  size_t key_len,
                                  const void *value,
@@ -779,7 +809,7 @@ LP_API lp_status lp_cache_insert(const lp_cache *cache,
  * may go up to a quarter of a second before its time, and is never returned
  * after it.
  */
-LP_API lp_status lp_cache_insert_ttl(const lp_cache *cache,
+LP_API lp_status lp_cache_insert_ttl(lp_cache *cache,
                                      const void *key,
                                      size_t key_len,
                                      const void *value,
@@ -790,7 +820,7 @@ LP_API lp_status lp_cache_insert_ttl(const lp_cache *cache,
  * Copies the key's value to buffer, as lp_tree_get() does. LP_NOT_FOUND if the
  * cache does not have it, or not any more.
  */
-LP_API lp_status lp_cache_get(const lp_cache *cache,
+LP_API lp_status lp_cache_get(lp_cache *cache,
                               const void *key,
                               size_t key_len,
                               void *buffer,
@@ -798,7 +828,7 @@ LP_API lp_status lp_cache_get(const lp_cache *cache,
                               size_t *value_len);
 
 /** Calls read with the key's value, which is not copied, as lp_tree_read() does. */
-LP_API lp_status lp_cache_read(const lp_cache *cache,
+LP_API lp_status lp_cache_read(lp_cache *cache,
                                const void *key,
                                size_t key_len,
                                lp_value_fn read,
@@ -808,33 +838,33 @@ LP_API lp_status lp_cache_read(const lp_cache *cache,
  * Calls read with the value of each of count keys, in their order, as
  * lp_tree_get_many() does.
  */
-LP_API lp_status lp_cache_get_many(const lp_cache *cache,
+LP_API lp_status lp_cache_get_many(lp_cache *cache,
                                    const lp_bytes *keys,
                                    size_t count,
                                    lp_found_fn read,
                                    void *context);
 
 /** LP_OK if the key is there, else LP_NOT_FOUND. It counts as a read. */
-LP_API lp_status lp_cache_contains(const lp_cache *cache, const void *key, size_t key_len);
+LP_API lp_status lp_cache_contains(lp_cache *cache, const void *key, size_t key_len);
 
 /** Removes the record; LP_NOT_FOUND if it was not there. */
-LP_API lp_status lp_cache_remove(const lp_cache *cache, const void *key, size_t key_len);
+LP_API lp_status lp_cache_remove(lp_cache *cache, const void *key, size_t key_len);
 
 /** Removes every record, those on disk as well. */
-LP_API lp_status lp_cache_clear(const lp_cache *cache);
+LP_API lp_status lp_cache_clear(lp_cache *cache);
 
 /**
  * How many records there are in memory, those included whose time is over and
  * that have not left yet.
  */
-LP_API lp_status lp_cache_len(const lp_cache *cache,
+LP_API lp_status lp_cache_len(lp_cache *cache,
                               uint64_t *records);
 
 /**
  * Changes what the cache may hold, from 4 MiB on. When this returns it holds no
  * more than that.
  */
-LP_API lp_status lp_cache_set_memory(const lp_cache *cache, uint64_t bytes);
+LP_API lp_status lp_cache_set_memory(lp_cache *cache, uint64_t bytes);
 
 /**
  * Does now what the cache would do some time after the last write, and waits
@@ -842,13 +872,13 @@ LP_API lp_status lp_cache_set_memory(const lp_cache *cache, uint64_t bytes);
  * for the disk. LP_BACKGROUND if a background thread has ended; what can be
  * done without it is done.
  */
-LP_API lp_status lp_cache_settle(const lp_cache *cache);
+LP_API lp_status lp_cache_settle(lp_cache *cache);
 
 /**
  * Checks every structural invariant, for tests. No other thread may write
  * meanwhile. LP_CORRUPT names the first that is broken.
  */
-LP_API lp_status lp_cache_validate(const lp_cache *cache);
+LP_API lp_status lp_cache_validate(lp_cache *cache);
 
 /**
  * Writes a few lines for people about what the cache holds and does to buffer,
@@ -856,7 +886,7 @@ LP_API lp_status lp_cache_validate(const lp_cache *cache);
  * With a NULL buffer it only tells the length. LP_BUFFER_TOO_SMALL unless
  * capacity is greater than text_len.
  */
-LP_API lp_status lp_cache_describe(const lp_cache *cache,
+LP_API lp_status lp_cache_describe(lp_cache *cache,
                                    char *buffer,
                                    size_t capacity,
                                    size_t *text_len);
@@ -902,7 +932,7 @@ LP_API lp_status lp_load_set_ttl(lp_load *load,
  * anything else but 0, or handed over no value; LP_STOPPED if read returns
  * other than 0. read may be NULL, to load only.
  */
-LP_API lp_status lp_cache_get_or_load(const lp_cache *cache,
+LP_API lp_status lp_cache_get_or_load(lp_cache *cache,
                                       const void *key,
                                       size_t key_len,
                                       lp_load_fn load,
@@ -915,7 +945,7 @@ LP_API lp_status lp_cache_get_or_load(const lp_cache *cache,
  * LP_NOT_FOUND if it was not there. Of several threads that take a record one
  * gets it.
  */
-LP_API lp_status lp_cache_take(const lp_cache *cache,
+LP_API lp_status lp_cache_take(lp_cache *cache,
                                const void *key,
                                size_t key_len,
                                lp_value_fn read,
@@ -925,7 +955,7 @@ LP_API lp_status lp_cache_take(const lp_cache *cache,
  * Inserts the record as lp_cache_insert() does, and then calls read with the
  * value that it had; where it had none, read is not called.
  */
-LP_API lp_status lp_cache_swap(const lp_cache *cache,
+LP_API lp_status lp_cache_swap(lp_cache *cache,
                                const void *key,
                                size_t key_len,
                                const void *value,
@@ -937,10 +967,10 @@ LP_API lp_status lp_cache_swap(const lp_cache *cache,
  * Gives the key a new value if it has the expected one, in one step, and else
  * returns LP_MISMATCH: expected NULL means that the key is not there, value
  * NULL that it is to be removed. A record that expires keeps its time. A cache
- * may forget a record: then it is not there. What reads a value, makes another
- * of it and does this until it returns LP_OK, changes it atomically.
+ * may forget a record: then it is not there. To change a value atomically, read
+ * it, make another of it, call this, and begin again at LP_MISMATCH.
  */
-LP_API lp_status lp_cache_compare_and_swap(const lp_cache *cache,
+LP_API lp_status lp_cache_compare_and_swap(lp_cache *cache,
                                            const void *key,
                                            size_t key_len,
                                            const lp_bytes *expected,
@@ -948,6 +978,8 @@ LP_API lp_status lp_cache_compare_and_swap(const lp_cache *cache,
 
 /* ==========================================================================
  * Caches: ranges and figures
+ *
+ * Any number of threads may call these with the same cache.
  * ========================================================================== */
 
 /**
@@ -955,7 +987,7 @@ LP_API lp_status lp_cache_compare_and_swap(const lp_cache *cache,
  * to (excluded), in the order of their keys, as lp_tree_scan() does. What is on
  * disk only is not shown. It counts for none of them as a read.
  */
-LP_API lp_status lp_cache_scan(const lp_cache *cache,
+LP_API lp_status lp_cache_scan(lp_cache *cache,
                                const void *from,
                                size_t from_len,
                                const void *to,
@@ -964,7 +996,7 @@ LP_API lp_status lp_cache_scan(const lp_cache *cache,
                                void *context);
 
 /** The same with the records whose keys begin with prefix. */
-LP_API lp_status lp_cache_scan_prefix(const lp_cache *cache,
+LP_API lp_status lp_cache_scan_prefix(lp_cache *cache,
                                       const void *prefix,
                                       size_t prefix_len,
                                       lp_record_fn read,
@@ -1051,10 +1083,13 @@ typedef struct lp_cache_stats {
 } lp_cache_stats;
 
 /** Fills in stats. It visits every leaf: not for every request. */
-LP_API lp_status lp_cache_get_stats(const lp_cache *cache, lp_cache_stats *stats);
+LP_API lp_status lp_cache_get_stats(lp_cache *cache, lp_cache_stats *stats);
 
 /* ==========================================================================
  * Dictionaries
+ *
+ * Any number of threads may call these with the same dictionary, but
+ * lp_dictionary_free(), which comes last.
  * ========================================================================== */
 
 /**
@@ -1093,6 +1128,9 @@ LP_API void lp_dictionary_free(lp_dictionary *dictionary);
 
 /* ==========================================================================
  * Codecs: compressing bytes of your own
+ *
+ * Any number of threads may call these with the same codec, but
+ * lp_codec_free(), which comes last.
  * ========================================================================== */
 
 /**
@@ -1157,6 +1195,9 @@ LP_API lp_status lp_decompress(const lp_codec *codec,
 
 /* ==========================================================================
  * Sealed blocks: they say themselves what they are
+ *
+ * Any number of threads may call these, with the same codec and dictionaries as
+ * well.
  * ========================================================================== */
 
 /**

@@ -64,10 +64,17 @@ impl Failure {
         Self::new(self.status, format!("{name}: {text}"))
     }
 
-    pub fn out_of_memory(bytes: usize) -> Self {
-        Self::new(LP_OUT_OF_MEMORY, format!("out of memory: {bytes} bytes were asked for"))
+    /// Of an error of the library. Where there is no memory, there is none for its message.
+    fn of(status: lp_status, error: &impl std::fmt::Display) -> Self {
+        match status {
+            LP_OUT_OF_MEMORY => OUT_OF_MEMORY,
+            status => Self::new(status, error.to_string()),
+        }
     }
 }
+
+/// That the system has no more memory.
+pub(crate) const OUT_OF_MEMORY: Failure = Failure::fixed(LP_OUT_OF_MEMORY, c"out of memory");
 
 /// That there is no such record.
 pub(crate) const NOT_FOUND: Failure = Failure::fixed(LP_NOT_FOUND, c"there is no such record");
@@ -90,7 +97,7 @@ impl From<CodecError> for Failure {
             CodecError::OutOfMemory { .. } => LP_OUT_OF_MEMORY,
             _ => LP_FAILED,
         };
-        Self::new(status, error.to_string())
+        Self::of(status, &error)
     }
 }
 
@@ -106,7 +113,7 @@ impl From<tree::Error> for Failure {
             Error::Invalid(_) => LP_CORRUPT,
             _ => LP_FAILED,
         };
-        Self::new(status, error.to_string())
+        Self::of(status, &error)
     }
 }
 
@@ -122,7 +129,7 @@ impl From<CacheError> for Failure {
             CacheError::Invalid(_) => LP_CORRUPT,
             _ => LP_FAILED,
         };
-        Self::new(status, error.to_string())
+        Self::of(status, &error)
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::ops::Bound;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, OUT_OF_MEMORY};
 use crate::lp_bytes;
 use crate::lp_status::LP_BUFFER_TOO_SMALL;
 
@@ -69,7 +69,7 @@ pub(crate) fn copied(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
 pub(crate) fn replace(buffer: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Failure> {
     buffer.clear();
     let room = buffer.try_reserve(bytes.len());
-    room.map_err(|_| Failure::out_of_memory(bytes.len()))?;
+    room.map_err(|_| OUT_OF_MEMORY)?;
     buffer.extend_from_slice(bytes);
     Ok(())
 }
@@ -112,7 +112,7 @@ pub(crate) unsafe fn list<'a, T>(items: *const T, count: usize, what: &str) -> R
 pub(crate) unsafe fn each<'a>(items: &[lp_bytes], what: &str) -> Result<Vec<&'a [u8]>, Failure> {
     let mut slices = Vec::new();
     let room = slices.try_reserve_exact(items.len());
-    room.map_err(|_| Failure::out_of_memory(size_of_val(items)))?;
+    room.map_err(|_| OUT_OF_MEMORY)?;
     for item in items {
         // SAFETY: the caller says so.
         slices.push(unsafe { Given::new(item.data, item.len) }.get(what)?);

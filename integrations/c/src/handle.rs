@@ -1,8 +1,9 @@
 //! What opaque pointers point to: made, looked at and freed.
 
+use std::alloc::Layout;
 use std::mem::MaybeUninit;
 
-use crate::failure::{Failure, call};
+use crate::failure::{Failure, OUT_OF_MEMORY, call};
 use crate::fork::Process;
 use crate::given::Out;
 
@@ -43,8 +44,21 @@ pub(crate) fn hand_out<H: Handle>(
 ) -> Result<(), Failure> {
     let to = Out::at(to, "where to put the handle")?;
     let to = to.write(std::ptr::null_mut());
-    *to = Box::into_raw(Box::new(make()?));
+    *to = boxed(make()?)?;
     Ok(())
+}
+
+/// The handle in a box of its own, if there is memory for it.
+fn boxed<H>(handle: H) -> Result<*mut H, Failure> {
+    const { assert!(size_of::<H>() > 0) };
+    // SAFETY: the layout is not empty.
+    let room = unsafe { std::alloc::alloc(Layout::new::<H>()) }.cast::<H>();
+    if room.is_null() {
+        return Err(OUT_OF_MEMORY);
+    }
+    // SAFETY: the room is of a handle's layout, from the allocator that boxes free to.
+    unsafe { room.write(handle) };
+    Ok(room)
 }
 
 /// Takes a handle back, if there is one. In a fork's child it stays where it is: what it would wait for is not there.

@@ -154,7 +154,7 @@ public:
         }
     }
 
-    const lp_cache *get() const noexcept { return handle_.get(); }
+    lp_cache *get() const noexcept { return handle_.get(); }
 
 private:
     explicit Cache(const lp_options *options) {

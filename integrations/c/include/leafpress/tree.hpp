@@ -263,7 +263,7 @@ public:
         return stats;
     }
 
-    const lp_tree *get() const noexcept { return handle_.get(); }
+    lp_tree *get() const noexcept { return handle_.get(); }
 
 private:
     explicit Tree(const lp_options *options) {

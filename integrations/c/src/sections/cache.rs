@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use leafpress_core::Cache;
-use leafpress_core::cache::Entry;
+use leafpress_core::cache::{Entry, MAX_VALUE_BYTES};
 
 use crate::callback::{ShowFound, given, show_value};
 use crate::failure::{Failure, NOT_FOUND, call, found};
@@ -14,6 +14,11 @@ use crate::given::{Given, Out, Room, each, list};
 use crate::handle::{self, Handle};
 use crate::sections::options::cache_builder;
 use crate::{lp_bytes, lp_found_fn, lp_options, lp_status, lp_value_fn};
+
+/// Longest value of a cache, in bytes. One of more than an eighth of the cache's memory is not kept.
+pub const LP_MAX_CACHE_VALUE_BYTES: usize = 67108855;
+
+const _: () = assert!(LP_MAX_CACHE_VALUE_BYTES == MAX_VALUE_BYTES);
 
 /// A map from byte strings to byte strings that holds no more memory than it is given: what is used least makes room, and records may expire.
 /// It may forget any record at any time; it never returns a value that was replaced, removed or has expired.
@@ -58,7 +63,7 @@ pub unsafe extern "C" fn lp_cache_open(
 }
 
 /// Moves what is in memory to the disk tier, leaves it there for the next cache that is opened with the same file, and frees the cache,
-/// whatever is returned. Without a disk tier it is lp_cache_free(). NULL is LP_INVALID_ARGUMENT. LP_IO if the file cannot be written: the
+/// whatever is returned. Without a disk tier it does what lp_cache_free() does. NULL is LP_INVALID_ARGUMENT. LP_IO if the file cannot be written: the
 /// next cache begins empty then.
 ///
 /// What changes in the database behind the cache until then, the next cache does not know: remove it there, or let records expire.

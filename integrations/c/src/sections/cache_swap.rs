@@ -51,7 +51,7 @@ pub unsafe extern "C" fn lp_cache_swap(
 }
 
 /// Gives the key a new value if it has the expected one, in one step, and else returns LP_MISMATCH: expected NULL means that the key is not there,
-/// value NULL that it is to be removed. A record that expires keeps its time. A cache may forget a record: then it is not there. What reads a value, makes another of it and does this until it returns LP_OK, changes it atomically.
+/// value NULL that it is to be removed. A record that expires keeps its time. A cache may forget a record: then it is not there. To change a value atomically, read it, make another of it, call this, and begin again at LP_MISMATCH.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_cache_compare_and_swap(
     cache: Option<&lp_cache>,

@@ -18,7 +18,7 @@ use crate::{lp_options, lp_record_fn, lp_status, lp_value_fn};
 
 /// Longest key, in bytes.
 pub const LP_MAX_KEY_BYTES: usize = 1024;
-/// Longest value of a tree, in bytes: 64 MiB. A cache's is eight bytes shorter.
+/// Longest value of a tree, in bytes: 64 MiB.
 pub const LP_MAX_VALUE_BYTES: usize = 67108864;
 
 const _: () = assert!(LP_MAX_KEY_BYTES == MAX_KEY_BYTES && LP_MAX_VALUE_BYTES == MAX_VALUE_BYTES);

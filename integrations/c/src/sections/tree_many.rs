@@ -36,7 +36,7 @@ pub type lp_next_fn =
 /// Inserts or replaces the records that next gives, and tells how many keys were new (inserted may be NULL). Records whose keys ascend are
 /// made into full leaves at once, which takes little more time than compressing them; others are inserted one by one.
 ///
-/// LP_STOPPED if next gives up. After that, or a failure, the records before it are there.
+/// LP_STOPPED if next gives up; inserted is told then, too. After that, or a failure, the records before it are there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_load(
     tree: Option<&lp_tree>,

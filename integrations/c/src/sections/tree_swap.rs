@@ -51,7 +51,7 @@ pub unsafe extern "C" fn lp_tree_swap(
 }
 
 /// Gives the key a new value if it has the expected one, in one step, and else returns LP_MISMATCH: expected NULL means that the key is not there,
-/// value NULL that it is to be removed. What reads a value, makes another of it and does this until it returns LP_OK, changes it atomically.
+/// value NULL that it is to be removed. To change a value atomically, read it, make another of it, call this, and begin again at LP_MISMATCH.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_tree_compare_and_swap(
     tree: Option<&lp_tree>,

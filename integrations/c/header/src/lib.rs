@@ -1,34 +1,94 @@
-//! `include/leafpress.h` is what the sources say: with `LEAFPRESS_WRITE_HEADER=1` it is written, and else compared.
+//! Makes `include/leafpress.h` of the sources of the C interface. It is a package of its own, so that cbindgen's dependencies have no part in
+//! how the library is compiled.
+#![warn(missing_docs)]
 
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::PathBuf;
 
-/// The header's sections: files of `src/sections`, under one heading each.
-const SECTIONS: &[(&str, &[&str])] = &[
-    ("Statuses and messages", &["status"]),
-    ("Bytes and callbacks", &["types"]),
-    ("Options", &["options"]),
+/// The header's sections: a heading, what threads may do, and files of `src/sections`.
+pub const SECTIONS: &[(&str, &str, &[&str])] = &[
+    (
+        "Statuses and messages",
+        "Any thread may call these at any time.",
+        &["status"],
+    ),
+    ("Bytes and callbacks", "", &["types"]),
+    (
+        "Options",
+        "One thread at a time may call these with the same options.",
+        &["options"],
+    ),
     (
         "Trees: ordered maps that stay compressed",
+        "Any number of threads may call these with the same tree, but lp_tree_free(), which comes last.",
         &["tree", "tree_swap", "tree_many"],
     ),
-    ("Trees: ranges and cursors", &["tree_scan", "tree_cursor"]),
-    ("Trees: upkeep and figures", &["tree_upkeep", "tree_stats"]),
+    (
+        "Trees: ranges",
+        "Any number of threads may call these with the same tree.",
+        &["tree_scan"],
+    ),
+    (
+        "Trees: cursors",
+        "One thread at a time may call these with the same cursor; others may use its tree, and other cursors.",
+        &["tree_cursor"],
+    ),
+    (
+        "Trees: upkeep and figures",
+        "Any number of threads may call these with the same tree, and go on using it, but for lp_tree_validate().",
+        &["tree_upkeep", "tree_stats"],
+    ),
     (
         "Caches: maps that forget, within a bound of memory",
+        "Any number of threads may call these with the same cache, but lp_cache_close() and lp_cache_free(), of which one \
+         comes last; and lp_cache_validate() while no other writes.",
         &["cache", "cache_load", "cache_swap"],
     ),
-    ("Caches: ranges and figures", &["cache_scan", "cache_stats"]),
-    ("Dictionaries", &["dictionary"]),
-    ("Codecs: compressing bytes of your own", &["codec"]),
-    ("Sealed blocks: they say themselves what they are", &["sealed"]),
+    (
+        "Caches: ranges and figures",
+        "Any number of threads may call these with the same cache.",
+        &["cache_scan", "cache_stats"],
+    ),
+    (
+        "Dictionaries",
+        "Any number of threads may call these with the same dictionary, but lp_dictionary_free(), which comes last.",
+        &["dictionary"],
+    ),
+    (
+        "Codecs: compressing bytes of your own",
+        "Any number of threads may call these with the same codec, but lp_codec_free(), which comes last.",
+        &["codec"],
+    ),
+    (
+        "Sealed blocks: they say themselves what they are",
+        "Any number of threads may call these, with the same codec and dictionaries as well.",
+        &["sealed"],
+    ),
 ];
 
 /// What stands before the sections and behind them.
-const BEGIN: &str = include_str!("header/begin.h");
-const END: &str = include_str!("header/end.h");
+const BEGIN: &str = include_str!("begin.h");
+const END: &str = include_str!("end.h");
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+/// A path within `integrations/c`.
+pub fn path(within: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(within)
+}
+
+/// Why there is no header.
+#[derive(Debug)]
+pub struct Error(String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+fn error(file: &str, reason: impl fmt::Display) -> Error {
+    Error(format!("src/sections/{file}.rs: {reason}"))
 }
 
 fn config() -> cbindgen::Config {
@@ -64,18 +124,19 @@ fn types_of(source: &str) -> Vec<String> {
 }
 
 /// What C sees of one file.
-fn of_file(name: &str) -> String {
-    let path = root().join("src/sections").join(name).with_extension("rs");
+fn of_file(name: &str) -> Result<String, Error> {
+    let file = path("src/sections").join(name).with_extension("rs");
+    let source = std::fs::read_to_string(&file).map_err(|reason| error(name, reason))?;
     let mut config = config();
-    config.export.include = types_of(&std::fs::read_to_string(&path).unwrap());
-    let bindings = cbindgen::Builder::new().with_config(config).with_src(&path).generate();
+    config.export.include = types_of(&source);
+    let bindings = cbindgen::Builder::new().with_config(config).with_src(&file).generate();
     let mut text = Vec::new();
-    bindings
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-        .write(&mut text);
-    let text = String::from_utf8(text).unwrap();
-    assert!(!text.trim().is_empty(), "{name} has nothing for the header");
-    text
+    bindings.map_err(|reason| error(name, reason))?.write(&mut text);
+    let text = String::from_utf8(text).map_err(|reason| error(name, reason))?;
+    if text.trim().is_empty() {
+        return Err(error(name, "it has nothing for the header"));
+    }
+    Ok(text)
 }
 
 /// Takes the handles, each with its comment, out of a section. All stand before all functions, which may take several.
@@ -91,24 +152,36 @@ fn take_handles(section: &str, handles: &mut Vec<String>) -> String {
     rest.join("\n\n")
 }
 
-fn heading(text: &str) -> String {
+fn heading(text: &str, threads: &str) -> String {
     let line = "=".repeat(74);
-    format!("/* {line}\n * {text}\n * {line} */\n\n")
+    let note = if threads.is_empty() {
+        String::new()
+    } else {
+        format!(" *\n * {threads}\n")
+    };
+    format!("/* {line}\n * {text}\n{note} * {line} */\n\n")
 }
 
 /// The header as the sources say it.
-fn made() -> String {
+///
+/// # Errors
+/// A file that cannot be read, or that has nothing for C.
+pub fn made() -> Result<String, Error> {
     let (mut handles, mut sections) = (Vec::new(), String::new());
-    for (text, files) in SECTIONS {
-        sections.push_str(&heading(text));
+    for (text, threads, files) in SECTIONS {
+        sections.push_str(&heading(text, threads));
         for file in *files {
-            sections.push_str(take_handles(&of_file(file), &mut handles).trim());
+            sections.push_str(take_handles(&of_file(file)?, &mut handles).trim());
             sections.push_str("\n\n");
         }
     }
-    let handles = heading("Handles") + &handles.join("\n\n");
+    let handles = heading("Handles", "") + &handles.join("\n\n");
     let text = wrapped(&format!("{BEGIN}\n{handles}\n\n{sections}{END}"));
-    short_comments(&tagged(&aligned(&text)))
+    // What is shared changes inside, whatever is done with it; `const` would say that it does not.
+    let text = text
+        .replace("const lp_tree *", "lp_tree *")
+        .replace("const lp_cache *", "lp_cache *");
+    Ok(short_comments(&tagged(&aligned(&text))))
 }
 
 /// `LP_API` on the line of its function, whose further lines move with it.
@@ -136,7 +209,9 @@ fn tagged(header: &str) -> String {
     let mut out = header.to_owned();
     for kind in ["typedef struct {", "typedef enum {"] {
         while let Some(at) = out.find(kind) {
-            let end = at + out[at..].find("\n} ").unwrap() + 3;
+            let Some(end) = out[at..].find("\n} ").map(|end| at + end + 3) else {
+                break;
+            };
             let name = out[end..].split(';').next().unwrap().to_owned();
             out.insert_str(at + kind.len() - 1, &format!("{name} "));
         }
@@ -206,41 +281,4 @@ fn flush(out: &mut String, paragraph: Option<(String, String)>) {
     }
     out.push_str(&line);
     out.push('\n');
-}
-
-#[test]
-fn the_header_is_what_the_sources_say() {
-    let path = root().join("include/leafpress.h");
-    let made = made();
-    if std::env::var_os("LEAFPRESS_WRITE_HEADER").is_some() {
-        std::fs::write(&path, &made).unwrap();
-    }
-    let found = std::fs::read_to_string(&path).unwrap();
-    let differs = found.lines().zip(made.lines()).position(|(found, made)| found != made);
-    assert!(
-        found == made,
-        "{} is not what the sources say, from line {:?} on; LEAFPRESS_WRITE_HEADER=1 writes it anew",
-        path.display(),
-        differs.map(|line| line + 1)
-    );
-}
-
-/// No section was left out of the header, and every function in it has a documentation.
-#[test]
-fn every_section_is_in_the_header() {
-    let files = std::fs::read_dir(root().join("src/sections")).unwrap();
-    for file in files {
-        let name = file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned();
-        let is_there = SECTIONS.iter().any(|(_, files)| files.contains(&name.as_str()));
-        assert!(is_there || name == "mod", "{name} is in no section");
-    }
-    let header = std::fs::read_to_string(root().join("include/leafpress.h")).unwrap();
-    let mut before = "";
-    for line in header.lines() {
-        if line.starts_with("LP_API") {
-            assert!(before.ends_with("*/"), "no documentation: {line}");
-        }
-        before = line;
-    }
-    assert!(Path::new(&root()).join("include/leafpress.hpp").exists());
 }
