@@ -92,9 +92,10 @@ def measure(name: str, records: str) -> dict[str, float | None]:
         for key, value in pairs:
             written.put(key, value)
         found["writes"] = len(pairs) / (time.perf_counter() - began)
-        del written
+        written.close()
         read(name, store, [key for key, _ in pairs], found)
         assert all(store.get(key) == value for key, value in pairs[::101])
+        store.close()
     finally:
         for directory in directories:
             shutil.rmtree(directory, ignore_errors=True)

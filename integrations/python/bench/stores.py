@@ -39,6 +39,9 @@ class Store:
         """What it says that it holds."""
         return None
 
+    def close(self) -> None:
+        """Ends its use of the directory."""
+
 
 class Dict(Store):
     def __init__(self, directory: str) -> None:
@@ -166,6 +169,9 @@ class Shelve(Store):
     def get(self, key: bytes) -> bytes:
         value: bytes = self.shelf[key.decode()]
         return value
+
+    def close(self) -> None:
+        self.shelf.close()
 
 
 class Tree(Store):

@@ -268,3 +268,10 @@ def test_options_that_are_allowed():
         tree.validate()
         assert tree == records
         assert list(tree) == sorted(records)
+
+
+def test_an_update_from_the_tree_itself(tree):
+    tree.update(tree.items())
+    tree.update(tree[b"b":])
+    tree.update((key + b"x", value) for key, value in tree.items() if len(key) == 1)
+    assert sorted(tree) == [b"a", b"ax", b"b", b"bx", b"c", b"cx"]

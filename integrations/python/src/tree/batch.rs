@@ -20,7 +20,7 @@ struct Values {
 impl Tree {
     /// A list of the keys' values, in their order; `default` for those that are not there.
     ///
-    /// It takes much less time than reading one by one, and others may run meanwhile.
+    /// Other threads run meanwhile, and the reads wait for memory together: in a large tree it takes less time than reading one by one.
     ///
     ///     >>> tree = Tree({b"a": b"1", b"b": b"2"})
     ///     >>> tree.get_many([b"b", b"x", b"a"])

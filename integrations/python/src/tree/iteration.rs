@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyTuple;
 
+use crate::errors::of_tree;
 use crate::input::Encoding;
 use crate::tree::Tree;
 use crate::tree::bounds::Bounds;
@@ -162,9 +163,11 @@ impl TreeIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let tree = self.tree.bind(py).get();
+        let inner = tree.inner()?;
         let (keys, values) = (&tree.options.keys, &tree.options.values);
         let mut key_object = None;
         let mut value_object = None;
+        let mut failed = None;
         {
             // While it is taken no code of Python's runs, which could ask this iterator for more.
             let mut state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
@@ -174,17 +177,23 @@ impl TreeIterator {
                     return Ok(None);
                 }
                 let (part, is_reverse) = (self.part, self.is_reverse);
-                tree.work(py, |tree| state.refill(tree, part, is_reverse))?;
+                if let Err(error) = py.detach(|| state.refill(inner, part, is_reverse)) {
+                    failed = Some(error);
+                    state.rest = None;
+                    state.batch.clear();
+                }
             }
-            let Some((key, value)) = state.batch.next() else {
-                return Ok(None);
-            };
-            if self.part != Part::Values {
-                key_object = Some(raw(py, keys, key)?);
+            if let Some((key, value)) = state.batch.next() {
+                if self.part != Part::Values {
+                    key_object = Some(raw(py, keys, key)?);
+                }
+                if self.part != Part::Keys {
+                    value_object = Some(raw(py, values, value)?);
+                }
             }
-            if self.part != Part::Keys {
-                value_object = Some(raw(py, values, value)?);
-            }
+        }
+        if let Some(error) = failed {
+            return Err(of_tree(&error));
         }
         let key = key_object.map(|object| decoded(keys, object)).transpose()?;
         let value = value_object.map(|object| decoded(values, object)).transpose()?;
