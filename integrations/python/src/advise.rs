@@ -1,20 +1,23 @@
 //! `leafpress.advise`: the laboratory's advisor, in a thread of its own, so that a signal can stop it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use leafpress_lab::LabError;
 use leafpress_lab::advise::{self, Advice, DeviceSource, Event, Options, Verdict};
-use leafpress_lab::model::Access;
+use leafpress_lab::model::{self, Access, TraceOptions};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyInt};
 
 use crate::cache::options;
 use crate::errors::{Class, of_codec};
 
+/// What is before the name of a file with the numbers of pages that were asked for.
+const TRACE: &str = "trace:";
 /// What stands for the command line in what is written.
 const COMMAND_LINE: &str = "leafpress.advise";
 /// Between two looks for signals.
@@ -43,8 +46,28 @@ fn of_lab(error: LabError) -> PyErr {
     }
 }
 
+/// What has other words here than an option's, which come first.
+const WORDS: [(&str, &str); 5] = [
+    ("--access trace:FILE", "access=\"trace:FILE\""),
+    ("--verify runs", "the command `leafpress advise --verify` runs"),
+    ("--out writes them all", "candidates has them all"),
+    (
+        "--trace-format u64le",
+        "the command `leafpress advise --trace-format u64le`",
+    ),
+    (
+        "--skip-junk leaves",
+        "the command `leafpress advise --skip-junk` leaves",
+    ),
+];
+
 /// Options of the command line as arguments: `--device-us` is `device_us=`.
 fn in_words_of_python(text: &str) -> String {
+    if let Some((theirs, ours)) = WORDS.iter().find(|(theirs, _)| text.contains(theirs))
+        && let Some((before, behind)) = text.split_once(theirs)
+    {
+        return in_words_of_python(before) + ours + &in_words_of_python(behind);
+    }
     let mut words = String::with_capacity(text.len());
     for (at, part) in text.split("--").enumerate() {
         let is_option = at > 0 && part.starts_with(|c: char| c.is_ascii_lowercase());
@@ -101,15 +124,18 @@ fn options_of(sample: Vec<PathBuf>, of: &Bound<'_, PyDict>) -> PyResult<Options>
     wanted.codecs = list_of_codecs(given("codecs")?.map(|codecs| codecs.extract()).transpose()?)?;
     if let Some(access) = given("access")? {
         let access: String = access.extract()?;
-        if access.starts_with("trace:") {
-            return Err(Class::InvalidOption
-                .error("access: traces are read by the command, `leafpress advise --access trace:FILE`"));
+        // A trace is read later, where it can be stopped.
+        if !access.starts_with(TRACE) {
+            wanted.access = Access::parse(&access).map_err(of_lab)?;
+            wanted.access_is_given = true;
         }
-        wanted.access = Access::parse(&access).map_err(of_lab)?;
-        wanted.access_is_given = true;
     }
     if let Some(workers) = given("workers")? {
-        wanted.workers = workers.extract()?;
+        let refused = |_| Class::InvalidOption.error("workers: 1 or more ask at a time");
+        wanted.workers = match workers.is_instance_of::<PyInt>() {
+            true => workers.extract().map_err(refused)?,
+            false => workers.extract()?,
+        };
     }
     wanted.quick = given("quick")?
         .map(|quick| quick.extract())
@@ -119,8 +145,33 @@ fn options_of(sample: Vec<PathBuf>, of: &Bound<'_, PyDict>) -> PyResult<Options>
     Ok(wanted)
 }
 
+/// The trace that is named, if one is.
+fn trace_of(of: &Bound<'_, PyDict>) -> PyResult<Option<PathBuf>> {
+    let access: Option<String> = of.get_item("access")?.and_then(|access| access.extract().ok());
+    Ok(access
+        .as_deref()
+        .and_then(|access| access.strip_prefix(TRACE))
+        .map(PathBuf::from))
+}
+
+/// Reads the trace, where there is one, and advises.
+fn work(
+    mut wanted: Options,
+    trace: Option<&Path>,
+    cancel: &AtomicBool,
+    say: &mut dyn FnMut(Event),
+) -> Result<Advice, LabError> {
+    if let Some(path) = trace {
+        let what = format!("reading {}", path.display());
+        say(Event { share: 0.0, what });
+        let trace = model::read_trace(path, TraceOptions::default(), cancel, &mut |_| ())?;
+        wanted.access = Access::Trace(Arc::new(trace));
+    }
+    advise::run(&wanted, cancel, say)
+}
+
 /// Runs the advisor, tells `progress`, and looks for signals.
-fn run(py: Python<'_>, wanted: &Options, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Advice> {
+fn run(py: Python<'_>, wanted: Options, trace: Option<&Path>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Advice> {
     let cancel = AtomicBool::new(false);
     let (tell, mut told) = mpsc::channel::<Event>();
     std::thread::scope(|scope| {
@@ -128,7 +179,7 @@ fn run(py: Python<'_>, wanted: &Options, progress: Option<&Bound<'_, PyAny>>) ->
         let cancel = &cancel;
         let worker = worker.spawn_scoped(scope, move || {
             let mut say = |event| drop(tell.send(event));
-            advise::run(wanted, cancel, &mut say)
+            work(wanted, trace, cancel, &mut say)
         });
         let worker =
             worker.map_err(|error| Class::BackgroundFailed.error(format!("cannot start a thread: {error}")))?;
@@ -165,8 +216,9 @@ fn _advise(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<AdviceBase> {
     let wanted = options_of(sample, options)?;
+    let trace = trace_of(options)?;
     Ok(AdviceBase {
-        advice: run(py, &wanted, progress)?,
+        advice: run(py, wanted, trace.as_deref(), progress)?,
     })
 }
 

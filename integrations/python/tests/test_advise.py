@@ -53,8 +53,8 @@ def test_it_shows_itself_and_writes_its_page(advice, tmp_path):
 
 def test_samples_are_paths_or_bytes(tmp_path):
     (tmp_path / "a").write_bytes(WORDS[: 1 << 17])
-    for sample in [tmp_path, str(tmp_path / "a"), [tmp_path / "a"], (piece for piece in [WORDS[: 1 << 16], bytearray(WORDS[: 1 << 16])])]:
-        assert advise(sample, **QUICK, access="zipfian:0.99", workers=2).codec in ("lz4", "zstd:1", "none")
+    for sample in [tmp_path, (piece for piece in [WORDS[: 1 << 16], bytearray(WORDS[: 1 << 16])])]:
+        assert advise(sample, **QUICK, workers=2).codec in ("lz4", "zstd:1", "none")
 
 
 def test_it_tells_how_far_it_is():
@@ -62,6 +62,14 @@ def test_it_tells_how_far_it_is():
     advise(WORDS, **QUICK, progress=lambda share, what: told.append((share, what)))
     assert told and all(0 <= share <= 1 and isinstance(what, str) for share, what in told)
     assert [share for share, _ in told] == sorted(share for share, _ in told) and threading.active_count() == 1
+
+
+def test_a_trace_says_how_pages_are_asked_for(tmp_path):
+    (tmp_path / "trace").write_text("\n".join(str(n * n % 150) for n in range(20_000)))
+    options = {**QUICK, "data": None, "memory": "128KiB", "access": f"trace:{tmp_path / 'trace'}"}
+    advice = advise(WORDS, **options)
+    assert advice.data_bytes == 8192 * len({n * n % 150 for n in range(20_000)}) or advice.data_bytes % 8192 == 0
+    assert not any("How pages are asked for" in caution for caution in advice.cautions)
 
 
 def test_what_progress_raises_ends_it():
@@ -104,10 +112,10 @@ def test_it_can_be_interrupted_and_lets_others_run():
         ({"device_us": 5, "codecs": ["lz5"]}, leafpress.InvalidOption, "lz5"),
         ({"device_us": 5, "codecs": "lz5,lz4"}, leafpress.InvalidOption, "lz5"),
         ({"device_us": 5, "access": "zipf"}, leafpress.InvalidOption, "access"),
-        ({"device_us": 5, "access": "trace:/x"}, leafpress.InvalidOption, "trace"),
+        ({"device_us": 5, "access": "trace:/no/such"}, FileNotFoundError, "no/such"),
         ({"device_us": 5, "block_bytes": [5]}, leafpress.InvalidOption, "block_bytes"),
         ({"device_us": 5, "workers": 0}, leafpress.InvalidOption, "workers"),
-        ({"device_us": 5, "workers": -1}, OverflowError, "negative"),
+        ({"device_us": 5, "workers": -1}, leafpress.InvalidOption, "workers"),
         ({"device": "/no/such/place"}, (leafpress.InvalidOption, OSError), "no/such"),
         ({"fio_json": "/no/such/place"}, (leafpress.InvalidOption, OSError), "no/such"),
     ],
@@ -115,7 +123,7 @@ def test_it_can_be_interrupted_and_lets_others_run():
 def test_what_cannot_be_is_told(options, error, says):
     with pytest.raises(error, match=says) as caught:
         advise(WORDS, **options)
-    assert "--" not in str(caught.value) or "the command" in str(caught.value)
+    assert "--" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("sample", "error"), [("/no/such/file", (OSError, leafpress.InvalidOption)), (b"", leafpress.InvalidOption), ([], leafpress.InvalidOption), (5, TypeError), ([5], TypeError), ([b"x", 5], TypeError)])

@@ -8,9 +8,9 @@ use super::observer::{Observer, Outcome};
 
 impl Cache {
     /// As [`Cache::get_with`], but does not look on disk, so that it never waits for a device: for who has other work to do while the disk is
-    /// read, and then calls [`Cache::get_with`] in a thread that may wait.
+    /// read, and then calls [`Cache::get`] or loads the value in a thread that may wait.
     ///
-    /// [`None`] means that the key is not in memory, and is not counted as a missed read where there is a disk tier.
+    /// [`None`] means that the key is not in memory. It is not counted as a missed read, which what is called next is.
     ///
     /// # Errors
     /// As [`Cache::get`].
@@ -29,14 +29,10 @@ impl Cache {
         key: &(impl AsRef<[u8]> + ?Sized),
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>, CacheError> {
-        let core = &*self.core;
-        if core.disk.is_none() {
-            return core.get(key.as_ref(), read);
-        }
-        let key = key.as_ref();
+        let (core, key) = (&*self.core, key.as_ref());
         let began = Observer::begin_get();
         let (mut seen, mut read) = (Seen::default(), Some(read));
-        // A record that cannot be decoded, and one that is over, are for a read that may wait: taking them out may.
+        // A record that cannot be decoded, and one that is over, are for the next read: it takes them out, which may wait.
         let Ok(Some(Some(found))) = core.find_in_memory(key, &mut read, &mut seen) else {
             return Ok(None);
         };

@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use leafpress::cache::{LoadError, ManualClock};
+use leafpress::CacheError;
+use leafpress::cache::{Clock, Entry, LoadError, ManualClock, SystemClock};
 
 use crate::small;
 
@@ -268,4 +269,41 @@ fn an_old_value_serves_while_a_new_one_is_loaded() {
     cache.settle().unwrap();
     assert!(cache.is_empty());
     assert_eq!(cache.stats().expired, 1);
+}
+
+#[test]
+fn a_loader_says_how_long_its_value_lives() {
+    let clock = Arc::new(ManualClock::new(SystemClock::default().now()));
+    let cache = small()
+        .default_ttl(Duration::from_secs(5))
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    let long = Entry::ttl(Duration::from_secs(100));
+    let loaded = cache.try_get_or_insert_entry_with("thread", || Ok::<_, String>(("value", long)));
+    assert_eq!(loaded.unwrap(), b"value");
+    let fetched = pin!(cache.get_or_fetch_entry("task", async { Ok::<_, String>(("value", long)) }));
+    let Poll::Ready(fetched) = fetched.poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("nothing waits")
+    };
+    assert_eq!(fetched.unwrap(), b"value");
+    let default = cache.try_get_or_insert_entry_with("default", || Ok::<_, String>(("value", Entry::default())));
+    assert_eq!(default.unwrap(), b"value");
+    clock.advance(Duration::from_secs(50));
+    let is_there = ["thread", "task", "default"].map(|key| cache.contains_key(key).unwrap());
+    assert_eq!(is_there, [true, true, false]);
+    clock.advance(Duration::from_secs(51));
+    assert!(!cache.contains_key("thread").unwrap() && !cache.contains_key("task").unwrap());
+}
+
+#[test]
+fn a_time_out_of_bounds_is_told_and_nothing_is_stored() {
+    let cache = small().build().unwrap();
+    let brief = Entry::ttl(Duration::from_millis(1));
+    let refused = cache.try_get_or_insert_entry_with("key", || Ok::<_, String>(("value", brief)));
+    assert!(matches!(
+        refused,
+        Err(LoadError::Cache(CacheError::Option { option: "ttl", .. }))
+    ));
+    assert_eq!(cache.get_or_insert_with("key", || "another").unwrap(), b"another");
 }

@@ -99,17 +99,22 @@ class Advice:
 
     def _repr_html_(self) -> str:
         colour = "#2e8b57" if self.pays else "#b8860b"
-        rows = [[row[name] for name in _SHOWN] for row in self.candidates[:_MOST_SHOWN]]
+        rows = [[_rounded(row[name]) for name in _SHOWN] for row in self.candidates[:_MOST_SHOWN]]
         table = results.table_html(_HEADINGS, rows, len(self.candidates) - len(rows))
         reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in self.reasons)
         cautions = "".join(f"<li>{html.escape(caution)}</li>" for caution in self.cautions)
         # No colours but that of the mark: the notebook's own serve, light and dark.
         return (
             f'<div style="border-left:4px solid {colour};padding-left:0.8em;max-width:60em">'
-            f'<p style="font-weight:bold">{html.escape(self.sentence)}</p>'
-            f"<ul>{reasons}</ul>{table}"
+            f'<p style="font-weight:bold">{html.escape(self.sentence)}</p>{table}'
+            f"<details><summary>Why</summary><ul>{reasons}</ul></details>"
             f"<details><summary>Before you believe it</summary><ul>{cautions}</ul></details></div>"
         )
+
+
+def _rounded(cell: results.Cell) -> results.Cell:
+    """A figure with as many digits as help."""
+    return float(f"{cell:.3g}") if isinstance(cell, float) else cell
 
 
 def advise(
@@ -138,7 +143,8 @@ def advise(
     costs is device_us, the microseconds of a read; or device, a directory on the device, in which a file is made, read and removed; or
     fio_json, a result of fio.
 
-    access says how pieces of access_bytes (8 KiB) are asked for: "uniform", "20,80" (a fifth gets four fifths), "zipfian:0.99" and others.
+    access says how pieces of access_bytes (8 KiB) are asked for: "uniform", "20,80" (a fifth gets four fifths), "zipfian:0.99" and others, or
+    "trace:FILE" with a page number a line.
     block_bytes are the lengths to choose from. workers ask at a time. quick measures less. progress(share, what) is told how far it is.
 
     It takes half a minute or so, lets other threads run, and ends within a second of Ctrl-C.
