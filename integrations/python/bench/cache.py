@@ -81,7 +81,7 @@ class LruCache:
     """functools.lru_cache, which has nothing but calls."""
 
     get = get_many = get_or_set = set = None
-    memoize = functools.lru_cache(maxsize=None)
+    memoize = staticmethod(functools.lru_cache(maxsize=None))
 
 
 class OnDisk:

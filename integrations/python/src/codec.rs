@@ -270,9 +270,12 @@ fn train(samples: &Bound<'_, PyAny>, size: Option<&Bound<'_, PyAny>>, codec: &st
     Ok(Dictionary { inner })
 }
 
+/// A codec's name, engine, library, and why it cannot run.
+type Row = (String, Option<&'static str>, Option<String>, Option<String>);
+
 /// Codecs at usual settings: name, what does the work here or None, the library behind it or None, why it cannot run or None.
 #[pyfunction]
-fn _available(py: Python<'_>) -> Vec<(String, Option<&'static str>, Option<String>, Option<String>)> {
+fn _available(py: Python<'_>) -> Vec<Row> {
     let row = |Availability {
                    codec,
                    engine,

@@ -81,12 +81,11 @@ impl Wake for Callback {
     }
 }
 
+/// The bytes of a value, and how it is inserted.
+type Loaded = (Vec<u8>, Entry);
+
 /// Runs a loader, and returns what it gave, and its bytes.
-fn load<'py>(
-    cache: &CacheBase,
-    loader: &Bound<'py, PyAny>,
-    entry: Entry,
-) -> PyResult<(Bound<'py, PyAny>, (Vec<u8>, Entry))> {
+fn load<'py>(cache: &CacheBase, loader: &Bound<'py, PyAny>, entry: Entry) -> PyResult<(Bound<'py, PyAny>, Loaded)> {
     let value = loader.call0()?;
     let bytes = cache.values.input(&value)?.as_ref().to_vec();
     cache.note_length(bytes.len());

@@ -15,6 +15,8 @@ const MOST_RECORDS: usize = 256;
 const MOST_BYTES: usize = 1 << 20;
 
 type Record = (Vec<u8>, Vec<u8>);
+/// From where to where a scan goes.
+type Ends = (End<Vec<u8>>, End<Vec<u8>>);
 
 /// Where a scan is.
 struct Scan {
@@ -95,11 +97,7 @@ impl CacheIterator {
     }
 }
 
-fn read(
-    cache: &leafpress::Cache,
-    range: (End<Vec<u8>>, End<Vec<u8>>),
-    is_backwards: bool,
-) -> Result<VecDeque<Record>, leafpress::CacheError> {
+fn read(cache: &leafpress::Cache, range: Ends, is_backwards: bool) -> Result<VecDeque<Record>, leafpress::CacheError> {
     let (mut read, mut bytes) = (VecDeque::new(), 0);
     // The library refuses such a range, which is empty.
     if is_empty(&range) {
@@ -120,7 +118,7 @@ fn read(
     Ok(read)
 }
 
-fn is_empty(range: &(End<Vec<u8>>, End<Vec<u8>>)) -> bool {
+fn is_empty(range: &Ends) -> bool {
     match range {
         (End::Included(low), End::Included(high)) => low > high,
         (End::Included(low) | End::Excluded(low), End::Included(high) | End::Excluded(high)) => low >= high,
@@ -143,7 +141,7 @@ fn behind(prefix: &[u8]) -> End<Vec<u8>> {
 impl CacheBase {
     fn scan(
         this: &Bound<'_, Self>,
-        (low, high): (End<Vec<u8>>, End<Vec<u8>>),
+        (low, high): Ends,
         is_backwards: bool,
         with_values: bool,
     ) -> PyResult<CacheIterator> {
@@ -170,7 +168,7 @@ impl CacheBase {
         maximum: Option<&Bound<'_, PyAny>>,
         inclusive: (bool, bool),
         prefix: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(End<Vec<u8>>, End<Vec<u8>>)> {
+    ) -> PyResult<Ends> {
         if let Some(prefix) = prefix {
             if minimum.is_some() || maximum.is_some() {
                 return Err(Class::InvalidOption.error("prefix: a scan has a prefix or bounds, not both"));
