@@ -78,6 +78,7 @@ fn program(command: Option<OsString>) -> String {
 }
 
 fn main() -> ExitCode {
+    output::fit_terminal();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => return usage::report(&e, &program(std::env::args_os().nth(1))),

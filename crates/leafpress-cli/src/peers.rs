@@ -171,7 +171,7 @@ fn report(outcome: &PeersOutcome, out_dir: &Path) -> Result<(), Failure> {
     let printed = if outcome.lines.is_empty() {
         Ok(())
     } else {
-        output::print(&format!(
+        output::print_report(&format!(
             "{}\n\njson    {json}\nreport  {page}\n",
             outcome.table.trim_end()
         ))

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use leafpress_lab::report;
+
 use crate::failure::Failure;
 
 /// Writes `text` to standard output. `println!` panics when the reader has gone; this does not.
@@ -17,6 +19,21 @@ pub fn print(text: &str) -> Result<(), Failure> {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Failure::ReaderGone),
         Err(e) => Err(Failure::failed(format!("cannot write to standard output: {e}"))),
+    }
+}
+
+/// Writes a report for people, no line of it longer than the terminal is wide but for what cannot be wrapped.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_report(text: &str) -> Result<(), Failure> {
+    print(&report::narrow(text))
+}
+
+/// Has reports made for the terminal, if standard output is one.
+pub fn fit_terminal() {
+    if let Some((terminal_size::Width(columns), _)) = terminal_size::terminal_size_of(io::stdout()) {
+        report::set_page_width(columns.into());
     }
 }
 

@@ -50,7 +50,7 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
         Some(Err(e)) => (None, Some(failure(&e))),
         None => (None, None),
     };
-    let printed = output::print(&advise::text(&advice, verification.as_ref()));
+    let printed = output::print_report(&advise::text(&advice, verification.as_ref()));
     if let Some(out) = &args.out {
         output::print(&write(&advice, verification.as_ref(), out)?)?;
     }

@@ -179,7 +179,7 @@ fn several(runs: &[Options], files: Files, cancel: &Arc<AtomicBool>) -> Result<(
         ));
     }
     let verdicts = comparison.verdict_text();
-    let printed = output::print(&format!("{verdicts}{}{}\n", heading(runs), comparison.text()));
+    let printed = output::print_report(&format!("{verdicts}{}{}\n", heading(runs), comparison.text()));
     files.write(&comparison)?;
     judge(&comparison)?;
     printed

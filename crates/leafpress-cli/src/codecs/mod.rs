@@ -91,7 +91,11 @@ pub fn run(args: &CodecsArgs) -> Result<(), Failure> {
     } else {
         table(&lines, args, &corpus)
     };
-    let printed = output::print(&text);
+    let printed = if args.json {
+        output::print(&text)
+    } else {
+        output::print_report(&text)
+    };
     match lines
         .iter()
         .find(|line| line.self_test.as_deref().is_some_and(|test| test != "ok"))

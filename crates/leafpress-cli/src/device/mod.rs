@@ -22,7 +22,7 @@ pub fn run(args: &DeviceArgs) -> Result<(), Failure> {
         }
         None => probe(args)?,
     };
-    let printed = output::print(&device::text(&report));
+    let printed = output::print_report(&device::text(&report));
     if let Some(out) = &args.out {
         output::print(&write(&report, out)?)?;
     }

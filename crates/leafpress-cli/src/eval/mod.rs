@@ -54,7 +54,7 @@ fn report(outcome: &EvalOutcome, out_dir: &Path, total: usize) -> Result<(), Fai
             outcome.html_path.display()
         );
     }
-    let printed = output::print(&text);
+    let printed = output::print_report(&text);
     if outcome.cancelled {
         return Err(Failure::Interrupted(format!(
             "interrupted: {} of {total} rows are in {}",

@@ -44,7 +44,7 @@ pub fn run(args: &ModelArgs) -> Result<(), Failure> {
     if let (Some(savings), Some(prices)) = (&savings, &prices) {
         report += &format!("\n{}", text::savings(savings, prices));
     }
-    output::print(&(report + &written))
+    output::print_report(&(report + &written))
 }
 
 /// The options, with the trace read.

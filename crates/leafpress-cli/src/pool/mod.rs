@@ -37,7 +37,7 @@ pub fn run(args: &PoolArgs) -> Result<(), Failure> {
         1 => text::last(&sweep),
         _ => text::sweep(&sweep),
     };
-    let printed = output::print(&report);
+    let printed = output::print_report(&report);
     if let Some(out) = &args.out {
         let written = write(&sweep, out)?;
         output::print(&written)?;

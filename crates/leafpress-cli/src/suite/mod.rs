@@ -66,7 +66,7 @@ fn measure<R>(
 /// Prints the report, writes the files and says where they are. A reader who goes away does not keep files from being
 /// written.
 fn tell(args: &SuiteArgs, text: &str, write: impl FnOnce(&Path) -> Result<Written, LabError>) -> Result<(), Failure> {
-    let printed = output::print(text);
+    let printed = output::print_report(text);
     if let Some(out) = &args.out {
         let written = write(out).map_err(|e| Failure::failed(e.to_string()))?;
         output::print(&format!("\n{written}"))?;

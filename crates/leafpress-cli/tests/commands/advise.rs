@@ -360,7 +360,7 @@ fn bad_input_is_told_in_a_line() {
     let junk = format!("trace:{}", data.text("junk"));
     bad(
         &[&text, "--device-us", "110", "--access", &junk],
-        &["--access trace:", "line 3"],
+        &["--distribution trace:", "line 3"],
     );
     bad(
         &[&text, "--device-us", "110", "--access", "trace:/no/trace"],

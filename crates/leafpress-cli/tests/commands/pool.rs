@@ -243,8 +243,9 @@ fn a_run_is_compared_with_one_without_compression() {
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.starts_with("lz4, 60% of the memory compressed: "), "{text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains(" than without compression") && text.contains("Acquisitions "),
+        flat.contains(" than without compression") && text.contains("Acquisitions "),
         "{text}"
     );
     let summary = std::fs::read_to_string(out.join("summary.tsv")).expect("a table");

@@ -75,11 +75,13 @@ fn the_report_has_all_files_and_each_file() {
             "{start:?} in\n{text}"
         );
     }
-    assert_eq!(
-        rows.iter().filter(|row| row.first() == Some(&"lz4")).count(),
-        4,
-        "{text}"
-    );
+    // Two lengths and two numbers of threads, in as many tables each as the page has room for.
+    let of_lz4 = rows
+        .iter()
+        .filter(|row| row.starts_with(&["lz4"]) && row.get(1) != Some(&"stores"));
+    let of_lz4 = of_lz4.count();
+    assert!(of_lz4 >= 4 && of_lz4.is_multiple_of(4), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]
@@ -183,7 +185,7 @@ fn a_sample_says_that_it_is_one() {
 #[test]
 fn bundled_samples_have_names() {
     let text = suite(&["licences", "-c", "lz4", "-b", "8K", "-t", "1", "--max-bytes", "100K"]);
-    assert!(text.starts_with("1 file, "), "{text}");
+    assert!(text.contains("\n1 file, "), "{text}");
 }
 
 #[test]
@@ -330,10 +332,11 @@ fn records_are_measured_alone_in_frames_and_in_one_piece() {
     for part in [
         "3,280 records of packages (stanzas:Package), ",
         "1 pass, every record compared",
-        "1 thread\n",
+        "1 thread",
         "◆",
     ] {
-        assert!(text.contains(part), "no `{part}` in\n{text}");
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(part.trim()), "no `{part}` in\n{text}");
     }
     for name in ["records.tsv", "results.json", "report.html"] {
         assert!(out.join(name).metadata().is_ok_and(|found| found.len() > 0), "{name}");

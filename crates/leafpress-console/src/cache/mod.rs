@@ -45,7 +45,7 @@ pub fn run_comparison(options: &Options, program: &str, out: &Path) -> Result<()
     if outcome.lines.is_empty() && outcome.mrc.is_none() {
         return Err(failure(&LabError::Cancelled));
     }
-    let printed = output::print(&cache::report(&outcome)).and_then(|()| {
+    let printed = output::print_report(&cache::report(&outcome)).and_then(|()| {
         tell(cache::write_files(
             &outcome,
             &output::command_line(program, std::env::args_os()),
@@ -67,7 +67,7 @@ fn run_figure(options: &FigureOptions, program: &str, out: &Path) -> Result<(), 
     if figure.scenarios.is_empty() {
         return Err(failure(&LabError::Cancelled));
     }
-    let printed = output::print(&cache::figure_report(&figure)).and_then(|()| {
+    let printed = output::print_report(&cache::figure_report(&figure)).and_then(|()| {
         tell(cache::write_figure_files(
             &figure,
             &output::command_line(program, std::env::args_os()),

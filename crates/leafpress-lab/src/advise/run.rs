@@ -255,7 +255,7 @@ fn question(options: &Options, suite: &suite::Report, device: &Device) -> Result
     };
     if data_bytes < options.access_bytes {
         return Err(LabError::option(
-            "data",
+            "data-bytes",
             format!(
                 "{data_bytes} bytes are less than an access wants, {}",
                 Bytes(options.access_bytes)

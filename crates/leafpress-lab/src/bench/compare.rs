@@ -13,7 +13,7 @@ use crate::core::LabError;
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
 use crate::report::paragraph::wrapped;
-use crate::report::table::{of_words, to_the_right};
+use crate::report::table::of_figures;
 
 /// One run of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -181,8 +181,8 @@ impl Comparison {
             let cells = |line| columns.iter().map(|column| self.cell(column, line)).collect();
             rows.extend(self.of(workload).map(cells));
         }
-        let table = of_words(columns.iter().map(|column| &column.heading), rows);
-        let table = to_the_right(table, (0..columns.len()).filter(|at| columns[*at].is_figure));
+        let words = columns.iter().take_while(|column| !column.is_figure).count();
+        let table = of_figures(columns.iter().map(|column| &column.heading), rows, words);
         let notes = self.notes();
         let notes = notes.iter().map(|note| wrapped(note, "", "")).collect::<String>();
         format!("{table}\n{}", notes.trim_end())

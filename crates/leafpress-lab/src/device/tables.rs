@@ -87,7 +87,7 @@ pub(super) fn for_people(report: &Report) -> (Vec<&'static str>, Vec<Vec<String>
 pub(super) fn table(report: &Report) -> String {
     let (headings, rows) = for_people(report);
     let words = headings.iter().take_while(|heading| **heading != "block").count();
-    of_figures(headings, rows, words).to_string()
+    of_figures(headings, rows, words)
 }
 
 /// Quantiles that a chart needs all of.

@@ -141,7 +141,7 @@ impl Options {
             ("data-bytes", self.data_bytes, self.page_bytes),
         ] {
             if !(least..=largest).contains(&bytes) {
-                let least = if option == "data" {
+                let least = if option == "data-bytes" {
                     format!("a page, {least}")
                 } else {
                     least.to_string()

@@ -1,12 +1,10 @@
 //! The comparison's table for people.
 
-use comfy_table::Table;
-
 use super::{Peer, PeerLine, PeersConfig, PeersOutcome};
 use crate::core::keys::LoadOrder;
 use crate::core::resources;
 use crate::eval::Workload;
-use crate::report::table::{of_words, to_the_right};
+use crate::report::table::of_figures;
 use crate::report::verdict;
 
 /// The table, what its figures are, and what went wrong.
@@ -51,7 +49,7 @@ pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     text
 }
 
-fn table(config: &PeersConfig, outcome: &PeersOutcome) -> Table {
+fn table(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     let others = || {
         let lines = outcome.lines.iter();
         lines.filter(|line| !line.peer.is_ours())
@@ -105,5 +103,5 @@ fn table(config: &PeersConfig, outcome: &PeersOutcome) -> Table {
             ratio(&|line| line.resident_bytes_per_record),
         ]
     });
-    to_the_right(of_words(headings, rows), 1..10)
+    of_figures(headings, rows, 1)
 }

@@ -18,12 +18,15 @@ pub(crate) mod testing;
 pub(crate) mod trade_off;
 pub(crate) mod tsv;
 pub(crate) mod verdict;
+mod width;
 
 use serde::Serialize;
 
 use crate::core::LabError;
 pub use files::{Written, write, write_all};
+pub use paragraph::narrow;
 pub use table::TABLE_STYLE;
+pub use width::set_page_width;
 
 /// What a cell holds that has no meaning for a run.
 pub const NOT_APPLICABLE: &str = "NA";

@@ -1,15 +1,18 @@
 //! Text in lines.
 
-/// Columns of a page of text.
-const WIDTH: usize = 110;
+use super::width::page_width;
 
 /// A paragraph in lines, the first behind `first` and the others behind `others`.
 pub(crate) fn wrapped(paragraph: &str, first: &str, others: &str) -> String {
+    at(page_width(), paragraph, first, others)
+}
+
+fn at(width: usize, paragraph: &str, first: &str, others: &str) -> String {
     let mut text = String::new();
     let mut line = first.to_owned();
     let mut is_empty = true;
     for word in paragraph.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
             text += &(line + "\n");
             line = others.to_owned();
             is_empty = true;
@@ -21,4 +24,61 @@ pub(crate) fn wrapped(paragraph: &str, first: &str, others: &str) -> String {
         is_empty = false;
     }
     text + &line + "\n"
+}
+
+/// A report whose lines are no longer than it is wide: longer ones are wrapped, but for tables, which stand between rules.
+pub fn narrow(text: &str) -> String {
+    narrow_to(page_width(), text)
+}
+
+fn narrow_to(width: usize, text: &str) -> String {
+    let mut narrow = String::with_capacity(text.len());
+    let mut rules = 0;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_end_matches('\n');
+        // Above, under the header, and below.
+        rules += usize::from(bare.starts_with('─'));
+        let is_table = !rules.is_multiple_of(3) || bare.starts_with('─');
+        if is_table || bare.chars().count() <= width {
+            narrow += line;
+            continue;
+        }
+        let indent: String = bare.chars().take_while(|letter| *letter == ' ').collect();
+        let others = match bare.split_once(": ") {
+            // Figures behind a label stand below each other.
+            Some((label, _)) if label.ends_with(' ') && label.chars().count() < 24 => {
+                " ".repeat(label.chars().count() + 2)
+            }
+            _ => format!("{indent}  "),
+        };
+        // What stands at the beginning of a line may be aligned.
+        let head: String = match bare.split_once(": ") {
+            Some((label, _)) if label.ends_with(' ') => format!("{label}: "),
+            _ => indent,
+        };
+        let wrapped = at(width, &bare[head.len()..], &head, &others);
+        narrow += if line.ends_with('\n') {
+            &wrapped
+        } else {
+            wrapped.trim_end()
+        };
+    }
+    narrow
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_wrapped_and_tables_are_not() {
+        let text = "one two three four\n  five six seven eight\nlabel     : nine ten eleven twelve\n\
+                    ───\n a table that is as wide as it is\n───\n and goes on so\n───\n! thirteen fourteen\nend of it all, it is";
+        assert_eq!(
+            narrow_to(16, text),
+            "one two three\n  four\n  five six seven\n    eight\nlabel     : nine\n            ten\n            eleven\n            \
+             twelve\n───\n a table that is as wide as it is\n───\n and goes on so\n───\n! thirteen\n  fourteen\nend of it all,\n  it is"
+        );
+        assert_eq!(narrow("short\n"), "short\n");
+    }
 }

@@ -164,7 +164,7 @@ impl<'c> Taking<'c> {
 impl Extent {
     /// All of it, while there is memory to work on it.
     pub(super) fn whole() -> Self {
-        let half = total_memory_bytes().map_or(u64::MAX, |bytes| bytes / 2 >> 20 << 20);
+        let half = total_memory_bytes().map_or(u64::MAX, |bytes| (bytes / 2) >> 20 << 20);
         Self::Whole(half.min(MAX_CORPUS_BYTES))
     }
 

@@ -1,6 +1,7 @@
 //! What an evaluation came to: each codec beside no compression, or by itself.
 
 use super::pivot::{Line, Pivot, Setting};
+use crate::report::numbers::thousands;
 use crate::report::verdict::{Noun, against, change, ratio};
 
 /// A line for each codec of the first setting.
@@ -39,9 +40,9 @@ fn alone(setting: &Setting<'_>, line: &Line<'_>) -> Option<String> {
     let memory = ratio(held(line), Some(1.0))?;
     let speed = line.mops(setting.main_workload())?;
     Some(format!(
-        "{}: {} than its keys and values have, {speed:.2} million operations per second ({}).",
+        "{}: {memory:.2} bytes of memory for each byte of keys and values, {} operations per second ({}).",
         line.codec,
-        change(memory, Noun::Quantity("memory")).replace("as much memory", "no more memory"),
+        thousands((speed * 1e6).round() as u64),
         setting.main_workload()
     ))
 }
