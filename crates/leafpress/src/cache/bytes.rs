@@ -13,6 +13,13 @@ impl Cache {
     /// It costs what [`Cache::get`] does: one allocation, and decoding or copying the value into it. Nothing in the cache is lent, so that a
     /// value which is kept for long keeps no memory of the cache. The first clone takes a small allocation more.
     ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// cache.insert("user:42", "Ada")?;
+    /// assert_eq!(cache.get_bytes("user:42")?.as_deref(), Some(b"Ada".as_slice()));
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Cache::get`].
     pub fn get_bytes(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Bytes>, CacheError> {
@@ -20,6 +27,13 @@ impl Cache {
     }
 
     /// As [`Cache::get_or_insert_with`], for [`Bytes`]. What was loaded is copied once more, into an allocation of the caller's own.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// let user = cache.get_or_insert_bytes_with("user:42", || "from the database")?;
+    /// assert_eq!(user, "from the database");
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Cache::get_or_insert_with`].
@@ -32,6 +46,17 @@ impl Cache {
     }
 
     /// As [`Cache::get_or_fetch`], for [`Bytes`].
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// let fetch = async { Ok::<_, std::io::Error>("from the database") };
+    /// let user = async { cache.get_or_fetch_bytes("user:42", fetch).await };
+    /// # let mut user = std::pin::pin!(user);
+    /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// # let std::task::Poll::Ready(user) = user.as_mut().poll(&mut context) else { panic!("nothing to wait for") };
+    /// # assert_eq!(user.expect("it is loaded"), b"from the database".as_slice());
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Cache::get_or_fetch`].

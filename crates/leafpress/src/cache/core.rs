@@ -390,6 +390,9 @@ impl Core {
             self.note_sweeper(before, sweeper);
         }
         drop(sweepers);
+        if let Some(disk) = &self.disk {
+            disk.free_buffers();
+        }
         self.measure();
         Ok(())
     }

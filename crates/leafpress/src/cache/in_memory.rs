@@ -45,6 +45,12 @@ impl Cache {
     }
 
     /// Whether there is a disk tier.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// assert!(!cache.has_disk());
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     #[must_use]
     pub fn has_disk(&self) -> bool {
         self.core.disk.is_some()
@@ -52,6 +58,12 @@ impl Cache {
 
     /// All that the cache holds in memory, in bytes: what [`CacheStats::bytes_held`](super::CacheStats::bytes_held) says, without a visit of
     /// the leaves.
+    ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// assert!(cache.bytes_held() <= cache.memory());
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
     #[must_use]
     pub fn bytes_held(&self) -> u64 {
         self.core.held_bytes()

@@ -142,6 +142,20 @@ impl Cache {
 
     /// As [`Cache::get_or_fetch`], where `load` says how the value is inserted, too.
     ///
+    /// ```
+    /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
+    /// use std::time::Duration;
+    /// use leafpress::cache::Entry;
+    ///
+    /// let fetch = async { Ok::<_, std::io::Error>(("from the database", Entry::ttl(Duration::from_secs(60)))) };
+    /// let user = async { cache.get_or_fetch_entry("user:42", fetch).await };
+    /// # let mut user = std::pin::pin!(user);
+    /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// # let std::task::Poll::Ready(user) = user.as_mut().poll(&mut context) else { panic!("nothing to wait for") };
+    /// # assert_eq!(user.expect("it is loaded"), b"from the database".as_slice());
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Cache::try_get_or_insert_entry_with`].
     pub async fn get_or_fetch_entry<V: AsRef<[u8]>, E: Send + Sync + 'static>(

@@ -182,8 +182,8 @@ impl PagePool {
 
     /// Removes the page, here and in the store. Who holds the page keeps it. Removing one that does not exist is no error.
     ///
-    /// Whether the page is still absent when the store is opened again is the store's affair: a [`DirectoryStore`] has a file for each page,
-    /// and none for this one; a [`FileStore`] has nothing but pages, so that one removed before the last comes back as zeros.
+    /// What the number is when the store is opened again is the store's affair: a [`FileStore`] has nothing but pages, so that one removed
+    /// before the last comes back as zeros; a [`DirectoryStore`] numbers its files anew, so that those behind it move up by one.
     ///
     /// ```
     /// # let pages = (0..100).map(|page: u32| page.to_le_bytes().repeat(1024));

@@ -30,11 +30,13 @@ fn of_a_file_it_is_zeros() {
 }
 
 #[test]
-fn of_a_directory_it_is_absent() {
+fn of_a_directory_it_is_the_page_behind_it() {
     let directory = tempfile::tempdir().unwrap();
     let options = || DirectoryStore::options().longest_page_bytes(LEN);
     fill_and_remove(&pool(options().open(directory.path()).unwrap()));
     let again = pool(options().open(directory.path()).unwrap());
-    assert!(matches!(again.get(4), Err(PoolError::NotFound { page: 4 })));
-    assert!(*again.get(5).unwrap() == [6; LEN]);
+    for (page, byte) in [(3, 4), (4, 6), (5, 7), (8, 10)] {
+        assert!(*again.get(page).unwrap() == [byte; LEN], "{page}");
+    }
+    assert!(matches!(again.get(9), Err(PoolError::NotFound { page: 9 })));
 }

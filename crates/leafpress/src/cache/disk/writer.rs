@@ -135,6 +135,15 @@ impl Tier {
         true
     }
 
+    /// Frees what the writer keeps from one batch to the next, unless it is at work. The caller holds no lock of the disk's.
+    pub(in crate::cache) fn free_buffers(&self) {
+        if let Some(mut writer) = self.writer.try_lock() {
+            writer.write_buffers = WriteBuffers::default();
+            writer.read_buffers = Vec::new();
+            self.writing_bytes.store(0, Ordering::Relaxed);
+        }
+    }
+
     fn write_batch(&self, writer: &mut Writer, batch: &Batch, generation: u64) {
         // Only this changes the leaves, but for one who forgets all.
         let froms: Vec<Arc<[u8]>> = {
