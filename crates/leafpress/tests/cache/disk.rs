@@ -491,31 +491,3 @@ fn a_disk_that_is_half_full_drops_nothing() {
         assert_eq!(found(&cache, 0..records, 400), records);
     }
 }
-
-#[test]
-fn what_is_in_memory_is_told_from_what_is_on_disk() {
-    let store = store();
-    let cache = on(&store, 64 << 20);
-    fill(&cache, 0..100, 100);
-    assert_eq!(cache.get_in_memory_with(&key(5), <[u8]>::len).unwrap(), Some(100));
-    cache.spill().unwrap();
-    let before = cache.stats();
-    assert_eq!(cache.get_in_memory_with(&key(5), <[u8]>::len).unwrap(), None);
-    assert_eq!(cache.get_in_memory_with(&key(500), <[u8]>::len).unwrap(), None);
-    let after = cache.stats();
-    assert_eq!(
-        (after.hits, after.misses),
-        (before.hits, before.misses),
-        "it counts nothing"
-    );
-    assert_eq!(after.disk.unwrap().lookups, before.disk.unwrap().lookups);
-    assert_eq!(cache.get(&key(5)).unwrap().map(|value| value.len()), Some(100));
-    assert_eq!(
-        cache.get_in_memory_with(&key(5), <[u8]>::len).unwrap(),
-        Some(100),
-        "it came back"
-    );
-    assert!(cache.has_disk() && cache.bytes_held() == cache.stats().bytes_held);
-    cache.remove(&key(5)).unwrap();
-    assert_eq!(cache.get_in_memory_with(&key(5), <[u8]>::len).unwrap(), None);
-}

@@ -8,6 +8,7 @@ mod damage;
 mod disk;
 mod eviction;
 mod expiry;
+mod in_memory;
 mod listener;
 mod loading;
 mod memory;
