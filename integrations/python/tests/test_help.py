@@ -2,6 +2,7 @@
 
 import inspect
 import pydoc
+import re
 
 import pytest
 from leafpress import Tree, TreeIterator, TreeRange
@@ -19,4 +20,5 @@ def test_the_class_says_how_it_is_made():
     assert list(signature.parameters)[:4] == ["records", "codec", "encoding", "dictionary"]
     text = pydoc.render_doc(Tree, renderer=pydoc.plaintext)
     assert "encoding=None" in text
-    assert "irange(self, /, minimum=None, maximum=None" in text
+    # Newer versions break long lines.
+    assert "irange(self, /, minimum=None, maximum=None" in re.sub(r"[\s|]+", " ", text).replace("irange( ", "irange(")
