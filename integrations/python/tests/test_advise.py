@@ -111,7 +111,7 @@ def test_it_can_be_interrupted_and_lets_others_run():
         ({"device_us": 5, "memory": "x"}, leafpress.InvalidOption, "memory"),
         ({"device_us": 5, "codecs": ["lz5"]}, leafpress.InvalidOption, "lz5"),
         ({"device_us": 5, "codecs": "lz5,lz4"}, leafpress.InvalidOption, "lz5"),
-        ({"device_us": 5, "access": "zipf"}, leafpress.InvalidOption, "access"),
+        ({"device_us": 5, "access": "no law"}, leafpress.InvalidOption, "access"),
         ({"device_us": 5, "access": "trace:/no/such"}, FileNotFoundError, "no/such"),
         ({"device_us": 5, "block_bytes": [5]}, leafpress.InvalidOption, "block_bytes"),
         ({"device_us": 5, "workers": 0}, leafpress.InvalidOption, "workers"),

@@ -2,7 +2,7 @@
 
 import datetime
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -75,7 +75,6 @@ CACHES = [
 ]
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(CACHES), st.sampled_from(METHODS), st.lists(ANYTHING, max_size=4), st.dictionaries(st.sampled_from(["ttl", "default", "key"]), ANYTHING))
 def test_a_method_takes_or_refuses_anything(cache, method, arguments, words):
     try:
@@ -87,7 +86,6 @@ def test_a_method_takes_or_refuses_anything(cache, method, arguments, words):
     cache.validate()
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["memory", "disk_bytes", "ttl", "time_to_idle", "stale_while_revalidate", "codec", "policy", "serializer", "encoding", "name", "on_removal"]),
@@ -108,7 +106,6 @@ KEYS = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.dictionaries(KEYS, st.integers()))
 def test_keys_are_told_apart_as_dict_tells_them(records):
     with Cache("4MiB", serializer="json") as cache:
@@ -181,5 +178,5 @@ class Model(RuleBasedStateMachine):
         self.cache.close()
 
 
-Model.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+Model.TestCase.settings = settings(stateful_step_count=30)
 TestModel = Model.TestCase
