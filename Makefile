@@ -69,6 +69,7 @@ test-python: ## the Python package: wheel, tests with each Python that there is,
 bench-python: ## the Python package beside dict, SortedDict, diskcache, lmdb and shelve: memory, reads, writes
 	@scripts/setup-python bench
 	@$(PACKAGE_PYTHON) integrations/python/bench/bench.py
+	@$(PACKAGE_PYTHON) integrations/python/bench/cache.py
 
 check: ## formatting, clippy and the documentation, warnings are errors
 	@scripts/checks format clippy docs
