@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 
 import leafpress
-from leafpress import Tree
+from leafpress import Tree, codec
 
 
 def count_words(counts: MutableMapping[str, str], text: str) -> None:
@@ -17,7 +17,18 @@ def first_bytes(records: Mapping[bytes, bytes]) -> Iterator[int]:
     return (value[0] for value in records.values())
 
 
+def cache_aside(cache: leafpress.Cache) -> str:
+    cache.set("user:1", "Ada", ttl=60)
+    loaded: str = cache.get_or_set("user:2", lambda: "Grace")
+    stats: leafpress.CacheStats = cache.stats()
+    block: bytes = codec.compress(loaded.encode(), "zstd:3")
+    assert stats.disk is None and codec.decompress(block, max_bytes="1MiB") == b"Grace"
+    return loaded
+
+
 def main() -> None:
+    with leafpress.Cache("16MiB", encoding="utf-8") as cache:
+        assert cache_aside(cache) == "Grace"
     raw = Tree({b"a": b"1", b"b": b"2"}, codec="zstd:3")
     value: bytes = raw[b"a"]
     some: Mapping[bytes, bytes] = raw[b"a":b"b"]
