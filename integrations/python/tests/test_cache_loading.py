@@ -224,15 +224,18 @@ def test_tasks_share_a_load(cache):
 def test_tasks_and_threads_share_a_load(cache):
     calls = []
 
+    begun = threading.Event()
+
     def slow():
         calls.append(1)
+        begun.set()
         time.sleep(0.3)
         return "thread's"
 
     async def main():
         thread = asyncio.to_thread(cache.get_or_set, "key", slow)
         task = asyncio.ensure_future(thread)
-        await asyncio.sleep(0.1)
+        await asyncio.to_thread(begun.wait, WAIT)
         async def mine():
             return "task's"
         return await asyncio.gather(task, cache.aget_or_set("key", mine))
@@ -269,14 +272,17 @@ def test_all_tasks_get_the_exception(cache):
 
 
 def test_a_cancelled_waiter_concerns_no_other(cache):
-    async def load():
-        await asyncio.sleep(0.2)
-        return "value"
-
     async def main():
+        may_end = asyncio.Event()
+
+        async def load():
+            await may_end.wait()
+            return "value"
+
         tasks = [asyncio.ensure_future(cache.aget_or_set("key", load)) for _ in range(4)]
         await asyncio.sleep(0.05)
         tasks[2].cancel()
+        may_end.set()
         return await asyncio.gather(*tasks, return_exceptions=True)
 
     results = asyncio.run(main())
@@ -288,7 +294,7 @@ def test_when_the_loader_is_cancelled_another_loads(cache):
 
     async def load():
         loads.append(1)
-        await asyncio.sleep(0.2 if len(loads) == 1 else 0)
+        await asyncio.sleep(WAIT if len(loads) == 1 else 0)
         return len(loads)
 
     async def main():
@@ -325,14 +331,18 @@ def test_a_task_that_asks_for_its_own_key_is_told(cache):
         return (await asyncio.gather(cache.aget_or_set("x", inner), cache.aget_or_set("y", inner)))[0]
 
     async def blocks_its_own_loop():
+        may_end = asyncio.Event()
+
         async def load():
-            await asyncio.sleep(0.1)
+            await may_end.wait()
             return 1
+
         task = asyncio.ensure_future(cache.aget_or_set("slow", load))
         await asyncio.sleep(0.01)
         try:
             return cache.get_or_set("slow", lambda: 2)
         finally:
+            may_end.set()
             await task
 
     async def main(ask):
