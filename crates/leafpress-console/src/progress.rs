@@ -36,7 +36,7 @@ impl Bar {
     /// A bar that nothing has moved yet.
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {prefix}{msg}{left}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:16} {percent:>3}% {prefix}{msg}{left}") {
             bar.set_style(style.with_key("left", left));
         }
         Self { bar, index: 0 }

@@ -399,3 +399,33 @@ fn what_cannot_be_verified_leaves_the_advice() {
         stderr(&output)
     );
 }
+
+/// A directory's own reports are no data, no file counts twice, and zeros are told.
+#[test]
+fn a_directory_is_sampled_with_care() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let words: Vec<String> = (0..40_000)
+        .map(|number| format!("word {} of many\n", number * 7919 % 10_007))
+        .collect();
+    std::fs::write(path("words"), words.concat()).expect("written");
+    std::fs::hard_link(path("words"), path("again")).expect("linked");
+    let sparse = std::fs::File::create(path("zeros")).expect("made");
+    sparse.set_len(1 << 20).expect("it has room");
+    let arguments = [
+        &path(""),
+        "--device-us",
+        "110",
+        "--page-bytes",
+        "8K",
+        "--out",
+        &path("out"),
+    ];
+    let first = flat(&advise(&arguments));
+    let second = flat(&advise(&arguments));
+    for text in [&first, &second] {
+        assert!(text.contains("are zeros only"), "{text}");
+        assert!(text.contains("in 2 files"), "one file has two names: {text}");
+    }
+    assert!(second.contains("a report of leafpress"), "{second}");
+}

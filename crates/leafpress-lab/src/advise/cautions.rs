@@ -18,6 +18,8 @@ const SMALL_PART: f64 = 0.999;
 const UNREST: f64 = 1.1;
 /// Blocks that do not shrink are worth a word from this share on.
 const INCOMPRESSIBLE: f64 = 0.02;
+/// From such a share of the pages on, zeros are told.
+const ZEROS: f64 = 0.02;
 
 /// What is said where nothing was verified.
 pub(super) const COMPUTED: &str = "All of this is computed from measurements of the parts. --verify runs the page pool and shows how far it is off on a small scale.";
@@ -146,6 +148,18 @@ fn unrest(report: &device::Report) -> Option<String> {
                 us(long)
             )
         })
+    })
+}
+
+/// What is zeros only compresses to nothing, whatever data comes later.
+pub(super) fn zeros(share: f64, page_bytes: u64) -> Option<String> {
+    (share >= ZEROS).then(|| {
+        format!(
+            "{}% of the sample's pages of {} are zeros only, as in sparse files and room that is not used yet: they compress to nothing, which data \
+             that comes there will not.",
+            percent(share, 0),
+            Bytes(page_bytes)
+        )
     })
 }
 

@@ -27,8 +27,8 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
             Bytes(question.access_bytes)
         ));
     }
-    reasons.extend(advice.cautions.iter().cloned());
-    reasons.extend(verification.is_none().then(|| COMPUTED.to_owned()));
+    let mut cautions = advice.cautions.clone();
+    cautions.extend(verification.is_none().then(|| COMPUTED.to_owned()));
     PageInput {
         title: format!(
             "{} of data, {} of memory",
@@ -37,6 +37,7 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
         ),
         sentence: sentence(recommendation),
         reasons,
+        cautions,
         host: advice.suite.host.clone(),
         command_line: command_line.to_owned(),
         data_bytes: question.data_bytes,

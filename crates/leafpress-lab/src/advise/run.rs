@@ -111,9 +111,12 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)
         (_, None) => return Err(LabError::Cancelled),
     };
     let (mut question, assumed) = question(options, &suite, &source)?;
-    let cold = measure_cold(&mut question, &suite, cancel)?;
+    let sample = SamplePages::load(&suite.options, cancel)?;
+    let cold = measure_cold(&mut question, &sample, cancel)?;
     let recommendation = recommend(&question)?;
-    let cautions = cautions::of(options, &question, assumed, &recommendation, &suite, device.as_deref());
+    let mut cautions = cautions::of(options, &question, assumed, &recommendation, &suite, device.as_deref());
+    let zeros = zeros(&sample, question.access_bytes as usize);
+    cautions.extend(cautions::zeros(zeros, question.access_bytes));
     Ok(Advice {
         question,
         assumed,
@@ -140,9 +143,8 @@ pub struct Times {
 
 /// Measures the codecs behind waits for the device, and takes that, and what the pool does beside, for what they cost: see [`super::cold`]. Of
 /// decodings, those that follow a miss are behind a wait.
-fn measure_cold(question: &mut Question, suite: &suite::Report, cancel: &AtomicBool) -> Result<Vec<Times>, LabError> {
+fn measure_cold(question: &mut Question, sample: &SamplePages, cancel: &AtomicBool) -> Result<Vec<Times>, LabError> {
     let mut times = Vec::new();
-    let sample = SamplePages::load(&suite.options, cancel)?;
     let mut blocks = std::mem::take(&mut question.blocks);
     for block in &mut blocks {
         let model_options = question.model_options(block, 0.0);
@@ -154,7 +156,7 @@ fn measure_cold(question: &mut Question, suite: &suite::Report, cancel: &AtomicB
                 .open(&EngineOptions::default())
                 .map_err(|e| LabError::System(e.to_string()))?;
             let length = block.block_bytes as usize;
-            let Some(cold) = cold::measure(&*engine, &sample, length, (wait_us, cold::LEFT_OUT), cancel)? else {
+            let Some(cold) = cold::measure(&*engine, sample, length, (wait_us, cold::LEFT_OUT), cancel)? else {
                 continue;
             };
             let warm = Cold {
@@ -177,6 +179,13 @@ fn measure_cold(question: &mut Question, suite: &suite::Report, cancel: &AtomicB
         return Err(LabError::Cancelled);
     }
     Ok(times)
+}
+
+/// The share of the sample's pages that are zeros only, 0 to 1.
+fn zeros(sample: &SamplePages, page_bytes: usize) -> f64 {
+    let pages = || sample.pages(page_bytes);
+    let zeros = pages().filter(|page| page.iter().all(|byte| *byte == 0)).count();
+    zeros as f64 / pages().count().max(1) as f64
 }
 
 fn probe(

@@ -11,6 +11,7 @@ use crate::core::Bytes;
 use crate::model::tco::Prices;
 use crate::model::text::savings;
 use crate::report::paragraph::wrapped;
+use crate::suite;
 
 /// The whole page.
 pub fn text(advice: &Advice, verification: Option<&Verification>) -> String {
@@ -44,7 +45,7 @@ fn money(saved: &crate::model::tco::Savings, prices: &Prices) -> String {
 pub(super) fn head(advice: &Advice) -> String {
     let (question, suite) = (&advice.question, &advice.suite);
     let raw = &advice.recommendation.raw;
-    format!(
+    let asked = format!(
         "{} of data, {} of memory ({}%) · access {} of {} · {} worker{}\nDevice {} us a read of {} · sample {} in {} file{} · {}\n",
         like(question, question.data_bytes as f64),
         like(question, question.memory_bytes as f64),
@@ -59,5 +60,22 @@ pub(super) fn head(advice: &Advice) -> String {
         suite.sample.files,
         if suite.sample.files == 1 { "" } else { "s" },
         suite.host
-    )
+    );
+    asked + &sampled(suite)
+}
+
+/// Which files the sample is of, the longest first, and how many were left out.
+fn sampled(suite: &suite::Report) -> String {
+    const NAMED: usize = 3;
+    let mut files: Vec<_> = suite.files.iter().collect();
+    files.sort_by_key(|file| std::cmp::Reverse(file.file_bytes));
+    let names: Vec<&str> = files.iter().take(NAMED).map(|file| file.file.as_str()).collect();
+    let mut text = format!("Sampled: {}", names.join(", "));
+    if files.len() > NAMED {
+        text += &format!(" and {} more", files.len() - NAMED);
+    }
+    if let Some(first) = suite.skipped.first() {
+        text += &format!("; left out: {} ({}: {})", suite.skipped.len(), first.file, first.reason);
+    }
+    text + "\n"
 }

@@ -1,8 +1,10 @@
 //! Which files there are, how long they are once they are opened, and which cannot be read.
 
 use std::collections::HashSet;
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,8 +45,8 @@ enum Place {
 pub(super) struct Listing {
     pub files: Vec<Listed>,
     pub skipped: Vec<Skipped>,
-    /// Files that were looked at: one that is named twice counts once.
-    seen: HashSet<PathBuf>,
+    /// Files that were looked at, by device and inode: one that is named twice, or has two names, counts once.
+    seen: HashSet<(u64, u64)>,
 }
 
 impl Listing {
@@ -67,6 +69,9 @@ impl Listing {
                 match entry {
                     // A link to a directory is not followed, so that this ends.
                     Ok(entry) if entry.file_type().is_dir() || entry.path().is_dir() => {}
+                    Ok(entry) if is_report(entry.path()) => {
+                        listing.skip(entry.path().display().to_string(), "a report of leafpress");
+                    }
                     Ok(entry) => listing.add(entry.path(), &entry.path().display().to_string(), raw),
                     Err(e) => {
                         let file = e.path().unwrap_or(&found).display().to_string();
@@ -87,8 +92,8 @@ impl Listing {
     }
 
     fn add(&mut self, path: &Path, name: &str, raw: bool) {
-        let same = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        if !self.seen.insert(same) {
+        let is_new = |file: &Metadata| self.seen.insert((file.dev(), file.ino()));
+        if !path.metadata().as_ref().is_ok_and(is_new) && path.exists() {
             return;
         }
         if let Err(reason) = self.look(path, name, raw) {
@@ -214,6 +219,19 @@ impl<R: Read> Contents for Stream<R> {
     fn take(&mut self, bytes: u64, out: &mut Vec<u8>) -> io::Result<()> {
         append(&mut self.0, bytes, out)
     }
+}
+
+/// Whether a file is one of those that `--out` leaves in a directory: of its own reports nobody wants to know how they compress.
+fn is_report(path: &Path) -> bool {
+    const BESIDE: &str = "results.json";
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let is_named_so = name == BESIDE || name == "report.html" || name.ends_with(".tsv");
+    let mut start = Vec::new();
+    let read = |file: File| file.take(300).read_to_end(&mut start);
+    // The document says which command wrote it.
+    is_named_so
+        && File::open(path.with_file_name(BESIDE)).and_then(read).is_ok()
+        && String::from_utf8_lossy(&start).contains("\"command_line\": \"leafpress")
 }
 
 /// Where a path given by the user is: what exists, or a bundled sample.

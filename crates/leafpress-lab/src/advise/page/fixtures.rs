@@ -42,6 +42,7 @@ pub(super) fn input() -> PageInput {
             "The pages compress to a third.".into(),
             "A read of the device takes 463 us.".into(),
         ],
+        cautions: vec!["The data was not measured.".into()],
         host: "A CPU, 2 cores, 4 GB of memory".into(),
         command_line: "leafpress advise debian-packages.txt --memory 15G --data 200G".into(),
         data_bytes: 200 << 30,

@@ -130,6 +130,15 @@ fn slot(name: &str, input: &PageInput, outcome: &Outcome, here: &Point, worth: O
         "title" => escape(&input.title),
         "sentence" => escape(&input.sentence),
         "reasons" => list(&input.reasons),
+        "cautions" => {
+            let cautions = html! {
+                @if !input.cautions.is_empty() {
+                    h2 { "Before you believe it" }
+                    ul { @for caution in &input.cautions { li { (caution) } } }
+                }
+            };
+            cautions.into_string()
+        }
         "host" => escape(&input.host),
         "device_note" => {
             let note = input.device_note.as_ref();

@@ -18,6 +18,8 @@ pub struct PageInput {
     pub sentence: String,
     /// Its reasons, a sentence each.
     pub reasons: Vec<String>,
+    /// What must be known before it is believed, a sentence each.
+    pub cautions: Vec<String>,
     /// The machine.
     pub host: String,
     /// The command that made the page.

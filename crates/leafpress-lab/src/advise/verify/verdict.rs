@@ -83,3 +83,83 @@ pub(in crate::advise) fn sentences(verification: &Verification) -> Vec<String> {
     }
     sentences
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::Cold;
+    use crate::model::Point;
+
+    /// Runs of `(codec, share in percent, predicted us, measured us)`.
+    fn verification(runs: &[(&str, u8, f64, f64)]) -> Verification {
+        let run = |&(codec, share_pct, predicted_us, measured_us): &(&str, u8, f64, f64)| Comparison {
+            codec: codec.into(),
+            share_pct: Some(share_pct),
+            share: f64::from(share_pct) / 100.0,
+            device_us: 110.0,
+            codec_us: Cold {
+                compress_us: 10.0,
+                decompress_us: 2.0,
+            },
+            predicted: Point {
+                share: f64::from(share_pct) / 100.0,
+                fits: 0.5,
+                hit_ratio: 0.5,
+                chance_compressed: 0.5,
+                compressions: 0.5,
+                us_per_page: predicted_us,
+                pages_per_second: 1e6 / predicted_us,
+            },
+            hit_ratio: 0.5,
+            us_per_page: measured_us,
+            pages_per_second: 1e6 / measured_us,
+        };
+        Verification {
+            pages: 1000,
+            block_bytes: 8192,
+            memory_bytes: 1 << 20,
+            access: "uniform".into(),
+            device_us: 110,
+            hit_us: 0.2,
+            seconds: 1.0,
+            comparisons: runs.iter().map(run).collect(),
+            failures: Vec::new(),
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn a_gain_is_confirmed_or_not() {
+        let said = |raw, best| sentences(&verification(&[("lz4", 0, 100.0, raw), ("lz4", 60, 60.0, best)])).join(" ");
+        assert_eq!(
+            said(110.0, 66.0),
+            "Measured: lz4 with 60% of the memory takes 66.0 us a page, and 110 us without compression: 40.0% less. That confirms that it \
+             pays (40.0% less predicted)."
+        );
+        assert!(
+            said(100.0, 98.0).contains("2.0% less. That does NOT confirm that it pays"),
+            "{}",
+            said(100.0, 98.0)
+        );
+        assert!(
+            said(100.0, 120.0).contains("20.0% more. That does NOT confirm"),
+            "{}",
+            said(100.0, 120.0)
+        );
+    }
+
+    #[test]
+    fn the_fastest_of_two_is_named_and_too_little_is_told() {
+        let both = [
+            ("lz4", 0, 100.0, 100.0),
+            ("lz4", 60, 60.0, 66.0),
+            ("zstd:1", 0, 100.0, 100.0),
+            ("zstd:1", 60, 61.0, 60.0),
+        ];
+        let said = sentences(&verification(&both)).join("\n");
+        assert!(said.contains("zstd:1 is the fastest; lz4 takes 10.0% more."), "{said}");
+        let said = sentences(&verification(&both[1..2])).join("\n");
+        assert!(said.contains("No gain was measured"), "{said}");
+        assert!(sentences(&verification(&[])).is_empty());
+    }
+}
