@@ -217,6 +217,7 @@ fn a_result_of_fio_is_the_same_table() {
     let output = run(&["device", "--fio-json", text(&golden("fio3.json")), "--out", text(&out)]);
     assert!(output.status.success(), "{}", stderr(&output));
     let said = stdout(&output);
+    let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "a result of fio-3.33",
         " r4 ",
@@ -224,7 +225,7 @@ fn a_result_of_fio_is_the_same_table() {
         " 40777 ",
         "w4 ran without direct=1",
     ] {
-        assert!(said.contains(words), "no `{words}` in\n{said}");
+        assert!(flat.contains(words.trim()), "no `{words}` in\n{said}");
     }
     let summary = fs::read_to_string(out.join("summary.tsv")).expect("written");
     assert!(summary.contains("r8\tread\t8192\t4\t"), "{summary}");

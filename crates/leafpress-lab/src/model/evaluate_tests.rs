@@ -177,10 +177,10 @@ fn options_out_of_bounds_are_told() {
         ("memory", |o| o.memory_bytes = 0),
         ("memory", |o| (o.memory_bytes, o.page_bytes) = (1 << 20, 1 << 21)),
         ("page-bytes", |o| o.page_bytes = 0),
-        ("codec", |o| o.codecs.clear()),
-        ("codec", |o| o.codecs[1].name = o.codecs[0].name.clone()),
-        ("codec", |o| o.codecs[0].ratio = 0.5),
-        ("codec", |o| o.codecs[0].compress_us = f64::NAN),
+        ("codec-costs", |o| o.codecs.clear()),
+        ("codec-costs", |o| o.codecs[1].name = o.codecs[0].name.clone()),
+        ("codec-costs", |o| o.codecs[0].ratio = 0.5),
+        ("codec-costs", |o| o.codecs[0].compress_us = f64::NAN),
         ("device-us", |o| o.device_us = -1.0),
         ("hit-us", |o| o.hit_us = f64::INFINITY),
         ("device-iops", |o| o.device_iops = Some(0.0)),
@@ -213,7 +213,7 @@ fn laws_and_codecs_are_read_as_people_write_them() {
     for text in ["", "latest", "0,80", "20,101", "20,80,1", "zipfian:1", "pareto"] {
         let message = Access::parse(text).unwrap_err().to_string();
         assert!(
-            message.starts_with("access: ") && message.contains("20,80"),
+            message.starts_with("distribution: ") && message.contains("20,80"),
             "{message}"
         );
     }
@@ -232,7 +232,7 @@ fn laws_and_codecs_are_read_as_people_write_them() {
         "lz4=nan,1,1",
     ] {
         let message = text.parse::<CodecCosts>().unwrap_err().to_string();
-        assert!(message.starts_with("codec: "), "{message}");
+        assert!(message.starts_with("codec-costs: "), "{message}");
     }
 }
 

@@ -144,8 +144,19 @@ fn names_round_trip_and_bad_ones_are_told() {
     ] {
         assert_eq!(name.parse::<Distribution>().unwrap().to_string(), name);
     }
+    for (name, law) in [
+        ("even", "uniform"),
+        ("ZIPFIAN", "zipfian:0.99"),
+        ("zipf:0.5", "zipfian:0.5"),
+        ("SELFSIMILAR", "self-similar:0.2"),
+        ("10, 90", "hotset:10:90"),
+    ] {
+        assert_eq!(name.parse::<Distribution>().unwrap().to_string(), law);
+    }
     for name in [
-        "zipf",
+        "zip",
+        "20,80,1",
+        "0,80",
         "zipfian:1",
         "zipfian:x",
         "self-similar:0.5",
