@@ -165,8 +165,8 @@ mod tests {
         assert_eq!(groups(&headings, &rows, 1, 80), [vec![0, 1, 2, 3]]);
         // 7 for the name, 8 and 6 and 6.
         assert_eq!(groups(&headings, &rows, 1, 21), [vec![0, 1, 2], vec![0, 3]]);
-        assert_eq!(groups(&headings, &rows, 1, 15), [vec![0, 1], vec![0, 2, 3]]);
-        assert_eq!(groups(&headings, &rows, 1, 14), [vec![0, 1], vec![0, 2], vec![0, 3]]);
+        assert_eq!(groups(&headings, &rows, 1, 19), [vec![0, 1], vec![0, 2, 3]]);
+        assert_eq!(groups(&headings, &rows, 1, 15), [vec![0, 1], vec![0, 2], vec![0, 3]]);
         assert_eq!(groups(&headings, &rows, 1, 3).len(), 3, "as narrow as can be");
         assert_eq!(
             heading(&headings, &[0, 2], 1, 2),
