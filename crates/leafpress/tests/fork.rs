@@ -1,10 +1,11 @@
-//! A process that forks with trees that their caller tends: the child, which has no other thread, reads all that there is.
+//! Processes that fork. With trees that their caller tends the child, which has no other thread, reads all that there is. With others it
+//! makes its own.
 #![cfg(unix)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use leafpress::{Tending, Tree};
+use leafpress::{Cache, Tending, Tree};
 
 const RECORDS: u32 = 12_000;
 const FORKS: u32 = 50;
@@ -131,4 +132,32 @@ fn a_child_reads_all_while_a_training_runs_and_between_steps() {
         during_training >= FORKS / 2 && between_steps >= FORKS / 4,
         "{during_training} {between_steps}"
     );
+}
+
+/// A tree and a cache with threads, used and let go.
+fn work_with_own() {
+    let tree = Tree::builder().background_threads(2).build().unwrap();
+    let cache = Cache::builder().memory(8 << 20).build().unwrap();
+    for n in 0..3000_u32 {
+        tree.insert(&n.to_be_bytes(), &value(n, 1)).unwrap();
+        cache.insert(&n.to_be_bytes(), &value(n, 1)).unwrap();
+    }
+    tree.settle().unwrap();
+    cache.settle().unwrap();
+    assert_eq!(tree.get(&7_u32.to_be_bytes()).unwrap().unwrap(), value(7, 1));
+    assert_eq!(cache.get(&7_u32.to_be_bytes()).unwrap().unwrap(), value(7, 1));
+}
+
+#[test]
+fn a_child_makes_its_own_beside_its_parents() {
+    let mut rng = fastrand::Rng::with_seed(11);
+    for n in 0..FORKS {
+        // Their threads are somewhere between their start and their first wait.
+        let tree = Tree::builder().background_threads(2).build().unwrap();
+        let cache = Cache::builder().memory(8 << 20).build().unwrap();
+        tree.insert(&n.to_be_bytes(), &value(n, 0)).unwrap();
+        cache.insert(&n.to_be_bytes(), &value(n, 0)).unwrap();
+        std::thread::sleep(Duration::from_micros(rng.u64(..500)));
+        fork(work_with_own);
+    }
 }

@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 // Not the tree's swapped primitives: no step that the model checker orders lies inside.
-use parking_lot::Mutex;
+use crate::sync::plain::Mutex;
 
 use self::block::{SYSTEM_BYTES, layout, mapped_bytes};
 use self::part::Part;

@@ -1,10 +1,10 @@
-//! Locks with `parking_lot`'s interface for tools that do not know how `parking_lot` waits: over the model checker's locks, or under Miri the
-//! standard library's.
+//! The standard library's locks, without poison: what panics under a lock leaves what is right before and after each step.
+//!
+//! A lock is all in its own place. `parking_lot` keeps who waits in one table of the process: a child of `fork` has a copy of it with threads that
+//! are not there, whose memory its own threads are given.
 
-#[cfg(shuttle)]
-use shuttle::sync;
-#[cfg(not(shuttle))]
 use std::sync;
+use std::time::Duration;
 
 /// A mutex that knows no poison.
 #[derive(Debug, Default)]
@@ -12,72 +12,71 @@ pub(crate) struct Mutex<T>(sync::Mutex<T>);
 
 /// A lock that [`Condvar::wait`] can give up and take again.
 pub(crate) struct MutexGuard<'a, T> {
-    #[cfg(shuttle)]
-    mutex: &'a Mutex<T>,
+    /// There but for the time of a wait.
     held: Option<sync::MutexGuard<'a, T>>,
 }
 
 impl<T> Mutex<T> {
-    pub(crate) fn new(value: T) -> Self {
+    pub(crate) const fn new(value: T) -> Self {
         Self(sync::Mutex::new(value))
     }
 
+    #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        let held = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        self.guard(held)
+        let held = self.0.lock().unwrap_or_else(sync::PoisonError::into_inner);
+        MutexGuard { held: Some(held) }
     }
 
+    #[inline]
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        Some(self.guard(self.0.try_lock().ok()?))
-    }
-
-    fn guard<'a>(&'a self, held: sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        MutexGuard {
-            #[cfg(shuttle)]
-            mutex: self,
-            held: Some(held),
-        }
+        let held = match self.0.try_lock() {
+            Ok(held) => held,
+            Err(sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(sync::TryLockError::WouldBlock) => return None,
+        };
+        Some(MutexGuard { held: Some(held) })
     }
 }
 
 impl<T> std::ops::Deref for MutexGuard<'_, T> {
     type Target = T;
 
+    #[inline]
     fn deref(&self) -> &T {
         self.held.as_ref().expect("held but for the time of a wait")
     }
 }
 
 impl<T> std::ops::DerefMut for MutexGuard<'_, T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
         self.held.as_mut().expect("held but for the time of a wait")
     }
 }
 
 /// A lock of many readers or one writer that knows no poison.
-#[cfg(miri)]
 #[derive(Debug, Default)]
 pub(crate) struct RwLock<T>(sync::RwLock<T>);
 
-#[cfg(miri)]
-pub(crate) use sync::RwLockWriteGuard;
+pub(crate) use sync::{RwLockReadGuard, RwLockWriteGuard};
 
-#[cfg(miri)]
 impl<T> RwLock<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(sync::RwLock::new(value))
     }
 
-    pub(crate) fn read(&self) -> sync::RwLockReadGuard<'_, T> {
-        self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    #[inline]
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(sync::PoisonError::into_inner)
     }
 
+    #[inline]
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
-        self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.write().unwrap_or_else(sync::PoisonError::into_inner)
     }
 }
 
-/// A condition variable. In a model a call that is missed is missed for ever.
+/// A condition variable. A wait may end though nobody called.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(sync::Condvar);
 
@@ -92,24 +91,14 @@ impl Condvar {
 
     pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         if let Some(held) = guard.held.take() {
-            let held = self.0.wait(held).unwrap_or_else(|poisoned| poisoned.into_inner());
-            guard.held = Some(held);
+            guard.held = Some(self.0.wait(held).unwrap_or_else(sync::PoisonError::into_inner));
         }
     }
 
-    #[cfg(miri)]
-    pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, timeout: std::time::Duration) {
+    pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) {
         if let Some(held) = guard.held.take() {
             let waited = self.0.wait_timeout(held, timeout);
-            guard.held = Some(waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0);
+            guard.held = Some(waited.unwrap_or_else(sync::PoisonError::into_inner).0);
         }
-    }
-
-    /// The time is always over at once: there is no clock in a model.
-    #[cfg(shuttle)]
-    pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _timeout: std::time::Duration) {
-        guard.held = None;
-        shuttle::thread::yield_now();
-        guard.held = guard.mutex.lock().held;
     }
 }

@@ -1,12 +1,11 @@
 //! The synchronisation primitives of the tree and the pool, swapped for a model checker's under `--cfg shuttle`.
 //!
-//! Under Miri locks are the standard library's, whose calls of the system it knows.
-//!
 //! Only what orders their own steps is swapped: node pointers, locks, landing counts, pins, epochs and what each thread notes of them. Statistics stay on `std`.
 
 mod latch;
-#[cfg(any(shuttle, miri))]
 mod locks;
+#[cfg(shuttle)]
+mod model_locks;
 /// Threads of the system's, whatever the model checker's are.
 #[allow(unsafe_code)]
 pub(crate) mod per_thread;
@@ -15,10 +14,7 @@ pub(crate) mod worker;
 
 #[cfg(not(shuttle))]
 mod imp {
-    #[cfg(miri)]
     pub(crate) use super::locks::{Condvar, Mutex, MutexGuard};
-    #[cfg(not(miri))]
-    pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
     pub(crate) use super::per_thread::PerThread;
@@ -43,7 +39,7 @@ mod imp {
 
 #[cfg(shuttle)]
 mod imp {
-    pub(crate) use super::locks::{Condvar, Mutex, MutexGuard};
+    pub(crate) use super::model_locks::{Condvar, Mutex, MutexGuard};
     pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
     /// The same interface where the threads are the model checker's, which run on one of the system's.
@@ -105,10 +101,7 @@ mod imp {
 
 /// Locks of what the model checker does not see: always of the system's threads.
 pub(crate) mod plain {
-    #[cfg(miri)]
-    pub(crate) use super::locks::{Condvar, Mutex, RwLock, RwLockWriteGuard};
-    #[cfg(not(miri))]
-    pub(crate) use parking_lot::{Condvar, Mutex, RwLock, RwLockWriteGuard};
+    pub(crate) use super::locks::{Condvar, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 }
 
 pub(crate) use imp::*;

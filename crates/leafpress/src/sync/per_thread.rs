@@ -4,10 +4,9 @@
 //! last one left. So there are never more values than threads at one time. A thread that is ending, whose thread-local values may be
 //! gone, gets a number all the same: what its destructors do works as before.
 
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::{ptr, slice};
 
 /// Bucket `n` has the 2^n numbers from 2^n - 1 on.
@@ -47,10 +46,67 @@ struct Numbers {
     next: usize,
 }
 
-static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers {
-    free: Vec::new(),
-    next: 0,
-});
+static NUMBERS: Shared = Shared {
+    is_held: AtomicBool::new(false),
+    numbers: UnsafeCell::new(Numbers {
+        free: Vec::new(),
+        next: 0,
+    }),
+};
+
+/// The process's numbers, under a lock that whoever forks holds meanwhile: one that another thread held would stay held in the child.
+struct Shared {
+    is_held: AtomicBool,
+    numbers: UnsafeCell<Numbers>,
+}
+
+// SAFETY: the numbers are touched by who holds the lock alone.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn with<R>(&self, work: impl FnOnce(&mut Numbers) -> R) -> R {
+        struct Held<'s>(&'s Shared);
+        impl Drop for Held<'_> {
+            fn drop(&mut self) {
+                self.0.release();
+            }
+        }
+        self.acquire();
+        let held = Held(self);
+        // SAFETY: the lock is held until `held` is dropped, and nothing else makes references to them.
+        work(unsafe { &mut *held.0.numbers.get() })
+    }
+
+    fn acquire(&self) {
+        // Held for nanoseconds, when a thread begins or ends.
+        while self.is_held.swap(true, Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn release(&self) {
+        self.is_held.store(false, Ordering::Release);
+    }
+}
+
+/// Has forks take the lock, and parent and child give it back.
+#[cfg(all(unix, not(miri)))]
+fn hold_while_forking() {
+    extern "C" fn acquire() {
+        NUMBERS.acquire();
+    }
+    extern "C" fn release() {
+        NUMBERS.release();
+    }
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    // SAFETY: the functions may be called at any time, and touch an atomic alone. Where there is no memory for it forks go on as before.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(Some(acquire), Some(release), Some(release));
+    });
+}
+
+#[cfg(not(all(unix, not(miri))))]
+fn hold_while_forking() {}
 
 impl Numbers {
     /// [`None`] when there is no memory.
@@ -84,8 +140,7 @@ impl Drop for Leaving {
 fn give_back() {
     let place = PLACE.replace(Place::NONE);
     if place.bucket < BUCKETS {
-        let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
-        numbers.free.push(place.number());
+        NUMBERS.with(|numbers| numbers.free.push(place.number()));
     }
 }
 
@@ -96,7 +151,8 @@ fn take_place() -> Option<Place> {
     if place.bucket < BUCKETS {
         return Some(place);
     }
-    let number = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    hold_while_forking();
+    let number = NUMBERS.with(Numbers::take)?;
     PLACE.set(Place::of(number));
     if LEAVING.try_with(|_| ()).is_err() {
         late::give_back_at_the_end();

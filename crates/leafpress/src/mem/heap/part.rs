@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 // Not the tree's swapped primitives: no step that the model checker orders lies inside.
-use parking_lot::{Mutex, MutexGuard};
+use crate::sync::plain::{Mutex, MutexGuard};
 
 use crate::mem::heap::block::{Blocks, LEFT_OUT_BYTES, held_bytes, layout};
 use crate::mem::region::Region;

@@ -154,7 +154,7 @@ impl Worker for Tender {
                     .then(|| self.tools_look.saturating_duration_since(Instant::now()));
                 let temper = self.temper_at.map(|at| at.saturating_duration_since(Instant::now()));
                 match tidying.into_iter().chain(look).chain(tools).chain(temper).min() {
-                    Some(time) => drop(background.due.wait_for(&mut state, time)),
+                    Some(time) => background.due.wait_for(&mut state, time),
                     None => background.due.wait(&mut state),
                 }
             }
