@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 
+use crate::lock::Mutex;
 use leafpress::codec::sealed::{self, Label, MAX_RAW_BYTES, Sealer};
 use leafpress::codec::{Availability, MIN_DICTIONARY_BYTES, MIN_SAMPLE_BYTES, MIN_SAMPLES};
 use leafpress::{Codec, CodecError};
-use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;

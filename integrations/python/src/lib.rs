@@ -18,6 +18,7 @@ mod fork;
 mod input;
 #[allow(unsafe_code)]
 mod interpreter;
+mod lock;
 mod tree;
 
 use pyo3::prelude::*;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use crate::lock::Mutex;
 use leafpress::Cache;
 use leafpress::cache::{Entry, LoadError};
-use parking_lot::Mutex;
 use pyo3::prelude::*;
 
 use super::handle::closed;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use leafpress::{Cache, CacheError};
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use pyo3::prelude::*;
 
 use super::ask::Open;
 use crate::errors::Class;
+use crate::lock::Mutex;
 
 /// Between two looks whether the last user is gone.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
@@ -38,23 +39,11 @@ impl Drop for InUse {
 
 /// A cache, open or closed.
 pub struct Handle {
-    cache: RwLock<Option<Arc<Cache>>>,
+    cache: ArcSwapOption<Cache>,
     /// Loads that wait, or lead: they have the cache for longer than a call.
     open: Mutex<Vec<std::sync::Weak<Open>>>,
     /// No other cache of the process has it.
     pub serial: u64,
-}
-
-/// A use of a cache, during which it is not closed.
-pub struct Used<'h> {
-    cache: RwLockReadGuard<'h, Option<Arc<Cache>>>,
-}
-
-impl Used<'_> {
-    #[inline]
-    fn get(&self) -> PyResult<&Arc<Cache>> {
-        self.cache.as_ref().ok_or_else(closed)
-    }
 }
 
 #[cold]
@@ -66,7 +55,7 @@ impl Handle {
     pub fn new(cache: Cache) -> Self {
         static SERIALS: AtomicU64 = AtomicU64::new(1);
         Self {
-            cache: RwLock::new(Some(Arc::new(cache))),
+            cache: ArcSwapOption::from_pointee(cache),
             open: Mutex::default(),
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
         }
@@ -78,16 +67,14 @@ impl Handle {
     /// `Closed`, or what `work` says.
     #[inline]
     pub fn with<R>(&self, work: impl FnOnce(&Arc<Cache>) -> PyResult<R>) -> PyResult<R> {
-        // A thread that is called back while it uses the cache may use it again, though another waits to close it.
-        let used = Used {
-            cache: self.cache.read_recursive(),
-        };
+        // Who closes the cache waits until this is dropped.
+        let cache = self.cache.load();
         let _in_use = InUse::begin();
-        work(used.get()?)
+        work(cache.as_ref().ok_or_else(closed)?)
     }
 
     pub fn is_closed(&self) -> bool {
-        self.cache.read_recursive().is_none()
+        self.cache.load().is_none()
     }
 
     /// Sees that a load ends when the cache is closed.
@@ -108,7 +95,7 @@ impl Handle {
         if DEPTH.get() > 0 {
             return Err(Class::Error.error("a cache cannot be closed by what it calls: close it elsewhere"));
         }
-        let Some(cache) = self.cache.write().take() else {
+        let Some(cache) = self.cache.swap(None) else {
             return Ok(());
         };
         for load in self.open.lock().drain(..) {
@@ -130,7 +117,7 @@ impl Handle {
 impl Handle {
     /// Lets go of the cache. The interpreter's lock must not be held.
     pub fn drop_cache(&self) {
-        let cache = self.cache.write().take();
+        let cache = self.cache.swap(None);
         if DEPTH.get() == 0 {
             drop(cache);
         } else {

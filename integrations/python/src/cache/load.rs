@@ -1,12 +1,11 @@
 //! Getting a value, or loading it: one loader a key, among threads and tasks.
 
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, PoisonError};
 use std::task::{Wake, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use leafpress::cache::Entry;
-use parking_lot::{Condvar, Mutex};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -16,6 +15,7 @@ use super::listener::Call;
 use super::waits::{Asking, LoadId, Loading};
 use super::{CacheBase, entry, options};
 use crate::errors::Class;
+use crate::lock::Mutex;
 
 /// A thread that waits looks so often whether it is to be interrupted.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(100);
@@ -55,7 +55,8 @@ impl Bell {
     fn wait(&self) {
         let mut has_rung = self.has_rung.lock();
         if !*has_rung {
-            self.rings.wait_for(&mut has_rung, LOOK_FOR_SIGNALS);
+            let waited = self.rings.wait_timeout(has_rung, LOOK_FOR_SIGNALS);
+            has_rung = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         *has_rung = false;
     }

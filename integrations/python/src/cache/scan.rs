@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Bound as End;
 
-use parking_lot::Mutex;
+use crate::lock::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::thread::ThreadId;
 
-use parking_lot::Mutex;
+use crate::lock::Mutex;
 
 use crate::fork;
 
