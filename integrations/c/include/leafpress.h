@@ -57,9 +57,8 @@ extern "C" {
  * last. Options and cursors are for one thread at a time.
  *
  * Fork. In the child of a fork() what was made before it is not to be used:
- * functions return LP_FORKED, and those that free leave it as it is. A child
- * must not make its own either, unless the parent had no tree or cache when it
- * forked: their threads may hold locks, which the child would wait for.
+ * functions return LP_FORKED, and those that free leave it as it is. The child
+ * may make its own.
  */
 
 /* ==========================================================================

@@ -48,8 +48,6 @@ extern "C" {
  * Threads. Any number of threads may call functions on the same tree, cache, codec or dictionary at the same
  * time, but for those that free it, which come last. Options and cursors are for one thread at a time.
  *
- * Fork. In the child of a fork() what was made before it is not to be used:
- * functions return LP_FORKED, and those that free leave it as it is. A child
- * must not make its own either, unless the parent had no tree or cache when it
- * forked: their threads may hold locks, which the child would wait for.
+ * Fork. In the child of a fork() what was made before it is not to be used: functions return LP_FORKED, and
+ * those that free leave it as it is. The child may make its own.
  */

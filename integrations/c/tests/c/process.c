@@ -128,6 +128,15 @@ static void child_is_refused(void *context) {
     lp_codec_free(of_parent->codec);
     lp_dictionary_free(of_parent->dictionary);
     lp_options_free(of_parent->options);
+    /* Its own are as good as any. */
+    lp_tree *tree = tree_with("lz4");
+    OK(lp_tree_insert(tree, "a", 1, "b", 1));
+    OK(lp_tree_contains(tree, "a", 1));
+    lp_tree_free(tree);
+    lp_cache *cache = NULL;
+    OK(lp_cache_open(NULL, &cache));
+    OK(lp_cache_insert(cache, "a", 1, "b", 1));
+    OK(lp_cache_close(cache));
 }
 
 void test_fork(void) {
