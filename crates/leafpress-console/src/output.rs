@@ -25,7 +25,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Writes a report for people, no line of it longer than the terminal is wide but for what cannot be wrapped.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_report(text: &str) -> Result<(), Failure> {
     print(&report::narrow(text))
 }

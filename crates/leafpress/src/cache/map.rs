@@ -61,7 +61,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// [`CacheError::OutOfMemory`]. A record that cannot be decoded is not there, and counted in [`CacheStats::damaged`].
+    /// [`CacheError::OutOfMemory`]. A record that cannot be decoded is not there, and counted in [`CacheStats::damaged`](crate::cache::CacheStats::damaged).
     pub fn get(&self, key: &(impl AsRef<[u8]> + ?Sized)) -> Result<Option<Vec<u8>>, CacheError> {
         Ok(self.core.get(key.as_ref(), copied)?.transpose()?)
     }
