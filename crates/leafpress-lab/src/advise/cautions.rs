@@ -72,8 +72,8 @@ fn sizes(question: &Question, assumed: Assumed) -> Option<String> {
         like(question, question.memory_bytes as f64)
     );
     let (what, how) = match (assumed.data, assumed.memory) {
-        (true, true) => (format!("{data}, and {memory}"), "--data and --memory"),
-        (true, false) => (data, "--data"),
+        (true, true) => (format!("{data}, and {memory}"), "--data-bytes and --memory"),
+        (true, false) => (data, "--data-bytes"),
         (false, true) => (memory, "--memory"),
         (false, false) => return None,
     };
