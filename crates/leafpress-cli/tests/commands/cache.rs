@@ -7,6 +7,11 @@ use std::process::{Command, Stdio};
 use crate::common::{assert_bad_input, leafpress, run, stderr, stdout, write};
 use tempfile::TempDir;
 
+/// A text wherever its lines end.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Small, and over in a moment.
 const SMALL: [&str; 7] = ["cache", "-m", "8M", "--warmup", "2000", "--operations", "2000"];
 
@@ -43,7 +48,7 @@ fn caches_are_compared_in_a_table_and_files() {
         "\n moka ",
         "report.html",
     ] {
-        assert!(text.contains(part), "no `{part}` in\n{text}");
+        assert!(flat(&text).contains(&flat(part)), "no `{part}` in\n{text}");
     }
     assert!(!text.contains("MISMATCHES") && !text.contains("failed"), "{text}");
     let said = stderr(&output);
@@ -133,7 +138,7 @@ fn records_and_traces_are_run() {
             .expect("leafpress starts");
         assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
         assert!(
-            stdout(&output).contains(part),
+            flat(&stdout(&output)).contains(&flat(part)),
             "{arguments:?}: no `{part}` in\n{}",
             stdout(&output)
         );
@@ -196,7 +201,7 @@ fn a_cachebench_file_is_run_at_its_own_pace_and_at_a_rate() {
         "no meaning here: test_config.opDelayNs, cache_config.htBucketPower",
         "memory 8M, 2 threads; no warm-up, measured: 8,000 operations; a miss is charged",
     ] {
-        assert!(text.contains(part), "no `{part}` in\n{text}");
+        assert!(flat(&text).contains(&flat(part)), "no `{part}` in\n{text}");
     }
     for name in ["results.json", "report.html"] {
         let file = std::fs::read_to_string(out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -204,7 +209,7 @@ fn a_cachebench_file_is_run_at_its_own_pace_and_at_a_rate() {
     }
     let text = run(&["--rate", "20000", "--operations", "2000"]);
     assert!(
-        text.contains("at 20,000 requests per second") && text.contains("back-"),
+        flat(&text).contains("at 20,000 requests per second") && text.contains("back-"),
         "{text}"
     );
     let text = run(&["--rate", "1e8", "--seconds", "0.2"]);
@@ -242,7 +247,7 @@ fn curves_take_one_pass_and_stand_beside_caches() {
             "with compressed records",
             "mrc.tsv",
         ] {
-            assert!(text.contains(part), "no `{part}` in\n{text}");
+            assert!(flat(&text).contains(&flat(part)), "no `{part}` in\n{text}");
         }
         assert_eq!(text.contains("kops/s"), !engines.is_empty(), "{text}");
         assert_eq!(out.join("summary.tsv").exists(), !engines.is_empty());
@@ -283,7 +288,7 @@ fn a_figure_of_the_paper_is_run_and_told_beside_the_papers() {
         "GET p50 -76%, p90 -70%,",
         "16 threads on a machine with 384 GB",
     ] {
-        assert!(text.contains(part), "no `{part}` in\n{text}");
+        assert!(flat(&text).contains(&flat(part)), "no `{part}` in\n{text}");
     }
     assert!(
         said.contains("[1/4] GET:PUT 30:70") && said.contains("[4/4] GET:PUT 70:30"),
