@@ -41,7 +41,7 @@ fn every_bound_is_told_with_its_range() {
         (&|o| o.clock = Some(2), &["clock: 2", "[0, 1, 3]"]),
         (&|o| o.garbage_collector = Some(2), &["garbage_collector: 2"]),
         (&|o| o.rate = Some(0.0), &["rate: 0", "more than 0"]),
-        (&|o| o.warmup_seconds = -1.0, &["warmup: -1"]),
+        (&|o| o.warmup_seconds = -1.0, &["warmup-seconds: -1"]),
         (&|o| o.repeat = 0, &["repeat: 0", "between 1 and 1000"]),
         (&|o| o.seconds = f64::NAN, &["seconds: NaN"]),
         (&|o| (o.law, o.skew) = (Law::SelfSimilar, 0.6), &["skew: 0.6", "0.5"]),
