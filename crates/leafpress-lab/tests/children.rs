@@ -248,8 +248,9 @@ fn cancelling_kills_the_run_and_keeps_the_rows() {
 
     // A Ctrl-C that the child got before this process did.
     let nothing = Arc::new(AtomicBool::new(false));
-    let outcome = run_eval_with(&launcher("interrupted"), &config, out.path(), &nothing, &mut |_| {}).unwrap();
-    assert!(outcome.cancelled && outcome.failures.is_empty() && outcome.rows.is_empty());
+    let outcome = run_eval_with(&launcher("interrupted"), &config, out.path(), &nothing, &mut |_| {});
+    assert!(matches!(outcome, Err(LabError::Cancelled)), "{outcome:?}");
+    assert!(!out.path().join("summary.tsv").exists(), "a report of nothing");
 
     // A child that hears nothing is killed all the same.
     let from_outside = Arc::new(AtomicBool::new(false));
@@ -258,9 +259,9 @@ fn cancelling_kills_the_run_and_keeps_the_rows() {
         std::thread::sleep(Duration::from_millis(300));
         setter.store(true, Ordering::Relaxed);
     });
-    let outcome = run_eval_with(&launcher("sleep"), &config, out.path(), &from_outside, &mut |_| {}).unwrap();
+    let outcome = run_eval_with(&launcher("sleep"), &config, out.path(), &from_outside, &mut |_| {});
     thread.join().unwrap();
-    assert!(outcome.cancelled && outcome.rows.is_empty());
+    assert!(matches!(outcome, Err(LabError::Cancelled)), "{outcome:?}");
 }
 
 #[test]

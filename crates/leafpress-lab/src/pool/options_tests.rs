@@ -25,20 +25,20 @@ fn every_bound_is_told_by_its_options_name() {
     refused("bytes", &["0"], |o| o.max_bytes = Some(0));
     refused("pages", &["0"], |o| o.max_pages = Some(0));
     refused("memory", &["1K", "64K"], |o| o.budget_bytes = 1024);
-    refused("memory", &["1048576T", "machine"], |o| o.budget_bytes = 1 << 60);
+    refused("memory", &["1024P", "machine"], |o| o.budget_bytes = 1 << 60);
     refused("fixed", &["0 to 100"], |o| o.share = Share::Fixed { raw_percent: 101 });
     refused("restore-after", &["1 to 63"], |o| o.restore_after = Some(0));
     refused("restore-after", &["1 to 63"], |o| o.restore_after = Some(64));
     refused("background-threads", &["64"], |o| o.background_threads = Some(65));
     refused("workers", &["0", "1024"], |o| o.workers = 0);
-    refused("duration", &["0"], |o| o.seconds = 0.0);
-    refused("duration", &["NaN"], |o| o.seconds = f64::NAN);
+    refused("seconds", &["0"], |o| o.seconds = 0.0);
+    refused("seconds", &["NaN"], |o| o.seconds = f64::NAN);
     refused("switch-at", &["5"], |o| {
         o.distribution = Distribution::SelfSimilar { h: 0.2 };
         o.switch_at_seconds = Some(5.0);
     });
     refused("switch-at", &["uniform"], |o| o.switch_at_seconds = Some(1.0));
-    refused("device-latency-us", &["10000001"], |o| o.device_latency_us = 10_000_001);
+    refused("device-us", &["10000001"], |o| o.device_latency_us = 10_000_001);
     refused("distribution", &["latest"], |o| {
         o.distribution = Distribution::Latest { theta: 0.9 }
     });
