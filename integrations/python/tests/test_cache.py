@@ -318,7 +318,10 @@ def test_memory_is_bounded_and_can_be_changed():
     with Cache("16MiB") as cache:
         for n in range(40_000):
             cache[str(n).encode()] = RANDOM.randbytes(800)
-        assert 0 < cache.currsize <= 16 * MIB and cache.stats().evicted > 0
+            # A twentieth, and in a small cache 4 MiB, for what is under way.
+            assert n % 1_000 or cache.currsize <= 16 * MIB * 1.05 + 4 * MIB
+        cache.settle()
+        assert 0 < cache.currsize <= 16 * MIB * 1.05 and cache.stats().evicted > 0
         cache.memory = "8MiB"
         assert cache.memory == 8 * MIB and cache.currsize <= 8 * MIB
         with pytest.raises(leafpress.InvalidOption):
