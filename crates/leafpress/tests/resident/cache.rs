@@ -194,7 +194,11 @@ fn what_is_cleared_goes_back_to_the_system() {
             let empty = cache.stats().bytes_held;
             load(&cache, 100_000);
             let (loaded, grown) = (cache.stats().bytes_held, resident_bytes() - before);
-            assert!(cache.stats().evicted > 0 && loaded > 12 << 20);
+            assert!(
+                cache.stats().evicted > 0 && loaded > 8 << 20,
+                "{loaded} loaded: {:?}",
+                cache.stats()
+            );
             cache.clear().unwrap();
             let held = cache.stats().bytes_held;
             assert!(
