@@ -154,5 +154,6 @@ def test_threads_share_codecs():
 
 def test_codecs_are_listed():
     listed = {available.name: available for available in codec.available()}
-    assert listed["zstd:3"].engine and listed["zstd:3"].library and listed["zstd:3"].reason is None
+    name, engine, library, reason = listed["zstd:3"]
+    assert name == "zstd:3" and engine and library and reason is None
     assert all(available.engine or available.reason for available in listed.values())
