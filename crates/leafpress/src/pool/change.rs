@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::core::{Core, operate, store_error};
 use super::counts::Count;
 use super::entry::{DIRTY, LOADING, RAW, State};
+use super::sweep::Sweeper;
 use super::{PageId, PoolError};
 use crate::sync::Patience;
 
@@ -66,7 +67,7 @@ impl Core {
         if let Some(old) = old {
             self.forget(old);
         }
-        self.list_new(number, hash);
+        self.list_new(number, hash, Sweeper::Writer);
         drop(pinned);
         self.counts.add(Count::Updates, 1);
         self.follow(hash, len);
@@ -172,6 +173,8 @@ impl Core {
             {
                 adaptive.removed(hash);
             }
+            // The removal is noted until the next sync, and the notes may have grown.
+            self.fit(Sweeper::Writer);
         }
         removed
     }

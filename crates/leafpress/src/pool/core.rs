@@ -17,6 +17,7 @@ use super::index::{Index, Locked, Shard, hash};
 use super::log::Log;
 use super::raw_space::RawSpace;
 use super::store::PageStore;
+use super::sweep::Sweeper;
 use super::unsynced::Unsynced;
 use super::waiters::Waiters;
 use super::workers::Workers;
@@ -188,9 +189,9 @@ impl Core {
     }
 
     /// Puts a raw page that is new, and that the caller has pinned, in the order in which pages leave.
-    pub(super) fn list_new(&self, number: u32, hash: u64) {
+    pub(super) fn list_new(&self, number: u32, hash: u64, sweeper: Sweeper) {
         self.list(number, hash);
-        self.fit();
+        self.fit(sweeper);
     }
 
     /// Puts a raw page that the caller has pinned in the order in which pages leave.

@@ -72,14 +72,14 @@ impl Core {
     }
 
     /// Lets pages leave until the tables, which grow as pages come, fit beside them.
-    pub(super) fn fit(&self) {
+    pub(super) fn fit(&self, sweeper: Sweeper) {
         for _ in 0..256 {
             let over = (self.frames.bytes() + self.log.bytes()).saturating_sub(self.data_limit());
             if over == 0 || self.frames.trim(self.frames.bytes().saturating_sub(over)) {
                 break;
             }
             if matches!(
-                self.sweep_one(Sweeper::Reader),
+                self.sweep_one(sweeper),
                 Swept::Nothing | Swept::Failed(_) | Swept::PassedOver
             ) {
                 break;
@@ -149,7 +149,7 @@ impl Core {
         if let Some(adaptive) = &self.adaptive {
             adaptive.step();
             // What it follows has grown, perhaps.
-            self.fit();
+            self.fit(Sweeper::Reader);
         }
     }
 

@@ -7,6 +7,7 @@ use super::entry::{Entry, LOADING, RAW, State};
 use super::frames::Frame;
 use super::guard::Pinned;
 use super::index::{Locked, Shard};
+use super::sweep::Sweeper;
 use super::waiters::InHand;
 use super::{PageId, PoolError};
 
@@ -53,7 +54,7 @@ impl Core {
         locked.notify();
         drop(locked);
         // The tables may have grown for it all the same.
-        self.fit();
+        self.fit(Sweeper::Reader);
     }
 
     /// Makes an entry that was loading a raw page.
@@ -69,7 +70,7 @@ impl Core {
         shard.lock().notify();
         self.list(number, hash);
         drop(in_hand);
-        self.fit();
+        self.fit(Sweeper::Reader);
         pinned
     }
 }

@@ -8,6 +8,7 @@ use super::entry::{CLAIMED, COMPRESSED, DIRTY, LOADING, RAW, State};
 use super::frames::Frame;
 use super::guard::{PageGuard, Pinned};
 use super::index::Shard;
+use super::sweep::Sweeper;
 use super::waiters::InHand;
 use super::{PageId, PoolError};
 use crate::sync::Patience;
@@ -230,7 +231,7 @@ impl Core {
         self.log.dead(entry);
         self.free_kept(entry.put_frame(frame));
         entry.change(|state| State(state.with_kind(RAW).0 & !CLAIMED));
-        self.list_new(number, hash);
+        self.list_new(number, hash, Sweeper::Reader);
         self.counts.add(Count::Restorations, 1);
         Ok(pinned.into_guard())
     }

@@ -390,3 +390,22 @@ fn pages_of_some_bytes_that_do_not_shrink_are_not_kept_compressed() {
     assert!(stats.incompressible > 0, "{stats:?}");
     assert_eq!((stats.compressions, stats.compressed_pages), (0, 0), "{stats:?}");
 }
+
+/// What was removed is noted until the next sync. Pages leave for the notes, even if they could not be written when they came.
+#[test]
+fn notes_of_what_was_removed_stay_within_the_budget() {
+    let store = store(500);
+    let pool = builder(&store).background_threads(0).build().unwrap();
+    store.fail_writes(true);
+    let first = (0..400).find(|&id| pool.update(id, &page(id, 1, LEN, 30)).is_err());
+    let first = first.expect("400 pages do not fit, and none can be written");
+    // Just as much as there is: nothing is left for tables to grow.
+    let held = pool.stats().bytes_held;
+    pool.resize(held).unwrap();
+    store.fail_writes(false);
+    for id in first..500 {
+        pool.remove(id).unwrap();
+        let stats = pool.stats();
+        assert!(stats.bytes_held <= held, "after {id}: {stats:?}");
+    }
+}
