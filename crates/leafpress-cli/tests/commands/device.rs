@@ -23,22 +23,20 @@ fn entries(path: &Path) -> usize {
     fs::read_dir(path).expect("read").count()
 }
 
-/// A probe of a moment that must end well.
+/// A probe of a moment that must end well. What it says, in one line: where its lines end hangs on how long the path is.
 #[track_caller]
 fn device(path: &Path, arguments: &[&str]) -> String {
     let moment = ["device", text(path), "--seconds", "0.05"];
     let output = run(&[&moment[..], arguments].concat());
     assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
     assert_eq!(stderr(&output), "", "no bar where there is no terminal");
-    stdout(&output)
+    stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn the_report_has_every_block_size_and_the_file_is_gone() {
     let directory = directory();
     let said = device(directory.path(), &["--file-bytes", "4M"]);
-    // Wherever its lines end.
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut at = 0;
     for part in [
         "a file of 4M, random bytes, made for this and removed on ",
