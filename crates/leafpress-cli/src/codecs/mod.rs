@@ -11,6 +11,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use leafpress::codec::{Engine, EngineOptions};
 use leafpress::{Codec, CodecError, Dictionary};
 use leafpress_console::words::size;
+use leafpress_lab::core::Bytes;
 use leafpress_lab::core::corpus::{Corpus, Cut, Source};
 use serde::Serialize;
 
@@ -218,13 +219,13 @@ fn table(lines: &[Line], args: &CodecsArgs, corpus: &Corpus) -> String {
         .map_or_else(String::new, |sampled| format!(" ({sampled})"));
     let rows: Vec<String> = table.lines().map(|line| line.trim().to_owned()).collect();
     format!(
-        "{}\n\nOne thread, {} of {} bytes of {}{}{sampled}, {frames} of them; MB/s of raw bytes, best of three passes; ratio: raw bytes per compressed byte.\n\
-         With dictionary: the ratio with one of {} KiB, trained on every fourth frame and measured on the others.\n",
+        "{}\n\nOne thread, {} of {} of {}{}{sampled}, {frames} of them; MB/s of raw bytes, best of three passes; ratio: raw bytes per compressed byte.\n\
+         With dictionary: the ratio with one of {}, trained on every fourth frame and measured on the others.\n",
         rows.join("\n"),
         if frames == 1 { "one frame" } else { "frames" },
-        args.frame_bytes,
+        Bytes(args.frame_bytes as u64),
         args.data.display(),
         if args.raw { " (its own bytes)" } else { "" },
-        DICTIONARY_BYTES >> 10,
+        Bytes(DICTIONARY_BYTES as u64),
     )
 }

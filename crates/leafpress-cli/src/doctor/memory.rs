@@ -1,5 +1,7 @@
 //! Huge pages.
 
+use leafpress_lab::core::Bytes;
+
 use super::finding::Finding;
 use super::root::Root;
 
@@ -33,12 +35,12 @@ fn reserved(root: &Root) -> Finding {
         (Some(total), Some(free), Some(size)) if total > 0 => Finding::ok(
             AREA,
             "reserved huge pages",
-            format!("{free} of {total} free, {size} KiB each"),
+            format!("{free} of {total} free, {} each", Bytes(size << 10)),
         ),
         (Some(_), _, Some(size)) => Finding::missing(
             AREA,
             "reserved huge pages",
-            format!("none reserved ({size} KiB each)"),
+            format!("none reserved ({} each)", Bytes(size << 10)),
             FIX,
         ),
         _ => Finding::missing(

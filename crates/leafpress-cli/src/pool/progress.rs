@@ -1,6 +1,7 @@
 //! What a run says while it goes on.
 
 use leafpress_lab::Phase;
+use leafpress_lab::core::about;
 use leafpress_lab::pool::{Event, Line, Sample, text};
 
 use super::args::Talk;
@@ -84,17 +85,16 @@ impl Reporter {
 
 /// A sample in a line.
 fn status(sample: &Sample) -> String {
-    let mb = |bytes: u64| bytes as f64 / 1e6;
     let held = &sample.held;
     let hits = sample
         .hit_ratio()
         .map_or_else(|| "no access".into(), |ratio| format!("{:.1}% hits", ratio * 100.0));
     format!(
-        "raw {} ({:.1} MB)  compressed {} ({:.1} MB)  {:.0}% for raw  {hits}  {:.0} pages/s",
+        "raw {} ({})  compressed {} ({})  {:.0}% for raw  {hits}  {:.0} pages/s",
         held.raw_pages,
-        mb(held.raw_space_bytes),
+        about(held.raw_space_bytes as f64),
         held.compressed_pages,
-        mb(held.compressed_space_bytes),
+        about(held.compressed_space_bytes as f64),
         held.raw_percent,
         sample.acquisitions as f64 / sample.length_seconds.max(1e-9)
     )

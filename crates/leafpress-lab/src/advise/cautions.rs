@@ -5,9 +5,8 @@ use super::narrative::{like, percent, us};
 use super::options::{DeviceSource, Options};
 use super::question::{Assumed, Question, at_load_us, lengths};
 use super::recommend::Recommendation;
-use crate::core::Bytes;
+use crate::core::{Bytes, about};
 use crate::model::Access;
-use crate::report::numbers::thousands;
 use crate::{device, suite};
 
 /// Codecs that had less of a processor than this were measured beside other work.
@@ -95,9 +94,9 @@ fn sample(question: &Question, suite: &suite::Report) -> Option<String> {
     let part = sample.bytes as f64 / question.data_bytes.max(1) as f64;
     (part < SMALL_PART).then(|| {
         format!(
-            "Ratios and times are of {} bytes, evenly spread over the sample's {}: {}% of the data. They hold as far as the rest is like it.",
-            thousands(sample.bytes),
-            thousands(sample.found_bytes),
+            "Ratios and times are of {}, evenly spread over the sample's {}: {}% of the data. They hold as far as the rest is like it.",
+            about(sample.bytes as f64),
+            about(sample.found_bytes as f64),
             percent(part, if part < 0.01 { 3 } else { 1 })
         )
     })

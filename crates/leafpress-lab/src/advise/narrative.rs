@@ -4,44 +4,29 @@ use super::candidates::Candidate;
 use super::question::Question;
 use super::recommend::{Recommendation, Verdict};
 use super::thresholds::MemoryBound;
-use crate::core::Bytes;
+use crate::core::{Bytes, about, about_decimal};
 use crate::model::{BreakEven, WITHIN_ERROR};
 pub(super) use crate::report::numbers::percent;
-use crate::report::numbers::thousands;
+use crate::report::numbers::{brief, share_of_memory, thousands};
 
-/// Microseconds with as many digits as help.
+/// Microseconds with as many digits as help: as the page has them.
 pub(super) fn us(us: f64) -> String {
-    match us {
-        us if us >= 100.0 => format!("{us:.0}"),
-        us if us >= 10.0 => format!("{us:.1}"),
-        us => format!("{us:.2}"),
-    }
+    brief(us)
 }
 
-/// Bytes as people say them, in powers of 1024.
-pub(super) fn bytes(bytes: f64) -> String {
-    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB")];
-    let unit = units.iter().find(|(bits, _)| bytes >= f64::powi(2.0, *bits));
-    let (bits, name) = unit.copied().unwrap_or((10, "KiB"));
-    short(bytes / f64::powi(2.0, bits), name)
-}
-
-/// The same in powers of 1000 where the question's sizes are such.
-pub(super) fn like(question: &Question, amount: f64) -> String {
+/// Whether a question's sizes were given in powers of 1000.
+pub(super) fn is_decimal(question: &Question) -> bool {
     let is_decimal = |bytes: u64| bytes > 0 && bytes.is_multiple_of(1_000_000) && !bytes.is_multiple_of(1 << 20);
-    if !is_decimal(question.data_bytes) && !is_decimal(question.memory_bytes) {
-        return bytes(amount);
-    }
-    let units = [(12, "TB"), (9, "GB"), (6, "MB")];
-    let unit = units.iter().find(|(digits, _)| amount >= f64::powi(10.0, *digits));
-    let (digits, name) = unit.copied().unwrap_or((3, "KB"));
-    short(amount / f64::powi(10.0, digits), name)
+    is_decimal(question.data_bytes) || is_decimal(question.memory_bytes)
 }
 
-/// A whole number without its decimal.
-fn short(amount: f64, unit: &str) -> String {
-    let text = format!("{amount:.1}");
-    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+/// Bytes as people say them, in powers of 1000 where the question's sizes are such.
+pub(super) fn like(question: &Question, amount: f64) -> String {
+    if is_decimal(question) {
+        about_decimal(amount)
+    } else {
+        about(amount)
+    }
 }
 
 fn per_second(pages: f64) -> String {
@@ -61,7 +46,7 @@ pub fn sentence(recommendation: &Recommendation) -> String {
         Verdict::Compress => format!(
             "Compress: give {}% of the memory to pages compressed by {} in blocks of {block}. {}% of accesses hit in place of {}%, and a page \
              takes {} us in place of {}: {:.2} times the pages a second.",
-            percent(best.best.share, 0),
+            share_of_memory(best.best.share),
             best.name(),
             percent(best.best.hit_ratio, 1),
             percent(raw.hit_ratio, 1),
@@ -73,7 +58,7 @@ pub fn sentence(recommendation: &Recommendation) -> String {
             "Do not compress: it would hardly pay. The best there is, {} in blocks of {block} with {}% of the memory, saves {}% of the time of a \
              page ({} us in place of {}), which is less than such a computation is good for.",
             best.name(),
-            percent(best.best.share, 0),
+            share_of_memory(best.best.share),
             percent(recommendation.gain(), 1),
             us(best.best.us_per_page),
             us(raw.us_per_page)

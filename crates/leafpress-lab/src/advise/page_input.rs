@@ -2,11 +2,11 @@
 
 use super::cautions::COMPUTED;
 use super::figures::us;
-use super::narrative::{bytes, like, percent, reasons, sentence};
+use super::narrative::{is_decimal, like, percent, reasons, sentence};
 use super::page::{BlockCosts, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow};
 use super::run::Advice;
 use super::verify::{Verification, sentences};
-use crate::core::Bytes;
+use crate::core::{Bytes, about};
 use crate::device::{self, Operation};
 use crate::model::{Access, Overhead, Replacement};
 use crate::suite::{self, MEMCPY};
@@ -19,15 +19,14 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
     let (question, recommendation) = (&advice.question, &advice.recommendation);
     let choice = recommendation.choice();
     let page_bytes = choice.block_bytes;
-    let mut reasons = reasons(recommendation, question);
+    let mut cautions = advice.cautions.clone();
     if page_bytes != question.access_bytes {
-        reasons.push(format!(
+        cautions.push(format!(
             "In the figures of this page an access wants a whole block of {}; the recommendation counts that it wants {}.",
             Bytes(page_bytes),
             Bytes(question.access_bytes)
         ));
     }
-    let mut cautions = advice.cautions.clone();
     cautions.extend(verification.is_none().then(|| COMPUTED.to_owned()));
     PageInput {
         title: format!(
@@ -36,10 +35,11 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
             like(question, question.memory_bytes as f64)
         ),
         sentence: sentence(recommendation),
-        reasons,
+        reasons: reasons(recommendation, question),
         cautions,
         host: advice.suite.host.clone(),
         command_line: command_line.to_owned(),
+        is_decimal: is_decimal(question),
         data_bytes: question.data_bytes,
         memory_bytes: question.memory_bytes,
         page_bytes,
@@ -59,7 +59,7 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
         threads: 1,
         choice: choice.codec.as_ref().map(|codec| Choice {
             codec: codec.name.clone(),
-            share_pct: (choice.best.share * 100.0).round() as u8,
+            share_pct: choice.best.share * 100.0,
         }),
         memcpy: copies(&advice.suite),
         device: advice.device.as_deref().map_or_else(Vec::new, device_rows),
@@ -157,8 +157,8 @@ fn verify_rows(verification: &Verification) -> Vec<VerifyRow> {
     let setting = format!(
         "{}, {} of memory for {} of pages",
         verification.access,
-        bytes(verification.memory_bytes as f64),
-        bytes((verification.pages * verification.block_bytes) as f64)
+        about(verification.memory_bytes as f64),
+        about((verification.pages * verification.block_bytes) as f64)
     );
     let rows = verification.comparisons.iter().map(|one| VerifyRow {
         setting: setting.clone(),

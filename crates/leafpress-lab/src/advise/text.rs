@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use super::cautions::COMPUTED;
-use super::narrative::{bytes, like, percent, reasons, sentence, us};
+use super::narrative::{like, percent, reasons, sentence, us};
 use super::run::Advice;
 use super::verify::Verification;
 use super::{tables, verify};
-use crate::core::Bytes;
+use crate::core::{Bytes, about};
 use crate::model::tco::Prices;
 use crate::model::text::savings;
 use crate::report::paragraph::wrapped;
@@ -56,7 +56,7 @@ pub(super) fn head(advice: &Advice) -> String {
         if question.workers == 1 { "" } else { "s" },
         us(raw.device_us),
         Bytes(raw.block_bytes),
-        bytes(suite.sample.bytes as f64),
+        about(suite.sample.bytes as f64),
         suite.sample.files,
         if suite.sample.files == 1 { "" } else { "s" },
         suite.host

@@ -7,10 +7,11 @@ use super::compare::per_record;
 use super::{Builtin, Comparison, Input, Line, Operation, Options, Outcome, Report, text};
 use crate::core::LabError;
 use crate::core::resources;
-use crate::report::draw::{Bars, OverTime, bars, microseconds, over_time, quantile_lines};
+use crate::report::draw::{OverTime, microseconds, over_time, quantile_lines};
 use crate::report::html::{self, document, figure, legend, lines, pair, swatch};
-use crate::report::numbers::thousands;
+use crate::report::numbers::{thousands, three_digits};
 use crate::report::palette::colours;
+use crate::report::rows::{Bar, rows};
 use crate::report::verdict;
 
 const NOTES: [&str; 5] = [
@@ -63,6 +64,25 @@ impl Styles {
         self.hues[at.unwrap_or(0)]
     }
 
+    /// A bar for each index.
+    fn bars<'l>(
+        &self,
+        title: &str,
+        figures: impl Iterator<Item = (&'l Line, f64)>,
+        text: impl Fn(f64) -> String,
+    ) -> Option<Markup> {
+        let bars = figures.map(|(line, figure)| {
+            let at = self.inputs.iter().position(|input| *input == line.options.input);
+            Bar {
+                name: &self.names[at.unwrap_or(0)],
+                colour: self.hue(line),
+                figure,
+                text: text(figure),
+            }
+        });
+        rows(title, &bars.collect::<Vec<_>>())
+    }
+
     fn indexes(&self) -> Markup {
         legend(self.hues.iter().copied().zip(self.names.iter().map(String::as_str)))
     }
@@ -93,7 +113,9 @@ fn codec(input: &Input) -> Option<&'static str> {
 fn head(title: &str, comparison: &Comparison) -> Markup {
     let is_bad =
         |note: &str| ["failed", "cancelled"].iter().any(|word| note.starts_with(word)) || note.contains("WRONG");
-    let notes = comparison.notes();
+    // The first says what memory is, as the end of the page does.
+    let (bad, cautions): (Vec<String>, Vec<String>) =
+        comparison.notes().into_iter().skip(1).partition(|note| is_bad(note));
     html! {
         h1 { (title) }
         (verdict::html(&comparison.verdicts()))
@@ -103,9 +125,8 @@ fn head(title: &str, comparison: &Comparison) -> Markup {
                 (options.threads) " thread" @if options.threads != 1 { "s" } " · " (resources::host())
             }
         }
-        @for note in notes.iter().skip(1) {
-            p class=(if is_bad(note) { "bad" } else { "faint" }) { (note) }
-        }
+        @for note in &bad { p.bad { (note) } }
+        (html::cautions(&cautions))
     }
 }
 
@@ -152,51 +173,36 @@ fn overview(comparison: &Comparison, style: &Styles) -> Result<Markup, LabError>
         return Ok(table);
     }
     let workloads = comparison.workloads();
-    let names: Vec<_> = workloads.iter().map(String::as_str).collect();
-    let of = |group: usize, bar: usize| {
-        let mut lines = comparison.of(&workloads[group]);
-        lines.find(|line| line.options.input == style.inputs[bar])
-    };
-    let throughput = |group: usize, bar: usize| Some(of(group, bar)?.median()?.throughput() / 1e6);
-    // Workloads differ too much to share an axis: scans are a hundredth of reads.
-    let size = if names.len() > 1 { (530, 300) } else { (1080, 380) };
     let mut charts = Vec::new();
-    for (group, name) in names.iter().enumerate() {
-        let chart = bars(&Bars {
-            name: "throughput",
-            size,
-            unit: "Mops/s",
-            groups: &[""],
-            colours: &style.hues,
-            figure: &|_, bar| throughput(group, bar),
-        })?;
-        charts.extend(chart.map(|svg| figure(&format!("Throughput, {name}"), &svg)));
+    // Workloads differ too much to share an axis: scans are a hundredth of reads.
+    for workload in &workloads {
+        let title = format!("Throughput, {workload}, Mops/s");
+        let lines = comparison.of(workload);
+        let figures = lines.filter_map(|line| Some((line, line.median()?.throughput() / 1e6)));
+        charts.extend(style.bars(&title, figures, three_digits));
     }
-    let memory = bars(&Bars {
-        name: "memory",
-        size: (1080, 300),
-        unit: "bytes per record",
-        groups: &["resident growth over the load", "held by the index's own account"],
-        colours: &style.hues,
-        figure: &|group, bar| {
-            let mut lines = comparison.lines.iter();
-            let line = lines.find(|line| line.options.input == style.inputs[bar] && line.median().is_some())?;
-            per_record(line.median()?, |load| {
-                if group == 0 {
-                    load.resident_growth_bytes
-                } else {
-                    load.held_bytes
-                }
-            })
-        },
-    })?;
+    for (title, bytes) in MEMORY {
+        // After the load it is the same for all workloads.
+        let lines = workloads.iter().take(1).flat_map(|workload| comparison.of(workload));
+        let figures = lines.filter_map(|line| Some((line, per_record(line.median()?, bytes)?)));
+        charts.extend(style.bars(title, figures, |bytes| format!("{bytes:.0}")));
+    }
     Ok(html! {
-        (style.indexes())
-        @if names.len() > 1 { (pair(&charts)) } @else { (html::all(&charts)) }
-        @if let Some(svg) = memory { (figure("Memory after the load", &svg)) }
+        (pair(&charts))
         (table)
     })
 }
+
+type BytesOf = fn(&super::Load) -> Option<u64>;
+
+const MEMORY: [(&str, BytesOf); 2] = [
+    ("Memory after the load, as the system says, bytes a record", |load| {
+        load.resident_growth_bytes
+    }),
+    ("Memory by the index's own account, bytes a record", |load| {
+        load.held_bytes
+    }),
+];
 
 /// Latency, and everything over time, of one workload.
 fn section(comparison: &Comparison, workload: &str, style: &Styles) -> Result<Markup, LabError> {

@@ -1,13 +1,15 @@
-//! What a comparison of indexes came to, in a line for each of our trees.
+//! What a benchmark came to: each of our trees beside another index, or what the fastest and the smallest do by themselves.
 
 use leafpress::Codec;
 
 use super::compare::per_record;
 use super::{Builtin, Comparison, Input, Line, Outcome};
+use crate::report::numbers::{mops, three_digits};
 use crate::report::verdict::{self, Noun, against, change, ratio};
 
 impl Comparison {
-    /// Our trees beside the one that compresses nothing, or beside the fastest other index where there is none.
+    /// Our trees beside the one that compresses nothing, or beside the fastest other index where there is none. Where nothing of ours can be
+    /// compared: the fastest, and the one that takes the least memory.
     pub fn verdicts(&self) -> Vec<String> {
         let workloads = self.workloads();
         let several = workloads.len() > 1;
@@ -29,11 +31,6 @@ impl Comparison {
     }
 
     fn of_workload(&self, workload: &str) -> Vec<String> {
-        let codec = |line: &Line| match line.options.input {
-            Input::Builtin(Builtin::Leafpress(codec)) => Some(codec),
-            _ => None,
-        };
-        let throughput = |line: &Line| line.median().map_or(0.0, Outcome::throughput);
         let measured = || self.of(workload).filter(|line| line.median().is_some());
         let raw = measured().find(|line| codec(line) == Some(Codec::None));
         // What stores nothing is no index to be compared with.
@@ -42,13 +39,61 @@ impl Comparison {
             codec(line).is_none() && !is_dummy
         });
         let fastest = others.max_by(|one, other| throughput(one).total_cmp(&throughput(other)));
-        let Some(other) = raw.or(fastest) else {
+        if let Some(other) = raw.or(fastest) {
+            let trees = measured().filter(|line| codec(line).is_some() && !std::ptr::eq(*line, other));
+            let verdicts: Vec<String> = trees.filter_map(|line| beside(line, other)).collect();
+            if !verdicts.is_empty() {
+                return verdicts;
+            }
+        }
+        let Some(fastest) = measured().max_by(|one, other| throughput(one).total_cmp(&throughput(other))) else {
             return Vec::new();
         };
-        let trees = measured().filter(|line| codec(line).is_some() && !std::ptr::eq(*line, other));
-        let verdict = |line| beside(line, other);
-        trees.filter_map(verdict).collect()
+        let sized = measured().filter_map(|line| Some((line, memory(line)?.0)));
+        let smallest = sized.min_by(|(_, one), (_, other)| one.total_cmp(other));
+        let smallest = smallest
+            .map(|(line, _)| line)
+            .filter(|line| !std::ptr::eq(*line, fastest));
+        let is_alone = measured().nth(1).is_none();
+        let fastest = alone(fastest, if is_alone { "" } else { "is the fastest" });
+        let smallest = smallest.and_then(|line| alone(line, "takes the least memory"));
+        fastest.into_iter().chain(smallest).collect()
     }
+}
+
+/// The codec of one of our trees.
+fn codec(line: &Line) -> Option<Codec> {
+    match line.options.input {
+        Input::Builtin(Builtin::Leafpress(codec)) => Some(codec),
+        _ => None,
+    }
+}
+
+fn throughput(line: &Line) -> f64 {
+    line.median().map_or(0.0, Outcome::throughput)
+}
+
+/// Bytes a record, and what they are.
+fn memory(line: &Line) -> Option<(f64, &'static str)> {
+    let outcome = line.median()?;
+    let held = per_record(outcome, |load| load.held_bytes).map(|bytes| (bytes, "held"));
+    held.or_else(|| per_record(outcome, |load| load.resident_growth_bytes).map(|bytes| (bytes, "resident")))
+}
+
+/// What an index does by itself; `what` says why it is named.
+fn alone(line: &Line, what: &str) -> Option<String> {
+    let outcome = line.median()?;
+    let name = line.options.input.short_name();
+    let who = if what.is_empty() {
+        name
+    } else {
+        format!("{name} {what}")
+    };
+    let mut figures = vec![format!("{} Mops/s", mops(outcome.throughput()))];
+    let p99 = outcome.latencies.as_ref().and_then(|latencies| latencies.all.as_ref());
+    figures.extend(p99.map(|latency| format!("99% within {} us", three_digits(latency.p99_ns as f64 / 1e3))));
+    figures.extend(memory(line).map(|(bytes, what)| format!("{bytes:.0} bytes {what} a record")));
+    Some(format!("{who}: {}.", figures.join(", ")))
 }
 
 fn beside(line: &Line, other: &Line) -> Option<String> {

@@ -6,10 +6,12 @@ use plotters::style::RGBColor;
 use super::outcome::{Line, Measured, Outcome, Sample};
 use super::{mrc, text};
 use crate::core::LabError;
-use crate::report::draw::{Bars, OverTime, bars, microseconds, over_time, quantile_lines};
+use crate::report::draw::{OverTime, microseconds, over_time, quantile_lines};
 use crate::report::html::{self, cell, document, figure, legend, lines, pair};
 use crate::report::moved;
+use crate::report::numbers::three_digits;
 use crate::report::palette::colours;
+use crate::report::rows::{Bar, rows};
 use crate::report::scatter::Point;
 use crate::report::verdict;
 
@@ -54,7 +56,9 @@ pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabE
         h1 { "Leafpress beside other caches" }
         (verdict::html(&super::verdict::verdicts(outcome)))
         p { (lines(&text::head(outcome))) }
-        @for trouble in outcome.troubles().into_iter().chain(outcome.fell_behind()) { p.bad { (trouble) } }
+        @for trouble in outcome.troubles() { p.bad { (trouble) } }
+        (html::cautions(&outcome.fell_behind()))
+        (pair(&answers(outcome, &runs)))
         @if !outcome.options.engines.is_empty() {
             (html::table(text::headings(&outcome.options), text::rows(outcome).iter().map(|row| {
                 let cells = row.iter().enumerate();
@@ -84,41 +88,45 @@ fn points(runs: &[Run<'_>]) -> Vec<Point> {
     points.collect()
 }
 
+/// What a reader asks first: how many hits, how many operations, and in how much memory.
+fn answers(outcome: &Outcome, runs: &[Run<'_>]) -> Vec<Markup> {
+    let options = &outcome.options;
+    let names: Vec<String> = runs.iter().map(|run| run.line.engine.to_string()).collect();
+    let by_cache = |title: &str, text: fn(f64) -> String, of: &dyn Fn(&Measured) -> Option<f64>| {
+        let bars = runs.iter().zip(&names).filter_map(|(run, name)| {
+            let figure = of(run.measured)?;
+            Some(Bar {
+                name,
+                colour: run.hue,
+                figure,
+                text: text(figure),
+            })
+        });
+        rows(title, &bars.collect::<Vec<_>>())
+    };
+    let charts = [
+        by_cache("Hits, % of the reads", |pct| format!("{pct:.1}"), &|m| {
+            Some(m.hit_ratio()? * 100.0)
+        }),
+        by_cache("Operations with misses charged, Mops/s", three_digits, &|m| {
+            Some(m.charged_throughput(options)? / 1e6)
+        }),
+        by_cache("Operations as run, Mops/s", three_digits, &|m| {
+            Some(m.throughput() / 1e6)
+        }),
+        by_cache("Most memory, of the memory given", |part| format!("{part:.2}x"), &|m| {
+            Some(m.peak_over_memory(options))
+        }),
+    ];
+    charts.into_iter().flatten().collect()
+}
+
 fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
     let names: Vec<String> = runs.iter().map(|run| run.line.engine.to_string()).collect();
     let hues: Vec<RGBColor> = runs.iter().map(|run| run.hue).collect();
-    let options = &outcome.options;
-    let at_a_rate = options.rate.is_some();
+    let at_a_rate = outcome.options.rate.is_some();
     let mut first = Vec::new();
     let mut add = |title: &str, svg: Option<String>| first.extend(svg.map(|svg| figure(title, &svg)));
-    let by_cache = |name, unit, of: &dyn Fn(&Measured) -> Option<f64>| {
-        bars(&Bars {
-            name,
-            size: (530, 300),
-            unit,
-            groups: &[""],
-            colours: &hues,
-            figure: &|_, bar| of(runs[bar].measured),
-        })
-    };
-    add(
-        "Hits",
-        by_cache("hit ratio", "% of the reads", &|m| Some(m.hit_ratio()? * 100.0))?,
-    );
-    add(
-        "Operations with misses charged",
-        by_cache("charged", "thousand per second", &|m| {
-            Some(m.charged_throughput(options)? / 1e3)
-        })?,
-    );
-    add(
-        "Operations",
-        by_cache("operations", "thousand per second", &|m| Some(m.throughput() / 1e3))?,
-    );
-    add(
-        "Most memory",
-        by_cache("memory", "of the memory given", &|m| Some(m.peak_over_memory(options)))?,
-    );
     let hits: Vec<_> = runs
         .iter()
         .filter_map(|run| Some((run.hue, microseconds(run.measured.hit_latency.as_ref()?))))
@@ -163,7 +171,7 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
     let hits = over("hits over time", "% of the reads", &|sample| {
         Some(sample.hit_ratio()? * 100.0)
     })?;
-    let memory = over("memory over time", "MiB", &|sample| {
+    let memory = over("memory over time", "memory, M", &|sample| {
         Some(sample.growth_bytes as f64 / MIB)
     })?;
     let hits = hits.map(|svg| figure("Hits over time", &svg));
@@ -172,7 +180,7 @@ fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabError> {
     let second: Vec<Markup> = hits.into_iter().chain(memory).chain(moved).collect();
     let key = || legend(hues.iter().copied().zip(names.iter().map(String::as_str)));
     Ok(html! {
-        h2 { "Side by side" }
+        h2 { "How long reads take" }
         (key())
         (pair(&first))
         @if !second.is_empty() {

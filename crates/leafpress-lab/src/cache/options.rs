@@ -12,7 +12,7 @@ use super::workload::{TraceFormat, check_scale};
 use crate::core::corpus::{Cut, RecordFormat, Source};
 use crate::core::keys::Distribution;
 use crate::core::words::{as_text, between};
-use crate::core::{Bytes, LabError, resources};
+use crate::core::{Bytes, LabError, about, resources};
 use crate::harness::MAX_THREADS;
 
 /// Most bytes of keys and values that a working set may have.
@@ -239,7 +239,10 @@ impl Options {
                 Work::CacheBench { .. } => ": scale keys and memory with --scale, or name some with --memory",
                 _ => "",
             };
-            let reason = format!("{memory} is more than this machine has, {} MiB{smaller}", total >> 20);
+            let reason = format!(
+                "{memory} is more than this machine has, {}{smaller}",
+                about(total as f64)
+            );
             return refuse("memory", reason);
         }
         between("threads", self.threads, 1, MAX_THREADS)?;

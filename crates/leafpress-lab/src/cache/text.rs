@@ -3,10 +3,10 @@
 use super::outcome::{Line, Measured, Outcome};
 use super::verdict::verdicts;
 use super::{Length, Options, driver, mrc};
-use crate::core::Bytes;
 use crate::core::latency::Latency;
+use crate::core::{Bytes, about};
 use crate::report::moved;
-use crate::report::numbers::{percent, thousands};
+use crate::report::numbers::{mops, percent, thousands};
 use crate::report::paragraph::wrapped;
 use crate::report::table::{Best, Marked, of_marked, ranked};
 use crate::report::verdict;
@@ -37,7 +37,7 @@ pub(super) fn headings(options: &Options) -> [&'static str; 14] {
         "cache",
         "hits\nmemory %",
         "\ndisk %",
-        "kops/s\nas run",
+        "Mops/s\nas run",
         if options.rate.is_some() {
             "back-\nlog"
         } else {
@@ -50,7 +50,7 @@ pub(super) fn headings(options: &Options) -> [&'static str; 14] {
         "\np99",
         "\np99.9",
         "peak of\nmemory",
-        "knob\nMiB",
+        "knob",
         "records\nheld",
     ]
 }
@@ -145,7 +145,7 @@ type Figure<'f> = dyn Fn(&Line, &Measured) -> Option<(String, f64)> + 'f;
 /// The table's rows.
 pub(super) fn rows(outcome: &Outcome) -> Vec<Vec<Marked>> {
     let options = &outcome.options;
-    let plain = |figure: f64, decimals: usize| Some((format!("{figure:.decimals$}"), figure));
+    let rate_of = |per_second: f64| Some((mops(per_second), per_second));
     let share = |ratio: Option<f64>| ratio.map(|ratio| (percent(ratio, 1), ratio));
     let us = |latency: Option<&Latency>, ns: &dyn Fn(&Latency) -> u64| {
         let ns = ns(latency?) as f64;
@@ -159,10 +159,10 @@ pub(super) fn rows(outcome: &Outcome) -> Vec<Vec<Marked>> {
     let columns: [(Option<Best>, &Figure<'_>); 13] = [
         (Some(Best::Most), &|_, m| share(m.memory_hit_ratio())),
         (Some(Best::Most), &|_, m| share(m.disk_hit_ratio())),
-        (Some(Best::Most), &|_, m| plain(m.throughput() / 1e3, 0)),
+        (Some(Best::Most), &|_, m| rate_of(m.throughput())),
         (Some(fifth), &|_, m| match &m.rate {
             Some(rate) => Some((thousands(rate.backlog), rate.backlog as f64)),
-            None => plain(m.charged_throughput(options)? / 1e3, 2),
+            None => rate_of(m.charged_throughput(options)?),
         }),
         (Some(Best::Least), &|_, m| us(m.hit_latency.as_ref(), &|l| l.p50_ns)),
         (Some(Best::Least), &|_, m| us(m.hit_latency.as_ref(), &|l| l.p99_ns)),
@@ -175,7 +175,8 @@ pub(super) fn rows(outcome: &Outcome) -> Vec<Vec<Marked>> {
             Some((format!("{part:.2}x"), part))
         }),
         (None, &|line, _| {
-            plain(line.knob.as_ref()?.bytes as f64 / (1 << 20) as f64, 1)
+            let bytes = line.knob.as_ref()?.bytes as f64;
+            Some((about(bytes), bytes))
         }),
         (Some(Best::Most), &|_, m| {
             let records = m.records?;
@@ -233,10 +234,10 @@ pub fn line(options: &Options, line: &Line) -> String {
     let asked = measured
         .rate
         .as_ref()
-        .map_or_else(String::new, |rate| format!(" of {:.0}", rate.asked / 1e3));
+        .map_or_else(String::new, |rate| format!(" of {}", mops(rate.asked)));
     format!(
-        "{name} {hits:>11}  {:>6.0}{asked} kops/s  peak {:.2}x of the memory{wrong}",
-        measured.throughput() / 1e3,
+        "{name} {hits:>11}  {:>6}{asked} Mops/s  peak {:.2}x of the memory{wrong}",
+        mops(measured.throughput()),
         measured.peak_over_memory(options)
     )
 }

@@ -2,11 +2,41 @@
 
 use super::engines::EngineSpec;
 use super::outcome::{Line, Measured, Outcome};
-use crate::report::numbers::percent;
+use crate::report::numbers::{mops, percent};
 use crate::report::verdict::{Noun, against, change, ratio};
 
-/// Ours beside the other that answers most reads.
+/// Ours beside the other that answers most reads; where there is nothing to compare with, what the one with most hits does.
 pub(super) fn verdicts(outcome: &Outcome) -> Vec<String> {
+    let hits = |measured: &Measured| measured.hit_ratio().unwrap_or(0.0);
+    let found = compared(outcome);
+    if !found.is_empty() {
+        return found;
+    }
+    let lines = outcome.lines.iter();
+    let measured = lines.filter_map(|line| Some((line, line.measured.as_ref()?)));
+    let best = measured.max_by(|(_, one), (_, other)| hits(one).total_cmp(&hits(other)));
+    best.map(|(line, measured)| alone(outcome, line, measured))
+        .into_iter()
+        .collect()
+}
+
+fn alone(outcome: &Outcome, line: &Line, measured: &Measured) -> String {
+    let hits = measured.hit_ratio().map_or_else(String::new, |ratio| {
+        format!("{}% of the reads hit, ", percent(ratio, 1))
+    });
+    let charged = measured.charged_throughput(&outcome.options);
+    let charged = charged.map_or_else(String::new, |charged| {
+        format!(" ({} with misses charged)", mops(charged))
+    });
+    format!(
+        "{}: {hits}{} Mops/s{charged}, {:.2} times the memory at most.",
+        line.engine,
+        mops(measured.throughput()),
+        measured.peak_over_memory(&outcome.options)
+    )
+}
+
+fn compared(outcome: &Outcome) -> Vec<String> {
     let measured = |is_ours: bool| {
         let lines = outcome.lines.iter();
         let lines = lines.filter(move |line| matches!(line.engine, EngineSpec::Leafpress(..)) == is_ours);

@@ -7,6 +7,13 @@ use serde::{Deserialize, Serialize};
 
 /// Units in powers of 1024, by their letter.
 const UNITS: [(char, u32); 5] = [('P', 50), ('T', 40), ('G', 30), ('M', 20), ('K', 10)];
+/// Units in powers of 1000 that sizes are given in; a thousand bytes are taken for a number.
+const DECIMAL_UNITS: [(&str, u64); 4] = [
+    ("PB", 1_000_000_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+];
 
 /// A number of bytes: `65536`, `64K`, `1.5G`. K, M, G, T and P are powers of 1024, with or without `iB`; with `B` alone, as in `10MB`,
 /// they are powers of 1000.
@@ -26,17 +33,53 @@ pub enum ParseBytesError {
 }
 
 impl fmt::Display for Bytes {
-    /// The largest unit that divides it, so that it reads back as the same number.
+    /// The largest unit that divides it, so that it reads back as the same number; of the two kinds of units the one with fewer digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(bytes) = *self;
-        let unit = UNITS
-            .iter()
-            .find(|(_, bits)| bytes > 0 && bytes.is_multiple_of(1 << bits));
-        match unit {
-            Some((letter, bits)) => write!(f, "{}{letter}", bytes >> bits),
-            None => write!(f, "{bytes}"),
+        let divides = |unit: u64| bytes > 0 && bytes.is_multiple_of(unit);
+        let unit = UNITS.iter().find(|(_, bits)| divides(1 << bits));
+        let (number, letter) = match unit {
+            Some((letter, bits)) => (bytes >> bits, letter.to_string()),
+            None => (bytes, String::new()),
+        };
+        match DECIMAL_UNITS.iter().find(|(_, unit)| divides(*unit)) {
+            Some((name, unit)) if bytes / unit < number => write!(f, "{}{name}", bytes / unit),
+            _ => write!(f, "{number}{letter}"),
         }
     }
+}
+
+/// A measured amount as reports say it: three digits in the unit of 1024 that it is read in, written as flags take it: `412M`, `1.5G`, `900B`.
+pub fn about(bytes: f64) -> String {
+    let units = UNITS.map(|(letter, bits)| (letter.to_string(), f64::from(bits).exp2()));
+    in_the_largest(bytes, &units)
+}
+
+/// [`about`] in units of 1000: `42.6GB`. For amounts beside sizes that were given in such.
+#[cfg(feature = "advise")]
+pub(crate) fn about_decimal(bytes: f64) -> String {
+    let units = DECIMAL_UNITS.map(|(name, unit)| (name.to_owned(), unit as f64));
+    let [peta, tera, giga, mega] = units;
+    in_the_largest(bytes, &[peta, tera, giga, mega, ("KB".to_owned(), 1e3)])
+}
+
+/// Bytes in the first unit of which they are one at least.
+fn in_the_largest(bytes: f64, units: &[(String, f64)]) -> String {
+    // 1023.9M are 1G, as rounded figures go.
+    let found = units.iter().find(|(_, unit)| bytes >= unit * 0.9995);
+    let (name, unit) = found.map_or(("B", 1.0), |(name, unit)| (name.as_str(), *unit));
+    let amount = bytes / unit;
+    let decimals = match amount {
+        amount if amount >= 99.95 => 0,
+        amount if amount >= 9.995 => 1,
+        _ => 2,
+    };
+    let text = format!("{amount:.decimals$}");
+    let text = match text.split_once('.') {
+        Some(_) => text.trim_end_matches('0').trim_end_matches('.'),
+        None => &text,
+    };
+    format!("{text}{name}")
 }
 
 impl FromStr for Bytes {
@@ -137,5 +180,29 @@ mod tests {
         }
         assert_eq!(Bytes(500 << 20).to_string(), "500M");
         assert_eq!(Bytes(1536 << 20).to_string(), "1536M");
+        // What was given in powers of 1000 is shown so.
+        for (bytes, text) in [(15_000_000_000, "15GB"), (10_000_000, "10MB"), (3000, "3000")] {
+            assert_eq!(Bytes(bytes).to_string(), text);
+            assert_eq!(text.parse(), Ok(Bytes(bytes)));
+        }
+    }
+
+    #[test]
+    fn amounts_have_three_digits_and_the_units_of_the_flags() {
+        for (bytes, text) in [
+            (0.0, "0B"),
+            (900.0, "900B"),
+            (1536.0, "1.5K"),
+            (65_536.0, "64K"),
+            (432e6, "412M"),
+            (1.5e9, "1.4G"),
+            (1_073_741_800.0, "1G"),
+            (16.3e6, "15.5M"),
+            (3e15, "2.66P"),
+            (1023.0 * 1_048_576.0, "1023M"),
+        ] {
+            assert_eq!(about(bytes), text);
+            assert!(text.parse::<Bytes>().is_ok(), "{text} is what a flag takes");
+        }
     }
 }

@@ -12,7 +12,9 @@ pub mod resources;
 pub(crate) mod statistics;
 pub(crate) mod words;
 
-pub use bytes::{Bytes, ParseBytesError};
+#[cfg(feature = "advise")]
+pub(crate) use bytes::about_decimal;
+pub use bytes::{Bytes, ParseBytesError, about};
 #[cfg(feature = "device")]
 pub use error::DeviceError;
 pub use error::LabError;

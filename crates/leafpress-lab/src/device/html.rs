@@ -35,10 +35,7 @@ pub fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
         (verdict::html(&super::verdict::verdict(report).into_iter().collect::<Vec<_>>()))
         p { (lines(&text::head(report))) }
         @if report.interrupted { p.bad { "Interrupted: these are the measurements that had ended." } }
-        @if !report.notes.is_empty() {
-            h2 { "Before you believe it" }
-            ul.bad { @for note in &report.notes { li { (note.text) } } }
-        }
+        (html::cautions(&report.notes.iter().map(|note| note.text.to_string()).collect::<Vec<_>>()))
         (table(report))
         (against_block_size(report)?)
         (distributions(report)?)
@@ -115,9 +112,11 @@ fn against_block_size(report: &Report) -> Result<Markup, LabError> {
     let deep = series.iter().filter(|(_, depth)| *depth > 1);
     let deepest = deep.min_by_key(|(operation, depth)| (*operation, std::cmp::Reverse(*depth)));
     Ok(html! {
-        h2 { "Against the block size" }
-        (legend(hues.iter().copied().zip(names.iter().map(String::as_str))))
-        (pair(&charts))
+        @if !charts.is_empty() {
+            h2 { "Against the block size" }
+            (legend(hues.iter().copied().zip(names.iter().map(String::as_str))))
+            (pair(&charts))
+        }
         @if let Some(&of) = deepest { (latency_vs_throughput(of, &groups, &|size| find(size, of))?) }
     })
 }

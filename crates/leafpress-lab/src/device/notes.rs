@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::job::TENTHS;
 use super::{Measurement, Operation, Probed, Subject};
-use crate::core::Bytes;
+use crate::core::{Bytes, about};
 
 /// NAND flash takes about 50 us and more for a read at a random place; what takes less than this is not that.
 const LEAST_FLASH_US: f64 = 35.0;
@@ -124,9 +124,9 @@ fn beneath(probed: &Probed) -> Vec<Note> {
     if let Err(reason) = &probed.direct {
         let memory = probed.memory_bytes.map_or_else(String::new, |bytes| {
             format!(
-                " (the file has {}, this machine {} MB of memory)",
+                " (the file has {}, this machine {} of memory)",
                 Bytes(probed.bytes),
-                bytes / 1_000_000
+                about(bytes as f64)
             )
         });
         let text = format!(

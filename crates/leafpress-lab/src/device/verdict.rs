@@ -6,9 +6,11 @@ use crate::report::numbers::thousands;
 
 /// The shortest wait for a block, and the most that was read a second.
 pub(super) fn verdict(report: &Report) -> Option<String> {
-    let reads = || report.measurements.iter().filter(|m| m.operation == Operation::Read);
-    let alone = reads().min_by_key(|m| (m.queue_depth, m.block_bytes))?;
-    let most = |of: fn(&Measurement) -> f64| reads().max_by(|one, other| of(one).total_cmp(&of(other)));
+    let of = |operation| report.measurements.iter().filter(move |m| m.operation == operation);
+    let operation = of(Operation::Read).chain(of(Operation::Write)).next()?.operation;
+    let alone = of(operation).min_by_key(|m| (m.queue_depth, m.block_bytes))?;
+    let most =
+        |figure: fn(&Measurement) -> f64| of(operation).max_by(|one, other| figure(one).total_cmp(&figure(other)));
     let (by_count, by_bytes) = (most(|m| m.iops)?, most(|m| m.mb_per_s)?);
     let random_us = alone.random_latency.and_then(|latency| latency.p50_us);
     let (us, place) = match random_us {
@@ -16,7 +18,7 @@ pub(super) fn verdict(report: &Report) -> Option<String> {
         None => (alone.latency.p50_us.unwrap_or(alone.latency.mean_us), ""),
     };
     Some(format!(
-        "A read of {}{place} takes {us:.0} us (median, {} in flight); at most {} reads ({}, {} in flight) or {:.0} MB a second.",
+        "A {operation} of {}{place} takes {us:.0} us (median, {} in flight); at most {} {operation}s ({}, {} in flight) or {:.0} MB a second.",
         Bytes(alone.block_bytes),
         alone.queue_depth,
         thousands(by_count.iops.round() as u64),

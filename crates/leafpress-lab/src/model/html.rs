@@ -8,7 +8,9 @@ use super::{CodecOutcome, Outcome, Point, tables, text};
 use crate::core::LabError;
 use crate::report::draw::{Curve, Curves, curves};
 use crate::report::html::{self, cell, document, figure, legend, lines, pair, swatch};
+use crate::report::numbers::share_of_memory;
 use crate::report::palette::colours;
+use crate::report::verdict;
 
 const NOTES: [&str; 5] = [
     "These are <b>computed</b>, not measured: <code>leafpress pool</code> measures. docs/model.md has the formulas and what they assume.",
@@ -30,8 +32,8 @@ pub fn page(outcome: &Outcome, savings: Option<&[Savings]>, command_line: &str) 
     let charts = charts(outcome, &hues)?;
     let body = html! {
         h1 { "Leafpress model" }
+        (verdict::html(&[text::conclusion(outcome)]))
         p { (lines(&text::head(&outcome.options))) }
-        p { b { (text::conclusion(outcome)) } }
         (charts)
         @for line in text::crossings(outcome) { p { (line) } }
         @for (codec, hue) in outcome.codecs.iter().zip(&hues[1..]) { (table(outcome, codec, *hue)) }
@@ -115,7 +117,7 @@ fn costs(savings: &[Savings]) -> Markup {
         ul {
             @for saved in savings {
                 li {
-                    b { (saved.codec) } " at " (tables::percent(saved.share, 0)) "%: " (tables::percent(saved.worth.cores_saved, 1))
+                    b { (saved.codec) } " at " (share_of_memory(saved.share)) "%: " (tables::percent(saved.worth.cores_saved, 1))
                     "% of the cores and of the cost of compute, " (tables::percent(saved.worth.total_saved, 1))
                     "% of the total cost of ownership" (money("the cost of compute", saved.worth.compute_cost))
                     (money("the total cost", saved.worth.total_cost))

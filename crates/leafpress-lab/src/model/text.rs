@@ -6,13 +6,14 @@ use super::choice::{WITHIN_ERROR, gain};
 use super::tco::{Prices, Savings, YEARS};
 use super::thesis::{Figure, Reproduction, Series, Verdict};
 use super::{Access, BreakEven, CodecOutcome, Method, Options, Outcome, Overhead, Replacement, Trace, tables};
-use crate::core::Bytes;
-use crate::report::numbers::thousands;
+use crate::core::{Bytes, about};
+use crate::report::numbers::{share_of_memory, thousands};
 use crate::report::table::of_figures;
+use crate::report::verdict;
 
 /// All of an outcome.
 pub fn report(outcome: &Outcome) -> String {
-    let mut text = head(&outcome.options);
+    let mut text = verdict::text(&[conclusion(outcome)]) + &head(&outcome.options);
     let raw = &outcome.raw;
     let _ = writeln!(
         text,
@@ -30,7 +31,6 @@ pub fn report(outcome: &Outcome) -> String {
     for line in crossings(outcome) {
         let _ = writeln!(text, "{line}");
     }
-    let _ = writeln!(text, "{}", conclusion(outcome));
     text
 }
 
@@ -39,15 +39,15 @@ pub(super) fn head(options: &Options) -> String {
     let data = match &options.access {
         Access::Law(_) => format!(
             "{} of data in pages of {}",
-            size(options.data_bytes),
-            size(options.page_bytes)
+            Bytes(options.data_bytes),
+            Bytes(options.page_bytes)
         ),
         Access::Trace(trace) => trace_line(trace, options),
     };
     let memory = 100.0 * options.memory_bytes as f64 / options.data_bytes().max(1.0);
     let mut text = format!(
         "{data}, {} of memory ({memory:.2}%)\nAccess {} · device {} us a read · {} worker{}\n",
-        size(options.memory_bytes),
+        Bytes(options.memory_bytes),
         options.access.name(),
         brief(options.device_us),
         options.workers,
@@ -77,24 +77,6 @@ pub(super) fn head(options: &Options) -> String {
     text
 }
 
-/// Bytes in the unit that they were probably given in.
-fn size(bytes: u64) -> String {
-    let powers = [
-        ("TB", 1_000_000_000_000),
-        ("GB", 1_000_000_000),
-        ("MB", 1_000_000),
-        ("KB", 1000_u64),
-    ];
-    let decimal = powers.iter().find(|(_, unit)| bytes.is_multiple_of(*unit) && bytes > 0);
-    let decimal = decimal.map(|(name, unit)| format!("{}{name}", bytes / unit));
-    let binary = Bytes(bytes).to_string();
-    let digits = |text: &str| text.trim_end_matches(char::is_alphabetic).len();
-    match decimal {
-        Some(decimal) if digits(&decimal) < digits(&binary) => decimal,
-        _ => binary,
-    }
-}
-
 fn replacement(options: &Options) -> String {
     match options.replacement {
         Replacement::Clock => format!("clock (raw again after {} hits)", options.restore_after),
@@ -116,7 +98,7 @@ fn trace_line(trace: &Trace, options: &Options) -> String {
         "{} accesses to {} pages of {}{sample}; {}% are first accesses, which nothing hits{skipped}\nIn all",
         thousands(trace.accesses),
         thousands(trace.pages),
-        size(options.page_bytes),
+        Bytes(options.page_bytes),
         tables::percent(trace.first_accesses, 2)
     )
 }
@@ -156,7 +138,7 @@ pub(super) fn verdict(outcome: &Outcome, codec: &CodecOutcome) -> String {
     format!(
         "{} {pays} {until}; best at {}%: {} us per page, {:.1}% less than without.",
         codec.codec.name,
-        tables::percent(codec.best.share, 0),
+        share_of_memory(codec.best.share),
         tables::us(codec.best.us_per_page),
         100.0 * gain(&outcome.raw, &codec.best)
     )
@@ -181,9 +163,9 @@ pub(super) fn conclusion(outcome: &Outcome) -> String {
     let raw = &outcome.raw;
     match (outcome.recommended(), outcome.best()) {
         (Some(best), _) => format!(
-            "So: give {}% of the memory to pages compressed by {}: {}% of accesses hit in place of {}%, and a page takes {} us in place of \
+            "Give {}% of the memory to pages compressed by {}: {}% of accesses hit in place of {}%, and a page takes {} us in place of \
              {}, {:.2} times the pages a second.",
-            tables::percent(best.best.share, 0),
+            share_of_memory(best.best.share),
             best.codec.name,
             tables::percent(best.best.hit_ratio, 1),
             tables::percent(raw.hit_ratio, 1),
@@ -192,17 +174,17 @@ pub(super) fn conclusion(outcome: &Outcome) -> String {
             best.best.pages_per_second / raw.pages_per_second
         ),
         (None, Some(best)) => format!(
-            "So: compress nothing: {} at {}% would take {:.1}% less time per page, which is within the error of such a computation ({}%): {} us \
+            "Compress nothing: {} at {}% would take {:.1}% less time per page, which is within the error of such a computation ({}%): {} us \
              in place of {}.",
             best.codec.name,
-            tables::percent(best.best.share, 0),
+            share_of_memory(best.best.share),
             100.0 * gain(raw, &best.best),
             tables::percent(WITHIN_ERROR, 0),
             tables::us(best.best.us_per_page),
             tables::us(raw.us_per_page)
         ),
         (None, None) => format!(
-            "So: compress nothing: {} us per page is the least, with {}% of accesses hit.",
+            "Compress nothing: {} us per page is the least, with {}% of accesses hit.",
             tables::us(raw.us_per_page),
             tables::percent(raw.hit_ratio, 1)
         ),
@@ -226,13 +208,13 @@ pub fn savings(savings: &[Savings], prices: &Prices) -> String {
     let rows = savings.iter().map(|saved| {
         [
             saved.codec.clone(),
-            tables::percent(saved.share, 0),
+            share_of_memory(saved.share),
             tables::percent(saved.worth.cores_saved, 1),
             tables::percent(saved.worth.total_saved, 1),
             money(saved.worth.cores),
             money(saved.worth.compute_cost),
             money(saved.worth.total_cost),
-            saved.memory_bytes.map_or_else(|| "any".into(), gib),
+            saved.memory_bytes.map_or_else(|| "any".into(), about),
             money(saved.memory_cost),
         ]
     });
@@ -250,13 +232,6 @@ pub fn savings(savings: &[Savings], prices: &Prices) -> String {
         tables::percent(prices.share(), 1),
         tables::percent(prices.share(), 1),
     )
-}
-
-fn gib(bytes: f64) -> String {
-    let units = [(1_u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB")];
-    let unit = units.iter().find(|(unit, _)| bytes >= *unit as f64);
-    let (unit, name) = unit.copied().unwrap_or((1 << 10, "KiB"));
-    format!("{:.1} {name}", bytes / unit as f64)
 }
 
 /// The thesis's figures with what its formulas give.

@@ -2,10 +2,10 @@
 
 use maud::html;
 
-use super::{Peer, PeerLine, PeersConfig, PeersOutcome};
+use super::{Peer, PeerLine, PeersConfig, PeersOutcome, view};
 use crate::core::LabError;
 use crate::eval::Workload;
-use crate::report::html::{document, figure};
+use crate::report::html::{document, figure, lines, row, table};
 use crate::report::palette::colours;
 use crate::report::scatter::{Point, Scatter, scatter};
 use crate::report::verdict;
@@ -16,10 +16,15 @@ use crate::report::verdict;
 /// [`LabError::Chart`] when it cannot be drawn.
 pub(super) fn page(config: &PeersConfig, outcome: &PeersOutcome) -> Result<String, LabError> {
     let verdicts = outcome.verdicts(config.workload);
-    let table = outcome.table.strip_prefix(&verdict::text(&verdicts));
+    let (headings, rows) = view::table(config, outcome);
+    let (bad, faint): (Vec<String>, Vec<String>) = view::troubles(outcome)
+        .into_iter()
+        .partition(|trouble| !trouble.starts_with("left out"));
     let body = html! {
         h1 { "Leafpress beside other maps" }
         (verdict::html(&verdicts))
+        p { (lines(&view::head(config, outcome))) }
+        @for trouble in &bad { p.bad { (trouble) } }
         @if let Some(svg) = frontier(config, outcome)? {
             (figure("Throughput against memory", &svg))
             p.faint {
@@ -27,7 +32,9 @@ pub(super) fn page(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Strin
                  maps that do not say, the growth of the process over the load."
             }
         }
-        div.scroll { pre { (table.unwrap_or(&outcome.table)) } }
+        (table(headings, rows.iter().map(|cells| row(cells))))
+        p.faint { (view::notes(outcome)) }
+        @for trouble in &faint { p.faint { (trouble) } }
     };
     Ok(document("Leafpress peers", &body))
 }

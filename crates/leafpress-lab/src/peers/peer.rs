@@ -106,7 +106,7 @@ impl fmt::Display for Peer {
             Self::TreeIndex => f.write_str("scc::TreeIndex"),
             Self::SkipMap => f.write_str("crossbeam SkipMap"),
             Self::BTreeMap => f.write_str("RwLock<BTreeMap>"),
-            Self::Blocks(kib) => write!(f, "{kib} KiB blocks, {CODEC}"),
+            Self::Blocks(kib) => write!(f, "{kib}K blocks, {CODEC}"),
         }
     }
 }

@@ -10,8 +10,19 @@ use crate::report::verdict;
 /// The table, what its figures are, and what went wrong.
 pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     let mut text = verdict::text(&outcome.verdicts(config.workload));
-    text += &format!(
-        "{}\nloaded {} by {} thread{}, medians of {} rounds of {} s, {}\n{}\n",
+    let (headings, rows) = table(config, outcome);
+    text += &format!("{}\n{}\n", head(config, outcome), of_figures(headings, rows, 1));
+    text += &format!("{}\n", notes(outcome));
+    for trouble in troubles(outcome) {
+        text += &format!("{trouble}\n");
+    }
+    text
+}
+
+/// What was stored, and how it was measured.
+pub(super) fn head(config: &PeersConfig, outcome: &PeersOutcome) -> String {
+    format!(
+        "{}\nloaded {} by {} thread{}, medians of {} rounds of {} s, {}",
         outcome.data,
         match config.load_order {
             LoadOrder::Random => "in random order",
@@ -23,33 +34,38 @@ pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
         config.rounds,
         config.seconds,
         resources::host(),
-        table(config, outcome),
-    );
+    )
+}
+
+/// What the figures are.
+pub(super) fn notes(outcome: &PeersOutcome) -> String {
     let settled = outcome.lines.iter().map(|line| line.settle_seconds).fold(0.0, f64::max);
-    text += &format!(
+    format!(
         "A record has {:.0} bytes of key and value. Resident: growth of the process over the load; all maps have this program's\n\
          allocator, keys and values of their real length, inline where all are of one length and boxed where not. Between the load\n\
          and the rest a tree finishes what it does in the background (dictionary, compaction): up to {settled:.1} s here, in no other\n\
          figure; memory is measured after it. Choosing keys is in all figures alike; every key is checked in the end, and some reads\n\
-         on the way. Compare within one table: the figures of two runs differ by what else the machine does.\n",
+         on the way. Compare within one table: the figures of two runs differ by what else the machine does.",
         outcome.record_bytes
-    );
-    for left_out in &outcome.left_out {
-        text += &format!("left out: {left_out}\n");
-    }
-    for failure in &outcome.failures {
-        text += &format!("failed: {failure}\n");
-    }
-    if outcome.mismatches > 0 {
-        text += &format!("MISMATCHES: {}\n", outcome.mismatches);
-    }
-    if outcome.cancelled {
-        text += "cancelled: the figures are of the samples finished until then\n";
-    }
-    text
+    )
 }
 
-fn table(config: &PeersConfig, outcome: &PeersOutcome) -> String {
+/// What went wrong, and what is not there.
+pub(super) fn troubles(outcome: &PeersOutcome) -> Vec<String> {
+    let left_out = outcome.left_out.iter().map(|left_out| format!("left out: {left_out}"));
+    let failures = outcome.failures.iter().map(|failure| format!("failed: {failure}"));
+    let mut troubles: Vec<String> = left_out.chain(failures).collect();
+    if outcome.mismatches > 0 {
+        troubles.push(format!("MISMATCHES: {}", outcome.mismatches));
+    }
+    if outcome.cancelled {
+        troubles.push("cancelled: the figures are of the samples finished until then".into());
+    }
+    troubles
+}
+
+/// Headings and rows of the table.
+pub(super) fn table(config: &PeersConfig, outcome: &PeersOutcome) -> (Vec<String>, Vec<Vec<String>>) {
     let others = || {
         let lines = outcome.lines.iter();
         lines.filter(|line| !line.peer.is_ours())
@@ -62,7 +78,7 @@ fn table(config: &PeersConfig, outcome: &PeersOutcome) -> String {
         Workload::ReadOnly => "Mreads/s".to_owned(),
         workload => format!("{workload}\nMops/s"),
     };
-    let headings = [
+    let headings = vec![
         "map".to_owned(),
         format!("{what}\nper core"),
         "least-most".into(),
@@ -86,7 +102,7 @@ fn table(config: &PeersConfig, outcome: &PeersOutcome) -> String {
             _ => figure(line),
         };
         let (least, most) = line.operations_range;
-        [
+        vec![
             line.peer.to_string(),
             format!("{:.2}", line.operations_per_second_per_core / 1e6),
             format!("{:.2}-{:.2}", least / 1e6, most / 1e6),
@@ -103,5 +119,5 @@ fn table(config: &PeersConfig, outcome: &PeersOutcome) -> String {
             ratio(&|line| line.resident_bytes_per_record),
         ]
     });
-    of_figures(headings, rows, 1)
+    (headings, rows.collect())
 }

@@ -83,11 +83,12 @@ fn head(title: &str, sweep: &Sweep) -> Markup {
     let wrong: u64 = reports().map(|report| report.outcome.checks.wrong).sum();
     html! {
         h1 { (title) }
+        (verdict::html(&sweep.verdicts()))
         @if let Some(report) = reports().next() {
             p { (lines(&text::common_head(&report.options, &report.outcome, &report.host))) }
         }
-        (verdict::html(&sweep.verdicts()))
-        @for trouble in sweep.troubles().into_iter().chain(sweep.cautions()) { p.bad { (trouble) } }
+        @for trouble in sweep.troubles() { p.bad { (trouble) } }
+        (html::cautions(&sweep.cautions()))
         @if checked > 0 && wrong == 0 {
             p.faint { (thousands(checked)) " pages compared with what they must hold, none wrong." }
         }
@@ -242,7 +243,7 @@ fn through_time(sweep: &Sweep, styles: &Styles) -> Result<Markup, LabError> {
         let space = bars(&Bars {
             name: "memory",
             size: (530, 300),
-            unit: "MiB at the end",
+            unit: "memory at the end, M",
             groups: &["raw", "compressed", "tables", "ghosts"],
             colours: &[*hue],
             figure: &|group, _| {
@@ -307,7 +308,7 @@ fn memory_over_time(line: &Line, outcome: &Outcome) -> Result<Option<String>, La
     let lines: Vec<_> = memory_hues().into_iter().zip(figures).collect();
     over_time(&OverTime {
         name: "memory",
-        description: "MiB",
+        description: "memory, M",
         latency: false,
         lines: &lines,
     })

@@ -8,11 +8,10 @@ use leafpress::Codec;
 use leafpress::pool::{MAX_PAGE_BYTES, MIN_PAGE_BYTES, PolicyKind, Share};
 use serde::{Deserialize, Serialize};
 
-use crate::core::Bytes;
-use crate::core::LabError;
 use crate::core::corpus::Source;
 use crate::core::keys::Distribution;
 use crate::core::words::{as_text, between, words};
+use crate::core::{Bytes, LabError, about};
 use crate::harness::MAX_THREADS;
 
 /// Smallest budget of a pool, in bytes; eight of the longest pages are a bound too.
@@ -255,7 +254,7 @@ impl Options {
         match crate::core::resources::total_memory_bytes() {
             Some(total) if self.budget_bytes > total => Err(LabError::option(
                 "memory",
-                format!("{memory} is more than this machine has, {} MiB", total >> 20),
+                format!("{memory} is more than this machine has, {}", about(total as f64)),
             )),
             _ => Ok(()),
         }

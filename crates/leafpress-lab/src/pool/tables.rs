@@ -179,7 +179,9 @@ const PEOPLE: [(Column, Option<Best>); 11] = [
         Some(Best::Least),
     ),
     (
-        ("Kpages\nper s", |r| number(r.outcome.throughput() / 1e3, 1)),
+        ("pages\nper s", |r| {
+            Some(thousands(r.outcome.throughput().round() as u64))
+        }),
         Some(Best::Most),
     ),
     (("p50\nus", |r| us_short(&r.outcome.acquire, |l| l.p50_ns)), None),

@@ -6,9 +6,9 @@ use leafpress::pool::Share;
 
 use super::sweep::Sweep;
 use super::{Options, Outcome, Report, tables};
-use crate::core::Bytes;
 use crate::core::corpus::Source;
 use crate::core::latency::Latency;
+use crate::core::{Bytes, about};
 use crate::report::numbers::thousands;
 use crate::report::paragraph::wrapped;
 use crate::report::verdict;
@@ -96,9 +96,9 @@ pub(super) fn common_head(options: &Options, outcome: &Outcome, host: &str) -> S
         us => format!("; {us} us more for every read and write"),
     };
     format!(
-        "{} pages, {} bytes, of {data}\nStore {}{device}\n{work} · {} to {} pages a round · {} s · {host}\n",
+        "{} pages, {}, of {data}\nStore {}{device}\n{work} · {} to {} pages a round · {} s · {host}\n",
         thousands(outcome.set.pages),
-        thousands(outcome.set.bytes),
+        about(outcome.set.bytes as f64),
         outcome.set.place,
         options.round_pages.0,
         options.round_pages.1,
@@ -135,9 +135,9 @@ fn acquisitions(text: &mut String, options: &Options, outcome: &Outcome) {
     );
     let _ = writeln!(
         text,
-        "Pages in the set    : {} ({} bytes)",
+        "Pages in the set    : {} ({})",
         thousands(outcome.set.pages),
-        thousands(outcome.set.bytes)
+        about(outcome.set.bytes as f64)
     );
     line(
         text,
@@ -171,11 +171,11 @@ fn pool(text: &mut String, outcome: &Outcome) {
     let held = &outcome.held;
     let _ = writeln!(
         text,
-        "Memory ratio        : {:.1}% raw at the end, {:.1}% on average ({} bytes raw, {} bytes compressed)",
+        "Memory ratio        : {:.1}% raw at the end, {:.1}% on average ({} raw, {} compressed)",
         held.raw_percent,
         100.0 - outcome.compressed_share() * 100.0,
-        thousands(held.raw_space_bytes),
-        thousands(held.compressed_space_bytes)
+        about(held.raw_space_bytes as f64),
+        about(held.compressed_space_bytes as f64)
     );
     let full = if outcome.full { "pool full" } else { "pool not full" };
     let _ = writeln!(
@@ -253,48 +253,48 @@ fn latencies(text: &mut String, outcome: &Outcome) {
 fn memory(text: &mut String, options: &Options, outcome: &Outcome) {
     let held = &outcome.held;
     let over = match outcome.most_over_budget(options) {
-        over @ 1.. => format!("{} bytes OVER it at times", thousands(over as u64)),
-        under => format!("always {} bytes or more under it", thousands(under.unsigned_abs())),
+        over @ 1.. => format!("{} OVER it at times", about(over as f64)),
+        under => format!("always {} or more under it", about(under.unsigned_abs() as f64)),
     };
     let _ = writeln!(
         text,
-        "Memory held         : {} bytes of a budget of {}, {over}",
-        thousands(held.bytes_held),
-        thousands(options.budget_bytes)
+        "Memory held         : {} of a budget of {}, {over}",
+        about(held.bytes_held as f64),
+        Bytes(options.budget_bytes)
     );
     let _ = writeln!(
         text,
-        "  Raw               : {} bytes, {}",
-        thousands(held.raw_space_bytes),
+        "  Raw               : {}, {}",
+        about(held.raw_space_bytes as f64),
         counted(held.raw_pages, "page")
     );
     let _ = writeln!(
         text,
-        "  Compressed        : {} bytes, {} of {} bytes raw{}",
-        thousands(held.compressed_space_bytes),
+        "  Compressed        : {}, {} of {} raw{}",
+        about(held.compressed_space_bytes as f64),
         counted(held.compressed_pages, "page"),
-        thousands(held.compressed_raw_bytes),
+        about(held.compressed_raw_bytes as f64),
         outcome
             .ratio_held()
             .map_or_else(String::new, |ratio| format!(" (ratio {ratio:.2})"))
     );
     let _ = writeln!(
         text,
-        "  Tables and ghosts : {} and {} bytes",
-        thousands(held.table_bytes),
-        thousands(held.ghost_bytes)
+        "  Tables and ghosts : {} and {}",
+        about(held.table_bytes as f64),
+        about(held.ghost_bytes as f64)
     );
     let _ = writeln!(
         text,
-        "  Pinned copies     : {} bytes, over and above the budget",
-        thousands(held.pinned_copy_bytes)
+        "  Pinned copies     : {}, over and above the budget",
+        about(held.pinned_copy_bytes as f64)
     );
     if let Some(resident) = outcome.most_resident_bytes() {
         let ratio = resident as f64 / options.budget_bytes as f64;
         let _ = writeln!(
             text,
-            "  Resident growth   : {} bytes at most, {} of the budget",
-            thousands(resident.max(0).unsigned_abs()),
+            "  Resident growth   : {} at most, {} of the budget",
+            about(resident.max(0) as f64),
             percent(ratio.max(0.0))
         );
     }
@@ -305,10 +305,10 @@ fn device(text: &mut String, options: &Options, outcome: &Outcome) {
     let megabytes = |bytes| outcome.per_second(bytes) / 1e6;
     let _ = writeln!(
         text,
-        "Device              : {} bytes read ({:.1} MB/s), {} bytes written ({:.1} MB/s)",
-        thousands(counters.store_read_bytes),
+        "Device              : {} read ({:.1} MB/s), {} written ({:.1} MB/s)",
+        about(counters.store_read_bytes as f64),
         megabytes(counters.store_read_bytes),
-        thousands(counters.store_write_bytes),
+        about(counters.store_write_bytes as f64),
         megabytes(counters.store_write_bytes)
     );
     let us = |ns: f64| ns / 1e3;

@@ -4,8 +4,9 @@ use leafpress::Codec;
 
 use super::sweep::{Line, Sweep};
 use super::{Outcome, Report};
+use crate::core::about;
 use crate::core::resources::cores;
-use crate::report::numbers::percent;
+use crate::report::numbers::{percent, thousands};
 
 /// Other work on so large a part of the cores, and on so many at least, makes microseconds longer.
 const BUSY: (f64, f64) = (0.1, 0.25);
@@ -18,13 +19,40 @@ impl Sweep {
             .min_by_key(|line| line.options.codec != Codec::None)
     }
 
-    /// What each codec gains at its best, a sentence each; none without a run in which nothing was compressed.
+    /// What each codec gains at its best, a sentence each; what it does by itself where no other run has nothing compressed.
     pub fn verdicts(&self) -> Vec<String> {
-        let Some(raw) = self.baseline().and_then(|line| line.report.as_ref()) else {
-            return Vec::new();
-        };
+        let raw = self.baseline().and_then(|line| line.report.as_ref());
         let codecs = self.codecs().into_iter();
-        codecs.filter_map(|codec| self.verdict(codec, &raw.outcome)).collect()
+        let gains = raw.map(|raw| {
+            codecs
+                .filter_map(|codec| self.verdict(codec, &raw.outcome))
+                .collect::<Vec<_>>()
+        });
+        match gains.filter(|gains| !gains.is_empty()) {
+            Some(gains) => gains,
+            None => self
+                .codecs()
+                .into_iter()
+                .filter_map(|codec| self.alone(codec))
+                .collect(),
+        }
+    }
+
+    fn alone(&self, codec: Codec) -> Option<String> {
+        let runs = self
+            .of_codec(codec)
+            .filter_map(|line| Some((line, line.us_per_page()?)));
+        let (line, us) = runs.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        let outcome = &line.report.as_ref()?.outcome;
+        let what = match line.compressed_percent() {
+            Some(0) => "without compression".to_owned(),
+            _ => format!("{codec}, {} of the memory compressed", share(line, outcome)),
+        };
+        Some(format!(
+            "{what}: {us:.2} us per page, {}% hits, {} pages per second.",
+            percent(outcome.hit_ratio(), 1),
+            thousands(outcome.throughput().round() as u64)
+        ))
     }
 
     fn verdict(&self, codec: Codec, raw: &Outcome) -> Option<String> {
@@ -36,10 +64,7 @@ impl Sweep {
         let word = if change > 0.0 { "more" } else { "less" };
         Some(format!(
             "{codec}, {} of the memory compressed: {}% {word} time per page than without compression ({us:.2} us, {raw_us:.2} without); {}% hits, {}% without.",
-            match line.compressed_percent() {
-                Some(percent) => format!("{percent}%"),
-                None => format!("{}% (found)", percent(report.outcome.compressed_share(), 0)),
-            },
+            share(line, &report.outcome),
             percent(change.abs(), 0),
             percent(report.outcome.hit_ratio(), 1),
             percent(raw.hit_ratio(), 1)
@@ -56,6 +81,14 @@ impl Sweep {
         // The runs of a sweep have one budget.
         let over = reports().filter_map(over_budget).next();
         busy.into_iter().chain(over).collect()
+    }
+}
+
+/// The share of the memory for compressed pages.
+fn share(line: &Line, outcome: &Outcome) -> String {
+    match line.compressed_percent() {
+        Some(percent) => format!("{percent}%"),
+        None => format!("{}% (found)", percent(outcome.compressed_share(), 0)),
     }
 }
 
@@ -77,11 +110,11 @@ pub(super) fn over_budget(report: &Report) -> Option<String> {
     let held = report.outcome.held.bytes_held as f64;
     (resident > budget && resident > held).then(|| {
         format!(
-            "The process grew by {}% of the budget, though the pool held {}% of it: {:.0} KiB more are stacks of threads, what codecs work with, and \
+            "The process grew by {}% of the budget, though the pool held {}% of it: {} more are stacks of threads, what codecs work with, and \
              what the allocator keeps. They are about as much with any budget, so they show with a small one.",
             percent(resident / budget, 0),
             percent(held / budget, 0),
-            (resident - held) / 1024.0
+            about(resident - held)
         )
     })
 }
@@ -104,7 +137,11 @@ mod tests {
     #[test]
     fn a_gain_is_told_beside_no_compression_and_not_without() {
         let lz4 = || fixtures::report(fixtures::LZ4, Share::Fixed { raw_percent: 40 });
-        assert!(sweep([lz4()]).verdicts().is_empty());
+        let alone = sweep([lz4()]).verdicts().join("\n");
+        assert!(
+            alone.starts_with("lz4, 60% of the memory compressed: 1.50 us per page, 80.0% hits"),
+            "{alone}"
+        );
         let raw = fixtures::report(Codec::None, Share::Fixed { raw_percent: 100 });
         let told = sweep([raw, lz4()]).verdicts();
         let [verdict] = told.as_slice() else { panic!("{told:?}") };

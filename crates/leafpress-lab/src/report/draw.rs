@@ -19,6 +19,8 @@ pub(crate) const GRID: RGBColor = RGBColor(2, 2, 2);
 
 const FONT: &str = "sans-serif";
 pub(crate) const FONT_SIZE: u32 = 13;
+/// Width of a chart on a narrow page, in pixels: what a page of 400 has room for.
+const NARROW: u32 = 356;
 /// Bars narrower than this, in pixels, have no figure on top; those narrower than the second have a short one.
 const LABELLED_BAR: (f64, f64) = (15.0, 27.0);
 
@@ -39,20 +41,32 @@ pub(crate) fn plain<'b, X: Ranged, Y: Ranged, DB: DrawingBackend>(mesh: &mut Mes
         .y_label_style(ink(12));
 }
 
+/// Draws a chart twice: for pages that are wide, and for those of a telephone. The style sheet shows one of them.
 pub(crate) fn draw(
     chart: &'static str,
     size: (u32, u32),
-    paint: impl FnOnce(&Area<'_>) -> Result<(), Box<dyn std::error::Error>>,
+    paint: impl Fn(&Area<'_>, (u32, u32)) -> Result<(), Box<dyn std::error::Error>>,
 ) -> Result<String, LabError> {
-    let mut svg = String::new();
-    let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-    let painted = paint(&root).and_then(|()| Ok(root.present()?));
-    painted.map_err(|e| LabError::Chart {
-        chart,
-        reason: e.to_string(),
-    })?;
-    drop(root);
-    Ok(svg)
+    let (width, height) = size;
+    let narrow = (NARROW, (height * NARROW / width).clamp(240, 300));
+    let mut both = String::new();
+    for (class, size) in [("wide", size), ("narrow", narrow)] {
+        let mut svg = String::new();
+        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        let painted = paint(&root, size).and_then(|()| Ok(root.present()?));
+        painted.map_err(|e| LabError::Chart {
+            chart,
+            reason: e.to_string(),
+        })?;
+        drop(root);
+        both += &svg.replacen("<svg ", &format!("<svg class=\"{class}\" "), 1);
+    }
+    Ok(both)
+}
+
+/// Labels that an axis across has room for.
+pub(crate) fn labels_across(width: u32) -> usize {
+    (width as usize / 66).clamp(3, 11)
 }
 
 /// A chart with room for the labels of its axes: pixels on the left of it and below it.
@@ -97,7 +111,9 @@ pub(crate) fn brief(figure: f64) -> String {
         f if f < 0.0 => format!("-{}", brief(-f)),
         f if f >= 100.0 => format!("{f:.0}"),
         f if f >= 10.0 => format!("{f:.1}"),
-        f => format!("{f:.2}"),
+        f if f >= 0.1 || f == 0.0 => format!("{f:.2}"),
+        f if f >= 0.01 => format!("{f:.3}"),
+        f => format!("{f:.4}"),
     }
 }
 
@@ -126,7 +142,9 @@ fn briefest(figure: f64) -> String {
         f if f < 0.0 => format!("-{}", briefest(-f)),
         f if f >= 9.95 => format!("{f:.0}"),
         f if f >= 0.095 => format!("{f:.1}"),
-        f => format!("{f:.2}").trim_start_matches('0').to_owned(),
+        f if f == 0.0 => "0".to_owned(),
+        f if f >= 0.0095 => format!("{f:.2}").trim_start_matches('0').to_owned(),
+        f => format!("{f:.3}").trim_start_matches('0').to_owned(),
     }
 }
 
@@ -156,7 +174,29 @@ pub struct Bars<'b> {
     pub figure: &'b dyn Fn(usize, usize) -> Option<f64>,
 }
 
-/// Draws bars in groups; `None` when there is no figure.
+/// A group's name in lines that fit into so many pixels; three at most, and what does not fit is cut.
+fn broken(name: &str, pixels: f64) -> Vec<String> {
+    let most = ((pixels / (f64::from(FONT_SIZE) * 0.58)) as usize).max(4);
+    let mut lines = vec![String::new()];
+    for word in name.split_inclusive(['_', ' ', '.', '-', '/', ':', ',']) {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        if line > 0 && line + word.trim_end().chars().count() > most {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(word);
+        }
+    }
+    lines.truncate(3);
+    for line in &mut lines {
+        if line.trim_end().chars().count() > most {
+            *line = line.chars().take(most - 1).chain(['…']).collect();
+        }
+    }
+    lines
+}
+
+/// Draws bars in groups; `None` when there are not two figures: one is told in words.
 ///
 /// # Errors
 /// [`LabError::Chart`] when it cannot be drawn.
@@ -166,12 +206,18 @@ pub fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
     let (Some(least), Some(largest)) = (figures().reduce(f64::min), figures().reduce(f64::max)) else {
         return Ok(None);
     };
+    if figures().nth(1).is_none() {
+        return Ok(None);
+    }
     let low = footroom(least, largest);
-    let svg = draw(spec.name, spec.size, |root| {
+    let svg = draw(spec.name, spec.size, |root, (width, _)| {
+        let slot = (f64::from(width) - 82.0) / spec.groups.len().max(1) as f64;
+        let names: Vec<Vec<String>> = spec.groups.iter().map(|name| broken(name, slot)).collect();
+        let lines = names.iter().map(Vec::len).max().unwrap_or(1) as u32;
         let mut chart = ChartBuilder::on(root)
             .margin(8)
             .set_label_area_size(LabelAreaPosition::Left, 58)
-            .set_label_area_size(LabelAreaPosition::Bottom, 30)
+            .set_label_area_size(LabelAreaPosition::Bottom, 16 + 15 * lines)
             .build_cartesian_2d(0.0..spec.groups.len() as f64, low..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
         mesh.disable_x_mesh().disable_x_axis().y_labels(6);
@@ -180,7 +226,7 @@ pub fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
         let width = 0.84 / spec.colours.len() as f64;
         let (left_end, right_end) = (chart.backend_coord(&(0.0, 0.0)).0, chart.backend_coord(&(width, 0.0)).0);
         let pixels = f64::from(right_end - left_end);
-        for (group, name) in spec.groups.iter().enumerate() {
+        for (group, name) in names.iter().enumerate() {
             for (bar, colour) in spec.colours.iter().enumerate() {
                 let Some(figure) = (spec.figure)(group, bar) else {
                     continue;
@@ -197,12 +243,14 @@ pub fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
                     } else {
                         (VPos::Bottom, -3)
                     };
-                    let style = ink(if narrow { 10 } else { 11 }).pos(Pos::new(HPos::Center, side));
+                    let style = ink(if narrow { 11 } else { 12 }).pos(Pos::new(HPos::Center, side));
                     root.draw(&Text::new(label, (x, y + gap), style))?;
                 }
             }
             let (x, y) = chart.backend_coord(&(group as f64 + 0.5, low));
-            below(root, name, (x, y + 9), FONT_SIZE)?;
+            for (at, line) in name.iter().enumerate() {
+                below(root, line, (x, y + 9 + 15 * at as i32), FONT_SIZE)?;
+            }
         }
         if low < 0.0 {
             let ends = [(0.0, 0.0), (spec.groups.len() as f64, 0.0)];
@@ -242,7 +290,7 @@ pub fn quantile_lines(
         return Ok(None);
     };
     let (low, high) = decades(least, most);
-    let svg = draw(name, (530, 340), |root| {
+    let svg = draw(name, (530, 340), |root, _| {
         let mut chart =
             framed(root, 66, 30).build_cartesian_2d(-0.2..QUANTILES.len() as f64 - 0.8, (low..high).log_scale())?;
         let mut mesh = chart.configure_mesh();
@@ -295,7 +343,7 @@ pub(crate) struct Curves<'c> {
     pub levels: &'c [(RGBColor, (f64, f64))],
 }
 
-/// Draws figures against a quantity; `None` without a figure.
+/// Draws figures against a quantity; `None` without a line of two points.
 pub(crate) fn curves(spec: &Curves<'_>) -> Result<Option<String>, LabError> {
     let points = spec.curves.iter().flat_map(|curve| curve.points.iter());
     let figures = points
@@ -304,12 +352,15 @@ pub(crate) fn curves(spec: &Curves<'_>) -> Result<Option<String>, LabError> {
     let Some(largest) = figures.reduce(f64::max) else {
         return Ok(None);
     };
+    if spec.curves.iter().all(|curve| curve.points.len() < 2) {
+        return Ok(None);
+    }
     let (x_name, from, to) = spec.x;
-    let svg = draw(spec.name, (530, 340), |root| {
+    let svg = draw(spec.name, (530, 340), |root, (width, _)| {
         let mut chart =
             framed(root, 66, 46).build_cartesian_2d(from..to, 0.0..spec.most.unwrap_or_else(|| headroom(largest)))?;
         let mut mesh = chart.configure_mesh();
-        mesh.x_labels(11).y_labels(6).x_desc(x_name);
+        mesh.x_labels(labels_across(width)).y_labels(6).x_desc(x_name);
         plain(&mut mesh, spec.description);
         mesh.x_label_formatter(&|x| format!("{x:.0}"))
             .y_label_formatter(&on_axis(largest))
@@ -362,7 +413,7 @@ pub(crate) fn over_time(spec: &OverTime<'_>) -> Result<Option<String>, LabError>
     if spec.lines.iter().all(|(_, points)| points.len() < 2) {
         return Ok(None);
     }
-    let svg = draw(spec.name, (530, 300), |root| {
+    let svg = draw(spec.name, (530, 300), |root, (width, _)| {
         let mut builder = framed(root, 66, 46);
         let digits = decimals(end);
         // The two axes have different types, so this is written out twice by a macro and not by a function.
@@ -370,7 +421,7 @@ pub(crate) fn over_time(spec: &OverTime<'_>) -> Result<Option<String>, LabError>
             ($y:expr, $label:expr) => {{
                 let mut chart = builder.build_cartesian_2d(0.0..end, $y)?;
                 let mut mesh = chart.configure_mesh();
-                mesh.x_labels(8).y_labels(6).x_desc("seconds");
+                mesh.x_labels(labels_across(width)).y_labels(6).x_desc("seconds");
                 plain(&mut mesh, spec.description);
                 mesh.x_label_formatter(&|x| format!("{x:.digits$}"))
                     .y_label_formatter(&$label)
@@ -394,6 +445,49 @@ pub(crate) fn over_time(spec: &OverTime<'_>) -> Result<Option<String>, LabError>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_groups_are_broken_where_they_are_too_long() {
+        assert_eq!(broken("read_only", 200.0), ["read_only"]);
+        assert_eq!(broken("read_write_8_2", 60.0), ["read_", "write_", "8_2"]);
+        assert_eq!(broken("characters", 60.0), ["charac…"]);
+        assert_eq!(broken("", 60.0), [""]);
+    }
+
+    #[test]
+    fn a_chart_is_there_for_wide_pages_and_for_narrow_ones() {
+        let bars = |groups: &[&str]| {
+            let spec = Bars {
+                name: "a",
+                size: (1080, 300),
+                unit: "us",
+                groups,
+                colours: &[INK],
+                figure: &|group, _| Some(group as f64 + 1.0),
+            };
+            bars(&spec).unwrap()
+        };
+        let both = bars(&["one", "two"]).unwrap();
+        assert!(
+            both.contains("<svg class=\"wide\" width=\"1080\"") && both.contains("<svg class=\"narrow\" width=\"356\"")
+        );
+        assert_eq!(bars(&["one"]), None, "a bar alone is no chart");
+        let point = [Curve {
+            colour: INK,
+            points: vec![(1.0, 1.0)],
+            dashed: false,
+            marks: true,
+        }];
+        let one = Curves {
+            name: "a",
+            x: ("x", 0.0, 1.0),
+            description: "y",
+            most: None,
+            curves: &point,
+            levels: &[],
+        };
+        assert_eq!(curves(&one).unwrap(), None, "nor is a point");
+    }
 
     #[test]
     fn labels_of_a_time_axis_differ() {

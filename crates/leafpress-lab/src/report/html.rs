@@ -108,12 +108,24 @@ pub(crate) fn cell(text: &str, best: bool) -> Markup {
 }
 
 /// A row whose first cell is its head.
-#[cfg(any(feature = "advise", feature = "suite", test))]
+#[cfg(any(feature = "advise", feature = "peers", feature = "suite", test))]
 pub(crate) fn row(cells: &[impl AsRef<str>]) -> Vec<Markup> {
     let cells = cells.iter().map(AsRef::as_ref).enumerate();
     cells
         .map(|(at, text)| if at == 0 { head(text) } else { cell(text, false) })
         .collect()
+}
+
+/// What must be known before the figures are believed, apart from everything else; nothing where there is nothing.
+pub(crate) fn cautions(cautions: &[String]) -> Markup {
+    html! {
+        @if !cautions.is_empty() {
+            section.cautions {
+                h2 { "Before you believe it" }
+                ul { @for caution in cautions { li { (caution) } } }
+            }
+        }
+    }
 }
 
 /// What things are, by name.

@@ -24,7 +24,7 @@ pub(crate) struct Ladder<'l> {
     pub lines: &'l [LadderLine],
 }
 
-/// Draws figures over steps; `None` without a figure.
+/// Draws figures over steps; `None` without a line of two points.
 pub(crate) fn ladder(spec: &Ladder<'_>) -> Result<Option<String>, LabError> {
     let figures = || {
         spec.lines
@@ -34,8 +34,12 @@ pub(crate) fn ladder(spec: &Ladder<'_>) -> Result<Option<String>, LabError> {
     let (Some(least), Some(most)) = (figures().reduce(f64::min), figures().reduce(f64::max)) else {
         return Ok(None);
     };
+    let is_point = |line: &LadderLine| line.1.iter().flatten().nth(1).is_none();
+    if spec.lines.iter().all(is_point) {
+        return Ok(None);
+    }
     let end = spec.steps.len() as f64;
-    let svg = draw(spec.name, (530, 340), |root| {
+    let svg = draw(spec.name, (530, 340), |root, _| {
         let mut builder = framed(root, 66, 50);
         // The two axes have different types, so this is written out twice by a macro and not by a function.
         macro_rules! paint {

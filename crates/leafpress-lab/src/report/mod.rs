@@ -10,6 +10,7 @@ pub(crate) mod moved;
 pub mod numbers;
 pub mod palette;
 pub(crate) mod paragraph;
+pub(crate) mod rows;
 pub mod scatter;
 pub(crate) mod table;
 #[cfg(test)]

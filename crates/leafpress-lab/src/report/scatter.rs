@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::draw::{INK, brief, draw, framed, headroom, ink, plain};
+use super::draw::{INK, draw, framed, headroom, ink, labels_across, on_axis, plain};
 use super::labels;
 use crate::core::LabError;
 
@@ -55,7 +55,7 @@ pub fn pareto(points: &[(f64, f64)]) -> Vec<usize> {
     order
 }
 
-/// Draws labelled points; `None` without one.
+/// Draws labelled points; `None` without two: one is told in words.
 ///
 /// # Errors
 /// [`LabError::Chart`] when it cannot be drawn.
@@ -64,16 +64,19 @@ pub fn scatter(spec: &Scatter<'_>) -> Result<Option<String>, LabError> {
     let (Some(left), Some(right)) = (xs().reduce(f64::min), xs().reduce(f64::max)) else {
         return Ok(None);
     };
+    if spec.points.len() < 2 {
+        return Ok(None);
+    }
     let largest = spec.points.iter().map(|point| point.at.1).fold(0.0, f64::max);
     let margin = ((right - left) * 0.16).max(right.abs() * 0.01).max(1e-9);
-    let svg = draw(spec.name, spec.size, |root| {
+    let svg = draw(spec.name, spec.size, |root, size| {
         let mut chart =
             framed(root, 62, 46).build_cartesian_2d(left - margin..right + margin, 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
-        mesh.x_labels(8).y_labels(6).x_desc(spec.x);
+        mesh.x_labels(labels_across(size.0)).y_labels(6).x_desc(spec.x);
         plain(&mut mesh, spec.y);
-        mesh.x_label_formatter(&|x| brief(*x))
-            .y_label_formatter(&|y| brief(*y))
+        mesh.x_label_formatter(&on_axis(right))
+            .y_label_formatter(&on_axis(largest))
             .draw()?;
         if spec.pareto {
             let at: Vec<(f64, f64)> = spec.points.iter().map(|point| point.at).collect();
@@ -85,7 +88,16 @@ pub fn scatter(spec: &Scatter<'_>) -> Result<Option<String>, LabError> {
             .iter()
             .map(|point| (chart.backend_coord(&point.at), point.label.as_str()))
             .collect();
-        let places = labels::place(&pixels, 12.0, RADIUS.into(), spec.size);
+        // Labels keep off those of the axes.
+        let (left, floor) = (
+            chart.plotting_area().get_pixel_range().0.start,
+            chart.plotting_area().get_pixel_range().1.end,
+        );
+        let inside: Vec<_> = pixels.iter().map(|((x, y), label)| ((x - left, *y), *label)).collect();
+        let room = (size.0.saturating_sub(left.max(0) as u32), floor.max(0) as u32);
+        let places = labels::place(&inside, 12.0, RADIUS.into(), room)
+            .into_iter()
+            .map(|(x, y)| (x + left, y));
         for ((point, (pixel, label)), place) in spec.points.iter().zip(&pixels).zip(places) {
             let style = if point.hollow {
                 point.colour.stroke_width(2)

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::RGBColor;
 
-use super::draw::{INK, decades, draw, duration, framed, headroom, ink, on_axis, plain};
+use super::draw::{INK, decades, draw, duration, framed, headroom, ink, labels_across, on_axis, plain};
 use super::scatter::pareto;
 use crate::core::LabError;
 
@@ -31,7 +31,7 @@ pub(crate) struct TradeOff<'t> {
     pub limit: Option<(f64, &'t str)>,
 }
 
-/// Draws figures against durations; what nothing beats is joined. `None` without a point.
+/// Draws figures against durations; what nothing beats is joined. `None` without two points.
 ///
 /// # Errors
 /// [`LabError::Chart`] when it cannot be drawn.
@@ -41,13 +41,16 @@ pub(crate) fn trade_off(spec: &TradeOff<'_>) -> Result<Option<String>, LabError>
     let (Some(least), Some(most)) = (times().reduce(f64::min), times().reduce(f64::max)) else {
         return Ok(None);
     };
+    if all.len() < 2 {
+        return Ok(None);
+    }
     let figures = all.iter().map(|(_, figure)| *figure);
     let largest = figures.chain(spec.limit.map(|(figure, _)| figure)).fold(0.0, f64::max);
     let (left, right) = decades(least, most);
-    let svg = draw(spec.name, (1080, 460), |root| {
+    let svg = draw(spec.name, (1080, 460), |root, size| {
         let mut chart = framed(root, 62, 46).build_cartesian_2d((left..right).log_scale(), 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
-        mesh.y_labels(8).x_desc(spec.x);
+        mesh.x_labels(labels_across(size.0)).y_labels(8).x_desc(spec.x);
         plain(&mut mesh, spec.y);
         mesh.x_label_formatter(&|us| duration(*us))
             .y_label_formatter(&on_axis(largest))

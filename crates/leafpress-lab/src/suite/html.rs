@@ -3,18 +3,17 @@
 use maud::{Markup, html};
 
 use super::{Report, Row, charts, text};
-use crate::core::LabError;
+use crate::core::{LabError, about};
 use crate::report::html::{self, document, legend, lines, pair, row};
-use crate::report::numbers::thousands;
 use crate::report::verdict;
 
 const NOTES: [&str; 8] = [
     "Each block is compressed by itself, as a cache holds it: no block knows of another, and there is no dictionary.",
-    "<b>Microseconds per block</b> are wall time, in which the blocks of a batch of 64 MiB go through the codec one after the other; each \
+    "<b>Microseconds per block</b> are wall time, in which the blocks of a batch of 64M go through the codec one after the other; each \
      has a buffer of its own. With several threads it is the time of blocks in bulk: \
      threads work side by side. <b>CPU</b> is the time of all threads.",
     "<b>Best</b> is the fastest pass, <b>median</b> the pass in the middle. Passes of all settings are done by turns; before each, every thread \
-     warms up on half a mebibyte. A sample of less than 8 MiB for each thread is gone through several times in a pass.",
+     warms up on 512K. A sample of less than 8M for each thread is gone through several times in a pass.",
     "A short block at the end of a file is a block of its own; in microseconds per block it counts as the part of a block that it is.",
     "A block that does not shrink is stored raw: it counts as its raw bytes, and bringing it back is a copy.",
     "<b>Ratio</b> is raw bytes over stored bytes; over all files that is weighted by size. A stored block is what the library's codecs write: \
@@ -41,6 +40,7 @@ pub fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
         (verdict::html(&super::verdict::verdicts(report)))
         p { (lines(&text::head(report).join("\n"))) }
         @if !troubles.is_empty() { p.faint { (lines(&troubles.join("\n"))) } }
+        (html::cautions(&text::cautions(report)))
         h2 { "All files" }
         (named)
         @if let Some(trade_off) = charts::trade_off(report)? { (trade_off) }
@@ -69,11 +69,11 @@ fn by_file(report: &Report, named: &Markup) -> Result<Markup, LabError> {
     let mut tables = Vec::new();
     for (name, cell, with_memcpy) in text::FIGURES {
         let codecs = text::codecs_of(report, with_memcpy);
-        let mut headings = vec!["file", "bytes"];
+        let mut headings = vec!["file", "size"];
         headings.extend(&codecs);
         let rows = report.files.iter().map(|file| {
             let bytes = file.rows.first().map_or(0, |row| row.raw_bytes);
-            let mut cells = vec![file.file.clone(), thousands(bytes)];
+            let mut cells = vec![file.file.clone(), about(bytes as f64)];
             cells.extend(text::file_cells(file, &codecs, setting, cell));
             row(&cells)
         });

@@ -2,7 +2,7 @@
 
 use super::verdict::verdicts;
 use super::{Absent, FileRows, MEMCPY, Measured, Report, Row, Skipped};
-use crate::core::Bytes;
+use crate::core::{Bytes, about};
 use crate::report::NOT_APPLICABLE;
 use crate::report::numbers::thousands;
 use crate::report::table::of_figures;
@@ -34,7 +34,7 @@ pub fn text(report: &Report) -> String {
     }
     text += CAPTION;
     text += &per_file(report);
-    for trouble in troubles(report) {
+    for trouble in cautions(report).into_iter().chain(troubles(report)) {
         text += &format!("{trouble}\n");
     }
     text
@@ -57,7 +57,7 @@ pub(super) fn in_words(threads: usize) -> String {
 pub(super) fn head(report: &Report) -> Vec<String> {
     let (sample, options) = (&report.sample, &report.options);
     let files = |count: u64| format!("{} file{}", thousands(count), if count == 1 { "" } else { "s" });
-    let mut lines = vec![format!("{}, {} bytes", files(sample.files), thousands(sample.bytes))];
+    let mut lines = vec![format!("{}, {}", files(sample.files), about(sample.bytes as f64))];
     if sample.is_part() {
         let caps = [
             ("--max-bytes", options.max_bytes),
@@ -67,8 +67,8 @@ pub(super) fn head(report: &Report) -> Vec<String> {
             .iter()
             .filter_map(|(name, most)| Some(format!("{name} {}", Bytes((*most)?))));
         lines[0] += &format!(
-            ": a sample of the {} bytes of {} ({})",
-            thousands(sample.found_bytes),
+            ": a sample of the {} of {} ({})",
+            about(sample.found_bytes as f64),
             files(sample.found_files),
             caps.collect::<Vec<_>>().join(", ")
         );
@@ -204,11 +204,11 @@ fn per_file(report: &Report) -> String {
     let mut text = String::new();
     for (name, cell, with_memcpy) in FIGURES {
         let codecs = codecs_of(report, with_memcpy);
-        let mut headings = vec!["file", "bytes"];
+        let mut headings = vec!["file", "size"];
         headings.extend(&codecs);
         let rows = report.files.iter().take(MOST_FILES).map(|file| {
             let bytes = file.rows.first().map_or(0, |row| row.raw_bytes);
-            let mut cells = vec![short(&file.file), thousands(bytes)];
+            let mut cells = vec![short(&file.file), about(bytes as f64)];
             cells.extend(file_cells(file, &codecs, (block_bytes, threads), cell));
             cells
         });
@@ -235,15 +235,19 @@ fn short(name: &str) -> String {
     format!("...{end}")
 }
 
+/// What must be known before the figures are believed.
+pub(super) fn cautions(report: &Report) -> Vec<String> {
+    let busy = report.waited_pct().filter(|waited| *waited >= BUSY_PCT).map(|waited| {
+        format!(
+            "The machine was busy: {waited:.0}% of the wall time of one thread was spent waiting for a CPU. Go by the CPU columns."
+        )
+    });
+    busy.into_iter().collect()
+}
+
 /// What is not in the tables, and why.
 pub(super) fn troubles(report: &Report) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(waited) = report.waited_pct().filter(|waited| *waited >= BUSY_PCT) {
-        lines.push(format!(
-            "The machine was busy: {waited:.0}% of the wall time of one thread was spent waiting for a CPU. Go by the CPU columns."
-        ));
-    }
-    lines.extend(not_available(&report.absent));
+    let mut lines = not_available(&report.absent);
     let skipped = report.skipped.len();
     if skipped > 0 {
         lines.push(format!(

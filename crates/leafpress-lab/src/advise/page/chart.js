@@ -28,15 +28,16 @@ function grouped(text) {
   return decimals === undefined ? apart : `${apart}.${decimals}`;
 }
 
-// A figure with three digits or more.
+// A figure with three digits or more, as report/numbers.rs has it.
 function brief(figure) {
   const size = Math.abs(figure);
   if (size === Infinity) return "∞";
   if (size === 0) return "0";
-  if (size >= 100) return grouped(figure.toFixed(0));
-  if (size >= 10) return figure.toFixed(1);
-  if (size >= 1) return figure.toFixed(2);
-  return figure.toPrecision(2).replace(/\.?0+$/, "");
+  if (size >= 99.95) return grouped(figure.toFixed(0));
+  if (size >= 9.995) return figure.toFixed(1);
+  if (size >= 0.9995) return figure.toFixed(2);
+  const decimals = size >= 0.09995 ? 3 : size >= 0.009995 ? 4 : 5;
+  return figure.toFixed(decimals).replace(/\.?0+$/, "");
 }
 
 // A figure as axes and inputs have it: no digits that say nothing.
@@ -44,10 +45,12 @@ const plain = (figure) => (Math.abs(figure) >= 1000 ? grouped(String(Math.round(
 
 const percentOf = (share, decimals = 1) => `${(100 * share).toFixed(decimals)}%`;
 
-const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-const DECIMAL_UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
+// Whether sizes were given in powers of 1000, and are shown so.
+let isDecimal = false;
+const UNITS = ["B", "K", "M", "G", "T", "P", "E"];
+const DECIMAL_UNITS = ["B", "KB", "MB", "GB", "TB", "PB", "EB"];
 
-// Bytes in the unit they are whole in, of 1024 or of 1000.
+// Bytes as flags take them (core/bytes.rs), in the unit they are whole in, of 1024 or of 1000.
 function bytesText(bytes) {
   const inUnits = (base, units) => {
     const power = Math.min(Math.floor(Math.log(Math.max(bytes, 1)) / Math.log(base) + 1e-9), units.length - 1);
@@ -56,8 +59,8 @@ function bytesText(bytes) {
   const few = (number) => Math.abs(number * 100 - Math.round(number * 100)) < 1e-9;
   const [binary, unit] = inUnits(1024, UNITS);
   const [decimal, decimalUnit] = inUnits(1000, DECIMAL_UNITS);
-  if (!few(binary) && few(decimal)) return `${Number(decimal.toFixed(2))} ${decimalUnit}`;
-  return `${Number(binary >= 1000 ? binary.toFixed(0) : binary.toPrecision(3))} ${unit}`;
+  if (!few(binary) && (isDecimal || few(decimal))) return `${Number(decimal >= 1000 ? decimal.toFixed(0) : few(decimal) ? decimal.toFixed(2) : decimal.toPrecision(3))}${decimalUnit}`;
+  return `${Number(binary >= 1000 ? binary.toFixed(0) : binary.toPrecision(3))}${unit}`;
 }
 
 function timeText(us) {
@@ -260,7 +263,7 @@ class Chart {
 }
 
 function stroke(line) {
-  const attributes = { stroke: line.colour, "stroke-width": line.thin ? 1.5 : 2.5, "stroke-linejoin": "round" };
+  const attributes = { stroke: line.colour, "stroke-width": line.thin ? 2 : 2.5, "stroke-linejoin": "round" };
   if (line.dash) attributes["stroke-dasharray"] = line.dash;
   return attributes;
 }

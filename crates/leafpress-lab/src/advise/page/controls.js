@@ -14,7 +14,8 @@ const byId = (id) => document.getElementById(id);
 // What is read at a glance: three digits, in the unit that it is written in.
 function rounded(figure, bytes) {
   if (!bytes) return Number(figure.toPrecision(3));
-  const unit = 1024 ** Math.floor(Math.log(Math.max(figure, 1)) / Math.log(1024));
+  const base = isDecimal ? 1000 : 1024;
+  const unit = base ** Math.floor(Math.log(Math.max(figure, 1)) / Math.log(base));
   return Math.round(Number((figure / unit).toPrecision(3)) * unit);
 }
 

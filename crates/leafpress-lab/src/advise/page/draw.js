@@ -64,13 +64,13 @@ const drawing = {
     const least = this.input.within_error;
     const gain = 1 - best.usPerPage / raw.usPerPage;
     const little = gain < least ? `, a gain of ${percentOf(gain)}, which is within the error of ${percentOf(least, 0)}` : "";
-    const most = best.share > 0 ? `, best at ${percentOf(best.share, 0)} with ${brief(best.usPerPage)} us per page${little}` : "";
+    const most = best.share > 0 ? `, best at ${plain(100 * best.share)}% with ${brief(best.usPerPage)} us per page${little}` : "";
     const now = this.share > 0
       ? `${this.costs.name} on ${plain(this.state.now.share)}% of the memory: ${brief(here.usPerPage)} us per page, ${compared(here.usPerPage, raw.usPerPage)}.`
       : `No compression: ${brief(raw.usPerPage)} us per page.`;
     const other = this.outcomes.reduce((one, other) => (other.best.usPerPage < one.best.usPerPage ? other : one));
     const winner = other !== found && other.best.usPerPage < best.usPerPage * (1 - least)
-      ? ` ${other.codec.name} would do better: ${brief(other.best.usPerPage)} us at ${percentOf(other.best.share, 0)}.`
+      ? ` ${other.codec.name} would do better: ${brief(other.best.usPerPage)} us at ${plain(100 * other.best.share)}%.`
       : "";
     byId("conclusion").textContent = `${now} With ${this.costs.name} ${from}${most}.${winner}`;
   },
@@ -126,7 +126,7 @@ const drawing = {
         marks.push({ x: 100 * breakEven.share, y: this.raw.usPerPage, shape: "ring", colour, key: "pays from here on", text: `${codec.name} pays from ${percentOf(breakEven.share, 2)} on` });
       }
       if (best.share > 0) {
-        marks.push({ x: 100 * best.share, y: best.usPerPage, shape: "diamond", colour, key: "best share", text: `${codec.name} is best at ${percentOf(best.share, 0)}: ${brief(best.usPerPage)} us` });
+        marks.push({ x: 100 * best.share, y: best.usPerPage, shape: "diamond", colour, key: "best share", text: `${codec.name} is best at ${plain(100 * best.share)}%: ${brief(best.usPerPage)} us` });
       }
     }
     marks.push(this.hereMark((point) => point.usPerPage));

@@ -45,6 +45,7 @@ pub(super) fn input() -> PageInput {
         cautions: vec!["The data was not measured.".into()],
         host: "A CPU, 2 cores, 4 GB of memory".into(),
         command_line: "leafpress advise debian-packages.txt --memory 15G --data 200G".into(),
+        is_decimal: false,
         data_bytes: 200 << 30,
         memory_bytes: 15 << 30,
         page_bytes: 8 << 10,
@@ -79,7 +80,7 @@ pub(super) fn input() -> PageInput {
         threads: 1,
         choice: Some(Choice {
             codec: "zstd:1".into(),
-            share_pct: 90,
+            share_pct: 90.0,
         }),
         memcpy: vec![CopyCosts {
             block_bytes: 8 << 10,
@@ -255,7 +256,7 @@ fn recommend(input: &mut PageInput) {
     input.choice = None;
     let outcome = crate::model::evaluate(&input.options().unwrap()).unwrap();
     let best = outcome.best().unwrap();
-    let (codec, share_pct) = (best.codec.name.clone(), (best.best.share * 100.0).round() as u8);
+    let (codec, share_pct) = (best.codec.name.clone(), best.best.share * 100.0);
     input.sentence = format!(
         "Compress {share_pct}% of the 15G of memory with {codec}: {:.1} us per page instead of {:.1}.",
         best.best.us_per_page, outcome.raw.us_per_page

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::PageInput;
+use super::start::Start;
 use crate::core::LabError;
 use crate::core::keys::Distribution;
 use crate::model::replacement::Room;
@@ -75,21 +76,24 @@ struct ReplacementTables {
 ///
 /// # Errors
 /// As [`Model::of`].
-pub(super) fn grid(input: &PageInput, options: &Options) -> Result<Grid, LabError> {
+pub(super) fn grid(input: &PageInput, options: &Options, start: &Start) -> Result<Grid, LabError> {
     let ends = |nodes: usize, at: usize| at as f64 / (nodes - 1) as f64;
     // Where little fits the hottest pages decide, and hit ratios bend most.
     let mut fits: Vec<f64> = (0..FITS).map(|at| ROOMY * ends(FITS, at).powi(2)).collect();
     // Where everything just fits, and where the hot pages do, hit ratios have a corner.
     fits.extend((20..=40).map(|at| f64::from(at) * 0.04));
     fits.extend(accesses(&options.access).iter().filter_map(hot_part));
-    fits.sort_by(f64::total_cmp);
-    fits.dedup();
     let parts: Vec<f64> = (0..PARTS).map(|at| ends(PARTS, at)).collect();
     let decades = |at: usize| 10_f64.powf(4.0 * ends(MEMORIES, at) - 2.0);
-    let memories = (0..MEMORIES)
+    let memories: Vec<f64> = (0..MEMORIES)
         .map(|at| options.memory_bytes as f64 * decades(at))
         .collect();
     let shares = SHARES.map(|percent| percent / 100.0).to_vec();
+    // Where the page begins is a node: what is said there is what the model says.
+    let fits = with_nodes(fits, start.fits());
+    let parts = with_nodes(parts, start.parts());
+    let memories = with_nodes(memories, start.worth);
+    let shares = with_nodes(shares, start.shares());
     let mut grid = Grid {
         fits,
         parts,
@@ -112,6 +116,19 @@ pub(super) fn grid(input: &PageInput, options: &Options) -> Result<Grid, LabErro
         });
     }
     Ok(grid)
+}
+
+/// Nodes, rising, with more of them within their ends.
+fn with_nodes(mut nodes: Vec<f64>, more: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    nodes.sort_by(f64::total_cmp);
+    let ends = nodes.first().copied().zip(nodes.last().copied());
+    nodes.extend(
+        more.into_iter()
+            .filter(|node| ends.is_some_and(|(least, most)| (least..=most).contains(node))),
+    );
+    nodes.sort_by(f64::total_cmp);
+    nodes.dedup();
+    nodes
 }
 
 impl Grid {

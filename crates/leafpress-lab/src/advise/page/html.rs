@@ -4,9 +4,10 @@ use maud::{PreEscaped, html};
 use serde::Serialize;
 
 use super::grid::{Grid, grid};
+use super::start::Start;
 use super::{PageInput, tables};
-use crate::core::{Bytes, LabError};
-use crate::model::{Access, MOST_COMPRESSED, Outcome, Point, WITHIN_ERROR, evaluate, raw_memory_for};
+use crate::core::{Bytes, LabError, about, about_decimal};
+use crate::model::{Access, MOST_COMPRESSED, Outcome, Point, WITHIN_ERROR, evaluate};
 use crate::report::html::{self, STYLE, escape};
 use crate::report::numbers::brief;
 use crate::report::palette::{colours, css};
@@ -42,6 +43,8 @@ struct Embedded<'i> {
     within_error: f64,
     /// Whether the access is a trace.
     traced: bool,
+    /// The figures where the page begins.
+    start: &'i Start,
     /// The model, worked out.
     grid: &'i Grid,
     /// A colour for each codec.
@@ -53,23 +56,25 @@ struct Embedded<'i> {
 /// # Errors
 /// [`LabError::Option`] as [`PageInput::options`] has it; [`LabError::System`] when the input cannot be written as JSON.
 pub fn page(input: &PageInput) -> Result<String, LabError> {
-    page_with(input, &grid(input, &input.options()?)?)
+    let options = input.options()?;
+    let start = Start::of(input, &options, &evaluate(&options)?)?;
+    page_with(input, &grid(input, &options, &start)?)
 }
 
 /// The page of an input whose grid is known.
 pub(super) fn page_with(input: &PageInput, grid: &Grid) -> Result<String, LabError> {
     let options = input.options()?;
     let outcome = evaluate(&options)?;
-    let here = chosen(input, &outcome);
-    let worth = raw_memory_for(&options, here.us_per_page)?;
-    let body = fill(TEMPLATE, |name| slot(name, input, &outcome, &here, worth));
+    let start = Start::of(input, &options, &outcome)?;
+    let body = fill(TEMPLATE, |name| slot(name, input, &outcome, &start));
     let names = input.codecs.iter().map(|codec| Some(codec.name.as_str()));
     let embedded = Embedded {
-        format: 3,
+        format: 4,
         input,
         most_compressed: MOST_COMPRESSED,
         within_error: WITHIN_ERROR,
         traced: matches!(input.access, Access::Trace(_)),
+        start: &start,
         grid,
         hues: colours(names).into_iter().map(css).collect(),
     };
@@ -112,33 +117,21 @@ fn fill(template: &str, slot: impl Fn(&str) -> String) -> String {
     text
 }
 
-/// The model where the page begins.
-fn chosen(input: &PageInput, outcome: &Outcome) -> Point {
-    let point = input.choice.as_ref().and_then(|choice| {
-        let codec = outcome.codecs.iter().find(|codec| codec.codec.name == choice.codec)?;
-        // At share 0 nothing is compressed, whatever the thesis charges there.
-        let share = usize::from(choice.share_pct);
-        codec.curve.get(share).filter(|_| share > 0).copied()
-    });
-    point.unwrap_or(outcome.raw)
-}
-
-fn slot(name: &str, input: &PageInput, outcome: &Outcome, here: &Point, worth: Option<f64>) -> String {
-    let raw = &outcome.raw;
+fn slot(name: &str, input: &PageInput, outcome: &Outcome, start: &Start) -> String {
+    let Start { raw, here, worth, .. } = start;
+    let size = |bytes: f64| {
+        if input.is_decimal {
+            about_decimal(bytes)
+        } else {
+            about(bytes)
+        }
+    };
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
     match name {
         "title" => escape(&input.title),
         "sentence" => escape(&input.sentence),
         "reasons" => list(&input.reasons),
-        "cautions" => {
-            let cautions = html! {
-                @if !input.cautions.is_empty() {
-                    h2 { "Before you believe it" }
-                    ul { @for caution in &input.cautions { li { (caution) } } }
-                }
-            };
-            cautions.into_string()
-        }
+        "cautions" => html::cautions(&input.cautions).into_string(),
         "host" => escape(&input.host),
         "device_note" => {
             let note = input.device_note.as_ref();
@@ -154,7 +147,7 @@ fn slot(name: &str, input: &PageInput, outcome: &Outcome, here: &Point, worth: O
         "pages" => brief(here.pages_per_second),
         "pages_against" => format!("{} without compression", brief(raw.pages_per_second)),
         "worth_value" => worth.map_or_else(String::new, |bytes| bytes.to_string()),
-        "worth" => worth.map_or_else(|| "none".to_owned(), in_units),
+        "worth" => worth.map_or_else(|| "none".to_owned(), size),
         "conclusion" => conclusion(input, here, raw),
         "values" => escape(&values(input)),
         "verify" => tables::verify(&input.verify, &input.verify_says).into_string(),
@@ -174,10 +167,10 @@ fn list(reasons: &[String]) -> String {
 
 fn conclusion(input: &PageInput, here: &Point, raw: &Point) -> String {
     match &input.choice {
-        Some(choice) if choice.share_pct > 0 => format!(
+        Some(choice) if choice.share_pct > 0.0 => format!(
             "{} on {}% of the memory: {} us per page, {} without compression.",
             escape(&choice.codec),
-            choice.share_pct,
+            brief(choice.share_pct),
             brief(here.us_per_page),
             brief(raw.us_per_page)
         ),
@@ -202,15 +195,4 @@ fn values(input: &PageInput) -> String {
         input.workers,
         if input.workers == 1 { "" } else { "s" }
     )
-}
-
-/// Bytes with three digits, in units of 1024.
-fn in_units(bytes: f64) -> String {
-    const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let (mut figure, mut unit) = (bytes, 0);
-    while figure >= 1000.0 && unit < UNITS.len() - 1 {
-        figure /= 1024.0;
-        unit += 1;
-    }
-    format!("{} {}", brief(figure), UNITS[unit])
 }

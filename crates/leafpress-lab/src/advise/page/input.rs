@@ -24,6 +24,8 @@ pub struct PageInput {
     pub host: String,
     /// The command that made the page.
     pub command_line: String,
+    /// Whether sizes were given in powers of 1000, and are shown so.
+    pub is_decimal: bool,
     /// Bytes of the data, a page to 2^60.
     pub data_bytes: u64,
     /// Bytes of memory of the cache, 64 KiB to 2^60.
@@ -124,7 +126,7 @@ pub struct Choice {
     /// The codec's name.
     pub codec: String,
     /// Percent of the memory for compressed pages, 0 to 100.
-    pub share_pct: u8,
+    pub share_pct: f64,
 }
 
 /// A file's ratios.
@@ -207,7 +209,7 @@ impl PageInput {
                     format!("{} is recommended and was not measured", choice.codec),
                 ));
             }
-            if choice.share_pct > 100 {
+            if !(0.0..=100.0).contains(&choice.share_pct) {
                 return Err(LabError::option(
                     "share",
                     format!("{} is not between 0 and 100 percent", choice.share_pct),

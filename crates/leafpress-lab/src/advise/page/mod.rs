@@ -7,6 +7,7 @@
 mod grid;
 mod html;
 mod input;
+mod start;
 mod tables;
 
 pub use html::page;

@@ -3,12 +3,13 @@
 // Points of the charts over memory and over data, each from a tenth to ten times what is there now.
 const SPREAD = Array.from({ length: 25 }, (_, at) => 10 ** ((at - 12) / 12));
 const DASHED = "7 5";
-const DOTTED = "2 4";
+const DOTTED = "3 4";
 const EVEN = "uniform";
 
 class Page {
   constructor(input) {
     this.input = input;
+    isDecimal = input.is_decimal;
     this.grid = new Grid(input.grid);
     this.state = new State(input, this.grid);
     this.state.readHash(location.hash);
@@ -46,7 +47,7 @@ class Page {
 
   takeBest() {
     const found = this.outcomes.find(({ codec }) => codec.name === this.state.now.codec);
-    if (found) this.restart(() => this.state.set("share", Math.round(100 * found.best.share)));
+    if (found) this.restart(() => this.state.set("share", Number((100 * found.best.share).toFixed(4))));
   }
 
   modelOf(change) {
@@ -62,6 +63,7 @@ class Page {
     this.here = this.share > 0 ? this.model.point(this.costs, this.share) : this.raw;
     this.worth = this.model.rawMemoryFor(this.here.usPerPage);
     this.outcomes = this.model.options.codecs.map((codec) => this.model.evaluate(codec));
+    if (state.hash() === "") this.takeStart();
     this.bound = this.modelOf({ replacement: "ideal" }).curve(this.costs);
     this.even = this.modelOf({ access: EVEN }).curve(this.costs);
     this.memory = this.overMemory();
@@ -72,6 +74,23 @@ class Page {
     document.documentElement.dataset.computed = "yes";
     clearTimeout(this.toAddress);
     this.toAddress = setTimeout(() => this.writeHash(), 300);
+  }
+
+  // As the page begins its figures are the command's own, to the last digit.
+  takeStart() {
+    const { raw, here, worth, codecs } = this.input.start;
+    const figures = (point) => ({ share: point.share, hitRatio: point.hit_ratio, usPerPage: point.us_per_page, pagesPerSecond: point.pages_per_second });
+    Object.assign(this.raw, figures(raw));
+    Object.assign(this.here, figures(here));
+    this.worth = worth;
+    for (const outcome of this.outcomes) {
+      const exact = codecs.find((codec) => codec.name === outcome.codec.name);
+      if (!exact) continue;
+      Object.assign(outcome.best, figures(exact.best));
+      outcome.paysUntil = exact.pays_until;
+      const kind = exact.break_even;
+      outcome.breakEven = typeof kind === "string" ? { kind } : { kind: "share", share: kind.share };
+    }
   }
 
   writeHash() {

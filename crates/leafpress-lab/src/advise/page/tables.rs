@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::{PageInput, VerifyRow};
 use crate::advise::verify::{HIT_OFF, US_OFF};
-use crate::core::Bytes;
+use crate::core::{Bytes, about};
 use crate::model::{BreakEven, Outcome};
 use crate::report::html::{cell, lines, row};
 use crate::report::numbers::{brief, thousands};
@@ -178,7 +178,7 @@ pub(super) fn files(input: &PageInput) -> Markup {
     for file in input.files.iter().take(MOST_FILES) {
         let measured: BTreeSet<u64> = file.ratios.iter().map(|ratio| ratio.block_bytes).collect();
         for length in measured {
-            let mut cells = row(&[file.name.clone(), Bytes(file.bytes).to_string()]);
+            let mut cells = row(&[file.name.clone(), about(file.bytes as f64)]);
             for (codec, hue) in input.codecs.iter().zip(&hues) {
                 let mut ratios = file.ratios.iter();
                 let found = ratios.find(|ratio| ratio.codec == codec.name && ratio.block_bytes == length);
@@ -194,7 +194,7 @@ pub(super) fn files(input: &PageInput) -> Markup {
             lengths.entry(length).or_default().push(cells);
         }
     }
-    let mut head = vec!["file", "bytes"];
+    let mut head = vec!["file", "size"];
     head.extend(input.codecs.iter().map(|codec| codec.name.as_str()));
     html! {
         @if !input.files.is_empty() {

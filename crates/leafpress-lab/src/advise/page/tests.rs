@@ -33,13 +33,15 @@ fn grid_of(input: &PageInput) -> Arc<Grid> {
         ..
     } = &options;
     let key = format!(
-        "{access:?} {replacement} {restore_after} {overhead:?} {data_bytes} {memory_bytes} {page_bytes} {rooms:?}"
+        "{access:?} {replacement} {restore_after} {overhead:?} {data_bytes} {memory_bytes} {page_bytes} {rooms:?} {:?}",
+        input.choice
     );
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, grid)) = known.iter().find(|(known, _)| *known == key) {
         return Arc::clone(grid);
     }
-    let grid = Arc::new(super::grid::grid(input, &options).unwrap());
+    let start = super::start::Start::of(input, &options, &crate::model::evaluate(&options).unwrap()).unwrap();
+    let grid = Arc::new(super::grid::grid(input, &options, &start).unwrap());
     known.push((key, Arc::clone(&grid)));
     grid
 }
@@ -65,7 +67,7 @@ fn hostile() -> PageInput {
     input.codecs[0].name = name();
     input.choice = Some(Choice {
         codec: name(),
-        share_pct: 50,
+        share_pct: 50.0,
     });
     input.files[0].name = name();
     input.files[0].ratios[0].codec = name();
@@ -144,7 +146,7 @@ fn a_files_ratios_are_told_for_each_length_of_blocks() {
 #[test]
 fn the_input_is_embedded() {
     let json = embedded(&page_of(&input()));
-    assert_eq!(json["format"], 3);
+    assert_eq!(json["format"], 4);
     assert_eq!(json["within_error"], crate::model::WITHIN_ERROR);
     assert_eq!(json["most_compressed"], crate::model::MOST_COMPRESSED);
     assert_eq!(json["access"], "hotset:20:80");
@@ -203,7 +205,7 @@ fn what_cannot_be_computed_is_refused() {
     refused(|input| input.page_bytes = 32 << 10, "codec");
     refused(|input| input.codecs[1].name = "lz4".into(), "codec");
     refused(|input| input.choice.as_mut().unwrap().codec = "brotli".into(), "codec");
-    refused(|input| input.choice.as_mut().unwrap().share_pct = 101, "share");
+    refused(|input| input.choice.as_mut().unwrap().share_pct = 101.0, "share");
     refused(|input| input.device_us = f64::NAN, "device-us");
     refused(|input| input.memory_bytes = 1, "memory");
     refused(|input| input.restore_after = 0, "restore-after");

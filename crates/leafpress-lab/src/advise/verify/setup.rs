@@ -15,13 +15,12 @@ use super::measured::{Standing, held_share, us_per_page};
 use super::{Comparison, Verification, VerifyOptions};
 use crate::advise::candidates::Candidate;
 use crate::advise::cold::{self, SWEEP_US};
-use crate::advise::narrative::bytes;
 use crate::advise::question::Question;
 use crate::advise::run::{Advice, Event};
 use crate::core::corpus::Source;
 use crate::core::keys::{Chooser, Distribution, mix};
 use crate::core::statistics::upper_median;
-use crate::core::{Bytes, LabError};
+use crate::core::{Bytes, LabError, about};
 use crate::harness::Phase;
 use crate::model::{Access, CodecCosts, Model, Options as ModelOptions, WITHIN_ERROR};
 use crate::pool::{self, Line, Options as PoolOptions, Step, StoreKind, Verify, Warmup};
@@ -101,9 +100,11 @@ impl<'a> Setup<'a> {
             return Err(LabError::option(
                 "verify",
                 format!(
-                    "{} of pages with as large a part in memory as of the data leave {memory_bytes} bytes of memory, and a pool needs {least}: \
+                    "{} of pages with as large a part in memory as of the data leave {} of memory, and a pool needs {}: \
                      give a larger sample or --sample-bytes, or more --memory",
-                    bytes((count * block_bytes) as f64)
+                    about((count * block_bytes) as f64),
+                    about(memory_bytes as f64),
+                    about(least as f64)
                 ),
             ));
         }

@@ -1,8 +1,8 @@
 //! A verification as a table: for people, and tab-separated for programs.
 
 use super::{Comparison, HIT_OFF, US_OFF, Verification};
-use crate::advise::narrative::{bytes, percent, us};
-use crate::core::Bytes;
+use crate::advise::narrative::{percent, us};
+use crate::core::{Bytes, about};
 use crate::report::numbers::thousands;
 use crate::report::paragraph::wrapped;
 use crate::report::table::of_figures;
@@ -45,7 +45,7 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
         "Predicted and measured\n{} pages of {} from the sample, {} of memory, {} access, a simulated device of {} us, {} s a run\n{table}\n",
         thousands(verification.pages),
         Bytes(verification.block_bytes),
-        bytes(verification.memory_bytes as f64),
+        about(verification.memory_bytes as f64),
         verification.access,
         verification.device_us,
         verification.seconds

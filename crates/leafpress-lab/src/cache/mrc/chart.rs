@@ -7,18 +7,17 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::super::Options;
 use super::curves::{Curve, HitCurves};
-use super::table::{BY_HITS, BY_SIZE, by_hits, by_size, notes, sentences, size};
-use crate::core::LabError;
-use crate::report::draw::{FONT_SIZE, GRID, INK, below, draw, framed, ink, plain};
+use super::table::{BY_HITS, BY_SIZE, by_hits, by_size, notes, sentences};
+use crate::core::{LabError, about};
+use crate::report::draw::{FONT_SIZE, GRID, INK, below, draw, framed, ink, labels_across, plain};
 use crate::report::html::{cell, figure, head, table};
 use crate::report::labels;
 use crate::report::palette::{colours, css};
 use crate::report::scatter::Point;
+use crate::report::verdict;
 
 /// Width and height of the chart, in pixels.
 const SIZE: (u32, u32) = (1080, 460);
-/// Labels that the axis of memory has room for.
-const MOST_LABELS: usize = 14;
 /// Radius of a cache's point, in pixels.
 const RADIUS: i32 = 6;
 
@@ -46,7 +45,7 @@ pub(in super::super) fn section(curves: &HitCurves, options: &Options, points: &
     };
     Ok(html! {
         h2 { "Hits by memory" }
-        @for sentence in sentences(curves, options) { p { (sentence) } }
+        (verdict::html(&sentences(curves, options)))
         (legend())
         @if let Some(svg) = svg { (figure("Hits of caches of all sizes", &svg)) }
         @for note in notes(curves) { p.faint { (note) } }
@@ -111,19 +110,19 @@ fn chart(curves: &HitCurves, options: &Options, points: &[Point]) -> Result<Opti
     let right = all().map(|(x, _)| x).fold(left + 1.0, f64::max) + 0.05;
     let highest = all().map(|(_, y)| y).fold(0.0, f64::max);
     let top = ((highest / 10.0 + 0.2).ceil() * 10.0).min(100.0);
-    let svg = draw("hits by memory", SIZE, |root| {
+    let svg = draw("hits by memory", SIZE, |root, size| {
         let mut chart = framed(root, 62, 46).build_cartesian_2d(left..right, 0.0..top)?;
         let mut mesh = chart.configure_mesh();
         mesh.disable_x_mesh().disable_x_axis().y_labels(11);
         plain(&mut mesh, "hits, % of the reads");
         mesh.y_label_formatter(&|hits| format!("{hits:.0}")).draw()?;
         let doublings = left.ceil() as i32..=right.floor() as i32;
-        let step = doublings.clone().count().div_ceil(MOST_LABELS).max(1);
+        let step = doublings.clone().count().div_ceil(labels_across(size.0)).max(1);
         for bits in doublings.step_by(step) {
             let x = f64::from(bits);
             chart.draw_series(LineSeries::new([(x, 0.0), (x, top)], GRID.stroke_width(1)))?;
             let (x, y) = chart.backend_coord(&(x, 0.0));
-            below(root, &size(f64::from(bits).exp2()), (x, y + 8), 12)?;
+            below(root, &about(f64::from(bits).exp2()), (x, y + 8), 12)?;
         }
         let (x, y) = chart.backend_coord(&((left + right) / 2.0, 0.0));
         below(root, "memory", (x, y + 26), FONT_SIZE)?;
@@ -144,7 +143,7 @@ fn chart(curves: &HitCurves, options: &Options, points: &[Point]) -> Result<Opti
         }
         let names = points.iter().map(|point| point.label.as_str());
         let pixels: Vec<_> = caches.iter().map(|at| chart.backend_coord(at)).zip(names).collect();
-        let places = labels::place(&pixels, 12.0, RADIUS.into(), SIZE);
+        let places = labels::place(&pixels, 12.0, RADIUS.into(), size);
         for ((point, (pixel, label)), place) in points.iter().zip(&pixels).zip(places) {
             root.draw(&Circle::new(*pixel, RADIUS, point.colour.filled()))?;
             let left = ink(12).pos(Pos::new(HPos::Left, VPos::Center));

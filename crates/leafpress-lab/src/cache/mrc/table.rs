@@ -2,7 +2,7 @@
 
 use super::super::Options;
 use super::curves::{Curve, HitCurves};
-use crate::core::Bytes;
+use crate::core::{Bytes, about};
 use crate::report::numbers::{percent, thousands};
 use crate::report::paragraph::wrapped;
 use crate::report::table::of_figures;
@@ -90,14 +90,14 @@ pub(super) fn by_size(curves: &HitCurves, options: &Options) -> Vec<Vec<String>>
     let points = curves.points.iter().filter(|point| is_whole(point.memory_bytes));
     let rows = points.map(|point| {
         let hits = Curve::ALL.map(|curve| percent(point.hits.of(curve), 1));
-        std::iter::once(size(point.memory_bytes as f64)).chain(hits).collect()
+        std::iter::once(about(point.memory_bytes as f64)).chain(hits).collect()
     });
     rows.collect()
 }
 
 /// A row for each hit ratio that some size has.
 pub(super) fn by_hits(curves: &HitCurves) -> Vec<Vec<String>> {
-    let cell = |memory: Option<f64>| memory.map_or_else(|| "-".into(), size);
+    let cell = |memory: Option<f64>| memory.map_or_else(|| "-".into(), about);
     let rows = TARGETS.into_iter().filter_map(|target| {
         let memory = |curve| curves.memory_for(curve, target);
         if Curve::ALL.iter().all(|curve| memory(*curve).is_none()) {
@@ -121,7 +121,7 @@ pub(super) fn sentences(curves: &HitCurves, options: &Options) -> Vec<String> {
         let (with, without) = (curves.hit_ratio(*compressed, memory), curves.hit_ratio(*plain, memory));
         let now = format!(
             "{policy}: {} answer {}% of the reads with compressed records and {}% with records as they are",
-            size(memory),
+            about(memory),
             percent(with, 1),
             percent(without, 1)
         );
@@ -129,28 +129,13 @@ pub(super) fn sentences(curves: &HitCurves, options: &Options) -> Vec<String> {
             (Some(plain), Some(compressed)) => format!(
                 "{now}: the same hit ratio ({}%) takes {} in place of {}.",
                 percent(with, 1),
-                size(compressed),
-                size(plain)
+                about(compressed),
+                about(plain)
             ),
             _ => format!("{now}; no size here answers as many with records as they are."),
         }
     });
     sentences.collect()
-}
-
-/// Bytes as people read them.
-pub(super) fn size(bytes: f64) -> String {
-    let (unit, name) = [(30, "GiB"), (20, "MiB")]
-        .into_iter()
-        .find(|(bits, _)| bytes >= f64::from(1_u32 << bits) * 0.9995)
-        .unwrap_or((10, "KiB"));
-    let figure = bytes / f64::from(1_u32 << unit);
-    let decimals = match figure {
-        figure if figure >= 99.95 || (figure - figure.round()).abs() < 1e-6 => 0,
-        figure if figure >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{figure:.decimals$} {name}")
 }
 
 /// `mrc.tsv`: a line for each size, with miss ratios from 0 to 1.

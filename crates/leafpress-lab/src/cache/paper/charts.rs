@@ -64,15 +64,15 @@ pub(super) fn charts(figure: &FigureOutcome) -> Result<Vec<Markup>, LabError> {
         ),
         (
             "Operations with misses charged",
-            draw("charged", "thousand per second", &|outcome, m| {
+            draw("charged", "Mops/s", &|outcome, m| {
                 m.read_latency.as_ref()?;
-                Some(m.charged_throughput(&outcome.options)? / 1e3)
+                Some(m.charged_throughput(&outcome.options)? / 1e6)
             })?,
         ),
         (
             "Operations where nothing is read",
-            draw("writes alone", "thousand per second", &|_, m| {
-                m.read_latency.is_none().then(|| m.throughput() / 1e3)
+            draw("writes alone", "Mops/s", &|_, m| {
+                m.read_latency.is_none().then(|| m.throughput() / 1e6)
             })?,
         ),
         (

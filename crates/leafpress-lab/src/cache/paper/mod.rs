@@ -10,6 +10,7 @@ mod scenario;
 mod table;
 mod text;
 mod tsv;
+mod verdict;
 
 use std::path::PathBuf;
 

@@ -7,6 +7,7 @@ use super::table::{headings, papers, rows};
 use super::{FigureOutcome, text};
 use crate::core::LabError;
 use crate::report::html::{self, all, cell, document, legend, notes, pair};
+use crate::report::verdict;
 
 /// The page.
 ///
@@ -26,6 +27,7 @@ pub(in super::super) fn page(figure: &FigureOutcome, command_line: &str) -> Resu
     );
     let body = html! {
         h1 { (title) }
+        (verdict::html(&super::verdict::verdicts(figure)))
         @for line in text::head(figure) { p { (line) } }
         @for trouble in figure.troubles() { p.bad { (trouble) } }
         (html::table(headings(figure), rows.iter().map(|row| {

@@ -6,7 +6,7 @@ use super::super::{Options, Work};
 use super::{Figure, FigureOutcome};
 use crate::core::Bytes;
 use crate::core::latency::Latency;
-use crate::report::numbers::{percent, thousands};
+use crate::report::numbers::{mops, percent, thousands};
 use crate::report::table::{Best, Marked, ranked};
 
 /// What a cell of a cache shows, and what it is ranked by.
@@ -39,6 +39,10 @@ fn plain(figure: f64, decimals: usize) -> Shown {
     Some((format!("{figure:.decimals$}"), figure))
 }
 
+fn rate(per_second: f64) -> Shown {
+    Some((mops(per_second), per_second))
+}
+
 fn share(ratio: Option<f64>) -> Shown {
     ratio.map(|ratio| (percent(ratio, 1), ratio))
 }
@@ -54,9 +58,9 @@ fn columns(figure: &FigureOutcome) -> Vec<Column> {
         Column::new("hits %\nmemory", Best::Most, |_, m| share(m.memory_hit_ratio())),
         Column::new("\ndisk", None, |_, m| share(m.disk_hit_ratio())),
         Column::new("\nboth", Best::Most, |_, m| share(m.hit_ratio())),
-        Column::new("kops/s\nas run", Best::Most, |_, m| plain(m.throughput() / 1e3, 1)),
+        Column::new("Mops/s\nas run", Best::Most, |_, m| rate(m.throughput())),
         Column::new("\ncharged", Best::Most, |options, m| {
-            plain(m.charged_throughput(options)? / 1e3, 2)
+            rate(m.charged_throughput(options)?)
         }),
         Column::new("read us\np50", Best::Least, read(|l| l.p50_ns)),
         Column::new("\np90", Best::Least, read(|l| l.p90_ns)),

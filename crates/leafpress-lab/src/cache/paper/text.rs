@@ -2,11 +2,13 @@
 
 use super::super::{Length, Options};
 use super::table::{headings, papers, rows};
+use super::verdict::verdicts;
 use super::{Figure, FigureOutcome};
 use crate::core::Bytes;
 use crate::report::numbers::thousands;
 use crate::report::paragraph::wrapped;
 use crate::report::table::of_marked;
+use crate::report::verdict;
 
 /// Whose figures stand beside ours.
 const THE_PAPERS: &str = "The paper's figures are of 16 threads on a machine with 384 GB and a drive that compresses by itself (ScaleFlux CSD 3000), mostly \
@@ -16,13 +18,14 @@ const NOTES: [&str; 3] = [
     "Read: all reads, hits and misses, those that missed with the backend's time. Charged: operations per second if each miss had waited \
      for the backend too. A cache without a tier on a disk has the memory alone.",
     "Every key is inserted once before the warm-up (three times the bytes of memory and disk at most). Memory is what the process grows \
-     by; ours may pass its bound by a twentieth and 8 MiB, which is much of a small memory.",
+     by; ours may pass its bound by a twentieth and 8M, which is much of a small memory.",
     "Every hit was compared with what its key must hold. A star is the best of its scenario.",
 ];
 
 /// All of it.
 pub fn report(figure: &FigureOutcome) -> String {
-    let mut text: String = head(figure).iter().map(|line| wrapped(line, "", "  ")).collect();
+    let mut text = verdict::text(&verdicts(figure));
+    text.extend(head(figure).iter().map(|line| wrapped(line, "", "  ")));
     for trouble in figure.troubles() {
         text += &wrapped(&trouble, "", "  ");
     }

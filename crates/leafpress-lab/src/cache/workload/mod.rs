@@ -24,7 +24,7 @@ use self::values::{Lengths, Values};
 use super::{Options, PaperObjects, Work};
 use crate::core::corpus::{Corpus, Cut, RecordFormat, Records, Source};
 use crate::core::keys::{Chooser, Permutation, mix};
-use crate::core::{Bytes, LabError};
+use crate::core::{Bytes, LabError, about};
 use crate::report::numbers::thousands;
 
 /// Requests that a thread takes from a trace at a time: the order stays nearly the trace's.
@@ -255,8 +255,8 @@ impl Workload {
                 thousands(keys),
             ),
             format!(
-                "{:.1} MiB of keys and values, {:.0} bytes each on average",
-                trace.total_bytes() as f64 / (1 << 20) as f64,
+                "{} of keys and values, {:.0} bytes each on average",
+                about(trace.total_bytes() as f64),
                 trace.total_bytes() as f64 / keys.max(1) as f64
             ),
         ];
@@ -294,8 +294,8 @@ impl Workload {
         let (count, (key, value)) = (cachebench.keys(), cachebench.mean_bytes);
         let bytes = count as f64 * (key + value);
         description.push(format!(
-            "{:.1} MiB of keys and values, {:.1} times the memory; keys of {key:.1} bytes on average, values of {value:.0}, of {source}",
-            bytes / (1 << 20) as f64,
+            "{} of keys and values, {:.1} times the memory; keys of {key:.1} bytes on average, values of {value:.0}, of {source}",
+            about(bytes),
             bytes / options.memory_bytes as f64
         ));
         let cachebench = Arc::new(cachebench);

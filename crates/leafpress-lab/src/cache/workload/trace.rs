@@ -146,7 +146,7 @@ impl Trace {
     pub(super) fn left_out(&self) -> Option<String> {
         let parts = [
             (self.other_kinds, "neither reads nor writes, left out"),
-            (self.too_long, "for values over 64 MiB, left out"),
+            (self.too_long, "for values over 64M, left out"),
             (
                 self.other_lengths,
                 "name another length than their key's first one, which counts",

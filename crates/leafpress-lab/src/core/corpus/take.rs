@@ -13,7 +13,7 @@ use leafpress::tree::MAX_VALUE_BYTES;
 use super::Cut;
 use super::source::{MAX_CORPUS_BYTES, plain};
 use crate::core::resources::total_memory_bytes;
-use crate::core::{Bytes, LabError};
+use crate::core::{Bytes, LabError, about};
 
 /// Pieces have at least so many bytes, so that a seek to the next one costs little beside reading it.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -32,11 +32,7 @@ pub struct Sampled {
 
 impl fmt::Display for Sampled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let about = |bytes: u64| match bytes >> 20 {
-            0 => Bytes(bytes),
-            mebibytes => Bytes(mebibytes << 20),
-        };
-        let (taken, found) = (about(self.taken_bytes), about(self.found_bytes));
+        let (taken, found) = (about(self.taken_bytes as f64), about(self.found_bytes as f64));
         write!(f, "a sample of {taken}, evenly spread over {found}")
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::core::Bytes;
+use crate::core::{Bytes, about};
 
 /// An error of the probe.
 #[derive(Debug, Error)]
@@ -22,7 +22,7 @@ pub enum DeviceError {
     /// The file system has too little room for the probe's file; nothing was written.
     #[error(
         "{}: a probe file of {} needs as much room and {} to spare, and {} are free: give a smaller --file-bytes, or another directory",
-        path.display(), Bytes(*wanted_bytes), Bytes(*spare_bytes), Bytes(*free_bytes >> 20 << 20)
+        path.display(), Bytes(*wanted_bytes), Bytes(*spare_bytes), about(*free_bytes as f64)
     )]
     NoRoom {
         /// The directory.

@@ -7,7 +7,7 @@ use super::pivot::{Line, Pivot, Setting, held_per_user_byte};
 use crate::core::LabError;
 use crate::eval::Workload;
 use crate::report::draw::{
-    Bars, FONT_SIZE, bars, brief, draw, framed, headroom, ink, microseconds, plain, quantile_lines,
+    Bars, FONT_SIZE, bars, draw, framed, headroom, ink, labels_across, microseconds, on_axis, plain, quantile_lines,
 };
 use crate::report::labels;
 use crate::report::palette::colour;
@@ -32,7 +32,7 @@ pub(super) fn throughput(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Opt
     })
 }
 
-/// Throughput of `workload` against memory saved, a labelled point for each codec. `None` when nothing is known of its memory.
+/// Throughput of `workload` against memory saved, a labelled point for each codec. `None` when there are not two whose memory is known.
 pub(super) fn trade_off(
     pivot: &Pivot<'_>,
     setting: &Setting<'_>,
@@ -46,29 +46,27 @@ pub(super) fn trade_off(
             Some((line, saved, line.mops(workload)?))
         })
         .collect();
-    if points.is_empty() {
+    // A point alone is a row of the table.
+    if points.len() < 2 {
         return Ok(None);
     }
-    let (scale, unit) = if workload == Workload::Scan {
-        (1e3, "Kops/s")
-    } else {
-        (1.0, "Mops/s")
-    };
-    let largest = points.iter().map(|point| point.2 * scale).fold(0.0, f64::max);
+    let largest = points.iter().map(|point| point.2).fold(0.0, f64::max);
     let least_saved = points.iter().map(|point| point.1).fold(0.0, f64::min);
     let size = (530, 360);
-    let svg = draw("trade-off", size, |root| {
+    let svg = draw("trade-off", size, |root, size| {
         let mut chart = framed(root, 58, 46)
             .build_cartesian_2d((least_saved * 1.1 - 4.0).floor()..100.0, 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
-        mesh.x_labels(8).y_labels(6).x_desc("memory saved, % of user bytes");
-        plain(&mut mesh, &format!("{workload}, {unit}"));
+        mesh.x_labels(labels_across(size.0))
+            .y_labels(6)
+            .x_desc("memory saved, % of user bytes");
+        plain(&mut mesh, &format!("{workload}, Mops/s"));
         mesh.x_label_formatter(&|x| format!("{x:.0}"))
-            .y_label_formatter(&|y| brief(*y))
+            .y_label_formatter(&on_axis(largest))
             .draw()?;
         let pixels: Vec<_> = points
             .iter()
-            .map(|(line, x, y)| (chart.backend_coord(&(*x, *y * scale)), line.codec.as_str()))
+            .map(|(line, x, y)| (chart.backend_coord(&(*x, *y)), line.codec.as_str()))
             .collect();
         let places = labels::place(&pixels, FONT_SIZE.into(), 6.0, size);
         for (((pixel, label), place), (line, ..)) in pixels.iter().zip(places).zip(&points) {

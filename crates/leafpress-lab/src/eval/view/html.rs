@@ -83,10 +83,10 @@ fn section(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Markup, LabError>
         colour(&pivot.codecs, index)
     };
     let throughput = charts::throughput(pivot, setting)?;
-    let mut beside = Vec::new();
+    let (mut first, mut beside) = (Vec::new(), Vec::new());
     for workload in trade_off_workloads(setting) {
-        let title = format!("Throughput against memory saved: {workload}");
-        beside.extend(charts::trade_off(pivot, setting, workload)?.map(|svg| figure(&title, &svg)));
+        let title = format!("Throughput against memory saved, {workload}: up and to the right is better");
+        first.extend(charts::trade_off(pivot, setting, workload)?.map(|svg| figure(&title, &svg)));
     }
     for (side, title) in [(Side::Read, "Read latency"), (Side::Write, "Write latency")] {
         beside.extend(charts::latency(pivot, setting, side)?.map(|svg| figure(title, &svg)));
@@ -97,6 +97,7 @@ fn section(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Markup, LabError>
     let named = setting.lines.iter().map(|line| (hue(&line.codec), line.codec.as_str()));
     Ok(html! {
         h2 { (setting.title()) }
+        (pair(&first))
         (table::html(setting, |codec| swatch(hue(codec))))
         p.faint { (table::caption(setting)) }
         @for line in hotset::text(setting).lines() { p { (line) } }

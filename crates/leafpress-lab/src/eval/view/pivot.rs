@@ -156,9 +156,9 @@ impl<'r> Line<'r> {
         self.row(workload).map(|row| row.result.qps() / 1e6)
     }
 
-    /// Throughput per core's worth of CPU time, in thousands of operations per second.
-    pub(super) fn kops_per_core(&self, workload: Workload) -> Option<f64> {
-        self.row(workload)?.result.qps_per_core().map(|qps| qps / 1e3)
+    /// Throughput per core's worth of CPU time, in millions of operations per second.
+    pub(super) fn mops_per_core(&self, workload: Workload) -> Option<f64> {
+        self.row(workload)?.result.qps_per_core().map(|qps| qps / 1e6)
     }
 
     pub(super) fn read_latency(&self, workload: Option<Workload>) -> Option<&'r Latency> {

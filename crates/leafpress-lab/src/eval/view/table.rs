@@ -10,6 +10,7 @@ use crate::eval::EvalOutcome;
 use crate::eval::Workload;
 use crate::report;
 use crate::report::html::{cell, table};
+use crate::report::numbers::three_digits;
 use crate::report::paragraph::wrapped;
 use crate::report::table::{Best, Marked, of_marked, ranked};
 
@@ -51,21 +52,15 @@ fn columns(setting: &Setting<'_>) -> Vec<Column> {
     };
     let line = |index: usize| &setting.lines[index];
     for &workload in &setting.workloads {
-        // Scans are thousands of times slower than point operations: their column is in another unit.
-        let (unit, factor) = if workload == Workload::Scan {
-            ("Kops/s", 1e3)
-        } else {
-            ("Mops/s", 1.0)
-        };
-        push(format!("{}\n{unit}", short_name(workload)), Best::Most, &|index| {
-            let figure = line(index).mops(workload)? * factor;
-            Some((figure_text(figure), figure))
+        push(format!("{}\nMops/s", short_name(workload)), Best::Most, &|index| {
+            let figure = line(index).mops(workload)?;
+            Some((three_digits(figure), figure))
         });
     }
     let main = setting.main_workload();
-    push(format!("{}\nKops/s/core", short_name(main)), Best::Most, &|index| {
-        let figure = line(index).kops_per_core(main)?;
-        Some((format!("{figure:.0}"), figure))
+    push(format!("{}\nper core", short_name(main)), Best::Most, &|index| {
+        let figure = line(index).mops_per_core(main)?;
+        Some((three_digits(figure), figure))
     });
     let microseconds = |ns: u64| (format!("{:.2}", ns as f64 / 1e3), ns as f64);
     if setting.read_workload().is_some() {
@@ -98,14 +93,6 @@ fn columns(setting: &Setting<'_>) -> Vec<Column> {
     columns
 }
 
-fn figure_text(figure: f64) -> String {
-    if figure >= 100.0 {
-        format!("{figure:.0}")
-    } else {
-        format!("{figure:.2}")
-    }
-}
-
 fn grid(setting: &Setting<'_>) -> Grid {
     let columns = columns(setting);
     let mut header = vec!["codec".to_owned()];
@@ -128,7 +115,7 @@ fn grid(setting: &Setting<'_>) -> Grid {
 /// What the columns of a setting's table are, for under it.
 pub(super) fn caption(setting: &Setting<'_>) -> String {
     let mut caption = format!(
-        "Kops/s/core: {}, per core's worth of CPU time.",
+        "Per core: Mops/s of {} for each core's worth of CPU time.",
         setting.main_workload()
     );
     if let Some(workload) = setting.read_workload() {

@@ -1,7 +1,7 @@
 //! What an evaluation came to: each codec beside no compression, or by itself.
 
 use super::pivot::{Line, Pivot, Setting};
-use crate::report::numbers::thousands;
+use crate::report::numbers::three_digits;
 use crate::report::verdict::{Noun, against, change, ratio};
 
 /// A line for each codec of the first setting.
@@ -12,8 +12,8 @@ pub(super) fn verdicts(pivot: &Pivot<'_>) -> Vec<String> {
     let raw = setting.lines.iter().find(|line| line.codec == "none");
     let codecs = setting.lines.iter().filter(|line| line.codec != "none");
     match raw {
-        Some(raw) => codecs.filter_map(|line| beside(setting, line, raw)).collect(),
-        None => codecs.filter_map(|line| alone(setting, line)).collect(),
+        Some(raw) if setting.lines.len() > 1 => codecs.filter_map(|line| beside(setting, line, raw)).collect(),
+        _ => setting.lines.iter().filter_map(|line| alone(setting, line)).collect(),
     }
 }
 
@@ -40,9 +40,9 @@ fn alone(setting: &Setting<'_>, line: &Line<'_>) -> Option<String> {
     let memory = ratio(held(line), Some(1.0))?;
     let speed = line.mops(setting.main_workload())?;
     Some(format!(
-        "{}: {memory:.2} bytes of memory for each byte of keys and values, {} operations per second ({}).",
+        "{}: {memory:.2} bytes of memory for each byte of keys and values, {} Mops/s ({}).",
         line.codec,
-        thousands((speed * 1e6).round() as u64),
+        three_digits(speed),
         setting.main_workload()
     ))
 }

@@ -8,6 +8,7 @@ use crate::core::LabError;
 use crate::report::html::{self, document, figure, legend_and, lines, row};
 use crate::report::palette::colours;
 use crate::report::trade_off::{Line, TradeOff, trade_off};
+use crate::report::verdict;
 use crate::suite::text::in_words;
 
 const NOTES: [&str; 7] = [
@@ -56,6 +57,7 @@ pub fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
     }
     let body = html! {
         h1 { (title) }
+        (verdict::html(&super::verdict::verdicts(report)))
         p { (lines(&text::head(report).join("\n"))) }
         @if !troubles.is_empty() { p.faint { (lines(&troubles.join("\n"))) } }
         (html::all(&parts))

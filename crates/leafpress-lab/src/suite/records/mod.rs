@@ -15,6 +15,7 @@ mod run;
 mod tables;
 mod text;
 mod values;
+mod verdict;
 
 pub use files::write_files;
 pub use html::page;

@@ -1,15 +1,17 @@
 //! What was measured, for people.
 
+use super::verdict::verdicts;
 use super::{Place, Report, Row};
-use crate::core::Bytes;
+use crate::core::{Bytes, about};
 use crate::report::numbers::thousands;
 use crate::report::table::of_figures;
+use crate::report::verdict;
 use crate::suite::MEMCPY;
 use crate::suite::text::{in_words, libraries, not_available, us};
 
 /// The report.
 pub fn text(report: &Report) -> String {
-    let mut text = head(report).join("\n") + "\n";
+    let mut text = verdict::text(&verdicts(report)) + &head(report).join("\n") + "\n";
     for &threads in &report.options.threads {
         let rows = report.of_threads(threads);
         if !rows.is_empty() {
@@ -41,24 +43,24 @@ pub(super) fn head(report: &Report) -> Vec<String> {
     let (shortest, longest) = report.value_bytes;
     let mean = report.raw_bytes as f64 / report.records.max(1) as f64;
     let mut lines = vec![format!(
-        "{}{some} records of {} ({}), {} bytes of values: {} to {} each, {mean:.0} on average",
+        "{}{some} records of {} ({}), {} of values: {} to {} bytes each, {mean:.0} on average",
         thousands(report.records),
         options.path.display(),
         options.records,
-        thousands(report.raw_bytes),
+        about(report.raw_bytes as f64),
         thousands(shortest as u64),
         thousands(longest as u64),
     )];
     if let Some(most) = options.max_bytes.filter(|_| report.records < census.records) {
         lines.push(format!(
-            "a sample of the {} bytes of values (--max-bytes {}), in runs of neighbours evenly spread over the keys",
-            thousands(report.found_bytes),
+            "a sample of the {} of values (--max-bytes {}), in runs of neighbours evenly spread over the keys",
+            about(report.found_bytes as f64),
             Bytes(most)
         ));
     }
     lines.push(format!(
-        "their keys have {} bytes more, which are in no figure",
-        thousands(report.key_bytes)
+        "their keys have {} more, which is in no figure",
+        about(report.key_bytes as f64)
     ));
     lines.extend(census.left_out());
     lines.push(format!(

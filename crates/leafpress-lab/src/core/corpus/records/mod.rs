@@ -18,8 +18,8 @@ pub use format::RecordFormat;
 
 use super::take::Extent;
 use super::{Corpus, Source, concatenate, source};
-use crate::core::LabError;
 use crate::core::keys::KeySet;
+use crate::core::{Bytes, LabError};
 
 /// Records of a dump, in the order of their keys: record i has key i of [`Records::keys`] and value i of [`Records::values`].
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ impl Census {
             (self.duplicates, "whose key came again (the last one counts)".to_owned()),
             (self.without_key, "without a key".to_owned()),
             (self.long_keys, format!("with a key over {MAX_KEY_BYTES} bytes")),
-            (self.long_values, format!("over {} MiB", MAX_VALUE_BYTES >> 20)),
+            (self.long_values, format!("over {}", Bytes(MAX_VALUE_BYTES as u64))),
         ];
         let parts: Vec<_> = parts
             .into_iter()
