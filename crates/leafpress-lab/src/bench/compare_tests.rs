@@ -1,6 +1,7 @@
 use super::*;
 use crate::bench::text::tests::report;
 use crate::bench::{ScanErrors, Ycsb, page};
+use crate::report::testing::has_verdict;
 
 fn comparison() -> Comparison {
     let mut lines = Vec::new();
@@ -97,6 +98,9 @@ fn the_page_stands_alone_and_shows_everything() {
     one.lines.truncate(1);
     let page = super::super::page(&one, "leafpress bench leafpress").unwrap();
     assert!(page.contains("Latency by operation") && page.contains("Benchmark Options:"));
+    // An index alone is told in words and has no bar.
+    assert!(has_verdict(&page) && !page.contains("class=\"bars\""), "{page}");
+    assert!(one.verdicts()[0].contains(" Mops/s, "), "{:?}", one.verdicts());
 }
 
 #[test]

@@ -200,12 +200,13 @@ fn around_move(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Option<String>, La
 #[cfg(test)]
 mod tests {
     use super::super::fixtures;
-    use crate::report::testing::kept;
+    use crate::report::testing::{charts, has_verdict, kept};
 
     #[test]
     fn a_page_has_the_table_the_charts_and_the_troubles() {
         let page = kept(super::page(&fixtures::outcome(), "leafpress cache --paper").unwrap());
-        assert_eq!(page.matches("<svg").count(), 8, "{}", page.len());
+        assert_eq!(charts(&page), 8, "{}", page.len());
+        assert!(has_verdict(&page), "{page}");
         for part in [
             "leafpress cache --paper",
             "MISMATCHES: moka",
@@ -220,7 +221,7 @@ mod tests {
     #[test]
     fn a_page_of_a_rate_tells_who_fell_behind_and_charges_nothing() {
         let page = super::page(&fixtures::at_a_rate(), "leafpress cache --rate 500000").unwrap();
-        assert_eq!(page.matches("<svg").count(), 7, "{}", page.len());
+        assert_eq!(charts(&page), 7, "{}", page.len());
         for part in [
             "FELL BEHIND: quick_cache+zstd:3",
             "log",

@@ -1,6 +1,7 @@
 //! What a comparison of caches came to, in a line for each of ours.
 
 use super::engines::EngineSpec;
+use super::mrc;
 use super::outcome::{Line, Measured, Outcome};
 use crate::report::numbers::{mops, percent};
 use crate::report::verdict::{Noun, against, change, ratio};
@@ -15,9 +16,13 @@ pub(super) fn verdicts(outcome: &Outcome) -> Vec<String> {
     let lines = outcome.lines.iter();
     let measured = lines.filter_map(|line| Some((line, line.measured.as_ref()?)));
     let best = measured.max_by(|(_, one), (_, other)| hits(one).total_cmp(&hits(other)));
-    best.map(|(line, measured)| alone(outcome, line, measured))
-        .into_iter()
-        .collect()
+    let alone = best.map(|(line, measured)| alone(outcome, line, measured));
+    // Where no cache was run there are the curves.
+    let curves = outcome.mrc.iter().filter(|_| alone.is_none());
+    let curves: Vec<String> = curves
+        .flat_map(|curves| mrc::sentences(curves, &outcome.options))
+        .collect();
+    alone.into_iter().chain(curves).collect()
 }
 
 fn alone(outcome: &Outcome, line: &Line, measured: &Measured) -> String {

@@ -1,6 +1,6 @@
 use super::super::fixtures;
 use super::*;
-use crate::report::testing::kept;
+use crate::report::testing::{charts, has_verdict, kept};
 
 fn page_of(report: &Report) -> String {
     kept(page(report, "leafpress device '/mnt/a<b'").unwrap())
@@ -10,10 +10,11 @@ fn page_of(report: &Report) -> String {
 fn a_probe_has_its_charts() {
     let html = page_of(&fixtures::report());
     assert_eq!(
-        html.matches("<svg").count(),
+        charts(&html),
         4 + 1 + 1,
         "IOPS, bandwidth, p50 and p99; the reciprocal beside the latency; the distribution"
     );
+    assert!(has_verdict(&html), "{html}");
     assert!(html.contains("/mnt/a&lt;b") && !html.contains("a<b"));
     assert!(!html.contains("Before you believe it") && !html.contains("Interrupted"));
     let links = html.matches("http").count();
@@ -29,11 +30,12 @@ fn what_is_suspicious_comes_before_the_figures() {
     let html = page_of(&fixtures::suspicious());
     assert!(html.find("virtual disk").unwrap() < html.find("<svg").unwrap());
     assert!(html.contains("Interrupted"));
-    assert_eq!(
-        html.matches("<svg").count(),
-        4 + 1 + 4,
-        "a distribution for each operation and depth"
-    );
+    let cautions = html
+        .split("<section class=\"cautions\">")
+        .nth(1)
+        .and_then(|rest| rest.split("</section>").next());
+    assert!(cautions.unwrap().contains("virtual disk"), "apart from the figures");
+    assert_eq!(charts(&html), 4 + 1 + 4, "a distribution for each operation and depth");
 }
 
 #[test]
@@ -42,7 +44,15 @@ fn figures_that_are_missing_leave_their_chart_out() {
     for m in &mut report.measurements {
         (m.latency.p99_us, m.latency.p50_us) = (None, None);
     }
-    assert_eq!(page_of(&report).matches("<svg").count(), 2 + 1);
+    assert_eq!(charts(&page_of(&report)), 2 + 1);
+    // Of one length and depth there is nothing to compare: the table has it.
+    report = fixtures::report();
+    report.measurements.truncate(1);
+    let html = page_of(&report);
+    assert!(
+        !html.contains("Against the block size") && charts(&html) == 1,
+        "the distribution is left"
+    );
     report.measurements.clear();
     assert!(!page_of(&report).contains("<svg"));
 }

@@ -1,15 +1,16 @@
 use super::super::fixtures::published;
 use super::super::{Options, tco};
 use super::*;
+use crate::report::testing::{charts, has_verdict};
 
 #[test]
 fn the_page_has_its_charts_and_tables() {
     let outcome = published();
     let savings = tco::savings(&outcome, &tco::Prices::default()).unwrap();
     let html = page(&outcome, Some(&savings), "leafpress model --data 'a<b'").unwrap();
-    assert_eq!(html.matches("<svg").count(), 4);
+    assert_eq!(charts(&html), 4);
     assert_eq!(html.matches("<table").count(), 2);
-    assert!(html.contains("So: give 100%") && html.contains("zstd is faster than lz4"));
+    assert!(has_verdict(&html) && html.contains("Give 100%") && html.contains("zstd is faster than lz4"));
     assert!(html.contains("of the total cost of ownership"));
     assert!(html.contains("'a&lt;b'") && !html.contains("a<b"));
     assert!(

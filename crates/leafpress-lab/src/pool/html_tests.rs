@@ -2,7 +2,7 @@ use leafpress::pool::Share;
 
 use super::super::fixtures::{self, LZ4};
 use super::*;
-use crate::report::testing::kept;
+use crate::report::testing::{charts, has_verdict, kept};
 
 fn page_of(sweep: &Sweep) -> String {
     kept(page(sweep, "leafpress pool -p 'a<b'").unwrap())
@@ -12,10 +12,11 @@ fn page_of(sweep: &Sweep) -> String {
 fn a_run_alone_has_its_charts_and_its_report() {
     let html = page_of(&Sweep::of(fixtures::report(LZ4, Share::Adaptive)));
     assert_eq!(
-        html.matches("<svg").count(),
+        charts(&html),
         7,
         "share, hits, pages, device, latency, and two of memory"
     );
+    assert!(has_verdict(&html), "{html}");
     assert!(html.contains("Acquisitions") && html.contains("A CPU, 2 cores"));
     assert!(!html.contains("Against the share"), "there is only one");
     assert!(html.contains("-p 'a&lt;b'") && html.contains("/data/a&lt;b.db") && !html.contains("a<b"));
@@ -25,7 +26,7 @@ fn a_run_alone_has_its_charts_and_its_report() {
 #[test]
 fn a_sweep_has_charts_against_the_share_and_memory_for_each_codec() {
     let html = page_of(&fixtures::sweep());
-    assert_eq!(html.matches("<svg").count(), 2 + 5 + 2);
+    assert_eq!(charts(&html), 2 + 5 + 2);
     assert!(html.contains("Against the share") && html.contains("killed by &lt;signal&gt;"));
     assert_eq!(
         html.matches("% more microseconds").count(),

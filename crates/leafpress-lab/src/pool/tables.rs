@@ -179,9 +179,7 @@ const PEOPLE: [(Column, Option<Best>); 11] = [
         Some(Best::Least),
     ),
     (
-        ("pages\nper s", |r| {
-            Some(thousands(r.outcome.throughput().round() as u64))
-        }),
+        ("pages\nper s", |r| number(r.outcome.throughput(), 0)),
         Some(Best::Most),
     ),
     (("p50\nus", |r| us_short(&r.outcome.acquire, |l| l.p50_ns)), None),

@@ -21,3 +21,19 @@ pub(crate) fn kept(html: String) -> String {
     }
     html
 }
+
+/// Charts of a page: drawings, of which each is there twice, and bars of text.
+pub(crate) fn charts(html: &str) -> usize {
+    let count = |what: &str| html.matches(what).count();
+    assert_eq!(count("<svg class=\"wide\""), count("<svg class=\"narrow\""));
+    count("<svg class=\"wide\"") + count("<div class=\"bars\">")
+}
+
+/// Whether a page has a verdict with a figure in it before everything else.
+pub(crate) fn has_verdict(html: &str) -> bool {
+    let body = html.split_once("</h1>").map_or("", |(_, body)| body.trim_start());
+    let verdict = body
+        .strip_prefix("<p class=\"verdict\">")
+        .and_then(|rest| rest.split_once("</p>"));
+    verdict.is_some_and(|(verdict, _)| verdict.contains(|letter: char| letter.is_ascii_digit()))
+}

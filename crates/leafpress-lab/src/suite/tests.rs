@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use super::fixtures::*;
 use super::*;
 use crate::core::LabError;
+use crate::report::testing::{charts, has_verdict};
 
 #[test]
 fn ratios_are_those_of_blocks_compressed_by_themselves() {
@@ -393,11 +394,8 @@ fn files_have_the_documented_shapes() {
     assert!(json["files"][1]["rows"][1]["compress"]["mb_per_s"].as_f64().unwrap() > 0.0);
 
     let html = read(files.path("report"));
-    assert!(
-        html.matches("<svg").count() >= 5 + 3 + 2,
-        "{}",
-        html.matches("<svg").count()
-    );
+    assert!(has_verdict(&html), "{html}");
+    assert!(charts(&html) >= 5 + 3 + 2, "{}", charts(&html));
     assert!(html.contains("a\tb&lt;c&gt;") && html.contains("&#39;a&amp;b") || html.contains("'a&amp;b'"));
     assert_eq!(
         html.matches("http://").count(),

@@ -114,6 +114,16 @@ fn the_recommendation_and_the_tables_need_no_script() {
 }
 
 #[test]
+fn a_caution_is_no_reason() {
+    let html = page_of(&input());
+    let (header, rest) = html.split_once("</header>").unwrap();
+    assert!(header.contains("The pages compress to a third.") && !header.contains("The data was not measured."));
+    let cautions = rest.split("<section class=\"cautions\">").nth(1).unwrap();
+    let cautions = cautions.split("</section>").next().unwrap();
+    assert!(cautions.contains("The data was not measured.") && !cautions.contains("compress to a third"));
+}
+
+#[test]
 fn its_figures_are_the_models() {
     let input = input();
     let outcome = crate::model::evaluate(&input.options().unwrap()).unwrap();

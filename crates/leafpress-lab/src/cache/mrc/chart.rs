@@ -14,7 +14,6 @@ use crate::report::html::{cell, figure, head, table};
 use crate::report::labels;
 use crate::report::palette::{colours, css};
 use crate::report::scatter::Point;
-use crate::report::verdict;
 
 /// Width and height of the chart, in pixels.
 const SIZE: (u32, u32) = (1080, 460);
@@ -45,7 +44,7 @@ pub(in super::super) fn section(curves: &HitCurves, options: &Options, points: &
     };
     Ok(html! {
         h2 { "Hits by memory" }
-        (verdict::html(&sentences(curves, options)))
+        @if !options.engines.is_empty() { @for sentence in sentences(curves, options) { p { (sentence) } } }
         (legend())
         @if let Some(svg) = svg { (figure("Hits of caches of all sizes", &svg)) }
         @for note in notes(curves) { p.faint { (note) } }

@@ -19,7 +19,7 @@ pub(super) use chart::section;
 pub use curves::{Curve, HitCurves, HitRatios, SizePoint};
 pub use held::Held;
 pub(super) use pass::run;
-pub(super) use table::{text, tsv};
+pub(super) use table::{sentences, text, tsv};
 
 use crate::core::words::between;
 use crate::core::{Bytes, LabError};

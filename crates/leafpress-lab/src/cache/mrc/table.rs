@@ -37,8 +37,11 @@ pub(in super::super) fn text(curves: &HitCurves, options: &Options) -> String {
     if !by_hits.is_empty() {
         text += &format!("{}\n", of_figures(BY_HITS.to_vec(), by_hits, 0));
     }
-    for sentence in sentences(curves, options) {
-        text += &wrapped(&sentence, "", "");
+    // Without a cache they are the verdict, in front of everything.
+    if !options.engines.is_empty() {
+        for sentence in sentences(curves, options) {
+            text += &wrapped(&sentence, "", "");
+        }
     }
     text
 }
@@ -115,7 +118,7 @@ pub(super) fn by_hits(curves: &HitCurves) -> Vec<Vec<String>> {
 }
 
 /// What compression saves at the memory that was given, for each policy.
-pub(super) fn sentences(curves: &HitCurves, options: &Options) -> Vec<String> {
+pub(in super::super) fn sentences(curves: &HitCurves, options: &Options) -> Vec<String> {
     let memory = options.memory_bytes as f64;
     let sentences = Curve::POLICIES.iter().map(|(policy, plain, compressed)| {
         let (with, without) = (curves.hit_ratio(*compressed, memory), curves.hit_ratio(*plain, memory));

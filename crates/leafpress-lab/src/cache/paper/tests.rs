@@ -5,7 +5,7 @@ use super::super::job::{Task, measure};
 use super::super::{Measured, Mismatches, Options, Work};
 use super::*;
 use crate::core::keys::Distribution;
-use crate::report::testing::{assert_golden, kept};
+use crate::report::testing::{assert_golden, charts, has_verdict, kept};
 
 fn whole(figure: Figure) -> FigureOptions {
     FigureOptions {
@@ -341,7 +341,8 @@ fn a_page_has_the_table_the_paper_and_the_troubles() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    assert_eq!(page.matches("<svg").count(), 3);
+    assert_eq!(charts(&page), 3);
+    assert!(has_verdict(&page), "{page}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::eval::matrix::RunSpec;
 use crate::eval::result::{Memory, Resources, RunResult};
 use crate::eval::{EvalConfig, LandingBytes, Workload};
 use crate::harness::timeline::Moment;
-use crate::report::testing::kept;
+use crate::report::testing::{charts, has_verdict, kept};
 use std::path::Path;
 
 fn row(codec: &str, workload: Workload, mops: f64, held: u64) -> Row {
@@ -132,12 +132,9 @@ fn the_table_marks_the_best_and_is_narrow() {
 #[test]
 fn the_page_has_every_chart_and_escapes_what_it_is_given() {
     let (_, html) = finished(|_| {});
-    assert_eq!(
-        html.matches("<svg").count(),
-        5,
-        "throughput, two trade-offs, two latencies"
-    );
+    assert_eq!(charts(&html), 5, "throughput, two trade-offs, two latencies");
     assert!(html.contains("--data a&lt;b") && !html.contains("a<b"));
+    assert!(has_verdict(&html), "{html}");
     assert!(html.contains("0 mismatches") && html.contains("A CPU, 2 cores"));
 }
 
@@ -186,7 +183,7 @@ fn a_move_of_the_hot_keys_is_told_and_drawn() {
         outcome.rows = vec![moved, never];
     });
     assert_eq!(
-        html.matches("<svg").count(),
+        charts(&html),
         5,
         "throughput, a trade-off, a latency, and two over operations"
     );
@@ -208,5 +205,8 @@ fn an_evaluation_without_a_row_still_leaves_its_files() {
     let (outcome, html) = finished(|outcome| outcome.rows.clear());
     assert!(!html.contains("<svg") && outcome.table.is_empty());
     let (_, html) = finished(|outcome| outcome.rows.truncate(1));
-    assert!(html.contains("<svg"));
+    assert!(
+        has_verdict(&html) && charts(&html) == 1,
+        "one codec in one workload is a row: its latency alone is drawn"
+    );
 }

@@ -7,6 +7,7 @@ use leafpress::codec::EngineOptions;
 use super::*;
 use crate::core::LabError;
 use crate::core::corpus::RecordFormat;
+use crate::report::testing::has_verdict;
 use crate::suite::fixtures::directory;
 
 /// Documents that have much in common with each other, in an order that is not their keys'.
@@ -269,7 +270,9 @@ fn what_is_written_has_the_rows_and_the_limit() {
     ] {
         assert!(page.contains(part), "no `{part}`");
     }
+    assert!(has_verdict(&page), "{page}");
     let told = text(&report);
+    assert!(told.starts_with("Each record alone: "), "{told}");
     assert!(told.lines().all(|line| line.chars().count() <= 140), "{told}");
     for part in [
         "2,000 records of ",

@@ -98,6 +98,46 @@ fn assert_shows(found: &serde_json::Value, options: &Options, codec: usize, shar
     point
 }
 
+/// The figures that a page without a script shows.
+fn written(html: &str) -> Vec<String> {
+    let slots = ["f-hit", "f-us", "f-pages", "f-memory"].map(|id| format!("<data id=\"{id}\" value=\""));
+    let shown = slots.iter().map(|slot| {
+        let rest = html.split(slot.as_str()).nth(1).unwrap();
+        rest.split_once('>').unwrap().1.split('<').next().unwrap().to_owned()
+    });
+    shown.collect()
+}
+
+/// The command's own figures, to the last digit: tiles, sentence and slider say one thing.
+#[test]
+fn it_begins_with_the_commands_figures_and_near_them_has_near_ones() {
+    let mut input = input();
+    // The most that is recommended is no whole percent.
+    input.choice.as_mut().unwrap().share_pct = 100.0 * crate::model::MOST_COMPRESSED;
+    let Some((found, dom)) = driven(&input, "", "") else {
+        return;
+    };
+    assert_eq!(written(&dom), written(&page_of(&input)));
+    assert!(
+        found["conclusion"]
+            .as_str()
+            .unwrap()
+            .contains("zstd:1 on 93.8% of the memory"),
+        "{found}"
+    );
+    let start = |name: &str| found[name].as_str().unwrap().parse::<f64>().unwrap();
+    // So small a step that the model does not know it: what is read from the grid is what the page began with.
+    let (near, _) = driven(&input, "#device=463.0001", "").unwrap();
+    for name in ["hit", "us", "pages", "worth"] {
+        let figure = near[name].as_str().unwrap().parse::<f64>().unwrap();
+        assert!(
+            (figure / start(name) - 1.0).abs() < 1e-4,
+            "{name}: {figure} beside {}",
+            start(name)
+        );
+    }
+}
+
 #[test]
 fn it_begins_with_the_recommendation() {
     let input = input();
