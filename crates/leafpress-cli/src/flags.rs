@@ -1,4 +1,5 @@
-//! Holds the commands' flags to the rules of docs/flags.md, and its table to the commands.
+//! Holds the commands' flags to the rules of docs/flags.md, and its tables to the commands: those of `leafpress` and those of
+//! `leafpress-rocksdb`, whose command line is a crate without RocksDB.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -8,12 +9,16 @@ use clap::{Arg, Command, CommandFactory};
 
 use crate::Cli;
 
-/// Sections of options that are another program's: `bench` has PiBench's, `pool` Tyche's, whose letters are theirs.
-const OTHERS: [&str; 2] = ["PiBench's options", "Tyche's options"];
+/// Sections of options that are another program's: `bench` has PiBench's, `pool` Tyche's, `leafpress-rocksdb` db_bench's, whose
+/// names and letters are theirs.
+const OTHERS: [&str; 3] = ["PiBench's options", "Tyche's options", "db_bench's options"];
 /// Flags that mean another thing in one command: `bench` writes a file where others print.
 const EXCEPTIONS: [(&str, &str); 1] = [("bench", "json")];
 /// What the table stands behind in the document.
 const MARK: &str = "<!-- The rest is written by the test in crates/leafpress-cli/src/flags.rs. -->\n";
+/// What stands before the flags of `leafpress-rocksdb`.
+const ROCKSDB: &str = "\n## leafpress-rocksdb\n\nIts `cache` takes what `leafpress cache` takes. The others, with db_bench's own flags marked `*`, \
+                       whose underscores\nmay be hyphens:\n";
 
 /// A flag of a command.
 struct Flag {
@@ -29,12 +34,12 @@ struct Flag {
 }
 
 impl Flag {
-    fn of(command: &Command, arg: &Arg) -> Option<Self> {
+    fn of(program: &str, command: &Command, arg: &Arg) -> Option<Self> {
         let name = arg.get_long()?.replace('_', "-");
         let takes_value = arg.get_action().takes_values();
         let value = arg.get_value_names().map(|names| names.join(" ")).unwrap_or_default();
         Some(Self {
-            command: command.get_name().to_owned(),
+            command: format!("{program}{}", command.get_name()),
             short: arg.get_short(),
             value: if takes_value { value } else { String::new() },
             help: arg.get_help().map(ToString::to_string).unwrap_or_default(),
@@ -48,15 +53,30 @@ impl Flag {
     }
 }
 
-fn flags() -> Vec<Flag> {
-    let cli = Cli::command();
+/// The flags of a command line by name, the names of its commands behind `program`.
+fn flags_of(program: &str, cli: &Command) -> Vec<Flag> {
     let commands = cli.get_subcommands().filter(|command| !command.is_hide_set());
     let of = |command: &Command| {
         let arguments = command.get_arguments().filter(|arg| !arg.is_hide_set());
-        arguments.filter_map(|arg| Flag::of(command, arg)).collect::<Vec<_>>()
+        let flags = arguments.filter_map(|arg| Flag::of(program, command, arg));
+        flags.collect::<Vec<_>>()
     };
     let mut flags: Vec<Flag> = commands.flat_map(of).filter(|flag| flag.name != "help").collect();
     flags.sort_by(|one, other| (&one.name, &one.command).cmp(&(&other.name, &other.command)));
+    flags
+}
+
+fn of_leafpress() -> Vec<Flag> {
+    flags_of("", &Cli::command())
+}
+
+fn of_rocksdb() -> Vec<Flag> {
+    flags_of("rocksdb ", &leafpress_rocksdb_arguments::Cli::command())
+}
+
+fn flags() -> Vec<Flag> {
+    let mut flags = of_leafpress();
+    flags.extend(of_rocksdb());
     flags
 }
 
@@ -102,7 +122,20 @@ fn a_flag_takes_the_same_everywhere() {
 fn what_is_written_goes_to_out() {
     let flags = flags();
     for command in [
-        "advise", "bench", "cache", "device", "eval", "model", "peers", "pool", "suite",
+        "advise",
+        "bench",
+        "cache",
+        "device",
+        "eval",
+        "model",
+        "peers",
+        "pool",
+        "suite",
+        "rocksdb bench",
+        "rocksdb matrix",
+        "rocksdb frontier",
+        "rocksdb caches",
+        "rocksdb cache",
     ] {
         let out = flags.iter().find(|flag| flag.command == command && flag.name == "out");
         let out = out.unwrap_or_else(|| panic!("{command} has no --out"));
@@ -116,15 +149,12 @@ fn meaning(help: &str) -> String {
     help.replace('|', "\\|").replace('\n', " ")
 }
 
-fn table() -> String {
+fn table(flags: Vec<Flag>) -> String {
     let mut table = String::from("\n| flag | takes | commands | meaning |\n|---|---|---|---|\n");
     let mut rows: Vec<(Flag, Vec<String>)> = Vec::new();
-    for flag in flags() {
-        let mine = if flag.is_others {
-            format!("`{}`*", flag.command)
-        } else {
-            format!("`{}`", flag.command)
-        };
+    for flag in flags {
+        let command = flag.command.trim_start_matches("rocksdb ");
+        let mine = format!("`{command}`{}", if flag.is_others { "*" } else { "" });
         match rows.last_mut() {
             Some((last, commands)) if last.name == flag.name && !flag.is_exception() && !last.is_exception() => {
                 commands.push(mine);
@@ -155,7 +185,9 @@ fn the_document_has_every_flag() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/flags.md");
     let document = std::fs::read_to_string(&path).expect("docs/flags.md");
     let (rules, found) = document.split_once(MARK).expect("the mark in docs/flags.md");
-    let table = table();
+    let mut of_rocksdb = of_rocksdb();
+    of_rocksdb.retain(|flag| flag.command != "rocksdb cache");
+    let table = table(of_leafpress()) + ROCKSDB + &table(of_rocksdb);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, format!("{rules}{MARK}{table}")).expect("docs/flags.md is written");
     } else {

@@ -103,11 +103,7 @@ pub fn check(run: &Run) -> Result<bool, BenchError> {
             there.values.kind.to_string(),
             asked.values.kind.to_string(),
         ),
-        (
-            "value_src_data_file",
-            there.values.data.to_string(),
-            asked.values.data.to_string(),
-        ),
+        ("data", there.values.data.to_string(), asked.values.data.to_string()),
     ];
     match differences.iter().find(|(_, there, asked)| there != asked) {
         None => Ok(note.complete),

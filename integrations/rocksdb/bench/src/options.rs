@@ -213,7 +213,7 @@ impl Run {
         if work.threads == 0 || threads > MAX_THREADS {
             return refuse("threads", format!("of all instances together is 1 to {MAX_THREADS}"));
         }
-        for (option, seconds) in [("duration", work.seconds), ("warmup", work.warmup_seconds)] {
+        for (option, seconds) in [("seconds", work.seconds), ("warmup-seconds", work.warmup_seconds)] {
             if !(0.0..=MAX_SECONDS).contains(&seconds) {
                 return refuse(option, format!("{seconds} is not 0 to {MAX_SECONDS} seconds"));
             }

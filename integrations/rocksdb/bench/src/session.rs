@@ -9,7 +9,7 @@ use leafpress_lab::{Launcher, Phase, serve};
 use crate::{BenchError, Outcome, Run, run};
 
 /// The hidden subcommand under which an executable must call [`child_main`].
-pub const CHILD_SUBCOMMAND: &str = "__run";
+pub use leafpress_rocksdb_arguments::CHILD_SUBCOMMAND;
 
 /// Starts runs.
 #[derive(Debug)]

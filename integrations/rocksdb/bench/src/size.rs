@@ -28,14 +28,14 @@ pub fn data_bytes(asked: Option<&str>, directory: &Path) -> Result<u64, BenchErr
         Some(text) => match text.strip_suffix('%').map(str::parse::<f64>) {
             Some(Ok(percent)) if percent > 0.0 && percent <= 1000.0 => Ok((free as f64 * percent / 100.0) as u64),
             Some(_) => Err(BenchError::option(
-                "data-size",
+                "data-bytes",
                 format!("`{text}` is not over 0% and up to 1000%"),
             )),
             None => match text.parse::<Bytes>() {
                 Ok(Bytes(bytes)) if bytes > 0 => Ok(bytes),
-                Ok(_) => Err(BenchError::option("data-size", "0 leaves no key")),
+                Ok(_) => Err(BenchError::option("data-bytes", "0 leaves no key")),
                 Err(e) => Err(BenchError::option(
-                    "data-size",
+                    "data-bytes",
                     format!("{e}, or N% of the memory that is free"),
                 )),
             },
@@ -106,7 +106,7 @@ mod tests {
                 data_bytes(Some(bad), here)
                     .unwrap_err()
                     .to_string()
-                    .starts_with("--data-size"),
+                    .starts_with("--data-bytes"),
                 "{bad}"
             );
         }

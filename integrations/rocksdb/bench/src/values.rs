@@ -108,7 +108,7 @@ impl Values {
         let pieces = (bytes.len() / value_bytes) as u64;
         if pieces == 0 {
             return Err(BenchError::option(
-                "value_src_data_file",
+                "data",
                 format!(
                     "{}: its {} bytes are less than one value of {value_bytes}",
                     source.data,

@@ -110,43 +110,39 @@ fn a_matrix_has_this_layout() {
         "matrix",
         &["--compression=lz4", "--block_size=4K", "--value_size=32", "--no-ladder"],
     );
+    for line in text.lines() {
+        let most = if line.starts_with('─') { 60 } else { 80 };
+        assert!(line.chars().count() <= most, "{line}");
+    }
     let text = masked(&text);
-    let text: Vec<&str> = text
-        .lines()
-        .skip(3)
-        .take_while(|line| !line.starts_with("Cost"))
-        .collect();
-    let golden = "
+    for table in [
+        "
 # blocks, # B values, read-only
 ---
-compression Kops/s throughput least..most p99 p99 data data bytes CPU us CPU per
-% % us % MiB % per key per op op %
+compression Kops/s throughput data
+% MiB
 ---
 zstd #
 lz4 #
 ---
 
-# blocks, # B values, #
+Latency, and CPU of an operation
 ---
-compression Kops/s throughput least..most p99 p99 data data bytes CPU us CPU per
-% % us % MiB % per key per op op %
----
-zstd #
-lz4 #
----
-%: change against the baseline, the median over pairs of runs made directly one after the other; data as loaded.
-CPU saved: the part of the baseline's CPU that is not needed for the baseline's throughput, found by raising threads until
-it is reached; * where it is not reached with all threads, and extrapolated.
-
+",
+        "
 Over all scenarios, least..most, against zstd
 ---
-compression access throughput p99 get latency data size CPU per op CPU saved at its
-% % % % throughput %
+access throughput data size
+% %
 ---
-lz4 read-only #
-lz4 #
----";
-    assert_eq!(text.join("\n"), golden);
+lz4
+read-only #
+#
+---
+",
+    ] {
+        assert!(text.contains(table), "{table}\nis not in\n{text}");
+    }
 }
 
 #[test]
@@ -204,9 +200,9 @@ fn bad_arguments_are_one_line() {
             &["--compression", "twice"][..],
         ),
         (&["matrix", "--compression=brotli"], &["--compression", "brotli"]),
-        (&["matrix", "--baseline=x"], &["--compression", "x"]),
+        (&["matrix", "--baseline=x"], &["--baseline", "x"]),
         (&["matrix", "--rounds=0"], &["--rounds"]),
-        (&["matrix", "--duration=0"], &["--duration"]),
+        (&["matrix", "--duration=0"], &["--seconds"]),
         (&["matrix", "--access=writes"], &["--access", "read-only"]),
         (&["matrix", "--tco", "--compute-share-pct=0"], &["compute-share-pct"]),
         (&["matrix", "--value_size=0"], &["--value_size"]),
@@ -214,7 +210,7 @@ fn bad_arguments_are_one_line() {
         (&["frontier", "--dict=2G"], &["--dict"]),
         (&["caches", "--memory=1"], &["--memory"]),
         (&["caches", "--times=0"], &["--times"]),
-        (&["caches", "--secondary_pct=100"], &["--secondary_pct"]),
+        (&["caches", "--secondary_pct=100"], &["--secondary-pct"]),
         (&["caches", "--benchmark=fillseq"], &["--benchmark", "fillseq"]),
         (&["caches", "--cache=x"], &["--cache", "x"]),
         (&["caches", "--secondary_options=no_such_option=1"], &["no_such_option"]),
@@ -222,10 +218,7 @@ fn bad_arguments_are_one_line() {
             &["matrix", "--compression=leafpress:lz4,no_such_option=1"],
             &["no_such_option"],
         ),
-        (
-            &["frontier", "--value_src_data_file=/no/such"],
-            &["--value_src_data_file", "/no/such"],
-        ),
+        (&["frontier", "--value_src_data_file=/no/such"], &["--data", "/no/such"]),
         (&["caches", "--db=/proc/leafpress"], &["--db", "/proc/leafpress"]),
         (&["frontier", "--out=/proc/leafpress"], &["--out", "/proc/leafpress"]),
     ] {

@@ -78,7 +78,7 @@ pub(super) fn grid(comparison: &Comparison) -> Grid {
             "cache",
             "Kops/s",
             "over\nfirst",
-            "over compressed\nsecondary",
+            "over compr.\nsecondary",
             "p50\nus",
             "p99\nus",
             "hits\n%",
@@ -86,7 +86,12 @@ pub(super) fn grid(comparison: &Comparison) -> Grid {
             "CPU us\nper op",
             "resident\nMiB, peak",
         ],
-    );
+    )
+    .in_parts(&[
+        ("", &[1, 2, 5, 6]),
+        ("Beside the compressed secondary cache, and the process", &[3, 9]),
+        ("Other times, hits of the cache behind, CPU", &[4, 7, 8]),
+    ]);
     for (number, cache) in comparison.plan.caches.iter().enumerate() {
         if comparison.rounds[number].is_empty() {
             continue;

@@ -1,195 +1,93 @@
-//! Options that several subcommands have: db_bench's where it has them, in both spellings.
+//! From options that several subcommands have to what the library takes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::Args;
-use clap::builder::BoolishValueParser;
-use leafpress_lab::Bytes;
+use leafpress_lab::core::corpus::Source;
+use leafpress_rocksdb_arguments::{DataArgs, RoundsArgs, TuningArgs};
 use leafpress_rocksdb_bench::{
-    BenchError, CacheType, Compression, Run, Shape, Tuning, ValueSource, Work, Workload, size,
+    BenchError, Cache, CacheType, Compression, Run, Shape, Tuning, ValueSource, Work, Workload, size,
 };
 
-/// What the databases hold.
-#[derive(Debug, Args)]
-pub struct DataArgs {
-    /// Bytes of a key
-    #[arg(long = "key_size", alias = "key-size", value_name = "BYTES", default_value_t = 16)]
-    pub key_size: usize,
-    /// Where values come from: pure_random (as db_bench), file_random, file_direct (as RocksDB's pull request 10395)
-    #[arg(
-        long = "value_src_data_type",
-        alias = "value-src-data-type",
-        value_name = "TYPE",
-        default_value = "file_direct"
-    )]
-    pub value_src_data_type: String,
-    /// File, directory, archive (Calgary's zip), bundled sample, or synthetic:SHARE that values are cut from
-    #[arg(
-        long = "value_src_data_file",
-        alias = "value-src-data-file",
-        value_name = "DATA",
-        default_value = "packages"
-    )]
-    pub value_src_data_file: String,
-    /// Part of a generated value that is not a repetition
-    #[arg(
-        long = "compression_ratio",
-        alias = "compression-ratio",
-        value_name = "RATIO",
-        default_value_t = 0.5
-    )]
-    pub compression_ratio: f64,
-    /// Keys of an instance [default: by --data-size]
-    #[arg(long, value_name = "N")]
-    pub num: Option<u64>,
-    /// Bytes of keys and values of all instances, or N% of the memory that is free [default: an eighth of it, at most 1G]
-    #[arg(long = "data-size", alias = "data_size", value_name = "BYTES|PCT%")]
-    pub data_size: Option<String>,
-    /// Bits of a Bloom filter for each key; 0 is none
-    #[arg(long = "bloom_bits", alias = "bloom-bits", value_name = "N", default_value_t = 10)]
-    pub bloom_bits: u32,
-    /// Version of the files' format [default: RocksDB's, or what the compression needs]
-    #[arg(
-        long = "format_version",
-        alias = "format-version",
-        value_name = "N",
-        default_value_t = 0,
-        hide_default_value = true
-    )]
-    pub format_version: u32,
-    /// Seed of every random choice
-    #[arg(long, default_value_t = 1729)]
-    pub seed: u64,
+fn values(args: &DataArgs) -> Result<ValueSource, BenchError> {
+    Ok(ValueSource {
+        kind: args.value_src_data_type.parse()?,
+        data: Source::named(&args.data)?,
+        compression_ratio: args.compression_ratio,
+    })
 }
 
-impl DataArgs {
-    pub fn values(&self) -> Result<ValueSource, BenchError> {
-        Ok(ValueSource {
-            kind: self.value_src_data_type.parse()?,
-            data: self.value_src_data_file.parse()?,
-            compression_ratio: self.compression_ratio,
-        })
-    }
-
-    /// Databases of these instances, values and blocks in `directory`.
-    pub fn shape(
-        &self,
-        directory: &Path,
-        instances: usize,
-        value_bytes: usize,
-        block_bytes: u64,
-        compression: Compression,
-    ) -> Result<Shape, BenchError> {
-        let record_bytes = (self.key_size + value_bytes) as u64;
-        let num = match self.num {
-            Some(num) => num,
-            None => {
-                let bytes = size::data_bytes(self.data_size.as_deref(), directory)?;
-                (bytes / (record_bytes.max(1) * instances.max(1) as u64)).max(1)
-            }
-        };
-        Ok(Shape {
-            instances,
-            num,
-            key_bytes: self.key_size,
-            value_bytes,
-            block_bytes,
-            values: self.values()?,
-            compression,
-            bloom_bits: self.bloom_bits,
-            format_version: self.format_version,
-            seed: self.seed,
-        })
-    }
-}
-
-/// How RocksDB is run.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "RocksDB")]
-pub struct TuningArgs {
-    /// Which block cache, where there is one: hyper_clock_cache or lru_cache
-    #[arg(long = "cache_type", alias = "cache-type", value_name = "TYPE", default_value = "hyper_clock_cache", value_parser = ["hyper_clock_cache", "lru_cache"])]
-    pub cache_type: String,
-    /// Background jobs of each instance [default: one for each CPU, at least 2]
-    #[arg(long = "max_background_jobs", alias = "max-background-jobs", value_name = "N")]
-    pub max_background_jobs: Option<usize>,
-    /// Bytes of a memtable
-    #[arg(
-        long = "write_buffer_size",
-        alias = "write-buffer-size",
-        value_name = "BYTES",
-        default_value = "64M"
-    )]
-    pub write_buffer_size: Bytes,
-    /// Most memtables
-    #[arg(
-        long = "max_write_buffer_number",
-        alias = "max-write-buffer-number",
-        value_name = "N",
-        default_value_t = 2
-    )]
-    pub max_write_buffer_number: u32,
-    /// Read files around the page cache
-    #[arg(long = "use_direct_reads", alias = "use-direct-reads", num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
-    pub use_direct_reads: bool,
-    /// Do not log writes [default: true, as the white paper; db_bench logs]
-    #[arg(long = "disable_wal", alias = "disable-wal", num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
-    pub disable_wal: bool,
-    /// Each write waits for the device
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
-    pub sync: bool,
-    /// No compaction of itself
-    #[arg(long = "disable_auto_compactions", alias = "disable-auto-compactions", num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
-    pub disable_auto_compactions: bool,
-    /// Check the checksum of every block that is read [default: true]
-    #[arg(long = "verify_checksum", alias = "verify-checksum", num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
-    pub verify_checksum: bool,
-    /// Let RocksDB count; tickers only, no timers [default: true; db_bench does not]
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "true", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
-    pub statistics: bool,
-    /// More for RocksDB's options string; it has the last word, as in "target_file_size_base=8388608;num_levels=4"
-    #[arg(
-        long = "rocksdb_options",
-        alias = "rocksdb-options",
-        value_name = "STRING",
-        default_value = "",
-        hide_default_value = true
-    )]
-    pub rocksdb_options: String,
-}
-
-impl TuningArgs {
-    pub fn tuning(&self, cache: leafpress_rocksdb_bench::Cache) -> Tuning {
-        Tuning {
-            cache,
-            cache_type: match self.cache_type.as_str() {
-                "lru_cache" => CacheType::LruCache,
-                _ => CacheType::HyperClockCache,
-            },
-            max_background_jobs: self.max_background_jobs.unwrap_or_else(|| size::cpus().max(2)),
-            write_buffer_bytes: self.write_buffer_size.0,
-            max_write_buffers: self.max_write_buffer_number,
-            use_direct_reads: self.use_direct_reads,
-            disable_wal: self.disable_wal,
-            sync: self.sync,
-            disable_auto_compactions: self.disable_auto_compactions,
-            verify_checksum: self.verify_checksum,
-            statistics: self.statistics,
-            rocksdb_options: self.rocksdb_options.clone(),
+/// Databases of these instances, values and blocks in `directory`.
+pub fn shape(
+    args: &DataArgs,
+    directory: &Path,
+    instances: usize,
+    value_bytes: usize,
+    block_bytes: u64,
+    compression: Compression,
+) -> Result<Shape, BenchError> {
+    let record_bytes = (args.key_size + value_bytes) as u64;
+    let num = match args.num {
+        Some(num) => num,
+        None => {
+            let bytes = size::data_bytes(args.data_bytes.as_deref(), directory)?;
+            (bytes / (record_bytes.max(1) * instances.max(1) as u64)).max(1)
         }
+    };
+    Ok(Shape {
+        instances,
+        num,
+        key_bytes: args.key_size,
+        value_bytes,
+        block_bytes,
+        values: values(args)?,
+        compression,
+        bloom_bits: args.bloom_bits,
+        format_version: args.format_version,
+        seed: args.seed,
+    })
+}
+
+/// How RocksDB is run, with this cache.
+pub fn tuning(args: &TuningArgs, cache: Cache) -> Tuning {
+    Tuning {
+        cache,
+        cache_type: match args.cache_type.as_str() {
+            "lru_cache" => CacheType::LruCache,
+            _ => CacheType::HyperClockCache,
+        },
+        max_background_jobs: args.max_background_jobs.unwrap_or_else(|| size::cpus().max(2)),
+        write_buffer_bytes: args.write_buffer_size.0,
+        max_write_buffers: args.max_write_buffer_number,
+        use_direct_reads: args.use_direct_reads,
+        disable_wal: args.disable_wal,
+        sync: args.sync,
+        disable_auto_compactions: args.disable_auto_compactions,
+        verify_checksum: args.verify_checksum,
+        statistics: args.statistics,
+        rocksdb_options: args.rocksdb_options.clone(),
     }
 }
 
-/// Where results go.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
-pub struct OutputArgs {
-    /// Directory for summary.tsv, results.json and report.html
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Say nothing while runs go on
-    #[arg(long, short)]
-    pub quiet: bool,
+/// What others are compared with, which `--baseline` names.
+pub fn baseline(name: &str) -> Result<Compression, BenchError> {
+    name.parse().map_err(|error| match error {
+        BenchError::Option { reason, .. } => BenchError::option("baseline", reason),
+        error => error,
+    })
+}
+
+/// Rounds, seconds and warm-up: what was given, or these.
+pub fn rounds(args: &RoundsArgs, rounds: usize, seconds: f64, warmup: f64) -> Result<(usize, f64, f64), BenchError> {
+    let rounds = args.rounds.unwrap_or(rounds);
+    if !(1..=1000).contains(&rounds) {
+        return Err(BenchError::option("rounds", format!("{rounds} is not 1 to 1000")));
+    }
+    let seconds = args.seconds.unwrap_or(seconds);
+    // What is no number is not over 0 either.
+    if seconds.is_nan() || seconds <= 0.0 {
+        return Err(BenchError::option("seconds", format!("{seconds} is not over 0")));
+    }
+    Ok((rounds, seconds, args.warmup_seconds.unwrap_or(warmup)))
 }
 
 /// A run of one benchmark.

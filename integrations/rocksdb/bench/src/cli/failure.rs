@@ -11,7 +11,7 @@ pub fn failure(error: &BenchError) -> Failure {
         BenchError::Lab(LabError::Cancelled) => Failure::Interrupted("interrupted: nothing was measured yet".into()),
         BenchError::Lab(LabError::Option { option, reason }) => Failure::bad_input(format!("--{option}: {reason}")),
         BenchError::Lab(LabError::Data { source_name, reason }) => {
-            Failure::bad_input(format!("--value_src_data_file {source_name}: {reason}"))
+            Failure::bad_input(format!("--data {source_name}: {reason}"))
         }
         BenchError::Lab(LabError::Io { path, source }) => Failure::bad_input(format!(
             "{}: {source}; name a directory that can be written",

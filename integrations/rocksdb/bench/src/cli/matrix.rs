@@ -1,74 +1,17 @@
 //! `leafpress-rocksdb matrix`: the white paper's whole set, scaled to this machine.
 
-use clap::Args;
-use leafpress_console::cost::CostArgs;
 use leafpress_console::failure::Failure;
 use leafpress_lab::Bytes;
 use leafpress_lab::core::resources;
-use leafpress_rocksdb_bench::matrix::{self, BLOCK_BYTES, Matrix, VALUE_BYTES};
+use leafpress_rocksdb_arguments::MatrixArgs;
+use leafpress_rocksdb_bench::matrix::{self, Matrix};
 use leafpress_rocksdb_bench::study::{Access, Plan, measure};
 use leafpress_rocksdb_bench::{BenchError, Cache, Compression, Work, check_options, check_values, compression, size};
 
-use super::args::{DataArgs, OutputArgs, TuningArgs, a_run};
+use super::args::{a_run, baseline, rounds, shape, tuning};
 use super::failure::failure;
 use super::scratch::Scratch;
-use super::study::{Findings, RoundsArgs, Stage, finish};
-
-/// Compressions that are compared with zstd unless told otherwise.
-const COMPRESSIONS: &str =
-    "none,lz4,leafpress:lz4,leafpress:zstd:3,leafpress:zstd:1,leafpress:deflate:1,leafpress:lz4:hc=5,dict=64K";
-
-/// Arguments of `matrix`.
-#[derive(Debug, Args)]
-#[command(args_override_self = true, after_help = AFTER_HELP)]
-pub struct MatrixArgs {
-    /// Less of everything: data of 64M, two rounds of half a second
-    #[arg(long)]
-    quick: bool,
-    /// Compressions, with commas between them
-    #[arg(long, visible_aliases = ["compression_type", "compression-type"], value_name = "LIST", default_value = COMPRESSIONS)]
-    compression: String,
-    /// What they are compared with
-    #[arg(long, value_name = "NAME", default_value = "zstd")]
-    baseline: String,
-    /// Bytes of a block, with commas between them
-    #[arg(long = "block_size", alias = "block-size", value_name = "LIST", value_delimiter = ',', default_values_t = BLOCK_BYTES.map(Bytes))]
-    block_size: Vec<Bytes>,
-    /// Bytes of a value, with commas between them
-    #[arg(long = "value_size", alias = "value-size", value_name = "LIST", value_delimiter = ',', default_values_t = VALUE_BYTES)]
-    value_size: Vec<usize>,
-    /// Databases beside each other [default: as the white paper's 4, by this machine's CPUs]
-    #[arg(long, value_name = "N")]
-    instances: Option<usize>,
-    /// Threads of each instance [default: as the white paper's 25 that read and 10 that read and write, by this machine's CPUs]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    /// Only read-only or 80:20
-    #[arg(long, value_name = "ACCESS", value_parser = ["read-only", "80:20"])]
-    access: Option<String>,
-    /// Do not raise threads to find the CPU saved at the baseline's throughput
-    #[arg(long)]
-    no_ladder: bool,
-    /// Block cache of each instance
-    #[arg(long, value_name = "CACHE", default_value = "none")]
-    cache: String,
-    #[command(flatten)]
-    rounds: RoundsArgs,
-    #[command(flatten)]
-    data: DataArgs,
-    #[command(flatten)]
-    tuning: TuningArgs,
-    #[command(flatten)]
-    cost: CostArgs,
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
-const AFTER_HELP: &str = "\
-Everything is compared with the baseline in pairs of runs directly one after the other. docs/bench.md explains the report.
-
-  leafpress-rocksdb matrix --quick
-  leafpress-rocksdb matrix --value_src_data_file calgary.zip --compression lz4,leafpress:zstd:1 --rounds 5 --out result";
+use super::study::{Findings, Stage, finish};
 
 /// Access patterns that are asked for.
 pub fn accesses(only: Option<&str>) -> Vec<Access> {
@@ -92,54 +35,57 @@ pub fn threads(instances: Option<usize>, threads: Option<usize>) -> (usize, [usi
     (instances, each)
 }
 
-impl MatrixArgs {
-    fn plans(&self, directory: &std::path::Path) -> Result<Vec<Plan>, BenchError> {
-        let compressions = compression::list(&self.compression)?;
-        let baseline: Compression = self.baseline.parse()?;
-        let cache: Cache = self.cache.parse()?;
-        let (instances, threads) = threads(self.instances, self.threads);
-        let (rounds, seconds, warmup_seconds) = match self.quick {
-            true => self.rounds.or(2, 0.5, 0.2),
-            false => self.rounds.or(3, 5.0, 1.0),
-        }?;
-        let work = Work {
-            seconds,
-            warmup_seconds,
-            ..Work::default()
-        };
-        let tuning = self.tuning.tuning(cache);
-        let mut plans = Vec::new();
-        for Bytes(block_bytes) in &self.block_size {
-            for value_bytes in &self.value_size {
-                let mut shape = self
-                    .data
-                    .shape(directory, instances, *value_bytes, *block_bytes, baseline.clone())?;
-                if self.quick && self.data.num.is_none() && self.data.data_size.is_none() {
-                    shape.num = (64 << 20) / ((shape.key_bytes + value_bytes) * instances) as u64;
-                }
-                let plan = Plan {
-                    shape,
-                    tuning: tuning.clone(),
-                    work: work.clone(),
-                    threads,
-                    baseline: baseline.clone(),
-                    compressions: compressions
-                        .iter()
-                        .filter(|other| **other != baseline)
-                        .cloned()
-                        .collect(),
-                    accesses: accesses(self.access.as_deref()),
-                    rounds,
-                    ladder: !self.no_ladder,
-                };
-                check(&plan, directory)?;
-                plans.push(plan);
+fn plans(args: &MatrixArgs, directory: &std::path::Path) -> Result<Vec<Plan>, BenchError> {
+    let compressions = compression::list(&args.compression)?;
+    let baseline = baseline(&args.baseline)?;
+    let cache: Cache = args.cache.parse()?;
+    let (instances, threads) = threads(args.instances, args.threads);
+    let (rounds, seconds, warmup_seconds) = match args.quick {
+        true => rounds(&args.rounds, 2, 0.5, 0.2),
+        false => rounds(&args.rounds, 3, 5.0, 1.0),
+    }?;
+    let work = Work {
+        seconds,
+        warmup_seconds,
+        ..Work::default()
+    };
+    let tuning = tuning(&args.tuning, cache);
+    let mut plans = Vec::new();
+    for Bytes(block_bytes) in &args.block_size {
+        for value_bytes in &args.value_size {
+            let mut shape = shape(
+                &args.data,
+                directory,
+                instances,
+                *value_bytes,
+                *block_bytes,
+                baseline.clone(),
+            )?;
+            if args.quick && args.data.num.is_none() && args.data.data_bytes.is_none() {
+                shape.num = (64 << 20) / ((shape.key_bytes + value_bytes) * instances) as u64;
             }
+            let plan = Plan {
+                shape,
+                tuning: tuning.clone(),
+                work: work.clone(),
+                threads,
+                baseline: baseline.clone(),
+                compressions: compressions
+                    .iter()
+                    .filter(|other| **other != baseline)
+                    .cloned()
+                    .collect(),
+                accesses: accesses(args.access.as_deref()),
+                rounds,
+                ladder: !args.no_ladder,
+            };
+            check(&plan, directory)?;
+            plans.push(plan);
         }
-        match plans.is_empty() {
-            true => Err(BenchError::option("block_size", "and value_size: the lists are empty")),
-            false => Ok(plans),
-        }
+    }
+    match plans.is_empty() {
+        true => Err(BenchError::option("block_size", "and value_size: the lists are empty")),
+        false => Ok(plans),
     }
 }
 
@@ -163,7 +109,7 @@ pub fn check(plan: &Plan, directory: &std::path::Path) -> Result<(), BenchError>
 /// Runs the matrix.
 pub fn run(args: &MatrixArgs) -> Result<(), Failure> {
     let scratch = Scratch::passing(args.rounds.db.as_deref())?;
-    let plans = args.plans(scratch.databases()).map_err(|e| failure(&e))?;
+    let plans = plans(args, scratch.databases()).map_err(|e| failure(&e))?;
     let prices = args.cost.prices().map_err(|e| failure(&e.into()))?;
     let mut stage = Stage::new(scratch, &args.output, plans.iter().map(Plan::runs).sum())?;
     let mut matrix = Matrix {

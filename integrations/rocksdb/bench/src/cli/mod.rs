@@ -2,7 +2,6 @@
 
 pub mod args;
 pub mod bench;
-pub mod cache;
 pub mod caches;
 pub mod failure;
 pub mod frontier;

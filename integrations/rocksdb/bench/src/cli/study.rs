@@ -3,52 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use clap::Args;
 use leafpress_console::failure::Failure;
 use leafpress_console::{interrupt, output};
+use leafpress_rocksdb_arguments::OutputArgs;
 use leafpress_rocksdb_bench::BenchError;
 use leafpress_rocksdb_bench::report::{self, Files, Row};
 use leafpress_rocksdb_bench::session::Session;
 use leafpress_rocksdb_bench::study::Event;
 use serde::Serialize;
 
-use super::args::OutputArgs;
 use super::failure::failure;
 use super::reporter::Reporter;
 use super::scratch::Scratch;
-
-/// How long things take.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Measurement")]
-pub struct RoundsArgs {
-    /// Rounds: each compares everything once
-    #[arg(long, value_name = "N")]
-    pub rounds: Option<usize>,
-    /// Length of each run in seconds
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
-    pub duration: Option<f64>,
-    /// The same work before that, in seconds
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
-    pub warmup: Option<f64>,
-    /// Directory for databases, which are removed when they are done with [default: one for temporary files]
-    #[arg(long, value_name = "DIR")]
-    pub db: Option<std::path::PathBuf>,
-}
-
-impl RoundsArgs {
-    /// Rounds, seconds and warm-up: what was given, or these.
-    pub fn or(&self, rounds: usize, seconds: f64, warmup: f64) -> Result<(usize, f64, f64), BenchError> {
-        let rounds = self.rounds.unwrap_or(rounds);
-        if !(1..=1000).contains(&rounds) {
-            return Err(BenchError::option("rounds", "is 1 to 1000"));
-        }
-        let seconds = self.duration.unwrap_or(seconds);
-        if seconds <= 0.0 {
-            return Err(BenchError::option("duration", "is over 0"));
-        }
-        Ok((rounds, seconds, self.warmup.unwrap_or(warmup)))
-    }
-}
 
 /// Everything a command needs while it runs.
 pub struct Stage {
@@ -144,7 +110,7 @@ pub fn finish<R: Serialize>(findings: &Findings<'_, R>, args: &OutputArgs) -> Re
     if let (Some(out), true) = (&args.out, findings.runs > 0) {
         text += &write(findings, out).map_err(|e| failure(&e))?.to_string();
     }
-    let printed = output::print(&text);
+    let printed = output::print_report(&text);
     if findings.cancelled {
         return Err(Failure::Interrupted(format!(
             "interrupted: {} runs had finished",

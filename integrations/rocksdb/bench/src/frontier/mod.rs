@@ -105,7 +105,7 @@ fn best(study: &Study, access: Access) -> Vec<usize> {
     pareto(&points)
 }
 
-/// The table of an access pattern; a mark at what nothing beats.
+/// The table of an access pattern for a page; a mark at what nothing beats.
 fn grid(study: &Study, access: Access) -> Grid {
     let mut grid = study.grid(access);
     let best = best(study, access);
@@ -152,7 +152,12 @@ pub fn text(frontier: &Frontier) -> String {
     let study = &frontier.study;
     let mut text = head(frontier).join("\n") + "\n";
     for access in &study.plan.accesses {
-        let grid = grid(study, *access);
+        let mut grid = study.grid(*access);
+        for number in best(study, *access) {
+            if let Some(name) = grid.rows.get_mut(number).and_then(|row| row.first_mut()) {
+                name.push_str(" ◆");
+            }
+        }
         if !grid.rows.is_empty() {
             let _ = write!(text, "\n{}, {access}\n{}", shape_name(&study.plan.shape), grid.text());
         }

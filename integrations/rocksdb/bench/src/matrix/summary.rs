@@ -14,7 +14,7 @@ use crate::study::{Access, Cell, shape_name};
 /// What the columns are, under the tables.
 pub(super) const CAPTION: &str = "\
 %: change against the baseline, the median over pairs of runs made directly one after the other; data as loaded.
-CPU saved: the part of the baseline's CPU that is not needed for the baseline's throughput, found by raising threads until
+CPU saved: the part of the baseline's CPU that is not needed for the baseline's throughput, found by raising threads until \
 it is reached; * where it is not reached with all threads, and extrapolated.
 ";
 
@@ -103,7 +103,12 @@ pub(super) fn grid(matrix: &Matrix) -> Grid {
             "CPU per op\n%",
             "CPU saved at its\nthroughput %",
         ],
-    );
+    )
+    .in_parts(&[
+        ("", &[2, 4]),
+        ("CPU of an operation, and saved at its throughput", &[5, 6]),
+        ("p99 latency of gets", &[3]),
+    ]);
     for compression in matrix.compressions() {
         for access in Access::ALL {
             let of = |figure: fn(&Cell) -> Option<f64>| in_words(range(matrix.cells(compression, access), figure));

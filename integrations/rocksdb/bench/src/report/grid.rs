@@ -1,8 +1,7 @@
 //! Tables of text, for a terminal and for a page.
 
-use comfy_table::{CellAlignment, Table};
-use leafpress_lab::report::TABLE_STYLE;
 use leafpress_lab::report::html::lines;
+use leafpress_lab::report::{Part, of_parts, under_names};
 use maud::{Markup, html};
 
 /// A table whose first columns are words and whose others are figures.
@@ -14,6 +13,8 @@ pub struct Grid {
     pub words: usize,
     /// Rows of as many cells as there are headings.
     pub rows: Vec<Vec<String>>,
+    /// The tables that a terminal shows, by name, and columns of each.
+    pub parts: Vec<(&'static str, Vec<usize>)>,
 }
 
 impl Grid {
@@ -23,20 +24,27 @@ impl Grid {
             headings: headings.iter().map(|text| (*text).to_owned()).collect(),
             words,
             rows: Vec::new(),
+            parts: vec![("", (words..headings.len()).collect())],
         }
     }
 
-    /// For a terminal.
+    /// With these tables on a terminal.
+    pub fn in_parts(mut self, parts: &[Part<'static>]) -> Self {
+        self.parts = parts.iter().map(|(name, columns)| (*name, columns.to_vec())).collect();
+        self
+    }
+
+    /// For a terminal. Of two columns of words the first is a name above rows.
     pub fn text(&self) -> String {
-        let mut table = Table::new();
-        table.load_style(TABLE_STYLE).set_header(&self.headings);
-        for row in &self.rows {
-            table.add_row(row);
-        }
-        for column in table.column_iter_mut().skip(self.words) {
-            column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
-        }
-        format!("{table}\n")
+        let names = self.words.saturating_sub(1);
+        let rows = match names {
+            0 => self.rows.clone(),
+            _ => under_names(self.rows.iter().cloned()),
+        };
+        let columns = |columns: &Vec<usize>| columns.iter().map(|at| at - names).collect::<Vec<_>>();
+        let parts: Vec<_> = self.parts.iter().map(|(name, of)| (*name, columns(of))).collect();
+        let parts: Vec<Part<'_>> = parts.iter().map(|(name, of)| (*name, of.as_slice())).collect();
+        of_parts(self.headings[names..].to_vec(), rows, self.words - names, &parts) + "\n"
     }
 
     /// For a page. `mark` gives what is put in front of a row's first cell.

@@ -49,15 +49,15 @@ pub fn line(row: &Row) -> String {
     let outcome = &row.outcome;
     let p99 = outcome
         .p99_us()
-        .map_or_else(String::new, |us| format!("  p99 {} us", figure(Some(us))));
+        .map_or_else(String::new, |us| format!(", p99 {} us", figure(Some(us))));
     let wrong = match outcome.mismatches {
         0 => String::new(),
         wrong => format!("  {wrong} WRONG"),
     };
     format!(
-        "{:<22} {:<20} {:>9} Kops/s{p99}  {:.2} cores  {} MiB{wrong}",
+        "{} {}\n    {} Kops/s{p99}, {:.2} cores, {} MiB{wrong}",
         row.run.workload.name(),
-        row.run.shape.compression.to_string(),
+        row.run.shape.compression,
         kops(outcome.throughput()),
         outcome.cores(),
         mib(outcome.sst_bytes)
@@ -69,8 +69,8 @@ pub(super) fn grid(report: &Report) -> Grid {
     let mut grid = Grid::new(
         2,
         &[
-            "benchmark",
             "compression",
+            "benchmark",
             "Kops/s",
             "MiB/s",
             "p50\nus",
@@ -84,7 +84,12 @@ pub(super) fn grid(report: &Report) -> Grid {
             "bytes\nper key",
             "found",
         ],
-    );
+    )
+    .in_parts(&[
+        ("", &[2, 5, 10, 11]),
+        ("Other rates and times, what was found", &[3, 4, 6, 13]),
+        ("CPU, and bytes of files", &[7, 8, 9, 12]),
+    ]);
     for row in &report.rows {
         let outcome = &row.outcome;
         let us = |of: fn(&leafpress_lab::core::latency::Latency) -> u64| {
@@ -95,8 +100,8 @@ pub(super) fn grid(report: &Report) -> Grid {
             reads => format!("{:.1}%", outcome.found as f64 / reads as f64 * 100.0),
         };
         grid.rows.push(vec![
-            row.run.workload.name().to_owned(),
             row.run.shape.compression.to_string(),
+            row.run.workload.name().to_owned(),
             kops(outcome.throughput()),
             figure(Some(outcome.mib_per_second())),
             us(|latency| latency.p50_ns),
@@ -159,7 +164,7 @@ pub(super) fn troubles(report: &Report) -> Vec<String> {
 pub fn text(report: &Report) -> String {
     let mut text = head(report).join("\n") + "\n";
     text += &grid(report).text();
-    text += "Latency of point reads where there are any, else of scans or puts. CPU is the process's over the measured time, background threads\n\
+    text += "Latency of point reads where there are any, else of scans or puts. CPU is the process's over the measured time, background threads \
              included. SST: all live files once flushes and compactions that were due are done.\n";
     for row in &report.rows {
         let tickers: Vec<String> = row

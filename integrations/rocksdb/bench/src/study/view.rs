@@ -72,7 +72,12 @@ impl Study {
         if self.plan.ladder {
             headings.push("CPU saved at its\nthroughput %");
         }
-        let mut grid = Grid::new(1, &headings);
+        let mut grid = Grid::new(1, &headings).in_parts(&[
+            ("", &[1, 2, 7]),
+            ("Latency, and CPU of an operation", &[4, 5, 9, 10]),
+            ("Range of the throughput, CPU saved", &[3, 11]),
+            ("Bytes of files", &[6, 8]),
+        ]);
         if self.cells(access).next().is_none() {
             return grid;
         }

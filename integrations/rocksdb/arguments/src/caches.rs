@@ -1,0 +1,94 @@
+//! `caches`: block caches and secondary caches at the same total memory.
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+use leafpress_console::words::size;
+use leafpress_lab::Bytes;
+
+use crate::shared::{DB_BENCH, DataArgs, OutputArgs, RoundsArgs, TuningArgs};
+
+/// Arguments of `caches`.
+#[derive(Debug, Args)]
+#[command(args_override_self = true, after_help = AFTER_HELP)]
+pub struct CachesArgs {
+    /// Memory of each instance's caches together
+    #[arg(short = 'm', long, value_name = "BYTES", default_value = "64M")]
+    pub memory: Bytes,
+    /// Data is so many times the memory
+    #[arg(long, value_name = "N", default_value_t = 4.0, allow_negative_numbers = true)]
+    pub times: f64,
+    /// Percent of the memory that a secondary cache has, where there is one
+    #[arg(
+        long,
+        alias = "secondary_pct",
+        value_name = "PCT",
+        default_value_t = 75.0,
+        allow_negative_numbers = true
+    )]
+    pub secondary_pct: f64,
+    /// Options of our secondary cache, as in codec=zstd:1; given several times, each is a cache of its own
+    #[arg(long, alias = "secondary_options", value_name = "OPTIONS")]
+    pub secondary_options: Vec<String>,
+    /// Caches to compare, in place of the three, each as in `bench --cache`; given several times
+    #[arg(long, value_name = "CACHE")]
+    pub cache: Vec<String>,
+    /// How files are compressed
+    #[arg(long, visible_aliases = ["compression_type", "compression-type"], value_name = "NAME", default_value = "none")]
+    pub compression: String,
+    /// readrandom, readrandomwriterandom, or one of ycsba..ycsbf
+    #[arg(long, value_name = "BENCHMARK", default_value = "readrandom")]
+    pub benchmark: String,
+    /// How keys are chosen
+    #[arg(long, value_name = "LAW", default_value = "zipfian:0.99")]
+    pub distribution: String,
+    /// Read files through the page cache, which then is memory besides
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
+    pub buffered: bool,
+    /// Bytes of a block
+    #[arg(
+        long = "block_size",
+        alias = "block-size",
+        value_name = "BYTES",
+        default_value = "4K",
+        help_heading = DB_BENCH
+    )]
+    pub block_size: Bytes,
+    /// Bytes of a value
+    #[arg(
+        long = "value_size",
+        alias = "value-size",
+        value_name = "BYTES",
+        default_value = "256",
+        value_parser = size,
+        help_heading = DB_BENCH
+    )]
+    pub value_size: usize,
+    /// Databases beside each other
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub instances: usize,
+    /// Threads of each instance [default: one for each CPU]
+    #[arg(short = 't', long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Less of everything: memory of 8M, three rounds of half a second
+    #[arg(long)]
+    pub quick: bool,
+    /// Rounds and seconds.
+    #[command(flatten)]
+    pub rounds: RoundsArgs,
+    /// What the databases hold.
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// How RocksDB is run.
+    #[command(flatten)]
+    pub tuning: TuningArgs,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+const AFTER_HELP: &str = "\
+Files are read around the page cache, so that a miss costs what the device costs; the page cache would be more memory for all.
+
+  leafpress-rocksdb caches --quick
+  leafpress-rocksdb caches --memory 256M --rounds 5 --out result
+  leafpress-rocksdb caches --secondary-options codec=lz4 --secondary-options codec=zstd:1 --compression zstd";
