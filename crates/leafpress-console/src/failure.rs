@@ -1,6 +1,8 @@
-//! How a command ends when it does not end well: one line on standard error and an exit code.
+//! How a command ends when it does not end well: one line on standard error, wrapped on a terminal, and an exit code.
 
 use std::process::ExitCode;
+
+use crate::output;
 
 /// Why a command stopped.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,7 +37,7 @@ impl Failure {
             Self::ReaderGone => (None, 0),
         };
         if let Some(message) = message {
-            eprintln!("{}", one_line(&message));
+            output::tell(&without_numbers(&one_line(&message)));
         }
         ExitCode::from(code)
     }
@@ -51,9 +53,28 @@ fn one_line(message: &str) -> String {
         .join("; ")
 }
 
+/// Messages of the system without their numbers, which say nothing more: ` (os error 20)`, and what libraries put behind that.
+fn without_numbers(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.split_once(')').map_or("", |(_, rest)| rest);
+        let path = rest.strip_prefix(" at path \"").and_then(|path| path.split_once('"'));
+        plain += path.map_or(rest, |(_, rest)| rest);
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
-    use super::one_line;
+    use super::{one_line, without_numbers};
+
+    #[test]
+    fn the_systems_numbers_are_left_out() {
+        let message = "a: Not a directory (os error 20) at path \"a/.tmp1\"; name a directory (os error 2)";
+        assert_eq!(without_numbers(message), "a: Not a directory; name a directory");
+        assert_eq!(without_numbers("plain"), "plain");
+    }
 
     #[test]
     fn a_message_is_one_line() {

@@ -1,7 +1,8 @@
 //! Where results go: standard output, and a directory for files.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -30,11 +31,31 @@ pub fn print_report(text: &str) -> Result<(), Failure> {
     print(&report::narrow(text))
 }
 
-/// Has reports made for the terminal, if standard output is one.
+/// Has reports made for the terminal, if standard output is one, or for as many columns as `COLUMNS` says.
 pub fn fit_terminal() {
-    if let Some((terminal_size::Width(columns), _)) = terminal_size::terminal_size_of(io::stdout()) {
-        report::set_page_width(columns.into());
+    if let Some(columns) = columns(io::stdout()) {
+        report::set_page_width(columns);
     }
+}
+
+/// How wide the terminal of a stream is: as `COLUMNS` says, or as it says itself. `None` without both.
+fn columns(stream: impl AsFd) -> Option<usize> {
+    let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let given = given.filter(|columns| *columns > 0);
+    given.or_else(|| terminal_size::terminal_size_of(stream).map(|(terminal_size::Width(columns), _)| columns.into()))
+}
+
+/// A message for standard error: a line where programs read it, wrapped at words where people do.
+pub fn message(text: &str) -> String {
+    match columns(io::stderr()).filter(|_| io::stderr().is_terminal()) {
+        Some(columns) => report::wrapped_to(columns, text, "", "  ").trim_end().to_owned(),
+        None => text.to_owned(),
+    }
+}
+
+/// Writes a message to standard error. Nobody is left to be told when that fails.
+pub fn tell(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", message(text));
 }
 
 /// `leafpress-results/COMMAND/20260418T021637Z`: UTC, as the ZipCache evaluation names its directories.
@@ -51,8 +72,12 @@ pub fn default_directory(command: &str) -> PathBuf {
 /// [`Failure::BadInput`] with the option that names one that cannot be made.
 pub fn make_directory(option: &str, directory: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).map_err(|e| {
+        let reason = match e.kind() {
+            io::ErrorKind::AlreadyExists => "is no directory".to_owned(),
+            _ => e.to_string(),
+        };
         Failure::bad_input(format!(
-            "--{option} {}: {e}; name a directory that can be written",
+            "--{option} {}: {reason}; name a directory that can be written",
             directory.display()
         ))
     })

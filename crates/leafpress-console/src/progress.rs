@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use crate::output;
+
 /// Steps of the bar per piece of work.
 const STEPS: u64 = 1000;
 
@@ -15,7 +17,7 @@ const ENOUGH_DONE: f32 = 0.005;
 fn left(state: &ProgressState, out: &mut dyn Write) {
     if state.fraction() >= ENOUGH_DONE {
         // A progress bar has nowhere to report to.
-        let _ = write!(out, "  {:#} left", HumanDuration(state.eta()));
+        let _ = write!(out, " {:#} left", HumanDuration(state.eta()));
     }
 }
 
@@ -36,7 +38,7 @@ impl Bar {
     /// A bar that nothing has moved yet.
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:16} {percent:>3}% {prefix}{msg}{left}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:10} {percent:>3}%{left} {prefix}{wide_msg}") {
             bar.set_style(style.with_key("left", left));
         }
         Self { bar, index: 0 }
@@ -47,7 +49,7 @@ impl Bar {
         self.index = index;
         self.bar.set_length(total as u64 * STEPS);
         if total > 1 {
-            self.bar.set_prefix(format!("run {}/{total}  ", index + 1));
+            self.bar.set_prefix(format!("[{}/{total}] ", index + 1));
         }
         self.bar.set_message(what);
         self.bar.enable_steady_tick(Duration::from_millis(200));
@@ -65,12 +67,14 @@ impl Bar {
         self.bar.set_message(what);
     }
 
-    /// A line above the bar on a terminal, a plain line in a pipe.
-    pub fn line(&self, line: &str) {
-        if self.bar.is_hidden() {
-            eprintln!("{line}");
-        } else {
-            self.bar.println(line);
+    /// Lines above the bar on a terminal, wrapped there, or plain lines in a pipe.
+    pub fn line(&self, text: &str) {
+        for line in text.lines() {
+            if self.bar.is_hidden() {
+                output::tell(line);
+            } else {
+                self.bar.println(output::message(line));
+            }
         }
     }
 

@@ -30,7 +30,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     };
     check_libraries(&runs)?;
     for note in bench::check_values(runs.iter().copied()).map_err(|e| bad_input(&e))? {
-        eprintln!("{note}");
+        output::tell(&note);
     }
     let files = Files::of(args)?;
     if let (Some(json), Some(html)) = (&files.json, &files.html)
@@ -39,7 +39,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         return Err(Failure::bad_input("--html: it is the file of --json"));
     }
     for note in args.notes(&runs) {
-        eprintln!("{note}");
+        output::tell(&note);
     }
     let cancel = interrupt::flag()?;
     match &plan {

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 
 use clap::Args;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use leafpress::codec::{Engine, EngineOptions};
 use leafpress::{Codec, CodecError, Dictionary};
 use leafpress_console::words::size;
 use leafpress_lab::core::Bytes;
 use leafpress_lab::core::corpus::{Corpus, Cut, Source};
+use leafpress_lab::report::{of_parts, wrapped};
 use serde::Serialize;
 
 use self::measure::Speed;
@@ -174,58 +174,77 @@ fn dictionary_ratio(codec: Codec, engine: &dyn Engine, frames: &[&[u8]]) -> Opti
 }
 
 fn table(lines: &[Line], args: &CodecsArgs, corpus: &Corpus) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([
+    const HEADINGS: [&str; 5] = [
         "codec",
-        "engine",
-        "library",
-        "self-test",
-        "compress MB/s",
-        "decompress MB/s",
+        "compress\nMB/s",
+        "decompress\nMB/s",
         "ratio",
-        "with dictionary",
-        "",
-    ]);
-    for line in lines {
-        let number =
-            |value: Option<f64>, digits: usize| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"));
+        "with a\ndictionary",
+    ];
+    let number = |value: Option<f64>, digits: usize| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"));
+    let rows = lines.iter().filter(|line| line.available).map(|line| {
         let speed = line.speed.as_ref();
-        table.add_row([
+        [
             line.codec.clone(),
-            line.engine.unwrap_or("-").to_owned(),
-            line.provided_by.clone().unwrap_or_else(|| "-".into()),
-            line.self_test.clone().unwrap_or_else(|| "-".into()),
             number(speed.map(|s| s.compress_mb_per_s), 0),
             number(speed.map(|s| s.decompress_mb_per_s), 0),
             number(speed.map(|s| s.ratio), 2),
             number(line.dictionary_ratio, 2),
-            line.reason
-                .as_ref()
-                .map(|reason| format!("not available: {reason}"))
-                .unwrap_or_default(),
-        ]);
-    }
-    for column in 4..8 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
+        ]
+    });
+    let table = of_parts(HEADINGS, rows, 1, &[("", &[1, 2, 3, 4])]);
+    let table = if table.is_empty() { table } else { table + "\n" };
+    let said = said(lines)
+        .iter()
+        .map(|line| wrapped(line, "", "  "))
+        .collect::<String>();
+    let notes = notes(args, corpus).map(|note| wrapped(&note, "", "")).concat();
+    format!("{table}{said}\n{notes}")
+}
+
+/// What does the work and whether it does it well, and why the others do not, a line for codecs of which the same is to be said.
+fn said(lines: &[Line]) -> Vec<String> {
+    let mut said: Vec<(Vec<&str>, String)> = Vec::new();
+    for line in lines {
+        let what = match (&line.reason, line.self_test.as_deref()) {
+            (Some(reason), _) => format!("not available: {reason}"),
+            (None, test) => {
+                let by = [line.engine, line.provided_by.as_deref()];
+                let by: Vec<&str> = by.into_iter().flatten().collect();
+                let test = test.filter(|test| *test != "ok");
+                let test = test.map_or("self-test ok".to_owned(), |test| format!("SELF-TEST FAILED: {test}"));
+                format!("{}, {test}", by.join(" of "))
+            }
+        };
+        match said.iter_mut().find(|(_, other)| *other == what) {
+            Some((codecs, _)) => codecs.push(&line.codec),
+            None => said.push((vec![&line.codec], what)),
         }
     }
+    let lines = said.into_iter();
+    lines
+        .map(|(codecs, what)| format!("{}: {what}", codecs.join(", ")))
+        .collect()
+}
+
+/// What was measured.
+fn notes(args: &CodecsArgs, corpus: &Corpus) -> [String; 2] {
     let frames = corpus.count();
     let sampled = corpus
         .sampled()
         .map_or_else(String::new, |sampled| format!(" ({sampled})"));
-    let rows: Vec<String> = table.lines().map(|line| line.trim().to_owned()).collect();
-    format!(
-        "{}\n\nOne thread, {} of {} of {}{}{sampled}, {frames} of them; MB/s of raw bytes, best of three passes; ratio: raw bytes per compressed byte.\n\
-         With dictionary: the ratio with one of {}, trained on every fourth frame and measured on the others.\n",
-        rows.join("\n"),
-        if frames == 1 { "one frame" } else { "frames" },
-        Bytes(args.frame_bytes as u64),
-        args.data.display(),
-        if args.raw { " (its own bytes)" } else { "" },
-        Bytes(DICTIONARY_BYTES as u64),
-    )
+    [
+        format!(
+            "One thread, {} of {} of {}{}{sampled}, {frames} of them; MB/s of raw bytes, best of three passes; ratio: raw bytes per compressed \
+             byte.",
+            if frames == 1 { "one frame" } else { "frames" },
+            Bytes(args.frame_bytes as u64),
+            args.data.display(),
+            if args.raw { " (its own bytes)" } else { "" },
+        ),
+        format!(
+            "With a dictionary: the ratio with one of {}, trained on every fourth frame and measured on the others.",
+            Bytes(DICTIONARY_BYTES as u64)
+        ),
+    ]
 }

@@ -16,6 +16,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use leafpress_lab::report::wrapped;
 
 use self::finding::{Finding, Status};
 use self::root::Root;
@@ -71,11 +72,6 @@ fn examine(root: &Root, args: &DoctorArgs) -> Vec<Finding> {
 }
 
 fn table(findings: &[Finding]) -> String {
-    let width = findings
-        .iter()
-        .map(|finding| finding.what.chars().count())
-        .max()
-        .unwrap_or(0);
     let mut text = String::new();
     let mut area = "";
     for finding in findings {
@@ -86,24 +82,19 @@ fn table(findings: &[Finding]) -> String {
             area = finding.area;
             let _ = writeln!(text, "{area}");
         }
-        let _ = writeln!(
-            text,
-            "  {:<10}  {:<width$}  {}",
-            finding.status.words(),
-            finding.what,
-            finding.detail
-        );
+        let status = format!("  {:<10}  ", finding.status.words());
+        let below = " ".repeat(status.len());
+        text += &wrapped(&format!("{}: {}", finding.what, finding.detail), &status, &below);
         if let Some(fix) = &finding.fix {
-            let _ = writeln!(text, "{:14}fix: {fix}", "");
+            text += &wrapped(&format!("fix: {fix}"), &below, &below);
         }
     }
     let count = |status| findings.iter().filter(|finding| finding.status == status).count();
-    let _ = writeln!(
-        text,
-        "\n{} ok, {} missing, {} not usable. Only what you want to use has to be mended: the CPU codecs need none of it.",
+    let sum = format!(
+        "{} ok, {} missing, {} not usable. Only what you want to use has to be mended: the CPU codecs need none of it.",
         count(Status::Ok),
         count(Status::Missing),
         count(Status::NotUsable)
     );
-    text
+    text + "\n" + &wrapped(&sum, "", "")
 }

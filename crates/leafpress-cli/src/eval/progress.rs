@@ -70,41 +70,49 @@ fn frames(row: &Row) -> Option<String> {
         1 => "one record".to_owned(),
         bytes => format!("{bytes} bytes"),
     };
-    Some(format!("  in frames of {frame}, leaves of {}", ended.leaf_limit_bytes))
+    Some(format!("frames of {frame}, leaves of {}", ended.leaf_limit_bytes))
 }
 
+/// A run's result: what is done in a second, and below it what that took.
 fn finished(index: usize, total: usize, row: &Row) -> String {
     let (spec, result) = (&row.spec, &row.result);
     let width = total.to_string().len();
-    let mut line = format!(
-        "[{:>width$}/{total}] {:<18} {:<14} {:>2} {:<7}  {:>8.3} Mops/s",
-        index + 1,
-        spec.codec,
-        spec.workload,
-        spec.threads,
-        if spec.threads == 1 { "thread" } else { "threads" },
-        result.qps() / 1e6
-    );
-    for (name, latency) in [
+    let number = format!("[{:>width$}/{total}] ", index + 1);
+    let threads = if spec.threads == 1 { "thread" } else { "threads" };
+    let times: Vec<String> = [
         ("read", &result.read_latency),
         ("write", &result.write_latency),
         ("scan", &result.scan_latency),
-    ] {
-        if let Some(latency) = latency {
-            line += &format!("  {name} p99 {:.1} us", latency.p99_ns as f64 / 1e3);
-        }
+    ]
+    .into_iter()
+    .filter_map(|(name, latency)| {
+        let p99_us = latency.as_ref()?.p99_ns as f64 / 1e3;
+        let decimals = usize::from(p99_us < 1000.0);
+        Some(format!("{name} {p99_us:.decimals$}"))
+    })
+    .collect();
+    let mut details = Vec::new();
+    if !times.is_empty() {
+        details.push(format!("p99 us: {}", times.join(", ")));
     }
     if result.ended.user_bytes > 0 {
-        line += &format!(
-            "  holds {:.2} per user byte",
-            result.ended.bytes_held as f64 / result.ended.user_bytes as f64
-        );
+        let held = result.ended.bytes_held as f64 / result.ended.user_bytes as f64;
+        details.push(format!("held/user byte: {held:.2}"));
     }
-    if let Some(frames) = frames(row) {
-        line += &frames;
-    }
+    let mut line = format!(
+        "{number}{:<9} {:<14} {:>2} {threads:<7} {:>7.3} Mops/s",
+        spec.codec.to_string(),
+        spec.workload.to_string(),
+        spec.threads,
+        result.qps() / 1e6
+    );
     if result.mismatches > 0 {
-        line += &format!("  {} MISMATCHES", result.mismatches);
+        line += &format!(" {} MISMATCHES", result.mismatches);
+    }
+    for more in [details.join("; "), frames(row).unwrap_or_default()] {
+        if !more.is_empty() {
+            line += &format!("\n{:width$}{more}", "", width = number.len());
+        }
     }
     line
 }

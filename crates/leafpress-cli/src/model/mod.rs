@@ -20,7 +20,7 @@ pub fn run(args: &ModelArgs) -> Result<(), Failure> {
         return reproduce_thesis();
     }
     if args.reproduce_white_paper {
-        return output::print(&text::white_paper(&tco::white_paper()));
+        return output::print_report(&text::white_paper(&tco::white_paper()));
     }
     let options = options(args)?;
     let prices = args.cost.prices().map_err(|e| failure(&e))?;
@@ -76,7 +76,7 @@ fn write(outcome: &Outcome, savings: Option<&[Savings]>, command_line: &str, out
 
 fn reproduce_thesis() -> Result<(), Failure> {
     let reproduction = thesis::reproduce().map_err(|e| failure(&e))?;
-    output::print(&text::reproduction(&reproduction))?;
+    output::print_report(&text::reproduction(&reproduction))?;
     match reproduction.count(thesis::Verdict::Differs) {
         0 => Ok(()),
         differ => Err(Failure::failed(format!(

@@ -131,14 +131,14 @@ fn a_sweep_is_a_run_for_each_share_and_codec_and_the_adaptive_ones() {
     assert_eq!(
         names,
         [
-            "lz4 fixed:100",
-            "lz4 fixed:50",
-            "lz4 fixed:10",
+            "lz4 0%",
+            "lz4 50%",
+            "lz4 90%",
             "lz4 adaptive",
             "none",
-            "zstd:1 fixed:100",
-            "zstd:1 fixed:50",
-            "zstd:1 fixed:10",
+            "zstd:1 0%",
+            "zstd:1 50%",
+            "zstd:1 90%",
             "zstd:1 adaptive",
         ]
     );

@@ -55,23 +55,19 @@ impl Reporter {
     pub fn show(&mut self, event: &Event<'_>) {
         match event {
             Event::Progress(phase, done) => self.advance(*phase, *done),
-            Event::Sample(sample, left) => self.sample(sample, *left),
+            Event::Sample(sample, _) => self.sample(sample),
         }
     }
 
-    fn sample(&mut self, sample: &Sample, left: f64) {
+    fn sample(&mut self, sample: &Sample) {
         let line = status(sample);
         match self.talk {
             Talk::Quiet => {}
             Talk::Bar => self.bar.say(line),
             Talk::Seconds | Talk::Samples => {
                 if self.talk == Talk::Samples || sample.at_seconds - self.said_at >= 1.0 {
-                    let stage = if sample.measured {
-                        format!("{left:.0} s left")
-                    } else {
-                        "warm-up".into()
-                    };
-                    self.bar.line(&format!("{:>7.1} s  {line}  {stage}", sample.at_seconds));
+                    let stage = if sample.measured { "" } else { ", warm-up" };
+                    self.bar.line(&format!("{:>5.1} s {line}{stage}", sample.at_seconds));
                     self.said_at = sample.at_seconds;
                 }
             }
@@ -90,35 +86,28 @@ fn status(sample: &Sample) -> String {
         .hit_ratio()
         .map_or_else(|| "no access".into(), |ratio| format!("{:.1}% hits", ratio * 100.0));
     format!(
-        "raw {} ({})  compressed {} ({})  {:.0}% for raw  {hits}  {:.0} pages/s",
-        held.raw_pages,
+        "{hits}, {:.0} pages/s, raw {}, compr. {}",
+        sample.acquisitions as f64 / sample.length_seconds.max(1e-9),
         about(held.raw_space_bytes as f64),
-        held.compressed_pages,
-        about(held.compressed_space_bytes as f64),
-        held.raw_percent,
-        sample.acquisitions as f64 / sample.length_seconds.max(1e-9)
+        about(held.compressed_space_bytes as f64)
     )
 }
 
 /// A run's result in a line.
 fn result(index: usize, total: usize, line: &Line) -> String {
     let width = total.to_string().len();
-    let name = format!("[{:>width$}/{total}] {:<22}", index + 1, text::name(&line.options));
+    let name = format!("[{:>width$}/{total}] {:<15}", index + 1, text::name(&line.options));
     match (&line.report, &line.failure) {
         (Some(report), _) => {
             let outcome = &report.outcome;
             let us = outcome
                 .us_per_page()
-                .map_or_else(String::new, |us| format!("{us:>9.2} us per page  "));
+                .map_or_else(String::new, |us| format!("{us:>8.2} us a page"));
             let wrong = match outcome.checks.wrong {
                 0 => String::new(),
                 wrong => format!("  {wrong} WRONG"),
             };
-            format!(
-                "{name} {us}{:>9.0} pages/s  {:>6.2}% hits{wrong}",
-                outcome.throughput(),
-                outcome.hit_ratio() * 100.0
-            )
+            format!("{name} {us} {:>6.2}% hits{wrong}", outcome.hit_ratio() * 100.0)
         }
         (None, failure) => format!("{name} failed: {}", failure.as_deref().unwrap_or("no answer")),
     }

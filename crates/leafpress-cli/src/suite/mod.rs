@@ -85,9 +85,5 @@ fn interrupted(interrupted: bool, passes: usize, wanted: usize) -> Result<(), Fa
 
 fn show(bar: &Bar, progress: &Progress) {
     bar.advance(progress.share);
-    let left = progress.left_seconds.map_or_else(String::new, |seconds| {
-        let seconds = std::time::Duration::from_secs(seconds.ceil() as u64);
-        format!("  about {}", humantime::format_duration(seconds))
-    });
-    bar.say(format!("{}{left}", progress.what));
+    bar.say(progress.what.clone());
 }

@@ -14,6 +14,7 @@ mod doctor;
 mod eval;
 mod interrupt;
 mod model;
+mod narrow;
 mod pool;
 mod records;
 mod suite;

@@ -84,9 +84,18 @@ impl Reporter {
                 let scenario = self
                     .scenario
                     .as_ref()
-                    .map_or_else(String::new, |name| format!("{name:<18} "));
-                self.bar
-                    .line(&format!("[{number}/{total}] {scenario}{}", cache::line(options, line)));
+                    .map_or_else(String::new, |name| format!("{name}: "));
+                let number = format!("[{number}/{total}] ");
+                let result = cache::line(options, line);
+                self.bar.line(&match scenario.as_str() {
+                    "" => format!("{number}{result}"),
+                    scenario => format!(
+                        "{number}{}\n{:width$}{result}",
+                        scenario.trim_end(),
+                        "",
+                        width = number.len()
+                    ),
+                });
             }
         }
     }

@@ -5,7 +5,8 @@ use super::narrative::{percent, us};
 use super::run::Advice;
 use crate::core::Bytes;
 use crate::report::NOT_APPLICABLE;
-use crate::report::table::of_figures;
+use crate::report::paragraph::wrapped;
+use crate::report::table::{Part, of_parts};
 use crate::report::tsv;
 
 /// Candidates in the table for people.
@@ -22,6 +23,12 @@ const HEADINGS: [&str; 10] = [
     "hit\n%",
     "us per\npage",
     "pages\nper sec",
+];
+
+/// The tables that [`HEADINGS`] stand in, behind codec and block.
+const PARTS: [Part<'_>; 2] = [
+    ("", &[6, 7, 8, 9]),
+    ("Ratio and costs they are computed from", &[2, 3, 4, 5]),
 ];
 
 fn costs(one: &Candidate) -> [String; 3] {
@@ -65,7 +72,7 @@ pub(super) fn for_people(advice: &Advice) -> String {
         cells.push(format!("{:.0}", one.best.pages_per_second));
         rows.push(cells);
     }
-    let table = of_figures(HEADINGS, rows, 1);
+    let table = of_parts(HEADINGS, rows, 2, &PARTS);
     let mut more = String::new();
     if never_pay > 0 {
         more += &format!("{never_pay} that do not beat raw pages of their length at any share are left out");
@@ -76,9 +83,15 @@ pub(super) fn for_people(advice: &Advice) -> String {
         more += if never_pay > 0 { "" } else { " are left out" };
     }
     if !more.is_empty() {
-        more += "; --out writes them all.\n";
+        more += "; --out writes them all.";
+        more = wrapped(&more, "", "");
     }
-    format!("{table}\n* recommended. Each at the share of the memory that is best for it.\n{more}")
+    let note = wrapped(
+        "* recommended. Each at the share of the memory that is best for it.",
+        "",
+        "",
+    );
+    format!("{table}\n{note}{more}")
 }
 
 type Column = (&'static str, fn(&Advice, &Candidate) -> String);

@@ -13,7 +13,7 @@ use crate::core::LabError;
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
 use crate::report::paragraph::wrapped;
-use crate::report::table::of_figures;
+use crate::report::table::of_parts;
 
 /// One run of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,6 +34,25 @@ pub struct Comparison {
     /// Whether it was cancelled before the last one.
     pub cancelled: bool,
 }
+
+/// The tables for people: their names, and the headings of their columns.
+const PARTS: [(&str, &[&str]); 2] = [
+    (
+        "",
+        &[
+            "Mops/s",
+            "range",
+            "of the\nfastest",
+            "p99\nus",
+            "resident\nB/record",
+            "held\nB/record",
+        ],
+    ),
+    (
+        "Other times and the CPU",
+        &["p50\nus", "p99.9\nus", "max\nus", "load\ns", "cores\nbusy"],
+    ),
+];
 
 /// Runs each of `runs`; their output goes to logs in `log_dir`. `progress` is told the number of the child, how many there are, its
 /// options, and what it is doing.
@@ -182,7 +201,13 @@ impl Comparison {
             rows.extend(self.of(workload).map(cells));
         }
         let words = columns.iter().take_while(|column| !column.is_figure).count();
-        let table = of_figures(columns.iter().map(|column| &column.heading), rows, words);
+        let is_of = |column: &Column, part: &[&str]| part.contains(&column.heading.as_str());
+        let parts = PARTS.map(|(name, headings)| {
+            let at = (words..columns.len()).filter(|at| is_of(&columns[*at], headings));
+            (name, at.collect::<Vec<usize>>())
+        });
+        let parts = parts.each_ref().map(|(name, columns)| (*name, columns.as_slice()));
+        let table = of_parts(columns.iter().map(|column| &column.heading), rows, words, &parts);
         let notes = self.notes();
         let notes = notes.iter().map(|note| wrapped(note, "", "")).collect::<String>();
         format!("{table}\n{}", notes.trim_end())

@@ -151,7 +151,7 @@ pub fn extras(report: &Report, outcome: &Outcome) -> String {
         let scans = outcome.of(Operation::Scan).completed;
         let _ = writeln!(
             text,
-            "Scan check:\n\tRecords returned: {}\n\tWrong scans: {} of {scans} (too many records {}, keys not ascending {}, first key before the start {})",
+            "Scan check:\n\tRecords returned: {}\n\tWrong scans: {} of {scans}\n\t\ttoo many records {}, keys not ascending {}\n\t\tfirst key before the start {}",
             outcome.scanned_records, errors.scans, errors.too_many, errors.not_ascending, errors.before_start
         );
     }
@@ -161,16 +161,13 @@ pub fn extras(report: &Report, outcome: &Outcome) -> String {
     memory(&mut text, outcome);
     processor(&mut text, outcome);
     if let Some(spread) = report.throughput().filter(|_| report.outcomes.len() > 1) {
-        let _ = writeln!(
-            text,
-            "Repetitions (completed ops/s; the report above is of the median):"
-        );
+        let _ = writeln!(text, "Repetitions (ops/s; the report above is of the median):");
         for outcome in &report.outcomes {
             let _ = writeln!(text, "\t{:.4}", outcome.throughput());
         }
         let _ = writeln!(
             text,
-            "\tMedian {:.4}, least {:.4}, most {:.4}, range {:.1}% of the median",
+            "\tMedian {:.4}\n\tLeast {:.4}, most {:.4}\n\tRange {:.1}% of the median",
             spread.median,
             spread.least,
             spread.most,
@@ -183,15 +180,14 @@ pub fn extras(report: &Report, outcome: &Outcome) -> String {
 fn latencies(text: &mut String, report: &Report, outcome: &Outcome) {
     let Some(latencies) = &outcome.latencies else { return };
     let line = |name: &str, latency: &Latency| {
-        let figures: Vec<_> = quantiles(latency)
-            .iter()
-            .map(|(name, ns)| format!("{name} {ns}"))
-            .collect();
+        let figures = quantiles(latency).map(|(name, ns)| format!("{name} {ns}"));
+        let (low, high) = figures.split_at(4);
         format!(
-            "\t{name}: observed {}, mean {:.0}, {}\n",
+            "\t{name}: observed {}, mean {:.0}\n\t\t{}\n\t\t{}\n",
             latency.samples,
             latency.mean_ns,
-            figures.join(", ")
+            low.join(", "),
+            high.join(", ")
         )
     };
     if let Some(rate) = report.options.rate {
@@ -209,11 +205,11 @@ fn latencies(text: &mut String, report: &Report, outcome: &Outcome) {
         }
     }
     if let Some(service) = &latencies.service {
-        text.push_str("Service times (ns, from the actual start: what a closed loop reports):\n");
+        text.push_str("Service times (ns, from the actual start):\n");
         text.push_str(&line("All", service));
     }
     if !latencies.windows.is_empty() {
-        text.push_str("Latency over time (ms from the start: observed, 50%, 99%, max in ns):\n");
+        text.push_str("Over time (ms from the start: observed, 50%, 99%, max in ns):\n");
         for window in &latencies.windows {
             let _ = writeln!(
                 text,
@@ -252,7 +248,7 @@ fn processor(text: &mut String, outcome: &Outcome) {
     let cpu = &outcome.cpu;
     let _ = writeln!(
         text,
-        "Processor:\n\tUser seconds: {:.4}\n\tSystem seconds: {:.4}\n\tCores busy: {:.2}\n\tContext switches: {} voluntary, {} involuntary",
+        "Processor:\n\tUser seconds: {:.4}\n\tSystem seconds: {:.4}\n\tCores busy: {:.2}\n\tContext switches: {} voluntary\n\t\t{} involuntary",
         cpu.user_seconds,
         cpu.system_seconds,
         outcome.cores(),

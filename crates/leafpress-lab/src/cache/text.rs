@@ -8,7 +8,7 @@ use crate::core::{Bytes, about};
 use crate::report::moved;
 use crate::report::numbers::{mops, percent, thousands};
 use crate::report::paragraph::wrapped;
-use crate::report::table::{Best, Marked, of_marked, ranked};
+use crate::report::table::{Best, Marked, Part, of_marked, ranked};
 use crate::report::verdict;
 
 /// What the figures are.
@@ -30,6 +30,14 @@ fn times(options: &Options) -> &'static str {
          misses with the insertion. Charged: as if each miss had waited for the backend too, each thread for its own."
     }
 }
+
+/// The tables that [`headings`] stand in.
+const PARTS: [Part<'_>; 4] = [
+    ("", &[1, 2, 3, 4]),
+    ("Times of hits", &[5, 6, 7]),
+    ("Times of misses", &[8, 9, 10]),
+    ("Memory", &[11, 12, 13]),
+];
 
 /// Column headings of the table.
 pub(super) fn headings(options: &Options) -> [&'static str; 14] {
@@ -63,7 +71,7 @@ pub fn report(outcome: &Outcome) -> String {
     }
     if !outcome.options.engines.is_empty() {
         let headings = headings(&outcome.options).to_vec();
-        text += &format!("{}\n", of_marked(headings, rows(outcome), 1));
+        text += &format!("{}\n", of_marked(headings, rows(outcome), 1, &PARTS));
         text += &moves(outcome).concat();
         for note in [NOTES[0], times(&outcome.options), NOTES[1]] {
             text += &wrapped(note, "", "");
@@ -220,7 +228,7 @@ pub(super) fn microseconds(us: f64) -> String {
 
 /// A cache's result in a line.
 pub fn line(options: &Options, line: &Line) -> String {
-    let name = format!("{:<20}", line.engine.to_string());
+    let name = format!("{:<18}", line.engine.to_string());
     let Some(measured) = &line.measured else {
         return format!("{name} failed: {}", line.failure.as_deref().unwrap_or("no answer"));
     };
@@ -236,7 +244,7 @@ pub fn line(options: &Options, line: &Line) -> String {
         .as_ref()
         .map_or_else(String::new, |rate| format!(" of {}", mops(rate.asked)));
     format!(
-        "{name} {hits:>11}  {:>6}{asked} Mops/s  peak {:.2}x of the memory{wrong}",
+        "{name} {hits:>10} {:>6}{asked} Mops/s, peak {:.2}x{wrong}",
         mops(measured.throughput()),
         measured.peak_over_memory(options)
     )

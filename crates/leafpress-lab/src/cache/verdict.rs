@@ -68,7 +68,7 @@ fn compared(outcome: &Outcome) -> Vec<String> {
             [
                 hits,
                 speed.map(|ratio| change(ratio, Noun::Number("operations per second"))),
-                charged.map(|ratio| format!("{} with misses charged", change(ratio, Noun::Number("of them")))),
+                charged.map(|ratio| change(ratio, Noun::Number("of them with misses charged"))),
             ],
         )
     };

@@ -3,7 +3,7 @@
 use super::{Latency, Measurement, Report};
 use crate::core::Bytes;
 use crate::report::NOT_APPLICABLE;
-use crate::report::table::of_figures;
+use crate::report::table::of_parts;
 use crate::report::tsv::{self, Cell, number, word};
 
 type Column = (&'static str, fn(&Measurement) -> Cell);
@@ -87,7 +87,14 @@ pub(super) fn for_people(report: &Report) -> (Vec<&'static str>, Vec<Vec<String>
 pub(super) fn table(report: &Report) -> String {
     let (headings, rows) = for_people(report);
     let words = headings.iter().take_while(|heading| **heading != "block").count();
-    of_figures(headings, rows, words)
+    // Behind block and depth, which tell rows apart.
+    let at = |column: usize| words + 2 + column;
+    let parts = [
+        ("", vec![at(0), at(1), at(2), at(5), at(7)]),
+        ("The rest of a request's time", vec![at(3), at(4), at(6), at(8), at(9)]),
+    ];
+    let parts = parts.each_ref().map(|(name, columns)| (*name, columns.as_slice()));
+    of_parts(headings, rows, words + 2, &parts)
 }
 
 /// Quantiles that a chart needs all of.

@@ -1,10 +1,11 @@
 //! The model as tables: for people, and tab-separated for programs.
 
 use super::choice::most_compressed;
-use super::thesis::Figure;
+use super::thesis::{Figure, Verdict};
 use super::{CodecOutcome, Outcome, Point};
 pub(super) use crate::report::numbers::percent;
-use crate::report::table::{of_figures, of_words, to_the_right};
+use crate::report::paragraph::wrapped_to;
+use crate::report::table::{of_figures, of_parts, under_names};
 use crate::report::{NOT_APPLICABLE, tsv};
 
 type Column = (&'static str, fn(&Row<'_>) -> String);
@@ -71,7 +72,7 @@ pub(super) const HEADINGS: [&str; 6] = [
     "compressed\n% of memory",
     "cached\n% of data",
     "hit\n%",
-    "hit is\ncompressed %",
+    "hit is\ncompr. %",
     "us per\npage",
     "pages\nper sec",
 ];
@@ -120,22 +121,28 @@ pub(super) fn for_people(outcome: &Outcome, codec: &CodecOutcome) -> String {
 
 /// Figures beside what was published, as text.
 pub(super) fn figures(figures: &[Figure]) -> String {
-    let mut place = "";
     let rows = figures.iter().map(|figure| {
-        // A place is named once.
-        let shown = if figure.place == place { "" } else { figure.place };
-        place = figure.place;
         let mark = if figure.printed { "" } else { "~" };
-        [
-            shown.to_owned(),
-            figure.what.clone(),
-            format!("{mark}{}", figure.published),
-            figure.computed.clone(),
-            figure.verdict.to_string(),
+        let verdict = match figure.verdict {
+            Verdict::Agrees => "",
+            Verdict::TextDisagrees => "! ",
+            Verdict::Differs => "DIFFERS: ",
+        };
+        let cell = |most, text: &str| wrapped_to(most, text, "", "").trim_end().to_owned();
+        vec![
+            cell(27, figure.place),
+            cell(25, &format!("{verdict}{}", figure.what)).replace('\n', "\n    "),
+            cell(13, &format!("{mark}{}", figure.published)),
+            cell(13, &figure.computed),
         ]
     });
-    let table = of_words(["where", "what", "published", "computed", "verdict"], rows);
-    format!("{}\n", to_the_right(table, [2, 3]))
+    let table = of_parts(
+        ["figure", "published", "computed"],
+        under_names(rows),
+        1,
+        &[("", &[1, 2])],
+    );
+    format!("{table}\n! the published text disagrees with its own formulas\n")
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use super::thesis::{Figure, Reproduction, Series, Verdict};
 use super::{Access, BreakEven, CodecOutcome, Method, Options, Outcome, Overhead, Replacement, Trace, tables};
 use crate::core::{Bytes, about};
 use crate::report::numbers::{share_of_memory, thousands};
-use crate::report::table::of_figures;
+use crate::report::paragraph::wrapped;
+use crate::report::table::{Part, of_figures, of_parts};
 use crate::report::verdict;
 
 /// All of an outcome.
@@ -204,6 +205,10 @@ pub fn savings(savings: &[Savings], prices: &Prices) -> String {
         "raw memory\nsaved",
         "its\ncost",
     ];
+    const PARTS: [Part<'_>; 2] = [
+        ("", &[1, 2, 3, 7]),
+        ("Saved, in the currency of the prices", &[4, 5, 6, 8]),
+    ];
     let money = |cost: Option<f64>| cost.map_or_else(|| "NA".into(), |cost| format!("{cost:.2}"));
     let rows = savings.iter().map(|saved| {
         [
@@ -218,20 +223,25 @@ pub fn savings(savings: &[Savings], prices: &Prices) -> String {
             money(saved.memory_cost),
         ]
     });
-    let table = of_figures(HEADINGS, rows, 1);
+    let table = of_parts(HEADINGS, rows, 1, &PARTS);
     let source = match prices.cores_saved {
         Some(_) => "Cores saved as given.",
         None => {
-            "Cores saved at equal throughput, by the model; a worker that waits for the device is a core in use. With asynchronous reads give\n\
+            "Cores saved at equal throughput, by the model; a worker that waits for the device is a core in use. With asynchronous reads give \
              what was measured with --cores-saved-pct."
         }
     };
-    format!(
-        "Cost: compute is {}% of the total cost of ownership over {YEARS} years\n{table}\n{source}\nTotal saved = {}% x compute saved. Raw memory \
-         saved: what a cache without compression needs more for the same\nmicroseconds a page. Costs in the currency of the prices; NA without a price.\n",
-        tables::percent(prices.share(), 1),
-        tables::percent(prices.share(), 1),
-    )
+    let share = tables::percent(prices.share(), 1);
+    let notes = [
+        source.to_owned(),
+        format!(
+            "Total saved = {share}% x compute saved. Raw memory saved: what a cache without compression needs more for the same microseconds a \
+             page. What has no price has no cost here."
+        ),
+    ];
+    let title = format!("Cost: compute is {share}% of the total cost of ownership over {YEARS} years");
+    let notes = notes.map(|note| wrapped(&note, "", "")).concat();
+    format!("{}{table}\n{notes}", wrapped(&title, "", ""))
 }
 
 /// The thesis's figures with what its formulas give.

@@ -4,15 +4,16 @@ use super::{Peer, PeerLine, PeersConfig, PeersOutcome};
 use crate::core::keys::LoadOrder;
 use crate::core::resources;
 use crate::eval::Workload;
-use crate::report::table::of_figures;
+use crate::report::paragraph::wrapped;
+use crate::report::table::{Part, of_parts};
 use crate::report::verdict;
 
 /// The table, what its figures are, and what went wrong.
 pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     let mut text = verdict::text(&outcome.verdicts(config.workload));
     let (headings, rows) = table(config, outcome);
-    text += &format!("{}\n{}\n", head(config, outcome), of_figures(headings, rows, 1));
-    text += &format!("{}\n", notes(outcome));
+    text += &format!("{}\n{}\n", head(config, outcome), of_parts(headings, rows, 1, &PARTS));
+    text += &wrapped(&notes(outcome), "", "");
     for trouble in troubles(outcome) {
         text += &format!("{trouble}\n");
     }
@@ -41,10 +42,10 @@ pub(super) fn head(config: &PeersConfig, outcome: &PeersOutcome) -> String {
 pub(super) fn notes(outcome: &PeersOutcome) -> String {
     let settled = outcome.lines.iter().map(|line| line.settle_seconds).fold(0.0, f64::max);
     format!(
-        "A record has {:.0} bytes of key and value. Resident: growth of the process over the load; all maps have this program's\n\
-         allocator, keys and values of their real length, inline where all are of one length and boxed where not. Between the load\n\
-         and the rest a tree finishes what it does in the background (dictionary, compaction): up to {settled:.1} s here, in no other\n\
-         figure; memory is measured after it. Choosing keys is in all figures alike; every key is checked in the end, and some reads\n\
+        "A record has {:.0} bytes of key and value. Resident: growth of the process over the load; all maps have this program's \
+         allocator, keys and values of their real length, inline where all are of one length and boxed where not. Between the load \
+         and the rest a tree finishes what it does in the background (dictionary, compaction): up to {settled:.1} s here, in no other \
+         figure; memory is measured after it. Choosing keys is in all figures alike; every key is checked in the end, and some reads \
          on the way. Compare within one table: the figures of two runs differ by what else the machine does.",
         outcome.record_bytes
     )
@@ -63,6 +64,15 @@ pub(super) fn troubles(outcome: &PeersOutcome) -> Vec<String> {
     }
     troubles
 }
+
+/// The tables for people.
+const PARTS: [Part<'_>; 2] = [
+    ("", &[1, 3, 7, 9]),
+    (
+        "Range of the rounds, times, loads, memory by its own account",
+        &[2, 4, 5, 8],
+    ),
+];
 
 /// Headings and rows of the table.
 pub(super) fn table(config: &PeersConfig, outcome: &PeersOutcome) -> (Vec<String>, Vec<Vec<String>>) {
@@ -88,7 +98,7 @@ pub(super) fn table(config: &PeersConfig, outcome: &PeersOutcome) -> (Vec<String
         "of the\nfastest".into(),
         "resident\nB/record".into(),
         "held\nB/record".into(),
-        "memory of\nthe fastest".into(),
+        "of the\nfastest".into(),
     ];
     let rows = outcome.lines.iter().map(|line| {
         let ratio = |figure: &dyn Fn(&PeerLine) -> f64| {

@@ -3,7 +3,8 @@
 use super::sweep::{Line, Sweep};
 use super::{Options, Outcome, Sample};
 use crate::core::latency::Latency;
-use crate::report::table::{Best, Marked, of_marked, ranked};
+use crate::report::paragraph::wrapped;
+use crate::report::table::{Best, Marked, Part, of_marked, ranked};
 use crate::report::tsv::{self, Cell, number, word};
 
 /// A run that ended well.
@@ -166,6 +167,12 @@ pub fn over_time(sweep: &Sweep) -> String {
     table
 }
 
+/// The tables that [`PEOPLE`] stand in.
+const PARTS: [Part<'_>; 2] = [
+    ("", &[1, 2, 3, 4, 6]),
+    ("What the memory held, and the device", &[7, 8, 9, 10, 5]),
+];
+
 /// What the columns of the table for people are, in order, with whether the least figure is the best one.
 const PEOPLE: [(Column, Option<Best>); 11] = [
     (("compressed", |r| word(r.line.share_name())), None),
@@ -232,15 +239,15 @@ pub(super) fn for_people(sweep: &Sweep) -> String {
         if rows.is_empty() {
             continue;
         }
-        let table = of_marked(headings(), rows, 1);
+        let table = of_marked(headings(), rows, 1, &PARTS);
         text += &format!("{codec}\n{table}\n");
         if let Some(verdict) = verdict(sweep, codec) {
-            text += &format!("{verdict}\n");
+            text += &wrapped(&verdict, "", "");
         }
         text.push('\n');
     }
     for trouble in sweep.troubles() {
-        text += &format!("{trouble}\n");
+        text += &wrapped(&trouble, "", "  ");
     }
     text
 }

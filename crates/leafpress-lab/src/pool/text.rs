@@ -7,10 +7,10 @@ use leafpress::pool::Share;
 use super::sweep::Sweep;
 use super::{Options, Outcome, Report, tables};
 use crate::core::corpus::Source;
-use crate::core::latency::Latency;
 use crate::core::{Bytes, about};
 use crate::report::numbers::thousands;
 use crate::report::paragraph::wrapped;
+use crate::report::table::of_figures;
 use crate::report::verdict;
 
 /// Points of the share over time that a report shows.
@@ -45,7 +45,8 @@ pub fn sweep(sweep: &Sweep) -> String {
     });
     let mut text = format!("{}{head}\n{}", first_lines(sweep), tables::for_people(sweep));
     if sweep.lines.len() > 1 {
-        text += "* best of its codec. Theory: the hit ratio of Harper's formula for the share, the ratio and a uniform or biased choice.\n";
+        let note = "* best of its codec. Theory: the hit ratio of Harper's formula for the share, the ratio and a uniform or biased choice.";
+        text += &wrapped(note, "", "");
     }
     text
 }
@@ -58,11 +59,19 @@ fn first_lines(sweep: &Sweep) -> String {
     verdict::text(&verdicts) + &cautions + behind
 }
 
+/// The share of the memory for compressed pages, as tables have it.
+pub(super) fn compressed(share: Share) -> String {
+    match share {
+        Share::Fixed { raw_percent } => format!("{}%", 100_u8.saturating_sub(raw_percent)),
+        Share::Adaptive => "adaptive".into(),
+    }
+}
+
 /// What is run, in a few words: for progress and headings.
 pub fn name(options: &Options) -> String {
     match options.codec {
         leafpress::Codec::None => "none".into(),
-        codec => format!("{codec} {}", options.share),
+        codec => format!("{codec} {}", compressed(options.share)),
     }
 }
 
@@ -220,34 +229,26 @@ fn rounds(text: &mut String, outcome: &Outcome) {
 }
 
 fn latencies(text: &mut String, outcome: &Outcome) {
-    text.push_str("Latency (us)        :     mean      p50      p90      p99    p99.9       max\n");
-    for (name, latency) in [
-        ("  Acquire", &outcome.acquire),
-        ("  Update", &outcome.update),
-        ("  Delete", &outcome.delete),
-    ] {
-        let Some(latency) = latency else { continue };
-        let Latency {
-            mean_ns,
-            p50_ns,
-            p90_ns,
-            p99_ns,
-            p999_ns,
-            max_ns,
-            ..
-        } = *latency;
-        let us = |ns: u64| ns as f64 / 1e3;
-        let _ = writeln!(
-            text,
-            "{name:<20}: {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>9.1}",
-            mean_ns / 1e3,
-            us(p50_ns),
-            us(p90_ns),
-            us(p99_ns),
-            us(p999_ns),
-            us(max_ns)
-        );
-    }
+    let us = |ns: u64| format!("{:.2}", ns as f64 / 1e3);
+    let rows = [
+        ("acquire", &outcome.acquire),
+        ("update", &outcome.update),
+        ("delete", &outcome.delete),
+    ];
+    let rows = rows.into_iter().filter_map(|(name, latency)| {
+        let latency = latency.as_ref()?;
+        Some([
+            name.to_owned(),
+            format!("{:.2}", latency.mean_ns / 1e3),
+            us(latency.p50_ns),
+            us(latency.p90_ns),
+            us(latency.p99_ns),
+            us(latency.p999_ns),
+            us(latency.max_ns),
+        ])
+    });
+    let table = of_figures(["us", "mean", "p50", "p90", "p99", "p99.9", "max"], rows, 1);
+    let _ = writeln!(text, "{table}");
 }
 
 fn memory(text: &mut String, options: &Options, outcome: &Outcome) {

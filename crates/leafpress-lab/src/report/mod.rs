@@ -25,8 +25,8 @@ use serde::Serialize;
 
 use crate::core::LabError;
 pub use files::{Written, write, write_all};
-pub use paragraph::narrow;
-pub use table::TABLE_STYLE;
+pub use paragraph::{narrow, wrapped, wrapped_to};
+pub use table::{Part, of_parts, under_names};
 pub use width::set_page_width;
 
 /// What a cell holds that has no meaning for a run.

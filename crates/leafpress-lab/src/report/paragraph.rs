@@ -3,18 +3,22 @@
 use super::width::page_width;
 
 /// A paragraph in lines, the first behind `first` and the others behind `others`.
-pub(crate) fn wrapped(paragraph: &str, first: &str, others: &str) -> String {
-    at(page_width(), paragraph, first, others)
+pub fn wrapped(paragraph: &str, first: &str, others: &str) -> String {
+    wrapped_to(page_width(), paragraph, first, others)
 }
 
-fn at(width: usize, paragraph: &str, first: &str, others: &str) -> String {
+/// A paragraph in lines of at most `width` characters, the first behind `first` and the others behind `others`. What begins with
+/// spaces keeps them, in all lines; words that are longer than a line stay whole.
+pub fn wrapped_to(width: usize, paragraph: &str, first: &str, others: &str) -> String {
+    let spaces: String = paragraph.chars().take_while(|letter| *letter == ' ').collect();
+    let (first, others) = (&format!("{first}{spaces}"), &format!("{others}{spaces}"));
     let mut text = String::new();
-    let mut line = first.to_owned();
+    let mut line = first.clone();
     let mut is_empty = true;
     for word in paragraph.split_whitespace() {
         if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
             text += &(line + "\n");
-            line = others.to_owned();
+            line = others.clone();
             is_empty = true;
         }
         if !is_empty {
@@ -56,7 +60,7 @@ fn narrow_to(width: usize, text: &str) -> String {
             Some((label, _)) if label.ends_with(' ') => format!("{label}: "),
             _ => indent,
         };
-        let wrapped = at(width, &bare[head.len()..], &head, &others);
+        let wrapped = wrapped_to(width, &bare[head.len()..], &head, &others);
         narrow += if line.ends_with('\n') {
             &wrapped
         } else {

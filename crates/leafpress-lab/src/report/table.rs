@@ -6,14 +6,14 @@ use super::NOT_APPLICABLE;
 use super::width::page_width;
 
 /// How tables for people are drawn: a rule above, below, and under the header.
-pub const TABLE_STYLE: TableStyle = TableStyle::new()
+const TABLE_STYLE: TableStyle = TableStyle::new()
     .top_border(RULE)
     .header_separator(RULE)
     .bottom_border(RULE);
 const RULE: LineStyle = LineStyle::none().fill('─').junction('─');
 
 /// A table of words.
-pub(crate) fn of_words(headings: impl Into<Row>, rows: impl IntoIterator<Item = impl Into<Row>>) -> Table {
+fn of_words(headings: impl Into<Row>, rows: impl IntoIterator<Item = impl Into<Row>>) -> Table {
     let mut table = Table::new();
     table.load_style(TABLE_STYLE).set_header(headings);
     for row in rows {
@@ -21,6 +21,10 @@ pub(crate) fn of_words(headings: impl Into<Row>, rows: impl IntoIterator<Item = 
     }
     table
 }
+
+/// Columns that answer one question, behind those of words: what it is about, and which they are. The first of a table's
+/// parts is what its reader came for, and stands under the table's own title.
+pub type Part<'p> = (&'p str, &'p [usize]);
 
 /// A table whose first `words` columns are words. The others are figures, which stand to the right and close together.
 ///
@@ -30,85 +34,168 @@ pub(crate) fn of_figures(
     rows: impl IntoIterator<Item = impl Into<Row>>,
     words: usize,
 ) -> String {
-    let headings = texts(&headings.into());
-    let rows: Vec<Vec<String>> = rows.into_iter().map(|row| texts(&row.into())).collect();
-    let tables = groups(&headings, &rows, words, page_width())
-        .into_iter()
-        .map(|columns| {
-            let pick = |row: &Vec<String>| {
-                columns
-                    .iter()
-                    .map(|at| row.get(*at).cloned().unwrap_or_default())
-                    .collect()
-            };
-            let headings: Vec<String> = columns
-                .iter()
-                .enumerate()
-                .map(|(place, at)| heading(&headings, &columns, place, *at))
-                .collect();
-            let rows: Vec<Vec<String>> = rows.iter().map(pick).collect();
-            let mut table = of_words(headings, rows);
-            for column in table.column_iter_mut().skip(words) {
+    let figures = Figures::new(headings, rows, words);
+    let columns = figures.columns();
+    figures.pieces(&columns, page_width())
+}
+
+/// As [`of_figures`], but in the tables of its `parts`, which are the same however wide the page is: so a column is found where
+/// it was last time. Columns in no part are for pages and files; those without a figure are left out.
+pub fn of_parts(
+    headings: impl Into<Row>,
+    rows: impl IntoIterator<Item = impl Into<Row>>,
+    words: usize,
+    parts: &[Part<'_>],
+) -> String {
+    Figures::new(headings, rows, words).parts(parts, page_width())
+}
+
+/// The cells of a table.
+struct Figures {
+    headings: Vec<String>,
+    rows: Vec<Vec<String>>,
+    /// Columns at the beginning that say what a row is about. They are in every table.
+    words: usize,
+}
+
+impl Figures {
+    fn new(headings: impl Into<Row>, rows: impl IntoIterator<Item = impl Into<Row>>, words: usize) -> Self {
+        Self {
+            headings: texts(&headings.into()),
+            rows: rows.into_iter().map(|row| texts(&row.into())).collect(),
+            words,
+        }
+    }
+
+    /// The columns of words: one at least, so that rows can be told apart.
+    fn first(&self) -> Vec<usize> {
+        (0..self.words.max(1).min(self.headings.len())).collect()
+    }
+
+    /// The columns behind them.
+    fn columns(&self) -> Vec<usize> {
+        (self.first().len()..self.headings.len()).collect()
+    }
+
+    fn parts(&self, parts: &[Part<'_>], width: usize) -> String {
+        let mut text = String::new();
+        for (name, columns) in parts {
+            let columns: Vec<usize> = columns.iter().copied().filter(|at| self.has_figures(*at)).collect();
+            if columns.is_empty() {
+                continue;
+            }
+            if !text.is_empty() {
+                text += &format!("\n\n{name}\n");
+            }
+            text += &self.pieces(&columns, width);
+        }
+        text
+    }
+
+    fn has_figures(&self, at: usize) -> bool {
+        let mut cells = self.rows.iter().filter_map(|row| row.get(at));
+        cells.any(|cell| !["", "-", NOT_APPLICABLE].contains(&cell.trim()))
+    }
+
+    /// These columns in one table, or in as few as are no wider than `width`.
+    fn pieces(&self, columns: &[usize], width: usize) -> String {
+        let tables = self.groups(columns, width).into_iter().map(|group| self.table(&group));
+        tables.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Columns that stand in one table each: as few tables as can be, and none with one column left over where others have many.
+    fn groups(&self, columns: &[usize], width: usize) -> Vec<Vec<usize>> {
+        let fewest = self.filled(columns, width, columns.len()).len();
+        let even = columns.len().div_ceil(fewest.max(1));
+        let mut most = even..=columns.len();
+        most.find_map(|most| Some(self.filled(columns, width, most)).filter(|groups| groups.len() <= fewest))
+            .unwrap_or_default()
+    }
+
+    /// Columns that stand in one table each, `most` of them or as many as fit; one at least.
+    fn filled(&self, columns: &[usize], width: usize, most: usize) -> Vec<Vec<usize>> {
+        let mut groups = vec![Vec::new()];
+        for &at in columns {
+            let group = groups.last_mut().map_or(&[][..], |group| group);
+            let with = [group, &[at]].concat();
+            if !group.is_empty() && (with.len() > most || self.width_of(&with) > width) {
+                groups.push(vec![at]);
+            } else if let Some(group) = groups.last_mut() {
+                group.push(at);
+            }
+        }
+        groups
+    }
+
+    /// Characters of a line of a table of these columns.
+    fn width_of(&self, columns: &[usize]) -> usize {
+        let length = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        let of_column = |at: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| length(cell));
+            // With the space between it and the next.
+            cells.chain([length(&self.headings[at])]).max().unwrap_or(0) + 2
+        };
+        let all: usize = self.first().iter().chain(columns).map(|at| of_column(*at)).sum();
+        all.saturating_sub(1)
+    }
+
+    fn table(&self, columns: &[usize]) -> String {
+        let columns = [&self.first(), columns].concat();
+        let pick = |row: &Vec<String>| -> Vec<String> {
+            let cells = columns.iter();
+            cells.map(|at| row.get(*at).cloned().unwrap_or_default()).collect()
+        };
+        let headings: Vec<String> = (0..columns.len()).map(|place| self.heading(&columns, place)).collect();
+        let mut table = of_words(headings, self.rows.iter().map(pick));
+        for (place, column) in table.column_iter_mut().enumerate() {
+            if place < self.words {
+                column.set_padding((0, 1));
+            } else {
                 column.set_padding((1, 0)).set_cell_alignment(CellAlignment::Right);
             }
-            table.to_string()
-        });
-    tables.collect::<Vec<_>>().join("\n")
+        }
+        let lines = table.lines();
+        lines
+            .map(|line| line.trim_end().to_owned())
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    /// A column's heading. One that goes on from a column that is not beside it any more says what that said.
+    fn heading(&self, columns: &[usize], place: usize) -> String {
+        let own = &self.headings[columns[place]];
+        let label = |at: usize| (0..=at).rev().find(|at| !self.headings[*at].starts_with('\n'));
+        let mine = label(columns[place]);
+        let is_beside = place > 0 && label(columns[place - 1]) == mine;
+        if is_beside || !own.starts_with('\n') {
+            return own.clone();
+        }
+        let label = mine.and_then(|at| self.headings[at].lines().next()).unwrap_or_default();
+        format!("{label}{own}")
+    }
 }
 
 fn texts(row: &Row) -> Vec<String> {
     row.cell_iter().map(comfy_table::Cell::content).collect()
 }
 
-/// A column's heading. One that goes on from the column before, which is not beside it any more, says what that said.
-fn heading(headings: &[String], columns: &[usize], place: usize, at: usize) -> String {
-    let own = &headings[at];
-    let is_beside = place > 0 && columns[place - 1] + 1 == at;
-    if is_beside || !own.starts_with('\n') {
-        return own.clone();
-    }
-    let above = headings[..at].iter().rev().find(|heading| !heading.starts_with('\n'));
-    let label = above.and_then(|heading| heading.lines().next()).unwrap_or_default();
-    format!("{label}{own}")
-}
-
-/// Columns that stand in one table each, so that none is wider than `width` if that can be.
-fn groups(headings: &[String], rows: &[Vec<String>], words: usize, width: usize) -> Vec<Vec<usize>> {
-    let length = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-    let of_column = |at: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| length(cell));
-        // With the space between it and the next.
-        let padding = if at < words { 3 } else { 2 };
-        cells.chain([length(&headings[at])]).max().unwrap_or(0) + padding
-    };
-    // What a row is about is in every table.
-    let first: Vec<usize> = (0..words.max(1).min(headings.len())).collect();
-    let taken: usize = first.iter().map(|at| of_column(*at)).sum();
-    let mut groups = vec![first.clone()];
-    let mut room = width.saturating_sub(taken);
-    for at in first.len()..headings.len() {
-        let column = of_column(at);
-        let is_begun = groups.last().is_some_and(|group| group.len() > first.len());
-        if column > room && is_begun {
-            groups.push(first.clone());
-            room = width.saturating_sub(taken);
+/// Rows whose first column names what several of them are about, by turns or once: each name in a row of its own, and the others,
+/// which have that column no more, below it.
+pub fn under_names(rows: impl IntoIterator<Item = Vec<String>>) -> Vec<Vec<String>> {
+    let mut named: Vec<Vec<String>> = Vec::new();
+    let mut last = String::new();
+    for mut row in rows {
+        let name = row.remove(0);
+        if !name.is_empty() && name != last {
+            named.push(vec![name.clone()]);
+            last = name;
         }
-        if let Some(group) = groups.last_mut() {
-            group.push(at);
+        if let Some(first) = row.first_mut() {
+            first.insert_str(0, "  ");
         }
-        room = room.saturating_sub(column);
+        named.push(row);
     }
-    groups
-}
-
-/// Sets these columns to the right.
-pub(crate) fn to_the_right(mut table: Table, columns: impl IntoIterator<Item = usize>) -> Table {
-    for column in columns {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
+    named
 }
 
 /// A cell of a table in which the best of each column can be seen.
@@ -147,33 +234,114 @@ pub(crate) fn ranked(cells: Vec<Option<(String, f64)>>, best: Option<Best>) -> V
     cells.collect()
 }
 
-/// As [`of_figures`], with a star behind what is best.
-pub(crate) fn of_marked(headings: impl Into<Row>, rows: Vec<Vec<Marked>>, words: usize) -> String {
+/// As [`of_parts`], with a star behind what is best.
+pub(crate) fn of_marked(headings: impl Into<Row>, rows: Vec<Vec<Marked>>, words: usize, parts: &[Part<'_>]) -> String {
+    let rows = rows.into_iter().map(|row| starred(row, words));
+    of_parts(headings, rows, words, parts)
+}
+
+/// The texts of a row whose first `words` cells are words, with a star behind what is best.
+pub(crate) fn starred(row: Vec<Marked>, words: usize) -> Vec<String> {
     // A space in place of the mark keeps digits under digits.
     let mark = |cell: Marked| format!("{}{}", cell.text, if cell.best { '*' } else { ' ' });
-    of_figures(headings, rows.into_iter().map(|row| row.into_iter().map(mark)), words)
+    let cells = row.into_iter().enumerate();
+    cells
+        .map(|(at, cell)| if at < words { cell.text } else { mark(cell) })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Widths with the space behind: 6, 8, 6, 6, one less in all.
+    fn small() -> Figures {
+        let headings = ["name", "hits\nmemory", "\ndisk", "time\nus"];
+        Figures::new(headings, [["a", "1", "22", "333"]], 1)
+    }
+
     #[test]
     fn a_table_that_is_too_wide_becomes_several() {
-        let headings = ["name", "hits\nmemory", "\ndisk", "time\nus"].map(String::from);
-        let rows = vec![["a", "1", "22", "333"].map(String::from).to_vec()];
-        assert_eq!(groups(&headings, &rows, 1, 80), [vec![0, 1, 2, 3]]);
-        // 7 for the name, 8 and 6 and 6.
-        assert_eq!(groups(&headings, &rows, 1, 21), [vec![0, 1, 2], vec![0, 3]]);
-        assert_eq!(groups(&headings, &rows, 1, 19), [vec![0, 1], vec![0, 2, 3]]);
-        assert_eq!(groups(&headings, &rows, 1, 15), [vec![0, 1], vec![0, 2], vec![0, 3]]);
-        assert_eq!(groups(&headings, &rows, 1, 3).len(), 3, "as narrow as can be");
+        let figures = small();
+        let groups = |width| figures.groups(&[1, 2, 3], width);
+        assert_eq!(groups(25), [vec![1, 2, 3]]);
+        assert_eq!(groups(24), [vec![1, 2], vec![3]]);
+        assert_eq!(groups(18), [vec![1], vec![2, 3]]);
+        assert_eq!(groups(15), [vec![1], vec![2], vec![3]]);
+        assert_eq!(groups(3).len(), 3, "as narrow as can be");
+        assert_eq!(figures.heading(&[0, 2], 1), "hits\ndisk", "the label goes with it");
+        assert_eq!(figures.heading(&[0, 1, 2], 2), "\ndisk");
+    }
+
+    /// One column alone below five is what nobody looks for there.
+    #[test]
+    fn columns_are_spread_evenly() {
+        let figures = Figures::new(["codec", "a", "b", "c", "d", "e", "f"], [["lz4"; 7]], 1);
         assert_eq!(
-            heading(&headings, &[0, 2], 1, 2),
-            "hits\ndisk",
-            "the label goes with it"
+            figures.groups(&[1, 2, 3, 4, 5, 6], 6 + 5 * 5),
+            [vec![1, 2, 3], vec![4, 5, 6]]
         );
-        assert_eq!(heading(&headings, &[0, 1, 2], 2, 2), "\ndisk");
+    }
+
+    #[test]
+    fn parts_are_tables_with_names() {
+        let parts: [Part<'_>; 2] = [("", &[1, 3]), ("Elsewhere", &[2])];
+        let text = small().parts(&parts, 120);
+        let (first, second) = text.split_once("\n\nElsewhere\n").expect("two tables");
+        assert!(first.contains("333") && !first.contains("22"), "{text}");
+        assert!(second.contains("22") && second.contains("hits"), "{text}");
+    }
+
+    #[test]
+    fn a_column_without_a_figure_is_left_out() {
+        let rows = [["a", "-", "1"], ["b", "NA ", "2"]];
+        let text = of_parts(["name", "disk", "memory"], rows, 1, &[("", &[1, 2])]);
+        assert!(text.contains("memory") && !text.contains("disk"), "{text}");
+    }
+
+    #[test]
+    fn rows_stand_under_the_names_of_what_they_are_about() {
+        let rows = [
+            ["4K", "lz4", "1"],
+            ["", "zstd:1", "2"],
+            ["8K", "lz4", "3"],
+            ["8K", "zstd:1", "4"],
+        ];
+        let named = under_names(rows.map(|row| row.map(str::to_owned).to_vec()));
+        let expected: [&[&str]; 6] = [
+            &["4K"],
+            &["  lz4", "1"],
+            &["  zstd:1", "2"],
+            &["8K"],
+            &["  lz4", "3"],
+            &["  zstd:1", "4"],
+        ];
+        assert_eq!(named, expected);
+    }
+
+    /// Of all reports that tests keep.
+    #[test]
+    fn no_table_is_wider_than_60_columns() {
+        let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let (mut reports, mut wide) = (0, Vec::new());
+        for module in std::fs::read_dir(sources).unwrap() {
+            let golden = module.unwrap().path().join("golden");
+            for file in std::fs::read_dir(golden).into_iter().flatten() {
+                let path = file.unwrap().path();
+                if path.extension().is_none_or(|extension| extension != "txt") {
+                    continue;
+                }
+                reports += 1;
+                let text = std::fs::read_to_string(&path).unwrap();
+                // A rule is as wide as its table.
+                let rules = text
+                    .lines()
+                    .filter(|line| line.starts_with('─') && line.chars().count() > 60);
+                wide.extend(rules.map(|rule| format!("{}: {} columns", path.display(), rule.chars().count())));
+            }
+        }
+        assert!(reports > 10, "{reports} reports");
+        assert!(wide.is_empty(), "{wide:#?}");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! How wide a report is for people: as the terminal, within bounds, and without one as most terminals are.
+//! How wide a report is for people: as the terminal, within bounds. Without one it is 80 columns, what files, mails and pagers
+//! are read in; tables that stand in their parts there are narrower still.
 
 use std::sync::OnceLock;
 

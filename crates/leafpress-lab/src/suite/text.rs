@@ -5,7 +5,8 @@ use super::{Absent, FileRows, MEMCPY, Measured, Report, Row, Skipped};
 use crate::core::{Bytes, about};
 use crate::report::NOT_APPLICABLE;
 use crate::report::numbers::thousands;
-use crate::report::table::of_figures;
+use crate::report::paragraph::wrapped;
+use crate::report::table::{Part, of_parts, under_names};
 use crate::report::verdict;
 
 /// Files that are shown in tables; all of them are in `summary.tsv`.
@@ -13,7 +14,7 @@ const MOST_FILES: usize = 40;
 /// Files that were left out and are named.
 const MOST_SKIPPED: usize = 10;
 /// Characters of a file's name; the end is the part that differs.
-const MOST_NAME: usize = 44;
+const MOST_NAME: usize = 24;
 
 /// From so many percent of waiting on, wall times are told to be other work's.
 const BUSY_PCT: f64 = 5.0;
@@ -29,10 +30,15 @@ pub fn text(report: &Report) -> String {
         text += &format!(
             "\nAll files, {}\n{}\n",
             in_words(threads),
-            of_figures(headings(), all(&rows), 2)
+            of_parts(
+                headings().split_at(1).1.to_vec(),
+                under_names(named(all(&rows))),
+                1,
+                &PARTS
+            )
         );
     }
-    text += CAPTION;
+    text += &CAPTION.map(|line| wrapped(line, "", "")).concat();
     text += &per_file(report);
     for trouble in cautions(report).into_iter().chain(troubles(report)) {
         text += &format!("{trouble}\n");
@@ -40,11 +46,28 @@ pub fn text(report: &Report) -> String {
     text
 }
 
-const CAPTION: &str = "\
-us: microseconds per block, wall time, of the best pass and of the median one; CPU: of all threads, best pass. A short block at the end
-of a file counts as the part of a block that it is. MB/s: 10^6 raw bytes a second, best pass. Ratio: raw bytes over stored bytes; a block
-that does not shrink is stored raw, and counts as its raw bytes. memcpy copies blocks and copies them back: nothing is faster.
-";
+/// The tables that [`headings`] without the first stand in. Medians are in the files.
+const PARTS: [Part<'_>; 2] = [
+    ("", &[1, 3, 7, 2]),
+    ("CPU time in us per block, and 10^6 raw bytes a second", &[5, 6, 9, 10]),
+];
+
+/// Names of the groups of rows in place of lengths of blocks.
+fn named(rows: Vec<Vec<String>>) -> impl Iterator<Item = Vec<String>> {
+    rows.into_iter().map(|mut row| {
+        if !row[0].is_empty() {
+            row[0].insert_str(0, "blocks of ");
+        }
+        row
+    })
+}
+
+const CAPTION: [&str; 3] = [
+    "us: microseconds per block, wall time of the best pass; medians are in the files of --out. CPU: of all threads. A short block at the \
+     end of a file counts as the part of a block that it is.",
+    "Ratio: raw bytes over stored bytes; a block that does not shrink is stored raw, and counts as its raw bytes.",
+    "memcpy copies blocks and copies them back: nothing is faster.",
+];
 
 pub(super) fn in_words(threads: usize) -> String {
     match threads {
@@ -201,26 +224,24 @@ fn per_file(report: &Report) -> String {
     if report.files.len() < 2 {
         return String::new();
     }
-    let mut text = String::new();
-    for (name, cell, with_memcpy) in FIGURES {
-        let codecs = codecs_of(report, with_memcpy);
-        let mut headings = vec!["file", "size"];
-        headings.extend(&codecs);
-        let rows = report.files.iter().take(MOST_FILES).map(|file| {
-            let bytes = file.rows.first().map_or(0, |row| row.raw_bytes);
-            let mut cells = vec![short(&file.file), about(bytes as f64)];
-            cells.extend(file_cells(file, &codecs, (block_bytes, threads), cell));
-            cells
-        });
-        text += &format!(
-            "\nPer file, blocks of {}, {}: {name}\n{}\n",
-            Bytes(block_bytes as u64),
-            in_words(threads),
-            of_figures(headings, rows, 1)
-        );
-        if let Some(more) = report.files.len().checked_sub(MOST_FILES).filter(|more| *more > 0) {
-            text += &format!("and {more} more files\n");
-        }
+    let codecs = codecs_of(report, false);
+    let rows = report.files.iter().take(MOST_FILES).flat_map(|file| {
+        let figures = FIGURES.map(|(_, cell, _)| file_cells(file, &codecs, (block_bytes, threads), cell));
+        let row = |(at, codec): (usize, &&str)| {
+            let cells = figures.each_ref().map(|cells| cells[at].clone());
+            [vec![short(&file.file), (*codec).to_owned()], cells.to_vec()].concat()
+        };
+        codecs.iter().enumerate().map(row).collect::<Vec<_>>()
+    });
+    let headings = ["file", "ratio", "compress\nus", "decompress\nus"];
+    let mut text = format!(
+        "\nPer file, blocks of {}, {}\n{}\n",
+        Bytes(block_bytes as u64),
+        in_words(threads),
+        of_parts(headings, under_names(rows), 1, &[("", &[1, 2, 3])])
+    );
+    if let Some(more) = report.files.len().checked_sub(MOST_FILES).filter(|more| *more > 0) {
+        text += &format!("and {more} more files\n");
     }
     text + "Other block lengths and threads by file are in summary.tsv (--out).\n"
 }

@@ -5,7 +5,7 @@ use crate::advise::narrative::{percent, us};
 use crate::core::{Bytes, about};
 use crate::report::numbers::thousands;
 use crate::report::paragraph::wrapped;
-use crate::report::table::of_figures;
+use crate::report::table::{Part, of_parts};
 use crate::report::tsv::{self, word};
 
 /// The table, and what it is.
@@ -20,6 +20,10 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
         "us per page\npredicted",
         "\nmeasured",
         "\n% off",
+    ];
+    const PARTS: [Part<'_>; 2] = [
+        ("", &[1, 6, 7, 8]),
+        ("Hits, and the device's time of a read", &[1, 3, 4, 5, 2]),
     ];
     let rows = verification.comparisons.iter().map(|one| {
         let share = match one.share_pct {
@@ -39,10 +43,10 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
             format!("{:+.1}{}", one.us_off() * 100.0, flag(one.us_off().abs() > US_OFF)),
         ]
     });
-    let table = of_figures(HEADINGS, rows, 1);
+    let table = of_parts(HEADINGS, rows, 1, &PARTS);
     let off = verification.comparisons.iter().filter(|one| one.is_off()).count();
-    let mut text = format!(
-        "Predicted and measured\n{} pages of {} from the sample, {} of memory, {} access, a simulated device of {} us, {} s a run\n{table}\n",
+    let about = format!(
+        "{} pages of {} from the sample, {} of memory, {} access, a simulated device of {} us, {} s a run",
         thousands(verification.pages),
         Bytes(verification.block_bytes),
         about(verification.memory_bytes as f64),
@@ -50,16 +54,22 @@ pub(in crate::advise) fn text(verification: &Verification) -> String {
         verification.device_us,
         verification.seconds
     );
-    text += &format!(
-        "Predicted by the model with the suite's ratio, device and codec as they were measured by themselves around each run, and {} us for a raw \
-         hit.\na: the pool found the share, with a thread of its own that compresses; predicted for the mean of what it held.\n\
-         Off: measured over predicted, + is slower. !: more than {} points or {}% off: {} of {}.\n",
-        us(verification.hit_us),
-        percent(HIT_OFF, 0),
-        percent(US_OFF, 0),
-        off,
-        verification.comparisons.len()
-    );
+    let mut text = format!("Predicted and measured\n{}{table}\n", wrapped(&about, "", ""));
+    let notes = [
+        format!(
+            "Predicted by the model with the suite's ratio, device and codec as they were measured by themselves around each run, and {} us \
+             for a raw hit.",
+            us(verification.hit_us)
+        ),
+        "a: the pool found the share, with a thread of its own that compresses; predicted for the mean of what it held.".to_owned(),
+        format!(
+            "Off: measured over predicted, + is slower. !: more than {} points or {}% off: {off} of {}.",
+            percent(HIT_OFF, 0),
+            percent(US_OFF, 0),
+            verification.comparisons.len()
+        ),
+    ];
+    text += &notes.map(|note| wrapped(&note, "", "")).concat();
     for sentence in super::sentences(verification) {
         text += &wrapped(&sentence, "", "");
     }

@@ -5,7 +5,7 @@ use super::curves::{Curve, HitCurves};
 use crate::core::{Bytes, about};
 use crate::report::numbers::{percent, thousands};
 use crate::report::paragraph::wrapped;
-use crate::report::table::of_figures;
+use crate::report::table::{Part, of_figures, of_parts};
 use crate::report::tsv::{self, Cell, number, word};
 
 /// Hit ratios that memory is told for.
@@ -14,9 +14,9 @@ const TARGETS: [f64; 9] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99];
 /// Column headings of the table of sizes, and of that of hit ratios.
 pub(super) const BY_SIZE: [&str; 5] = [
     "memory",
-    "LRU: hits %\nas they are",
+    "LRU hits %\nas they are",
     "\ncompressed",
-    "S3-FIFO: hits %\nas they are",
+    "S3-FIFO %\nas they are",
     "\ncompressed",
 ];
 pub(super) const BY_HITS: [&str; 7] = [
@@ -29,13 +29,16 @@ pub(super) const BY_HITS: [&str; 7] = [
     "\ntimes less",
 ];
 
+/// The tables that [`BY_HITS`] stands in.
+const PARTS: [Part<'_>; 2] = [("", &[1, 2, 3]), ("The same with S3-FIFO", &[4, 5, 6])];
+
 /// All of it.
 pub(in super::super) fn text(curves: &HitCurves, options: &Options) -> String {
     let mut text: String = notes(curves).iter().map(|note| wrapped(note, "", "  ")).collect();
     text += &format!("{}\n", of_figures(BY_SIZE.to_vec(), by_size(curves, options), 0));
     let by_hits = by_hits(curves);
     if !by_hits.is_empty() {
-        text += &format!("{}\n", of_figures(BY_HITS.to_vec(), by_hits, 0));
+        text += &format!("{}\n", of_parts(BY_HITS.to_vec(), by_hits, 0, &PARTS));
     }
     // Without a cache they are the verdict, in front of everything.
     if !options.engines.is_empty() {

@@ -7,7 +7,7 @@ use super::{Figure, FigureOutcome};
 use crate::core::Bytes;
 use crate::core::latency::Latency;
 use crate::report::numbers::{mops, percent, thousands};
-use crate::report::table::{Best, Marked, ranked};
+use crate::report::table::{Best, Marked, Part, of_parts, ranked, starred, under_names};
 
 /// What a cell of a cache shows, and what it is ranked by.
 type Shown = Option<(String, f64)>;
@@ -50,6 +50,9 @@ fn share(ratio: Option<f64>) -> Shown {
 fn us(ns: f64) -> Shown {
     Some((microseconds(ns / 1e3), ns))
 }
+
+/// Where the columns begin that not every figure has, the cache's name counted.
+const OWN: usize = 9;
 
 /// The columns after the cache's name.
 fn columns(figure: &FigureOutcome) -> Vec<Column> {
@@ -122,6 +125,22 @@ pub(super) fn rows(figure: &FigureOutcome) -> Vec<Vec<Marked>> {
         rows
     };
     figure.scenarios.iter().flat_map(of).collect()
+}
+
+/// The tables for people, caches under their scenarios.
+pub(super) fn table(figure: &FigureOutcome) -> String {
+    let headings = headings(figure).split_off(1);
+    let own: Vec<usize> = (OWN..headings.len() - 1).collect();
+    let parts: [Part<'_>; 3] = [
+        ("", &[1, 3, 4, 5]),
+        (
+            "Hits of the disk, times of reads, most memory",
+            &[2, 6, 7, 8, headings.len() - 1],
+        ),
+        ("What this figure is about", &own),
+    ];
+    let rows = rows(figure).into_iter().map(|row| starred(row, 2));
+    of_parts(headings, under_names(rows), 1, &parts)
 }
 
 /// What the paper has of the scenarios that it tells of.

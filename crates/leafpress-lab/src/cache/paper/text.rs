@@ -1,13 +1,12 @@
 //! A figure as text: what was run, the table, and what its figures are.
 
 use super::super::{Length, Options};
-use super::table::{headings, papers, rows};
+use super::table::{papers, table};
 use super::verdict::verdicts;
 use super::{Figure, FigureOutcome};
 use crate::core::Bytes;
 use crate::report::numbers::thousands;
 use crate::report::paragraph::wrapped;
-use crate::report::table::of_marked;
 use crate::report::verdict;
 
 /// Whose figures stand beside ours.
@@ -29,7 +28,7 @@ pub fn report(figure: &FigureOutcome) -> String {
     for trouble in figure.troubles() {
         text += &wrapped(&trouble, "", "  ");
     }
-    text += &format!("{}\n", of_marked(headings(figure), rows(figure), 2));
+    text += &format!("{}\n", table(figure));
     let papers = papers(figure);
     if !papers.is_empty() {
         text += "In the paper:\n";

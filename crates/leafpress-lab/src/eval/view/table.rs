@@ -17,12 +17,18 @@ use crate::report::table::{Best, Marked, of_marked, ranked};
 /// A table before it is text or HTML.
 struct Grid {
     header: Vec<String>,
+    /// Columns of each of [`PARTS`].
+    parts: [Vec<usize>; 3],
     lines: Vec<Vec<Marked>>,
 }
 
-/// A column: its heading, its figures, how they are written, and which end is good.
+/// The tables for people, as far as names go: what is done in a second, how long it takes, what it costs.
+const PARTS: [&str; 3] = ["", "CPU and times", "Work of writes, and memory"];
+
+/// A column: its heading, the table for people it is in, its figures, how they are written, and which end is good.
 struct Column {
     heading: String,
+    part: usize,
     /// A text and the figure it is ranked by, for each codec.
     cells: Vec<Option<(String, f64)>>,
     best: Best,
@@ -43,35 +49,36 @@ fn short_name(workload: Workload) -> &'static str {
 
 fn columns(setting: &Setting<'_>) -> Vec<Column> {
     let mut columns = Vec::new();
-    let mut push = |heading: String, best, figure: &dyn Fn(usize) -> Option<(String, f64)>| {
+    let mut push = |part, heading: String, best, figure: &dyn Fn(usize) -> Option<(String, f64)>| {
         columns.push(Column {
             heading,
+            part,
             cells: (0..setting.lines.len()).map(figure).collect(),
             best,
         });
     };
     let line = |index: usize| &setting.lines[index];
     for &workload in &setting.workloads {
-        push(format!("{}\nMops/s", short_name(workload)), Best::Most, &|index| {
+        push(0, format!("{}\nMops/s", short_name(workload)), Best::Most, &|index| {
             let figure = line(index).mops(workload)?;
             Some((three_digits(figure), figure))
         });
     }
     let main = setting.main_workload();
-    push(format!("{}\nper core", short_name(main)), Best::Most, &|index| {
+    push(1, format!("{}\nper core", short_name(main)), Best::Most, &|index| {
         let figure = line(index).mops_per_core(main)?;
         Some((three_digits(figure), figure))
     });
     let microseconds = |ns: u64| (format!("{:.2}", ns as f64 / 1e3), ns as f64);
     if setting.read_workload().is_some() {
-        push("read\np99 us".into(), Best::Least, &|index| {
+        push(1, "read\np99 us".into(), Best::Least, &|index| {
             line(index)
                 .read_latency(setting.read_workload())
                 .map(|latency| microseconds(latency.p99_ns))
         });
     }
     if setting.write_workload().is_some() {
-        push("write\np99 us".into(), Best::Least, &|index| {
+        push(1, "write\np99 us".into(), Best::Least, &|index| {
             line(index)
                 .write_latency(setting.write_workload())
                 .map(|latency| microseconds(latency.p99_ns))
@@ -79,13 +86,13 @@ fn columns(setting: &Setting<'_>) -> Vec<Column> {
     }
     if let Some(workload) = setting.work_workload() {
         for (index, heading) in ["copied/\nput byte", "compr./\nput byte"].into_iter().enumerate() {
-            push(heading.into(), Best::Least, &|codec| {
+            push(2, heading.into(), Best::Least, &|codec| {
                 let figure = line(codec).work_per_byte_put(workload)?[index];
                 Some((format!("{figure:.2}"), figure))
             });
         }
     }
-    push("held/user\nbyte".into(), Best::Least, &|index| {
+    push(2, "held/user\nbyte".into(), Best::Least, &|index| {
         let (least, most) = line(index).held_per_user_byte()?;
         let (low, high) = (format!("{least:.2}"), format!("{most:.2}"));
         Some((if low == high { high } else { format!("{low}-{high}") }, most))
@@ -97,6 +104,10 @@ fn grid(setting: &Setting<'_>) -> Grid {
     let columns = columns(setting);
     let mut header = vec!["codec".to_owned()];
     header.extend(columns.iter().map(|column| column.heading.clone()));
+    let parts = [0, 1, 2].map(|part| {
+        let of_part = columns.iter().enumerate().filter(|(_, column)| column.part == part);
+        of_part.map(|(at, _)| at + 1).collect()
+    });
     let codec = |line: &Line<'_>| {
         vec![Marked {
             text: line.codec.clone(),
@@ -109,7 +120,7 @@ fn grid(setting: &Setting<'_>) -> Grid {
             line.push(cell);
         }
     }
-    Grid { header, lines }
+    Grid { header, parts, lines }
 }
 
 /// What the columns of a setting's table are, for under it.
@@ -152,7 +163,8 @@ pub(super) fn text(outcome: &EvalOutcome, pivot: &Pivot<'_>) -> String {
     }
     for setting in &pivot.settings {
         let grid = grid(setting);
-        let table = of_marked(grid.header, grid.lines, 1);
+        let parts = [0, 1, 2].map(|part| (PARTS[part], grid.parts[part].as_slice()));
+        let table = of_marked(grid.header, grid.lines, 1, &parts);
         let caption = wrapped(&caption(setting), "", "");
         text += &format!("{}\n{table}\n{caption}", setting.title());
         for line in hotset::text(setting).lines() {

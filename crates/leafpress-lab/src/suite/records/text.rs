@@ -4,7 +4,8 @@ use super::verdict::verdicts;
 use super::{Place, Report, Row};
 use crate::core::{Bytes, about};
 use crate::report::numbers::thousands;
-use crate::report::table::of_figures;
+use crate::report::paragraph::wrapped;
+use crate::report::table::{Part, of_parts, under_names};
 use crate::report::verdict;
 use crate::suite::MEMCPY;
 use crate::suite::text::{in_words, libraries, not_available, us};
@@ -15,22 +16,40 @@ pub fn text(report: &Report) -> String {
     for &threads in &report.options.threads {
         let rows = report.of_threads(threads);
         if !rows.is_empty() {
-            let cells = cells(report, &rows);
-            text += &format!("\n{}\n{}\n", in_words(threads), of_figures(HEADINGS, cells, 3));
+            let rows = under_names(cells(report, &rows).into_iter().map(shortened));
+            let headings = [&HEADINGS[1..2], &HEADINGS[3..]].concat();
+            text += &format!("\n{}\n{}\n", in_words(threads), of_parts(headings, rows, 1, &PARTS));
         }
     }
-    text += CAPTION;
+    text.push('\n');
+    text += &CAPTION.map(|line| wrapped(line, "", "")).concat();
     for trouble in troubles(report) {
         text += &format!("{trouble}\n");
     }
     text
 }
 
-const CAPTION: &str = "
-Records in: each value by itself, or frames of neighbours by key, as many as fit. Ratio: bytes of values over stored bytes, the dictionary
-among these. Compress, decompress: microseconds per record, wall time of the best pass and of the median one, when all are done in a row.
-Read: microseconds in which a thread decodes one frame, as it must to read a record. ◆ nothing else has as high a ratio at as short a read.
-";
+/// The tables that stand for [`HEADINGS`] without the first and the mark. Medians are in the files.
+const PARTS: [Part<'_>; 2] = [
+    ("", &[1, 3, 4, 7]),
+    ("10^6 bytes of values a second, and frames stored raw", &[6, 9, 2]),
+];
+
+/// A row for a narrow table: the mark goes with the ratio.
+fn shortened(mut row: Vec<String>) -> Vec<String> {
+    let mark = row.remove(2);
+    row[1] = row[1].replace("dictionary", "dict.");
+    row[2].push_str(if mark.is_empty() { " " } else { &mark });
+    row
+}
+
+const CAPTION: [&str; 4] = [
+    "Records are compressed each alone, or in frames of neighbours by key, as many as fit. Ratio: bytes of values over stored bytes, the \
+     dictionary among these.",
+    "Compress, decompress: microseconds per record, wall time of the best pass, when all are done in a row; medians are in the files of --out.",
+    "Read: microseconds in which a thread decodes one frame, as it must to read a record.",
+    "◆ nothing else has as high a ratio at as short a read.",
+];
 
 /// What was measured, on what, with what.
 pub(super) fn head(report: &Report) -> Vec<String> {
