@@ -1,8 +1,10 @@
-//! What clap says of the command line, in our commands' manner: help in full, a mistake in one line.
+//! What clap says of the command line, in our commands' manner: help in full, a mistake in one line that begins with the flag.
 
+use std::ffi::OsString;
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::failure::Failure;
 use crate::output;
@@ -18,29 +20,151 @@ pub fn report(error: &clap::Error, program: &str) -> ExitCode {
             eprint!("{}", error.render());
             ExitCode::from(2)
         }
-        _ => Failure::bad_input(one_line(&error.render().to_string(), program)).report(),
+        _ => {
+            let mistake = mistake(error, std::env::args_os());
+            Failure::bad_input(format!("{mistake} (see {program} --help)")).report()
+        }
     }
 }
 
+/// What is wrong, in a line.
+fn mistake(error: &clap::Error, words: impl Iterator<Item = OsString>) -> String {
+    let named = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    match error.kind() {
+        ErrorKind::InvalidUtf8 => not_text(words),
+        ErrorKind::ValueValidation => {
+            let source = std::error::Error::source(error);
+            let parts = named(ContextKind::InvalidArg)
+                .zip(named(ContextKind::InvalidValue))
+                .zip(source);
+            parts.map(|((argument, value), source)| {
+                // Without what it takes: `--threads <N>`.
+                let argument = argument.split(" <").next().unwrap_or(argument);
+                format!("{argument}: {}", reason(value, source))
+            })
+        }
+        _ => None,
+    }
+    .unwrap_or_else(|| one_line(&error.render().to_string()))
+}
+
+/// Why a value cannot be taken.
+fn reason(value: &str, source: &(dyn std::error::Error + 'static)) -> String {
+    let is_negative = value.strip_prefix('-').is_some_and(|rest| rest.parse::<f64>().is_ok());
+    if let Some(error) = source.downcast_ref::<ParseIntError>() {
+        return match error.kind() {
+            IntErrorKind::Empty => "it is empty; give a number".into(),
+            IntErrorKind::PosOverflow => format!("`{value}` is too large a number"),
+            _ if is_negative => format!("`{value}` is under 0"),
+            _ => format!("`{value}` is no whole number"),
+        };
+    }
+    if source.is::<ParseFloatError>() {
+        return match value {
+            "" => "it is empty; give a number".into(),
+            value => format!("`{value}` is no number"),
+        };
+    }
+    let said = source.to_string();
+    if said.contains(&format!("`{value}`")) {
+        said
+    } else {
+        format!("`{value}`: {said}")
+    }
+}
+
+/// Words that are not UTF-8. Paths may be so, and do not end up here alone.
+fn not_text(words: impl Iterator<Item = OsString>) -> Option<String> {
+    let words: Vec<String> = words
+        .filter(|word| word.to_str().is_none())
+        .map(|word| format!("{word:?}"))
+        .collect();
+    (!words.is_empty()).then(|| format!("{} is not UTF-8; only a path may hold such bytes", words.join(" or ")))
+}
+
 /// clap's message without its usage block.
-fn one_line(rendered: &str, program: &str) -> String {
+fn one_line(rendered: &str) -> String {
     let text = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
     let text = text.split("\n\nFor more information").next().unwrap_or(text);
     let text = text.strip_prefix("error: ").unwrap_or(text);
-    let words: Vec<&str> = text.split_whitespace().collect();
-    format!("{} (see {program} --help)", words.join(" "))
+    let paragraphs = text
+        .split("\n\n")
+        .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
+    paragraphs.collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::one_line;
+    use std::os::unix::ffi::OsStringExt;
+
+    use clap::{Arg, Command, value_parser};
+
+    use super::*;
+    use crate::words::size;
+
+    /// What is said of these words.
+    fn said(words: &[OsString]) -> String {
+        let command = Command::new("leafpress")
+            .arg(
+                Arg::new("threads")
+                    .long("threads")
+                    .value_name("N")
+                    .value_parser(value_parser!(usize)),
+            )
+            .arg(
+                Arg::new("seconds")
+                    .long("seconds")
+                    .allow_negative_numbers(true)
+                    .value_parser(value_parser!(f64)),
+            )
+            .arg(Arg::new("bytes").long("bytes").value_parser(size))
+            .arg(Arg::new("kind").long("kind").value_parser(["one", "two"]));
+        let words: Vec<OsString> = [OsString::from("leafpress")]
+            .into_iter()
+            .chain(words.iter().cloned())
+            .collect();
+        let error = command.try_get_matches_from(words.clone()).unwrap_err();
+        mistake(&error, words.into_iter())
+    }
 
     #[test]
     fn the_usage_block_is_left_out() {
         let rendered = "error: unexpected argument '--x' found\n\n  tip: a similar argument exists: '--y'\n\nUsage: leafpress\n\nFor more information, try '--help'.\n";
         assert_eq!(
-            one_line(rendered, "leafpress"),
-            "unexpected argument '--x' found tip: a similar argument exists: '--y' (see leafpress --help)"
+            one_line(rendered),
+            "unexpected argument '--x' found; tip: a similar argument exists: '--y'"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_value_is_said_plainly() {
+        for (word, expected) in [
+            ("--threads=", "--threads: it is empty; give a number"),
+            ("--threads=x", "--threads: `x` is no whole number"),
+            ("--threads=1.5", "--threads: `1.5` is no whole number"),
+            ("--threads=-1", "--threads: `-1` is under 0"),
+            (
+                "--threads=99999999999999999999",
+                "--threads: `99999999999999999999` is too large a number",
+            ),
+            ("--seconds=", "--seconds: it is empty; give a number"),
+            ("--seconds=x", "--seconds: `x` is no number"),
+        ] {
+            assert_eq!(said(&[word.into()]), expected);
+        }
+        assert!(said(&["--bytes=1X".into()]).starts_with("--bytes: `1X` is no number of bytes"));
+        assert!(said(&["--kind=three".into()]).contains("one, two"));
+    }
+
+    #[test]
+    fn what_is_not_utf_8_is_named() {
+        let word = OsString::from_vec(b"--threads=\xff".to_vec());
+        assert_eq!(
+            said(&[word]),
+            "\"--threads=\\xFF\" is not UTF-8; only a path may hold such bytes"
         );
     }
 }

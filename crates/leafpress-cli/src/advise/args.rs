@@ -158,7 +158,17 @@ impl AdviseArgs {
     /// The trace that is to be read, and how.
     pub fn trace(&self) -> Result<Option<(PathBuf, TraceOptions)>, LabError> {
         let Some(path) = self.access.as_deref().and_then(|access| access.strip_prefix("trace:")) else {
-            return Ok(None);
+            let given = [
+                ("trace-format", self.trace_format.is_some()),
+                ("skip-junk", self.skip_junk),
+            ];
+            return match given.into_iter().find(|(_, is_given)| *is_given) {
+                Some((option, _)) => Err(option_error(
+                    option,
+                    "there is no trace: name one with --distribution trace:FILE",
+                )),
+                None => Ok(None),
+            };
         };
         let options = TraceOptions {
             format: self.trace_format.as_deref().unwrap_or("text").parse()?,

@@ -7,12 +7,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
-use leafpress_lab::LabError;
 use leafpress_lab::bench::{
     MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_REPEAT, MAX_SAMPLING_MS, MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES,
 };
 use leafpress_lab::core::corpus::RecordFormat;
 use leafpress_lab::harness::MAX_THREADS;
+use leafpress_lab::{Bytes, LabError};
 
 pub use self::errors::bad_input;
 pub use self::plan::Plan;
@@ -140,8 +140,14 @@ pub struct BenchArgs {
     )]
     pool_path: String,
     /// Size of a persistent pool in bytes, for the wrapper
-    #[arg(long = "pool_size", alias = "pool-size", default_value_t = 0, value_name = "BYTES", value_parser = whole::<u64>(0, u64::MAX), allow_negative_numbers = true)]
-    pool_size: u64,
+    #[arg(
+        long = "pool_size",
+        alias = "pool-size",
+        default_value = "0",
+        value_name = "BYTES",
+        allow_negative_numbers = true
+    )]
+    pool_size: Bytes,
     /// Skip the load: the pool has the records
     #[arg(long = "skip_load", alias = "skip-load", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     skip_load: Option<bool>,

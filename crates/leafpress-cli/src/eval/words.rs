@@ -85,7 +85,8 @@ pub fn background_family(word: &str) -> Option<String> {
 pub fn message(name: &str, word: &str, reason: &str) -> String {
     let bare = name.trim_start_matches('-');
     let reason = reason.strip_prefix(&format!("{bare}: ")).unwrap_or(reason);
-    if reason.contains(word) && !word.is_empty() {
+    // So does every reason of an empty word.
+    if reason.contains(word) {
         format!("{name}: {reason}")
     } else {
         format!("{name} {word}: {reason}")
@@ -109,5 +110,6 @@ mod tests {
     fn messages_name_the_word_once() {
         assert_eq!(message("--threads", "x", "invalid digit"), "--threads x: invalid digit");
         assert_eq!(message("--cut", "y", "cut: unknown cut `y`"), "--cut: unknown cut `y`");
+        assert_eq!(message("--data", "", "data: it is empty"), "--data: it is empty");
     }
 }

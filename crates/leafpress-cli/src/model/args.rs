@@ -99,26 +99,14 @@ pub struct ModelArgs {
     /// A file of page numbers in the order in which they were asked for; the data is what is in it
     #[arg(long, value_name = "FILE", help_heading = "Access")]
     trace: Option<PathBuf>,
-    /// text (a decimal number a line) or u64le (8 bytes a number, little-endian)
-    #[arg(
-        long,
-        value_name = "FORMAT",
-        default_value = "text",
-        help_heading = "Access",
-        requires = "trace"
-    )]
-    trace_format: String,
-    /// Share of the pages whose accesses are looked at, as in 0.01, or auto: all in files up to 512 MiB
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value = "auto",
-        help_heading = "Access",
-        requires = "trace"
-    )]
-    trace_sample: String,
+    /// text (a decimal number a line) or u64le (8 bytes a number, little-endian) [default: text]
+    #[arg(long, value_name = "FORMAT", help_heading = "Access")]
+    trace_format: Option<String>,
+    /// Share of the pages whose accesses are looked at, as in 0.01, or auto: all in files up to 512 MiB [default: auto]
+    #[arg(long, value_name = "SHARE", help_heading = "Access")]
+    trace_sample: Option<String>,
     /// Leave lines out that are no page numbers, up to one in a hundred, and count them
-    #[arg(long, help_heading = "Access", requires = "trace")]
+    #[arg(long, help_heading = "Access")]
     skip_junk: bool,
 
     /// Formulas that charge what happens (the default)
@@ -169,10 +157,24 @@ Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. What is printed is 
 impl ModelArgs {
     /// The file of page numbers that is to be read, and how.
     pub fn trace(&self) -> Result<Option<(PathBuf, TraceOptions)>, LabError> {
-        let Some(path) = &self.trace else { return Ok(None) };
+        let Some(path) = &self.trace else {
+            let given = [
+                ("trace-format", self.trace_format.is_some()),
+                ("trace-sample", self.trace_sample.is_some()),
+                ("skip-junk", self.skip_junk),
+            ];
+            // clap would not say so beside what no trace goes with.
+            return match given.into_iter().find(|(_, is_given)| *is_given) {
+                Some((option, _)) => Err(LabError::Option {
+                    option,
+                    reason: "there is no trace: name one with --trace".into(),
+                }),
+                None => Ok(None),
+            };
+        };
         let options = TraceOptions {
-            format: self.trace_format.parse()?,
-            sampling: self.trace_sample.parse()?,
+            format: self.trace_format.as_deref().unwrap_or("text").parse()?,
+            sampling: self.trace_sample.as_deref().unwrap_or("auto").parse()?,
             junk: if self.skip_junk { Junk::Skip } else { Junk::Refuse },
         };
         Ok(Some((path.clone(), options)))

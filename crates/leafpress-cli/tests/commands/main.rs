@@ -13,6 +13,7 @@ mod device;
 mod doctor;
 mod eval;
 mod interrupt;
+mod messages;
 mod model;
 mod narrow;
 mod pool;

@@ -160,7 +160,9 @@ impl CacheArgs {
     pub fn options(&self, out: &std::path::Path) -> Result<Options, Failure> {
         let mut options = Options::new(self.work()?);
         let file = match &options.work {
-            Work::CacheBench { path, scale, .. } => cachebench_defaults(path, *scale).map_err(|e| failure(&e))?,
+            Work::CacheBench { path, scale, .. } => {
+                cachebench_defaults(path, *scale).map_err(|e| failure_of(&options.work, &e))?
+            }
             _ => CacheBenchDefaults::default(),
         };
         if let Some(engines) = &self.engines {
@@ -290,6 +292,19 @@ pub fn parse<T: FromStr<Err = LabError>>(option: &'static str, word: &str) -> Re
         LabError::Option { reason, .. } => Failure::bad_input(format!("--{option}: {reason}")),
         e => Failure::bad_input(format!("--{option}: {e}")),
     })
+}
+
+/// An error of what reads the data of `work`, by the flag that names it.
+pub fn failure_of(work: &Work, error: &LabError) -> Failure {
+    let LabError::Data { source_name, reason } = error else {
+        return failure(error);
+    };
+    let flag = match work {
+        Work::Trace { path, .. } if path.display().to_string() == *source_name => "trace",
+        Work::CacheBench { path, .. } if path.display().to_string() == *source_name => "cachebench",
+        _ => "data",
+    };
+    Failure::bad_input(format!("--{flag} {source_name}: {reason}"))
 }
 
 /// An error of the laboratory as this command reports it.

@@ -13,8 +13,8 @@ use leafpress_lab::cache::{self, FigureOptions, Options, Outcome};
 use leafpress_lab::report::Written;
 
 pub use self::args::CacheArgs;
-use self::args::failure;
 pub use self::args::parse;
+use self::args::{failure, failure_of};
 use self::reporter::Reporter;
 use crate::failure::Failure;
 use crate::{interrupt, output};
@@ -36,12 +36,12 @@ pub fn run(args: &CacheArgs, program: &str) -> Result<(), Failure> {
 /// # Errors
 /// As [`run`].
 pub fn run_comparison(options: &Options, program: &str, out: &Path) -> Result<(), Failure> {
-    options.validate().map_err(|e| failure(&e))?;
+    options.validate().map_err(|e| failure_of(&options.work, &e))?;
     let cancel = interrupt::flag()?;
     let mut reporter = Reporter::new(options.engines.len(), options.engines.len());
     let outcome = cache::run_caches(options, &out.join("logs"), &cancel, &mut |step| reporter.show(&step));
     reporter.finish();
-    let outcome = outcome.map_err(|e| failure(&e))?;
+    let outcome = outcome.map_err(|e| failure_of(&options.work, &e))?;
     if outcome.lines.is_empty() && outcome.mrc.is_none() {
         return Err(failure(&LabError::Cancelled));
     }

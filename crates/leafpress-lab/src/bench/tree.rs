@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use leafpress::{Builder, Codec, DictionaryChoice, Tree};
 
-use crate::core::LabError;
 use crate::core::words::serde_as_text;
+use crate::core::{Bytes, LabError, ParseBytesError};
 use crate::harness::store::MAX_LOAD_THREADS;
 
 /// Options of our tree besides its codec, as `shards=4,landing_bytes=2048`; the tree's own defaults where nothing is said.
@@ -97,6 +97,11 @@ impl fmt::Display for TreeOptions {
     }
 }
 
+fn bytes(text: &str) -> Result<usize, String> {
+    let Bytes(bytes) = text.parse().map_err(|e: ParseBytesError| e.to_string())?;
+    usize::try_from(bytes).map_err(|_| ParseBytesError::TooMany(text.to_owned()).to_string())
+}
+
 impl FromStr for TreeOptions {
     type Err = LabError;
 
@@ -105,9 +110,13 @@ impl FromStr for TreeOptions {
         let read = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let key = KEYS.iter().find(|(known, _)| *known == name).map(|(_, key)| *key);
-            match (key, value.parse()) {
+            let value = match name.ends_with("_bytes") {
+                true => bytes(value),
+                false => value.parse().map_err(|_| format!("`{value}` is not a number")),
+            };
+            match (key, value) {
                 (Some(key), Ok(value)) => Ok((key, value)),
-                (Some(_), Err(_)) => Err(LabError::option("tree", format!("{name}: `{value}` is not a number"))),
+                (Some(_), Err(reason)) => Err(LabError::option("tree", format!("{name}: {reason}"))),
                 (None, _) => {
                     let known: Vec<_> = KEYS.iter().map(|(name, _)| *name).collect();
                     Err(LabError::option(
@@ -134,9 +143,12 @@ mod tests {
         for text in ["", "shards=4", "background_threads=2,landing_bytes=2048,dictionary=0"] {
             assert_eq!(text.parse::<TreeOptions>().unwrap().to_string(), text);
         }
+        let sizes: TreeOptions = "leaf_bytes=8K,landing_bytes=1KB".parse().unwrap();
+        assert_eq!(sizes.to_string(), "leaf_bytes=8192,landing_bytes=1000");
         for (text, words) in [
             ("shard=4", "leaf_bytes"),
             ("shards=x", "`x`"),
+            ("leaf_bytes=8X", "500M"),
             ("shards", "shards"),
             ("shards=0", "shards"),
             ("watermark_pct=300", "watermark"),

@@ -41,6 +41,19 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     Name::deserialize(deserializer).map(Into::into)
 }
 
+/// One that may not be there.
+pub(crate) mod optional {
+    use super::{Deserialize, Deserializer, Name, PathBuf, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+        path.as_deref().map(Name::from).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+        Ok(Option::<Name>::deserialize(deserializer)?.map(Into::into))
+    }
+}
+
 /// Several of them, in files that are only written.
 #[cfg(feature = "suite")]
 pub(crate) mod all {

@@ -56,13 +56,16 @@ pub fn expand(config: &EvalConfig) -> Result<Vec<Configuration>, LabError> {
     let software = config
         .codecs
         .iter()
-        .map(|name| parse_codec(name))
+        .map(|name| parse_codec("codecs", name))
         .collect::<Result<Vec<_>, _>>()?;
     families.push(("software_fixed", software, None));
-    if config.iaa {
-        let modes = [("qpl_iaa_fixed", QplMode::Fixed), ("qpl_iaa_dynamic", QplMode::Dynamic)];
-        for (run, mode) in modes.into_iter().take(if config.qpl_dynamic { 2 } else { 1 }) {
-            let codecs = config.iaa_codecs.iter().map(|name| match parse_codec(name)? {
+    // Lists that are not used are checked too: what is wrong in one was meant.
+    let modes = [("qpl_iaa_fixed", QplMode::Fixed), ("qpl_iaa_dynamic", QplMode::Dynamic)];
+    for (run, mode) in modes.into_iter().take(if config.qpl_dynamic { 2 } else { 1 }) {
+        let codecs = config
+            .iaa_codecs
+            .iter()
+            .map(|name| match parse_codec("iaa-codecs", name)? {
                 Codec::Qpl { .. } => Ok(Codec::Qpl {
                     path: QplPath::Hardware,
                     mode,
@@ -72,22 +75,24 @@ pub fn expand(config: &EvalConfig) -> Result<Vec<Configuration>, LabError> {
                     format!("{other} does not run on an IAA device; use qpl"),
                 )),
             });
-            families.push((run, codecs.collect::<Result<_, _>>()?, None));
+        let codecs = codecs.collect::<Result<Vec<_>, _>>()?;
+        if config.iaa {
+            families.push((run, codecs, None));
         }
     }
-    if config.zlib_accel {
-        let codecs = config.zlib_accel_codecs.iter().map(|name| match parse_codec(name)? {
+    let codecs = config
+        .zlib_accel_codecs
+        .iter()
+        .map(|name| match parse_codec("zlib-accel-codecs", name)? {
             zlib @ Codec::Zlib { .. } => Ok(zlib),
             other => Err(LabError::option(
                 "zlib-accel-codecs",
                 format!("{other} does not call zlib; use zlib_accel or zlib:LEVEL"),
             )),
         });
-        families.push((
-            "zlib_accel",
-            codecs.collect::<Result<_, _>>()?,
-            config.zlib_accel_so.clone(),
-        ));
+    let codecs = codecs.collect::<Result<Vec<_>, _>>()?;
+    if config.zlib_accel {
+        families.push(("zlib_accel", codecs, config.zlib_accel_so.clone()));
     }
     let mut runs = Vec::new();
     for (run, mut codecs, preload) in families {
@@ -146,7 +151,7 @@ impl RunSpec {
     /// # Errors
     /// [`LabError::Option`] for a name that is not a codec's.
     pub fn codec(&self) -> Result<Codec, LabError> {
-        parse_codec(&self.codec)
+        parse_codec("codecs", &self.codec)
     }
 
     /// A short name for logs and progress, unique within an evaluation and fit for a file name.

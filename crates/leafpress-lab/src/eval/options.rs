@@ -98,6 +98,7 @@ pub struct EvalConfig {
     /// Also run zlib under the zlib-accel shim (`RUN_ZLIB_ACCEL`).
     pub zlib_accel: bool,
     /// The shim (`ZLIB_ACCEL_SO`).
+    #[serde(with = "crate::core::paths::optional")]
     pub zlib_accel_so: Option<PathBuf>,
     /// Codecs of the zlib-accel runs (`ZLIB_ACCEL_CODECS`); `zlib_accel` is short for `zlib:1`.
     pub zlib_accel_codecs: Vec<String>,
@@ -323,15 +324,15 @@ fn check_shared_object(path: &std::path::Path) -> Result<(), LabError> {
     }
 }
 
-/// Parses a codec name, with the evaluation's short names: `qpl` and `zlib_accel`.
-pub(crate) fn parse_codec(name: &str) -> Result<Codec, LabError> {
+/// Parses a codec name of this option, with the evaluation's short names: `qpl` and `zlib_accel`.
+pub(crate) fn parse_codec(option: &'static str, name: &str) -> Result<Codec, LabError> {
     let full = match name {
         "qpl" => "qpl:software:fixed",
         "zlib_accel" => "zlib:1",
         name => name,
     };
     full.parse()
-        .map_err(|e: leafpress::CodecError| LabError::option("codecs", e.to_string()))
+        .map_err(|e: leafpress::CodecError| LabError::option(option, e.to_string()))
 }
 
 macro_rules! serde_cache {

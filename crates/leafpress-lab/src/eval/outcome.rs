@@ -16,8 +16,10 @@ pub struct Row {
     /// What it measured.
     pub result: RunResult,
     /// What its process wrote.
+    #[serde(serialize_with = "crate::core::paths::serialize")]
     pub log: PathBuf,
     /// Its CPU and memory figures, `None` when they were not collected.
+    #[serde(serialize_with = "crate::core::paths::optional::serialize")]
     pub cpu_log: Option<PathBuf>,
 }
 
@@ -29,6 +31,7 @@ pub struct Failure {
     /// Why it did not, in one line.
     pub reason: String,
     /// What its process wrote.
+    #[serde(serialize_with = "crate::core::paths::serialize")]
     pub log: PathBuf,
 }
 

@@ -162,6 +162,7 @@ pub struct Options {
     /// Seed of every random choice.
     pub seed: u64,
     /// Where scratch copies are made; `None` is the system's directory for temporary files.
+    #[serde(with = "crate::core::paths::optional")]
     pub scratch: Option<PathBuf>,
 }
 

@@ -71,7 +71,7 @@ impl BenchArgs {
         options.seed = self.seed;
         options.hardware = self.pcm.unwrap_or(true);
         options.pool_path.clone_from(&self.pool_path);
-        options.pool_size = self.pool_size;
+        options.pool_size = self.pool_size.0;
         options.skip_load = self.skip_load.unwrap_or(false);
         options.latency_sampling = self.latency_sampling;
         options.protocol = self.protocol;
@@ -199,7 +199,14 @@ impl BenchArgs {
             options.hotset = percentages(hotset)?;
         }
         match self.skew {
-            Some(skew) => options.skew = skew,
+            // A law may want less; what no law takes is wrong whatever the law.
+            Some(skew) if (0.0..1.0).contains(&skew) => options.skew = skew,
+            Some(skew) => {
+                return Err(option_error(
+                    "skew",
+                    format!("{skew} is not at least 0 and less than 1"),
+                ));
+            }
             None if workload.is_none() && options.law == Law::Latest => options.skew = DEFAULT_LATEST_SKEW,
             // A YCSB workload with a self-similar choice has that law's own default.
             None if options.law == Law::SelfSimilar => options.skew = 0.2,

@@ -76,7 +76,7 @@ fn every_option_of_pibench_is_read() {
         (Some(2), Some(3), Some(1))
     );
     assert_eq!(short.input, Input::Library("./x.so".into()));
-    let rest = "--scan_size 5 --sampling_ms 10 --distribution ZIPFIAN --skew 0.9 --seed 4 --seconds 3 --pool_path /pool --pool_size 99 \
+    let rest = "--scan_size 5 --sampling_ms 10 --distribution ZIPFIAN --skew 0.9 --seed 4 --seconds 3 --pool_path /pool --pool_size 99K \
                 --latency_sampling 0.5";
     let underscores = one(&format!("dummy {rest}"));
     let hyphens = one(&format!(
@@ -92,7 +92,10 @@ fn every_option_of_pibench_is_read() {
         (underscores.law, underscores.skew, underscores.latency_sampling),
         (Law::Zipfian, 0.9, 0.5)
     );
-    assert_eq!((underscores.pool_path.as_str(), underscores.pool_size), ("/pool", 99));
+    assert_eq!(
+        (underscores.pool_path.as_str(), underscores.pool_size),
+        ("/pool", 99 << 10)
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
@@ -97,6 +98,12 @@ impl FromStr for Source {
             let source = Self::Synthetic(eta);
             source.validate()?;
             return Ok(source);
+        }
+        if s.is_empty() {
+            return Err(LabError::option(
+                "data",
+                "it is empty; name a file, directory, archive or bundled sample",
+            ));
         }
         if s.contains(['/', '.']) || Path::new(s).exists() {
             return Ok(Self::Path(s.into()));
@@ -237,10 +244,14 @@ pub(crate) fn plain(e: &io::Error) -> String {
 
 fn read_file(path: &Path, raw: bool, taking: &mut Taking) -> Result<(), String> {
     let mut file = File::open(path).map_err(|e| plain(&e))?;
+    let metadata = file.metadata().map_err(|e| plain(&e))?;
+    if metadata.file_type().is_char_device() {
+        return Err("is a character device, which may have no end; name a file, a directory or a pipe".into());
+    }
     let mut start = Vec::new();
     (&file).take(4).read_to_end(&mut start).map_err(|e| plain(&e))?;
     let packing = Packing::of(&start).filter(|_| !raw);
-    if !file.metadata().map_err(|e| plain(&e))?.is_file() {
+    if !metadata.is_file() {
         // A pipe or a device, which is read once from front to back.
         let whole = io::Cursor::new(start).chain(file);
         return match packing {

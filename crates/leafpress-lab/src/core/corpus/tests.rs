@@ -162,13 +162,21 @@ fn synthetic_values_are_as_compressible_as_asked() {
     assert!(message(load(&Source::Synthetic(0.5), Cut::Lines)).contains("fixed:N"));
 }
 
+/// Of /dev/zero a sample would be taken for ever.
+#[test]
+fn a_device_without_an_end_is_refused() {
+    let device = Source::Path("/dev/zero".into());
+    let error = Corpus::load_at_most(&device, Cut::Fixed(100), false, 1, 1 << 20);
+    assert!(message(error).contains("/dev/zero: is a character device"));
+}
+
 #[test]
 fn names_parse() {
     assert_eq!("synthetic:0.5".parse::<Source>().unwrap(), Source::Synthetic(0.5));
     assert_eq!("nci".parse::<Source>().unwrap(), Source::Sample("nci".into()));
     assert_eq!("./nci".parse::<Source>().unwrap(), Source::Path("./nci".into()));
     assert_eq!("nci.zip".parse::<Source>().unwrap(), Source::Path("nci.zip".into()));
-    for bad in ["synthetic:2", "synthetic:x", "synthetic:NaN"] {
+    for bad in ["", "synthetic:2", "synthetic:x", "synthetic:NaN"] {
         assert!(bad.parse::<Source>().is_err(), "{bad}");
     }
     for cut in ["fixed:128", "lines", "length-prefixed"] {
