@@ -74,8 +74,13 @@ fn sampled(suite: &suite::Report) -> String {
     if files.len() > NAMED {
         text += &format!(" and {} more", files.len() - NAMED);
     }
-    if let Some(first) = suite.skipped.first() {
-        text += &format!("; left out: {} ({}: {})", suite.skipped.len(), first.file, first.reason);
+    if !suite.skipped.is_empty() {
+        let named = suite.skipped.iter().take(NAMED);
+        let named: Vec<String> = named
+            .map(|left_out| format!("{}: {}", left_out.file, left_out.reason))
+            .collect();
+        let more = if suite.skipped.len() > NAMED { "; ..." } else { "" };
+        text += &format!("; left out: {} ({}{more})", suite.skipped.len(), named.join("; "));
     }
     text + "\n"
 }

@@ -13,7 +13,7 @@ use walkdir::WalkDir;
 use zip::ZipArchive;
 
 use crate::core::LabError;
-use crate::core::corpus::{Packing, Source, find_sample, plain, unpacked};
+use crate::core::corpus::{Packing, Source, Unpacked, find_sample, is_same, open_packed, plain};
 
 /// A file that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -36,7 +36,8 @@ pub(super) struct Listed {
 #[derive(Debug)]
 enum Place {
     File(PathBuf),
-    ZipEntry(PathBuf, usize),
+    /// A zip's file: its number, and its checksum.
+    ZipEntry(PathBuf, usize, u32),
     Packed(PathBuf, Packing),
 }
 
@@ -81,7 +82,33 @@ impl Listing {
                 }
             }
         }
+        listing.leave_out_copies(cancel)?;
         Ok(listing)
+    }
+
+    /// Leaves out what is packed, and there unpacked too.
+    fn leave_out_copies(&mut self, cancel: &AtomicBool) -> Result<(), LabError> {
+        let files = self.files.iter().filter_map(|file| match &file.place {
+            Place::File(path) => Some(path),
+            _ => None,
+        });
+        let mut unpacked = Unpacked::among(files);
+        for file in std::mem::take(&mut self.files) {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(LabError::Cancelled);
+            }
+            let is_same = |other: &Path| file.read(|contents| Ok(is_same(other, contents.reader()))) == Ok(true);
+            let copy = match &file.place {
+                Place::File(_) => None,
+                Place::ZipEntry(_, _, crc32) => unpacked.of_member(file.bytes, *crc32, is_same),
+                Place::Packed(path, _) => unpacked.of_packed(path, is_same),
+            };
+            match copy {
+                Some(copy) => self.skip(file.name, format!("the same as {}", copy.display())),
+                None => self.files.push(file),
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn skip(&mut self, file: String, reason: impl Into<String>) {
@@ -134,10 +161,12 @@ impl Listing {
                 _ => format!("number {index}"),
             };
             let name = format!("{name}:{entry}");
-            let found = archive.by_index(index).map(|entry| (entry.is_file(), entry.size()));
+            let found = archive
+                .by_index(index)
+                .map(|entry| (entry.is_file(), entry.size(), entry.crc32()));
             match found {
-                Ok((true, bytes)) => self.push(name, bytes, Place::ZipEntry(path.to_owned(), index)),
-                Ok((false, _)) => {}
+                Ok((true, bytes, crc32)) => self.push(name, bytes, Place::ZipEntry(path.to_owned(), index, crc32)),
+                Ok((false, ..)) => {}
                 Err(e) => self.skip(name, unreadable(e)),
             }
         }
@@ -164,7 +193,7 @@ impl Listed {
             Place::Packed(path, packing) => {
                 open_packed(path, *packing).and_then(|contents| reader(&mut Stream(contents)))
             }
-            Place::ZipEntry(path, index) => File::open(path).and_then(|file| {
+            Place::ZipEntry(path, index, _) => File::open(path).and_then(|file| {
                 let mut archive = ZipArchive::new(BufReader::new(file))?;
                 let entry = archive.by_index(*index)?;
                 reader(&mut Stream(entry))
@@ -177,16 +206,14 @@ impl Listed {
     }
 }
 
-fn open_packed(path: &Path, packing: Packing) -> io::Result<Box<dyn Read>> {
-    unpacked(packing, BufReader::new(File::open(path)?))
-}
-
 /// What is in a file, read from front to back.
 pub(super) trait Contents {
     /// Leaves out so many bytes.
     fn skip(&mut self, bytes: u64) -> io::Result<()>;
     /// Appends the next so many bytes to `out`.
     fn take(&mut self, bytes: u64, out: &mut Vec<u8>) -> io::Result<()>;
+    /// Reads the rest.
+    fn reader(&mut self) -> &mut dyn Read;
 }
 
 fn append(reader: impl Read, bytes: u64, out: &mut Vec<u8>) -> io::Result<()> {
@@ -206,6 +233,10 @@ impl Contents for File {
     fn take(&mut self, bytes: u64, out: &mut Vec<u8>) -> io::Result<()> {
         append(self, bytes, out)
     }
+
+    fn reader(&mut self) -> &mut dyn Read {
+        self
+    }
 }
 
 /// What can only be read through.
@@ -218,6 +249,10 @@ impl<R: Read> Contents for Stream<R> {
 
     fn take(&mut self, bytes: u64, out: &mut Vec<u8>) -> io::Result<()> {
         append(&mut self.0, bytes, out)
+    }
+
+    fn reader(&mut self) -> &mut dyn Read {
+        &mut self.0
     }
 }
 

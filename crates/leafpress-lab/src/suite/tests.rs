@@ -196,7 +196,7 @@ fn archives_are_opened_unless_raw_and_what_cannot_be_read_is_skipped() {
         ("broken.gz", &gzip[..gzip.len() / 2]),
         ("broken.zip", &zip[..40]),
         ("empty", b""),
-        ("plain", &long),
+        ("plain", &long.iter().rev().copied().collect::<Vec<_>>()),
     ]);
     std::os::unix::fs::symlink(directory.path(), directory.path().join("a/loop")).unwrap();
     let root = directory.path().display().to_string();
@@ -246,6 +246,36 @@ fn archives_are_opened_unless_raw_and_what_cannot_be_read_is_skipped() {
     let raw = measure(&options).unwrap();
     let packed = raw.files.iter().find(|file| file.file.ends_with("y.gz")).unwrap();
     assert_eq!(packed.file_bytes, gzip.len() as u64);
+}
+
+/// An archive beside what came out of it: the same bytes count once, and that is told.
+#[test]
+fn what_is_packed_and_unpacked_too_is_taken_once() {
+    let (long, more) = (words(30_000), words(9000));
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, bytes) in [("one.txt", &long), ("two.txt", &more)] {
+        zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    let zst = zstd::encode_all(more.as_slice(), 1).unwrap();
+    let directory = directory(&[
+        ("a.zip", &zip.finish().unwrap().into_inner()),
+        ("b", &long),
+        ("c.txt.zst", &zst),
+        ("c.txt", &more),
+    ]);
+    let mut options = options(directory.path());
+    let report = measure(&options).unwrap();
+    let files: Vec<_> = report.files.iter().map(|file| file.file_bytes).collect();
+    assert_eq!(files, [30_000, 9000]);
+    let root = directory.path().display().to_string();
+    let skipped: Vec<_> = report.skipped.iter().map(|skipped| skipped.reason.clone()).collect();
+    let same = |name: &str| format!("the same as {root}/{name}");
+    assert_eq!(skipped, [same("b"), same("c.txt"), same("c.txt")]);
+    assert!(text(&report).contains(&format!("{root}/a.zip:one.txt: {}", same("b"))));
+
+    options.raw = true;
+    assert_eq!(measure(&options).unwrap().files.len(), 4);
 }
 
 #[test]

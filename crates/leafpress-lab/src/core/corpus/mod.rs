@@ -3,6 +3,7 @@
 //! A corpus is read once, held in memory, and shared by every thread of a run; of a long source evenly spread pieces are. A cut is never
 //! copied: a value is a slice of the corpus, so a check is one comparison of slices.
 
+mod copies;
 mod cut;
 pub mod records;
 mod source;
@@ -12,18 +13,21 @@ mod take;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
+#[cfg(feature = "suite")]
+pub(crate) use copies::{Unpacked, is_same};
 pub use cut::Cut;
 pub use records::{Census, RecordFormat, Records};
-#[cfg(any(feature = "cache", feature = "pool", feature = "suite"))]
 pub(crate) use source::Packing;
 #[cfg(feature = "suite")]
 pub(crate) use source::find_sample;
+#[cfg(feature = "suite")]
+pub(crate) use source::open_packed;
 #[cfg(any(feature = "cache", feature = "pool", feature = "suite"))]
 pub(crate) use source::plain;
-#[cfg(any(feature = "cache", feature = "suite"))]
+#[cfg(feature = "cache")]
 pub(crate) use source::unpacked;
 pub use source::{MAX_CORPUS_BYTES, Source, sample_names};
-pub use take::{SAMPLE_BYTES, Sampled};
+pub use take::{Copies, SAMPLE_BYTES, Sampled};
 
 use self::take::Extent;
 use crate::core::{LabError, resources};

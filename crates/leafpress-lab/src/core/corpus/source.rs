@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
+use super::copies::{Unpacked, is_same};
 use super::take::{Extent, Sampled, Taking};
 use crate::core::LabError;
 
@@ -198,11 +199,12 @@ pub(super) fn read(
     if files.is_empty() {
         return Err(LabError::data(path.display().to_string(), "the directory has no files"));
     }
+    let mut unpacked = Unpacked::among(&files);
     for file in files {
         if taking.is_cancelled() {
             break;
         }
-        read_file(&file, raw, &mut taking).map_err(|e| LabError::data(file.display().to_string(), e))?;
+        read_file(&file, raw, &mut unpacked, &mut taking).map_err(|e| LabError::data(file.display().to_string(), e))?;
     }
     taking.finish()
 }
@@ -242,7 +244,7 @@ pub(crate) fn plain(e: &io::Error) -> String {
     }
 }
 
-fn read_file(path: &Path, raw: bool, taking: &mut Taking) -> Result<(), String> {
+fn read_file(path: &Path, raw: bool, unpacked: &mut Unpacked, taking: &mut Taking) -> Result<(), String> {
     let mut file = File::open(path).map_err(|e| plain(&e))?;
     let metadata = file.metadata().map_err(|e| plain(&e))?;
     if metadata.file_type().is_char_device() {
@@ -260,7 +262,7 @@ fn read_file(path: &Path, raw: bool, taking: &mut Taking) -> Result<(), String> 
                 let mut bytes = Vec::new();
                 let read = whole.take(MAX_CORPUS_BYTES).read_to_end(&mut bytes);
                 read.map_err(|e| plain(&e))?;
-                unzip(io::Cursor::new(bytes), taking)
+                unzip(io::Cursor::new(bytes), unpacked, taking)
             }
             Some(packing) => unpack(packing, BufReader::new(whole), taking),
         };
@@ -269,13 +271,26 @@ fn read_file(path: &Path, raw: bool, taking: &mut Taking) -> Result<(), String> 
     let mut file = BufReader::new(file);
     match packing {
         None => taking.part(&mut file),
-        Some(Packing::Zip) => unzip(file, taking),
-        Some(packing) => unpack(packing, file, taking),
+        Some(Packing::Zip) => unzip(file, unpacked, taking),
+        Some(packing) => {
+            let is_copy =
+                |other: &Path| open_packed(path, packing).is_ok_and(|mut contents| is_same(other, &mut contents));
+            if let Some(copy) = unpacked.of_packed(path, is_copy) {
+                taking.leave_out_copy(copy.metadata().map_or(0, |metadata| metadata.len()));
+                return Ok(());
+            }
+            unpack(packing, file, taking)
+        }
     }
 }
 
 fn stream<'r>(reader: impl Read + 'r) -> BufReader<Box<dyn Read + 'r>> {
     BufReader::new(Box::new(reader))
+}
+
+/// The contents of a gzip or zstd file.
+pub(crate) fn open_packed(path: &Path, packing: Packing) -> io::Result<Box<dyn Read>> {
+    unpacked(packing, BufReader::new(File::open(path)?))
 }
 
 /// What is packed in a gzip or zstd stream. A zip is no stream: its bytes come out as they are.
@@ -317,14 +332,26 @@ impl Packing {
     }
 }
 
-fn unzip(file: impl Read + Seek, taking: &mut Taking) -> Result<(), String> {
+fn unzip(file: impl Read + Seek, unpacked: &mut Unpacked, taking: &mut Taking) -> Result<(), String> {
     let unreadable = |e: String| format!("unreadable zip: {e}");
     let mut archive = zip::ZipArchive::new(file).map_err(|e| unreadable(e.to_string()))?;
     for index in 0..archive.len() {
-        let entry = archive.by_index(index).map_err(|e| unreadable(e.to_string()))?;
-        if entry.is_file() {
-            taking.part(&mut stream(entry)).map_err(unreadable)?;
+        let mut entry = archive.by_index(index).map_err(|e| unreadable(e.to_string()))?;
+        if !entry.is_file() {
+            continue;
         }
+        let (bytes, crc32) = (entry.size(), entry.crc32());
+        if unpacked
+            .of_member(bytes, crc32, |other| is_same(other, &mut entry))
+            .is_some()
+        {
+            taking.leave_out_copy(bytes);
+            continue;
+        }
+        drop(entry);
+        // From its start again: some of it may have been compared.
+        let entry = archive.by_index(index).map_err(|e| unreadable(e.to_string()))?;
+        taking.part(&mut stream(entry)).map_err(unreadable)?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leafpress::tree::MAX_VALUE_BYTES;
+use serde::{Deserialize, Serialize};
 
 use super::Cut;
 use super::source::{MAX_CORPUS_BYTES, plain};
@@ -28,12 +29,39 @@ pub struct Sampled {
     pub found_bytes: u64,
     /// Bytes that were taken of it.
     pub taken_bytes: u64,
+    /// Packed files that were left out, since what is in them lies beside them unpacked, and what they hold.
+    pub copies: Copies,
+}
+
+/// Packed files that are there unpacked too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copies {
+    /// How many.
+    pub files: u64,
+    /// Bytes that are in them.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Copies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (s, are) = if self.files == 1 { ("", "is") } else { ("s", "are") };
+        let (files, bytes) = (self.files, about(self.bytes as f64));
+        write!(f, "{files} packed file{s} of {bytes} that {are} there unpacked too")
+    }
 }
 
 impl fmt::Display for Sampled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (taken, found) = (about(self.taken_bytes as f64), about(self.found_bytes as f64));
-        write!(f, "a sample of {taken}, evenly spread over {found}")
+        let is_sample = self.taken_bytes < self.found_bytes;
+        if is_sample {
+            let (taken, found) = (about(self.taken_bytes as f64), about(self.found_bytes as f64));
+            write!(f, "a sample of {taken}, evenly spread over {found}")?;
+        }
+        match (is_sample, self.copies.files) {
+            (_, 0) => Ok(()),
+            (true, _) => write!(f, ", without {}", self.copies),
+            (false, _) => write!(f, "without {}", self.copies),
+        }
     }
 }
 
@@ -56,6 +84,7 @@ pub(super) struct Taking<'c> {
     pieces: u64,
     found_bytes: u64,
     taken_bytes: u64,
+    copies: Copies,
 }
 
 #[derive(Default)]
@@ -75,7 +104,14 @@ impl<'c> Taking<'c> {
             pieces: 0,
             found_bytes: 0,
             taken_bytes: 0,
+            copies: Copies::default(),
         }
+    }
+
+    /// Counts a packed file of so many bytes that is not taken, since it is there unpacked too.
+    pub(super) fn leave_out_copy(&mut self, bytes: u64) {
+        self.copies.files += 1;
+        self.copies.bytes += bytes;
     }
 
     /// Whether to stop here.
@@ -151,9 +187,10 @@ impl<'c> Taking<'c> {
         let sampled = Sampled {
             found_bytes: self.found_bytes,
             taken_bytes: self.taken_bytes,
+            copies: self.copies,
         };
         let parts = self.parts.into_iter().map(|part| part.bytes).collect();
-        Ok((parts, (self.stride > 1).then_some(sampled)))
+        Ok((parts, (self.stride > 1 || self.copies.files > 0).then_some(sampled)))
     }
 }
 
@@ -294,6 +331,14 @@ mod tests {
         let told = sampled.unwrap();
         assert_eq!((told.found_bytes, told.taken_bytes), (5 << 20, 2 << 20));
         assert_eq!(told.to_string(), "a sample of 2M, evenly spread over 5M");
+        let copies = Copies {
+            files: 1,
+            bytes: 7 << 20,
+        };
+        assert_eq!(
+            Sampled { copies, ..told }.to_string(),
+            "a sample of 2M, evenly spread over 5M, without 1 packed file of 7M that is there unpacked too"
+        );
         assert_eq!(
             taken(&mut file(&numbers), 2 << 20).0,
             some,

@@ -120,6 +120,44 @@ fn a_directory_is_read_in_path_order() {
     assert_eq!(values(&corpus), [b"1", b"2", b"3"]);
 }
 
+/// An archive beside what came out of it: the same bytes count once, and that is told.
+#[test]
+fn what_is_packed_and_unpacked_too_is_taken_once() {
+    let directory = tempfile::tempdir().unwrap();
+    file(
+        &directory,
+        "a.zip",
+        &zipped(&[("one", b"alpha\n"), ("deep/two", b"beta\n"), ("three", b"gamm3\n")]),
+    );
+    // Named otherwise than in the archive, and of the same length as another member.
+    file(&directory, "b", b"alpha\n");
+    file(&directory, "c", b"gamma\n");
+    file(&directory, "c.gz", &gzipped(b"gamma\n"));
+    file(
+        &directory,
+        "d.zst",
+        &zstd::encode_all(b"delta\n".as_slice(), 1).unwrap(),
+    );
+    file(&directory, "d", b"delto\n");
+    let source = Source::Path(directory.path().into());
+    let corpus = load(&source, Cut::Lines).unwrap();
+    assert_eq!(
+        values(&corpus),
+        [b"beta".as_slice(), b"gamm3", b"alpha", b"gamma", b"delto", b"delta"]
+    );
+    let told = corpus.sampled().unwrap();
+    assert_eq!(
+        told.to_string(),
+        "without 2 packed files of 12B that are there unpacked too"
+    );
+    let raw = Corpus::load(&source, Cut::Fixed(1), true, 1).unwrap();
+    assert!(raw.sampled().is_none(), "an archive's own bytes are there once");
+    let records = Records::load(&source, &"tsv".parse().unwrap()).unwrap();
+    assert_eq!((records.census.records, records.census.duplicates), (6, 0));
+    let told = records.census.left_out().unwrap();
+    assert_eq!(told, "left out: 2 packed files of 12B that are there unpacked too");
+}
+
 #[test]
 fn bad_sources_are_told_in_one_line() {
     let directory = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use format::RecordFormat;
 
 use super::take::Extent;
-use super::{Corpus, Source, concatenate, source};
+use super::{Copies, Corpus, Source, concatenate, source};
 use crate::core::keys::KeySet;
 use crate::core::{Bytes, LabError};
 
@@ -45,6 +45,9 @@ pub struct Census {
     pub long_keys: u64,
     /// Records whose value is longer than a tree takes.
     pub long_values: u64,
+    /// Packed files that were not read, since what is in them lies beside them unpacked.
+    #[serde(default)]
+    pub copies: Copies,
 }
 
 impl Census {
@@ -56,11 +59,10 @@ impl Census {
             (self.long_keys, format!("with a key over {MAX_KEY_BYTES} bytes")),
             (self.long_values, format!("over {}", Bytes(MAX_VALUE_BYTES as u64))),
         ];
-        let parts: Vec<_> = parts
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
+        let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+        let parts = parts.map(|(count, what)| format!("{count} {what}"));
+        let copies = (self.copies.files > 0).then(|| self.copies.to_string());
+        let parts: Vec<_> = copies.into_iter().chain(parts).collect();
         (!parts.is_empty()).then(|| format!("left out: {}", parts.join(", ")))
     }
 }
@@ -138,8 +140,10 @@ impl Records {
             ));
         }
         // Every key has to be seen to know which come again, so a dump is read whole.
-        let (parts, _) = source::read(source, false, Extent::whole(), cancel)?;
-        Self::from_parts(&source.to_string(), parts, format)
+        let (parts, sampled) = source::read(source, false, Extent::whole(), cancel)?;
+        let mut records = Self::from_parts(&source.to_string(), parts, format)?;
+        records.census.copies = sampled.map_or_else(Copies::default, |sampled| sampled.copies);
+        Ok(records)
     }
 
     /// Reads the records of `parts`, the files or archive entries of the source called `name`; each part is a dump of its own.
