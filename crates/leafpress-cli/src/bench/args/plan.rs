@@ -25,7 +25,23 @@ pub enum Plan {
 impl BenchArgs {
     /// The runs that the arguments ask for, checked.
     pub fn plan(&self) -> Result<Plan, Failure> {
-        self.runs().map_err(|e| bad_input(&e))
+        self.runs().map_err(|e| bad_input(&self.with_length_hint(e)))
+    }
+
+    /// In other commands `-d` is the length of a run; here it is what PiBench has it for.
+    fn with_length_hint(&self, error: LabError) -> LabError {
+        match error {
+            LabError::Option {
+                option: option @ ("read_ratio" | "remove_ratio" | "ycsb"),
+                reason,
+            } if self.remove_ratio.is_some() && self.seconds.is_none() => option_error(
+                option,
+                format!(
+                    "{reason}; -d is the share of removes here, as in PiBench: the length of a run is --seconds, with -m time"
+                ),
+            ),
+            error => error,
+        }
     }
 
     fn runs(&self) -> Result<Plan, LabError> {

@@ -123,6 +123,22 @@ fn a_sum_of_ratios_that_is_off_is_told() {
     one("dummy -r 0.3333333 -u 0.3333333 -d 0.3333333");
 }
 
+/// Elsewhere `-d` is the length of a run.
+#[test]
+fn who_means_seconds_by_d_is_told() {
+    for line in [
+        "leafpress -m time -d 1",
+        "--compare leafpress:none btreemap --ycsb C -m time -d 1",
+        "leafpress -d 20",
+    ] {
+        refused(line, &["-d is the share of removes", "--seconds"]);
+    }
+    for line in ["leafpress -r 0.5", "leafpress -m time --seconds 1 -d 0.5"] {
+        let told = parse(line).unwrap_err();
+        assert!(!format!("{told:?}").contains("-d is"), "{line}");
+    }
+}
+
 #[test]
 fn ycsb_sets_mix_and_key_choice() {
     let a = one("leafpress --ycsb A");
