@@ -1,11 +1,13 @@
 //! The command line of `leafpress advise`.
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use leafpress::Codec;
 use leafpress_lab::advise::{DeviceSource, Options, VerifyOptions};
+use leafpress_lab::core::paths::behind;
 use leafpress_lab::model::{Access, Junk, Trace, TraceOptions};
 use leafpress_lab::{Bytes, LabError, pool, suite};
 
@@ -76,7 +78,7 @@ pub struct AdviseArgs {
         help = "How pages are asked for: uniform, X,Y or hotset:X:Y (the hot X% get Y% of the accesses), zipfian[:THETA], self-similar[:H], \
                 or trace:FILE with a page number a line [default: 20,80]"
     )]
-    access: Option<String>,
+    access: Option<OsString>,
     /// How a trace of pages is written: text (a decimal number a line) or u64le (8 bytes a number, little-endian) [default: text]; how one of records is, with --trace: oracle, arc, csv or keys [default: by its name]
     #[arg(long, value_name = "FORMAT", help_heading = "Access")]
     pub(super) trace_format: Option<String>,
@@ -155,9 +157,13 @@ Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. docs/advise.md expl
   leafpress advise /data/tables --device /mnt/ssd --quick --tco --total-cost 1000000 --memory-gib-cost 40";
 
 impl AdviseArgs {
+    fn trace_of_pages(&self) -> Option<&OsStr> {
+        behind(self.access.as_deref()?, "trace:")
+    }
+
     /// The trace that is to be read, and how.
     pub fn trace(&self) -> Result<Option<(PathBuf, TraceOptions)>, LabError> {
-        let Some(path) = self.access.as_deref().and_then(|access| access.strip_prefix("trace:")) else {
+        let Some(path) = self.trace_of_pages() else {
             let given = [
                 ("trace-format", self.trace_format.is_some()),
                 ("skip-junk", self.skip_junk),
@@ -206,9 +212,9 @@ impl AdviseArgs {
         match (trace, &self.access) {
             (Some(trace), _) => options.access = Access::Trace(trace),
             // It is checked before it is read.
-            (None, Some(access)) if access.starts_with("trace:") => {}
+            (None, Some(_)) if self.trace_of_pages().is_some() => {}
             (None, Some(access)) => {
-                options.access = Access::parse(access)?;
+                options.access = Access::parse(&access.to_string_lossy())?;
                 options.access_is_given = true;
             }
             (None, None) => {}
@@ -266,11 +272,7 @@ impl AdviseArgs {
         if let Some(path) = self.device.as_ref().filter(|path| path.is_dir()) {
             options.scratch = Some(path.clone());
         }
-        if self
-            .access
-            .as_deref()
-            .is_some_and(|access| access.starts_with("trace:"))
-        {
+        if self.trace_of_pages().is_some() {
             return Err(option_error(
                 "verify",
                 "the pool is asked for pages by a law, and not by a trace: leave it out, or give --distribution a law that is like the trace",

@@ -26,10 +26,10 @@ use super::numbers::{known, number, share, size, whole};
 #[command(next_help_heading = "PiBench's options")]
 pub struct BenchArgs {
     #[arg(value_name = "INPUT", help = INPUT_HELP)]
-    positional: Option<String>,
+    positional: Option<OsString>,
     /// The same as INPUT
     #[arg(long, value_name = "INPUT", conflicts_with = "positional")]
-    input: Option<String>,
+    input: Option<OsString>,
     /// Number of records to load [default: 1000000]; or take keys and values from --data: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD,
     /// tsv (all its records unless -n says how many)
     #[arg(short = 'n', long, value_name = "N|FORMAT", action = ArgAction::Append, value_parser = records, allow_negative_numbers = true)]
@@ -138,7 +138,7 @@ pub struct BenchArgs {
         value_name = "PATH",
         hide_default_value = true
     )]
-    pool_path: String,
+    pool_path: OsString,
     /// Size of a persistent pool in bytes, for the wrapper
     #[arg(
         long = "pool_size",
@@ -210,7 +210,7 @@ pub struct BenchArgs {
         value_name = "SOURCE",
         help_heading = "Ours"
     )]
-    value_source: String,
+    value_source: OsString,
     /// The same work for so long before the run
     #[arg(
         long = "warmup-seconds",
@@ -239,7 +239,7 @@ pub struct BenchArgs {
     tree: String,
     /// Several indexes in turn, each in a process of its own, and one table
     #[arg(long, value_name = "INPUT", num_args = 1.., help_heading = "Ours", conflicts_with_all = ["positional", "input"])]
-    compare: Vec<String>,
+    compare: Vec<OsString>,
     /// Write results.json and report.html there
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Ours", conflicts_with_all = ["json", "html"])]
     pub out: Option<PathBuf>,

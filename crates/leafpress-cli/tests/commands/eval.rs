@@ -409,29 +409,3 @@ fn long_data_is_sampled() {
     let page = std::fs::read_to_string(found.path("report.html")).expect("a page");
     assert!(page.contains("evenly spread over 520M"));
 }
-
-/// A name that is no text goes to the runs' processes and into the files.
-#[test]
-fn a_path_may_have_any_bytes() {
-    use std::os::unix::ffi::OsStrExt;
-    let directory = TempDir::new().expect("a temporary directory");
-    let data = directory.path().join(std::ffi::OsStr::from_bytes(b"d\xff\xfeta"));
-    std::fs::write(&data, b"some words that are here and there ".repeat(2000)).expect("a file");
-    let out = directory.path().join("out");
-    let commands = [
-        "eval --keys 200 -d 0.05 -t 1 -c none --workloads read_only --data",
-        "peers --keys 200 -d 0.05 --rounds 1 -c none --data",
-        "pool -d 0.1 -w 1 --page-bytes 1K -m 128K --data",
-        "codecs -c none --data",
-        "suite -c none --quick",
-    ];
-    for command in commands {
-        let mut leafpress = leafpress();
-        leafpress.args(command.split(' ')).arg(&data);
-        if !command.starts_with("codecs") {
-            leafpress.arg("--out").arg(&out);
-        }
-        let output = leafpress.output().expect("leafpress starts");
-        assert!(output.status.success(), "{command}: {}", stderr(&output));
-    }
-}

@@ -16,6 +16,7 @@ mod interrupt;
 mod messages;
 mod model;
 mod narrow;
+mod paths;
 mod pool;
 mod records;
 mod suite;

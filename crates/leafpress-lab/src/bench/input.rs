@@ -1,12 +1,13 @@
 //! INPUT: a shared library's path, or the name of a built-in index.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::{Builtin, Index, OpenLibrary, Options};
 use crate::core::LabError;
-use crate::core::words::serde_as_text;
+use crate::core::paths::serde_as_name;
 
 /// What a run is to benchmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,24 @@ pub enum Input {
 }
 
 impl Input {
+    /// What [`FromStr`] makes of a word, whatever bytes it has: what is no text is a library's path.
+    ///
+    /// # Errors
+    /// As [`FromStr`].
+    pub fn named(word: &OsStr) -> Result<Self, LabError> {
+        match word.to_str() {
+            Some(text) => text.parse(),
+            None => Ok(Self::Library(word.into())),
+        }
+    }
+
+    fn word(&self) -> OsString {
+        match self {
+            Self::Builtin(builtin) => builtin.to_string().into(),
+            Self::Library(path) => path.into(),
+        }
+    }
+
     /// A name short enough for a table or a chart: a library's file name without its extension.
     pub fn short_name(&self) -> String {
         match self {
@@ -78,4 +97,4 @@ impl FromStr for Input {
     }
 }
 
-serde_as_text!(Input);
+serde_as_name!(Input);

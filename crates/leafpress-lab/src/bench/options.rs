@@ -1,5 +1,7 @@
 //! The options of a run, and their bounds.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Builtin, Dump, Input, Law, Operation, Pin, TreeOptions, ValueSource, Ycsb};
@@ -161,7 +163,8 @@ pub struct Options {
     /// Whether hardware metrics are read.
     pub hardware: bool,
     /// Path of a persistent pool, for the wrapper.
-    pub pool_path: String,
+    #[serde(with = "crate::core::paths")]
+    pub pool_path: PathBuf,
     /// Size of a persistent pool in bytes, for the wrapper.
     pub pool_size: u64,
     /// Whether the load is left out: the pool has the records.
@@ -223,7 +226,7 @@ impl Options {
             mode: Mode::Operation,
             seconds: 20.0,
             hardware: true,
-            pool_path: String::new(),
+            pool_path: PathBuf::new(),
             pool_size: 0,
             skip_load: false,
             latency_sampling: 0.0,

@@ -1,5 +1,6 @@
 //! Where values come from.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::{KeyFormat, Operation, Options};
 use crate::core::LabError;
 use crate::core::corpus::{Corpus, Cut, Source};
 use crate::core::keys::{below, mix};
-use crate::core::words::serde_as_text;
+use crate::core::paths::{behind, serde_as_name};
 
 /// Where a run's values come from.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -24,6 +25,30 @@ pub enum ValueSource {
     Compressible(f64),
     /// Cuts of a file, directory, archive or bundled sample.
     Corpus(Source),
+}
+
+impl ValueSource {
+    /// What [`FromStr`] makes of a word, whatever bytes the path in it has.
+    ///
+    /// # Errors
+    /// As [`FromStr`].
+    pub fn named(word: &OsStr) -> Result<Self, LabError> {
+        match (word.to_str(), behind(word, "corpus:")) {
+            (None, Some(path)) => Source::named(path).map(Self::Corpus),
+            (text, _) => text.map_or_else(|| word.to_string_lossy(), Into::into).parse(),
+        }
+    }
+
+    fn word(&self) -> OsString {
+        match self {
+            Self::Corpus(Source::Path(path)) => {
+                let mut word = OsString::from("corpus:");
+                word.push(path);
+                word
+            }
+            source => source.to_string().into(),
+        }
+    }
 }
 
 impl fmt::Display for ValueSource {
@@ -58,7 +83,7 @@ impl FromStr for ValueSource {
     }
 }
 
-serde_as_text!(ValueSource);
+serde_as_name!(ValueSource);
 
 /// Reads the values' sources once, so that one that cannot be used is known before anything runs; says of which only a sample is taken.
 ///
@@ -202,6 +227,8 @@ fn pool(value_bytes: usize, seed: u64) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]
@@ -220,6 +247,26 @@ mod tests {
             let message = name.parse::<ValueSource>().unwrap_err().to_string();
             assert!(message.starts_with("value_source: "), "{message}");
         }
+    }
+
+    /// As a child of a comparison is told of it.
+    #[test]
+    fn a_path_comes_back_whatever_bytes_it_has() {
+        for name in [
+            b"corpus:packages".as_slice(),
+            b"corpus:/a/\xff.txt",
+            b"corpus:\xff",
+            b"pool",
+        ] {
+            let source = ValueSource::named(OsStr::from_bytes(name)).unwrap();
+            let json = serde_json::to_string(&source).unwrap();
+            assert_eq!(serde_json::from_str::<ValueSource>(&json).unwrap(), source, "{json}");
+            assert_eq!(source.word().as_bytes(), name);
+        }
+        let message = ValueSource::named(OsStr::from_bytes(b"corpse:\xff"))
+            .unwrap_err()
+            .to_string();
+        assert!(message.contains("corpus:PATH"), "{message}");
     }
 
     #[test]

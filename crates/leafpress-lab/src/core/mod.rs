@@ -6,7 +6,7 @@ pub mod corpus;
 mod error;
 pub mod keys;
 pub mod latency;
-pub(crate) mod paths;
+pub mod paths;
 pub mod resources;
 #[cfg(any(feature = "device", feature = "peers", feature = "suite"))]
 pub(crate) mod statistics;

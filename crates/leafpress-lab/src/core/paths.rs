@@ -1,6 +1,6 @@
 //! Paths in files and requests: as text where they are, else byte by byte, so that any name that a file can have comes back.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,31 @@ impl From<Name> for PathBuf {
             Name::Bytes { bytes } => OsString::from_vec(bytes).into(),
         }
     }
+}
+
+/// Serializes and deserializes a type as the word that `word` makes of it and `named` reads, whatever bytes are in it.
+macro_rules! serde_as_name {
+    ($name:ident) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $crate::core::paths::serialize(self.word().as_ref(), serializer)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let word = $crate::core::paths::deserialize(deserializer)?;
+                Self::named(word.as_os_str()).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+pub(crate) use serde_as_name;
+
+/// What follows `prefix` in a word, whatever bytes that has.
+pub fn behind<'w>(word: &'w OsStr, prefix: &str) -> Option<&'w OsStr> {
+    word.as_bytes().strip_prefix(prefix.as_bytes()).map(OsStr::from_bytes)
 }
 
 pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
@@ -69,6 +94,13 @@ pub(crate) mod all {
 mod tests {
     use super::*;
     use crate::core::corpus::Source;
+
+    #[test]
+    fn what_follows_a_prefix_may_have_any_bytes() {
+        let word = OsStr::from_bytes(b"trace:\xff.txt");
+        assert_eq!(behind(word, "trace:"), Some(OsStr::from_bytes(b"\xff.txt")));
+        assert_eq!(behind(word, "corpus:"), None);
+    }
 
     #[test]
     fn any_name_comes_back() {

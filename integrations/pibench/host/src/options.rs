@@ -1,5 +1,7 @@
 //! What a tree is made from.
 
+use std::path::PathBuf;
+
 /// What `create_tree` is told. The defaults are PiBench's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeOptions {
@@ -8,7 +10,7 @@ pub struct TreeOptions {
     /// Bytes of every value. Default 8.
     pub value_size: usize,
     /// Where a persistent tree keeps its file. Default empty.
-    pub pool_path: String,
+    pub pool_path: PathBuf,
     /// Bytes of that file. Default 0.
     pub pool_size: usize,
     /// Threads that will call the tree. Default 1.
@@ -27,7 +29,7 @@ impl Default for TreeOptions {
         Self {
             key_size: 8,
             value_size: 8,
-            pool_path: String::new(),
+            pool_path: PathBuf::new(),
             pool_size: 0,
             num_threads: 1,
             protocol: 0,

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
@@ -89,11 +90,12 @@ impl Tree {
     pub(crate) unsafe fn create(path: &Path, options: &TreeOptions) -> Result<Self, LoadError> {
         // SAFETY: the caller's.
         let create = unsafe { load(path) }?;
+        let pool_path = options.pool_path.as_os_str().as_bytes();
         let options = Options {
             key_size: options.key_size,
             value_size: options.value_size,
-            pool_path: options.pool_path.as_ptr().cast(),
-            pool_path_bytes: options.pool_path.len(),
+            pool_path: pool_path.as_ptr().cast(),
+            pool_path_bytes: pool_path.len(),
             pool_size: options.pool_size,
             num_threads: options.num_threads,
             protocol: options.protocol,

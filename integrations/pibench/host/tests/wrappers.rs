@@ -5,6 +5,8 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -30,7 +32,7 @@ fn open(path: &Path, options: &TreeOptions) -> Result<Library, LoadError> {
 
 fn faulty(how: &str) -> Option<Result<Library, LoadError>> {
     let options = TreeOptions {
-        pool_path: how.to_owned(),
+        pool_path: how.into(),
         ..TreeOptions::default()
     };
     Some(open(&wrapper("faulty")?, &options))
@@ -119,7 +121,8 @@ fn every_option_reaches_the_wrapper() {
         key_size: 31,
         value_size: 4,
         // Longer than the text that std::string keeps inside itself.
-        pool_path: "/a/pool/whose/name/is/long/enough\0 with a zero byte".to_owned(),
+        pool_path: OsStr::from_bytes(b"/a/pool/whose/name/is/long/enough\0 with a zero byte, and \xff that is no text")
+            .into(),
         pool_size: usize::MAX,
         num_threads: 48,
         protocol: 2,
@@ -130,8 +133,9 @@ fn every_option_reaches_the_wrapper() {
     let mut text = Vec::new();
     let count = tree.scan(b"", 1000, 1, &mut text).unwrap();
     assert_eq!(count, text.len());
-    let expected = format!("31 4 [{}] {} 48 2 3 1", options.pool_path, usize::MAX);
-    assert_eq!(String::from_utf8(text).unwrap(), expected);
+    let rest = format!("] {} 48 2 3 1", usize::MAX);
+    let expected = [b"31 4 [", options.pool_path.as_os_str().as_bytes(), rest.as_bytes()].concat();
+    assert_eq!(text, expected);
     assert!(tree.insert(b"the key", b"the key").unwrap());
     assert!(!tree.insert(b"the key", b"the kez").unwrap());
 }

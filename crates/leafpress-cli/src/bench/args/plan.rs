@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use leafpress_lab::LabError;
 use leafpress_lab::bench::{
-    Builtin, DEFAULT_LATEST_SKEW, Dump, Input, Law, Mode, Options, Ratios, Ycsb, look_at_records,
+    Builtin, DEFAULT_LATEST_SKEW, Dump, Input, Law, Mode, Options, Ratios, ValueSource, Ycsb, look_at_records,
 };
 use leafpress_lab::core::corpus::Source;
 use leafpress_lab::core::keys::{Distribution, KeyShape};
@@ -49,10 +49,12 @@ impl BenchArgs {
             let input = self.positional.as_deref().or(self.input.as_deref());
             let input = input
                 .ok_or_else(|| option_error("input", "none is given: name an index, or several with --compare"))?;
-            vec![input.parse()?]
+            vec![Input::named(input)?]
         } else {
-            let words = self.compare.iter().map(String::as_str);
-            words.map(str::parse).collect::<Result<_, _>>()?
+            self.compare
+                .iter()
+                .map(|word| Input::named(word))
+                .collect::<Result<_, _>>()?
         };
         let workloads = match self.ycsb.as_deref().map(Ycsb::list).transpose()? {
             Some(workloads) => workloads.into_iter().map(Some).collect(),
@@ -86,7 +88,7 @@ impl BenchArgs {
         options.sampling_ms = self.sampling_ms;
         options.seed = self.seed;
         options.hardware = self.pcm.unwrap_or(true);
-        options.pool_path.clone_from(&self.pool_path);
+        options.pool_path = self.pool_path.clone().into();
         options.pool_size = self.pool_size.0;
         options.skip_load = self.skip_load.unwrap_or(false);
         options.latency_sampling = self.latency_sampling;
@@ -94,7 +96,7 @@ impl BenchArgs {
         options.clock = self.clock;
         options.garbage_collector = self.garbage_collector;
         options.rate = self.rate;
-        options.value_source = self.value_source.parse()?;
+        options.value_source = ValueSource::named(&self.value_source)?;
         options.warmup_seconds = self.warmup;
         options.pin = self.pin.parse()?;
         options.repeat = self.repeat;

@@ -93,8 +93,8 @@ fn every_option_of_pibench_is_read() {
         (Law::Zipfian, 0.9, 0.5)
     );
     assert_eq!(
-        (underscores.pool_path.as_str(), underscores.pool_size),
-        ("/pool", 99 << 10)
+        (underscores.pool_path.to_str(), underscores.pool_size),
+        (Some("/pool"), 99 << 10)
     );
 }
 

@@ -84,6 +84,7 @@ pub struct FigureOptions {
     /// What the memory, and by it working sets, disk and operations, are multiplied by: more than 0 and at most 1.
     pub scale: f64,
     /// The file or device of the tier on a disk.
+    #[serde(with = "crate::core::paths")]
     pub disk_path: PathBuf,
     /// Threads that ask.
     pub threads: usize,

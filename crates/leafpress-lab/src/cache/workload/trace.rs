@@ -43,7 +43,7 @@ words!(
 impl TraceFormat {
     /// By a file's name: `x.oracleGeneral.bin.zst`, `x.lis`, `x.csv.gz`, `x.keys`, `x.txt`.
     pub(super) fn of_name(path: &Path) -> Option<Self> {
-        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
         let name = [".zst", ".gz", ".xz"]
             .iter()
             .find_map(|end| name.strip_suffix(end))
