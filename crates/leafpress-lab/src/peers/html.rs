@@ -33,7 +33,7 @@ pub(super) fn page(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Strin
             }
         }
         (table(headings, rows.iter().map(|cells| row(cells))))
-        p.faint { (view::notes(outcome)) }
+        p.faint { (view::notes(config, outcome)) }
         @for trouble in &faint { p.faint { (trouble) } }
     };
     Ok(document("Leafpress peers", &body))

@@ -135,5 +135,7 @@ fn the_table_is_relative_to_the_fastest_other() {
     ] {
         assert!(table.contains(words), "{words}:\n{table}");
     }
+    let notes = |keys| view::notes(&PeersConfig { keys, ..config() }, &outcome);
+    assert!(notes(1000).contains("So few records") && !notes(1_000_000).contains("So few records"));
     assert!(table.lines().all(|line| line.chars().count() <= 130), "{table}");
 }

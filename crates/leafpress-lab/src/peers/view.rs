@@ -13,7 +13,7 @@ pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     let mut text = verdict::text(&outcome.verdicts(config.workload));
     let (headings, rows) = table(config, outcome);
     text += &format!("{}\n{}\n", head(config, outcome), of_parts(headings, rows, 1, &PARTS));
-    text += &wrapped(&notes(outcome), "", "");
+    text += &wrapped(&notes(config, outcome), "", "");
     for trouble in troubles(outcome) {
         text += &format!("{trouble}\n");
     }
@@ -39,17 +39,29 @@ pub(super) fn head(config: &PeersConfig, outcome: &PeersOutcome) -> String {
 }
 
 /// What the figures are.
-pub(super) fn notes(outcome: &PeersOutcome) -> String {
+pub(super) fn notes(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     let settled = outcome.lines.iter().map(|line| line.settle_seconds).fold(0.0, f64::max);
-    format!(
+    let few_bytes = config.keys as f64 * outcome.record_bytes;
+    let few = (few_bytes < FEW_BYTES).then(|| {
+        format!(
+            " So few records take no more than some huge pages and what threads need, which are in each resident figure: a \
+             mebibyte is {:.0} B/record here. `leafpress bench --compare` weighs small maps by themselves.",
+            f64::from(1 << 20) / config.keys.max(1) as f64
+        )
+    });
+    let notes = format!(
         "A record has {:.0} bytes of key and value. Resident: growth of the process over the load; all maps have this program's \
          allocator, keys and values of their real length, inline where all are of one length and boxed where not. Between the load \
          and the rest a tree finishes what it does in the background (dictionary, compaction): up to {settled:.1} s here, in no other \
          figure; memory is measured after it. Choosing keys is in all figures alike; every key is checked in the end, and some reads \
          on the way. Compare within one table: the figures of two runs differ by what else the machine does.",
         outcome.record_bytes
-    )
+    );
+    notes + &few.unwrap_or_default()
 }
+
+/// Records of fewer bytes are little beside what a process needs besides them.
+const FEW_BYTES: f64 = (64 << 20) as f64;
 
 /// What went wrong, and what is not there.
 pub(super) fn troubles(outcome: &PeersOutcome) -> Vec<String> {
