@@ -58,6 +58,8 @@ fn answer(
                 }
             })?)
         }
+        #[cfg(feature = "bench")]
+        crate::bench::WEIGH => told(&crate::bench::weigh_here(&asked(job.request)?, cancel, progress)?),
         #[cfg(feature = "cache")]
         crate::cache::FILL => told(&crate::cache::fill(&asked(job.request)?, cancel, progress)?),
         #[cfg(feature = "cache")]

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use leafpress_lab::bench::{self, Comparison, Event, Input, Line, Options, Outcome, Report, text};
-use leafpress_lab::{LabError, Phase};
+use leafpress_lab::bench::{self, Comparison, Event, Input, Line, Options, Outcome, Report, Weight, text};
+use leafpress_lab::{LabError, Launcher, Phase};
 use serde::Serialize;
 
 pub use self::args::BenchArgs;
@@ -130,6 +130,12 @@ fn one(options: &Options, files: Files, cancel: &Arc<AtomicBool>) -> Result<(), 
         outcomes: Vec::new(),
     };
     say(&bar, &text::head(&so_far.environment, options));
+    let logs = directory_of_logs()?;
+    let (log, launcher) = (
+        logs.path().join("weigh.log"),
+        Launcher::current_exe().map_err(|e| failure(&e))?,
+    );
+    let mut weight = None;
     let result = bench::run(options, Some(open_library), cancel, &mut |event| match event {
         Event::Repetition(number) => bar.start(number, options.repeat, options.input.short_name()),
         Event::LoadSkipped => say(&bar, text::LOAD_SKIPPED),
@@ -137,11 +143,22 @@ fn one(options: &Options, files: Files, cancel: &Arc<AtomicBool>) -> Result<(), 
         Event::Loaded(load) => say(&bar, &text::loaded(load)),
         Event::Verified(_) => say(&bar, text::LOAD_VERIFIED),
         // Before the index is dropped, which not every wrapper survives.
-        Event::Measured(outcome) => say(&bar, &(text::results(outcome) + &text::extras(&so_far, outcome))),
+        Event::Measured(outcome) => {
+            // Repetitions load alike.
+            weight = weight
+                .take()
+                .or_else(|| Weight::of(&launcher, options, outcome, &log, cancel));
+            let mut outcome = outcome.clone();
+            weight.iter().for_each(|weight| weight.put_into(&mut outcome));
+            say(&bar, &(text::results(&outcome) + &text::extras(&so_far, &outcome)));
+        }
         Event::Progress(phase, done) => bar.advance(share(phase, done, options.skip_load)),
     });
     bar.finish();
-    let report = result.map_err(|e| failure(&e))?;
+    let mut report = result.map_err(|e| failure(&e))?;
+    for outcome in &mut report.outcomes {
+        weight.iter().for_each(|weight| weight.put_into(outcome));
+    }
     if repeated {
         printed = output::print(&text::whole(&report));
     }
@@ -158,9 +175,13 @@ fn one(options: &Options, files: Files, cancel: &Arc<AtomicBool>) -> Result<(), 
     printed
 }
 
+fn directory_of_logs() -> Result<tempfile::TempDir, Failure> {
+    tempfile::tempdir().map_err(|e| Failure::failed(format!("no temporary directory for logs: {e}")))
+}
+
 /// Several indexes or workloads: a table.
 fn several(runs: &[Options], files: Files, cancel: &Arc<AtomicBool>) -> Result<(), Failure> {
-    let logs = tempfile::tempdir().map_err(|e| Failure::failed(format!("no temporary directory for logs: {e}")))?;
+    let logs = directory_of_logs()?;
     let mut bar = Bar::new();
     let mut current = usize::MAX;
     let comparison = bench::compare(runs, logs.path(), cancel, &mut |number, total, options, phase, done| {

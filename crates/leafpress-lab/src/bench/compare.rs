@@ -8,12 +8,16 @@ use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 
-use super::{Options, Outcome, Ratios, Report};
+use super::{Options, Outcome, Ratios, Report, Resident, Weight};
 use crate::core::LabError;
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
 use crate::report::paragraph::wrapped;
 use crate::report::table::of_parts;
+
+/// What the figures of memory are.
+pub(super) const MEMORY: &str = "Resident: what the process grew by over the load; what takes less than 64M is loaded once more for \
+    that figure, in a process without huge pages. Held: the index's own account, which only ours has. Both in bytes per record.";
 
 /// One run of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -103,6 +107,8 @@ pub fn compare_with(
             order.extend(of_round.rev());
         }
     }
+    // Repetitions load alike.
+    let mut weights: Vec<Option<Weight>> = vec![None; runs.len()];
     for (number, &run) in order.iter().enumerate() {
         let mut once = runs[run].clone();
         once.repeat = 1;
@@ -113,7 +119,19 @@ pub fn compare_with(
         };
         let mut phases = |phase, done| progress(number, order.len(), &once, phase, done);
         match launcher.call::<_, Report>(&request, None, &log, cancel, &mut phases) {
-            Ok(report) => comparison.lines[run].add(report),
+            Ok(mut report) => {
+                for outcome in &mut report.outcomes {
+                    let log = log.with_extension("weigh.log");
+                    let weight = weights[run]
+                        .take()
+                        .or_else(|| Weight::of(launcher, &once, outcome, &log, cancel));
+                    if let Some(weight) = &weight {
+                        weight.put_into(outcome);
+                    }
+                    weights[run] = weight;
+                }
+                comparison.lines[run].add(report);
+            }
             Err(LabError::Cancelled) => {
                 comparison.cancelled = true;
                 break;
@@ -215,9 +233,7 @@ impl Comparison {
 
     /// What a reader of the table must know.
     pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = vec![
-            "Each index ran in a process of its own. Resident: growth of the process over the load; held: the index's own account. Both in bytes per record.".to_owned(),
-        ];
+        let mut notes = vec![format!("Each index ran in a process of its own. {MEMORY}")];
         for line in &self.lines {
             let name = format!("{} in {}", line.options.input.short_name(), line.options.workload());
             notes.extend(line.failures.iter().map(|failure| format!("failed: {name}: {failure}")));
@@ -226,6 +242,9 @@ impl Comparison {
             if total.succeeded < total.completed {
                 let share = total.succeeded as f64 / total.completed as f64 * 100.0;
                 notes.push(format!("{name}: {share:.2}% of the operations succeeded"));
+            }
+            if let Some(Resident::Unknown(why)) = outcome.load.as_ref().map(|load| &load.resident) {
+                notes.push(format!("{name}: no resident memory: {why}"));
             }
             if outcome.scan_errors.scans > 0 {
                 let example = outcome.scan_errors.example.as_deref().unwrap_or_default();
@@ -276,7 +295,7 @@ impl Comparison {
             Column::figure("load\ns", |outcome| Some(outcome.load.as_ref()?.milliseconds / 1e3), 2),
             Column::figure(
                 "resident\nB/record",
-                |outcome| per_record(outcome, |load| load.resident_growth_bytes),
+                |outcome| per_record(outcome, |load| load.resident.bytes()),
                 0,
             ),
             Column::figure(

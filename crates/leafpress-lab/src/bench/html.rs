@@ -19,7 +19,8 @@ const NOTES: [&str; 5] = [
     "In an open loop (<code>--rate</code>) a latency counts from when the operation was meant to start, so a stall delays the operations \
      behind it as it would delay requests. In a closed loop the threads wait with the stalled operation, and it counts once.",
     "Every record was read back after the load, and every scan was checked: ascending keys, none before the start, no more than asked for.",
-    "<b>Resident</b> is the growth of the process over the load; <b>held</b> is the index's own account of its memory.",
+    "<b>Resident</b> is what the process grew by over the load. What takes less than 64M is loaded once more for that figure, in a \
+     process without huge pages, which would be most of it. <b>Held</b> is the index's own account of its memory.",
     "Latencies are in HDR histograms with three significant digits; those over time have two.",
 ];
 
@@ -197,7 +198,7 @@ type BytesOf = fn(&super::Load) -> Option<u64>;
 
 const MEMORY: [(&str, BytesOf); 2] = [
     ("Memory after the load, as the system says, bytes a record", |load| {
-        load.resident_growth_bytes
+        load.resident.bytes()
     }),
     ("Memory by the index's own account, bytes a record", |load| {
         load.held_bytes

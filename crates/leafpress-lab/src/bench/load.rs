@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::keys::readable;
 use super::values::Values;
-use super::{Index, Input, KeyFormat, Load, Options};
+use super::{Index, Input, KeyFormat, Load, Options, Resident};
 use crate::core::keys::LoadOrder;
 use crate::core::{LabError, resources};
 
@@ -14,8 +14,6 @@ use crate::core::{LabError, resources};
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// Records between two looks at whether the load is to end.
 const CHUNK: u64 = 256;
-/// Growth of less than this is the benchmark's own: stacks, buffers, the allocator's rounding.
-const LEAST_GROWTH_BYTES: u64 = 4 << 20;
 /// PiBench's buffer for a value, which wrappers may count on.
 pub(super) const LEAST_VALUE_BUFFER: usize = 4096;
 
@@ -71,16 +69,13 @@ impl Loader<'_> {
             .map_err(|e| self.error(format!("after the load: {e}")))?;
         // What a training has freed, the allocator gives back in its own time.
         resources::release_free_memory();
-        let growth = resources::resident_bytes().zip(resident_before);
         Ok(Load {
             records: self.options.records,
             in_bulk,
             milliseconds,
             verify_milliseconds: None,
             wrong_values: 0,
-            resident_growth_bytes: growth
-                .map(|(after, before)| after.saturating_sub(before))
-                .filter(|growth| *growth >= LEAST_GROWTH_BYTES),
+            resident: Resident::since(resident_before, resources::resident_bytes()),
             held_bytes: self.index.held_bytes(),
         })
     }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{Environment, Law, Load, Mode, Operation, Options, Outcome, Report};
+use super::{Environment, Law, Load, Mode, Operation, Options, Outcome, Report, Resident};
 use crate::core::latency::Latency;
 
 /// The line PiBench writes when the load is skipped.
@@ -225,13 +225,11 @@ fn memory(text: &mut String, outcome: &Outcome) {
         return;
     };
     let per_record = |bytes: u64| bytes as f64 / load.records as f64;
-    if load.resident_growth_bytes.is_none() && load.held_bytes.is_none() {
-        return;
-    }
     text.push_str("Memory after the load (bytes per record):\n");
-    if let Some(bytes) = load.resident_growth_bytes {
-        let _ = writeln!(text, "\tResident growth: {:.1}", per_record(bytes));
-    }
+    let _ = match &load.resident {
+        Resident::Growth(bytes) => writeln!(text, "\tResident growth: {:.1}", per_record(*bytes)),
+        Resident::Unknown(why) => writeln!(text, "\tResident growth: not known, {why}"),
+    };
     if let Some(bytes) = load.held_bytes {
         let _ = writeln!(text, "\tHeld by its own account: {:.1}", per_record(bytes));
     }

@@ -37,7 +37,7 @@ pub(in crate::bench) fn outcome(run_milliseconds: f64) -> Outcome {
             milliseconds: 13_894.3,
             verify_milliseconds: Some(1.0),
             wrong_values: 0,
-            resident_growth_bytes: Some(640_000_000),
+            resident: Resident::Growth(640_000_000),
             held_bytes: Some(320_000_000),
         }),
         run_milliseconds,

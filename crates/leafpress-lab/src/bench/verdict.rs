@@ -77,7 +77,7 @@ fn throughput(line: &Line) -> f64 {
 fn memory(line: &Line) -> Option<(f64, &'static str)> {
     let outcome = line.median()?;
     let held = per_record(outcome, |load| load.held_bytes).map(|bytes| (bytes, "held"));
-    held.or_else(|| per_record(outcome, |load| load.resident_growth_bytes).map(|bytes| (bytes, "resident")))
+    held.or_else(|| per_record(outcome, |load| load.resident.bytes()).map(|bytes| (bytes, "resident")))
 }
 
 /// What an index does by itself; `what` says why it is named.
@@ -99,7 +99,7 @@ fn alone(line: &Line, what: &str) -> Option<String> {
 fn beside(line: &Line, other: &Line) -> Option<String> {
     let (mine, theirs) = (line.median()?, other.median()?);
     let held = |outcome| per_record(outcome, |load| load.held_bytes);
-    let resident = |outcome| per_record(outcome, |load| load.resident_growth_bytes);
+    let resident = |outcome| per_record(outcome, |load| load.resident.bytes());
     let memory = ratio(held(mine), held(theirs)).or_else(|| ratio(resident(mine), resident(theirs)));
     let is_reads = line.options.ratios.read >= 1.0;
     let noun = if is_reads {

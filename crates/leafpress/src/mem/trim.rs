@@ -16,12 +16,15 @@ pub(crate) fn return_large_blocks() {
     {
         const PAGE_BYTES: usize = 4096;
 
-        /// One of these is below the threshold, whatever that is now, and large enough for what is left at the arena's end.
-        const BLOCK_BYTES: [usize; 4] = [16 << 20, 8 << 20, 4 << 20, 2 << 20];
+        /// The longest block, and two each of halves of it: those below the threshold, whatever that is now, are together longer than what
+        /// is left at the arena's end, which is less than twice the threshold.
+        const LONGEST_BYTES: usize = 16 << 20;
+        const BLOCKS: usize = 18;
 
         // SAFETY: blocks are allocated, told to the system as not needed by their whole pages, which nobody has written to, and freed.
         unsafe {
-            let blocks = BLOCK_BYTES.map(|bytes| {
+            let blocks: [_; BLOCKS] = std::array::from_fn(|number| {
+                let bytes = LONGEST_BYTES >> (number / 2);
                 let block = libc::malloc(bytes);
                 if !block.is_null() {
                     let front = block.cast::<u8>().align_offset(PAGE_BYTES);
