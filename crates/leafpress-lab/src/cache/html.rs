@@ -57,7 +57,7 @@ pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabE
         (verdict::html(&super::verdict::verdicts(outcome)))
         p { (lines(&text::head(outcome))) }
         @for trouble in outcome.troubles() { p.bad { (trouble) } }
-        (html::cautions(&outcome.fell_behind()))
+        (html::cautions(&outcome.cautions()))
         (pair(&answers(outcome, &runs)))
         @if !outcome.options.engines.is_empty() {
             (html::table(text::headings(&outcome.options), text::rows(outcome).iter().map(|row| {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Options;
 use super::engines::EngineSpec;
 use super::mrc::HitCurves;
+use crate::core::Bytes;
 use crate::core::latency::Latency;
 use crate::harness::timeline::{Moment, Move, around_move};
 use crate::report::numbers::thousands;
@@ -339,4 +340,35 @@ impl Outcome {
         });
         lines.collect()
     }
+
+    /// Caches that took more than the memory, a line each: their hits are those of more.
+    pub fn over_memory(&self) -> Vec<String> {
+        let lines = self.lines.iter().filter_map(|line| {
+            let memory = self.options.memory_bytes;
+            let why = if memory < LITTLE_MEMORY_BYTES {
+                ". Training and threads take some megabytes for a moment, which are much of so little: compare with more (--memory)"
+            } else {
+                ""
+            };
+            let times = line.measured.as_ref()?.peak_over_memory(&self.options);
+            (times > MOST_OVER_MEMORY).then(|| {
+                format!(
+                    "OVER THE MEMORY: {}: the process grew by {times:.2} times {}{why}",
+                    line.engine,
+                    Bytes(memory),
+                )
+            })
+        });
+        lines.collect()
+    }
+
+    /// What makes figures less than they seem, a line each.
+    pub fn cautions(&self) -> Vec<String> {
+        self.fell_behind().into_iter().chain(self.over_memory()).collect()
+    }
 }
+
+/// With less memory than this, what a process needs besides a cache is much of it.
+const LITTLE_MEMORY_BYTES: u64 = 32 << 20;
+/// Growth of more than this, as a multiple of the memory, is told.
+const MOST_OVER_MEMORY: f64 = 1.25;

@@ -383,7 +383,14 @@ fn who_cancels_gets_no_answer() {
 
 #[test]
 fn figures_follow_from_what_was_counted() {
-    let outcome = fixtures::outcome();
+    let mut outcome = fixtures::outcome();
+    assert_eq!(outcome.over_memory(), [""; 0]);
+    outcome.lines[0].measured.as_mut().unwrap().peak_growth_bytes = 128 << 20;
+    let said = outcome.over_memory();
+    assert!(
+        said.len() == 1 && said[0].contains("grew by 2.00 times 64M"),
+        "{said:?}"
+    );
     let measured = outcome.lines[0].measured.as_ref().unwrap();
     assert_eq!(measured.hit_ratio(), Some(0.55));
     assert_eq!(

@@ -66,7 +66,7 @@ pub(super) fn headings(options: &Options) -> [&'static str; 14] {
 /// All of it.
 pub fn report(outcome: &Outcome) -> String {
     let mut text = verdict::text(&verdicts(outcome)) + &head(outcome);
-    for trouble in outcome.troubles().into_iter().chain(outcome.fell_behind()) {
+    for trouble in outcome.troubles().into_iter().chain(outcome.cautions()) {
         text += &wrapped(&trouble, "", "  ");
     }
     if !outcome.options.engines.is_empty() {
