@@ -101,7 +101,7 @@ fn sizes_that_were_not_given_are_said() {
     let text = flat(&advise(&[&data.text("text"), "--device-us", "110"]));
     assert!(
         text.contains(
-            "Taken for want of better: the data to be the sample, 4 MiB, and the memory an eighth of the data, 512 KiB."
+            "Taken for want of better: the data to be the sample, 4M, and the memory an eighth of the data, 512K."
         ),
         "{text}"
     );
@@ -302,7 +302,7 @@ fn predicted_and_measured_stand_side_by_side() {
     words.extend(["--out".to_owned(), out]);
     let text = advise(&words.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(
-        text.contains("Predicted and measured\n512 pages of 8K from the sample, 512 KiB of memory"),
+        text.contains("Predicted and measured\n512 pages of 8K from the sample, 512K of memory"),
         "{text}"
     );
     assert!(flat(&text).contains("Measured: lz4 with "), "{text}");

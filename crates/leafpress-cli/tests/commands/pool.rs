@@ -102,13 +102,13 @@ fn the_report_has_what_tyche_reports_and_more() {
     let text = pool(&["-p", &pages.text("pages.db"), "-f", "60", "-B", "20,80"]);
     let mut at = 0;
     for part in [
-        "600 pages, 614,400 bytes, of ",
+        "600 pages, 600K, of ",
         "Store ",
         "Choice hotset:20:80",
         "Pool of 128K · lz4 · clock · share fixed:60 · 2 workers",
         "Acquisitions ",
         " per sec).",
-        "Pages in the set    : 600 (614,400 bytes)",
+        "Pages in the set    : 600 (600K)",
         "Compressions ",
         "Restorations ",
         "Hit ratio ",

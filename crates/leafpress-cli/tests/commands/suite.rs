@@ -55,7 +55,7 @@ fn the_report_has_all_files_and_each_file() {
     let data = Data::new();
     let text = suite(&[&data.text(""), "-c", "lz4,zstd:1", "-b", "4K,8K", "-t", "1,2"]);
     for part in [
-        "2 files, 80,000 bytes\n",
+        "2 files, 78.1K\n",
         "1 pass, every block compared",
         "All files, 1 thread\n",
         "All files, 2 threads\n",
@@ -176,7 +176,7 @@ fn a_sample_says_that_it_is_one() {
     let data = Data::new();
     let text = suite(&[&data.text(""), "-c", "lz4", "-b", "4K", "-t", "1", "--max-bytes", "20K"]);
     assert!(
-        text.contains("a sample of the 80,000 bytes of 2 files (--max-bytes 20K)")
+        text.contains("a sample of the 78.1K of 2 files (--max-bytes 20K)")
             && text.contains("pieces of 4K, evenly spread"),
         "{text}"
     );

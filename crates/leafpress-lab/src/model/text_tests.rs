@@ -47,17 +47,7 @@ fn where_nothing_pays_it_says_so() {
     options.device_us = 0.5;
     let text = report(&evaluate(&options).unwrap());
     assert!(text.contains("lz4 does not pay at any share"), "{text}");
-    assert!(text.contains("So: compress nothing: "), "{text}");
-}
-
-#[test]
-fn sizes_are_shown_as_they_were_given() {
-    for text in ["2TB", "200GB", "1953125K", "15G", "8K", "1536M", "1001", "0"] {
-        let Bytes(bytes) = text.parse().unwrap();
-        assert_eq!(size(bytes).parse(), Ok(Bytes(bytes)), "{text}");
-    }
-    assert_eq!(size(2_000_000_000_000), "2TB");
-    assert_eq!(size(200 << 30), "200G");
+    assert!(text.contains("Compress nothing: "), "{text}");
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn briefest(figure: f64) -> String {
         f if f < 0.0 => format!("-{}", briefest(-f)),
         f if f >= 9.95 => format!("{f:.0}"),
         f if f >= 0.095 => format!("{f:.1}"),
-        f if f == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         f if f >= 0.0095 => format!("{f:.2}").trim_start_matches('0').to_owned(),
         f => format!("{f:.3}").trim_start_matches('0').to_owned(),
     }
