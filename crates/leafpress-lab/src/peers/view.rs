@@ -11,7 +11,11 @@ use crate::report::verdict;
 /// The table, what its figures are, and what went wrong.
 pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     let mut text = verdict::text(&outcome.verdicts(config.workload));
-    let (headings, rows) = table(config, outcome);
+    let (mut headings, rows) = table(config, outcome);
+    // Beside the memory it is clear of what.
+    if let Some(last) = headings.last_mut() {
+        *last = "of the\nfastest".into();
+    }
     text += &format!("{}\n{}\n", head(config, outcome), of_parts(headings, rows, 1, &PARTS));
     text += &wrapped(&notes(config, outcome), "", "");
     for trouble in troubles(outcome) {
@@ -110,7 +114,7 @@ pub(super) fn table(config: &PeersConfig, outcome: &PeersOutcome) -> (Vec<String
         "of the\nfastest".into(),
         "resident\nB/record".into(),
         "held\nB/record".into(),
-        "of the\nfastest".into(),
+        "memory of\nthe fastest".into(),
     ];
     let rows = outcome.lines.iter().map(|line| {
         let ratio = |figure: &dyn Fn(&PeerLine) -> f64| {

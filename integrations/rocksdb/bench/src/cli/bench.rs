@@ -81,11 +81,11 @@ fn plan(args: &BenchArgs, directory: &Path) -> Result<Vec<Run>, BenchError> {
         };
         runs.push(a_run(workload, directory, &shape, &tuning, &work));
     }
-    check(args, &runs)?;
+    checked(args, &runs)?;
     Ok(runs)
 }
 
-fn check(args: &BenchArgs, runs: &[Run]) -> Result<(), BenchError> {
+fn checked(args: &BenchArgs, runs: &[Run]) -> Result<(), BenchError> {
     for run in runs {
         run.validate()?;
     }

@@ -7,7 +7,7 @@ use leafpress_rocksdb_arguments::{FrontierArgs, Whose};
 use leafpress_rocksdb_bench::compression::MAX_DICTIONARY_BYTES;
 use leafpress_rocksdb_bench::frontier::{self, Frontier};
 use leafpress_rocksdb_bench::study::{Plan, measure};
-use leafpress_rocksdb_bench::{BenchError, Cache, Compression, Engines, Work, compression};
+use leafpress_rocksdb_bench::{BenchError, Cache, Engines, Work, compression};
 
 use super::args::{baseline, rounds, shape, tuning};
 use super::failure::failure;

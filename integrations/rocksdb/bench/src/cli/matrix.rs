@@ -6,7 +6,7 @@ use leafpress_lab::core::resources;
 use leafpress_rocksdb_arguments::MatrixArgs;
 use leafpress_rocksdb_bench::matrix::{self, Matrix};
 use leafpress_rocksdb_bench::study::{Access, Plan, measure};
-use leafpress_rocksdb_bench::{BenchError, Cache, Compression, Work, check_options, check_values, compression, size};
+use leafpress_rocksdb_bench::{BenchError, Cache, Work, check_options, check_values, compression, size};
 
 use super::args::{a_run, baseline, rounds, shape, tuning};
 use super::failure::failure;
