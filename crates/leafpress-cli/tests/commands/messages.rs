@@ -39,7 +39,7 @@ fn numbers_that_are_none_are_told_plainly() {
         let output = run(&arguments);
         assert_bad_input(&output, words);
         assert!(
-            !stderr(&output).contains("literal") && !stderr(&output).contains("digit"),
+            !stderr(&output).contains("literal") && !stderr(&output).contains("invalid digit"),
             "{}",
             stderr(&output)
         );
