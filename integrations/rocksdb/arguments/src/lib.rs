@@ -121,7 +121,7 @@ mod tests {
             ("--value_size", "-1"),
             ("--block_size", "99999999T"),
         ] {
-            let error = Cli::try_parse_from(["leafpress-rocksdb", "bench", flag, size]).unwrap_err();
+            let error = Cli::try_parse_from(["leafpress-rocksdb", "bench", &format!("{flag}={size}")]).unwrap_err();
             assert!(error.to_string().contains(flag), "{error}");
         }
     }
