@@ -49,10 +49,7 @@ fn figures_that_are_missing_leave_their_chart_out() {
     report = fixtures::report();
     report.measurements.truncate(1);
     let html = page_of(&report);
-    assert!(
-        !html.contains("Against the block size") && charts(&html) == 1,
-        "the distribution is left"
-    );
+    assert!(!html.contains("Against the block size"), "{html}");
     report.measurements.clear();
     assert!(!page_of(&report).contains("<svg"));
 }
