@@ -89,25 +89,39 @@ impl Core {
         };
         let mut hand = Hand::default();
         let mut sweeper = self.evicting.lock();
-        let Sweeper { arena, .. } = &mut *sweeper;
+        let before = sweeper.held_bytes();
+        let spilled = self.spill_by(disk, &mut hand, &mut sweeper, &mut everything);
+        self.note_sweeper(before, &sweeper);
+        drop(sweeper);
+        spilled?;
+        disk.write_all();
+        let mut keys = everything.keys;
+        keys.sort_by_key(|(heat, _)| std::cmp::Reverse(*heat));
+        Ok(keys.into_iter().map(|(_, key)| key).collect())
+    }
+
+    fn spill_by(
+        &self,
+        disk: &Tier,
+        hand: &mut Hand,
+        sweeper: &mut Sweeper,
+        everything: &mut Everything<'_>,
+    ) -> Result<(), CacheError> {
+        let Sweeper { arena, .. } = sweeper;
         let (mut left, mut last_of_use) = (self.tree.len(), 0);
         while !self.tree.is_empty() && hand.rounds - last_of_use < MOST_ROUNDS && !disk.has_failed() {
             for _ in 0..LEAVES_AT_ONCE {
                 if disk.is_full() {
                     break;
                 }
-                self.tree.evict_at(&mut hand, arena, &mut everything)?;
+                self.tree.evict_at(hand, arena, everything)?;
             }
             disk.write_full();
             if self.tree.len() < left {
                 (left, last_of_use) = (self.tree.len(), hand.rounds);
             }
         }
-        drop(sweeper);
-        disk.write_all();
-        let mut keys = everything.keys;
-        keys.sort_by_key(|(heat, _)| std::cmp::Reverse(*heat));
-        Ok(keys.into_iter().map(|(_, key)| key).collect())
+        Ok(())
     }
 }
 

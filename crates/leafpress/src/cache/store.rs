@@ -114,6 +114,14 @@ impl Core {
     }
 
     fn put(&self, key: &[u8], record: &[u8]) -> Result<Option<Vec<u8>>, tree::Error> {
+        let replaced = self.put_in_tree(key, record);
+        if let Some(disk) = &self.disk {
+            disk.note_change(key);
+        }
+        replaced
+    }
+
+    fn put_in_tree(&self, key: &[u8], record: &[u8]) -> Result<Option<Vec<u8>>, tree::Error> {
         if self.listener.is_none() {
             self.tree.insert(key, record)?;
             return Ok(None);

@@ -83,7 +83,9 @@ impl Core {
         };
         let hash = hash(key);
         if disk.may_have(hash, key) {
-            return self.tree.write_if(key, Some(TOMBSTONE), holds);
+            let was_there = self.tree.write_if(key, Some(TOMBSTONE), holds);
+            disk.note_change(key);
+            return was_there;
         }
         // What was found on disk before does not go back to the tree from here on.
         disk.note_leaving(hash);
@@ -91,6 +93,7 @@ impl Core {
         if disk.may_have(hash, key) {
             // It has left memory meanwhile.
             self.tree.insert_if_absent(key, TOMBSTONE)?;
+            disk.note_change(key);
         }
         Ok(was_there)
     }
@@ -99,12 +102,15 @@ impl Core {
     pub(super) fn erase(&self, disk: &Tier, key: &[u8]) -> Result<(), tree::Error> {
         let hash = hash(key);
         if disk.may_have(hash, key) {
-            return self.tree.insert(key, TOMBSTONE).map(|_| ());
+            let erased = self.tree.insert(key, TOMBSTONE).map(|_| ());
+            disk.note_change(key);
+            return erased;
         }
         disk.note_leaving(hash);
         self.tree.remove(key)?;
         if disk.may_have(hash, key) {
             self.tree.insert(key, TOMBSTONE)?;
+            disk.note_change(key);
         }
         Ok(())
     }

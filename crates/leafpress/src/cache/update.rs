@@ -302,7 +302,7 @@ impl Core {
     fn write_over(&self, key: &[u8], before: &Before, record: Option<&[u8]>) -> Result<bool, tree::Error> {
         // Something older may be on disk, or what is there may get there: a tombstone hides it.
         let record = record.or(self.disk.is_some().then_some(TOMBSTONE));
-        match (&before.stored, record, &self.disk) {
+        let is_done = match (&before.stored, record, &self.disk) {
             (Some(stored), record, _) if before.is_in_tree => {
                 self.tree.write_if(key, record, &|found| found == stored.as_slice())
             }
@@ -313,7 +313,11 @@ impl Core {
             }
             (_, Some(record), None) => self.tree.insert_if_absent(key, record),
             (_, None, _) => Ok(true),
+        };
+        if let (Some(disk), Ok(true) | Err(_)) = (&self.disk, &is_done) {
+            disk.note_change(key);
         }
+        is_done
     }
 
     /// A record that was looked at, and stays as it is, was in use.

@@ -22,6 +22,8 @@ mod region;
 mod remote_free;
 #[allow(unsafe_code)]
 pub(crate) mod room;
+#[allow(unsafe_code)]
+pub(crate) mod shared_mapping;
 pub(crate) mod tagged_ptr;
 #[allow(unsafe_code)]
 pub(crate) mod transient;

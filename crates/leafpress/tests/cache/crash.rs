@@ -1,19 +1,20 @@
 //! Whatever moment a process ends at, what the next one finds on disk was the last that was written.
 //!
-//! The test starts itself as another process that works on a cache, and kills it: while it opens, works or closes. Each write and removal is in
-//! a log before it begins and after it is done, which outlasts the process.
+//! The tests start themselves as another process that works on a cache, and kill it: while it opens, works or closes. Each write and removal is
+//! in a log before it begins and after it is done, which outlasts the process.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use leafpress::Cache;
-use leafpress::cache::Disk;
+use leafpress::cache::{CacheUpdate, Disk, Entry};
 
 use crate::{key, noise, small};
 
@@ -21,115 +22,256 @@ use crate::{key, noise, small};
 const WORKS_IN: &str = "LEAFPRESS_TEST_CRASHES_IN";
 /// How often a process is started; more take longer.
 const ROUNDS: &str = "LEAFPRESS_TEST_CRASH_ROUNDS";
-const KEYS: u64 = 12_000;
-const THREADS: u64 = 2;
-const NAME: &str = "crash::what_is_found_after_a_crash_is_what_was_written_last";
+const KEYS: u64 = 24_000;
+const THREADS: u64 = 3;
 
-/// What may be found of a key: nothing, or values of these versions.
-#[derive(Debug, Clone, Copy, Default)]
+/// What may be found of a key beside nothing: values of these versions.
+#[derive(Debug, Clone, Default)]
 struct May {
     done: Option<u64>,
-    begun: Option<u64>,
+    begun: Vec<Option<u64>>,
+}
+
+/// Bytes of a log's entry: none is in two pages of a file, where one who is killed may write its first part only.
+const ENTRY_BYTES: usize = 32;
+
+/// What an entry says of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Done = 1,
+    Begun = 2,
+    /// Nothing came of it.
+    Undone = 3,
+}
+
+/// Stands for all keys.
+const ALL: u64 = u64::MAX;
+
+/// Where one thread says what it does. Entries are `[step, number over all threads, key, version]`, version 0 for a removal.
+struct Log<'s> {
+    file: File,
+    sequence: &'s AtomicU64,
+}
+
+impl<'s> Log<'s> {
+    fn open(directory: &Path, thread: u64, sequence: &'s AtomicU64) -> Self {
+        let mut options = OpenOptions::new();
+        let file = options.create(true).append(true).open(log_of(directory, thread));
+        Self {
+            file: file.unwrap(),
+            sequence,
+        }
+    }
+
+    fn say(&mut self, step: Step, n: u64, version: Option<u64>) {
+        let number = self.sequence.fetch_add(1, Ordering::SeqCst);
+        let mut entry = [0; ENTRY_BYTES];
+        let words = [step as u64, number, n, version.unwrap_or(0)];
+        for (into, word) in entry.chunks_exact_mut(8).zip(words) {
+            into.copy_from_slice(&word.to_le_bytes());
+        }
+        self.file.write_all(&entry).unwrap();
+    }
 }
 
 fn log_of(directory: &Path, thread: u64) -> std::path::PathBuf {
     directory.join(format!("log.{thread}"))
 }
 
-/// Bytes of a log's entry: none is in two pages of a file, where one who is killed may write its first part only.
-const ENTRY_BYTES: usize = 32;
-
-/// A log's entries are `[begun u64, key u64, version u64]` and nothing, version 0 for a removal.
-fn entry(begun: bool, n: u64, version: u64) -> [u8; ENTRY_BYTES] {
-    let mut entry = [0; ENTRY_BYTES];
-    for (into, number) in entry.chunks_exact_mut(8).zip([begun.into(), n, version]) {
-        into.copy_from_slice(&number.to_le_bytes());
-    }
-    entry
-}
-
-fn read_logs(directory: &Path) -> (HashMap<u64, May>, u64) {
-    let (mut may, mut last) = (HashMap::<u64, May>::new(), 0);
-    for thread in 0..THREADS {
+/// What logs say: what may be found of each key, the last version and the last number.
+fn read_logs(directory: &Path) -> (HashMap<u64, May>, u64, u64) {
+    let mut entries = Vec::new();
+    for thread in 0..=THREADS {
         let mut log = Vec::new();
         if let Ok(mut file) = File::open(log_of(directory, thread)) {
             file.read_to_end(&mut log).unwrap();
         }
-        for entry in log.chunks_exact(ENTRY_BYTES) {
-            let number = |at: usize| u64::from_le_bytes(entry[at..at + 8].try_into().unwrap());
-            let (n, version) = (number(8), number(16));
-            last = last.max(version);
-            let may = may.entry(n).or_default();
-            let version = (version > 0).then_some(version);
-            match number(0) {
-                0 => {
-                    *may = May {
-                        done: version,
-                        begun: None,
-                    }
-                }
-                _ => may.begun = version,
+        let number = |entry: &[u8], at: usize| u64::from_le_bytes(entry[at..at + 8].try_into().unwrap());
+        let words = |entry: &[u8]| [8, 0, 16, 24].map(|at| number(entry, at));
+        entries.extend(log.chunks_exact(ENTRY_BYTES).map(words));
+    }
+    entries.sort_unstable();
+    let (mut may, mut last) = (HashMap::<u64, May>::new(), 0);
+    for &[_, step, n, version] in &entries {
+        last = last.max(version);
+        let version = (version > 0).then_some(version);
+        match (step, n) {
+            (2, ALL) => {}
+            (_, ALL) => may.clear(),
+            (1, n) => {
+                let may = may.entry(n).or_default();
+                (may.done, may.begun) = (version, Vec::new());
             }
+            (2, n) => may.entry(n).or_default().begun.push(version),
+            (_, n) => may.entry(n).or_default().begun.retain(|begun| *begun != version),
         }
     }
-    (may, last)
+    (may, last, entries.last().map_or(0, |entry| entry[0]))
 }
 
-fn value(n: u64, version: u64) -> Vec<u8> {
-    let mut value = noise(n * 1009 + version, 420);
+fn now_ms() -> u64 {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64
+}
+
+/// A value says its version, and when it is over (in ms; 0 for never). Some are longer than a page of the disk.
+fn value(n: u64, version: u64, over_ms: u64) -> Vec<u8> {
+    let len = match n % 64 {
+        0 => 9_000,
+        1 => 30_000,
+        _ => 420,
+    };
+    let mut value = noise(n * 1009 + version, len);
     value[..8].copy_from_slice(&version.to_le_bytes());
+    value[8..16].copy_from_slice(&over_ms.to_le_bytes());
     value
 }
 
-/// Works on the cache until its standard input ends, and closes it then.
-fn work(directory: &Path) {
-    let cache: Cache = small()
-        .disk(Disk::file(directory.join("cache"), 32 << 20))
-        .build()
-        .unwrap();
-    let (may, last) = read_logs(directory);
+/// The version of a value that was found, of which all else has to be so.
+fn version_of(n: u64, found: &[u8]) -> u64 {
+    let word = |at: usize| u64::from_le_bytes(found[at..at + 8].try_into().unwrap());
+    let (version, over_ms) = (word(0), word(8));
+    assert!(found == value(n, version, over_ms), "{n}: bytes of nobody");
+    // The process may have been held up since it was read.
+    assert!(over_ms == 0 || now_ms() < over_ms + 10_000, "{n}: found after its time");
+    version
+}
+
+fn build(directory: &Path, recovers: bool) -> Cache {
+    let disk = Disk::file(directory.join("cache"), 48 << 20).recover_after_crash(recovers);
+    small().disk(disk).build().unwrap()
+}
+
+/// Looks for all keys, says how many there are, and sees that each is as it may be.
+fn look(cache: &Cache, directory: &Path, sequence: &AtomicU64) -> u64 {
+    let (may, last, number) = read_logs(directory);
+    sequence.store(number + 1, Ordering::SeqCst);
+    let mut log = Log::open(directory, THREADS, sequence);
     let mut found = 0;
     for n in 0..KEYS {
         let Some(there) = cache.get(&key(n)).unwrap() else {
             continue;
         };
-        let version = u64::from_le_bytes(there[..8].try_into().unwrap());
-        let may = may.get(&n).copied().unwrap_or_default();
+        let version = version_of(n, &there);
+        let may = may.get(&n).cloned().unwrap_or_default();
         assert!(
-            [may.done, may.begun].contains(&Some(version)),
+            may.done == Some(version) || may.begun.contains(&Some(version)),
             "{n}: version {version} was found of {may:?}"
         );
-        assert!(there == value(n, version), "{n}: bytes of nobody");
+        if !may.begun.is_empty() {
+            // What was found once is the last from then on.
+            log.say(Step::Done, n, Some(version));
+        }
         found += 1;
     }
     println!("found {found}");
-    let is_over = AtomicBool::new(false);
+    last
+}
+
+/// One of the threads that write.
+struct Worker<'w> {
+    cache: &'w Cache,
+    log: Log<'w>,
+    rng: fastrand::Rng,
+    version: u64,
+    thread: u64,
+    /// Held alone by who removes all.
+    alone: &'w RwLock<()>,
+}
+
+impl Worker<'_> {
+    fn step(&mut self) {
+        if self.thread == 0 && self.rng.u32(..60_000) == 0 {
+            let _alone = self.alone.write().unwrap();
+            self.log.say(Step::Begun, ALL, None);
+            self.cache.clear().unwrap();
+            self.log.say(Step::Done, ALL, None);
+        }
+        let _others = self.alone.read().unwrap();
+        // Some keys are written again and again.
+        let most = if self.rng.u8(..4) == 0 { 300 } else { KEYS / THREADS };
+        let n = self.rng.u64(..most) * THREADS + self.thread;
+        self.version += THREADS;
+        match self.rng.u8(..16) {
+            0 | 1 => self.remove(n),
+            2 => self.update(n),
+            3 | 4 => self.load(n),
+            5 => self.expiring(n),
+            _ => self.insert(n),
+        }
+        if self.rng.bool() {
+            let n = self.rng.u64(..KEYS);
+            if let Some(found) = self.cache.get(&key(n)).unwrap() {
+                version_of(n, &found);
+            }
+        }
+    }
+
+    fn remove(&mut self, n: u64) {
+        self.log.say(Step::Begun, n, None);
+        match self.rng.u8(..3) {
+            0 => drop(self.cache.take(&key(n)).unwrap()),
+            _ => drop(self.cache.remove(&key(n)).unwrap()),
+        }
+        self.log.say(Step::Done, n, None);
+    }
+
+    fn insert(&mut self, n: u64) {
+        self.log.say(Step::Begun, n, Some(self.version));
+        self.cache.insert(&key(n), &value(n, self.version, 0)).unwrap();
+        self.log.say(Step::Done, n, Some(self.version));
+    }
+
+    fn expiring(&mut self, n: u64) {
+        self.log.say(Step::Begun, n, Some(self.version));
+        let value = value(n, self.version, now_ms() + 1000);
+        let entry = Entry::ttl(Duration::from_secs(1));
+        self.cache.insert_with(&key(n), &value, entry).unwrap();
+        self.log.say(Step::Done, n, Some(self.version));
+    }
+
+    fn update(&mut self, n: u64) {
+        self.log.say(Step::Begun, n, Some(self.version));
+        let version = self.version;
+        let answer = self.cache.update_with(&key(n), |_| {
+            CacheUpdate::PutWith(value(n, version, 0), Entry::default())
+        });
+        answer.unwrap();
+        self.log.say(Step::Done, n, Some(self.version));
+    }
+
+    fn load(&mut self, n: u64) {
+        self.log.say(Step::Begun, n, Some(self.version));
+        let version = self.version;
+        let found = self.cache.get_or_insert_with(&key(n), || value(n, version, 0)).unwrap();
+        let step = if version_of(n, &found) == version {
+            Step::Done
+        } else {
+            Step::Undone
+        };
+        self.log.say(step, n, Some(version));
+    }
+}
+
+/// Works on the cache until its standard input ends, and closes it then.
+fn work(directory: &Path, recovers: bool) {
+    let cache = build(directory, recovers);
+    let sequence = AtomicU64::new(0);
+    let last = look(&cache, directory, &sequence);
+    let (is_over, alone) = (AtomicBool::new(false), RwLock::new(()));
     thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (cache, is_over) = (&cache, &is_over);
+            let mut worker = Worker {
+                cache: &cache,
+                log: Log::open(directory, thread, &sequence),
+                rng: fastrand::Rng::new(),
+                version: (last / THREADS + 1) * THREADS + thread,
+                thread,
+                alone: &alone,
+            };
+            let is_over = &is_over;
             scope.spawn(move || {
-                let mut log = OpenOptions::new()
-                    .create(true)
-                    .append(true)
-                    .open(log_of(directory, thread))
-                    .unwrap();
-                let mut rng = fastrand::Rng::new();
-                let mut version = (last / THREADS + 1) * THREADS + thread;
                 while !is_over.load(Ordering::Relaxed) {
-                    let n = rng.u64(..KEYS / THREADS) * THREADS + thread;
-                    let is_removal = rng.u8(..) < 32;
-                    version += THREADS;
-                    let written = if is_removal { 0 } else { version };
-                    log.write_all(&entry(true, n, written)).unwrap();
-                    if is_removal {
-                        cache.remove(&key(n)).unwrap();
-                    } else {
-                        cache.insert(&key(n), &value(n, version)).unwrap();
-                    }
-                    log.write_all(&entry(false, n, written)).unwrap();
-                    if rng.bool() {
-                        let _ = cache.get(&key(rng.u64(..KEYS))).unwrap();
-                    }
+                    worker.step();
                 }
             });
         }
@@ -139,9 +281,9 @@ fn work(directory: &Path) {
     cache.close().unwrap();
 }
 
-fn start(directory: &Path) -> Child {
+fn start(directory: &Path, name: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", NAME, "--nocapture"])
+        .args(["--exact", name, "--nocapture"])
         .env(WORKS_IN, directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -169,22 +311,37 @@ fn end(mut child: Child, is_killed: bool) {
     );
 }
 
-#[test]
-fn what_is_found_after_a_crash_is_what_was_written_last() {
-    if let Some(directory) = std::env::var_os(WORKS_IN) {
-        return work(Path::new(&directory));
-    }
+/// What was found over all rounds: the most after a close, and after a kill the most and the sum, of so many.
+#[derive(Debug, Default)]
+struct Seen {
+    most_after_close: u64,
+    most_after_kill: u64,
+    sum_after_kill: u64,
+    kills: u64,
+}
+
+/// Starts processes and kills most of them. Each looks at what the one before left.
+fn kill_again_and_again(name: &str, least_rounds: u32) -> Seen {
     let rounds = std::env::var(ROUNDS).ok().and_then(|rounds| rounds.parse().ok());
     let directory = tempfile::tempdir().unwrap();
     let mut rng = fastrand::Rng::new();
     let pause = |rng: &mut fastrand::Rng, most_ms| thread::sleep(Duration::from_millis(rng.u64(..most_ms)));
-    let mut most_found = 0;
-    for round in 0..rounds.unwrap_or(16) {
-        let mut child = start(directory.path());
-        let closes = round % 2 == 0;
-        if closes || rng.u8(..4) > 0 {
-            most_found = most_found.max(found(&mut child).unwrap_or_default());
-            pause(&mut rng, 600);
+    let (mut seen, mut was_killed) = (Seen::default(), None);
+    let mut note = |found: Option<u64>, was_killed: Option<bool>| match (found, was_killed) {
+        (Some(found), Some(true)) => {
+            seen.most_after_kill = seen.most_after_kill.max(found);
+            seen.sum_after_kill += found;
+            seen.kills += 1;
+        }
+        (Some(found), Some(false)) => seen.most_after_close = seen.most_after_close.max(found),
+        _ => {}
+    };
+    for round in 0..rounds.unwrap_or(least_rounds) {
+        let mut child = start(directory.path(), name);
+        let closes = round % 4 == 0;
+        if closes || rng.u8(..5) > 0 {
+            note(found(&mut child), was_killed);
+            pause(&mut rng, 900);
         } else {
             // While it opens.
             pause(&mut rng, 100);
@@ -202,14 +359,40 @@ fn what_is_found_after_a_crash_is_what_was_written_last() {
             child.kill().unwrap();
         }
         end(child, is_killed);
+        was_killed = Some(is_killed);
     }
     // The last two are left alone: what one closed the other has.
     for _ in 0..2 {
-        let mut child = start(directory.path());
-        most_found = most_found.max(found(&mut child).unwrap_or_default());
+        let mut child = start(directory.path(), name);
+        note(found(&mut child), was_killed);
         thread::sleep(Duration::from_millis(500));
         drop(child.stdin.take());
         end(child, false);
+        was_killed = Some(false);
     }
-    assert!(most_found > KEYS / 4, "{most_found} of {KEYS} were found at most");
+    seen
+}
+
+#[test]
+fn what_is_found_after_a_crash_is_what_was_written_last() {
+    if let Some(directory) = std::env::var_os(WORKS_IN) {
+        return work(Path::new(&directory), false);
+    }
+    let seen = kill_again_and_again("crash::what_is_found_after_a_crash_is_what_was_written_last", 12);
+    println!("{seen:?}");
+    assert!(seen.most_after_close > KEYS / 6, "{seen:?}");
+}
+
+#[test]
+fn a_cache_that_was_killed_is_found_again_without_what_was_replaced() {
+    if let Some(directory) = std::env::var_os(WORKS_IN) {
+        return work(Path::new(&directory), true);
+    }
+    let seen = kill_again_and_again(
+        "crash::a_cache_that_was_killed_is_found_again_without_what_was_replaced",
+        20,
+    );
+    println!("{seen:?}");
+    assert!(seen.most_after_close > KEYS / 6, "{seen:?}");
+    assert!(seen.most_after_kill > KEYS / 50, "{seen:?}");
 }

@@ -15,6 +15,7 @@ mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod model;
+mod recovery;
 mod scans;
 mod threads;
 #[cfg(feature = "tracing")]

@@ -36,6 +36,8 @@ impl Hasher for Same {
 /// Records in the order in which they came, and where the newest of each hash is.
 #[derive(Default)]
 pub(super) struct Batch {
+    /// Rises from one batch to the next. Records have it behind them where they are found again after a crash.
+    pub epoch: u32,
     bytes: Vec<u8>,
     newest: HashMap<u64, u32, BuildHasherDefault<Same>>,
 }
@@ -75,9 +77,10 @@ impl Batch {
         self.bytes.capacity() + self.newest.capacity() * CELL_BYTES
     }
 
-    /// Takes in a record, in place of one that its key has.
-    pub(super) fn push(&mut self, hash: u64, key: &[u8], record: &[u8]) -> Result<(), OutOfMemory> {
-        let bytes = HEADER_BYTES + key.len() + record.len();
+    /// Takes in a record, in place of one that its key has, with `behind` behind it.
+    pub(super) fn push(&mut self, hash: u64, key: &[u8], record: &[u8], behind: &[u8]) -> Result<(), OutOfMemory> {
+        let record_bytes = record.len() + behind.len();
+        let bytes = HEADER_BYTES + key.len() + record_bytes;
         if self.bytes.len() + bytes >= NONE as usize {
             return Err(OutOfMemory { bytes });
         }
@@ -86,11 +89,12 @@ impl Batch {
             .try_reserve(1)
             .map_err(|_| OutOfMemory { bytes: CELL_BYTES })?;
         let older = self.newest.insert(hash, self.bytes.len() as u32).unwrap_or(NONE);
-        for word in [older, key.len() as u32, record.len() as u32] {
+        for word in [older, key.len() as u32, record_bytes as u32] {
             self.bytes.extend_from_slice(&word.to_le_bytes());
         }
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(record);
+        self.bytes.extend_from_slice(behind);
         Ok(())
     }
 
@@ -171,7 +175,7 @@ mod tests {
             (7, "b", ""),
             (u64::MAX, "", "5"),
         ] {
-            batch.push(hash, key.as_bytes(), record.as_bytes()).unwrap();
+            batch.push(hash, key.as_bytes(), record.as_bytes(), b"").unwrap();
         }
         assert_eq!(batch.find(7, b"a"), Some(&b"4"[..]));
         assert_eq!(batch.find(7, b"b"), Some(&b""[..]));

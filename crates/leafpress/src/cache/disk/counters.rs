@@ -17,6 +17,7 @@ pub(super) struct Counters {
     pub tombstones: AtomicU64,
     pub written_blocks: AtomicU64,
     pub write_errors: AtomicU64,
+    pub log_errors: AtomicU64,
     pub merges: AtomicU64,
     pub left_out: AtomicU64,
     pub runs_dropped: AtomicU64,

@@ -92,6 +92,8 @@ impl Door<'_> {
         if state.open.is_empty() && state.open.reserve(full + full / 8).is_err() {
             return false;
         }
-        state.open.push(hash, key, record).is_ok()
+        let epoch = state.open.epoch.to_le_bytes();
+        let behind = if self.tier.recovery.is_some() { &epoch[..] } else { &[] };
+        state.open.push(hash, key, record, behind).is_ok()
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::counters::{add, get};
 use super::failure::Failure;
 use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, Records};
+use super::recovery::split_epoch;
 use super::run::Run;
 use super::state::Candidates;
 use super::tier::Tier;
@@ -48,7 +49,7 @@ impl Tier {
                 let state = self.state.read();
                 if let Some(record) = state.on_its_way(hash, key) {
                     into.clear();
-                    into.try_append(record)?;
+                    into.try_append(self.without_epoch(record))?;
                     return Ok(true);
                 }
                 state.candidates(hash, key)?
@@ -56,7 +57,7 @@ impl Tier {
             if candidates.is_empty() {
                 return Ok(false);
             }
-            match self.read_candidates(&candidates, key, into)? {
+            match self.read_candidates(&candidates, hash, key, into)? {
                 Read::Found => return Ok(true),
                 Read::Absent => return Ok(false),
                 Read::Failed(run, failure) => {
@@ -86,13 +87,27 @@ impl Tier {
         warn_event_by_count!(failures, cache = %self.observer.name, error = %failure, "disk read failed");
     }
 
-    fn read_candidates(&self, candidates: &Candidates, key: &[u8], into: &mut Vec<u8>) -> Result<Read, OutOfMemory> {
+    /// A record as it left memory.
+    fn without_epoch<'r>(&self, record: &'r [u8]) -> &'r [u8] {
+        match &self.recovery {
+            Some(_) => split_epoch(record).map_or(record, |(record, _)| record),
+            None => record,
+        }
+    }
+
+    fn read_candidates(
+        &self,
+        candidates: &Candidates,
+        hash: u64,
+        key: &[u8],
+        into: &mut Vec<u8>,
+    ) -> Result<Read, OutOfMemory> {
         // Another's may be lent out: a codec of the caller's own may read from a cache.
         let mut buffers = BUFFERS.try_with(RefCell::take).ok().flatten();
         let mut outcome = Read::Absent;
         'candidates: for (run, pages) in candidates {
             for page in pages.clone() {
-                match self.read_page(run, page, key, &mut buffers, into) {
+                match self.read_page(run, page, (hash, key), &mut buffers, into) {
                     Ok(false) => {}
                     Ok(true) => {
                         outcome = Read::Found;
@@ -109,12 +124,18 @@ impl Tier {
         Ok(outcome)
     }
 
+    /// Whether a record that was there before a crash may be out of date.
+    pub(super) fn refuses(&self, run: &Run, hash: u64, record: &[u8]) -> bool {
+        let recovery = self.recovery.as_ref();
+        recovery.is_some_and(|recovery| recovery.refuses(run, hash, record))
+    }
+
     /// Looks for a key in a page.
     fn read_page(
         &self,
         run: &Run,
         page: usize,
-        key: &[u8],
+        (hash, key): (u64, &[u8]),
         buffers: &mut Option<ReadBuffers>,
         into: &mut Vec<u8>,
     ) -> Result<bool, Failure> {
@@ -144,9 +165,10 @@ impl Tier {
         self.observer.end_disk_read(began);
         page::read(bytes, place, &*self.engine, self.device.most_raw_bytes(), raw, scratch)?;
         let found = Records(raw).find(|(found, _)| *found == key);
+        let found = found.filter(|(_, record)| !self.refuses(run, hash, record));
         if let Some((_, record)) = found {
             into.clear();
-            into.try_append(record)?;
+            into.try_append(self.without_epoch(record))?;
         }
         let is_found = found.is_some();
         if raw.capacity() > 2 * MAX_RAW_BYTES {

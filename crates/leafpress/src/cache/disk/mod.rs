@@ -13,19 +13,24 @@
 //! lost, by an error of the device or because too much waits to be written, all that is older is forgotten, or a tombstone stays in the
 //! tree. A page has a checksum that knows the page's position, the number of blocks written before it: no two pages have the same.
 //!
-//! `filter`, `page`, `run`, `merge` and `image` are the format; `batch` and `state` what memory knows; `lookup`, `door` and `tier` what readers
-//! and the hand do, `writer` what the tier's own thread does; `device` turns positions into blocks of a store.
+//! `filter`, `page`, `run`, `merge`, `first`, `image` and `bytes` are the format; `batch` and `state` what memory knows; `lookup`, `door` and `tier`
+//! what readers and the hand do, `writer` what the tier's own thread does, by `change`; `device` turns positions into blocks of a store;
+//! `recovery` finds it all again after a crash.
 
 mod batch;
+mod bytes;
+mod change;
 mod counters;
 mod device;
 mod door;
 mod failure;
 mod filter;
+mod first;
 mod image;
 mod lookup;
 mod merge;
 mod page;
+mod recovery;
 mod run;
 mod state;
 mod stats;
@@ -67,6 +72,7 @@ pub struct Disk {
     bytes: u64,
     codec: Codec,
     write_limit: Option<u64>,
+    recovers: bool,
 }
 
 impl fmt::Debug for Disk {
@@ -80,6 +86,7 @@ impl fmt::Debug for Disk {
             .field("bytes", &self.bytes)
             .field("codec", &self.codec.to_string())
             .field("write_limit", &self.write_limit)
+            .field("recover_after_crash", &self.recovers)
             .finish_non_exhaustive()
     }
 }
@@ -110,6 +117,7 @@ impl Disk {
             bytes,
             codec,
             write_limit: None,
+            recovers: false,
         }
     }
 
@@ -128,6 +136,56 @@ impl Disk {
         self
     }
 
+    /// Whether what is on disk is found again after the process was killed, or ended without [`Cache::close`](super::Cache::close). Default: no,
+    /// then the cache begins empty.
+    ///
+    /// What is found is never older than a write that had returned, and nothing that was removed comes back; some records are lost: those that
+    /// were in memory only, and those whose key shares a slot of a table with one that was written since. After the machine went down the
+    /// cache begins empty. That is told by the boot, so it holds for virtual machines too.
+    ///
+    /// Two files stand beside the cache's, `.notes` and `.runs`, of a 64th of the memory and a few hundredths of the disk. They belong to
+    /// it: who copies or restores one of the three has to do so with all, while no cache is open. Whoever makes `.notes` shorter meanwhile ends
+    /// the process. Notes take a 64th of the memory (twice that after a crash), records 4 bytes more, and a write a lookup in the filters.
+    /// A cache that was closed without this is not taken over by one with it, nor the other way round.
+    ///
+    /// Only for [`Disk::file`] on Linux, of a file: [`Builder::build`](super::Builder::build) refuses the others.
+    ///
+    /// ```
+    /// use leafpress::Cache;
+    /// use leafpress::cache::Disk;
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory");
+    /// # let path = directory.path().join("app.cache");
+    /// let disk = Disk::file(&path, 16 << 20).recover_after_crash(true);
+    /// let cache = Cache::builder().memory(8 << 20).disk(disk).build()?;
+    /// assert!(cache.stats().disk.is_some_and(|disk| disk.is_recoverable));
+    /// # Ok::<(), leafpress::CacheError>(())
+    /// ```
+    #[must_use]
+    pub fn recover_after_crash(mut self, recovers: bool) -> Self {
+        self.recovers = recovers;
+        self
+    }
+
+    /// Where the side files are to be, where there are any.
+    fn recovers_by(&self) -> Result<Option<PathBuf>, CacheError> {
+        let refused = |reason: &str| CacheError::Option {
+            option: "recover_after_crash",
+            reason: reason.to_owned(),
+        };
+        match &self.place {
+            _ if !self.recovers => Ok(None),
+            _ if cfg!(any(not(target_os = "linux"), miri, shuttle)) => Err(refused("only Linux has what it needs")),
+            Where::Store(_) => Err(refused(
+                "only a disk tier in a file can be found again, no store of the caller's",
+            )),
+            Where::File(path) if path.metadata().is_ok_and(|about| !about.is_file()) => Err(refused(
+                "only a disk tier in a file can be found again: a device has no directory for the files beside it",
+            )),
+            Where::File(path) => Ok(Some(path.clone())),
+        }
+    }
+
     /// The tier, and the keys that were in use when it was closed.
     pub(super) fn open(
         self,
@@ -144,6 +202,7 @@ impl Disk {
                 ),
             });
         }
+        let recovers_by = self.recovers_by()?;
         let store: Arc<dyn PageStore> = match self.place {
             Where::Store(store) => store,
             Where::File(path) => Arc::new(open_file(&path).map_err(|error| CacheError::Disk {
@@ -171,6 +230,7 @@ impl Disk {
             engine,
             memory_bytes,
             self.write_limit,
+            recovers_by.as_deref(),
             clock,
             observer,
         );

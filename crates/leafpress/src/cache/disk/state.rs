@@ -5,11 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::Batch;
+use super::recovery::MOST_EPOCH;
 use super::run::Run;
 use crate::mem::OutOfMemory;
 use crate::mem::room::{TryGrow, room_for};
 
 /// A range of keys, from one on to the next leaf's.
+#[derive(Clone)]
 pub(super) struct SuperLeaf {
     pub from: Arc<[u8]>,
     /// The newest first. Their positions fall: what is older was written earlier.
@@ -65,11 +67,16 @@ impl State {
 
     /// Forgets all.
     pub(super) fn forget(&mut self) {
-        let generation = self.generation + 1;
+        let (generation, epoch) = (self.generation + 1, self.next_epoch());
         *self = Self {
             generation,
             ..Self::new(self.most_chunks)
         };
+        self.open.epoch = epoch;
+    }
+
+    fn next_epoch(&self) -> u32 {
+        (self.open.epoch + 1).min(MOST_EPOCH)
     }
 
     /// Lets the open batch wait to be written, and opens another.
@@ -77,7 +84,8 @@ impl State {
         self.sealed.try_reserve(1).map_err(|_| OutOfMemory {
             bytes: size_of::<Arc<Batch>>(),
         })?;
-        let next = self.spare.take().unwrap_or_default();
+        let mut next = self.spare.take().unwrap_or_default();
+        next.epoch = self.next_epoch();
         let open = std::mem::replace(&mut self.open, next);
         self.sealed.push_back(Arc::new(open));
         Ok(())

@@ -63,6 +63,13 @@ pub struct DiskStats {
     pub records_dropped: u64,
     /// Records that merges left out because the store was nearly full.
     pub left_out: u64,
+    /// Records of runs that were found again at opening, after the process before was killed: see
+    /// [`Disk::recover_after_crash`](super::Disk::recover_after_crash). Those are counted that reads refuse since.
+    pub recovered_records: u64,
+    /// Whether what is on disk would be found again if the process were killed now.
+    pub is_recoverable: bool,
+    /// Times that the log could not be written by which it would be: it is given up then, and the cache goes on.
+    pub log_errors: u64,
     /// Whether it was given up because writes failed again and again. The cache goes on in memory.
     pub has_failed: bool,
 }
@@ -89,6 +96,8 @@ impl Tier {
     pub(in crate::cache) fn stats(&self) -> DiskStats {
         let block = BLOCK_BYTES as u64;
         let counters = &self.counters;
+        // Before what memory knows is locked, as everywhere.
+        let is_recoverable = self.recovery.as_ref().is_some_and(|recovery| recovery.log().is_kept());
         let state = self.state.read();
         DiskStats {
             place: self.device.describe(),
@@ -118,6 +127,9 @@ impl Tier {
             runs_dropped: get(&counters.runs_dropped),
             records_dropped: get(&counters.records_dropped),
             left_out: get(&counters.left_out),
+            recovered_records: self.recovered,
+            is_recoverable: is_recoverable && !self.has_failed(),
+            log_errors: get(&counters.log_errors),
             has_failed: self.has_failed(),
         }
     }

@@ -1,7 +1,7 @@
 //! The tier: what readers and those who evict do with it.
 
-use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,8 +12,10 @@ use super::batch::Batch;
 use super::counters::{Counters, add, get};
 use super::device::{Device, PART_OF_RECORD};
 use super::failure::Failure;
-use super::image::{self, Closed};
+use super::first::{Epochs, Kind};
+use super::image;
 use super::page::BLOCK_BYTES;
+use super::recovery::{Opened, Opening, Recovery};
 use super::run::CHUNK_BLOCKS;
 use super::state::State;
 use super::writer::Writer;
@@ -23,6 +25,7 @@ use crate::cache::observer::Observer;
 use crate::codec::Engine;
 use crate::mem::room::{TryGrow, room_for};
 use crate::sync::{Condvar, Mutex};
+use crate::tree::hash::hash;
 
 /// Counters of what left memory, by hash: a few keys share one.
 const VERSIONS: usize = 1024;
@@ -52,6 +55,11 @@ pub(in crate::cache) struct Tier {
     /// Its own number, in every page's checksum.
     pub(super) id: u64,
     pub(super) state: RwLock<State>,
+    kind: Kind,
+    /// What is needed to be found again after a crash, where that is wanted.
+    pub(super) recovery: Option<Recovery>,
+    /// Records of runs that were found again after a crash.
+    pub(super) recovered: u64,
     versions: Vec<AtomicU64>,
     pub(super) writer: Mutex<Writer>,
     pub(super) orders: Mutex<Orders>,
@@ -83,29 +91,40 @@ pub(in crate::cache) struct Tier {
 }
 
 impl Tier {
-    /// A tier on a device, with what one left there that was closed; and the keys that were in use then.
+    /// A tier on a device, with what one left there that was closed, or, by files beside that at `recovers_by`, one that was killed; and the
+    /// keys that were in use when it was closed.
     pub(super) fn open(
         device: Device,
         engine: Arc<dyn Engine>,
         memory_bytes: u64,
         write_limit: Option<u64>,
+        recovers_by: Option<&Path>,
         clock: Arc<dyn Clock>,
         observer: &Arc<Observer>,
     ) -> Result<(Self, Vec<Vec<u8>>), Failure> {
         let mut versions = Vec::new();
         versions.try_extend((0..VERSIONS).map(|_| AtomicU64::new(0)))?;
-        let most_chunks = u32::try_from(device.blocks / CHUNK_BLOCKS).unwrap_or(u32::MAX);
-        // No other tier's.
-        let new_id = || RandomState::new().hash_one(std::time::SystemTime::now());
-        // Nothing else is in memory yet.
-        let room_bytes = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
-        let (id, head, state, keys) = match image::take(&device, engine.codec(), most_chunks, room_bytes)? {
-            // Should two open it at once, their positions differ all the same.
-            Some(Closed { first, state, keys }) => (first.tier, first.head + (new_id() >> 24), state, keys),
-            None => (new_id(), 0, State::new(most_chunks), Vec::new()),
+        let kind = Kind::of(engine.codec(), &device, recovers_by.is_some());
+        let opening = Opening {
+            device: &device,
+            kind,
+            most_chunks: u32::try_from(device.blocks / CHUNK_BLOCKS).unwrap_or(u32::MAX),
+            memory_bytes,
         };
+        let opened = recovers_by.map_or_else(|| opening.open(), |path| opening.open_beside(path));
+        let Opened {
+            id,
+            head,
+            state,
+            keys,
+            recovery,
+            recovered,
+        } = opened?;
         let tier = Self {
             state: RwLock::new(state),
+            kind,
+            recovery,
+            recovered,
             device,
             engine,
             id,
@@ -144,7 +163,10 @@ impl Tier {
                 reason: format!("what is on it cannot be kept for the next: {other}"),
             },
         });
-        self.fail();
+        // What the side files say stays: the next opening needs it.
+        self.has_failed.store(true, Ordering::Relaxed);
+        self.state.write().forget();
+        self.note_forgotten();
         closed
     }
 
@@ -170,16 +192,25 @@ impl Tier {
             let mut state = self.state.write();
             chunks.extend((0..needed).map_while(|_| state.take_chunk()));
         }
-        let codec = self.engine.codec();
-        image::write(
-            &self.device,
-            codec,
-            self.id,
-            writer.head,
-            &self.state.read(),
+        let state = self.state.read();
+        let epochs = self.recovery.as_ref().map(|recovery| Epochs {
+            session: recovery.session(),
+            judged_before: recovery.judged_before(),
+            epoch: state.open.epoch,
+        });
+        if let Some(recovery) = &self.recovery
+            && recovery.judged_before() > 0
+        {
+            recovery.sync_notes()?;
+        }
+        let left = image::Left {
+            tier: self.id,
+            head: writer.head,
+            state: &state,
             keys,
-            &chunks,
-        )
+            epochs,
+        };
+        image::write(&self.device, self.kind, &left, &chunks)
     }
 
     /// Takes its measures from the cache's memory.
@@ -220,6 +251,30 @@ impl Tier {
     /// Whether a record of the key may be here. If not there is none.
     pub(in crate::cache) fn may_have(&self, hash: u64, key: &[u8]) -> bool {
         self.state.read().may_have(hash, key)
+    }
+
+    /// The key's record was changed in memory, or removed: what is older is not to be found after a crash.
+    #[inline]
+    pub(in crate::cache) fn note_change(&self, key: &[u8]) {
+        if let Some(recovery) = &self.recovery {
+            self.note_change_in(recovery, key);
+        }
+    }
+
+    fn note_change_in(&self, recovery: &Recovery, key: &[u8]) {
+        let hash = hash(key);
+        let state = self.state.read();
+        // What left before the change was there when it was made, and its epoch is no later than this.
+        if state.may_have(hash, key) {
+            recovery.note(hash, state.open.epoch);
+        }
+    }
+
+    /// The log of runs could not be written.
+    pub(super) fn note_log_failure(&self, failure: &Failure) {
+        add(&self.counters.log_errors, 1);
+        *self.last_error.lock() = format!("the log of runs: {failure}; nothing is found again after a crash");
+        warn_event!(cache = %self.observer.name, error = %failure, "log of runs given up");
     }
 
     /// Whether more was written than may be.
@@ -299,14 +354,15 @@ impl Tier {
         while self.write_next() {}
     }
 
-    /// Forgets all. What leaves memory meanwhile may be forgotten with it or not.
+    /// Forgets all: see [`Self::forget_runs_and_batches`].
     pub(in crate::cache) fn forget(&self) {
-        {
-            let mut state = self.state.write();
-            add(&self.counters.runs_dropped, state.runs);
-            add(&self.counters.records_dropped, state.records);
-            state.forget();
-        }
+        let (runs, records) = self.forget_runs_and_batches();
+        add(&self.counters.runs_dropped, runs);
+        add(&self.counters.records_dropped, records);
+        self.note_forgotten();
+    }
+
+    fn note_forgotten(&self) {
         self.is_stalled.store(false, Ordering::Relaxed);
         for version in &self.versions {
             version.fetch_add(1, Ordering::SeqCst);
@@ -341,7 +397,9 @@ impl Tier {
     pub(in crate::cache) fn held_bytes(&self) -> u64 {
         let state = self.state.read();
         let fixed = size_of::<Self>() + VERSIONS * size_of::<AtomicU64>();
-        (state.index_bytes() + state.batches_bytes() + self.writing_bytes.load(Ordering::Relaxed) + fixed) as u64
+        let recovery = self.recovery.as_ref().map_or(0, Recovery::held_bytes);
+        (state.index_bytes() + state.batches_bytes() + self.writing_bytes.load(Ordering::Relaxed) + fixed + recovery)
+            as u64
     }
 
     /// A batch was written, or dropped.

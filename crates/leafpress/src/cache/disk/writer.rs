@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::batch::{Batch, Entry};
+use super::change::Change;
 use super::counters::add;
-use super::failure::Failure;
 use super::merge::{MergeFailure, ReadBuffers, RunReader, Source, merge};
 use super::page::{self, BLOCK_BYTES, Place, Records};
 use super::run::{CHUNK_BLOCKS, Chunks, Run, RunWriter, WriteBuffers};
-use super::state::State;
 use super::tier::Tier;
 use crate::cache::clock::Clock;
 use crate::cache::record;
@@ -129,6 +128,7 @@ impl Tier {
         self.write_batch(&mut writer, &batch, generation);
         let kept = READER_BYTES * writer.read_buffers.len() + writer.write_buffers.held_bytes();
         self.writing_bytes.store(kept, Ordering::Relaxed);
+        self.tend_log(writer.head);
         self.note_written(batch);
         // Filters of runs that were merged: of all sizes, and some megabytes.
         trim::return_freed();
@@ -241,13 +241,16 @@ impl Tier {
     }
 
     fn forget_runs(&self, leaf: usize, run: usize, generation: u64) {
-        let mut state = self.state.write();
-        if state.generation == generation {
-            let (runs, records) = (state.runs, state.records);
-            state.forget_from(leaf, run);
-            add(&self.counters.runs_dropped, runs - state.runs);
-            add(&self.counters.records_dropped, records - state.records);
+        let runs = self.runs_of(leaf);
+        let gone = runs.get(run..).unwrap_or_default();
+        if gone.is_empty() {
+            return;
         }
+        // It takes no memory, so that it is done.
+        let _ = self.change(generation, &Change::ForgetFrom { leaf, run });
+        add(&self.counters.runs_dropped, gone.len() as u64);
+        let records = gone.iter().map(|run| u64::from(run.records)).sum();
+        add(&self.counters.records_dropped, records);
     }
 
     /// A key with about as much before it as behind, by the keys of one page and of the group.
@@ -310,11 +313,6 @@ impl Tier {
 /// The most that so many blocks can become when they are cut anew.
 fn most_blocks(blocks: u64) -> u64 {
     blocks + blocks / 4 + 4 * CHUNK_BLOCKS
-}
-
-/// Gives back what runs have that nobody will know of.
-fn give_back<const N: usize>(state: &mut State, runs: [Option<Arc<Run>>; N]) {
-    runs.iter().flatten().for_each(|run| state.give_chunks(&run.chunks));
 }
 
 /// One merge.
@@ -385,7 +383,9 @@ impl Work<'_> {
             let is_left_out = self.is_whole && from == oldest && oldest > 0 && is_left_out(hash);
             left_out += u64::from(is_left_out);
             let goes = is_left_out || self.is_whole && is_over(record);
-            if goes || !part.has(key) {
+            let is_refused = from > 0 && tier.refuses(&self.runs[from - 1], hash, record);
+            if goes || is_refused || !part.has(key) {
+                // Of what is older of a key that is refused, all is.
                 return Ok(());
             }
             out.push(hash, key, record)
@@ -406,15 +406,13 @@ impl Work<'_> {
             let before = self.writer.ratio.unwrap_or(ratio);
             self.writer.ratio = Some(before + (ratio - before) / 8.0);
         }
-        let mut state = self.tier.state.write();
-        if state.generation != self.generation {
-            return Ok(());
-        }
-        let replaced = state.replace(leaf, 0..self.runs.len(), run.clone());
-        replaced.map_err(|error| {
-            give_back(&mut state, [run]);
-            MergeFailure::Write(Failure::from(error))
-        })
+        let change = Change::Replace {
+            leaf,
+            newest: self.runs.len(),
+            with: run,
+        };
+        let replaced = self.tier.change(self.generation, &change);
+        replaced.map_err(|error| MergeFailure::Write(error.into()))
     }
 
     /// Writes two runs, of the keys before `key` and of the others, and splits the leaf.
@@ -423,18 +421,12 @@ impl Work<'_> {
         let high = self.write_part(Part::From(key)).inspect_err(|_| {
             let mut state = self.tier.state.write();
             if state.generation == self.generation {
-                give_back(&mut state, [low.clone()]);
+                low.iter().for_each(|run| state.give_chunks(&run.chunks));
             }
         })?;
-        let mut state = self.tier.state.write();
-        if state.generation != self.generation {
-            return Ok(());
-        }
-        let split = state.split(leaf, key, low.clone(), high.clone());
-        split.map_err(|error| {
-            give_back(&mut state, [low, high]);
-            MergeFailure::Write(Failure::from(error))
-        })
+        let change = Change::Split { leaf, key, low, high };
+        let split = self.tier.change(self.generation, &change);
+        split.map_err(|error| MergeFailure::Write(error.into()))
     }
 }
 

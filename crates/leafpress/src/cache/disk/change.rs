@@ -1,0 +1,114 @@
+//! Changes of what is known of the runs: noted for after a crash, and then done.
+
+use std::sync::Arc;
+
+use super::run::Run;
+use super::state::State;
+use super::tier::Tier;
+use crate::mem::OutOfMemory;
+
+/// A change of a leaf's runs.
+pub(super) enum Change<'c> {
+    /// A run, if there is one, takes the place of so many of the newest.
+    Replace {
+        leaf: usize,
+        newest: usize,
+        with: Option<Arc<Run>>,
+    },
+    /// Two leaves, what is before `key` and the rest, take the leaf's place, with a run each at most.
+    Split {
+        leaf: usize,
+        key: &'c [u8],
+        low: Option<Arc<Run>>,
+        high: Option<Arc<Run>>,
+    },
+    /// Runs are forgotten, from one on to the oldest.
+    ForgetFrom { leaf: usize, run: usize },
+}
+
+impl Change<'_> {
+    fn apply(&self, state: &mut State) -> Result<(), OutOfMemory> {
+        match self {
+            Self::Replace { leaf, newest, with } => state.replace(*leaf, 0..*newest, with.clone()),
+            Self::Split { leaf, key, low, high } => state.split(*leaf, key, low.clone(), high.clone()),
+            Self::ForgetFrom { leaf, run } => {
+                state.forget_from(*leaf, *run);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives back what the new runs have: nobody will know of them.
+    fn give_back(&self, state: &mut State) {
+        let runs = match self {
+            Self::Replace { with, .. } => [with, &None],
+            Self::Split { low, high, .. } => [low, high],
+            Self::ForgetFrom { .. } => [&None, &None],
+        };
+        let runs = runs.into_iter().flatten();
+        runs.for_each(|run| state.give_chunks(&run.chunks));
+    }
+}
+
+impl Tier {
+    /// Carries out a change, unless all was forgotten since: then there is nothing to change.
+    ///
+    /// What the log of runs has is at every moment no more than what memory knows. A write is noted for after a crash only where memory
+    /// knows of an older record, so that none may be found there of which it did not know.
+    pub(super) fn change(&self, generation: u64, change: &Change<'_>) -> Result<(), OutOfMemory> {
+        // Nobody forgets all while this is held.
+        let mut log = self.recovery.as_ref().map(|recovery| recovery.log());
+        if let Some(log) = &mut log {
+            let state = self.state.read();
+            if state.generation != generation {
+                return Ok(());
+            }
+            let epoch = state.open.epoch;
+            drop(state);
+            if let Err(failure) = log.append(change, epoch) {
+                self.note_log_failure(&failure);
+            }
+        }
+        let mut state = self.state.write();
+        if state.generation != generation {
+            return Ok(());
+        }
+        change.apply(&mut state).inspect_err(|_| {
+            change.give_back(&mut state);
+            if let Some(log) = &mut log {
+                // It has what is not so.
+                log.give_up();
+            }
+        })
+    }
+
+    /// Forgets all. What leaves memory meanwhile may be forgotten with it or not.
+    pub(super) fn forget_runs_and_batches(&self) -> (u64, u64) {
+        let mut log = self.recovery.as_ref().map(|recovery| recovery.log());
+        if let Some(log) = &mut log
+            && let Err(failure) = log.append_clear()
+        {
+            self.note_log_failure(&failure);
+        }
+        let mut state = self.state.write();
+        let forgotten = (state.runs, state.records);
+        state.forget();
+        forgotten
+    }
+
+    /// Writes the log of runs anew where most of it is of runs that are gone. Only the writer does, so that nothing changes meanwhile.
+    pub(super) fn tend_log(&self, head: u64) {
+        let Some(recovery) = &self.recovery else { return };
+        let mut log = recovery.log();
+        let (leaves, epoch) = {
+            let state = self.state.read();
+            if !log.is_long(state.index_bytes() as u64) {
+                return;
+            }
+            (state.leaves.clone(), state.open.epoch)
+        };
+        if let Err(failure) = log.rewrite(&leaves, head, epoch) {
+            self.note_log_failure(&failure);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Notes of what is out of date on disk: by keys' hashes, up to which epoch.
+//!
+//! A table of words in a file that is mapped, so that a note is one store and outlasts the process. Keys whose hashes share a slot are out of
+//! date together: that loses records, and finds none that is wrong.
+//!
+//! ```text
+//! header   committed (word)   slots (words)
+//! word: check u8 (low)   value u24
+//! ```
+//!
+//! Each word has a check of its own, which knows its place: no byte can change unseen.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::ties::{HEADER_BYTES, Ties};
+use crate::cache::disk::first::Kind;
+use crate::io::at_path::at_path;
+use crate::mem::OutOfMemory;
+use crate::mem::room::room_for;
+use crate::mem::shared_mapping::SharedMapping;
+
+const MAGIC: &[u8; 16] = b"leafpress notes\0";
+/// Epochs, and counts, are no larger. An epoch that would be stays here: then records are lost, and none is wrong.
+pub(in crate::cache::disk) const MOST: u32 = (1 << 24) - 1;
+/// Words before the slots: the header's, and how many entries of the log count.
+const FIRST_SLOT: usize = HEADER_BYTES / WORD_BYTES + 1;
+const COMMITTED: usize = FIRST_SLOT - 1;
+const WORD_BYTES: usize = size_of::<u32>();
+/// The table takes one part in so many of the cache's memory...
+const PART_OF_NOTES: u64 = 64;
+/// ...but no fewer slots than this, and no more.
+const LEAST_SLOTS: u64 = 1 << 15;
+const MOST_SLOTS: u64 = 1 << 24;
+const READ_WORDS: usize = 16 << 10;
+
+/// The check of a word: no two values that differ in one byte have the same (CRC-8).
+fn check(index: usize, value: u32) -> u8 {
+    let crc = value.to_le_bytes()[..3].iter().fold(0xFF_u8, |crc, byte| {
+        (0..8).fold(
+            crc ^ byte,
+            |crc, _| if crc & 0x80 != 0 { crc << 1 ^ 0x07 } else { crc << 1 },
+        )
+    });
+    let place = (index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56;
+    crc ^ place as u8
+}
+
+fn encode(index: usize, value: u32) -> u32 {
+    value << 8 | u32::from(check(index, value))
+}
+
+fn decode(index: usize, word: u32) -> Option<u32> {
+    let value = word >> 8;
+    (word as u8 == check(index, value)).then_some(value)
+}
+
+/// A word whose check is wrong.
+fn invalid(index: usize) -> u32 {
+    encode(index, 0) ^ 1
+}
+
+fn slot_of(hash: u64, slots: usize) -> usize {
+    // Filters and the cache's own tables take other bits.
+    (hash ^ hash >> 29) as usize & (slots - 1)
+}
+
+/// Slots for a cache of so much memory: a power of two.
+pub(super) fn slots_for(memory_bytes: u64) -> usize {
+    let slots = memory_bytes / PART_OF_NOTES / WORD_BYTES as u64;
+    let slots = slots.clamp(LEAST_SLOTS, MOST_SLOTS);
+    1 << slots.ilog2()
+}
+
+/// The table of a cache that works.
+pub(super) struct Notes {
+    file: File,
+    mapping: SharedMapping,
+}
+
+impl Notes {
+    /// Writes a table into a new file, whole, so that it has its blocks, and maps it.
+    pub(super) fn create(path: &Path, ties: Ties, table: &[u32], committed: u32) -> io::Result<Self> {
+        let create = || {
+            let mut options = OpenOptions::new();
+            let mut file = options.read(true).write(true).create(true).truncate(true).open(path)?;
+            file.write_all(&ties.write(MAGIC))?;
+            file.write_all(&encode(COMMITTED, committed).to_le_bytes())?;
+            let mut bytes = Vec::with_capacity(READ_WORDS * WORD_BYTES);
+            for (part, values) in table.chunks(READ_WORDS).enumerate() {
+                bytes.clear();
+                for (index, value) in values.iter().enumerate() {
+                    let word = encode(FIRST_SLOT + part * READ_WORDS + index, *value);
+                    bytes.extend_from_slice(&word.to_le_bytes());
+                }
+                file.write_all(&bytes)?;
+            }
+            let mapping = SharedMapping::new(&file)?;
+            Ok(Self { file, mapping })
+        };
+        create().map_err(|error| at_path(path, "write notes for after a crash", error))
+    }
+
+    /// Makes them last as a tier does that is closed: whatever becomes of the machine.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    fn slots(&self) -> &[AtomicU32] {
+        self.mapping.words().get(FIRST_SLOT..).unwrap_or_default()
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        size_of_val(self.mapping.words())
+    }
+
+    /// Notes that records of a hash are out of date that have this epoch or an earlier one.
+    pub(super) fn raise(&self, hash: u64, epoch: u32) {
+        let slots = self.slots();
+        let slot = slot_of(hash, slots.len());
+        let index = FIRST_SLOT + slot;
+        let raised = encode(index, epoch.min(MOST));
+        let Some(slot) = slots.get(slot) else { return };
+        let raise = |word| (decode(index, word)? < epoch.min(MOST)).then_some(raised);
+        // One that is damaged stays so: then nothing is found again.
+        let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise);
+    }
+
+    /// So many entries of the log count.
+    pub(super) fn commit(&self, entries: u32) {
+        self.store_committed(encode(COMMITTED, entries));
+    }
+
+    /// Nothing is to be found again after a crash.
+    pub(super) fn invalidate(&self) {
+        self.store_committed(invalid(COMMITTED));
+    }
+
+    fn store_committed(&self, word: u32) {
+        if let Some(committed) = self.mapping.words().get(COMMITTED) {
+            // Whoever sees what follows has seen this.
+            committed.store(word, Ordering::SeqCst);
+        }
+    }
+}
+
+/// A table as another left it.
+pub(super) struct Table {
+    pub ties: Ties,
+    /// Entries of the log that count; [`None`] where none does.
+    pub committed: Option<u32>,
+    values: Vec<u32>,
+}
+
+/// The table of a new tier.
+pub(super) fn fresh(slots: usize) -> Result<Vec<u32>, OutOfMemory> {
+    let mut values = room_for(slots)?;
+    values.resize(slots, 0);
+    Ok(values)
+}
+
+impl Table {
+    /// What is in a file, as a table of so many slots; [`None`] where it is not this tier's, of this session, or damaged.
+    pub(super) fn read(
+        path: &Path,
+        kind: Kind,
+        tier: u64,
+        session: u64,
+        slots: usize,
+    ) -> Result<Option<Self>, OutOfMemory> {
+        let mut values = fresh(slots)?;
+        let mut read = || -> Option<(Ties, Option<u32>)> {
+            let mut file = File::open(path).ok()?;
+            let mut header = [0; HEADER_BYTES];
+            file.read_exact(&mut header).ok()?;
+            let ties = Ties::read(&header, MAGIC, kind, tier, session)?;
+            let its_slots = usize::try_from(ties.own[1]).ok()?;
+            let bytes = (FIRST_SLOT + its_slots) * WORD_BYTES;
+            let is_sound = its_slots.is_power_of_two()
+                && its_slots as u64 <= MOST_SLOTS
+                && file.metadata().ok()?.len() == bytes as u64;
+            if !is_sound {
+                return None;
+            }
+            let mut word = [0; WORD_BYTES];
+            file.read_exact(&mut word).ok()?;
+            let committed = decode(COMMITTED, u32::from_le_bytes(word));
+            read_slots(&mut file, its_slots, &mut values)?;
+            Some((ties, committed))
+        };
+        let Some((ties, committed)) = read() else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            ties,
+            committed,
+            values,
+        }))
+    }
+
+    pub(super) fn into_values(self) -> Vec<u32> {
+        self.values
+    }
+}
+
+/// Reads so many slots into a table of more or fewer. Slots that become one have the highest of their values; one that becomes several gives
+/// each its own.
+fn read_slots(file: &mut File, its_slots: usize, values: &mut [u32]) -> Option<()> {
+    let slots = values.len();
+    let mut bytes = vec![0; READ_WORDS.min(its_slots) * WORD_BYTES];
+    let mut next = 0;
+    while next < its_slots {
+        file.read_exact(&mut bytes).ok()?;
+        for word in bytes.as_chunks::<WORD_BYTES>().0 {
+            let value = decode(FIRST_SLOT + next, u32::from_le_bytes(*word))?;
+            for at in (next % slots..slots).step_by(its_slots) {
+                values[at] = values[at].max(value);
+            }
+            next += 1;
+        }
+    }
+    Some(())
+}
+
+/// Judges records of runs that were written before a crash, by the notes as they were then.
+pub(in crate::cache::disk) struct Judge {
+    /// Runs before this position are judged.
+    pub before: u64,
+    values: Vec<u32>,
+}
+
+impl Judge {
+    pub(super) fn new(before: u64, values: Vec<u32>) -> Self {
+        Self { before, values }
+    }
+
+    /// Whether a record may be out of date.
+    pub(in crate::cache::disk) fn refuses(&self, hash: u64, epoch: u32) -> bool {
+        let slot = slot_of(hash, self.values.len());
+        self.values.get(slot).is_none_or(|value| epoch <= *value)
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.values.capacity() * size_of::<u32>()
+    }
+}
+
+/// The latest epoch of a table.
+pub(super) fn latest(values: &[u32]) -> u32 {
+    values.iter().copied().max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_read_as_it_was_written_and_no_byte_of_it_changes_unseen() {
+        for index in [COMMITTED, FIRST_SLOT, FIRST_SLOT + 77, FIRST_SLOT + 70_000] {
+            for value in [0, 1, 255, 256, 0x1234, MOST] {
+                let word = encode(index, value);
+                assert_eq!(decode(index, word), Some(value));
+                for byte in 0..4 {
+                    for change in 1..=255_u32 {
+                        assert_eq!(decode(index, word ^ change << (8 * byte)), None);
+                    }
+                }
+            }
+            assert_eq!(decode(index, invalid(index)), None);
+        }
+    }
+
+    #[test]
+    fn slots_fold_and_unfold_by_their_hash() {
+        for hash in (0..5000_u64).map(|n| rapidhash::v3::rapidhash_v3(&n.to_le_bytes())) {
+            let (few, many) = (slot_of(hash, 1 << 15), slot_of(hash, 1 << 18));
+            assert_eq!(many % (1 << 15), few);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! How a tier begins: with what one left that was closed, or that was killed, or with nothing.
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::notes::{self, Judge, MOST, Notes, Table};
+use super::replay::{Replayed, replay};
+use super::run_log::RunLog;
+use super::ties::Ties;
+use super::{Recovery, beside, boot_id};
+use crate::cache::disk::device::Device;
+use crate::cache::disk::failure::Failure;
+use crate::cache::disk::first::{self, Epochs, First, Kind, Said};
+use crate::cache::disk::image;
+use crate::cache::disk::state::State;
+use crate::io::at_path::at_path;
+use crate::sync::plain::Mutex;
+
+/// After a crash positions go on so far behind the last that is known, at least: the killed process may have used some since.
+const POSITIONS_LEFT_OUT: u64 = 1 << 40;
+
+/// A tier that is about to begin.
+pub(in crate::cache::disk) struct Opening<'o> {
+    pub device: &'o Device,
+    pub kind: Kind,
+    pub most_chunks: u32,
+    /// The cache's memory: nothing else is in it yet.
+    pub memory_bytes: u64,
+}
+
+/// How it begins.
+pub(in crate::cache::disk) struct Opened {
+    pub id: u64,
+    pub head: u64,
+    pub state: State,
+    /// Keys that were in use, those that were used most first.
+    pub keys: Vec<Vec<u8>>,
+    pub recovery: Option<Recovery>,
+    /// Records of runs that were found again after a crash.
+    pub recovered: u64,
+}
+
+/// What was found, and what goes on from there.
+struct Found {
+    opened: Opened,
+    session: u64,
+    table: Vec<u32>,
+    /// No record has a later one.
+    epoch: u32,
+    judged_before: u64,
+    /// Entries of the log that count.
+    entries: u32,
+}
+
+/// No other tier's, or opening's.
+fn new_id() -> u64 {
+    RandomState::new().hash_one(std::time::SystemTime::now())
+}
+
+impl Opening<'_> {
+    fn room_bytes(&self) -> usize {
+        usize::try_from(self.memory_bytes).unwrap_or(usize::MAX)
+    }
+
+    fn nothing(&self) -> Opened {
+        Opened {
+            id: new_id(),
+            head: 0,
+            state: State::new(self.most_chunks),
+            keys: Vec::new(),
+            recovery: None,
+            recovered: 0,
+        }
+    }
+
+    fn image(&self, first: First) -> Result<Option<Opened>, Failure> {
+        let read = image::read(self.device, first, self.most_chunks, self.room_bytes())?;
+        Ok(read.map(|(state, keys)| Opened {
+            id: first.tier,
+            // Should two open it at once, their positions differ all the same.
+            head: first.head + (new_id() >> 24),
+            state,
+            keys,
+            recovery: None,
+            recovered: 0,
+        }))
+    }
+
+    /// Begins a tier that is empty after a crash.
+    pub(in crate::cache::disk) fn open(&self) -> Result<Opened, Failure> {
+        let opened = match first::read(self.device, self.kind)? {
+            Said::Closed(first) => self.image(first),
+            Said::Open { .. } | Said::Nothing => Ok(None),
+        };
+        first::take_away(self.device)?;
+        Ok(opened?.unwrap_or_else(|| self.nothing()))
+    }
+
+    /// Begins a tier that is found again after a crash, by files beside that at `path`.
+    pub(in crate::cache::disk) fn open_beside(&self, path: &Path) -> Result<Opened, Failure> {
+        let boot = boot_id().map_err(|error| at_path(path, "tell which boot of the machine this is", error))?;
+        let (notes, runs) = (beside(path, ".notes"), beside(path, ".runs"));
+        let found = match first::read(self.device, self.kind)? {
+            Said::Closed(first) => self.closed(first, &notes)?,
+            Said::Open { tier, session } => self.killed(tier, session, boot, &notes, &runs)?,
+            Said::Nothing => None,
+        };
+        let found = match found {
+            Some(found) => found,
+            None => Found {
+                opened: self.nothing(),
+                session: new_id(),
+                table: notes::fresh(self.slots())?,
+                epoch: 0,
+                judged_before: 0,
+                entries: 0,
+            },
+        };
+        self.begin(found, boot, &notes, &runs)
+    }
+
+    fn slots(&self) -> usize {
+        notes::slots_for(self.memory_bytes)
+    }
+
+    /// What a tier left that was closed.
+    fn closed(&self, first: First, notes: &Path) -> Result<Option<Found>, Failure> {
+        let Some(Epochs {
+            session,
+            mut judged_before,
+            epoch,
+        }) = first.epochs
+        else {
+            return Ok(None);
+        };
+        let Some(mut opened) = self.image(first)? else {
+            return Ok(None);
+        };
+        let table = Table::read(notes, self.kind, first.tier, session, self.slots())?;
+        let table = match table {
+            Some(table) => table.into_values(),
+            None => {
+                // Without the notes nobody knows which of their records count.
+                forget_before(&mut opened.state, judged_before);
+                judged_before = 0;
+                notes::fresh(self.slots())?
+            }
+        };
+        Ok(Some(Found {
+            opened,
+            session,
+            epoch: epoch.max(notes::latest(&table)),
+            table,
+            judged_before,
+            entries: 0,
+        }))
+    }
+
+    /// What a tier left that was killed.
+    fn killed(&self, tier: u64, session: u64, boot: u64, notes: &Path, runs: &Path) -> Result<Option<Found>, Failure> {
+        let table = Table::read(notes, self.kind, tier, session, self.slots())?;
+        let Some(table) = table.filter(|table| table.ties.own[0] == boot) else {
+            return Ok(None);
+        };
+        let Some(entries) = table.committed else {
+            return Ok(None);
+        };
+        let replayed = replay(runs, self.kind, tier, session, entries, self.room_bytes())?;
+        let Some(Replayed { leaves, head, epoch }) = replayed else {
+            return Ok(None);
+        };
+        let mut state = State::new(self.most_chunks);
+        if !state.restore(leaves)? {
+            return Ok(None);
+        }
+        let table = table.into_values();
+        let opened = Opened {
+            id: tier,
+            head: head + POSITIONS_LEFT_OUT + (new_id() >> 24),
+            recovered: state.records,
+            state,
+            keys: Vec::new(),
+            recovery: None,
+        };
+        Ok(Some(Found {
+            judged_before: opened.head,
+            session,
+            epoch: epoch.max(notes::latest(&table)),
+            table,
+            opened,
+            entries,
+        }))
+    }
+
+    /// Writes the side files anew, and block 0 last: until then what was there counts.
+    fn begin(&self, found: Found, boot: u64, notes_at: &Path, runs_at: &Path) -> Result<Opened, Failure> {
+        let Found {
+            mut opened,
+            session: previous,
+            table,
+            epoch,
+            judged_before,
+            entries,
+        } = found;
+        // From here on a log would be too long soon.
+        let entries = if entries < MOST / 2 { entries } else { 0 };
+        let epoch = (epoch + 1).min(MOST);
+        opened.state.open.epoch = epoch;
+        let ties = Ties {
+            kind: self.kind,
+            tier: opened.id,
+            session: new_id(),
+            previous,
+            own: [boot, table.len() as u64, 0, 0],
+        };
+        let new = beside(notes_at, ".new");
+        let notes = Arc::new(Notes::create(&new, ties, &table, entries)?);
+        // The log first: the notes of before go with the new log, not the other way round.
+        let log = RunLog::create(
+            runs_at.to_owned(),
+            Arc::clone(&notes),
+            ties,
+            &opened.state.leaves,
+            opened.head,
+            epoch,
+            entries,
+        )?;
+        std::fs::rename(&new, notes_at).map_err(|error| at_path(notes_at, "put notes there", error))?;
+        first::say_open(self.device, self.kind, opened.id, ties.session)?;
+        let has_judged = |run: &Arc<_>| is_before(run, judged_before);
+        let is_judged = opened.state.leaves.iter().any(|leaf| leaf.runs.iter().any(has_judged));
+        opened.recovery = Some(Recovery {
+            notes,
+            log: Mutex::new(log),
+            judge: is_judged.then(|| Judge::new(judged_before, table)),
+            session: ties.session,
+        });
+        Ok(opened)
+    }
+}
+
+fn is_before(run: &Arc<crate::cache::disk::run::Run>, position: u64) -> bool {
+    run.position < position
+}
+
+/// Forgets runs before a position. They are the oldest of each leaf.
+fn forget_before(state: &mut State, position: u64) {
+    for leaf in 0..state.leaves.len() {
+        let runs = &state.leaves[leaf].runs;
+        let first = runs.iter().position(|run| is_before(run, position));
+        if let Some(first) = first {
+            state.forget_from(leaf, first);
+        }
+    }
+}
