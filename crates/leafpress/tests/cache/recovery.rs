@@ -405,3 +405,46 @@ fn what_cannot_be_found_again_says_why() {
     std::fs::remove_dir(&path).unwrap();
     drop(open(directory.path()));
 }
+
+/// A log that cannot be written any more is given up, and the cache goes on; then nothing is found after a crash.
+#[test]
+fn a_full_file_system_costs_what_would_be_found_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let new = directory.path().join("cache.runs.new");
+    let fills_up = || std::os::unix::fs::symlink("/dev/full", &new).unwrap();
+    fills_up();
+    let error = refused(disk(directory.path()));
+    assert!(
+        matches!(&error, CacheError::Disk { reason } if reason.contains("space")),
+        "{error}"
+    );
+    std::fs::remove_file(&new).unwrap();
+    let cache = open(directory.path());
+    fill(&cache, 0..3000, 1);
+    cache.spill().unwrap();
+    fills_up();
+    // Until the log is to be written anew.
+    for round in 2..400 {
+        fill(&cache, 0..1000, round);
+        cache.spill().unwrap();
+        if !cache.stats().disk.unwrap().is_recoverable {
+            break;
+        }
+    }
+    let disk = cache.stats().disk.unwrap();
+    assert!(
+        disk.log_errors == 1 && disk.last_error.contains("log of runs") && !disk.has_failed,
+        "{disk:?}"
+    );
+    fill(&cache, 0..1000, 777);
+    cache.spill().unwrap();
+    assert!(found(&cache, 0..1000, |_| Some(777)) > 900);
+    drop(cache);
+    std::fs::remove_file(&new).unwrap();
+    let cache = open(directory.path());
+    assert_eq!(found(&cache, 0..3000, |_| None), 0);
+    // Closed, it is found all the same.
+    fill(&cache, 0..1000, 1);
+    cache.close().unwrap();
+    assert!(found(&open(directory.path()), 0..1000, |_| Some(1)) > 900);
+}

@@ -100,6 +100,10 @@ impl Opening<'_> {
     /// Begins a tier that is found again after a crash, by files beside that at `path`.
     pub(in crate::cache::disk) fn open_beside(&self, path: &Path) -> Result<Opened, Failure> {
         let boot = boot_id().map_err(|error| at_path(path, "tell which boot of the machine this is", error))?;
+        self.open_in(boot, path)
+    }
+
+    fn open_in(&self, boot: u64, path: &Path) -> Result<Opened, Failure> {
         let (notes, runs) = (beside(path, ".notes"), beside(path, ".runs"));
         let found = match first::read(self.device, self.kind)? {
             Said::Closed(first) => self.closed(first, &notes)?,
@@ -252,5 +256,31 @@ fn forget_before(state: &mut State, position: u64) {
         if let Some(first) = first {
             state.forget_from(leaf, first);
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(any(miri, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::codec::Codec;
+    use crate::pool::MemoryStore;
+
+    #[test]
+    fn what_was_killed_is_found_in_the_same_boot_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let device = Device::new(Arc::new(MemoryStore::new(4096).unwrap()), 4000);
+        let opening = Opening {
+            device: &device,
+            kind: Kind::of(Codec::None, &device, true),
+            most_chunks: 500,
+            memory_bytes: 4 << 20,
+        };
+        let path = directory.path().join("cache");
+        let id = |boot| opening.open_in(boot, &path).unwrap().id;
+        let first = id(1);
+        assert_eq!([id(1), id(1)], [first; 2]);
+        let second = id(2);
+        assert_ne!(second, first);
+        assert_eq!(id(2), second);
     }
 }
