@@ -182,7 +182,10 @@ impl Disk {
             Where::File(path) if path.metadata().is_ok_and(|about| !about.is_file()) => Err(refused(
                 "only a disk tier in a file can be found again: a device has no directory for the files beside it",
             )),
-            Where::File(path) => Ok(Some(path.clone())),
+            // The log is written anew now and then, wherever the process stands by then.
+            Where::File(path) => std::path::absolute(path).map(Some).map_err(|error| CacheError::Disk {
+                reason: error.to_string(),
+            }),
         }
     }
 

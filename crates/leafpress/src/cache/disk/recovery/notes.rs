@@ -176,12 +176,13 @@ impl Table {
             let mut header = [0; HEADER_BYTES];
             file.read_exact(&mut header).ok()?;
             let ties = Ties::read(&header, MAGIC, kind, tier, session)?;
-            let its_slots = usize::try_from(ties.own[1]).ok()?;
+            let its_slots = ties.own[1];
+            if !its_slots.is_power_of_two() || its_slots > MOST_SLOTS {
+                return None;
+            }
+            let its_slots = usize::try_from(its_slots).ok()?;
             let bytes = (FIRST_SLOT + its_slots) * WORD_BYTES;
-            let is_sound = its_slots.is_power_of_two()
-                && its_slots as u64 <= MOST_SLOTS
-                && file.metadata().ok()?.len() == bytes as u64;
-            if !is_sound {
+            if file.metadata().ok()?.len() != bytes as u64 {
                 return None;
             }
             let mut word = [0; WORD_BYTES];

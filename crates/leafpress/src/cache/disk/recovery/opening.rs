@@ -209,7 +209,7 @@ impl Opening<'_> {
         } = found;
         // From here on a log would be too long soon.
         let entries = if entries < MOST / 2 { entries } else { 0 };
-        let epoch = (epoch + 1).min(MOST);
+        let epoch = epoch.saturating_add(1).min(MOST);
         opened.state.open.epoch = epoch;
         let ties = Ties {
             kind: self.kind,
