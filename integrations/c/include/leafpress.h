@@ -315,6 +315,8 @@ LP_API lp_status lp_options_new(lp_options **options);
  *   disk_path, disk_bytes      a file (or device) for what leaves memory, and how much of it
  *   disk_codec                 default zstd:3
  *   disk_write_bytes_per_s     most that is written a second on average; default any number
+ *   disk_recover_after_crash   true: what is on disk is found again after the process was killed
+ *                              too, by two files beside it; default false
  *   name                       for messages
  */
 LP_API lp_status lp_options_set(lp_options *options,

@@ -27,6 +27,7 @@ pub(crate) struct CacheDraft {
     disk_bytes: Option<u64>,
     disk_codec: Option<Codec>,
     disk_write_bytes_per_s: Option<u64>,
+    disk_recover_after_crash: Option<bool>,
 }
 
 const TREE: &[Entry<TreeDraft>] = &[
@@ -99,6 +100,10 @@ const CACHE: &[Entry<CacheDraft>] = &[
         draft.disk_write_bytes_per_s = Some(bytes(text)?);
         Ok(())
     }),
+    ("disk_recover_after_crash", |draft, text| {
+        draft.disk_recover_after_crash = Some(yes_or_no(text)?);
+        Ok(())
+    }),
 ];
 
 impl TreeDraft {
@@ -121,7 +126,11 @@ impl CacheDraft {
     pub fn finish(self) -> Result<cache::Builder, Failure> {
         let (path, disk_bytes) = match (self.disk_path, self.disk_bytes) {
             (Some(path), Some(disk_bytes)) => (path, disk_bytes),
-            (None, None) if self.disk_codec.is_none() && self.disk_write_bytes_per_s.is_none() => {
+            (None, None)
+                if self.disk_codec.is_none()
+                    && self.disk_write_bytes_per_s.is_none()
+                    && self.disk_recover_after_crash.is_none() =>
+            {
                 return Ok(self.builder);
             }
             _ => return Err(Failure::argument("a disk tier needs both disk_path and disk_bytes")),
@@ -132,6 +141,9 @@ impl CacheDraft {
         }
         if let Some(limit) = self.disk_write_bytes_per_s {
             disk = disk.write_limit(limit);
+        }
+        if let Some(recovers) = self.disk_recover_after_crash {
+            disk = disk.recover_after_crash(recovers);
         }
         Ok(self.builder.disk(disk))
     }
@@ -224,6 +236,11 @@ fn bytes<N: TryFrom<u64>>(text: &str) -> Result<N, Failure> {
             "`{text}` is not a number of bytes: digits, and KiB, MiB, GiB or TiB behind them if you like"
         ))
     })
+}
+
+fn yes_or_no(text: &str) -> Result<bool, Failure> {
+    text.parse()
+        .map_err(|_| Failure::argument(format!("`{text}` is not known: true and false are")))
 }
 
 fn time(text: &str) -> Result<Duration, Failure> {

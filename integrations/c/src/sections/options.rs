@@ -116,6 +116,8 @@ pub unsafe extern "C" fn lp_options_new(options: Option<&mut MaybeUninit<*mut lp
 ///   disk_path, disk_bytes      a file (or device) for what leaves memory, and how much of it
 ///   disk_codec                 default zstd:3
 ///   disk_write_bytes_per_s     most that is written a second on average; default any number
+///   disk_recover_after_crash   true: what is on disk is found again after the process was killed
+///                              too, by two files beside it; default false
 ///   name                       for messages
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_options_set(

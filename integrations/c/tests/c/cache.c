@@ -217,6 +217,25 @@ void test_cache_disk(void) {
     cache = open_cache(options);
     IS(LP_NOT_FOUND, lp_cache_contains(cache, key, key_of(100, key)));
     lp_cache_free(cache);
+    /* Unless it is to be found again all the same. */
+    SAYS(LP_INVALID_ARGUMENT, "`often` is not known", lp_options_set(options, "disk_recover_after_crash", "often"));
+    OK(lp_options_set(options, "disk_recover_after_crash", "true"));
+    cache = open_cache(options);
+    for (unsigned number = 0; number < 60000; number++)
+        OK(lp_cache_insert(cache, key, key_of(number, key), value, value_of(number, value)));
+    OK(lp_cache_settle(cache));
+    lp_cache_free(cache);
+    cache = open_cache(options);
+    hits = 0;
+    for (unsigned number = 0; number < 60000; number += 100)
+        hits += lp_cache_contains(cache, key, key_of(number, key)) == LP_OK;
+    CHECK(hits > 100);
+    lp_cache_free(cache);
+    char beside[64];
+    snprintf(beside, sizeof beside, "%s.notes", path);
+    CHECK(unlink(beside) == 0);
+    snprintf(beside, sizeof beside, "%s.runs", path);
+    CHECK(unlink(beside) == 0);
     OK(lp_options_set(options, "disk_path", "/no/such/directory/file"));
     SAYS(LP_IO, "/no/such/directory/file", lp_cache_open(options, &cache));
     lp_options_free(options);
