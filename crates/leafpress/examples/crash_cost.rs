@@ -1,26 +1,47 @@
 //! What it costs that a cache's disk tier is found again after a crash, and what is found: docs/experiments/036.
 //!
-//! `cargo run --release -p leafpress --example crash_cost -- DIRECTORY`, on a file system of 2 GiB and more.
+//! `cargo run --release -p leafpress --example crash_cost -- DIRECTORY [MEMORY_MIB]`. The disk tier has 16 times the memory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use leafpress::Cache;
 use leafpress::cache::Disk;
 
-const MEMORY_BYTES: u64 = 64 << 20;
-const DISK_BYTES: u64 = 1 << 30;
-/// Those of 300 bytes, half of them noise, take two thirds of the disk.
-const KEYS: u64 = 3_500_000;
-const OPERATIONS: u64 = 4_000_000;
 const THREADS: u64 = 2;
 /// Keys that are looked for before and after.
 const SAMPLE: u64 = 20_000;
 
-fn open(path: &Path, recovers: bool) -> Cache {
-    let disk = Disk::file(path, DISK_BYTES).recover_after_crash(recovers);
-    let cache = Cache::builder().memory(MEMORY_BYTES).disk(disk).build();
-    cache.expect("a cache in the directory")
+/// What is measured: a cache of so much memory, by that path.
+struct Setup {
+    path: PathBuf,
+    memory_bytes: u64,
+}
+
+impl Setup {
+    fn open(&self, recovers: bool) -> Cache {
+        let disk = Disk::file(&self.path, 16 * self.memory_bytes).recover_after_crash(recovers);
+        let cache = Cache::builder().memory(self.memory_bytes).disk(disk).build();
+        cache.expect("a cache in the directory")
+    }
+
+    fn open_empty(&self, recovers: bool) -> Cache {
+        let _ = std::fs::remove_file(&self.path);
+        self.open(recovers)
+    }
+
+    /// Those of 300 bytes, half of them noise, take about half of the disk.
+    fn keys(&self) -> u64 {
+        self.memory_bytes * 16 / 400
+    }
+}
+
+/// Processor time of the process, in microseconds: Linux counts it in hundredths of a second.
+fn processor_us() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
+    let behind_name = stat.rsplit(") ").next().unwrap_or_default();
+    let ticks = behind_name.split(' ').skip(11).take(2);
+    ticks.map(|ticks| ticks.parse::<f64>().unwrap_or(0.0) * 10_000.0).sum()
 }
 
 fn key(n: u64) -> [u8; 16] {
@@ -35,9 +56,9 @@ fn value(n: u64, value: &mut [u8; 300]) {
     value[150..].fill(b'-');
 }
 
-/// Calls `step` so often, in all threads together.
+/// Calls `step` so often, in all threads together; microseconds of processor time each.
 fn in_threads(operations: u64, step: impl Fn(&mut fastrand::Rng, &mut [u8; 300], u64) + Sync) -> f64 {
-    let began = Instant::now();
+    let began = processor_us();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let step = &step;
@@ -47,7 +68,7 @@ fn in_threads(operations: u64, step: impl Fn(&mut fastrand::Rng, &mut [u8; 300],
             });
         }
     });
-    operations as f64 / began.elapsed().as_secs_f64()
+    (processor_us() - began) / operations as f64
 }
 
 fn put(cache: &Cache, n: u64, bytes: &mut [u8; 300]) {
@@ -56,48 +77,46 @@ fn put(cache: &Cache, n: u64, bytes: &mut [u8; 300]) {
 }
 
 /// A key by how often it is asked for (Zipf's law with exponent 1, about), scattered over all.
-fn popular(rng: &mut fastrand::Rng) -> u64 {
-    let rank = (KEYS as f64).powf(rng.f64()) as u64;
-    rank.wrapping_mul(0x2545_F491_4F6C_DD1D) % KEYS
+fn popular(rng: &mut fastrand::Rng, keys: u64) -> u64 {
+    let rank = (keys as f64).powf(rng.f64()) as u64;
+    rank.wrapping_mul(0x2545_F491_4F6C_DD1D) % keys
 }
 
-/// Puts a second, of keys that are new and of keys that are there.
-fn puts(path: &Path, recovers: bool) -> (f64, f64) {
-    let _ = std::fs::remove_file(path);
-    let cache = open(path, recovers);
-    let new = in_threads(1_500_000, |_, bytes, n| put(&cache, n, bytes));
-    let again = in_threads(1_500_000, |rng, bytes, _| put(&cache, rng.u64(..1_500_000), bytes));
+/// What a put takes, of keys that are new and of keys that are there.
+fn puts(setup: &Setup, recovers: bool) -> (f64, f64) {
+    let (cache, keys) = (setup.open_empty(recovers), setup.keys());
+    let new = in_threads(keys, |_, bytes, n| put(&cache, n, bytes));
+    let again = in_threads(keys, |rng, bytes, _| put(&cache, rng.u64(..keys), bytes));
     (new, again)
 }
 
 /// What was found of a sample: in memory, and in all.
-fn sample(cache: &Cache) -> (Vec<bool>, Vec<bool>) {
-    let keys = || (0..SAMPLE).map(|n| key(n.wrapping_mul(0x9E37_79B9) % KEYS));
-    let in_memory = keys().map(|key| matches!(cache.get_in_memory_with(&key, |_| ()), Ok(Some(_))));
+fn sample(cache: &Cache, keys: u64) -> (Vec<bool>, Vec<bool>) {
+    let sampled = || (0..SAMPLE).map(|n| key(n.wrapping_mul(0x9E37_79B9) % keys));
+    let in_memory = sampled().map(|key| matches!(cache.get_in_memory_with(&key, |_| ()), Ok(Some(_))));
     let in_memory = in_memory.collect();
-    let there = keys().map(|key| cache.contains_key(&key).expect("a read"));
+    let there = sampled().map(|key| cache.contains_key(&key).expect("a read"));
     (in_memory, there.collect())
 }
 
 /// Reads by popularity that fill the cache, of which so many in a hundred write in their place; then what is found of what was on disk.
-fn shares(path: &Path, updates_pct: u64) {
-    let _ = std::fs::remove_file(path);
-    let cache = open(path, true);
-    in_threads(KEYS, |_, bytes, n| put(&cache, n, bytes));
-    in_threads(OPERATIONS, |rng, bytes, _| {
-        let n = popular(rng);
+fn shares(setup: &Setup, updates_pct: u64) {
+    let (cache, keys) = (setup.open_empty(true), setup.keys());
+    in_threads(keys, |_, bytes, n| put(&cache, n, bytes));
+    in_threads(keys, |rng, bytes, _| {
+        let n = popular(rng, keys);
         let is_update = rng.u64(..100) < updates_pct;
         if is_update || !cache.contains_key(&key(n)).expect("a read") {
             put(&cache, n, bytes);
         }
     });
-    let (in_memory, before) = sample(&cache);
+    let (in_memory, before) = sample(&cache, keys);
     let used = cache.stats().disk.map_or(0, |disk| disk.used_bytes);
     drop(cache);
     let began = Instant::now();
-    let cache = open(path, true);
+    let cache = setup.open(true);
     let ms = began.elapsed().as_secs_f64() * 1000.0;
-    let (_, after) = sample(&cache);
+    let (_, after) = sample(&cache, keys);
     let count = |those: &dyn Fn(usize) -> bool| (0..SAMPLE as usize).filter(|at| those(*at)).count() as f64;
     let on_disk = count(&|at| before[at] && !in_memory[at]);
     let again = count(&|at| before[at] && !in_memory[at] && after[at]);
@@ -112,18 +131,23 @@ fn shares(path: &Path, updates_pct: u64) {
 }
 
 fn main() {
-    let directory = std::env::args().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
-    let path = directory.join("crash_cost.cache");
-    for round in 0..3 {
+    let mut arguments = std::env::args().skip(1);
+    let directory = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
+    let memory_mib: u64 = arguments.next().map_or(64, |mib| mib.parse().expect("MiB of memory"));
+    let setup = Setup {
+        path: directory.join("crash_cost.cache"),
+        memory_bytes: memory_mib << 20,
+    };
+    for updates_pct in [0, 10, 50] {
+        shares(&setup, updates_pct);
+    }
+    for round in 0..4 {
         for recovers in [round % 2 == 0, round % 2 == 1] {
-            let (new, again) = puts(&path, recovers);
+            let (new, again) = puts(&setup, recovers);
             println!(
-                "recover_after_crash({recovers}): {new:.0} puts of new keys a second, {again:.0} of keys that are there"
+                "recover_after_crash({recovers}): a put of a new key {new:.2} us, of one that is there {again:.2} us"
             );
         }
-    }
-    for updates_pct in [0, 10, 50] {
-        shares(&path, updates_pct);
     }
     for suffix in ["", ".notes", ".runs"] {
         let _ = std::fs::remove_file(directory.join(format!("crash_cost.cache{suffix}")));
