@@ -24,6 +24,8 @@ const WORKS_IN: &str = "LEAFPRESS_TEST_CRASHES_IN";
 const ROUNDS: &str = "LEAFPRESS_TEST_CRASH_ROUNDS";
 const KEYS: u64 = 24_000;
 const THREADS: u64 = 3;
+/// Fewer than all records take, so that what is oldest makes room.
+const DISK_BYTES: u64 = 14 << 20;
 
 /// What may be found of a key beside nothing: values of these versions.
 #[derive(Debug, Clone, Default)]
@@ -137,7 +139,7 @@ fn version_of(n: u64, found: &[u8]) -> u64 {
 }
 
 fn build(directory: &Path, recovers: bool) -> Cache {
-    let disk = Disk::file(directory.join("cache"), 48 << 20).recover_after_crash(recovers);
+    let disk = Disk::file(directory.join("cache"), DISK_BYTES).recover_after_crash(recovers);
     small().disk(disk).build().unwrap()
 }
 
@@ -380,7 +382,7 @@ fn what_is_found_after_a_crash_is_what_was_written_last() {
     }
     let seen = kill_again_and_again("crash::what_is_found_after_a_crash_is_what_was_written_last", 12);
     println!("{seen:?}");
-    assert!(seen.most_after_close > KEYS / 6, "{seen:?}");
+    assert!(seen.most_after_close > KEYS / 200, "{seen:?}");
 }
 
 #[test]
@@ -393,6 +395,6 @@ fn a_cache_that_was_killed_is_found_again_without_what_was_replaced() {
         20,
     );
     println!("{seen:?}");
-    assert!(seen.most_after_close > KEYS / 6, "{seen:?}");
-    assert!(seen.most_after_kill > KEYS / 50, "{seen:?}");
+    assert!(seen.most_after_close > KEYS / 200, "{seen:?}");
+    assert!(seen.most_after_kill > KEYS / 200, "{seen:?}");
 }
