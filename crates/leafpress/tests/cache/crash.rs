@@ -386,6 +386,7 @@ fn what_is_found_after_a_crash_is_what_was_written_last() {
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "only Linux has what it needs")]
 fn a_cache_that_was_killed_is_found_again_without_what_was_replaced() {
     if let Some(directory) = std::env::var_os(WORKS_IN) {
         return work(Path::new(&directory), true);

@@ -15,6 +15,7 @@ mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod model;
+#[cfg(target_os = "linux")]
 mod recovery;
 mod scans;
 mod threads;
