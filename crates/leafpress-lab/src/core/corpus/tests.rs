@@ -127,35 +127,46 @@ fn what_is_packed_and_unpacked_too_is_taken_once() {
     file(
         &directory,
         "a.zip",
-        &zipped(&[("one", b"alpha\n"), ("deep/two", b"beta\n"), ("three", b"gamm3\n")]),
+        &zipped(&[
+            ("one", b"1\talpha\n"),
+            ("deep/two", b"2\tbeta\n"),
+            ("three", b"3\tgamm3\n"),
+        ]),
     );
     // Named otherwise than in the archive, and of the same length as another member.
-    file(&directory, "b", b"alpha\n");
-    file(&directory, "c", b"gamma\n");
-    file(&directory, "c.gz", &gzipped(b"gamma\n"));
+    file(&directory, "b", b"1\talpha\n");
+    file(&directory, "c", b"4\tgamma\n");
+    file(&directory, "c.gz", &gzipped(b"4\tgamma\n"));
     file(
         &directory,
         "d.zst",
-        &zstd::encode_all(b"delta\n".as_slice(), 1).unwrap(),
+        &zstd::encode_all(b"5\tdelta\n".as_slice(), 1).unwrap(),
     );
-    file(&directory, "d", b"delto\n");
+    file(&directory, "d", b"6\tdelto\n");
     let source = Source::Path(directory.path().into());
     let corpus = load(&source, Cut::Lines).unwrap();
     assert_eq!(
         values(&corpus),
-        [b"beta".as_slice(), b"gamm3", b"alpha", b"gamma", b"delto", b"delta"]
+        [
+            b"2\tbeta".as_slice(),
+            b"3\tgamm3",
+            b"1\talpha",
+            b"4\tgamma",
+            b"6\tdelto",
+            b"5\tdelta"
+        ]
     );
     let told = corpus.sampled().unwrap();
     assert_eq!(
         told.to_string(),
-        "without 2 packed files of 12B that are there unpacked too"
+        "without 2 packed files of 16B that are there unpacked too"
     );
     let raw = Corpus::load(&source, Cut::Fixed(1), true, 1).unwrap();
     assert!(raw.sampled().is_none(), "an archive's own bytes are there once");
     let records = Records::load(&source, &"tsv".parse().unwrap()).unwrap();
     assert_eq!((records.census.records, records.census.duplicates), (6, 0));
     let told = records.census.left_out().unwrap();
-    assert_eq!(told, "left out: 2 packed files of 12B that are there unpacked too");
+    assert_eq!(told, "left out: 2 packed files of 16B that are there unpacked too");
 }
 
 #[test]

@@ -277,8 +277,8 @@ fn what_is_written_has_the_rows_and_the_limit() {
     for part in [
         "2,000 records of ",
         "zstd:3 + dictionary",
-        "one piece ",
-        "each alone ",
+        "one piece\n",
+        "each alone\n",
         "◆",
     ] {
         assert!(told.contains(part), "no `{part}` in\n{told}");
