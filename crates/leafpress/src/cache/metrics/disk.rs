@@ -74,10 +74,11 @@ impl To<'_> {
         self.counters(
             "leafpress_cache_disk_errors_total",
             Unit::Count,
-            "Reads and writes of the device that failed",
+            "Reads and writes of the device that failed, and writes of the log for after a crash",
             &[
                 (operation("read"), disk.read_errors),
                 (operation("write"), disk.write_errors),
+                (operation("log"), disk.log_errors),
             ],
         );
         self.publish_disk_held(disk);
@@ -126,6 +127,11 @@ impl To<'_> {
             "leafpress_cache_disk_stalled",
             "1 while nothing is taken in because nothing was written for too long",
             disk.is_stalled.into(),
+        );
+        count(
+            "leafpress_cache_disk_recoverable",
+            "1 while what is on disk would be found again after a crash",
+            disk.is_recoverable.into(),
         );
         count(
             "leafpress_cache_disk_failed",
