@@ -5,6 +5,8 @@ import gc
 import json
 import pickle
 import random
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -380,6 +382,35 @@ def test_a_disk_tier_is_found_warm(tmp_path):
         assert cache.stats().disk_hits > 0
         assert cache.get_in_memory("nothing") is None
         assert cache.get_or_set(found[0], lambda: 1 / 0) == value(found[0])
+
+
+KILLED = """
+import os, signal, sys
+from leafpress import Cache
+
+cache = Cache("8MiB", disk=sys.argv[1], disk_bytes="64MiB", serializer="pickle", recover_after_crash=True)
+for n in range(20_000):
+    cache[n] = [n] * 20 + [os.urandom(200)]
+cache.settle()
+for n in range(0, 20_000, 100):
+    cache[n] = "newer"
+for n in range(50, 20_000, 100):
+    del cache[n]
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_disk_tier_is_found_after_a_kill_without_what_was_replaced(tmp_path):
+    path = str(tmp_path / "app.cache")
+    assert subprocess.run([sys.executable, "-c", KILLED, path], timeout=120).returncode == -9
+    with Cache("8MiB", disk=path, disk_bytes="64MiB", serializer="pickle", recover_after_crash=True) as cache:
+        found = {n: found for n in range(20_000) if (found := cache.get(n)) is not None}
+        assert all(found.get(n, "newer") == "newer" for n in range(0, 20_000, 100))
+        assert not any(n in found for n in range(50, 20_000, 100))
+        rest = [n for n in found if n % 50]
+        assert rest and all(found[n][:20] == [n] * 20 for n in rest)
+    with pytest.raises(leafpress.InvalidOption, match="disk="):
+        Cache("8MiB", recover_after_crash=True)
 
 
 def test_one_cache_at_a_time_uses_a_file(tmp_path):

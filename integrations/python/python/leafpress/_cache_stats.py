@@ -62,6 +62,12 @@ class DiskStats(NamedTuple):
     """Records in those."""
     left_out: int
     """Records that merges left out because the room was nearly used."""
+    recovered_records: int
+    """Records of pieces that were found again after a kill, those included that reads refuse since they may be out of date."""
+    is_recoverable: bool
+    """Whether what is on disk would be found again if the process were killed now."""
+    log_errors: int
+    """Times that the log could not be written by which it would be."""
     has_failed: bool
     """Whether the tier was given up because writes failed again and again. The cache goes on in memory."""
 

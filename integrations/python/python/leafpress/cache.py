@@ -42,7 +42,8 @@ class Cache(CacheBase):
     memory is all that it may hold, index and dictionaries included: from 4 MiB on, as a number of bytes or as "512MB".
 
     disk is a file (or block device) for what leaves memory, disk_bytes how much of it. A cache that is closed leaves its records there for
-    the next with the same file and options.
+    the next with the same file and options. With recover_after_crash=True (Linux, no device) what is on disk is found again too after the
+    process was killed, by two files beside it.
 
     ttl is how long records live whose set does not say; time_to_idle, how long those that are not read; for stale_while_revalidate after
     its time a value is still given to who calls get_or_set while another loads it. All from 1 s to 10 years, in seconds or as timedelta.

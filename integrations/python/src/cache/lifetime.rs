@@ -28,6 +28,7 @@ struct Options<'a, 'py> {
     memory: Option<&'a Bound<'py, PyAny>>,
     disk: Option<PathBuf>,
     disk_bytes: Option<&'a Bound<'py, PyAny>>,
+    recover_after_crash: bool,
     times: [Option<&'a Bound<'py, PyAny>>; 3],
     codec: Option<&'a str>,
     policy: Option<&'a str>,
@@ -63,7 +64,11 @@ impl Options<'_, '_> {
         match (self.disk, self.disk_bytes) {
             (Some(path), bytes) => {
                 let bytes = bytes.map_or(Ok(DISK_BYTES), |bytes| options::bytes("disk_bytes", bytes))?;
-                Ok(builder.disk(Disk::file(path, bytes)))
+                let disk = Disk::file(path, bytes).recover_after_crash(self.recover_after_crash);
+                Ok(builder.disk(disk))
+            }
+            (None, None) if self.recover_after_crash => {
+                Err(Class::InvalidOption.error("recover_after_crash: name the file too, by disk="))
             }
             (None, None) => Ok(builder),
             (None, Some(_)) => Err(Class::InvalidOption.error("disk_bytes: name the file too, by disk=")),
@@ -75,10 +80,10 @@ impl Options<'_, '_> {
 impl CacheBase {
     #[new]
     #[pyo3(
-        signature = (memory=None, *, disk=None, disk_bytes=None, ttl=None, time_to_idle=None, stale_while_revalidate=None, codec=None,
-            policy=None, serializer=None, encoding=None, name=None, on_removal=None),
-        text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', ttl=None, time_to_idle=None, stale_while_revalidate=None, \
-            codec='zstd:1', policy='s3-fifo', serializer=None, encoding=None, name=None, on_removal=None)"
+        signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, ttl=None, time_to_idle=None,
+            stale_while_revalidate=None, codec=None, policy=None, serializer=None, encoding=None, name=None, on_removal=None),
+        text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, ttl=None, time_to_idle=None, \
+            stale_while_revalidate=None, codec='zstd:1', policy='s3-fifo', serializer=None, encoding=None, name=None, on_removal=None)"
     )]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -86,6 +91,7 @@ impl CacheBase {
         memory: Option<&Bound<'_, PyAny>>,
         disk: Option<PathBuf>,
         disk_bytes: Option<&Bound<'_, PyAny>>,
+        recover_after_crash: bool,
         ttl: Option<&Bound<'_, PyAny>>,
         time_to_idle: Option<&Bound<'_, PyAny>>,
         stale_while_revalidate: Option<&Bound<'_, PyAny>>,
@@ -103,6 +109,7 @@ impl CacheBase {
             memory,
             disk,
             disk_bytes,
+            recover_after_crash,
             times,
             codec,
             policy,

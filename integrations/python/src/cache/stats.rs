@@ -46,6 +46,9 @@ fn of_disk<'py>(py: Python<'py>, stats: &DiskStats) -> PyResult<Bound<'py, PyAny
         runs_dropped,
         records_dropped,
         left_out,
+        recovered_records,
+        is_recoverable,
+        log_errors,
         has_failed,
     );
     let class = py.import("leafpress._cache_stats")?.getattr("DiskStats")?;
