@@ -98,7 +98,8 @@ pub(crate) fn is_same(file: &Path, contents: &mut dyn Read) -> bool {
     let mut file = BufReader::new(file);
     let (mut mine, mut others) = (Vec::new(), Vec::new());
     loop {
-        (mine.clear(), others.clear());
+        mine.clear();
+        others.clear();
         let read = |from: &mut dyn Read, into| from.take(CHUNK_BYTES).read_to_end(into);
         match (read(&mut file, &mut mine), read(contents, &mut others)) {
             (Ok(0), Ok(0)) => return true,
