@@ -82,7 +82,7 @@ fn the_bundled_sample_is_advised_on() {
     for part in [
         "Compress: give",
         "compressed by lz4 in blocks of 8K",
-        "200 GB of data, 15 GB of memory (7.50%)",
+        "200GB of data, 15GB of memory (7.50%)",
         "Break-even: lz4",
         "It would change:",
         "How pages are asked for was not said: hotset:20:80 was assumed.",

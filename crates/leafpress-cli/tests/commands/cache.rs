@@ -343,7 +343,7 @@ fn an_interrupt_keeps_the_caches_that_have_finished() {
         rest.iter().any(|line| line.contains("1 of 2 caches had finished")),
         "{rest:?}"
     );
-    assert!(stdout(&output).contains("\n leafpress "), "{}", stdout(&output));
+    assert!(stdout(&output).contains("\nleafpress "), "{}", stdout(&output));
     let summary = std::fs::read_to_string(directory.path().join("summary.tsv")).expect("summary.tsv");
     assert_eq!(summary.lines().count(), 2, "{summary}");
 }

@@ -124,7 +124,7 @@ fn a_file_that_exists_is_read_and_never_written() {
     let content: Vec<u8> = (0..1_500_000_u32).flat_map(u32::to_le_bytes).collect();
     fs::write(&path, &content).expect("written");
     let said = device(&path, &["-b", "8K"]);
-    assert!(said.contains("6000000 of the file, read only"), "{said}");
+    assert!(said.contains("6MB of the file, read only"), "{said}");
     let said = device(&path, &["-b", "8K", "--file-bytes", "1M", "--quick"]);
     assert!(said.contains("1M of the file, read only"), "{said}");
     assert_bad_input(

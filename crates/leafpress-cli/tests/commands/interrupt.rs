@@ -228,9 +228,11 @@ fn watches_for_ctrl_c(id: u32) -> bool {
 fn reading_ends_at_once_and_leaves_no_report() {
     let directory = TempDir::new().expect("a temporary directory");
     let out = directory.path().join("out");
+    let mut words = Command::new("yes").stdout(Stdio::piped()).spawn().expect("yes starts");
     let child = leafpress()
-        .args(["eval", "--data", "/dev/zero", "--codecs", "none", "--out"])
+        .args(["eval", "--data", "/dev/stdin", "--codecs", "none", "--out"])
         .arg(&out)
+        .stdin(words.stdout.take().expect("piped"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
@@ -239,6 +241,7 @@ fn reading_ends_at_once_and_leaves_no_report() {
     wait_until("it watches for Ctrl-C", || watches_for_ctrl_c(child.id()));
     interrupt(&child.id().to_string());
     let output = child.wait_with_output().expect("it ends");
+    let _ = (words.kill(), words.wait());
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(130), "{message}");
     assert!(message.contains("nothing was written"), "{message}");

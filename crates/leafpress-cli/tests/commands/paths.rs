@@ -40,7 +40,7 @@ fn data_may_have_any_name() {
         "pool -d 0.1 -w 1 --page-bytes 1K -m 128K --scratch . --out out --data ./{}",
         "codecs -c none --data {}",
         "suite -c none --quick --out out {}",
-        "cache --engines leafpress -m 1M --working-set 2M -d 0.1 --out out --data {}",
+        "cache --engines leafpress -m 4M --working-set 8M -d 0.1 --out out --data {}",
         "bench btreemap -n 100 -p 100 --value_source corpus:{} --json {}.json",
         "bench --compare btreemap leafpress -n 100 -p 100 --value_source corpus:./{} --html {}.html",
         "bench btreemap -n 1 -p 100 --records tsv --data {}",
@@ -61,8 +61,8 @@ fn traces_may_have_any_name() {
     for command in [
         "advise --quick -c lz4 --device-us 100 --distribution trace:{} words",
         "advise --trace {} --memory 4M words",
-        "model --trace {} -m 16K -c lz4=2.5,10,2 --device-us 100",
-        "cache --engines leafpress -m 1M --trace {} --data words --out out",
+        "model --trace {} -m 16K --codec-costs lz4=2.5,10,2 --device-us 100",
+        "cache --engines leafpress -m 4M --trace {} --data words --out out",
     ] {
         well(directory.path(), command, name);
     }

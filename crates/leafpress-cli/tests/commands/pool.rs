@@ -448,7 +448,7 @@ fn a_page_that_changes_under_the_run_is_a_wrong_byte() {
     let mut said = BufReader::new(child.stderr.take().expect("piped"))
         .lines()
         .map_while(Result::ok);
-    said.find(|line| line.contains("s left")).expect("the run starts");
+    said.find(|line| line.contains(" pages/s")).expect("the run starts");
     // Only a part of the pages fits, so the others are read again and again.
     let mut file = OpenOptions::new().write(true).open(&path).expect("opened");
     file.write_all(&vec![b'?'; 600 * 1024]).expect("written");
@@ -476,7 +476,7 @@ fn an_interrupt_keeps_what_was_measured() {
     let mut said = BufReader::new(child.stderr.take().expect("piped"))
         .lines()
         .map_while(Result::ok);
-    said.find(|line| line.contains("s left")).expect("the run starts");
+    said.find(|line| line.contains(" pages/s")).expect("the run starts");
     interrupt(&child);
     let errors: Vec<String> = said.collect();
     let output = child.wait_with_output().expect("it ends");

@@ -79,14 +79,14 @@ impl Reporter {
                 }
                 self.bar.advance(self.share(*phase, *done));
             }
-            Step::Finished(options, line) => {
+            Step::Finished(line) => {
                 let (number, total) = (self.index + 1, self.total);
                 let scenario = self
                     .scenario
                     .as_ref()
                     .map_or_else(String::new, |name| format!("{name}: "));
                 let number = format!("[{number}/{total}] ");
-                let result = cache::line(options, line);
+                let result = cache::line(line);
                 self.bar.line(&match scenario.as_str() {
                     "" => format!("{number}{result}"),
                     scenario => format!(

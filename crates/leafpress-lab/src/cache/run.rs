@@ -25,7 +25,7 @@ pub enum Step<'s> {
     /// What the process of the cache does, and how much of that is done, 0 to 1.
     Progress(Phase, f64),
     /// The run ended, well or not.
-    Finished(&'s Options, &'s Line),
+    Finished(&'s Line),
 }
 
 /// Compares the caches; what their processes write goes to files in `logs`. A cache that fails is no error but a [`Line`] that says so.
@@ -144,7 +144,7 @@ pub(super) fn run_knowing(
             Err(e @ LabError::Io { .. }) => return Err(e),
             Err(e) => line.failure = Some(e.to_string()),
         }
-        steps(Step::Finished(options, &line));
+        steps(Step::Finished(&line));
         outcome.lines.push(line);
     }
     Ok(outcome)

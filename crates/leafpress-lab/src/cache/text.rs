@@ -227,7 +227,7 @@ pub(super) fn microseconds(us: f64) -> String {
 }
 
 /// A cache's result in a line.
-pub fn line(options: &Options, line: &Line) -> String {
+pub fn line(line: &Line) -> String {
     let name = format!("{:<18}", line.engine.to_string());
     let Some(measured) = &line.measured else {
         return format!("{name} failed: {}", line.failure.as_deref().unwrap_or("no answer"));
@@ -244,9 +244,8 @@ pub fn line(options: &Options, line: &Line) -> String {
         .as_ref()
         .map_or_else(String::new, |rate| format!(" of {}", mops(rate.asked)));
     format!(
-        "{name} {hits:>10} {:>6}{asked} Mops/s, peak {:.2}x{wrong}",
-        mops(measured.throughput()),
-        measured.peak_over_memory(options)
+        "{name} {hits:>10} {:>6}{asked} Mops/s{wrong}",
+        mops(measured.throughput())
     )
 }
 
@@ -266,7 +265,7 @@ mod tests {
     #[test]
     fn a_rate_and_a_file_have_their_words() {
         let outcome = fixtures::at_a_rate();
-        let lines: Vec<_> = outcome.lines.iter().map(|one| line(&outcome.options, one)).collect();
+        let lines: Vec<_> = outcome.lines.iter().map(line).collect();
         assert_golden(
             "cache/golden/at_a_rate.txt",
             &(report(&outcome) + &lines.join("\n") + "\n"),
@@ -276,7 +275,7 @@ mod tests {
     #[test]
     fn a_run_is_a_line() {
         let outcome = fixtures::outcome();
-        let lines: Vec<_> = outcome.lines.iter().map(|one| line(&outcome.options, one)).collect();
+        let lines: Vec<_> = outcome.lines.iter().map(line).collect();
         assert_golden("cache/golden/lines.txt", &(lines.join("\n") + "\n"));
     }
 }
