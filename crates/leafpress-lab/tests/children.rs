@@ -351,7 +351,7 @@ fn maps_are_compared_in_children() {
         serde_json::from_slice(&std::fs::read(out.path().join("peers.json")).unwrap()).unwrap();
     assert_eq!(json["lines"].as_array().unwrap().len(), 7);
     let page = std::fs::read_to_string(out.path().join("report.html")).unwrap();
-    assert!(page.contains("<svg") && page.contains("16 KiB blocks"), "{page}");
+    assert!(page.contains("<svg") && page.contains("16K blocks"), "{page}");
 }
 
 #[test]
