@@ -32,7 +32,7 @@ fn well(directory: &Path, command: &str, name: &OsStr) -> String {
 fn data_may_have_any_name() {
     let directory = TempDir::new().expect("a temporary directory");
     let name = OsStr::from_bytes(b"d\xff\xfeta");
-    let data = b"some words that are here and there ".repeat(2000);
+    let data = b"some\twords that are here and there\n".repeat(2000);
     std::fs::write(directory.path().join(name), data).expect("a file");
     for command in [
         "eval --keys 200 -d 0.05 -t 1 -c none --workloads read_only --out {}.out --data {}",
@@ -61,7 +61,7 @@ fn traces_may_have_any_name() {
     for command in [
         "advise --quick -c lz4 --device-us 100 --distribution trace:{} words",
         "advise --trace {} --memory 4M words",
-        "model --trace {} -m 16K --codec-costs lz4=2.5,10,2 --device-us 100",
+        "model --trace {} -m 64K --codec-costs lz4=2.5,10,2 --device-us 100",
         "cache --engines leafpress -m 4M --trace {} --data words --out out",
     ] {
         well(directory.path(), command, name);
