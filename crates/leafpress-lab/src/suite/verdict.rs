@@ -1,6 +1,6 @@
 //! What a suite came to, in a line or two.
 
-use super::text::{common_setting, in_words};
+use super::text::{common_setting, in_words, us};
 use super::{MEMCPY, Report, Row};
 use crate::core::Bytes;
 
@@ -15,8 +15,8 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
     let least = |of: fn(&Row) -> f64| rows.iter().copied().min_by(|one, other| of(one).total_cmp(&of(other)));
     let (Some(smallest), Some(decodes), Some(compresses)) = (
         least(|row| -row.ratio),
-        least(|row| row.decompress.cpu_us),
-        least(|row| row.compress.cpu_us),
+        least(|row| row.decompress.us),
+        least(|row| row.compress.us),
     ) else {
         return Vec::new();
     };
@@ -37,14 +37,17 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
     // One that is best in everything is named once.
     verdicts.dedup_by(|next, before| next.split(' ').next() == before.split(' ').next());
     if let Some(last) = verdicts.last_mut() {
-        *last += &format!(" ({where_}, CPU time a block).");
+        *last += &format!(" ({where_}, time a block).");
     }
     vec![verdicts.join("; ")]
 }
 
 fn described(what: &str, row: &Row) -> String {
     format!(
-        "{} {what}: {:.2} to 1, {:.1} us to compress and {:.1} us to decode",
-        row.codec, row.ratio, row.compress.cpu_us, row.decompress.cpu_us
+        "{} {what}: {:.2} to 1, {} us to compress and {} us to decode",
+        row.codec,
+        row.ratio,
+        us(row.compress.us),
+        us(row.decompress.us)
     )
 }
