@@ -41,6 +41,14 @@ fn alone(outcome: &Outcome, line: &Line, measured: &Measured) -> String {
     )
 }
 
+/// Operations beside another's, each miss charged.
+fn with_misses(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 2.0 => format!("{ratio:.1} times as many with misses charged"),
+        ratio => change(ratio, Noun::Number("with misses charged")),
+    }
+}
+
 fn compared(outcome: &Outcome) -> Vec<String> {
     let measured = |is_ours: bool| {
         let lines = outcome.lines.iter();
@@ -68,7 +76,7 @@ fn compared(outcome: &Outcome) -> Vec<String> {
             [
                 hits,
                 speed.map(|ratio| change(ratio, Noun::Number("operations per second"))),
-                charged.map(|ratio| change(ratio, Noun::Number("of them with misses charged"))),
+                charged.map(with_misses),
             ],
         )
     };

@@ -34,6 +34,7 @@ impl From<Name> for PathBuf {
 }
 
 /// Serializes and deserializes a type as the word that `word` makes of it and `named` reads, whatever bytes are in it.
+#[cfg(feature = "bench")]
 macro_rules! serde_as_name {
     ($name:ident) => {
         impl serde::Serialize for $name {
@@ -51,6 +52,7 @@ macro_rules! serde_as_name {
     };
 }
 
+#[cfg(feature = "bench")]
 pub(crate) use serde_as_name;
 
 /// What follows `prefix` in a word, whatever bytes that has.

@@ -36,10 +36,12 @@ pub fn usage() -> Result<Usage, LabError> {
 }
 
 /// Linux's unit of time for programs, whatever the kernel's own clock is.
+#[cfg(feature = "pool")]
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// CPU seconds that everything on this machine took since it was started, time that a hypervisor gave to others included; `None` where
 /// the system does not tell.
+#[cfg(feature = "pool")]
 pub(crate) fn machine_cpu_seconds() -> Option<f64> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let fields = text.lines().next()?.strip_prefix("cpu ")?;

@@ -24,6 +24,7 @@ mod trace;
 
 pub use access::Access;
 pub use choice::{MOST_COMPRESSED, WITHIN_ERROR, gain};
+#[cfg(feature = "advise")]
 pub(crate) use choice::{NOTHING_US, least};
 pub use codec_costs::CodecCosts;
 pub use evaluate::{BreakEven, CodecOutcome, Crossing, Model, Outcome, Point, evaluate, raw_memory_for};

@@ -27,7 +27,7 @@ pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
 /// What was stored, and how it was measured.
 pub(super) fn head(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     format!(
-        "{}\nloaded {} by {} thread{}, medians of {} rounds of {} s, {}",
+        "{}\nloaded {} by {} thread{}, medians of {} round{} of {} s, {}",
         outcome.data,
         match config.load_order {
             LoadOrder::Random => "in random order",
@@ -37,6 +37,7 @@ pub(super) fn head(config: &PeersConfig, outcome: &PeersOutcome) -> String {
         config.threads,
         if config.threads == 1 { "" } else { "s" },
         config.rounds,
+        if config.rounds == 1 { "" } else { "s" },
         config.seconds,
         resources::host(),
     )
