@@ -55,7 +55,7 @@ fn rocksdb_and_leafpress_are_compared_in_the_same_memory() {
     let more = [&more[..], &["--data", "synthetic:0.5", "--cut", "fixed:1024"]].concat();
     let (table, text) = compared(&out, &more);
     assert_eq!((table.get(0, "cache"), table.get(1, "cache")), ("leafpress", "rocksdb"));
-    assert!(text.contains("\n leafpress ") && text.contains("\n rocksdb "), "{text}");
+    assert!(text.contains("\nleafpress ") && text.contains("\nrocksdb "), "{text}");
     assert!(
         table.number(1, "hit_pct") > 20.0 && table.number(1, "disk_hit_pct") >= 0.0,
         "{text}"
