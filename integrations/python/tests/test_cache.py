@@ -389,12 +389,12 @@ import os, signal, sys
 from leafpress import Cache
 
 cache = Cache("8MiB", disk=sys.argv[1], disk_bytes="64MiB", serializer="pickle", recover_after_crash=True)
-for n in range(20_000):
+for n in range(80_000):
     cache[n] = [n] * 20 + [os.urandom(200)]
 cache.settle()
-for n in range(0, 20_000, 100):
+for n in range(0, 80_000, 100):
     cache[n] = "newer"
-for n in range(50, 20_000, 100):
+for n in range(50, 80_000, 100):
     del cache[n]
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -404,9 +404,9 @@ def test_a_disk_tier_is_found_after_a_kill_without_what_was_replaced(tmp_path):
     path = str(tmp_path / "app.cache")
     assert subprocess.run([sys.executable, "-c", KILLED, path], timeout=120).returncode == -9
     with Cache("8MiB", disk=path, disk_bytes="64MiB", serializer="pickle", recover_after_crash=True) as cache:
-        found = {n: found for n in range(20_000) if (found := cache.get(n)) is not None}
-        assert all(found.get(n, "newer") == "newer" for n in range(0, 20_000, 100))
-        assert not any(n in found for n in range(50, 20_000, 100))
+        found = {n: found for n in range(80_000) if (found := cache.get(n)) is not None}
+        assert all(found.get(n, "newer") == "newer" for n in range(0, 80_000, 100))
+        assert not any(n in found for n in range(50, 80_000, 100))
         rest = [n for n in found if n % 50]
         assert rest and all(found[n][:20] == [n] * 20 for n in rest)
     with pytest.raises(leafpress.InvalidOption, match="disk="):
