@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::choice::{WITHIN_ERROR, gain};
+use super::choice::{MOST_COMPRESSED, WITHIN_ERROR, gain};
 use super::tco::{Prices, Savings, YEARS};
 use super::thesis::{Figure, Reproduction, Series, Verdict};
 use super::{Access, BreakEven, CodecOutcome, Method, Options, Outcome, Overhead, Replacement, Trace, tables};
@@ -69,9 +69,11 @@ pub(super) fn head(options: &Options) -> String {
                 .device_iops
                 .map_or_else(String::new, |iops| format!(" · at most {iops} reads/s"));
             format!(
-                "Corrected formulas · replacement {} · {overhead} · {} us a hit{background}{iops}\n",
+                "Corrected formulas · replacement {} · {overhead} · {} us a hit{background}{iops} · a sixteenth stays raw for pages that come and go: \
+                 the best share is {}% at most\n",
                 replacement(options),
-                brief(options.hit_us)
+                brief(options.hit_us),
+                tables::percent(MOST_COMPRESSED, 1)
             )
         }
     };
