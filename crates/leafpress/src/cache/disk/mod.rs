@@ -145,7 +145,8 @@ impl Disk {
     ///
     /// Two files stand beside the cache's, `.notes` and `.runs`, of a 64th of the memory and a few hundredths of the disk. They belong to
     /// it: who copies or restores one of the three has to do so with all, while no cache is open. Whoever makes `.notes` shorter meanwhile ends
-    /// the process. Notes take a 64th of the memory (twice that after a crash), records 4 bytes more, and a write a lookup in the filters.
+    /// the process, and so may a full disk where the file system copies what is written over (btrfs).
+    /// Notes take a 64th of the memory (twice that after a crash), records 4 bytes more, and a write a lookup in the filters.
     /// A cache that was closed without this is not taken over by one with it, nor the other way round.
     ///
     /// Only for [`Disk::file`] on Linux, of a file: [`Builder::build`](super::Builder::build) refuses the others.
