@@ -181,6 +181,17 @@ class Server:
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
             return 1024 * int(re.search(r"^%s:\s+(\d+) kB" % ("VmHWM" if most else "VmRSS"), file.read(), re.M).group(1))
 
+    def trains(self):
+        """Whether a dictionary is trained, be it for a tree that is gone: the module's threads are named by what they do."""
+        for thread in os.listdir(f"/proc/{self.process.pid}/task"):
+            try:
+                with open(f"/proc/{self.process.pid}/task/{thread}/comm", encoding="ascii") as file:
+                    if file.read().startswith("leafpress-train"):
+                        return True
+            except OSError:
+                continue  # It has ended.
+        return False
+
     def _close_clients(self):
         for client in self.clients:
             client.close()

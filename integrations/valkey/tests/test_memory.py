@@ -17,13 +17,14 @@ def used(client):
     return int(info(client, "memory")["used_memory"])
 
 
-def settle(client):
-    """Until the server's background thread has nothing to free."""
+def settle(server, client):
+    """Until nothing is being freed, and no training runs: its samples count while it does, past the flush of what they are of."""
     until(lambda: info(client, "memory")["lazyfree_pending_objects"] == "0", 20, "the end of lazy freeing")
+    until(lambda: not server.trains(), 60, "the end of trainings")
 
 
-def wait_back(client, before, within=MB, seconds=5):
-    settle(client)
+def wait_back(server, client, before, within=MB, seconds=5):
+    settle(server, client)
     until(lambda: used(client) <= before + within, seconds, f"used_memory's return to {before} (it is {used(client)}); {within} more would do")
 
 
@@ -41,14 +42,13 @@ def cycles(start, count):
     for flush in ("SYNC", "ASYNC"):
         fill(client)
         client("FLUSHALL", flush)
-        settle(client)
-    wait_back(client, used(client), 0)
+        settle(server, client)
     before = used(client)
     for turn in range(count):
         fill(client, maps=100, fields=50, seed=turn)
         assert used(client) > before + 200_000
         client("FLUSHALL", "ASYNC" if turn % 2 else "SYNC")
-        wait_back(client, before)
+        wait_back(server, client, before)
     assert client("DBSIZE") == 0
 
 
@@ -76,12 +76,12 @@ def test_deleting_gives_back_at_once(start):
         client(*way)
         if way[0] == "PEXPIRE":
             until(lambda: client("EXISTS", "big") == 0, 5, "expiry")
-        wait_back(client, before)
+        wait_back(server, client, before)
         client("DEL", "small", "big")
     big_map(client, "big", 20_000)
     fields = client(ours("HKEYS"), "big")
     client.load([ours("HDEL"), "big", *fields[at:at + 100]] for at in range(0, len(fields), 100))
-    wait_back(client, before)
+    wait_back(server, client, before)
 
 
 @only_ours
@@ -91,7 +91,7 @@ def test_removing_a_range_gives_back(start):
     before = used(client)
     big_map(client, "big", 30_000)
     assert client("LP.REMRANGE", "big", "[field:00000100", "+") == 29_900
-    wait_back(client, before)
+    wait_back(server, client, before)
     assert client("LP.HLEN", "big") == 100
 
 
@@ -104,7 +104,7 @@ def test_the_server_counts_what_the_process_holds(start):
     counted, resident = used(client), server.resident()
     for turn in range(6):
         big_map(client, f"big:{turn}", 30_000, seed=turn)
-    settle(client)
+    settle(server, client)
     counted, resident = used(client) - counted, server.resident() - resident
     assert counted > 5 * MB
     # Allocators round up, and keep what was freed in between for later.
@@ -152,10 +152,10 @@ def test_eviction_keeps_to_the_limit(start, shape, codec):
     client.load(command(at) for at in range(fits))
     limit = used(client)
     client("FLUSHALL")
-    settle(client)
+    settle(server, client)
     client("CONFIG", "SET", "maxmemory", limit, "maxmemory-policy", "allkeys-lru")
     client.load(command(at) for at in range(count))
-    settle(client)
+    settle(server, client)
     until(lambda: used(client) <= 1.02 * limit, 5, f"a used_memory ({used(client)}) within 2% above the limit")
     assert used(client) >= 0.90 * limit, f"{used(client)} of {limit}"
     # Of one moment: the server may evict before any command.
@@ -172,6 +172,6 @@ def test_eviction_of_large_maps(start):
     for turn in range(30):
         big_map(client, f"big:{turn}", 5000, seed=turn)
         client.load([ours("HSET"), f"small:{turn}:{at}", "f", "v" * 50] for at in range(200))
-    settle(client)
+    settle(server, client)
     until(lambda: used(client) <= 1.02 * 24 * MB, 5, "the limit")
     assert client("DBSIZE") > 50
