@@ -101,14 +101,15 @@ def test_the_server_counts_what_the_process_holds(start):
     client = server.client()
     big_map(client, "warm", 3000)
     client("DEL", "warm")
+    settle(server, client)
     counted, resident = used(client), server.resident()
     for turn in range(6):
         big_map(client, f"big:{turn}", 30_000, seed=turn)
     settle(server, client)
     counted, resident = used(client) - counted, server.resident() - resident
     assert counted > 5 * MB
-    # Allocators round up, and keep what was freed in between for later.
-    assert counted - 2 * MB < resident < 1.35 * counted + 6 * MB, f"used_memory grew by {counted}, the process by {resident}"
+    # Allocators round up, and keep what was freed for later: from before, which then is not resident anew, and from in between.
+    assert counted - 4 * MB < resident < 1.35 * counted + 6 * MB, f"used_memory grew by {counted}, the process by {resident}"
 
 
 def test_churn_does_not_grow(start):
