@@ -35,6 +35,9 @@ pub struct ModelArgs {
     /// Length of a page
     #[arg(long, value_name = "BYTES", default_value = "8KiB", allow_hyphen_values = true)]
     page_bytes: Bytes,
+    /// What an access wants: a part of a page, or a multiple of one [default: a page]
+    #[arg(long, value_name = "BYTES", conflicts_with = "trace", allow_hyphen_values = true)]
+    access_bytes: Option<Bytes>,
     /// A codec: its ratio (raw over compressed) and microseconds to compress and decode a page; give one for each codec
     /// [default: lz4=2.13,2,1 and zstd=2.97,8,3, the thesis's]
     #[arg(
@@ -113,7 +116,7 @@ pub struct ModelArgs {
     #[arg(long, help_heading = "Formulas", conflicts_with = "as_published")]
     corrected: bool,
     /// Exactly the formulas of the thesis
-    #[arg(long, help_heading = "Formulas", conflicts_with_all = ["replacement", "overhead", "restore_after", "device_iops", "background_pct", "hit_us"])]
+    #[arg(long, help_heading = "Formulas", conflicts_with_all = ["access_bytes", "replacement", "overhead", "restore_after", "device_iops", "background_pct", "hit_us"])]
     as_published: bool,
     /// Which pages are where: clock (as the pool), lru, or ideal (the hottest raw, the next compressed) [default: clock; lru with a trace]
     #[arg(long, value_name = "KIND", help_heading = "Formulas")]
@@ -191,6 +194,7 @@ impl ModelArgs {
         options.data_bytes = self.data.map_or(options.data_bytes, |Bytes(bytes)| bytes);
         options.memory_bytes = self.memory.0;
         options.page_bytes = self.page_bytes.0;
+        options.access_bytes = self.access_bytes.map(|Bytes(bytes)| bytes);
         if !self.codec.is_empty() {
             let codecs = self.codec.iter().map(|word| word.parse::<CodecCosts>());
             options.codecs = codecs.collect::<Result<_, _>>()?;

@@ -292,6 +292,47 @@ fn files_are_written() {
     );
 }
 
+/// Even access and a device that takes as long for any block: the longest blocks compress best. Sentence, table and page are of one model.
+#[test]
+fn the_page_says_what_the_command_says_of_blocks_longer_than_an_access() {
+    let data = Data::new();
+    let out = data.text("out");
+    for law in ["uniform", "10,90"] {
+        let arguments =
+            "--device-us 500 --data 1G --memory 128M --access-bytes 4K --block-bytes 4K,16K,32K --distribution";
+        let mut words = vec![data.text("text")];
+        words.extend(arguments.split(' ').map(str::to_owned));
+        words.extend([law.to_owned(), "--out".to_owned(), out.clone()]);
+        let text = flat(&advise(&words.iter().map(String::as_str).collect::<Vec<_>>()));
+        let json = std::fs::read_to_string(data.path("out/results.json")).expect("results.json");
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let (raw, best) = (&json["recommendation"]["raw"], &json["recommendation"]["best"]);
+        let longer = best["block_bytes"].as_u64() > Some(4096);
+        assert_eq!(longer, law == "uniform", "{text}");
+        let page = std::fs::read_to_string(data.path("out/report.html")).expect("report.html");
+        let input = page
+            .split("id=\"input\">")
+            .nth(1)
+            .and_then(|rest| rest.split("</script>").next());
+        let input: serde_json::Value = serde_json::from_str(input.expect("an input")).expect("JSON");
+        assert_eq!(input["page_bytes"], best["block_bytes"]);
+        assert_eq!(input["access_bytes"], 4096);
+        assert_eq!(input["start"]["raw_page_bytes"], raw["block_bytes"]);
+        for figure in ["share", "hit_ratio", "us_per_page", "pages_per_second"] {
+            assert_eq!(
+                input["start"]["here"][figure], best["best"][figure],
+                "{figure} of {law}"
+            );
+            assert_eq!(
+                input["start"]["raw"][figure], raw["best"][figure],
+                "{figure} of {law}, raw"
+            );
+        }
+        assert_eq!(input["start"]["worth"], json["recommendation"]["raw_memory_bytes"]);
+        assert!(!page.contains("wants a whole block"), "there is nothing to caution of");
+    }
+}
+
 #[test]
 fn predicted_and_measured_stand_side_by_side() {
     let data = Data::new();

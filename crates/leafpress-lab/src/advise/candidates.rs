@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::question::{BlockFigures, Question};
 use crate::core::LabError;
-use crate::model::{CodecCosts, MOST_COMPRESSED, NOTHING_US, Options, Point, least};
+use crate::model::{CodecCosts, MOST_COMPRESSED, Model, NOTHING_US, Options, Point, least};
 
 /// A codec, or none, with blocks of one length.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,7 +46,7 @@ impl Candidate {
 /// The blocks' options for the model with the latency at the load of the cache without compression.
 pub(super) fn options_at_load(question: &Question, block: &BlockFigures) -> Result<Options, LabError> {
     let without_device = question.model_options(block, 0.0);
-    let model = question.model(&without_device)?;
+    let model = Model::of(&without_device)?;
     let raw = model.raw(question.memory_bytes as f64);
     let workers = f64::from(question.workers);
     let device_us = block
@@ -61,7 +61,7 @@ pub(super) fn options_at_load(question: &Question, block: &BlockFigures) -> Resu
 /// Without compression, and each codec, with blocks of one length.
 pub(super) fn of_block(question: &Question, block: &BlockFigures) -> Result<Vec<Candidate>, LabError> {
     let options = options_at_load(question, block)?;
-    let model = question.model(&options)?;
+    let model = Model::of(&options)?;
     let raw = model.raw(options.memory_bytes as f64);
     let candidate = |codec: Option<&CodecCosts>, best: Point, points: Vec<Point>| Candidate {
         codec: codec.cloned(),

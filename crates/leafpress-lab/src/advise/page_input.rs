@@ -3,10 +3,13 @@
 use super::cautions::COMPUTED;
 use super::figures::us;
 use super::narrative::{is_decimal, like, percent, reasons, sentence};
-use super::page::{BlockCosts, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow};
+use super::page::{
+    BlockCosts, BlockReads, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow,
+};
+use super::recommend::Recommendation;
 use super::run::Advice;
 use super::verify::{Verification, sentences};
-use crate::core::{Bytes, about};
+use crate::core::about;
 use crate::device::{self, Operation};
 use crate::model::{Access, Overhead, Replacement};
 use crate::suite::{self, MEMCPY};
@@ -14,19 +17,12 @@ use crate::suite::{self, MEMCPY};
 /// Files whose ratios are shown.
 const MOST_FILES: usize = 40;
 
-/// What the page is made of. The page's model asks for whole blocks: with blocks longer than an access wants, it says so among the reasons.
+/// What the page is made of.
 pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_line: &str) -> PageInput {
     let (question, recommendation) = (&advice.question, &advice.recommendation);
     let choice = recommendation.choice();
     let page_bytes = choice.block_bytes;
     let mut cautions = advice.cautions.clone();
-    if page_bytes != question.access_bytes {
-        cautions.push(format!(
-            "In the figures of this page an access wants a whole block of {}; the recommendation counts that it wants {}.",
-            Bytes(page_bytes),
-            Bytes(question.access_bytes)
-        ));
-    }
     cautions.extend(verification.is_none().then(|| COMPUTED.to_owned()));
     PageInput {
         title: format!(
@@ -43,8 +39,10 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
         data_bytes: question.data_bytes,
         memory_bytes: question.memory_bytes,
         page_bytes,
+        access_bytes: question.access_bytes,
         access: question.access.clone(),
         device_us: choice.device_us,
+        reads: reads(recommendation),
         device_iops: None,
         hit_us: question.hit_us,
         background_pct: question.background_pct,
@@ -68,6 +66,19 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
         verify: verification.map_or_else(Vec::new, verify_rows),
         verify_says: verification.map_or_else(Vec::new, sentences),
     }
+}
+
+/// What a read takes of a block of each length, at the load of the cache without compression.
+fn reads(recommendation: &Recommendation) -> Vec<BlockReads> {
+    let raws = recommendation.candidates.iter().filter(|one| one.codec.is_none());
+    let mut reads: Vec<_> = raws
+        .map(|raw| BlockReads {
+            block_bytes: raw.block_bytes,
+            us: raw.device_us,
+        })
+        .collect();
+    reads.sort_by_key(|read| read.block_bytes);
+    reads
 }
 
 /// What the recommendation counts with, not the suite's loops.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::core::LabError;
 use crate::device::{Measurement, Operation, Report};
 use crate::model::tco::Prices;
-use crate::model::{Access, CodecCosts, Method, Model, Options, Replacement};
+use crate::model::{Access, CodecCosts, Method, Options, Replacement};
 
 /// What was not given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -141,6 +141,7 @@ impl Question {
             data_bytes: self.data_bytes,
             memory_bytes: self.memory_bytes,
             page_bytes: block.block_bytes,
+            access_bytes: Some(self.access_bytes),
             codecs: block.codecs.clone(),
             access: self.access.clone(),
             device_us,
@@ -154,16 +155,9 @@ impl Question {
         }
     }
 
-    /// Pieces of what an access wants in a block.
-    pub(super) fn pieces(&self, block_bytes: u64) -> u32 {
-        u32::try_from(block_bytes / self.access_bytes.max(1))
-            .unwrap_or(u32::MAX)
-            .max(1)
-    }
-
-    /// The model for [`Question::model_options`].
-    pub(super) fn model<'o>(&self, options: &'o Options) -> Result<Model<'o>, LabError> {
-        Model::gathered(options, self.pieces(options.page_bytes))
+    /// The blocks of a length.
+    pub(super) fn block(&self, block_bytes: u64) -> Option<&BlockFigures> {
+        self.blocks.iter().find(|block| block.block_bytes == block_bytes)
     }
 
     /// Checks what the model does not.

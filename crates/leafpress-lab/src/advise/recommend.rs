@@ -7,7 +7,7 @@ use super::question::Question;
 use super::thresholds::{self, Crossover, MemoryBound};
 use crate::core::LabError;
 use crate::model::tco::{self, Savings};
-use crate::model::{self, BreakEven, CodecOutcome, Outcome, WITHIN_ERROR};
+use crate::model::{self, BreakEven, CodecOutcome, Model, Outcome, WITHIN_ERROR};
 
 /// Whether compression pays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -41,7 +41,7 @@ pub struct Recommendation {
     pub best: Candidate,
     /// All, the fewest microseconds a page first.
     pub candidates: Vec<Candidate>,
-    /// From which share on the best codec beats raw pages of the same length.
+    /// From which share on the best codec is faster than [`Recommendation::raw`].
     pub break_even: BreakEven,
     /// Bytes of memory that raw pages need for as many hits as the best codec has; `None` where it does not pay, or no memory is
     /// enough.
@@ -112,16 +112,12 @@ pub fn recommend(question: &Question) -> Result<Recommendation, LabError> {
         gain if gain > 1e-6 => Verdict::TooClose,
         _ => Verdict::DoNotCompress,
     };
-    let block = question
-        .blocks
-        .iter()
-        .find(|block| block.block_bytes == best.block_bytes);
-    let Some(block) = block else {
+    let Some(block) = question.block(best.block_bytes) else {
         return Err(LabError::option("block-bytes", "there is none to choose from"));
     };
     let options = candidates::options_at_load(question, block)?;
     let break_even = match &best.codec {
-        Some(codec) => thresholds::break_even(question, &options, codec, &best.points)?,
+        Some(codec) => thresholds::break_even(&options, codec, &best.points, raw.best.us_per_page)?,
         None => BreakEven::Never,
     };
     let mut recommendation = Recommendation {
@@ -144,6 +140,16 @@ pub fn recommend(question: &Question) -> Result<Recommendation, LabError> {
     Ok(recommendation)
 }
 
+/// The model's options of raw pages of each length.
+fn raws(recommendation: &Recommendation, question: &Question) -> Vec<model::Options> {
+    let raws = recommendation.candidates.iter().filter(|one| one.codec.is_none());
+    let options = raws.filter_map(|raw| {
+        let block = question.block(raw.block_bytes)?;
+        Some(question.model_options(block, raw.device_us))
+    });
+    options.collect()
+}
+
 /// What a codec that pays saves, and how long it goes on paying.
 fn gains(
     recommendation: &mut Recommendation,
@@ -152,15 +158,13 @@ fn gains(
     codec: &model::CodecCosts,
 ) -> Result<(), LabError> {
     let (raw, best) = (&recommendation.raw, &recommendation.best);
-    let raw_block = question
-        .blocks
-        .iter()
-        .find(|block| block.block_bytes == raw.block_bytes);
+    let raw_block = question.block(raw.block_bytes);
     let as_fast = best.best.us_per_page;
     let raw_options = raw_block.map_or_else(|| options.clone(), |block| question.model_options(block, raw.device_us));
-    recommendation.raw_memory_bytes = question.model(&raw_options)?.raw_memory_for(as_fast);
-    recommendation.enough_memory_bytes = Some(thresholds::memory_for(question, options, codec, raw.best.us_per_page)?);
-    let until = thresholds::pays_until(question, options, codec, best.best.share, WITHIN_ERROR)?;
+    let raws = raws(recommendation, question);
+    recommendation.raw_memory_bytes = Model::of(&raw_options)?.raw_memory_for(as_fast);
+    recommendation.enough_memory_bytes = Some(thresholds::memory_for(options, codec, raw.best.us_per_page)?);
+    let until = thresholds::pays_until(&raws, options, codec, best.best.share, WITHIN_ERROR)?;
     recommendation.pays_until = Some(until);
     if let Some(prices) = &question.prices {
         let outcome = Outcome {

@@ -14,7 +14,7 @@ use super::options::{DeviceSource, Options, USUAL_MEMORY};
 use super::question::{Assumed, Question};
 use super::recommend::{Recommendation, recommend};
 use crate::core::{Bytes, LabError};
-use crate::model::Access;
+use crate::model::{Access, Model};
 use crate::suite::SamplePages;
 use crate::{device, suite};
 
@@ -148,7 +148,7 @@ fn measure_cold(question: &mut Question, sample: &SamplePages, cancel: &AtomicBo
     let mut blocks = std::mem::take(&mut question.blocks);
     for block in &mut blocks {
         let model_options = question.model_options(block, 0.0);
-        let raw = question.model(&model_options)?.raw(question.memory_bytes as f64);
+        let raw = Model::of(&model_options)?.raw(question.memory_bytes as f64);
         let wait_us = block.reads.wait_us(0.0);
         for costs in &mut block.codecs {
             let codec: leafpress::Codec = costs.name.parse().map_err(|e| LabError::System(format!("{e}")))?;

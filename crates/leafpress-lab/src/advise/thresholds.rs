@@ -3,9 +3,8 @@
 use serde::Serialize;
 
 use super::candidates::{Candidate, best_share};
-use super::question::Question;
 use crate::core::LabError;
-use crate::model::{BreakEven, CodecCosts, NOTHING_US, Options, Point};
+use crate::model::{BreakEven, CodecCosts, Model, NOTHING_US, Options, Point};
 
 /// Latencies are looked at from a thousandth to a thousand times what was measured.
 const SCALES: (f64, f64) = (1e-3, 1e3);
@@ -91,16 +90,15 @@ pub(super) fn pays_from_us(candidates: &[Candidate], now: &Candidate) -> Option<
 /// Bisections of a share.
 const SHARE_STEPS: u32 = 14;
 
-/// From which share on the codec beats raw pages of the same length.
+/// From which share on the codec is faster than raw pages, which take `raw_us`.
 pub(super) fn break_even(
-    question: &Question,
     options: &Options,
     codec: &CodecCosts,
     points: &[Point],
+    raw_us: f64,
 ) -> Result<BreakEven, LabError> {
-    let model = question.model(options)?;
-    let raw = model.raw(options.memory_bytes as f64).us_per_page;
-    let wins = |point: &Point| point.us_per_page < raw - NOTHING_US;
+    let model = Model::of(options)?;
+    let wins = |point: &Point| point.us_per_page < raw_us - NOTHING_US;
     let Some(first) = points.iter().position(|point| point.share > 0.0 && wins(point)) else {
         return Ok(BreakEven::Never);
     };
@@ -136,17 +134,20 @@ pub enum MemoryBound {
 /// Steps between the memory there is and the data.
 const MEMORY_STEPS: i32 = 12;
 
-/// The memory from which on the codec gains less than `least_gain` of the time, with the blocks of `options`.
+/// The memory from which on the codec, with the blocks of `options`, gains less than `least_gain` of the time of the fastest of `raws`: raw pages
+/// of all lengths.
 pub(super) fn pays_until(
-    question: &Question,
+    raws: &[Options],
     options: &Options,
     codec: &CodecCosts,
     share: f64,
     least_gain: f64,
 ) -> Result<MemoryBound, LabError> {
-    let model = question.model(options)?;
+    let model = Model::of(options)?;
+    let raws = raws.iter().map(Model::of).collect::<Result<Vec<_>, _>>()?;
     let pays = |memory: f64| {
-        let raw = model.raw(memory).us_per_page;
+        let raw = raws.iter().map(|raw| raw.raw(memory).us_per_page);
+        let raw = raw.fold(f64::MAX, f64::min);
         let shares = [share, share / 2.0, 0.1];
         let least = shares.map(|share| model.point_with(memory, codec, share).us_per_page);
         least.into_iter().fold(f64::MAX, f64::min) < raw * (1.0 - least_gain)
@@ -172,13 +173,13 @@ pub(super) fn pays_until(
 }
 
 /// Bytes of memory with which the codec is as fast as not compressing is with all of it.
-pub(super) fn memory_for(question: &Question, options: &Options, codec: &CodecCosts, us: f64) -> Result<f64, LabError> {
-    let model = question.model(options)?;
+pub(super) fn memory_for(options: &Options, codec: &CodecCosts, us: f64) -> Result<f64, LabError> {
+    let model = Model::of(options)?;
     let fast_enough = |memory: f64| {
         let (best, _) = best_share(model.raw(memory), |share| model.point_with(memory, codec, share));
         best.us_per_page <= us
     };
-    let (mut low, mut high) = (0.0, question.memory_bytes as f64);
+    let (mut low, mut high) = (0.0, options.memory_bytes as f64);
     for _ in 0..10 {
         let middle = f64::midpoint(low, high);
         if fast_enough(middle) {

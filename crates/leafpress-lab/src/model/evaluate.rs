@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::choice::{NOTHING_US, WITHIN_ERROR, gain, least, most_compressed};
 use super::formulas::{
-    Costs, Events, Tier, bisect, chance_compressed, corrected_us, gathered, pages_per_second, published_raw_us,
-    published_us, share_that_fits,
+    Costs, Events, Tier, bisect, chance_compressed, corrected_us, gathered, mass_of_tiers, pages_per_second,
+    published_raw_us, published_us, share_that_fits, spread,
 };
 use super::replacement::{self, Clock, Room};
 use super::{CodecCosts, Method, Options, Overhead, Replacement};
@@ -111,29 +111,21 @@ const STEPS: usize = 100;
 /// # Errors
 /// [`LabError::Option`] when an option is out of its bounds.
 pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
-    options.validate()?;
-    let model = Model::new(options);
-    let raw = model.raw(options.memory_bytes as f64);
-    let most = most_compressed(options.method);
-    let mut codecs = Vec::new();
-    for codec in &options.codecs {
-        let at = |share: f64| model.point(codec, share);
-        let curve: Vec<Point> = (0..=STEPS).map(|step| at(step as f64 / STEPS as f64)).collect();
-        let worth_taking = curve.iter().skip(1).filter(|point| point.share < most).copied();
-        let over_raw = |share: f64| at(share).us_per_page - raw.us_per_page;
-        codecs.push(CodecOutcome {
-            codec: codec.clone(),
-            points: options
-                .shares
-                .iter()
-                .map(|share| at(f64::from(*share) / 100.0))
-                .collect(),
-            break_even: break_even(&curve, over_raw, raw.us_per_page),
-            pays_until: pays_until(&curve, over_raw, raw.us_per_page),
-            best: least(raw, worth_taking.chain([at(most)])),
-            curve,
-        });
-    }
+    let raw = Model::of(options)?.raw(options.memory_bytes as f64);
+    evaluate_beside(options, raw)
+}
+
+/// [`evaluate`] with another cache without compression to beat, as one with pages of another length.
+///
+/// # Errors
+/// As [`evaluate`].
+pub(crate) fn evaluate_beside(options: &Options, raw: Point) -> Result<Outcome, LabError> {
+    let model = Model::of(options)?;
+    let codecs: Vec<_> = options
+        .codecs
+        .iter()
+        .map(|codec| of_codec(&model, codec, raw))
+        .collect();
     let crossings = crossings(&codecs, &model);
     Ok(Outcome {
         options: options.clone(),
@@ -141,6 +133,27 @@ pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
         codecs,
         crossings,
     })
+}
+
+fn of_codec(model: &Model<'_>, codec: &CodecCosts, raw: Point) -> CodecOutcome {
+    let options = model.options;
+    let most = most_compressed(options.method);
+    let at = |share: f64| model.point(codec, share);
+    let curve: Vec<Point> = (0..=STEPS).map(|step| at(step as f64 / STEPS as f64)).collect();
+    let worth_taking = curve.iter().skip(1).filter(|point| point.share < most).copied();
+    let over_raw = |share: f64| at(share).us_per_page - raw.us_per_page;
+    CodecOutcome {
+        codec: codec.clone(),
+        points: options
+            .shares
+            .iter()
+            .map(|share| at(f64::from(*share) / 100.0))
+            .collect(),
+        break_even: break_even(&curve, over_raw, raw.us_per_page),
+        pays_until: pays_until(&curve, over_raw, raw.us_per_page),
+        best: least(raw, worth_taking.chain([at(most)])),
+        curve,
+    }
 }
 
 /// Bytes of memory that a cache without compression needs for as few microseconds a page as `us_per_page`; `None` when the data in memory as
@@ -215,6 +228,8 @@ const BLOCK_BYTES: f64 = 12.0;
 pub struct Model<'o> {
     options: &'o Options,
     pages: f64,
+    pieces: u32,
+    pages_an_access: f64,
     tiers: Vec<Tier>,
     clock: Option<Clock>,
 }
@@ -229,31 +244,30 @@ impl<'o> Model<'o> {
         Ok(Self::new(options))
     }
 
-    /// The same where a page is made of `pieces` that are asked for one at a time, each by the options' law, whatever lies beside each other. The
-    /// law counts the pieces as its pages. Not for traces, and only with a clock.
+    /// The same where a page holds so many pieces of what an access wants, whatever the options' lengths say. Not for traces.
     ///
     /// # Errors
-    /// As [`Model::of`]; [`LabError::Option`] of `distribution` where pieces are not asked for by a law.
-    pub fn gathered(options: &'o Options, pieces: u32) -> Result<Self, LabError> {
-        let mut model = Self::of(options)?;
-        if pieces > 1 {
-            if model.clock.is_none() {
-                let reason = "pages of several pieces need a law of access, the corrected formulas and a clock";
-                return Err(LabError::option("distribution", reason));
-            }
-            let tiers = options.access.tiers(model.pages * f64::from(pieces));
-            model.tiers = gathered(&tiers, pieces);
-        }
-        Ok(model)
+    /// As [`Model::of`].
+    pub(crate) fn gathered(options: &'o Options, pieces: u32) -> Result<Self, LabError> {
+        options.validate()?;
+        Ok(Self::with_pieces(options, pieces))
     }
 
     fn new(options: &'o Options) -> Self {
+        Self::with_pieces(options, options.pieces())
+    }
+
+    fn with_pieces(options: &'o Options, pieces: u32) -> Self {
         let pages = options.pages();
+        let pages_an_access = options.pages_an_access() as f64;
         let is_clock = options.replacement == Replacement::Clock && options.method == Method::Corrected;
+        let wanted = options.access.tiers(pages * f64::from(pieces) / pages_an_access);
         Self {
             options,
             pages,
-            tiers: options.access.tiers(pages),
+            pieces,
+            pages_an_access,
+            tiers: spread(gathered(&wanted, pieces), pages_an_access),
             clock: is_clock.then(|| Clock::new(options.restore_after)),
         }
     }
@@ -286,9 +300,18 @@ impl<'o> Model<'o> {
     pub(crate) fn events(&self, room: Room) -> Events {
         match (&self.clock, self.options.replacement) {
             (Some(clock), _) => clock.events(&self.tiers, room),
-            (None, Replacement::Ideal) => replacement::ideal(|pages| self.options.access.mass(self.pages, pages), room),
+            (None, Replacement::Ideal) => replacement::ideal(|pages| self.mass(pages), room),
             (None, _) => replacement::lru(|pages| self.options.access.lru_hits(&self.tiers, pages), room),
         }
+    }
+
+    /// The share of the accesses that go to so many of the hottest pages.
+    fn mass(&self, hottest: f64) -> f64 {
+        if self.pieces > 1 {
+            return mass_of_tiers(&self.tiers, hottest);
+        }
+        let apart = self.pages_an_access;
+        self.options.access.mass(self.pages / apart, hottest / apart)
     }
 
     /// The cache without compression, with so much memory.
@@ -296,7 +319,7 @@ impl<'o> Model<'o> {
         let options = self.options;
         if options.method == Method::AsPublished {
             let fits = share_that_fits(memory_bytes, 0.0, 1.0, options.data_bytes());
-            let hit_ratio = options.access.mass(self.pages, fits * self.pages);
+            let hit_ratio = self.mass(fits * self.pages);
             return self.at(
                 0.0,
                 fits,
@@ -337,7 +360,7 @@ impl<'o> Model<'o> {
             return self.corrected(codec, self.room(memory, share, codec.ratio), share);
         }
         let fits = share_that_fits(memory, share, codec.ratio, options.data_bytes());
-        let hit_ratio = options.access.mass(self.pages, fits * self.pages);
+        let hit_ratio = self.mass(fits * self.pages);
         let chance = chance_compressed(share, codec.ratio);
         let us = published_us(
             hit_ratio,

@@ -218,6 +218,15 @@ pub fn gathered(tiers: &[Tier], pieces: u32) -> Vec<Tier> {
     tiers
 }
 
+/// Tiers of pages of which an access gets so many in a row, of tiers of what it wants: each access to one is one to each of its pages.
+pub fn spread(mut tiers: Vec<Tier>, pages_an_access: f64) -> Vec<Tier> {
+    for tier in &mut tiers {
+        tier.pages *= pages_an_access;
+        tier.rate /= pages_an_access;
+    }
+    tiers
+}
+
 /// Rates whose ratio is less are taken for one.
 const SAME_RATE: f64 = 1.1;
 

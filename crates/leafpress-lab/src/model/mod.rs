@@ -27,6 +27,8 @@ pub use choice::{MOST_COMPRESSED, WITHIN_ERROR, gain};
 #[cfg(feature = "advise")]
 pub(crate) use choice::{NOTHING_US, least};
 pub use codec_costs::CodecCosts;
+#[cfg(feature = "advise")]
+pub(crate) use evaluate::evaluate_beside;
 pub use evaluate::{BreakEven, CodecOutcome, Crossing, Model, Outcome, Point, evaluate, raw_memory_for};
 pub use files::{json, write_files};
 pub use formulas::{mass_of_hottest, share_that_fits};

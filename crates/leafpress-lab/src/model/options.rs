@@ -12,6 +12,9 @@ pub const PUBLISHED_DEVICE_US: f64 = 110.0;
 /// Microseconds that a read of the thesis's SSD waits: four under way (queue depth 4) at 8642 a second (table 3), by Little's law.
 pub const CORRECTED_DEVICE_US: f64 = 4.0 / 8642.0 * 1e6;
 
+/// Most pieces of what an access wants in a page.
+const MOST_PIECES: u64 = 1 << 20;
+
 /// Which formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -59,8 +62,11 @@ pub struct Options {
     pub data_bytes: u64,
     /// Bytes of memory of the cache, all of it.
     pub memory_bytes: u64,
-    /// Bytes of a page.
+    /// Bytes of a page: what is read, compressed and cached as a whole.
     pub page_bytes: u64,
+    /// Bytes that an access wants, and that the law of access counts; `None` is a page. A longer page holds several such pieces, whose rates add
+    /// up; of shorter pages an access gets several. One length is a multiple of the other.
+    pub access_bytes: Option<u64>,
     /// Codecs to compare, each name once.
     pub codecs: Vec<CodecCosts>,
     /// How pages are asked for.
@@ -94,6 +100,7 @@ impl Options {
             data_bytes: 200 << 30,
             memory_bytes: 15 << 30,
             page_bytes: 8 << 10,
+            access_bytes: None,
             codecs: CodecCosts::of_thesis(),
             access: Access::Law(Distribution::HotSet {
                 keys_pct: 20.0,
@@ -128,6 +135,23 @@ impl Options {
         self.data_bytes() / self.page_bytes.max(1) as f64
     }
 
+    /// Bytes that an access wants.
+    pub fn access_bytes(&self) -> u64 {
+        self.access_bytes.unwrap_or(self.page_bytes).max(1)
+    }
+
+    /// Pieces of what an access wants in a page; 1 where a page is no longer than that.
+    pub fn pieces(&self) -> u32 {
+        u32::try_from(self.page_bytes / self.access_bytes())
+            .unwrap_or(u32::MAX)
+            .max(1)
+    }
+
+    /// Pages that an access gets; 1 where a page is no shorter than what it wants.
+    pub fn pages_an_access(&self) -> u64 {
+        (self.access_bytes() / self.page_bytes.max(1)).max(1)
+    }
+
     /// Checks all bounds.
     ///
     /// # Errors
@@ -155,6 +179,7 @@ impl Options {
                 format!("{} bytes hold no page of {}", self.memory_bytes, self.page_bytes),
             );
         }
+        self.validate_access()?;
         self.validate_costs()?;
         if let Access::Law(law) = self.access {
             law.validate()?;
@@ -174,6 +199,35 @@ impl Options {
         }
         if self.shares.is_empty() || !self.shares.is_sorted() || self.shares.iter().any(|share| *share > 100) {
             return refuse("shares", "are percents from 0 to 100, rising, at least one".into());
+        }
+        Ok(())
+    }
+
+    fn validate_access(&self) -> Result<(), LabError> {
+        let refuse = |reason: String| Err(LabError::option("access-bytes", reason));
+        let (wanted, page) = (self.access_bytes.unwrap_or(self.page_bytes), self.page_bytes);
+        if wanted == page {
+            return Ok(());
+        }
+        if wanted < 1 || !(wanted.is_multiple_of(page) || page.is_multiple_of(wanted)) {
+            return refuse(format!(
+                "{wanted} bytes are no multiple and no part of a page of {page}"
+            ));
+        }
+        if page / wanted > MOST_PIECES {
+            return refuse(format!("a page holds {MOST_PIECES} times what an access wants at most"));
+        }
+        if let Access::Trace(_) = self.access {
+            return refuse("a trace has the numbers of pages, so an access wants a page: leave it out".into());
+        }
+        if self.method == Method::AsPublished {
+            return refuse("the thesis's formulas know pages only: leave it out".into());
+        }
+        if self.data_bytes < wanted {
+            return refuse(format!(
+                "the data, {} bytes, is less than an access wants",
+                self.data_bytes
+            ));
         }
         Ok(())
     }

@@ -18,13 +18,14 @@ struct Row<'o> {
 }
 
 /// The columns of `summary.tsv`, in order.
-const COLUMNS: [Column; 21] = [
+const COLUMNS: [Column; 22] = [
     ("method", |r| name(&r.outcome.options.method)),
     ("replacement", |r| name(&r.outcome.options.replacement)),
     ("access", |r| r.outcome.options.access.name()),
     ("data_bytes", |r| format!("{:.0}", r.outcome.options.data_bytes())),
     ("memory_bytes", |r| r.outcome.options.memory_bytes.to_string()),
     ("page_bytes", |r| r.outcome.options.page_bytes.to_string()),
+    ("access_bytes", |r| r.outcome.options.access_bytes().to_string()),
     ("device_us", |r| r.outcome.options.device_us.to_string()),
     ("hit_us", |r| r.outcome.options.hit_us.to_string()),
     ("workers", |r| r.outcome.options.workers.to_string()),

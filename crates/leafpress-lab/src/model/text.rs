@@ -45,9 +45,14 @@ pub(super) fn head(options: &Options) -> String {
         ),
         Access::Trace(trace) => trace_line(trace, options),
     };
+    let wants = match (options.access_bytes(), options.pages_an_access()) {
+        (wants, _) if wants == options.page_bytes => String::new(),
+        (wants, 1) => format!(" of {}, got as whole pages", Bytes(wants)),
+        (wants, pages) => format!(" of {}, {pages} pages each", Bytes(wants)),
+    };
     let memory = 100.0 * options.memory_bytes as f64 / options.data_bytes().max(1.0);
     let mut text = format!(
-        "{data}, {} of memory ({memory:.2}%)\nAccess {} · device {} us a read · {} worker{}\n",
+        "{data}, {} of memory ({memory:.2}%)\nAccess {}{wants} · device {} us a read · {} worker{}\n",
         Bytes(options.memory_bytes),
         options.access.name(),
         brief(options.device_us),

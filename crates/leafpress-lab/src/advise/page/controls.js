@@ -9,6 +9,8 @@ const REPLACEMENTS = {
   lru: "LRU",
 };
 
+const SELECTS = ["codec", "access", "page", "wants", "threads", "replacement"];
+
 const byId = (id) => document.getElementById(id);
 
 // What is read at a glance: three digits, in the unit that it is written in.
@@ -25,7 +27,7 @@ class Controls {
     this.state = state;
     this.changed = changed;
     for (const key of Object.keys(state.fields)) this.connect(key);
-    for (const key of ["codec", "access", "page", "threads", "replacement"]) this.connectSelect(key);
+    for (const key of SELECTS) this.connectSelect(key);
     byId("controls").addEventListener("submit", (event) => event.preventDefault());
     this.fill();
     this.show();
@@ -38,6 +40,8 @@ class Controls {
     options("codec", this.state.codecs.map((codec) => [codec.name, codec.name]));
     options("page", this.state.pages.map((bytes) => [bytes, bytesText(bytes)]));
     options("threads", this.state.threads.map((threads) => [threads, threads]));
+    options("wants", this.state.input.wants.map((bytes) => [bytes, bytesText(bytes)]));
+    document.querySelector("[data-wants]").hidden = this.state.input.wants.length < 2;
     document.querySelector("[data-threads]").hidden = this.state.threads.length < 2;
     options("access", this.state.grid.accesses.map((access) => [access.name, access.label]));
     options("replacement", this.state.replacements().map((name) => [name, REPLACEMENTS[name]]));
@@ -77,7 +81,7 @@ class Controls {
   connectSelect(key) {
     const select = byId(`s-${key}`);
     select.addEventListener("change", () => {
-      const isNumber = key === "page" || key === "threads";
+      const isNumber = ["page", "wants", "threads"].includes(key);
       this.state.set(key, isNumber ? Number(select.value) : select.value);
       this.show();
       this.changed();
@@ -102,7 +106,7 @@ class Controls {
         field.title = "";
       }
     }
-    for (const key of ["codec", "access", "page", "threads", "replacement"]) byId(`s-${key}`).value = now[key];
+    for (const key of SELECTS) byId(`s-${key}`).value = now[key];
     for (const id of ["r-data", "n-data"]) byId(id).disabled = this.state.traced();
   }
 }

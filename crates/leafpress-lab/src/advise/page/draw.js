@@ -28,7 +28,7 @@ const drawing = {
     setFigure("f-pages", here.pagesPerSecond, brief(here.pagesPerSecond));
     setFigure("f-memory", worth, worth === null ? "none" : bytesText(worth));
     byId("a-hit").textContent = `${percentOf(raw.hitRatio)} without compression`;
-    byId("a-us").textContent = `${brief(raw.usPerPage)} without: ${compared(here.usPerPage, raw.usPerPage)}`;
+    byId("a-us").textContent = `${brief(raw.usPerPage)} without${this.rawPageText()}: ${compared(here.usPerPage, raw.usPerPage)}`;
     byId("a-pages").textContent = `${brief(raw.pagesPerSecond)} without compression`;
     byId("values").textContent = this.valuesText();
   },
@@ -39,6 +39,7 @@ const drawing = {
     const words = [
       `${this.costs.name}, ${plain(now.share)}% of memory compressed`,
       `${bytesText(options.memoryBytes)} of memory for ${bytesText(options.dataBytes)} of data in pages of ${bytesText(options.pageBytes)}`,
+      ...this.wantsText(),
       `access ${this.accessText()}`,
       `device ${plain(options.deviceUs)} us a read`,
       `replacement ${options.replacement}`,
@@ -47,6 +48,19 @@ const drawing = {
     if (options.deviceIops !== null) words.push(`at most ${brief(options.deviceIops)} reads/s`);
     if (now.time !== 100) words.push(`codec times ${plain(now.time)}% of the measured`);
     return words.join(" · ");
+  },
+
+  // Where raw pages are best with another length, which one.
+  rawPageText() {
+    const { pageBytes } = this.rawModel.options;
+    return pageBytes === this.model.options.pageBytes ? "" : `, in pages of ${bytesText(pageBytes)}`;
+  },
+
+  wantsText() {
+    const { pageBytes, accessBytes } = this.model.options;
+    if (accessBytes === pageBytes) return [];
+    const { apart } = this.model;
+    return [`an access wants ${bytesText(accessBytes)}${apart > 1 ? `, which is ${apart} pages` : ""}`];
   },
 
   accessText() {
@@ -91,7 +105,7 @@ const drawing = {
   drawShares() {
     const { raw } = this;
     const hue = (codec) => hueOf(this, codec.name);
-    const level = (of) => ({ name: "no compression", colour: NO_HUE, dash: DASHED, points: [[0, of(raw)], [100, of(raw)]] });
+    const level = (of) => ({ name: `no compression${this.rawPageText()}`, colour: NO_HUE, dash: DASHED, points: [[0, of(raw)], [100, of(raw)]] });
     const curves = (of) => this.outcomes.map(({ codec, curve }) => ({ name: codec.name, colour: hue(codec), points: this.overShares(curve, of) }));
     const lines = [...curves((point) => point.usPerPage), level((point) => point.usPerPage)];
     if (this.model.options.replacement !== "ideal") {
@@ -137,7 +151,7 @@ const drawing = {
   drawMemory() {
     const drawn = this.memory.filter(({ codec }) => !codec || this.share > 0);
     const lines = drawn.map(({ codec, points }) => ({
-      name: codec ? codec.name : "no compression",
+      name: codec ? codec.name : `no compression${this.rawPageText()}`,
       colour: codec ? hueOf(this, codec.name) : NO_HUE,
       dash: codec ? undefined : DASHED,
       points,

@@ -50,7 +50,14 @@ pub(super) fn input() -> PageInput {
         memory_bytes: 15 << 30,
         page_bytes: 8 << 10,
         access: access(),
+        access_bytes: 8 << 10,
         device_us: 463.0,
+        reads: [(4, 426.0), (8, 463.0), (16, 513.0)]
+            .map(|(kib, us)| BlockReads {
+                block_bytes: kib << 10,
+                us,
+            })
+            .to_vec(),
         device_iops: Some(8642.0),
         hit_us: 0.15,
         background_pct: 0.0,

@@ -66,6 +66,8 @@ struct AccessTables {
 #[derive(Debug, Serialize)]
 struct ReplacementTables {
     replacement: Replacement,
+    /// Pieces of what an access wants in a page. Even access has one table for all; where a page holds no more than one piece, the pages are pieces.
+    pieces: u32,
     /// The data's pages, rising; one where only the part that fits matters.
     pages: Vec<f64>,
     /// Raw hits, compressed hits and compressions of an access, over what fits and the part that is compressed; for each number of pages.
@@ -107,7 +109,9 @@ pub(super) fn grid(input: &PageInput, options: &Options, start: &Start) -> Resul
         let mut replacements = Vec::new();
         let kinds = BTreeSet::from([options.replacement.to_string(), Replacement::Ideal.to_string()]);
         for replacement in [options.replacement, Replacement::Ideal].into_iter().take(kinds.len()) {
-            replacements.push(grid.replacement(&access, replacement, options)?);
+            for pieces in pieces(input, &access) {
+                replacements.push(grid.replacement(&access, replacement, pieces, options)?);
+            }
         }
         grid.accesses.push(AccessTables {
             name: access.name(),
@@ -145,6 +149,7 @@ impl Grid {
             ratios.dedup();
             let options = Options {
                 page_bytes,
+                access_bytes: None,
                 memory_bytes: options.memory_bytes.max(page_bytes),
                 data_bytes: options.data_bytes.max(page_bytes),
                 ..options.clone()
@@ -174,6 +179,7 @@ impl Grid {
         &self,
         access: &Access,
         replacement: Replacement,
+        pieces: u32,
         options: &Options,
     ) -> Result<ReplacementTables, LabError> {
         let scales = matches!(
@@ -186,15 +192,17 @@ impl Grid {
             let least = options.page_bytes as f64;
             let options = Options {
                 access: access.clone(),
+                access_bytes: None,
                 replacement,
                 data_bytes: (options.data_bytes as f64 * size).clamp(least, (1_u64 << 60) as f64) as u64,
                 ..options.clone()
             };
             pages.push(options.data_bytes() / options.page_bytes as f64);
-            tables.push(self.events(&Model::of(&options)?, pages[pages.len() - 1]));
+            tables.push(self.events(&Model::gathered(&options, pieces)?, pages[pages.len() - 1]));
         }
         Ok(ReplacementTables {
             replacement,
+            pieces,
             pages,
             tables,
         })
@@ -232,6 +240,22 @@ impl Grid {
         });
         encoded(rows.into_iter().flatten())
     }
+}
+
+/// How many pieces pages of all lengths hold, of all that an access could want.
+fn pieces(input: &PageInput, access: &Access) -> BTreeSet<u32> {
+    let mut pieces = BTreeSet::from([1]);
+    if let Access::Trace(_) | Access::Law(Distribution::Uniform) = access {
+        return pieces;
+    }
+    for page in input.lengths() {
+        let held = input.wants().into_iter().map(|wanted| page / wanted.max(1));
+        pieces.extend(
+            held.filter_map(|held| u32::try_from(held).ok())
+                .filter(|held| *held > 0),
+        );
+    }
+    pieces
 }
 
 /// The access that was asked for, and others to compare it with.

@@ -7,7 +7,7 @@ use super::grid::{Grid, grid};
 use super::start::Start;
 use super::{PageInput, tables};
 use crate::core::{Bytes, LabError, about, about_decimal};
-use crate::model::{Access, MOST_COMPRESSED, Outcome, Point, WITHIN_ERROR, evaluate};
+use crate::model::{Access, MOST_COMPRESSED, Outcome, Point, WITHIN_ERROR};
 use crate::report::html::{self, STYLE, escape};
 use crate::report::numbers::brief;
 use crate::report::palette::{colours, css};
@@ -43,6 +43,8 @@ struct Embedded<'i> {
     within_error: f64,
     /// Whether the access is a trace.
     traced: bool,
+    /// What an access could want, in bytes.
+    wants: Vec<u64>,
     /// The figures where the page begins.
     start: &'i Start,
     /// The model, worked out.
@@ -57,23 +59,23 @@ struct Embedded<'i> {
 /// [`LabError::Option`] as [`PageInput::options`] has it; [`LabError::System`] when the input cannot be written as JSON.
 pub fn page(input: &PageInput) -> Result<String, LabError> {
     let options = input.options()?;
-    let start = Start::of(input, &options, &evaluate(&options)?)?;
+    let (start, _) = Start::of(input, &options)?;
     page_with(input, &grid(input, &options, &start)?)
 }
 
 /// The page of an input whose grid is known.
 pub(super) fn page_with(input: &PageInput, grid: &Grid) -> Result<String, LabError> {
     let options = input.options()?;
-    let outcome = evaluate(&options)?;
-    let start = Start::of(input, &options, &outcome)?;
+    let (start, outcome) = Start::of(input, &options)?;
     let body = fill(TEMPLATE, |name| slot(name, input, &outcome, &start));
     let names = input.codecs.iter().map(|codec| Some(codec.name.as_str()));
     let embedded = Embedded {
-        format: 4,
+        format: 5,
         input,
         most_compressed: MOST_COMPRESSED,
         within_error: WITHIN_ERROR,
         traced: matches!(input.access, Access::Trace(_)),
+        wants: input.wants(),
         start: &start,
         grid,
         hues: colours(names).into_iter().map(css).collect(),
@@ -184,8 +186,13 @@ fn values(input: &PageInput) -> String {
         Access::Law(_) => input.data_bytes,
         Access::Trace(trace) => trace.pages.saturating_mul(input.page_bytes),
     };
+    let wants = if input.access_bytes == input.page_bytes {
+        String::new()
+    } else {
+        format!(" · an access wants {}", Bytes(input.access_bytes))
+    };
     format!(
-        "{} of memory for {} of data in pages of {} · access {} · device {} us a read · replacement {} · {} worker{}",
+        "{} of memory for {} of data in pages of {}{wants} · access {} · device {} us a read · replacement {} · {} worker{}",
         Bytes(input.memory_bytes),
         Bytes(data),
         Bytes(input.page_bytes),

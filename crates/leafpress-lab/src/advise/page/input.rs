@@ -1,11 +1,11 @@
 //! What the page is made of.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde::Serialize;
 
 use crate::core::LabError;
-use crate::model::{Access, CodecCosts, Method, Options, Overhead, Replacement};
+use crate::model::{Access, CodecCosts, Method, Model, NOTHING_US, Options, Overhead, Point, Replacement};
 
 /// What the page is made of: what is said about it, the model's inputs, and what was measured. Lists of what was not measured are empty.
 ///
@@ -32,10 +32,14 @@ pub struct PageInput {
     pub memory_bytes: u64,
     /// Bytes of a page; all codecs were measured with blocks of this length.
     pub page_bytes: u64,
+    /// Bytes that an access wants: see [`Options::access_bytes`].
+    pub access_bytes: u64,
     /// How pages are asked for. Replacement of a trace is LRU or ideal.
     pub access: Access,
     /// Microseconds that reading a page from the device takes at the load asked for, 0 to 1e9.
     pub device_us: f64,
+    /// The same for pages of each length, as the recommendation has it; where there is none, all take as long.
+    pub reads: Vec<BlockReads>,
     /// Pages a second that the device reads at most.
     pub device_iops: Option<f64>,
     /// Microseconds of finding and handing out a page that is there, 0 to 1e6.
@@ -92,6 +96,15 @@ pub struct BlockCosts {
     pub compress_us: f64,
     /// Microseconds to decode a block.
     pub decompress_us: f64,
+}
+
+/// What reading a block of a length takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct BlockReads {
+    /// The length in bytes.
+    pub block_bytes: u64,
+    /// Microseconds that a read waits, at the load asked for.
+    pub us: f64,
 }
 
 /// What copying a block takes.
@@ -220,6 +233,7 @@ impl PageInput {
             data_bytes: self.data_bytes,
             memory_bytes: self.memory_bytes,
             page_bytes: self.page_bytes,
+            access_bytes: Some(self.access_bytes),
             codecs,
             access: self.access.clone(),
             device_us: self.device_us,
@@ -235,6 +249,71 @@ impl PageInput {
         };
         options.validate()?;
         Ok(options)
+    }
+
+    /// Lengths of pages that all codecs were measured with, rising.
+    pub(super) fn lengths(&self) -> Vec<u64> {
+        let of = |codec: &CodecBlocks| {
+            codec
+                .blocks
+                .iter()
+                .map(|block| block.block_bytes)
+                .collect::<BTreeSet<_>>()
+        };
+        let lengths = self.codecs.iter().map(of).reduce(|ones, others| &ones & &others);
+        lengths.unwrap_or_default().into_iter().collect()
+    }
+
+    /// Lengths of what an access could want: each is a multiple or a part of every page's, rising.
+    pub(super) fn wants(&self) -> Vec<u64> {
+        let mut wants = vec![self.access_bytes];
+        if let Access::Law(_) = self.access {
+            let lengths = self.lengths();
+            let suits = |one: u64, page: u64| one.is_multiple_of(page) || page.is_multiple_of(one);
+            let all = |one: &u64| lengths.iter().all(|page| suits(*one, *page));
+            wants.extend(lengths.iter().copied().filter(all));
+        }
+        wants.sort_unstable();
+        wants.dedup();
+        wants
+    }
+
+    /// The cache without compression that everything is set against, and its options. Of the lengths that hold what an access wants it
+    /// is the fastest, the shortest of equals; where the page is shorter than that, raw pages are as long as the page.
+    pub(super) fn raw(&self, options: &Options) -> Result<(Options, Point), LabError> {
+        let mut best: Option<(Options, Point)> = None;
+        for options in self.raw_options(options) {
+            let raw = Model::of(&options)?.raw(options.memory_bytes as f64);
+            if best
+                .as_ref()
+                .is_none_or(|(_, best)| raw.us_per_page < best.us_per_page - NOTHING_US)
+            {
+                best = Some((options, raw));
+            }
+        }
+        best.ok_or_else(|| LabError::option("codec", "there is none"))
+    }
+
+    fn raw_options(&self, options: &Options) -> Vec<Options> {
+        let us = |length: u64| {
+            self.reads
+                .iter()
+                .find(|reads| reads.block_bytes == length)
+                .map(|reads| reads.us)
+        };
+        let whole = options.page_bytes >= self.access_bytes && !self.reads.is_empty();
+        let lengths = self.lengths().into_iter().filter(|length| {
+            *length == options.page_bytes
+                || (whole
+                    && *length <= options.memory_bytes.min(options.data_bytes)
+                    && length.is_multiple_of(self.access_bytes))
+        });
+        let of = |page_bytes| Options {
+            page_bytes,
+            device_us: us(page_bytes).unwrap_or(options.device_us),
+            ..options.clone()
+        };
+        lengths.map(of).collect()
     }
 }
 

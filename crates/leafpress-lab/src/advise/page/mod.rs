@@ -11,7 +11,9 @@ mod start;
 mod tables;
 
 pub use html::page;
-pub use input::{BlockCosts, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow};
+pub use input::{
+    BlockCosts, BlockReads, Choice, CodecBlocks, CopyCosts, DeviceRow, FileRatio, FileRatios, PageInput, VerifyRow,
+};
 
 #[cfg(test)]
 mod fixtures;

@@ -1,7 +1,7 @@
 // What happens in a cache, read between the nodes of the grid that the command worked out (grid.rs), and what it costs: what happens for one
 // access, each times its price. The model itself is not here.
 //
-// Options: { dataBytes, memoryBytes, pageBytes, codecs: [{ name, ratio, compressUs, decompressUs }], access (its name), deviceUs, deviceIops (or
+// Options: { dataBytes, memoryBytes, pageBytes, accessBytes, codecs: [{ name, ratio, compressUs, decompressUs }], access (its name), deviceUs, deviceIops (or
 // null), hitUs, backgroundPct, workers, replacement ("clock", "lru", "ideal"), mostCompressed }.
 
 const STEPS = 100;
@@ -49,17 +49,20 @@ class Grid {
     return between(row(low), row(high), down) * memoryBytes / pageBytes;
   }
 
-  // What happens to an access of data of so many pages, with so many of them raw and compressed.
-  events(access, replacement, pages, rawPages, compressedPages) {
+  // What happens to an access of data of so many pages, with so many of them raw and compressed. A page holds so many pieces of what an access
+  // wants, or an access gets a page for each of `apart`.
+  events({ access, replacement, pieces, apart }, pages, rawPages, compressedPages) {
     const most = this.fits[this.fits.length - 1];
     const raw = Math.min(rawPages / pages, most);
     const compressed = Math.min(compressedPages / pages, most - raw);
     const fits = raw + compressed;
-    const found = this.access(access).replacements.find((of) => of.replacement === replacement);
+    const all = this.access(access).replacements.filter((of) => of.replacement === replacement);
+    // Of even access there is one table: all pages are alike, whatever they hold.
+    const found = all.find((of) => of.pieces === pieces) ?? all[0];
     // Nodes lie as squares do: between them a root is nearer to a line.
     const [low, high, down] = among(this.fits.map(Math.sqrt), Math.sqrt(fits));
     const [left, right, across] = among(this.parts, fits > 0 ? compressed / fits : 0);
-    const [small, large, along] = among(found.logs, Math.log(pages));
+    const [small, large, along] = among(found.logs, Math.log(pages / apart));
     const figure = (number) => {
       const at = (table, row, column) => table[(row * this.parts.length + column) * 3 + number];
       const row = (table, number) => between(at(table, number, left), at(table, number, right), across);
@@ -78,6 +81,8 @@ class Model {
     this.options = options;
     this.grid = grid;
     this.pages = options.dataBytes / options.pageBytes;
+    this.pieces = Math.max(Math.floor(options.pageBytes / options.accessBytes), 1);
+    this.apart = Math.max(Math.floor(options.accessBytes / options.pageBytes), 1);
   }
 
   raw(memoryBytes) {
@@ -92,7 +97,7 @@ class Model {
     const { access, replacement, pageBytes, hitUs, deviceUs, backgroundPct, workers, deviceIops } = this.options;
     const rawPages = this.grid.room(pageBytes, null, memoryBytes, share);
     const compressedPages = codec && share > 0 ? this.grid.room(pageBytes, codec.ratio, memoryBytes, share) : 0;
-    const events = this.grid.events(access, replacement, this.pages, rawPages, compressedPages);
+    const events = this.grid.events({ access, replacement, pieces: this.pieces, apart: this.apart }, this.pages, rawPages, compressedPages);
     const hitRatio = clamp(events.rawHits + events.compressedHits, 0, 1);
     const freeUs = hitUs + (1 - hitRatio) * deviceUs;
     const codecUs = codec
@@ -110,9 +115,8 @@ class Model {
     return Array.from({ length: STEPS + 1 }, (_, at) => this.point(codec, at / STEPS));
   }
 
-  // From which share on a codec pays, up to which, and where it is best.
-  evaluate(codec) {
-    const raw = this.raw(this.options.memoryBytes);
+  // From which share on a codec is faster than no compression, up to which, and where it is best.
+  evaluate(codec, raw) {
     const curve = this.curve(codec);
     const over = (point) => point.usPerPage - raw.usPerPage;
     const wins = (point) => over(point) < -NOTHING_US;

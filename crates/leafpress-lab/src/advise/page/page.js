@@ -50,8 +50,18 @@ class Page {
     if (found) this.restart(() => this.state.set("share", Number((100 * found.best.share).toFixed(4))));
   }
 
-  modelOf(change) {
-    return new Model({ ...this.state.options(), ...change }, this.grid);
+  modelOf(change, page) {
+    return new Model({ ...this.state.options(page), ...change }, this.grid);
+  }
+
+  // What everything is set against: raw pages of the size that is fastest for them, the shortest of equals.
+  findRaw() {
+    this.raw = null;
+    for (const page of this.state.rawPages()) {
+      const model = this.modelOf({}, page);
+      const raw = model.raw(model.options.memoryBytes);
+      if (this.raw === null || raw.usPerPage < this.raw.usPerPage - NOTHING_US) [this.raw, this.rawModel] = [raw, model];
+    }
   }
 
   update() {
@@ -59,10 +69,10 @@ class Page {
     this.model = this.modelOf({});
     this.costs = this.model.options.codecs.find((codec) => codec.name === state.now.codec) ?? this.model.options.codecs[0];
     this.share = state.now.share / 100;
-    this.raw = this.model.raw(this.model.options.memoryBytes);
+    this.findRaw();
     this.here = this.share > 0 ? this.model.point(this.costs, this.share) : this.raw;
-    this.worth = this.model.rawMemoryFor(this.here.usPerPage);
-    this.outcomes = this.model.options.codecs.map((codec) => this.model.evaluate(codec));
+    this.worth = this.rawModel.rawMemoryFor(this.here.usPerPage);
+    this.outcomes = this.model.options.codecs.map((codec) => this.model.evaluate(codec, this.raw));
     if (state.hash() === "") this.takeStart();
     this.bound = this.modelOf({ replacement: "ideal" }).curve(this.costs);
     this.even = this.modelOf({ access: EVEN }).curve(this.costs);
@@ -105,7 +115,7 @@ class Page {
     const sizes = SPREAD.map((times) => clamp(options.memoryBytes * times, Math.max(65536, options.pageBytes), LARGEST_BYTES));
     return [null, ...options.codecs].map((codec) => ({
       codec,
-      points: sizes.map((memory) => [memory, this.model.at(codec, codec ? this.share : 0, memory).usPerPage]),
+      points: sizes.map((memory) => [memory, (codec ? this.model.at(codec, this.share, memory) : this.rawModel.raw(memory)).usPerPage]),
     }));
   }
 
@@ -113,13 +123,15 @@ class Page {
   overData() {
     const { options } = this.model;
     if (this.state.traced()) return [];
-    const sizes = SPREAD.map((times) => clamp(options.dataBytes * times, options.pageBytes, LARGEST_BYTES));
+    const sizes = SPREAD.map((times) => clamp(options.dataBytes * times, Math.max(options.pageBytes, options.accessBytes), LARGEST_BYTES));
     return [[false, false], [false, true], [true, false], [true, true]].map(([even, compressed]) => ({
       even,
       compressed,
       points: sizes.map((dataBytes) => {
-        const model = this.modelOf({ dataBytes, access: even ? EVEN : options.access });
-        const point = compressed && this.share > 0 ? model.point(this.costs, this.share) : model.raw(options.memoryBytes);
+        const isCompressed = compressed && this.share > 0;
+        const { pageBytes } = (isCompressed ? this.model : this.rawModel).options;
+        const model = this.modelOf({ dataBytes, access: even ? EVEN : options.access }, pageBytes);
+        const point = isCompressed ? model.point(this.costs, this.share) : model.raw(options.memoryBytes);
         return [dataBytes, point.hitRatio];
       }),
     }));

@@ -5,13 +5,14 @@ use serde::Serialize;
 use super::PageInput;
 use crate::core::LabError;
 use crate::model::replacement::Room;
-use crate::model::{BreakEven, CodecOutcome, Model, Options, Outcome, Point};
+use crate::model::{BreakEven, CodecOutcome, Model, Options, Outcome, Point, evaluate_beside};
 
 /// The page's first figures.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Start {
-    /// The cache without compression.
+    /// The cache without compression that everything is set against, and the length of its pages.
     pub raw: Point,
+    pub raw_page_bytes: u64,
     /// What is recommended.
     pub here: Point,
     /// Bytes of memory that a cache without compression needs to be as fast.
@@ -32,6 +33,14 @@ pub(super) struct Pays {
     best: Point,
 }
 
+/// Room in the data's pages.
+fn in_pages(room: Room, options: &Options) -> Room {
+    Room {
+        raw_pages: room.raw_pages / options.pages(),
+        compressed_pages: room.compressed_pages / options.pages(),
+    }
+}
+
 impl Pays {
     fn of(codec: &CodecOutcome) -> Self {
         Self {
@@ -44,12 +53,15 @@ impl Pays {
 }
 
 impl Start {
-    /// The figures where the page begins; `outcome` is that of the options.
+    /// The figures where the page begins, and the model worked out beside the same cache without compression.
     ///
     /// # Errors
     /// As [`Model::of`].
-    pub(super) fn of(input: &PageInput, options: &Options, outcome: &Outcome) -> Result<Self, LabError> {
+    pub(super) fn of(input: &PageInput, options: &Options) -> Result<(Self, Outcome), LabError> {
         let model = Model::of(options)?;
+        let (raw_options, raw) = input.raw(options)?;
+        let outcome = evaluate_beside(options, raw)?;
+        let raw_model = Model::of(&raw_options)?;
         let memory = options.memory_bytes as f64;
         let chosen = input.choice.as_ref().filter(|choice| choice.share_pct > 0.0);
         let chosen = chosen.and_then(|choice| {
@@ -57,30 +69,26 @@ impl Start {
             Some((codec, choice.share_pct / 100.0))
         });
         // At share 0 nothing is compressed.
-        let here = chosen.map_or(outcome.raw, |(codec, share)| model.point(codec, share));
-        let worth = model.raw_memory_for(here.us_per_page);
+        let here = chosen.map_or(raw, |(codec, share)| model.point(codec, share));
+        let worth = raw_model.raw_memory_for(here.us_per_page);
         let raw_rooms = [Some(memory), worth]
             .into_iter()
             .flatten()
-            .map(|memory| model.room(memory, 0.0, 1.0));
-        let room = chosen.map(|(codec, share)| model.room(memory, share, codec.ratio));
+            .map(|memory| in_pages(raw_model.room(memory, 0.0, 1.0), &raw_options));
+        let room = chosen.map(|(codec, share)| in_pages(model.room(memory, share, codec.ratio), options));
         let best = outcome
             .codecs
             .iter()
-            .map(|codec| model.room(memory, codec.best.share, codec.codec.ratio));
-        let rooms = raw_rooms.chain(room).chain(best).map(|room| Room {
-            raw_pages: room.raw_pages / options.pages(),
-            compressed_pages: room.compressed_pages / options.pages(),
-        });
-        let rooms = rooms.collect();
-        let codecs = outcome.codecs.iter().map(Pays::of).collect();
-        Ok(Self {
-            raw: outcome.raw,
+            .map(|codec| in_pages(model.room(memory, codec.best.share, codec.codec.ratio), options));
+        let start = Self {
+            raw,
+            raw_page_bytes: raw_options.page_bytes,
             here,
             worth,
-            codecs,
-            rooms,
-        })
+            codecs: outcome.codecs.iter().map(Pays::of).collect(),
+            rooms: raw_rooms.chain(room).chain(best).collect(),
+        };
+        Ok((start, outcome))
     }
 
     /// Shares of the memory at which figures are told.

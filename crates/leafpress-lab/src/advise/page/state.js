@@ -53,6 +53,7 @@ class State {
       device: input.device_us,
       access: this.grid.accesses[0].name,
       page: input.page_bytes,
+      wants: input.access_bytes,
       threads: input.threads,
       time: 100,
       iops: input.device_iops,
@@ -74,6 +75,9 @@ class State {
     } else if (key === "page") {
       if (!this.pages.includes(value)) return false;
       this.setPage(value);
+    } else if (key === "wants") {
+      if (!this.input.wants.includes(value)) return false;
+      this.now.wants = value;
     } else if (key === "codec") {
       if (!this.codecs.some((codec) => codec.name === value)) return false;
       this.now.codec = value;
@@ -90,18 +94,23 @@ class State {
 
   // Pages of another size take the device another time: as much more or less as was measured.
   setPage(page) {
-    const row = (bytes) => this.input.device.find((row) => row.block_bytes === bytes);
-    const [before, after] = [row(this.now.page), row(page)];
-    this.now.page = page;
-    if (!before || !after) return;
-    const scaled = (figure, from, to, first) => {
-      const there = Number((figure * to / from).toPrecision(6));
-      return Math.abs(there / first - 1) < 1e-4 ? first : there;
-    };
-    if (before.mean_us > 0 && after.mean_us > 0) this.now.device = scaled(this.now.device, before.mean_us, after.mean_us, this.first.device);
-    if (this.now.iops !== null && before.iops > 0 && after.iops > 0) {
-      this.now.iops = scaled(this.now.iops, before.iops, after.iops, this.first.iops);
-    }
+    [this.now.device, this.now.iops, this.now.page] = [this.deviceUs(page), this.deviceIops(page), page];
+  }
+
+  // What a read of a page of this size takes: as the command has it, times what the reader changed.
+  deviceUs(page) {
+    const us = (bytes) => this.input.reads.find((read) => read.block_bytes === bytes)?.us;
+    const [before, after] = [us(this.now.page), us(page)];
+    if (!(before > 0 && after > 0)) return this.now.device;
+    return this.now.device === before ? after : Number((this.now.device * after / before).toPrecision(6));
+  }
+
+  deviceIops(page) {
+    const iops = (bytes) => this.input.device.find((row) => row.block_bytes === bytes)?.iops;
+    const [before, after] = [iops(this.now.page), iops(page)];
+    if (this.now.iops === null || !(before > 0 && after > 0)) return this.now.iops;
+    const there = Number((this.now.iops * after / before).toPrecision(6));
+    return Math.abs(there / this.first.iops - 1) < 1e-4 ? this.first.iops : there;
   }
 
   reset() {
@@ -123,7 +132,7 @@ class State {
     if (this.pages.includes(page)) this.set("page", page);
     for (const [key, text] of words) {
       if (key === "page" || !Object.hasOwn(this.first, key)) continue;
-      const isNumber = this.fields[key] || key === "threads";
+      const isNumber = this.fields[key] || key === "threads" || key === "wants";
       this.set(key, isNumber ? (text === "none" ? null : Number(text)) : text);
     }
   }
@@ -151,17 +160,26 @@ class State {
     };
   }
 
-  // The model's options.
-  options() {
+  // Sizes of pages that raw pages may have, as input.rs has it: those that hold what an access wants, or the page's own.
+  rawPages() {
+    const { now, input } = this;
+    if (now.page < now.wants || input.reads.length === 0) return [now.page];
+    const most = Math.min(now.memory, now.data);
+    return this.pages.filter((page) => page === now.page || (page <= most && page % now.wants === 0));
+  }
+
+  // The model's options, with pages of this size.
+  options(page = this.now.page) {
     const now = this.now;
     return {
-      dataBytes: this.traced() ? this.grid.accesses[0].replacements[0].pages[0] * now.page : Math.max(now.data, now.page),
-      memoryBytes: Math.max(now.memory, now.page),
-      pageBytes: now.page,
-      codecs: this.codecs.map((codec) => this.costs(codec, now.page)).filter(Boolean),
+      dataBytes: this.traced() ? this.grid.accesses[0].replacements[0].pages[0] * page : Math.max(now.data, page, now.wants),
+      memoryBytes: Math.max(now.memory, page),
+      pageBytes: page,
+      accessBytes: this.input.traced ? page : now.wants,
+      codecs: this.codecs.map((codec) => this.costs(codec, page)).filter(Boolean),
       access: now.access,
-      deviceUs: now.device,
-      deviceIops: now.iops,
+      deviceUs: this.deviceUs(page),
+      deviceIops: this.deviceIops(page),
       hitUs: now.hit,
       backgroundPct: now.background,
       workers: now.workers,

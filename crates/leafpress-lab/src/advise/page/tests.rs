@@ -30,17 +30,18 @@ fn grid_of(input: &PageInput) -> Arc<Grid> {
         data_bytes,
         memory_bytes,
         page_bytes,
+        access_bytes,
         ..
     } = &options;
     let key = format!(
-        "{access:?} {replacement} {restore_after} {overhead:?} {data_bytes} {memory_bytes} {page_bytes} {rooms:?} {:?}",
-        input.choice
+        "{access:?} {replacement} {restore_after} {overhead:?} {data_bytes} {memory_bytes} {page_bytes} {access_bytes:?} {rooms:?} {:?} {:?}",
+        input.choice, input.reads
     );
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, grid)) = known.iter().find(|(known, _)| *known == key) {
         return Arc::clone(grid);
     }
-    let start = super::start::Start::of(input, &options, &crate::model::evaluate(&options).unwrap()).unwrap();
+    let (start, _) = super::start::Start::of(input, &options).unwrap();
     let grid = Arc::new(super::grid::grid(input, &options, &start).unwrap());
     known.push((key, Arc::clone(&grid)));
     grid

@@ -68,6 +68,16 @@ fn choose(id: &str, value: &str) -> String {
     )
 }
 
+/// What an address says of a key, or what the page began with.
+fn in_hash_or(found: &serde_json::Value, key: &str, first: f64) -> f64 {
+    let hash = found["hash"].as_str().unwrap();
+    if hash.contains(&format!("{key}=")) {
+        in_hash(found, key)
+    } else {
+        first
+    }
+}
+
 /// What an address says of a key.
 fn in_hash(found: &serde_json::Value, key: &str) -> f64 {
     let hash = found["hash"].as_str().unwrap();
@@ -284,6 +294,40 @@ fn another_page_size_takes_the_figures_measured_with_it() {
         "what the device took for such blocks"
     );
     assert_shows(&found, &options, 1, 90);
+}
+
+/// Blocks longer than an access, and accesses longer than a block, at the command's own figures for them.
+#[test]
+fn an_access_may_want_less_than_a_page_and_more() {
+    let input = input();
+    for (page, wants) in [(16384, 4096), (4096, 16384)] {
+        let Some((found, dom)) = driven(&input, &format!("#page={page}&wants={wants}&codec=lz4&share=60"), "") else {
+            return;
+        };
+        let mut options = PageInput {
+            page_bytes: page,
+            access_bytes: wants,
+            ..input.clone()
+        }
+        .options()
+        .unwrap();
+        options.device_us = in_hash_or(&found, "device", input.device_us);
+        options.device_iops = Some(in_hash_or(&found, "iops", 8642.0));
+        let point = evaluate(&options).unwrap().codecs[0].curve[60];
+        for (name, expected) in [("hit", point.hit_ratio), ("us", point.us_per_page)] {
+            let shown: f64 = found[name].as_str().unwrap().parse().unwrap();
+            assert!(
+                (shown / expected - 1.0).abs() < 1.5 * US_OFF,
+                "{name} of {wants} in {page}: the page shows {shown}, the model {expected}"
+            );
+        }
+        let says = if wants > page {
+            "an access wants 16K, which is 4 pages"
+        } else {
+            "an access wants 4K"
+        };
+        assert!(text_of(&dom, "values").contains(says));
+    }
 }
 
 #[test]

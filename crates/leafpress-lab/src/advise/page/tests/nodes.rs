@@ -42,7 +42,7 @@ fn read(html: &str, cases: &[Value]) -> Option<Vec<Value>> {
          const results = cases.map((options) => {{\n\
          const model = new Model(options, grid);\nconst codec = options.codecs[0];\n\
          const point = options.share > 0 ? model.point(codec, options.share) : model.raw(options.memoryBytes);\n\
-         const best = options.mostCompressed ? model.evaluate(codec).best.share : null;\n\
+         const best = options.mostCompressed ? model.evaluate(codec, model.raw(options.memoryBytes)).best.share : null;\n\
          return {{ ...point, best }};\n}});\n",
         SCRIPTS[0],
         embedded(html),
@@ -63,12 +63,27 @@ fn read(html: &str, cases: &[Value]) -> Option<Vec<Value>> {
 
 /// Caches at random between the nodes, under an access of the page.
 fn compare(input: &PageInput, access: &Access, cases: usize) {
+    // Pages as long as what an access wants, longer and shorter ones.
+    let lengths = match access {
+        Access::Law(_) => input.lengths(),
+        Access::Trace(_) => vec![input.page_bytes],
+    };
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
     let given = input.options().unwrap();
     let mut options: Vec<(Options, usize, f64)> = Vec::new();
     for _ in 0..cases {
         let mut options_of = given.clone();
         options_of.access = access.clone();
+        let any = |rng: &mut Xoshiro256PlusPlus| lengths[(rng.next_u64() % lengths.len() as u64) as usize];
+        options_of.page_bytes = any(&mut rng);
+        options_of.access_bytes = Some(any(&mut rng));
+        options_of.codecs = PageInput {
+            page_bytes: options_of.page_bytes,
+            ..input.clone()
+        }
+        .options()
+        .unwrap()
+        .codecs;
         let times = |rng: &mut Xoshiro256PlusPlus, decades: f64| 10_f64.powf((unit(rng) * 2.0 - 1.0) * decades);
         options_of.memory_bytes = ((given.memory_bytes as f64 * times(&mut rng, 1.0)) as u64).max(65536);
         if let Access::Law(_) = access {
@@ -86,7 +101,7 @@ fn compare(input: &PageInput, access: &Access, cases: usize) {
         let codec = &options.codecs[*codec];
         json!({
             "access": access.name(), "replacement": options.replacement, "memoryBytes": options.memory_bytes,
-            "dataBytes": options.data_bytes(), "pageBytes": options.page_bytes, "share": share,
+            "dataBytes": options.data_bytes(), "pageBytes": options.page_bytes, "accessBytes": options.access_bytes(), "share": share,
             "codecs": [{ "ratio": codec.ratio, "compressUs": codec.compress_us, "decompressUs": codec.decompress_us }],
             "deviceUs": options.device_us, "deviceIops": options.device_iops, "hitUs": options.hit_us,
             "backgroundPct": options.background_pct, "workers": options.workers,
@@ -111,8 +126,10 @@ fn compare(input: &PageInput, access: &Access, cases: usize) {
         (worst_hit, worst_us) = (worst_hit.max(hit), worst_us.max(us));
         let what = || {
             format!(
-                "{} {} memory {} data {} share {share:.3}: hit {} for {}, us {} for {}",
+                "{} of {} in pages of {} {} memory {} data {} share {share:.3}: hit {} for {}, us {} for {}",
                 access.name(),
+                options.access_bytes(),
+                options.page_bytes,
                 options.replacement,
                 options.memory_bytes,
                 options.data_bytes,
@@ -178,7 +195,7 @@ fn the_page_recommends_no_share_that_the_command_does_not() {
     let codec = &options.codecs[0];
     let asked = json!({
         "access": options.access.name(), "replacement": options.replacement, "memoryBytes": options.memory_bytes,
-        "dataBytes": options.data_bytes(), "pageBytes": options.page_bytes, "share": 0.5,
+        "dataBytes": options.data_bytes(), "pageBytes": options.page_bytes, "accessBytes": options.access_bytes(), "share": 0.5,
         "codecs": [{ "ratio": codec.ratio, "compressUs": codec.compress_us, "decompressUs": codec.decompress_us }],
         "deviceUs": options.device_us, "deviceIops": options.device_iops, "hitUs": options.hit_us,
         "backgroundPct": options.background_pct, "workers": options.workers,
