@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{Measurement, Operation, Report, tables, text};
 use crate::core::{Bytes, LabError};
 use crate::report::draw::{Bars, bars, quantile_lines};
-use crate::report::html::{self, cell, document, figure, legend, lines, pair};
+use crate::report::html::{self, document, figure, legend, lines, pair, row};
 use crate::report::palette::colours;
 use crate::report::verdict;
 
@@ -48,7 +48,7 @@ pub fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
 
 fn table(report: &Report) -> Markup {
     let (headings, rows) = tables::for_people(report);
-    let rows = rows.iter().map(|row| row.iter().map(|text| cell(text, false)));
+    let rows = rows.iter().map(|cells| row(cells));
     html! {
         (html::table(headings, rows))
         p.faint { (lines(&text::legend(report))) }

@@ -7,8 +7,8 @@ use super::tco::Savings;
 use super::{CodecOutcome, Outcome, Point, tables, text};
 use crate::core::LabError;
 use crate::report::draw::{Curve, Curves, curves};
-use crate::report::html::{self, cell, document, figure, legend, lines, pair, swatch};
-use crate::report::numbers::share_of_memory;
+use crate::report::html::{self, cell, document, figure, legend_and, lines, pair, swatch};
+use crate::report::numbers::{share_of_memory, thousands};
 use crate::report::palette::colours;
 use crate::report::verdict;
 
@@ -58,7 +58,17 @@ fn charts(outcome: &Outcome, hues: &[RGBColor]) -> Result<Markup, LabError> {
             marks: false,
             dashed: false,
         };
-        let lines: Vec<_> = outcome.codecs.iter().zip(&hues[1..]).map(curve).collect();
+        let best = |(codec, colour): (&CodecOutcome, &RGBColor)| {
+            let best = Some(codec.best).filter(|best| best.share > 0.0)?;
+            Some(Curve {
+                colour: *colour,
+                points: vec![(best.share * 100.0, of(&best))],
+                marks: true,
+                dashed: false,
+            })
+        };
+        let codecs = || outcome.codecs.iter().zip(&hues[1..]);
+        let lines: Vec<_> = codecs().map(curve).chain(codecs().filter_map(best)).collect();
         curves(&Curves {
             name,
             x: ("% of the memory for compressed pages", 0.0, 100.0),
@@ -93,13 +103,13 @@ fn charts(outcome: &Outcome, hues: &[RGBColor]) -> Result<Markup, LabError> {
     let named = std::iter::once("no compression").chain(outcome.codecs.iter().map(|codec| codec.codec.name.as_str()));
     Ok(html! {
         h2 { "Against the share" }
-        (legend(hues.iter().copied().zip(named)))
+        (legend_and(hues.iter().copied().zip(named), "dots: the best share"))
         (pair(&charts))
     })
 }
 
 fn table(outcome: &Outcome, codec: &CodecOutcome, hue: RGBColor) -> Markup {
-    let rows = tables::rows(outcome, codec).into_iter().map(|(cells, best)| {
+    let rows = tables::rows(codec).into_iter().map(|(cells, best)| {
         let cells = cells.into_iter().enumerate();
         cells.map(move |(at, text)| if at == 0 { html::head(&text) } else { cell(&text, best) })
     });
@@ -111,7 +121,15 @@ fn table(outcome: &Outcome, codec: &CodecOutcome, hue: RGBColor) -> Markup {
 }
 
 fn costs(savings: &[Savings]) -> Markup {
-    let money = |what: &str, cost: Option<f64>| cost.map_or_else(String::new, |cost| format!(", {cost:.2} of {what}"));
+    let money = |cost: Option<f64>| {
+        let sign = cost.filter(|cost| *cost < 0.0).map_or("", |_| "-");
+        cost.map_or_else(String::new, |cost| {
+            format!(
+                "; {sign}{} in all, in the currency of the prices",
+                thousands(cost.abs().round() as u64)
+            )
+        })
+    };
     html! {
         h2 { "Cost saved at equal throughput" }
         ul {
@@ -119,8 +137,7 @@ fn costs(savings: &[Savings]) -> Markup {
                 li {
                     b { (saved.codec) } " at " (share_of_memory(saved.share)) "%: " (tables::percent(saved.worth.cores_saved, 1))
                     "% of the cores and of the cost of compute, " (tables::percent(saved.worth.total_saved, 1))
-                    "% of the total cost of ownership" (money("the cost of compute", saved.worth.compute_cost))
-                    (money("the total cost", saved.worth.total_cost))
+                    "% of the total cost of ownership" (money(saved.worth.total_cost))
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! The model as tables: for people, and tab-separated for programs.
 
-use super::choice::most_compressed;
 use super::thesis::{Figure, Verdict};
 use super::{CodecOutcome, Outcome, Point};
 pub(super) use crate::report::numbers::percent;
+use crate::report::numbers::share_of_memory;
 use crate::report::paragraph::wrapped_to;
 use crate::report::table::{of_figures, of_parts, under_names};
 use crate::report::{NOT_APPLICABLE, tsv};
@@ -78,22 +78,18 @@ pub(super) const HEADINGS: [&str; 6] = [
     "pages\nper sec",
 ];
 
-/// A line of the table for people, and whether it is the codec's best.
-pub(super) fn rows(outcome: &Outcome, codec: &CodecOutcome) -> Vec<(Vec<String>, bool)> {
-    let mut best = None;
-    for (at, point) in codec.points.iter().enumerate() {
-        let us = |at: usize| codec.points[at].us_per_page;
-        let is_bounded = point.share <= most_compressed(outcome.options.method);
-        if is_bounded
-            && point.us_per_page < outcome.raw.us_per_page
-            && best.is_none_or(|best| point.us_per_page < us(best))
-        {
-            best = Some(at);
-        }
+/// A line of the table for people, and whether it is the codec's best, which is among them whatever shares were asked for.
+pub(super) fn rows(codec: &CodecOutcome) -> Vec<(Vec<String>, bool)> {
+    let best = Some(codec.best).filter(|best| best.share > 0.0);
+    let is_best = |point: &Point| best.is_some_and(|best| best.share == point.share);
+    let mut points = codec.points.clone();
+    if let Some(best) = best.filter(|_| !codec.points.iter().any(is_best)) {
+        points.push(best);
+        points.sort_by(|one, other| one.share.total_cmp(&other.share));
     }
     let cells = |point: &Point| {
         vec![
-            percent(point.share, 0),
+            share_of_memory(point.share),
             percent(point.fits, 2),
             percent(point.hit_ratio, 2),
             percent(point.chance_compressed, 1),
@@ -101,8 +97,7 @@ pub(super) fn rows(outcome: &Outcome, codec: &CodecOutcome) -> Vec<(Vec<String>,
             pages(point.pages_per_second, 0),
         ]
     };
-    let rows = codec.points.iter().enumerate();
-    rows.map(|(at, point)| (cells(point), best == Some(at))).collect()
+    points.iter().map(|point| (cells(point), is_best(point))).collect()
 }
 
 /// Microseconds with as many digits as help.
@@ -111,8 +106,8 @@ pub(super) fn us(us: f64) -> String {
 }
 
 /// The table of one codec as text.
-pub(super) fn for_people(outcome: &Outcome, codec: &CodecOutcome) -> String {
-    let rows = rows(outcome, codec).into_iter().map(|(cells, best)| {
+pub(super) fn for_people(codec: &CodecOutcome) -> String {
+    let rows = rows(codec).into_iter().map(|(cells, best)| {
         let cells = cells.into_iter().enumerate();
         // A space in place of the mark keeps digits under digits.
         cells.map(move |(at, cell)| format!("{cell}{}", if best && at == 4 { '*' } else { ' ' }))

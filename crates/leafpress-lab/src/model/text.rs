@@ -26,7 +26,7 @@ pub fn report(outcome: &Outcome) -> String {
     );
     for codec in &outcome.codecs {
         let _ = writeln!(text, "{}", codec_line(codec));
-        text += &tables::for_people(outcome, codec);
+        text += &tables::for_people(codec);
         let _ = writeln!(text, "{}\n", verdict(outcome, codec));
     }
     for line in crossings(outcome) {

@@ -9,6 +9,8 @@ use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::html::escape;
+use super::words;
 use crate::core::LabError;
 use crate::core::latency::Latency;
 
@@ -23,6 +25,8 @@ pub(crate) const FONT_SIZE: u32 = 13;
 const NARROW: u32 = 356;
 /// Bars narrower than this, in pixels, have no figure on top; those narrower than the second have a short one.
 const LABELLED_BAR: (f64, f64) = (15.0, 27.0);
+/// Height of a figure on a bar, in pixels.
+const LABEL_HEIGHT: i32 = 12;
 
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -41,10 +45,12 @@ pub(crate) fn plain<'b, X: Ranged, Y: Ranged, DB: DrawingBackend>(mesh: &mut Mes
         .y_label_style(ink(12));
 }
 
-/// Draws a chart twice: for pages that are wide, and for those of a telephone. The style sheet shows one of them.
+/// Draws a chart twice: for pages that are wide, and for those of a telephone. The style sheet shows one of them. `words` tell those who do not see
+/// it what is in it.
 pub(crate) fn draw(
     chart: &'static str,
     size: (u32, u32),
+    words: &str,
     paint: impl Fn(&Area<'_>, (u32, u32)) -> Result<(), Box<dyn std::error::Error>>,
 ) -> Result<String, LabError> {
     let (width, height) = size;
@@ -59,7 +65,8 @@ pub(crate) fn draw(
             reason: e.to_string(),
         })?;
         drop(root);
-        both += &svg.replacen("<svg ", &format!("<svg class=\"{class}\" "), 1);
+        let head = format!("<svg class=\"{class}\" role=\"img\" aria-label=\"{}\" ", escape(words));
+        both += &svg.replacen("<svg ", &head, 1);
     }
     Ok(both)
 }
@@ -158,6 +165,15 @@ pub(crate) fn duration(us: f64) -> String {
     }
 }
 
+/// The same with few digits.
+pub(crate) fn duration_in_words(us: f64) -> String {
+    match us {
+        us if us >= 1e6 => format!("{} s", brief(us / 1e6)),
+        us if us >= 1e3 => format!("{} ms", brief(us / 1e3)),
+        us => format!("{} us", brief(us)),
+    }
+}
+
 /// Bars in groups; figures may be below 0.
 pub struct Bars<'b> {
     /// What the chart is called in errors.
@@ -210,7 +226,8 @@ pub fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
         return Ok(None);
     }
     let low = footroom(least, largest);
-    let svg = draw(spec.name, spec.size, |root, (width, _)| {
+    let told = words::groups(spec.unit, spec.groups, |group| all(group).map(brief).collect());
+    let svg = draw(spec.name, spec.size, &told, |root, (width, _)| {
         let slot = (f64::from(width) - 82.0) / spec.groups.len().max(1) as f64;
         let names: Vec<Vec<String>> = spec.groups.iter().map(|name| broken(name, slot)).collect();
         let lines = names.iter().map(Vec::len).max().unwrap_or(1) as u32;
@@ -226,6 +243,7 @@ pub fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
         let width = 0.84 / spec.colours.len() as f64;
         let (left_end, right_end) = (chart.backend_coord(&(0.0, 0.0)).0, chart.backend_coord(&(width, 0.0)).0);
         let pixels = f64::from(right_end - left_end);
+        let mut last: Option<(i32, i32)> = None;
         for (group, name) in names.iter().enumerate() {
             for (bar, colour) in spec.colours.iter().enumerate() {
                 let Some(figure) = (spec.figure)(group, bar) else {
@@ -243,8 +261,17 @@ pub fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
                     } else {
                         (VPos::Bottom, -3)
                     };
+                    let half = (label.len() as f64 * 11.0 * 0.29) as i32;
+                    // Two of nearly the same height would run into each other: the second one stands above.
+                    let runs_into =
+                        last.is_some_and(|(right, at)| x - half < right + 2 && (y + gap - at).abs() < LABEL_HEIGHT);
+                    let y = match last {
+                        Some((_, at)) if runs_into => at - LABEL_HEIGHT,
+                        _ => y + gap,
+                    };
+                    last = Some((x + half, y));
                     let style = ink(if narrow { 11 } else { 12 }).pos(Pos::new(HPos::Center, side));
-                    root.draw(&Text::new(label, (x, y + gap), style))?;
+                    root.draw(&Text::new(label, (x, y), style))?;
                 }
             }
             let (x, y) = chart.backend_coord(&(group as f64 + 0.5, low));
@@ -290,7 +317,16 @@ pub fn quantile_lines(
         return Ok(None);
     };
     let (low, high) = decades(least, most);
-    let svg = draw(name, (530, 340), |root, _| {
+    let told = words::lines(
+        description,
+        lines.iter().map(|(_, figures)| {
+            QUANTILES
+                .iter()
+                .zip(figures)
+                .map(|(quantile, us)| (quantile.to_string(), duration_in_words(*us)))
+        }),
+    );
+    let svg = draw(name, (530, 340), &told, |root, _| {
         let mut chart =
             framed(root, 66, 30).build_cartesian_2d(-0.2..QUANTILES.len() as f64 - 0.8, (low..high).log_scale())?;
         let mut mesh = chart.configure_mesh();
@@ -356,7 +392,17 @@ pub(crate) fn curves(spec: &Curves<'_>) -> Result<Option<String>, LabError> {
         return Ok(None);
     }
     let (x_name, from, to) = spec.x;
-    let svg = draw(spec.name, (530, 340), |root, (width, _)| {
+    let measured = spec.curves.iter().filter(|curve| !curve.dashed);
+    let told = words::lines(
+        &format!("{} against {x_name}", spec.description),
+        measured.map(|curve| {
+            curve
+                .points
+                .iter()
+                .map(|(x, figure)| (format!("{x:.0}"), brief(*figure)))
+        }),
+    );
+    let svg = draw(spec.name, (530, 340), &told, |root, (width, _)| {
         let mut chart =
             framed(root, 66, 46).build_cartesian_2d(from..to, 0.0..spec.most.unwrap_or_else(|| headroom(largest)))?;
         let mut mesh = chart.configure_mesh();
@@ -378,7 +424,9 @@ pub(crate) fn curves(spec: &Curves<'_>) -> Result<Option<String>, LabError> {
             }
             chart.draw_series(LineSeries::new(points.clone(), curve.colour.stroke_width(2)))?;
             if curve.marks {
-                chart.draw_series(points.map(|point| Circle::new(point, 3, curve.colour.filled())))?;
+                // A point alone is one to be seen.
+                let radius = if curve.points.len() == 1 { 5 } else { 3 };
+                chart.draw_series(points.map(|point| Circle::new(point, radius, curve.colour.filled())))?;
             }
         }
         Ok(())
@@ -399,7 +447,7 @@ pub(crate) struct OverTime<'t> {
     pub lines: &'t [(RGBColor, Vec<(f64, f64)>)],
 }
 
-/// Draws figures over time; `None` without two points of one line.
+/// Draws figures over time; `None` unless each line has two points: one that is in the legend and not in the chart misleads.
 #[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
 pub(crate) fn over_time(spec: &OverTime<'_>) -> Result<Option<String>, LabError> {
     let points = || spec.lines.iter().flat_map(|(_, points)| points.iter().copied());
@@ -410,12 +458,25 @@ pub(crate) fn over_time(spec: &OverTime<'_>) -> Result<Option<String>, LabError>
     let Some(end) = points().map(|(at, _)| at).reduce(f64::max).filter(|end| *end > 0.0) else {
         return Ok(None);
     };
-    if spec.lines.iter().all(|(_, points)| points.len() < 2) {
+    if spec.lines.iter().any(|(_, points)| points.len() < 2) {
         return Ok(None);
     }
-    let svg = draw(spec.name, (530, 300), |root, (width, _)| {
+    let digits = decimals(end);
+    let figure = |figure: f64| {
+        if spec.latency {
+            duration_in_words(figure)
+        } else {
+            brief(figure)
+        }
+    };
+    let told = words::lines(
+        &format!("{} over seconds", spec.description),
+        spec.lines
+            .iter()
+            .map(|(_, points)| points.iter().map(|(at, of)| (format!("{at:.digits$}"), figure(*of)))),
+    );
+    let svg = draw(spec.name, (530, 300), &told, |root, (width, _)| {
         let mut builder = framed(root, 66, 46);
-        let digits = decimals(end);
         // The two axes have different types, so this is written out twice by a macro and not by a function.
         macro_rules! paint {
             ($y:expr, $label:expr) => {{

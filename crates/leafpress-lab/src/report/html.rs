@@ -88,9 +88,9 @@ pub(crate) fn table<H: AsRef<str>, R: IntoIterator<Item = Markup>>(
     rows: impl IntoIterator<Item = R>,
 ) -> Markup {
     html! {
-        div.scroll {
+        div.scroll tabindex="0" role="region" aria-label="Table" {
             table {
-                thead { tr { @for heading in headings { th { (lines(heading.as_ref())) } } } }
+                thead { tr { @for heading in headings { th scope="col" { (lines(heading.as_ref())) } } } }
                 tbody { @for row in rows { tr { @for cell in row { (cell) } } (PreEscaped("\n")) } }
             }
         }

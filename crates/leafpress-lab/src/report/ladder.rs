@@ -2,7 +2,10 @@
 
 use plotters::prelude::*;
 
-use super::draw::{FONT_SIZE, below, decades, draw, duration, framed, headroom, on_axis, plain};
+use super::draw::{
+    FONT_SIZE, below, brief, decades, draw, duration, duration_in_words, framed, headroom, on_axis, plain,
+};
+use super::words;
 use crate::core::LabError;
 
 /// A line: its colour, a figure for each step that has one, and whether it is dashed.
@@ -39,7 +42,21 @@ pub(crate) fn ladder(spec: &Ladder<'_>) -> Result<Option<String>, LabError> {
         return Ok(None);
     }
     let end = spec.steps.len() as f64;
-    let svg = draw(spec.name, (530, 340), |root, _| {
+    let figure = |figure: f64| {
+        if spec.durations {
+            duration_in_words(figure)
+        } else {
+            brief(figure)
+        }
+    };
+    let told = words::lines(
+        &format!("{} by {}", spec.unit, spec.description),
+        spec.lines.iter().map(|(_, figures, _)| {
+            let steps = spec.steps.iter().zip(figures);
+            steps.filter_map(|(step, of)| Some((step.clone(), figure((*of)?))))
+        }),
+    );
+    let svg = draw(spec.name, (530, 340), &told, |root, _| {
         let mut builder = framed(root, 66, 50);
         // The two axes have different types, so this is written out twice by a macro and not by a function.
         macro_rules! paint {

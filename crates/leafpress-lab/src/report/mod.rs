@@ -20,6 +20,7 @@ pub(crate) mod trade_off;
 pub(crate) mod tsv;
 pub(crate) mod verdict;
 mod width;
+pub(crate) mod words;
 
 use serde::Serialize;
 

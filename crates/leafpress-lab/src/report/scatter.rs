@@ -3,8 +3,8 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::draw::{INK, draw, framed, headroom, ink, labels_across, on_axis, plain};
-use super::labels;
+use super::draw::{INK, brief, draw, framed, headroom, ink, labels_across, on_axis, plain};
+use super::{labels, words};
 use crate::core::LabError;
 
 /// Radius of a point in pixels.
@@ -69,9 +69,20 @@ pub fn scatter(spec: &Scatter<'_>) -> Result<Option<String>, LabError> {
     }
     let largest = spec.points.iter().map(|point| point.at.1).fold(0.0, f64::max);
     let margin = ((right - left) * 0.16).max(right.abs() * 0.01).max(1e-9);
-    let svg = draw(spec.name, spec.size, |root, size| {
-        let mut chart =
-            framed(root, 62, 46).build_cartesian_2d(left - margin..right + margin, 0.0..headroom(largest))?;
+    let told = words::all(
+        &format!("{} against {}", spec.y, spec.x),
+        spec.points
+            .iter()
+            .map(|point| format!("{} {} at {}", point.label, brief(point.at.1), brief(point.at.0))),
+    );
+    // Where no figure is below 0, the axis is not either.
+    let from = if left < 0.0 {
+        left - margin
+    } else {
+        (left - margin).max(0.0)
+    };
+    let svg = draw(spec.name, spec.size, &told, |root, size| {
+        let mut chart = framed(root, 62, 46).build_cartesian_2d(from..right + margin, 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
         mesh.x_labels(labels_across(size.0)).y_labels(6).x_desc(spec.x);
         plain(&mut mesh, spec.y);

@@ -3,8 +3,11 @@
 use plotters::prelude::*;
 use plotters::style::RGBColor;
 
-use super::draw::{INK, decades, draw, duration, framed, headroom, ink, labels_across, on_axis, plain};
+use super::draw::{
+    INK, brief, decades, draw, duration, duration_in_words, framed, headroom, ink, labels_across, on_axis, plain,
+};
 use super::scatter::pareto;
+use super::words;
 use crate::core::LabError;
 
 /// One thing in several settings.
@@ -47,7 +50,14 @@ pub(crate) fn trade_off(spec: &TradeOff<'_>) -> Result<Option<String>, LabError>
     let figures = all.iter().map(|(_, figure)| *figure);
     let largest = figures.chain(spec.limit.map(|(figure, _)| figure)).fold(0.0, f64::max);
     let (left, right) = decades(least, most);
-    let svg = draw(spec.name, (1080, 460), |root, size| {
+    let told = words::lines(
+        &format!("{} against {}", spec.y, spec.x),
+        spec.lines.iter().map(|line| {
+            let points = line.points.iter();
+            points.map(|(us, figure)| (duration_in_words(*us), brief(*figure)))
+        }),
+    );
+    let svg = draw(spec.name, (1080, 460), &told, |root, size| {
         let mut chart = framed(root, 62, 46).build_cartesian_2d((left..right).log_scale(), 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
         mesh.x_labels(labels_across(size.0)).y_labels(8).x_desc(spec.x);

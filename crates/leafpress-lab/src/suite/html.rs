@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{Report, Row, charts, text};
-use crate::core::{LabError, about};
+use crate::core::{Bytes, LabError, about};
 use crate::report::html::{self, document, legend, lines, pair, row};
 use crate::report::verdict;
 
@@ -49,7 +49,7 @@ pub fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
             @let rows: Vec<&Row> = report.overall.iter().filter(|row| row.threads == threads).collect();
             @if !rows.is_empty() {
                 h3 { (text::in_words(threads)) }
-                (html::table(text::headings(), text::all(&rows).iter().map(|cells| row(cells))))
+                (html::table(headings(), cells(&rows)))
             }
         }
         (by_file(report, &named)?)
@@ -59,6 +59,22 @@ pub fn page(report: &Report, command_line: &str) -> Result<String, LabError> {
         (html::notes(&NOTES))
     };
     Ok(document(title, &body))
+}
+
+/// [`text::headings`], the first two as one: what a row is about stays in sight where its figures are scrolled.
+fn headings() -> Vec<&'static str> {
+    let mut headings = vec!["block, codec"];
+    headings.extend(&text::headings()[2..]);
+    headings
+}
+
+fn cells(rows: &[&Row]) -> Vec<Vec<Markup>> {
+    let cells = rows.iter().zip(text::all(rows)).map(|(measured, cells)| {
+        let mut one = vec![format!("{} {}", Bytes(measured.block_bytes as u64), measured.codec)];
+        one.extend_from_slice(&cells[2..]);
+        row(&one)
+    });
+    cells.collect()
 }
 
 /// Files beside each other; nothing for one file, which is all files.
@@ -78,7 +94,7 @@ fn by_file(report: &Report, named: &Markup) -> Result<Markup, LabError> {
             row(&cells)
         });
         tables.push(html! {
-            h3 { (name) "; blocks of " (crate::core::Bytes(setting.0 as u64)) ", " (text::in_words(setting.1)) }
+            h3 { (name) "; blocks of " (Bytes(setting.0 as u64)) ", " (text::in_words(setting.1)) }
             (html::table(headings, rows))
         });
     }

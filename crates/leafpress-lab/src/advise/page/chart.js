@@ -97,8 +97,9 @@ function logTicks(from, to, about) {
   return [];
 }
 
-// Powers of 2 of bytes read better than powers of 10.
+// Powers of 2 of bytes read better than powers of 10, unless sizes are shown in those.
 function byteTicks(from, to, about) {
+  if (isDecimal) return logTicks(from, to, about);
   const [low, high] = [Math.ceil(Math.log2(from) - 1e-9), Math.floor(Math.log2(to) + 1e-9)];
   const every = Math.max(Math.ceil((high - low + 1) / Math.max(about, 1)), 1);
   const ticks = [];

@@ -11,9 +11,9 @@ use super::table::{BY_HITS, BY_SIZE, by_hits, by_size, notes, sentences};
 use crate::core::{LabError, about};
 use crate::report::draw::{FONT_SIZE, GRID, INK, below, draw, framed, ink, labels_across, plain};
 use crate::report::html::{cell, figure, head, table};
-use crate::report::labels;
 use crate::report::palette::{colours, css};
 use crate::report::scatter::Point;
+use crate::report::{labels, words};
 
 /// Width and height of the chart, in pixels.
 const SIZE: (u32, u32) = (1080, 460);
@@ -109,7 +109,19 @@ fn chart(curves: &HitCurves, options: &Options, points: &[Point]) -> Result<Opti
     let right = all().map(|(x, _)| x).fold(left + 1.0, f64::max) + 0.05;
     let highest = all().map(|(_, y)| y).fold(0.0, f64::max);
     let top = ((highest / 10.0 + 0.2).ceil() * 10.0).min(100.0);
-    let svg = draw("hits by memory", SIZE, |root, size| {
+    let told = words::lines(
+        "hits, % of the reads, by memory",
+        Curve::ALL.into_iter().map(|curve| {
+            let points = curves.points.iter();
+            points.map(move |point| {
+                (
+                    about(point.memory_bytes as f64),
+                    format!("{:.1}%", point.hits.of(curve) * 100.0),
+                )
+            })
+        }),
+    );
+    let svg = draw("hits by memory", SIZE, &told, |root, size| {
         let mut chart = framed(root, 62, 46).build_cartesian_2d(left..right, 0.0..top)?;
         let mut mesh = chart.configure_mesh();
         mesh.disable_x_mesh().disable_x_axis().y_labels(11);

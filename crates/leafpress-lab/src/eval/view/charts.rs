@@ -7,10 +7,11 @@ use super::pivot::{Line, Pivot, Setting, held_per_user_byte};
 use crate::core::LabError;
 use crate::eval::Workload;
 use crate::report::draw::{
-    Bars, FONT_SIZE, bars, draw, framed, headroom, ink, labels_across, microseconds, on_axis, plain, quantile_lines,
+    Bars, FONT_SIZE, bars, brief, draw, framed, headroom, ink, labels_across, microseconds, on_axis, plain,
+    quantile_lines,
 };
-use crate::report::labels;
 use crate::report::palette::colour;
+use crate::report::{labels, words};
 
 /// Throughput: a group of bars for each point workload, a bar for each codec. `None` when there is no point workload.
 pub(super) fn throughput(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Option<String>, LabError> {
@@ -53,7 +54,13 @@ pub(super) fn trade_off(
     let largest = points.iter().map(|point| point.2).fold(0.0, f64::max);
     let least_saved = points.iter().map(|point| point.1).fold(0.0, f64::min);
     let size = (530, 360);
-    let svg = draw("trade-off", size, |root, size| {
+    let told = words::all(
+        &format!("{workload}, Mops/s, beside the memory saved"),
+        points
+            .iter()
+            .map(|(line, saved, mops)| format!("{} {} at {saved:.0}%", line.codec, brief(*mops))),
+    );
+    let svg = draw("trade-off", size, &told, |root, size| {
         let mut chart = framed(root, 58, 46)
             .build_cartesian_2d((least_saved * 1.1 - 4.0).floor()..100.0, 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
