@@ -28,8 +28,8 @@ pub(super) fn page(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Strin
         @if let Some(svg) = frontier(config, outcome)? {
             (figure("Throughput against memory", &svg))
             p.faint {
-                "Up and to the left is better; the line joins what nothing beats in both. Memory is what a map says that it holds, and for \
-                 maps that do not say, the growth of the process over the load."
+                "Up and to the left is better; the line joins what nothing beats in both. Memory is the growth of the process over the load, \
+                 of all maps alike."
             }
         }
         (table(headings, rows.iter().map(|cells| row(cells))))
@@ -50,7 +50,7 @@ fn frontier(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Option<Strin
         label: line.peer.to_string(),
         colour,
         at: (
-            line.held_per_record() / outcome.record_bytes.max(1.0),
+            line.resident_bytes_per_record / outcome.record_bytes.max(1.0),
             line.operations_per_second_per_core / 1e6,
         ),
         hollow: !line.peer.is_ours(),
@@ -63,7 +63,7 @@ fn frontier(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Option<Strin
     scatter(&Scatter {
         name: "frontier",
         size: (1080, 460),
-        x: "held per user byte",
+        x: "resident bytes for each of keys and values",
         y: &y,
         points: &points,
         pareto: true,

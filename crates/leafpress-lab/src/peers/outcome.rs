@@ -119,9 +119,4 @@ impl PeerLine {
             bytes_held_per_record: median(held),
         })
     }
-
-    /// What the map says that it holds per record, or the process's growth, in bytes.
-    pub(super) fn held_per_record(&self) -> f64 {
-        self.bytes_held_per_record.unwrap_or(self.resident_bytes_per_record)
-    }
 }

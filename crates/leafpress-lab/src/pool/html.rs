@@ -7,9 +7,10 @@ use plotters::style::RGBColor;
 use super::sweep::{Line, Sweep};
 use super::{Options, Outcome, Sample, tables, text};
 use crate::core::LabError;
-use crate::report::draw::{Bars, Curve, Curves, OverTime, bars, curves, microseconds, over_time, quantile_lines};
+use crate::report::draw::{Bars, Curve, Curves, bars, curves, microseconds, quantile_lines};
 use crate::report::html::{self, cell, document, figure, legend, legend_and, lines, pair, swatch};
 use crate::report::numbers::thousands;
+use crate::report::over_time::{OverTime, over_time};
 use crate::report::palette::colours;
 use crate::report::verdict;
 

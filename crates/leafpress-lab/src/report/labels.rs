@@ -3,6 +3,11 @@
 /// Width of a label's character in parts of its font size; generous for the digits and small letters of codec names.
 const CHARACTER_WIDTH: f64 = 0.58;
 
+/// What each pixel from its point costs a label, in square pixels that it would cover.
+const FAR: f64 = 1.0;
+/// What being nearer to another's point costs it.
+const MISLEADING: f64 = 150.0;
+
 /// An upright box in pixels.
 #[derive(Debug, Clone, Copy)]
 struct Area {
@@ -17,6 +22,13 @@ impl Area {
         let width = self.right.min(other.right) - self.left.max(other.left);
         let height = self.bottom.min(other.bottom) - self.top.max(other.top);
         width.max(0.0) * height.max(0.0)
+    }
+
+    /// From a point to the nearest part of it.
+    fn distance(&self, (x, y): (f64, f64)) -> f64 {
+        let across = (self.left - x).max(x - self.right).max(0.0);
+        let up = (self.top - y).max(y - self.bottom).max(0.0);
+        across.hypot(up)
     }
 
     fn outside(&self, of: &Self) -> f64 {
@@ -68,7 +80,14 @@ pub(crate) fn place(points: &[((i32, i32), &str)], font_size: f64, radius: f64, 
         };
         let cost = |spot: &(f64, f64)| {
             let area = area(spot);
-            taken.iter().map(|other| area.overlap(other)).sum::<f64>() + 10.0 * area.outside(&canvas)
+            let away = area.distance((x, y));
+            // A label that is nearer to another's point would be taken for that one's.
+            let others = points.iter().filter(|(other, _)| *other != point);
+            let misleads = others
+                .filter(|(other, _)| area.distance(centre(*other)) < away + 2.0)
+                .count();
+            let overlap = taken.iter().map(|other| area.overlap(other)).sum::<f64>();
+            overlap + 10.0 * area.outside(&canvas) + away * FAR + misleads as f64 * MISLEADING
         };
         let best = spots
             .iter()

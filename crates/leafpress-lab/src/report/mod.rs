@@ -8,6 +8,8 @@ pub(crate) mod labels;
 pub(crate) mod ladder;
 pub(crate) mod moved;
 pub mod numbers;
+#[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
+pub(crate) mod over_time;
 pub mod palette;
 pub(crate) mod paragraph;
 pub(crate) mod rows;
