@@ -132,32 +132,33 @@ fn head(title: &str, comparison: &Comparison) -> Markup {
     }
 }
 
-/// The table of everything.
+/// The table of everything: a row for each index, under its workload where there are several.
 fn table(comparison: &Comparison, style: &Styles) -> Markup {
     const LEFT: &str = "text-align:left";
-    let columns = comparison.columns();
-    html! {
-        div.scroll {
-            table {
-                thead {
-                    tr {
-                        @for column in &columns {
-                            th style=[(!column.is_figure).then_some(LEFT)] { (lines(&column.heading)) }
-                        }
+    let mut columns = comparison.columns();
+    columns.retain(|column| column.heading != "workload");
+    let workloads = comparison.workloads();
+    html::scrolled(html! {
+        table {
+            thead {
+                tr {
+                    @for column in &columns {
+                        th scope="col" style=[(!column.is_figure).then_some(LEFT)] { (lines(&column.heading)) }
                     }
                 }
+            }
+            @for workload in &workloads {
                 tbody {
-                    @for workload in comparison.workloads() {
-                        @for (at, line) in comparison.of(&workload).enumerate() {
-                            tr {
-                                @for column in &columns {
-                                    @let text = comparison.cell(column, line);
-                                    @match column.heading.as_str() {
-                                        "index" => th style=(LEFT) { (swatch(style.hue(line))) (text) },
-                                        // Once for all its indexes.
-                                        "workload" => th style=(LEFT) { @if at == 0 { (text) } },
-                                        _ => td { (text) },
-                                    }
+                    @if workloads.len() > 1 {
+                        tr { th.faint scope="rowgroup" colspan=(columns.len()) { (workload) } }
+                    }
+                    @for line in comparison.of(workload) {
+                        tr {
+                            @for column in &columns {
+                                @let text = comparison.cell(column, line);
+                                @match column.heading.as_str() {
+                                    "index" => th scope="row" style=(LEFT) { (swatch(style.hue(line))) (text) },
+                                    _ => td { (text) },
                                 }
                             }
                         }
@@ -165,7 +166,7 @@ fn table(comparison: &Comparison, style: &Styles) -> Markup {
                 }
             }
         }
-    }
+    })
 }
 
 /// The table, and throughput and memory of everything.

@@ -56,7 +56,7 @@ pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabE
     let body = html! {
         h1 { "Leafpress beside other caches" }
         (verdict::html(&super::verdict::verdicts(outcome)))
-        p { (lines(&text::head(outcome))) }
+        p { (lines(&text::head_lines(outcome).join("\n"))) }
         @for trouble in outcome.troubles() { p.bad { (trouble) } }
         (html::cautions(&outcome.cautions()))
         (pair(&answers(outcome, &runs)))

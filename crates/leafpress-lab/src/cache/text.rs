@@ -93,7 +93,13 @@ pub(super) fn moves(outcome: &Outcome) -> Vec<String> {
 }
 
 /// What was asked for, and how.
-pub(super) fn head(outcome: &Outcome) -> String {
+fn head(outcome: &Outcome) -> String {
+    let lines = head_lines(outcome);
+    lines.iter().map(|line| wrapped(line, "", "  ")).collect()
+}
+
+/// The same in lines as long as they are.
+pub(super) fn head_lines(outcome: &Outcome) -> Vec<String> {
     let runs = (!outcome.options.engines.is_empty()).then(|| how(&outcome.options));
     let lines = outcome
         .work
@@ -102,7 +108,7 @@ pub(super) fn head(outcome: &Outcome) -> String {
         .chain(unused(outcome))
         .chain(runs)
         .chain([outcome.host.clone()]);
-    lines.map(|line| wrapped(&line, "", "  ")).collect()
+    lines.collect()
 }
 
 /// What a CacheBench file says to no effect.

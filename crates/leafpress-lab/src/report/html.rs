@@ -87,14 +87,17 @@ pub(crate) fn table<H: AsRef<str>, R: IntoIterator<Item = Markup>>(
     headings: impl IntoIterator<Item = H>,
     rows: impl IntoIterator<Item = R>,
 ) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Table" {
-            table {
-                thead { tr { @for heading in headings { th scope="col" { (lines(heading.as_ref())) } } } }
-                tbody { @for row in rows { tr { @for cell in row { (cell) } } (PreEscaped("\n")) } }
-            }
+    scrolled(html! {
+        table {
+            thead { tr { @for heading in headings { th scope="col" { (lines(heading.as_ref())) } } } }
+            tbody { @for row in rows { tr { @for cell in row { (cell) } } (PreEscaped("\n")) } }
         }
-    }
+    })
+}
+
+/// A table that is scrolled by itself where the page is narrow, with keys too.
+pub(crate) fn scrolled(table: Markup) -> Markup {
+    html! { div.scroll tabindex="0" role="region" aria-label="Table" { (table) } }
 }
 
 /// The cell that says what its row is about.

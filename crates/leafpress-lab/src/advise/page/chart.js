@@ -124,7 +124,7 @@ class Chart {
     this.box = element("div", { class: "drawing" });
     this.table = element("table");
     this.note = element("p", { class: "faint note" });
-    const details = element("details", {}, element("summary", {}, "As a table"), element("div", { class: "scroll" }, this.table));
+    const details = element("details", {}, element("summary", {}, "As a table"), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, this.table));
     host.replaceChildren(this.caption, this.legend, this.box, this.note, details);
     // A table is made when somebody looks at it.
     details.addEventListener("toggle", () => this.tabulate());

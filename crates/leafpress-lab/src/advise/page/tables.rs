@@ -8,7 +8,7 @@ use super::{PageInput, VerifyRow};
 use crate::advise::verify::{HIT_OFF, US_OFF};
 use crate::core::{Bytes, about};
 use crate::model::{BreakEven, Outcome};
-use crate::report::html::{cell, lines, row};
+use crate::report::html::{cell, lines, row, scrolled};
 use crate::report::numbers::{brief, thousands};
 use crate::report::palette::{colours, css};
 
@@ -17,15 +17,13 @@ const MOST_FILES: usize = 50;
 
 /// A table under its caption.
 fn table(caption: &str, head: &[impl AsRef<str>], rows: &[Vec<Markup>]) -> Markup {
-    html! {
-        div.scroll {
-            table {
-                caption { (caption) }
-                thead { tr { @for heading in head { th scope="col" { (lines(heading.as_ref())) } } } }
-                tbody { @for row in rows { tr { @for cell in row { (cell) } } } }
-            }
+    scrolled(html! {
+        table {
+            caption { (caption) }
+            thead { tr { @for heading in head { th scope="col" { (lines(heading.as_ref())) } } } }
+            tbody { @for row in rows { tr { @for cell in row { (cell) } } } }
         }
-    }
+    })
 }
 
 fn details(is_open: bool, summary: &str, content: &Markup) -> Markup {
