@@ -22,9 +22,13 @@ fn a_chart_is_there_for_wide_pages_and_for_narrow_ones() {
         bars(&spec).unwrap()
     };
     let both = bars(&["one", "two"]).unwrap();
-    assert!(
-        both.contains("<svg class=\"wide\" width=\"1080\"") && both.contains("<svg class=\"narrow\" width=\"356\"")
-    );
+    let told = "role=\"img\" aria-label=\"us, in the order of the legend: one 1.00; two 2.00.\"";
+    for (class, width) in [("wide", 1080), ("narrow", 356)] {
+        assert!(
+            both.contains(&format!("<svg class=\"{class}\" {told} width=\"{width}\"")),
+            "{both}"
+        );
+    }
     assert_eq!(bars(&["one"]), None, "a bar alone is no chart");
     let point = [Curve {
         colour: INK,

@@ -301,7 +301,8 @@ impl PageInput {
                 .find(|reads| reads.block_bytes == length)
                 .map(|reads| reads.us)
         };
-        let whole = options.page_bytes >= self.access_bytes && !self.reads.is_empty();
+        let is_law = matches!(self.access, Access::Law(_));
+        let whole = is_law && options.page_bytes >= self.access_bytes && !self.reads.is_empty();
         let lengths = self.lengths().into_iter().filter(|length| {
             *length == options.page_bytes
                 || (whole

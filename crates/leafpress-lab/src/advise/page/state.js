@@ -163,7 +163,7 @@ class State {
   // Sizes of pages that raw pages may have, as input.rs has it: those that hold what an access wants, or the page's own.
   rawPages() {
     const { now, input } = this;
-    if (now.page < now.wants || input.reads.length === 0) return [now.page];
+    if (input.traced || now.page < now.wants || input.reads.length === 0) return [now.page];
     const most = Math.min(now.memory, now.data);
     return this.pages.filter((page) => page === now.page || (page <= most && page % now.wants === 0));
   }

@@ -157,7 +157,7 @@ fn a_files_ratios_are_told_for_each_length_of_blocks() {
 #[test]
 fn the_input_is_embedded() {
     let json = embedded(&page_of(&input()));
-    assert_eq!(json["format"], 4);
+    assert_eq!(json["format"], 5);
     assert_eq!(json["within_error"], crate::model::WITHIN_ERROR);
     assert_eq!(json["most_compressed"], crate::model::MOST_COMPRESSED);
     assert_eq!(json["access"], "hotset:20:80");
