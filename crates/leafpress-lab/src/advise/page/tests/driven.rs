@@ -294,7 +294,7 @@ fn another_page_size_takes_the_figures_measured_with_it() {
     let mut options = PageInput {
         page_bytes: 16384,
         replacement: Replacement::Ideal,
-        ..input
+        ..input.clone()
     }
     .options()
     .unwrap();
@@ -307,7 +307,7 @@ fn another_page_size_takes_the_figures_measured_with_it() {
     // Pages of 8K are faster without compression: everything is set against those.
     let raw = PageInput {
         replacement: Replacement::Ideal,
-        ..input()
+        ..input
     };
     assert_shows_beside(&found, &options, &raw.options().unwrap(), 1, 90);
 }
