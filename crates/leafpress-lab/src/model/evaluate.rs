@@ -248,6 +248,7 @@ impl<'o> Model<'o> {
     ///
     /// # Errors
     /// As [`Model::of`].
+    #[cfg(feature = "advise")]
     pub(crate) fn gathered(options: &'o Options, pieces: u32) -> Result<Self, LabError> {
         options.validate()?;
         Ok(Self::with_pieces(options, pieces))

@@ -111,7 +111,7 @@ pub(crate) fn cell(text: &str, best: bool) -> Markup {
 }
 
 /// A row whose first cell is its head.
-#[cfg(any(feature = "advise", feature = "peers", feature = "suite", test))]
+#[cfg(any(feature = "device", feature = "peers", feature = "suite", test))]
 pub(crate) fn row(cells: &[impl AsRef<str>]) -> Vec<Markup> {
     let cells = cells.iter().map(AsRef::as_ref).enumerate();
     cells
