@@ -101,7 +101,7 @@ pub fn run(args: &PeersArgs) -> Result<(), Failure> {
             Failure::bad_input(format!("--{option}: {reason}"))
         }
         LabError::Data { .. } => Failure::bad_input(format!("--{e}")),
-        LabError::Io { .. } => Failure::bad_input(format!("{e}; name a directory that can be written with --out")),
+        LabError::Io { .. } => output::unwritable(&e),
         LabError::Tree(leafpress::Error::Codec(e)) => Failure::bad_input(e.to_string()),
         e => Failure::failed(e.to_string()),
     })?;

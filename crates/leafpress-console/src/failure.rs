@@ -54,7 +54,7 @@ fn one_line(message: &str) -> String {
 }
 
 /// Messages of the system without their numbers, which say nothing more: ` (os error 20)`, and what libraries put behind that.
-fn without_numbers(message: &str) -> String {
+pub fn without_numbers(message: &str) -> String {
     let mut parts = message.split(" (os error ");
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {

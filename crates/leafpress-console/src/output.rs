@@ -83,6 +83,11 @@ pub fn make_directory(option: &str, directory: &Path) -> Result<(), Failure> {
     })
 }
 
+/// The error of a file that is to be written below `--out`.
+pub fn unwritable(error: &impl std::fmt::Display) -> Failure {
+    Failure::bad_input(format!("--out: {error}; name a directory that can be written"))
+}
+
 /// A command line that can be typed again: `program` and the words behind the first, quoted where a shell needs it.
 pub fn command_line(program: &str, words: impl Iterator<Item = OsString>) -> String {
     let words = words.skip(1).map(|word| quoted(&word.to_string_lossy()));

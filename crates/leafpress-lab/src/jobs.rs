@@ -43,12 +43,15 @@ fn answer(
 ) -> Result<Value, LabError> {
     match job.name.as_str() {
         eval::RUN => told(&eval::driver::run(&asked(job.request)?, cancel, progress)?),
+        eval::WEIGH => told(&eval::driver::weigh(&asked(job.request)?, cancel)?),
         eval::ENGINE => {
             let spec: eval::RunSpec = asked(job.request)?;
             told(&spec.builder()?.build()?.stats().engine_name)
         }
         #[cfg(feature = "peers")]
         crate::peers::SAMPLE => told(&crate::peers::run_sample(&asked(job.request)?, cancel, progress)?),
+        #[cfg(feature = "peers")]
+        crate::peers::WEIGH => told(&crate::peers::weigh_sample(&asked(job.request)?, cancel)?),
         #[cfg(feature = "bench")]
         crate::bench::RUN => {
             use crate::bench::{Event, run};
@@ -59,7 +62,7 @@ fn answer(
             })?)
         }
         #[cfg(feature = "bench")]
-        crate::bench::WEIGH => told(&crate::bench::weigh_here(&asked(job.request)?, cancel, progress)?),
+        crate::bench::WEIGH => told(&crate::bench::weigh_here(&asked(job.request)?, cancel)?),
         #[cfg(feature = "cache")]
         crate::cache::FILL => told(&crate::cache::fill(&asked(job.request)?, cancel, progress)?),
         #[cfg(feature = "cache")]

@@ -342,7 +342,12 @@ fn maps_are_compared_in_children() {
     assert_eq!(first[0], Peer::Leafpress("lz4".into()));
     for line in &outcome.lines {
         assert!(line.operations_per_second_per_core > 0.0, "{line:?}");
-        assert!(line.resident_bytes_per_record > 0.0, "{line:?}");
+        // Of so few it may be too little to tell.
+        let resident = line.resident_bytes_per_record;
+        assert!(
+            resident.is_some_and(|bytes| bytes > 0.0) || line.resident_unknown.is_some(),
+            "{line:?}"
+        );
         let says_what_it_holds = matches!(line.peer, Peer::Leafpress(_) | Peer::Blocks(_));
         assert_eq!(line.bytes_held_per_record.is_some(), says_what_it_holds);
         assert!(outcome.table.contains(&line.peer.to_string()));

@@ -4,9 +4,10 @@ mod errors;
 mod plan;
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 use leafpress_lab::bench::{
     MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_REPEAT, MAX_SAMPLING_MS, MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES,
 };
@@ -17,6 +18,7 @@ use leafpress_lab::{Bytes, LabError};
 pub use self::errors::bad_input;
 pub use self::plan::Plan;
 use super::numbers::{known, number, share, size, whole};
+use crate::failure::Failure;
 
 /// Arguments of `leafpress bench`.
 ///
@@ -240,6 +242,15 @@ pub struct BenchArgs {
     /// Several indexes in turn, each in a process of its own, and one table
     #[arg(long, value_name = "INPUT", num_args = 1.., help_heading = "Ours", conflicts_with_all = ["positional", "input"])]
     compare: Vec<OsString>,
+    /// How the report of one index is laid out: table, or pibench (line for line) [default: table on a terminal, pibench in files and pipes]
+    #[arg(
+        long,
+        value_name = "LAYOUT",
+        value_enum,
+        hide_possible_values = true,
+        help_heading = "Ours"
+    )]
+    report: Option<Layout>,
     /// Write results.json and report.html there
     #[arg(short = 'o', long, value_name = "DIR", help_heading = "Ours", conflicts_with_all = ["json", "html"])]
     pub out: Option<PathBuf>,
@@ -256,11 +267,42 @@ Path of a shared library written for PiBench (./NAME.so), or a built-in index: l
 masstree hashmap dummy";
 
 const AFTER_HELP: &str = "\
-The report on standard output has PiBench's layout; what PiBench does not have comes after it. docs/bench.md says how the two differ.
+On a terminal the report is a table. In files and pipes, or with --report pibench, one index has PiBench's layout; what PiBench does \
+not have comes after it. docs/bench.md says how the two differ.
 
   leafpress bench leafpress:zstd:1 -n 1000000 -p 1000000 -r 0.5 -u 0.5 --latency_sampling 1
   leafpress bench ./libstlmap.so -t 2 -r 0.95 -i 0.05
   leafpress bench --compare leafpress:none leafpress:lz4 btreemap masstree --ycsb A,C,E --html compare.html";
+
+/// How the report of one index is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Layout {
+    /// As every other report: a verdict and tables.
+    Table,
+    /// As PiBench's, line for line, so that scripts that read it go on working.
+    Pibench,
+}
+
+impl BenchArgs {
+    /// The layout that was asked for, or else what the reader of standard output wants.
+    pub fn layout(&self) -> Layout {
+        self.report.unwrap_or(if std::io::stdout().is_terminal() {
+            Layout::Table
+        } else {
+            Layout::Pibench
+        })
+    }
+
+    /// Whether a table of several may be laid out so.
+    pub fn check_layout_of_several(&self) -> Result<(), Failure> {
+        match self.report {
+            Some(Layout::Pibench) => Err(Failure::bad_input(
+                "--report: PiBench's layout is of one index and one workload; several are a table",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// What `--records` can be: PiBench's number, or the format of a dump.
 #[derive(Debug, Clone)]

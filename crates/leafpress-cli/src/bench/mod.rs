@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use leafpress_lab::bench::{self, Comparison, Event, Input, Line, Options, Outcome, Report, Weight, text};
-use leafpress_lab::{LabError, Launcher, Phase};
+use leafpress_lab::{LabError, Launcher, Phase, report};
 use serde::Serialize;
 
 pub use self::args::BenchArgs;
-use self::args::{Plan, bad_input};
+use self::args::{Layout, Plan, bad_input};
 use self::files::Output;
 pub use self::library::open as open_library;
 use crate::failure::Failure;
@@ -28,6 +28,9 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         Plan::One(options) => vec![options],
         Plan::Several(runs) => runs.iter().collect(),
     };
+    if let Plan::Several(_) = &plan {
+        args.check_layout_of_several()?;
+    }
     check_libraries(&runs)?;
     for note in bench::check_values(runs.iter().copied()).map_err(|e| bad_input(&e))? {
         output::tell(&note);
@@ -43,7 +46,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     let cancel = interrupt::flag()?;
     match &plan {
-        Plan::One(options) => one(options, files, &cancel),
+        Plan::One(options) => one(options, args.layout(), files, &cancel),
         Plan::Several(runs) => several(runs, files, &cancel),
     }
 }
@@ -51,11 +54,14 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
 /// That a library is there is known before anything is run; whether it can be loaded, when it is.
 fn check_libraries(runs: &[&Options]) -> Result<(), Failure> {
     for options in runs {
-        if let Input::Library(path) = &options.input
-            && let Err(e) = std::fs::File::open(path)
-        {
-            return Err(Failure::bad_input(format!("INPUT {}: {e}", path.display())));
-        }
+        let Input::Library(path) = &options.input else { continue };
+        let fault = match std::fs::File::open(path) {
+            Err(e) => e.to_string(),
+            Ok(_) if path.is_dir() => "is a directory; name a shared library in it".into(),
+            Ok(file) if file.metadata().is_ok_and(|about| about.is_file() && about.len() == 0) => "it is empty".into(),
+            Ok(_) => continue,
+        };
+        return Err(Failure::bad_input(format!("INPUT {}: {fault}", path.display())));
     }
     Ok(())
 }
@@ -112,24 +118,26 @@ impl Files {
     }
 }
 
-/// One index: PiBench's report, as it comes.
-fn one(options: &Options, files: Files, cancel: &Arc<AtomicBool>) -> Result<(), Failure> {
+/// One index: PiBench's report as it comes, or a table at the end.
+fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>) -> Result<(), Failure> {
     let repeated = options.repeat > 1;
+    let is_table = layout == Layout::Table;
     let mut bar = Bar::new();
     let mut printed = Ok(());
     // With repetitions the report is of one of them, which is not known before the end.
     let mut say = |bar: &Bar, text: &str| {
-        if !repeated && printed.is_ok() {
+        if !repeated && !text.is_empty() && printed.is_ok() {
             printed = bar.suspend(|| output::print(text));
         }
     };
+    let as_it_comes = |text: String| if is_table { String::new() } else { text };
     let so_far = Report {
         options: options.clone(),
         environment: bench::Environment::here(),
         sampled: None,
         outcomes: Vec::new(),
     };
-    say(&bar, &text::head(&so_far.environment, options));
+    say(&bar, &as_it_comes(text::head(&so_far.environment, options)));
     let logs = directory_of_logs()?;
     let (log, launcher) = (
         logs.path().join("weigh.log"),
@@ -138,10 +146,10 @@ fn one(options: &Options, files: Files, cancel: &Arc<AtomicBool>) -> Result<(), 
     let mut weight = None;
     let result = bench::run(options, Some(open_library), cancel, &mut |event| match event {
         Event::Repetition(number) => bar.start(number, options.repeat, options.input.short_name()),
-        Event::LoadSkipped => say(&bar, text::LOAD_SKIPPED),
-        Event::LoadStarted => say(&bar, text::LOAD_STARTED),
-        Event::Loaded(load) => say(&bar, &text::loaded(load)),
-        Event::Verified(_) => say(&bar, text::LOAD_VERIFIED),
+        Event::LoadSkipped => say(&bar, &as_it_comes(text::LOAD_SKIPPED.into())),
+        Event::LoadStarted => say(&bar, &as_it_comes(text::LOAD_STARTED.into())),
+        Event::Loaded(load) => say(&bar, &as_it_comes(text::loaded(load))),
+        Event::Verified(_) => say(&bar, &as_it_comes(text::LOAD_VERIFIED.into())),
         // Before the index is dropped, which not every wrapper survives.
         Event::Measured(outcome) => {
             // Repetitions load alike.
@@ -150,29 +158,51 @@ fn one(options: &Options, files: Files, cancel: &Arc<AtomicBool>) -> Result<(), 
                 .or_else(|| Weight::of(&launcher, options, outcome, &log, cancel));
             let mut outcome = outcome.clone();
             weight.iter().for_each(|weight| weight.put_into(&mut outcome));
-            say(&bar, &(text::results(&outcome) + &text::extras(&so_far, &outcome)));
+            if is_table {
+                let report = Report {
+                    outcomes: vec![outcome],
+                    ..so_far.clone()
+                };
+                say(&bar, &table(&of_one(report)));
+            } else {
+                say(&bar, &(text::results(&outcome) + &text::extras(&so_far, &outcome)));
+            }
         }
         Event::Progress(phase, done) => bar.advance(share(phase, done, options.skip_load)),
     });
     bar.finish();
-    let mut report = result.map_err(|e| failure(&e))?;
-    for outcome in &mut report.outcomes {
+    let mut measured = result.map_err(|e| failure(&e))?;
+    for outcome in &mut measured.outcomes {
         weight.iter().for_each(|weight| weight.put_into(outcome));
     }
+    let comparison = of_one(measured);
     if repeated {
-        printed = output::print(&text::whole(&report));
+        printed = output::print(&match &comparison.lines[0].report {
+            Some(report) if !is_table => text::whole(report),
+            _ => table(&comparison),
+        });
     }
-    let comparison = Comparison {
+    files.write(&comparison)?;
+    judge(&comparison)?;
+    printed
+}
+
+/// A report as a comparison with nothing.
+fn of_one(report: Report) -> Comparison {
+    Comparison {
         lines: vec![Line {
-            options: options.clone(),
+            options: report.options.clone(),
             report: Some(report),
             failures: Vec::new(),
         }],
         cancelled: false,
-    };
-    files.write(&comparison)?;
-    judge(&comparison)?;
-    printed
+    }
+}
+
+/// The verdict, what was run, and the tables.
+fn table(comparison: &Comparison) -> String {
+    let verdicts = comparison.verdict_text();
+    report::narrow(&format!("{verdicts}{}{}\n", heading(comparison), comparison.text()))
 }
 
 fn directory_of_logs() -> Result<tempfile::TempDir, Failure> {
@@ -199,16 +229,15 @@ fn several(runs: &[Options], files: Files, cancel: &Arc<AtomicBool>) -> Result<(
             "interrupted: no run had finished, nothing was written".into(),
         ));
     }
-    let verdicts = comparison.verdict_text();
-    let printed = output::print_report(&format!("{verdicts}{}{}\n", heading(runs), comparison.text()));
+    let printed = output::print(&table(&comparison));
     files.write(&comparison)?;
     judge(&comparison)?;
     printed
 }
 
 /// What all runs of a comparison have in common, in a line.
-fn heading(runs: &[Options]) -> String {
-    let Some(options) = runs.first() else {
+fn heading(comparison: &Comparison) -> String {
+    let Some(Line { options, .. }) = comparison.lines.first() else {
         return String::new();
     };
     let length = match options.mode {

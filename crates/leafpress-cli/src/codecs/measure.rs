@@ -19,6 +19,9 @@ pub struct Speed {
     pub decompress_mb_per_s: f64,
     /// Raw bytes per compressed byte. A frame that does not shrink counts as its raw length: that is how a tree stores it.
     pub ratio: f64,
+    /// All of it.
+    #[serde(skip)]
+    pub row: suite::Row,
 }
 
 pub fn speed(engine: &Arc<dyn Engine>, frames: &[&[u8]]) -> Result<Speed, String> {
@@ -27,6 +30,7 @@ pub fn speed(engine: &Arc<dyn Engine>, frames: &[&[u8]]) -> Result<Speed, String
         compress_mb_per_s: row.compress.mb_per_s,
         decompress_mb_per_s: row.decompress.mb_per_s,
         ratio: row.ratio,
+        row,
     })
 }
 

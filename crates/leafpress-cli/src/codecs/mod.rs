@@ -13,6 +13,7 @@ use leafpress_console::words::size;
 use leafpress_lab::core::Bytes;
 use leafpress_lab::core::corpus::{Corpus, Cut, Source};
 use leafpress_lab::report::{of_parts, wrapped};
+use leafpress_lab::suite;
 use serde::Serialize;
 
 use self::measure::Speed;
@@ -192,6 +193,11 @@ fn table(lines: &[Line], args: &CodecsArgs, corpus: &Corpus) -> String {
             number(line.dictionary_ratio, 2),
         ]
     });
+    let verdicts: String = verdicts(lines, args)
+        .iter()
+        .map(|line| wrapped(line, "", "  "))
+        .collect();
+    let verdicts = if verdicts.is_empty() { verdicts } else { verdicts + "\n" };
     let table = of_parts(HEADINGS, rows, 1, &[("", &[1, 2, 3, 4])]);
     let table = if table.is_empty() { table } else { table + "\n" };
     let said = said(lines)
@@ -199,7 +205,42 @@ fn table(lines: &[Line], args: &CodecsArgs, corpus: &Corpus) -> String {
         .map(|line| wrapped(line, "", "  "))
         .collect::<String>();
     let notes = notes(args, corpus).map(|note| wrapped(&note, "", "")).concat();
-    format!("{table}{said}\n{notes}")
+    format!("{verdicts}{table}{said}\n{notes}")
+}
+
+/// The codecs that store the least and are the fastest, by the suite's rule.
+fn verdicts(lines: &[Line], args: &CodecsArgs) -> Vec<String> {
+    let rows = || {
+        lines
+            .iter()
+            .filter_map(|line| line.speed.as_ref())
+            .map(|speed| &speed.row)
+    };
+    let where_ = format!("frames of {}, one thread", Bytes(args.frame_bytes as u64));
+    let mut verdicts = suite::verdict_among(rows(), &where_, &|row| {
+        let [compress, decompress] = [&row.compress, &row.decompress].map(|speed| speed.mb_per_s);
+        format!("{compress:.0} MB/s to compress and {decompress:.0} to decompress")
+    });
+    // The dictionary's part of the sample is another one, so the ratios are not set side by side.
+    let with = lines.iter().filter_map(|line| Some((line, line.dictionary_ratio?)));
+    if let Some((line, ratio)) = with
+        .max_by(|(_, one), (_, other)| one.total_cmp(other))
+        .filter(|_| rows().count() > 1)
+    {
+        verdicts.push(format!(
+            "With a dictionary {} stores the least: {ratio:.2} to 1.",
+            line.codec
+        ));
+    }
+    if verdicts.is_empty()
+        && let Some(row) = rows().next()
+    {
+        verdicts.push(format!(
+            "{} alone compresses nothing; it copies {:.0} MB/s ({where_}).",
+            row.codec, row.compress.mb_per_s
+        ));
+    }
+    verdicts
 }
 
 /// What does the work and whether it does it well, and why the others do not, a line for codecs of which the same is to be said.

@@ -64,9 +64,7 @@ impl Settings {
                 None => Failure::bad_input(format!("--{option}: {reason}")),
             },
             LabError::Data { .. } => Failure::bad_input(format!("--{error}")),
-            LabError::Io { .. } => {
-                Failure::bad_input(format!("{error}; name a directory that can be written with --out"))
-            }
+            LabError::Io { .. } => output::unwritable(error),
             LabError::Tree(leafpress::Error::Option { option, reason }) => {
                 Failure::bad_input(format!("--{}: {reason}", option.replace('_', "-")))
             }

@@ -441,6 +441,21 @@ fn what_cannot_be_verified_leaves_the_advice() {
     );
 }
 
+/// Of little all is taken, and of more a part.
+#[test]
+fn it_is_said_how_much_of_the_sample_was_taken() {
+    let data = Data::new();
+    let of_much = ["--device-us", "110", "--data-bytes", "100G", "-m", "1G"];
+    let text = data.text("text");
+    let whole = flat(&advise(&[&[text.as_str()], &of_much[..]].concat()));
+    assert!(whole.contains("are of the whole sample of 4M: "), "{whole}");
+    let part = flat(&advise(&[&[text.as_str(), "--max-bytes", "1M"], &of_much[..]].concat()));
+    assert!(
+        part.contains("are of 1M, evenly spread over the sample's 4M: "),
+        "{part}"
+    );
+}
+
 /// A directory's own reports are no data, no file counts twice, and zeros are told.
 #[test]
 fn a_directory_is_sampled_with_care() {

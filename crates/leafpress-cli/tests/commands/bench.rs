@@ -274,6 +274,40 @@ fn few_records_are_resident_with_what_is_held() {
     }
 }
 
+/// On a terminal one index is a table, as several are; in a pipe it is what PiBench writes.
+#[test]
+fn people_get_a_table_and_scripts_pibenchs_lines() {
+    let arguments = ["leafpress:lz4", "-n", "1000", "-p", "1000", "--latency_sampling", "1"];
+    let table =
+        |text: &str| text.starts_with("leafpress:lz4: ") && text.contains("held") && !text.contains("Environment:");
+    let piped = bench(&arguments);
+    assert!(
+        piped.starts_with("Environment:") && !piped.contains("B/record"),
+        "{piped}"
+    );
+    let asked = bench(&[&arguments[..], &["--report", "table"]].concat());
+    assert!(table(&asked), "{asked}");
+    let repeated = bench(&[&arguments[..], &["--report", "table", "--repeat", "2"]].concat());
+    assert!(table(&repeated) && repeated.contains("range"), "{repeated}");
+    let pibench = bench(&[&arguments[..], &["--report", "pibench", "--repeat", "2"]].concat());
+    assert!(pibench.starts_with("Environment:"), "{pibench}");
+    let output = run(&["bench", "--compare", "btreemap", "leafpress", "--report", "pibench"]);
+    assert_bad_input(&output, &["--report: ", "one index"]);
+    // A terminal of its own.
+    let command = format!("{} bench {}", env!("CARGO_BIN_EXE_leafpress"), arguments.join(" "));
+    let Ok(output) = std::process::Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .env("COLUMNS", "60")
+        .stdin(std::process::Stdio::null())
+        .output()
+    else {
+        println!("skipped: there is no `script`, which makes a terminal");
+        return;
+    };
+    let text = stdout(&output).replace('\r', "\n");
+    assert!(text.contains("held") && !text.contains("Environment:"), "{text}");
+}
+
 /// Where there is no figure, it is said why.
 #[test]
 fn what_grows_by_too_little_is_told() {

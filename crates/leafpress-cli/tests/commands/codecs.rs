@@ -72,6 +72,23 @@ fn the_table_has_a_line_per_codec_and_says_what_was_measured() {
     }
 }
 
+#[test]
+fn a_verdict_comes_first() {
+    for (codecs, verdict) in [
+        ("none,lz4,zstd:1", "zstd:1 stores the least: "),
+        ("zstd:1", "zstd:1: "),
+        ("none", "none alone compresses nothing; "),
+    ] {
+        let text = stdout(&run(&["codecs", "--codecs", codecs]));
+        assert!(text.starts_with(verdict), "{codecs}:\n{text}");
+        let first = text.split("\n\n").next().unwrap_or_default();
+        assert!(
+            first.contains("MB/s") && first.contains("frames of 1K, one thread"),
+            "{codecs}:\n{text}"
+        );
+    }
+}
+
 /// Of long data a sample is taken, and that is said.
 #[test]
 fn long_data_is_sampled() {

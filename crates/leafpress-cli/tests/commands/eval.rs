@@ -16,7 +16,8 @@ const COLUMNS: &str = "run workload threads landing_bytes bg_compaction bg_threa
     qpl_compress_calls qpl_decompress_calls qpl_tls_jobs qpl_pool_jobs qpl_errors zlib_compress_calls zlib_decompress_calls \
     zlib_stream_reuses zlib_stream_inits zlib_errors log cpu_log user_bytes bytes_held rss_growth_bytes frames_decoded_per_read \
     bytes_decoded_per_read dictionary_bytes read_max_us write_max_us host \
-    reads_per_call key_shape copied_per_byte_put compressed_per_byte_put";
+    reads_per_call key_shape copied_per_byte_put compressed_per_byte_put loaded_bytes_held \
+    loaded_rss_growth_bytes rss_growth_unknown";
 
 /// Short enough for a test on a slow machine.
 const SHORT: [&str; 6] = ["--keys", "2000", "--seconds", "0.1", "--threads", "1"];
@@ -188,22 +189,49 @@ fn the_table_and_the_files_are_there() {
     assert!(json.to_string().contains("leafpress eval"), "the command line is in it");
 }
 
-/// What the run itself needs, some megabytes a thread, is neither counted as the tree's nor taken off it.
+/// Huge pages, and what the run itself needs, some megabytes a thread, are neither counted as the tree's nor taken off it.
 #[test]
-fn resident_growth_is_the_trees() {
-    let evaluation = Evaluation::run(&["--codecs", "lz4", "--workloads", "read_only", "--threads", "8"], &[]);
-    let json = std::fs::read(evaluation.path("results.json")).expect("results.json");
-    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
-    let growth = |when: &str| {
-        json["rows"][0]["result"][when]["rss_growth_bytes"]
-            .as_i64()
-            .expect("a number")
-    };
-    let (loaded, ended) = (growth("loaded"), growth("ended"));
-    assert!(
-        (loaded - ended).abs() < 8 << 20,
-        "nothing was written between {loaded} and {ended}"
-    );
+fn few_records_are_resident_with_what_is_held() {
+    for keys in ["2000", "20000"] {
+        let evaluation = Evaluation::run(
+            &[
+                "--codecs",
+                "none,lz4",
+                "--workloads",
+                "read_only,write_only",
+                "--keys",
+                keys,
+                "--threads",
+                "4",
+            ],
+            &[],
+        );
+        let rows = evaluation.rows();
+        assert_eq!(rows.len(), 4);
+        for row in rows {
+            let Some(resident) = number(&row, "loaded_rss_growth_bytes") else {
+                assert!(row["rss_growth_unknown"].contains("too little to tell"), "{row:?}");
+                assert!(
+                    stdout(&evaluation.output).contains("too little to tell"),
+                    "the text says so too"
+                );
+                continue;
+            };
+            let held = number(&row, "loaded_bytes_held").expect("the tree tells");
+            let mebibyte = f64::from(1 << 20);
+            assert!((resident - held).abs() < held / 10.0 + mebibyte, "{row:?}");
+            // What was written to is not what was weighed.
+            if row["workload"] == "write_only" {
+                assert_eq!(row["rss_growth_bytes"], "NA");
+                assert!(row["rss_growth_unknown"].contains("changed since"), "{row:?}");
+            }
+        }
+        assert!(
+            stdout(&evaluation.output).contains("resident/"),
+            "{}",
+            stdout(&evaluation.output)
+        );
+    }
 }
 
 #[test]

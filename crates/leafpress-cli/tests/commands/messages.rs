@@ -97,6 +97,116 @@ fn data_is_blamed_by_its_flag() {
     }
 }
 
+/// Each flag and argument that takes what is there already, with a path that cannot be it: which one, and what is wrong, is said first, and
+/// nothing was begun. `{}` is the path.
+#[test]
+fn a_path_that_cannot_be_used_is_blamed_by_its_flag() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let here = |name: &str| directory.path().join(name);
+    std::fs::write(here("empty"), "").expect("written");
+    std::fs::create_dir(here("folder")).expect("made");
+    std::fs::write(here("words"), "some words ".repeat(2000)).expect("written");
+    let (missing, empty, folder) = ("./missing", "./empty", "./folder");
+    // Blocks of a device may be in a directory, and files on it, so some take one.
+    let every = [missing, empty, folder];
+    let files = [missing, empty];
+    let cases: [(&str, &str, &[&str]); 22] = [
+        ("advise --quick -c none --device-us 100 {}", "{}: ", &every),
+        (
+            "advise --quick -c none --device-us 100 --distribution trace:{} words",
+            "--distribution trace:{}: ",
+            &every,
+        ),
+        ("advise --memory 4M --trace {} words", "--trace {}: ", &every),
+        (
+            "advise --quick -c none --device-json {} words",
+            "--device-json {}: ",
+            &every,
+        ),
+        ("advise --quick -c none --fio-json {} words", "--fio-json {}: ", &every),
+        ("advise --quick -c none --device {} words", "--device {}: ", &files),
+        ("bench btreemap --records tsv --data {}", "--data {}: ", &every),
+        (
+            "bench btreemap -n 10 -p 10 --value_source corpus:{}",
+            "--value_source corpus:{}: ",
+            &every,
+        ),
+        ("bench {}", "INPUT {}: ", &every),
+        ("bench --compare btreemap {}", "INPUT {}: ", &every),
+        ("cache -m 8M -d 0.05 --data {}", "--data {}: ", &every),
+        ("cache -m 8M --mrc --trace {}", "--trace {}: ", &[missing, folder]),
+        ("cache -m 8M -d 0.05 --cachebench {}", "--cachebench {}: ", &every),
+        (
+            "cache -m 8M -d 0.05 --disk 64M --disk-path {}/file",
+            "--disk-path {}/file: ",
+            &files,
+        ),
+        ("codecs -c none --data {}", "--data {}: ", &every),
+        ("device -d 0.02 --fio-json {}", "--fio-json {}: ", &every),
+        ("device -d 0.02 -b 4K -Q 1 {}", "{}: ", &files),
+        ("doctor --dir {}", "--dir {}: ", &files),
+        ("eval --keys 10 --data {}", "--data {}: ", &every),
+        (
+            "model -m 64K --trace {} --codec-costs lz4=2.5,10,2 --device-us 100",
+            "--trace {}: ",
+            &every,
+        ),
+        ("peers --keys 10 --data {}", "--data {}: ", &every),
+        ("pool -m 1M -d 0.05 -c none --data {}", "--data {}: ", &every),
+    ];
+    let suites = [
+        ("suite --quick -c none {}", "{}: ", &every[..]),
+        ("suite --records tsv {}", "{}: ", &every),
+    ];
+    for (command, blamed, paths) in cases.into_iter().chain(suites) {
+        for path in paths {
+            let words = command.replace("{}", path);
+            let output = leafpress()
+                .current_dir(directory.path())
+                .args(words.split(' '))
+                .output()
+                .expect("leafpress starts");
+            assert_bad_input(&output, &[]);
+            let message = stderr(&output);
+            let start = format!("error: {}", blamed.replace("{}", path));
+            assert!(message.starts_with(&start), "{words}: {message}");
+            assert!(message.len() > start.len() + 5, "{words}: it says why: {message}");
+            // Once to blame it, and once more at most in what is to be done.
+            assert!(message.matches(path).count() <= 2, "{words}: {message}");
+        }
+    }
+}
+
+/// Each flag that says where files go, where none can go.
+#[test]
+fn output_that_cannot_be_written_is_blamed_by_its_flag() {
+    let directory = TempDir::new().expect("a temporary directory");
+    std::fs::write(directory.path().join("words"), "some words ".repeat(2000)).expect("written");
+    for (command, flag) in [
+        ("advise --quick -c none --device-us 100 words", "--out"),
+        ("bench btreemap -n 10 -p 10", "--out"),
+        ("bench btreemap -n 10 -p 10", "--json"),
+        ("bench btreemap -n 10 -p 10", "--html"),
+        ("cache -m 8M -d 0.05 --engines leafpress --working-set 8M", "--out"),
+        ("device words -d 0.02 -b 4K -Q 1", "--out"),
+        ("eval --keys 10 -c none --data words", "--out"),
+        ("model --data-bytes 20G -m 2G", "--out"),
+        ("peers --keys 10 -c none --data words", "--out"),
+        ("pool --data words --page-bytes 1K -m 128K -c none", "--out"),
+        ("suite --quick -c none words", "--out"),
+    ] {
+        let output = leafpress()
+            .current_dir(directory.path())
+            .args(command.split(' '))
+            .args([flag, "words/in"])
+            .output()
+            .expect("leafpress starts");
+        assert_bad_input(&output, &["words/in"]);
+        let message = stderr(&output);
+        assert!(message.starts_with(&format!("error: {flag}")), "{command}: {message}");
+    }
+}
+
 /// A device that is read for ever, in every command that reads data.
 #[test]
 fn devices_without_an_end_are_refused() {

@@ -12,6 +12,7 @@ use leafpress_lab::{Bytes, LabError};
 use super::mrc_args::MrcArgs;
 use super::paper_args::PaperArgs;
 use crate::failure::Failure;
+use crate::output;
 use crate::words::list;
 
 /// Arguments of `leafpress cache`.
@@ -196,6 +197,16 @@ impl CacheArgs {
                 "--disk-path: there is no disk: say how large with --disk",
             ));
         }
+        if let Some(path) = &self.disk_path
+            && let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty())
+            && !directory.is_dir()
+        {
+            return Err(Failure::bad_input(format!(
+                "--disk-path {}: there is no directory {}; make it, or name another file",
+                path.display(),
+                directory.display()
+            )));
+        }
         options.working_set_bytes = self.working_set.map(|Bytes(bytes)| bytes);
         if let Some(law) = &self.distribution {
             options.distribution = Some(parse("distribution", law)?);
@@ -313,7 +324,7 @@ pub fn failure(error: &LabError) -> Failure {
         LabError::Cancelled => Failure::Interrupted("interrupted: no cache had finished".into()),
         LabError::Option { option, reason } => Failure::bad_input(format!("--{option}: {reason}")),
         LabError::Data { source_name, reason } => Failure::bad_input(format!("{source_name}: {reason}")),
-        LabError::Io { .. } => Failure::bad_input(format!("{error}; name a directory that can be written with --out")),
+        LabError::Io { .. } => output::unwritable(error),
         e => Failure::failed(e.to_string()),
     }
 }

@@ -265,6 +265,11 @@ fn what_cannot_work_is_refused_by_its_name() {
         ("--disk 1G --disk-path Cargo.toml", &["--disk-path", "Cargo.toml"]),
         ("--disk 1G --engines moka", &["--disk", "tier on a disk"]),
         ("--disk-path a", &["--disk"]),
+        (
+            "--disk 1G --disk-path /no/such/file",
+            &["--disk-path /no/such/file", "no directory /no/such;"],
+        ),
+        ("--disk 1G --disk-path src", &["--disk-path", "src is a directory"]),
         ("--writes 101", &["--writes", "100"]),
         ("--ttl 0", &["--ttl"]),
         ("--threads 0", &["--threads"]),

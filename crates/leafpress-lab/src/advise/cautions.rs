@@ -93,10 +93,17 @@ fn sample(question: &Question, suite: &suite::Report) -> Option<String> {
     let sample = &suite.sample;
     let part = sample.bytes as f64 / question.data_bytes.max(1) as f64;
     (part < SMALL_PART).then(|| {
+        let taken = about(sample.bytes as f64);
+        let of_what = if sample.bytes < sample.found_bytes {
+            format!(
+                "{taken}, evenly spread over the sample's {}",
+                about(sample.found_bytes as f64)
+            )
+        } else {
+            format!("the whole sample of {taken}")
+        };
         format!(
-            "Ratios and times are of {}, evenly spread over the sample's {}: {}% of the data. They hold as far as the rest is like it.",
-            about(sample.bytes as f64),
-            about(sample.found_bytes as f64),
+            "Ratios and times are of {of_what}: {}% of the data. They hold as far as the rest is like it.",
             percent(part, if part < 0.01 { 3 } else { 1 })
         )
     })

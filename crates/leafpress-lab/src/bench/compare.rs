@@ -12,12 +12,12 @@ use super::{Options, Outcome, Ratios, Report, Resident, Weight};
 use crate::core::LabError;
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
+use crate::harness::weigh::RESIDENT;
 use crate::report::paragraph::wrapped;
 use crate::report::table::of_parts;
 
-/// What the figures of memory are.
-pub(super) const MEMORY: &str = "Resident: what the process grew by over the load; what takes less than 64M is loaded once more for \
-    that figure, in a process without huge pages. Held: the index's own account, which only ours has. Both in bytes per record.";
+/// What the other figure of memory is.
+const HELD: &str = "Held: the index's own account, which only ours has. Both in bytes per record.";
 
 /// One run of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -233,7 +233,10 @@ impl Comparison {
 
     /// What a reader of the table must know.
     pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = vec![format!("Each index ran in a process of its own. {MEMORY}")];
+        let mut notes = vec![match self.lines.as_slice() {
+            [_] => format!("{RESIDENT} {HELD}"),
+            _ => format!("Each index ran in a process of its own. {RESIDENT} {HELD}"),
+        }];
         for line in &self.lines {
             let name = format!("{} in {}", line.options.input.short_name(), line.options.workload());
             notes.extend(line.failures.iter().map(|failure| format!("failed: {name}: {failure}")));

@@ -50,15 +50,16 @@ pub use options::{
     MAX_KEY_BYTES, MAX_OPERATIONS, MAX_RECORDS, MAX_REPEAT, MAX_SAMPLING_MS, MAX_SCAN, MAX_SECONDS, MAX_VALUE_BYTES,
     Mode, Options, Ratios,
 };
-pub use outcome::{Counts, CpuTime, Latencies, Load, Operation, Outcome, Resident, Sample, ScanErrors, WindowLatency};
+pub use outcome::{Counts, CpuTime, Latencies, Load, Operation, Outcome, Sample, ScanErrors, WindowLatency};
 pub use pin::Pin;
 pub use repeat::{Spread, median_of};
 pub use session::{Event, Report, run, run_with};
 pub use tree::TreeOptions;
 pub use values::{ValueSource, check as check_values};
-pub use weigh::Weight;
 pub(crate) use weigh::weigh_here;
 pub use ycsb::Ycsb;
+
+pub use crate::harness::weigh::{Resident, Weight};
 
 /// The job of a child that does one run of the index benchmark; the answer is a [`Report`].
 pub(crate) const RUN: &str = "bench_run";

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::hardware::Hardware;
-use crate::core::about;
 use crate::core::latency::Latency;
+use crate::harness::weigh::Resident;
 
 /// A kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -91,46 +91,6 @@ pub struct Load {
     pub resident: Resident,
     /// What the index says it holds after the load, in bytes.
     pub held_bytes: Option<u64>,
-}
-
-/// Growth of a process's resident memory, or why there is no such figure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Resident {
-    /// In bytes.
-    #[serde(rename = "resident_growth_bytes")]
-    Growth(u64),
-    /// Why it cannot be told, in words.
-    #[serde(rename = "resident_growth_unknown")]
-    Unknown(String),
-}
-
-impl Resident {
-    pub(super) fn since(before: Option<u64>, now: Option<u64>) -> Self {
-        match before.zip(now) {
-            Some((before, now)) => Self::Growth(now.saturating_sub(before)),
-            None => Self::Unknown("the system does not tell".into()),
-        }
-    }
-
-    /// Growth of less than `least` bytes is not told from the benchmark's own.
-    pub(super) fn at_least(self, least: u64) -> Self {
-        match self {
-            Self::Growth(bytes) if bytes < least => Self::Unknown(format!(
-                "growth of {} is too little to tell from the benchmark's own; {} is enough",
-                about(bytes as f64),
-                about(least as f64)
-            )),
-            resident => resident,
-        }
-    }
-
-    /// The growth in bytes, if it is known.
-    pub fn bytes(&self) -> Option<u64> {
-        match self {
-            Self::Growth(bytes) => Some(*bytes),
-            Self::Unknown(_) => None,
-        }
-    }
 }
 
 /// Operations done in a window of the run.

@@ -114,7 +114,15 @@ impl DiskOptions {
         }
         let of_files = engines.iter().find(|engine| engine.needs_disk());
         let directory = of_files.map(|engine| (engine, self.directory()));
+        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let reason = match directory {
+            _ if self.path.is_dir() => format!("{} is a directory: name a file in it", self.path.display()),
+            _ if parent.is_some_and(|parent| parent.exists() && !parent.is_dir()) => {
+                format!(
+                    "{}: what it is in is no directory: name another file",
+                    self.path.display()
+                )
+            }
             _ if self.path.is_file() => format!("{} is there already: name another file", self.path.display()),
             Some((engine, _)) if self.path.exists() && !self.path.is_dir() => {
                 let path = self.path.display();

@@ -90,7 +90,6 @@ pub fn resident_anonymous_bytes() -> Option<u64> {
 
 /// From now on this process gets no huge pages unless it has them: an allocator's rounding to 2 MiB would look like growth of what it
 /// allocates for. Where the system cannot, nothing changes.
-#[cfg(any(feature = "bench", feature = "pool"))]
 pub(crate) fn refuse_huge_pages() {
     let _ = nix::sys::prctl::set_thp_disable(true);
 }

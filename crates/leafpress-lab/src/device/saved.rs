@@ -21,7 +21,12 @@ pub fn saved_report(path: &Path) -> Result<Report, DeviceError> {
     } else {
         path.to_owned()
     };
-    let about = file.metadata().map_err(|e| refuse(format!("cannot be read: {e}")))?;
+    let about = file.metadata().map_err(|e| {
+        refuse(match path == file {
+            true => format!("cannot be read: {e}"),
+            false => format!("its results.json cannot be read: {e}"),
+        })
+    })?;
     if !about.is_file() || about.len() > MAX_BYTES {
         return Err(refuse(
             "no file of a sensible length: name the results.json, or the directory, of `leafpress device --out`".into(),
@@ -58,5 +63,7 @@ mod tests {
         std::fs::write(&other, "{\"jobs\": []}").unwrap();
         assert!(told(&other).contains("--fio-json"), "{}", told(&other));
         assert!(told(Path::new("/no/such")).contains("cannot be read"));
+        let empty = tempfile::tempdir().unwrap();
+        assert!(told(empty.path()).contains("its results.json cannot be read"));
     }
 }

@@ -24,5 +24,7 @@ pub use workload::Workload;
 
 /// The job of a child that does one run; the answer is a [`RunResult`](result::RunResult).
 pub(crate) const RUN: &str = "eval_run";
+/// The job of a child that loads a run's tree to see what it takes; the answer is a [`Weight`](crate::harness::weigh::Weight).
+pub(crate) const WEIGH: &str = "eval_weigh";
 /// The job of a child that opens a run's codec and nothing else; the answer is the name of the engine that would run.
 pub(crate) const ENGINE: &str = "eval_engine";

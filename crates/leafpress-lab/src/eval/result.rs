@@ -4,6 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::latency::Latency;
 use crate::harness::timeline::Moment;
+use crate::harness::weigh::{Resident, Weight, is_little};
+
+/// Why the resident memory of little is not known at the end of a run.
+const CHANGED: &str = "so little is weighed after the load, and it changed since; the run's own threads and buffers would be much of \
+    its growth";
 
 /// What one run measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -73,6 +78,25 @@ impl RunResult {
         let cores = self.resources.as_ref()?.cpu_cores(self.wall_seconds);
         (cores > 0.0).then(|| self.qps() / cores)
     }
+
+    /// Whether what was loaded is so little that the run's own growth says little of it, so that it is to be weighed.
+    pub(crate) fn is_little(&self) -> bool {
+        let grown = self.loaded.rss_growth_bytes;
+        is_little(grown.map(|bytes| u64::try_from(bytes).unwrap_or(0)))
+    }
+
+    /// Puts what the map was weighed at after the load in the place of what the run measured. At the run's end it is known only where
+    /// nothing had changed by then.
+    pub(crate) fn put_weight(&mut self, weight: &Weight) {
+        let as_loaded = self.writes + self.deletes == 0 && self.ended.bytes_held == self.loaded.bytes_held;
+        self.loaded.put_resident(&weight.resident);
+        self.loaded.bytes_held = weight.held_bytes.unwrap_or(self.loaded.bytes_held);
+        if as_loaded {
+            self.ended.put_resident(&weight.resident);
+        } else {
+            self.ended.put_resident(&Resident::Unknown(CHANGED.into()));
+        }
+    }
 }
 
 /// CPU and memory of a run's process.
@@ -102,7 +126,7 @@ impl Resources {
 }
 
 /// Memory at one moment, in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
     /// Records in the tree.
     pub records: u64,
@@ -119,8 +143,24 @@ pub struct Memory {
     #[serde(default)]
     pub leaf_limit_bytes: u64,
     /// Growth of the process's resident memory since just before the tree was made, by the system's account, without what its
-    /// allocators have free.
+    /// allocators have free. Of a tree that takes little: what it was weighed at in a process of its own.
     pub rss_growth_bytes: Option<i64>,
+    /// Why that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rss_growth_unknown: Option<String>,
+}
+
+impl Memory {
+    /// The resident memory over the keys and values, if both are there.
+    pub fn resident_per_user_byte(&self) -> Option<f64> {
+        let resident = self.rss_growth_bytes.filter(|_| self.user_bytes > 0)?;
+        Some(resident as f64 / self.user_bytes as f64)
+    }
+
+    fn put_resident(&mut self, resident: &Resident) {
+        self.rss_growth_bytes = resident.bytes().and_then(|bytes| i64::try_from(bytes).ok());
+        self.rss_growth_unknown = resident.unknown().map(str::to_owned);
+    }
 }
 
 /// Declares [`Counters`] and how it is taken from two snapshots.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{EvalConfig, EvalOutcome, Failure, Progress, Row};
+use super::{EvalConfig, EvalOutcome, Failure, Progress, Row, Workload};
 use crate::core::{LabError, resources};
 use crate::eval::dataset::Dataset;
 use crate::eval::matrix::{self, Configuration, RunSpec};
@@ -12,6 +12,7 @@ use crate::eval::result::{Resources, RunResult};
 use crate::eval::summary::Summary;
 use crate::eval::view;
 use crate::harness::child::{Job, Launcher};
+use crate::harness::weigh::Weight;
 
 /// Runs an evaluation: each codec and configuration in a process of its own (the current executable with the hidden subcommand
 /// [`CHILD_SUBCOMMAND`](crate::CHILD_SUBCOMMAND)), a row in `out_dir/summary.tsv` as soon as it finishes, then the reports.
@@ -69,13 +70,14 @@ pub fn run_eval_with(
         cancelled: false,
     };
     let mut summary = Summary::create(&outcome.summary_path, host.clone())?;
+    let mut weights = Weights::default();
     let total = runs.len();
     for (index, configuration) in runs.into_iter().enumerate() {
         if cancel.load(Ordering::Relaxed) {
             outcome.cancelled = true;
             break;
         }
-        let spec = configuration.spec;
+        let (spec, preload) = (configuration.spec, configuration.preload.as_deref());
         progress(Progress::Started {
             index,
             total,
@@ -87,8 +89,16 @@ pub fn run_eval_with(
             request: &spec,
         };
         let mut phases = |phase, fraction| progress(Progress::Phase { phase, fraction });
-        match launcher.call::<_, RunResult>(&request, configuration.preload.as_deref(), &log, cancel, &mut phases) {
-            Ok(result) => {
+        match launcher.call::<_, RunResult>(&request, preload, &log, cancel, &mut phases) {
+            Ok(mut result) => {
+                if result.is_little() {
+                    let log = log.with_extension("weigh.log");
+                    let held = result.loaded.bytes_held;
+                    let weight = weights.of(&spec, |job| {
+                        Weight::ask(launcher, job, preload, Some(held), &log, cancel)
+                    });
+                    result.put_weight(weight);
+                }
                 let cpu_log = result
                     .resources
                     .as_ref()
@@ -128,6 +138,31 @@ pub fn run_eval_with(
     }
     view::finish(config, &host, &mut outcome)?;
     Ok(outcome)
+}
+
+/// What was weighed so far. What is loaded depends on the codec and the configuration, but not on the workload.
+#[derive(Default)]
+struct Weights(Vec<(RunSpec, Weight)>);
+
+impl Weights {
+    /// The weight of what `spec` loads, asked for once.
+    fn of(&mut self, spec: &RunSpec, ask: impl FnOnce(&Job<&str, RunSpec>) -> Weight) -> &Weight {
+        let load = RunSpec {
+            workload: Workload::ReadOnly,
+            ..spec.clone()
+        };
+        let at = self.0.iter().position(|(weighed, _)| *weighed == load);
+        let at = at.unwrap_or_else(|| {
+            let job = Job {
+                name: super::WEIGH,
+                request: load,
+            };
+            let weight = ask(&job);
+            self.0.push((job.request, weight));
+            self.0.len() - 1
+        });
+        &self.0[at].1
+    }
 }
 
 /// Starts a process with the library that some runs preload, and looks whether zlib's calls go through it. The loader only warns of

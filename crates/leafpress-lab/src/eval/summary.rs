@@ -24,7 +24,7 @@ struct Context<'r> {
 type Column = (&'static str, fn(&Context<'_>) -> Cell);
 
 /// The columns, in order: the evaluation document's up to `cpu_log`, then ours. A cell that has no meaning is `None`.
-const COLUMNS: [Column; 73] = [
+const COLUMNS: [Column; 76] = [
     ("run", |c| word(&c.row.spec.run)),
     ("workload", |c| word(c.row.spec.workload)),
     ("threads", |c| word(c.row.spec.threads)),
@@ -122,6 +122,11 @@ const COLUMNS: [Column; 73] = [
     ("compressed_per_byte_put", |c| {
         c.per(c.counters().compressed_bytes, c.counters().put_bytes)
     }),
+    ("loaded_bytes_held", |c| word(c.row.result.loaded.bytes_held)),
+    ("loaded_rss_growth_bytes", |c| {
+        word(c.row.result.loaded.rss_growth_bytes?)
+    }),
+    ("rss_growth_unknown", |c| word(c.rss_growth_unknown()?)),
 ];
 
 impl Context<'_> {
@@ -145,6 +150,15 @@ impl Context<'_> {
 
     fn resources(&self) -> Option<&Resources> {
         self.row.result.resources.as_ref()
+    }
+
+    /// Why one of the figures of resident memory is not there.
+    fn rss_growth_unknown(&self) -> Option<&str> {
+        let result = &self.row.result;
+        let moments = [&result.loaded, &result.ended];
+        moments
+            .into_iter()
+            .find_map(|memory| memory.rss_growth_unknown.as_deref())
     }
 
     fn cores(&self) -> Option<f64> {

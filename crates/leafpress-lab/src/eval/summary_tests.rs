@@ -14,7 +14,8 @@ const GOLDEN_HEADER: &str = "run workload threads landing_bytes bg_compaction bg
     bg_queue_full bg_queue_pops qpl_compress_calls qpl_decompress_calls qpl_tls_jobs qpl_pool_jobs qpl_errors \
     zlib_compress_calls zlib_decompress_calls zlib_stream_reuses zlib_stream_inits zlib_errors log cpu_log \
     user_bytes bytes_held rss_growth_bytes frames_decoded_per_read bytes_decoded_per_read dictionary_bytes read_max_us \
-    write_max_us host reads_per_call key_shape copied_per_byte_put compressed_per_byte_put";
+    write_max_us host reads_per_call key_shape copied_per_byte_put compressed_per_byte_put loaded_bytes_held \
+    loaded_rss_growth_bytes rss_growth_unknown";
 
 fn row(codec: &str, workload: Workload) -> Row {
     Row {

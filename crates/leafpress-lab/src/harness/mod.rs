@@ -1,5 +1,5 @@
-//! What runs of every kind share: processes of their own, the gate that keeps threads in step, the map under test, the maps it is compared with, and the oracle that
-//! knows what each answer may be. Knows no command.
+//! What runs of every kind share: processes of their own, the gate that keeps threads in step, the map under test, the maps it is compared with, what
+//! they weigh, and the oracle that knows what each answer may be. Knows no command.
 
 pub mod child;
 #[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
@@ -10,6 +10,7 @@ pub mod oracle;
 mod phase;
 pub mod store;
 pub mod timeline;
+pub mod weigh;
 
 pub use phase::Phase;
 

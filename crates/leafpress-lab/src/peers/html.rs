@@ -19,7 +19,7 @@ pub(super) fn page(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Strin
     let (headings, rows) = view::table(config, outcome);
     let (bad, faint): (Vec<String>, Vec<String>) = view::troubles(outcome)
         .into_iter()
-        .partition(|trouble| !trouble.starts_with("left out"));
+        .partition(|trouble| !["left out", "no resident"].iter().any(|word| trouble.starts_with(word)));
     let body = html! {
         h1 { "Leafpress beside other maps" }
         (verdict::html(&verdicts))
@@ -33,7 +33,7 @@ pub(super) fn page(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Strin
             }
         }
         (table(headings, rows.iter().map(|cells| row(cells))))
-        p.faint { (view::notes(config, outcome)) }
+        p.faint { (view::notes(outcome)) }
         @for trouble in &faint { p.faint { (trouble) } }
     };
     Ok(document("Leafpress peers", &body))
@@ -45,16 +45,22 @@ fn frontier(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Option<Strin
         _ => None,
     };
     let codecs: Vec<_> = outcome.lines.iter().map(codec).collect();
+    let is_sized = |(line, colour)| Some((line, colour, line.resident_bytes_per_record?));
     let hues = colours(codecs.iter().map(Option::as_deref));
-    let points = outcome.lines.iter().zip(hues).map(|(line, colour)| Point {
-        label: line.peer.to_string(),
-        colour,
-        at: (
-            line.resident_bytes_per_record / outcome.record_bytes.max(1.0),
-            line.operations_per_second_per_core / 1e6,
-        ),
-        hollow: !line.peer.is_ours(),
-    });
+    let points = outcome
+        .lines
+        .iter()
+        .zip(hues)
+        .filter_map(is_sized)
+        .map(|(line, colour, resident)| Point {
+            label: line.peer.to_string(),
+            colour,
+            at: (
+                resident / outcome.record_bytes.max(1.0),
+                line.operations_per_second_per_core / 1e6,
+            ),
+            hollow: !line.peer.is_ours(),
+        });
     let points: Vec<_> = points.collect();
     let y = match config.workload {
         Workload::ReadOnly => "Mreads/s per core".to_owned(),

@@ -18,11 +18,13 @@ mod view;
 pub use options::PeersConfig;
 pub use outcome::{PeerLine, PeersOutcome};
 pub use peer::Peer;
-pub(crate) use run::run_sample;
 pub use run::{run_peers, run_peers_with};
+pub(crate) use run::{run_sample, weigh_sample};
 
 /// The job of a child that does one sample.
 pub(crate) const SAMPLE: &str = "peers_sample";
+/// The job of a child that loads a sample's map to see what it takes.
+pub(crate) const WEIGH: &str = "peers_weigh";
 
 #[cfg(test)]
 mod tests;

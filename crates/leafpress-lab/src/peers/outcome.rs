@@ -23,8 +23,11 @@ pub struct PeerLine {
     pub loads_per_second: f64,
     /// What was left to do in the background after the load, in no other figure, in seconds.
     pub settle_seconds: f64,
-    /// Growth of the process's resident memory over the load, per record, in bytes.
-    pub resident_bytes_per_record: f64,
+    /// Growth of the process's resident memory over the load, per record, in bytes; of a map that takes little, what it was weighed at in
+    /// a process of its own.
+    pub resident_bytes_per_record: Option<f64>,
+    /// Why that is not known.
+    pub resident_unknown: Option<String>,
     /// Bytes held per record by the map's own account, which only our tree gives.
     pub bytes_held_per_record: Option<f64>,
 }
@@ -70,10 +73,10 @@ impl PeersOutcome {
             Workload::ReadOnly => "reads per second and core",
             _ => "operations per second and core",
         };
-        let figure = |of: fn(&PeerLine) -> f64, line: &PeerLine| ratio(Some(of(line)), Some(of(other)));
+        let figure = |of: fn(&PeerLine) -> Option<f64>, line: &PeerLine| ratio(of(line), of(other));
         let verdict = |line: &PeerLine| {
             let memory = figure(|line| line.resident_bytes_per_record, line);
-            let speed = figure(|line| line.operations_per_second_per_core, line);
+            let speed = figure(|line| Some(line.operations_per_second_per_core), line);
             against(
                 &line.peer.to_string(),
                 &other.peer.to_string(),
@@ -105,6 +108,9 @@ impl PeerLine {
             0 => None,
             held => per_record(held as f64, result),
         });
+        let mut unknown = samples
+            .iter()
+            .filter_map(|result| result.loaded.rss_growth_unknown.as_ref());
         Some(Self {
             peer,
             operations_per_second_per_core: median(operations.clone())?,
@@ -115,7 +121,8 @@ impl PeerLine {
             read_p99_ns: median(p99),
             loads_per_second: median(loads)?,
             settle_seconds: median(settle)?,
-            resident_bytes_per_record: median(resident)?,
+            resident_bytes_per_record: median(resident),
+            resident_unknown: unknown.next().cloned(),
             bytes_held_per_record: median(held),
         })
     }

@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::options::PeersConfig;
 use super::outcome::{PeerLine, PeersOutcome};
 use super::peer::Peer;
-use super::{SAMPLE, html, view};
+use super::{SAMPLE, WEIGH, html, view};
 use crate::core::LabError;
 use crate::eval::dataset::Dataset;
 use crate::eval::result::RunResult;
 use crate::eval::{RunSpec, driver};
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
+use crate::harness::weigh::{self, Weight};
 use crate::report::write;
 
 /// What a child of the comparison is to do.
@@ -70,6 +71,7 @@ pub fn run_peers_with(
         }
     }
     let mut samples: Vec<Vec<RunResult>> = vec![Vec::new(); peers.len()];
+    let mut weights: Vec<Option<Weight>> = vec![None; peers.len()];
     let mut outcome = PeersOutcome {
         lines: Vec::new(),
         data: data.describe(&base),
@@ -100,8 +102,21 @@ pub fn run_peers_with(
         let log = out_dir.join(format!("peers-{number:03}.log"));
         let mut phases = |phase, fraction| progress(number, total, peer, phase, fraction);
         match launcher.call::<_, RunResult>(&request, None, &log, cancel, &mut phases) {
-            Ok(result) => {
+            Ok(mut result) => {
                 outcome.mismatches += result.mismatches;
+                if result.is_little() {
+                    // Every round loads alike.
+                    let weight = weights[index].get_or_insert_with(|| {
+                        let job = Job {
+                            name: WEIGH,
+                            request: request.request,
+                        };
+                        let held = Some(result.loaded.bytes_held).filter(|held| *held > 0);
+                        let log = log.with_extension("weigh.log");
+                        Weight::ask(launcher, &job, None, held, &log, cancel)
+                    });
+                    result.put_weight(weight);
+                }
                 samples[index].push(result);
             }
             Err(LabError::Cancelled) => {
@@ -136,4 +151,11 @@ pub(crate) fn run_sample(
     let data = Dataset::load(&sample.spec.base, cancel)?;
     let make = || sample.peer.make(&sample.spec, &data);
     driver::run_store(&sample.spec, &data, &make, cancel, progress)
+}
+
+/// The child's side of a weight.
+pub(crate) fn weigh_sample(sample: &PeerSpec, cancel: &AtomicBool) -> Result<Weight, LabError> {
+    weigh::prepare();
+    let data = Dataset::load(&sample.spec.base, cancel)?;
+    driver::weigh_store(&sample.spec, &data, &|| sample.peer.make(&sample.spec, &data), cancel)
 }

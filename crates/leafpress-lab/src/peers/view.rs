@@ -4,6 +4,7 @@ use super::{Peer, PeerLine, PeersConfig, PeersOutcome};
 use crate::core::keys::LoadOrder;
 use crate::core::resources;
 use crate::eval::Workload;
+use crate::harness::weigh::RESIDENT;
 use crate::report::paragraph::wrapped;
 use crate::report::table::{Part, of_parts};
 use crate::report::verdict;
@@ -17,7 +18,7 @@ pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
         *last = "of the\nfastest".into();
     }
     text += &format!("{}\n{}\n", head(config, outcome), of_parts(headings, rows, 1, &PARTS));
-    text += &wrapped(&notes(config, outcome), "", "");
+    text += &wrapped(&notes(outcome), "", "");
     for trouble in troubles(outcome) {
         text += &format!("{trouble}\n");
     }
@@ -27,7 +28,7 @@ pub(super) fn text(config: &PeersConfig, outcome: &PeersOutcome) -> String {
 /// What was stored, and how it was measured.
 pub(super) fn head(config: &PeersConfig, outcome: &PeersOutcome) -> String {
     format!(
-        "{}\nloaded {} by {} thread{}, medians of {} round{} of {} s, {}",
+        "{}\nloaded {} by {} thread{}, {} of {} s, {}",
         outcome.data,
         match config.load_order {
             LoadOrder::Random => "in random order",
@@ -36,43 +37,37 @@ pub(super) fn head(config: &PeersConfig, outcome: &PeersOutcome) -> String {
         },
         config.threads,
         if config.threads == 1 { "" } else { "s" },
-        config.rounds,
-        if config.rounds == 1 { "" } else { "s" },
+        match config.rounds {
+            1 => "one round".to_owned(),
+            rounds => format!("medians of {rounds} rounds"),
+        },
         config.seconds,
         resources::host(),
     )
 }
 
 /// What the figures are.
-pub(super) fn notes(config: &PeersConfig, outcome: &PeersOutcome) -> String {
+pub(super) fn notes(outcome: &PeersOutcome) -> String {
     let settled = outcome.lines.iter().map(|line| line.settle_seconds).fold(0.0, f64::max);
-    let few_bytes = config.keys as f64 * outcome.record_bytes;
-    let few = (few_bytes < FEW_BYTES).then(|| {
-        format!(
-            " So few records take no more than some huge pages and what threads need, which are in each resident figure: a \
-             mebibyte is {:.0} B/record here. `leafpress bench --compare` weighs small maps by themselves.",
-            f64::from(1 << 20) / config.keys.max(1) as f64
-        )
-    });
-    let notes = format!(
-        "A record has {:.0} bytes of key and value. Resident: growth of the process over the load; all maps have this program's \
+    format!(
+        "A record has {:.0} bytes of key and value. {RESIDENT} All maps have this program's \
          allocator, keys and values of their real length, inline where all are of one length and boxed where not. Between the load \
          and the rest a tree finishes what it does in the background (dictionary, compaction): up to {settled:.1} s here, in no other \
          figure; memory is measured after it. Choosing keys is in all figures alike; every key is checked in the end, and some reads \
          on the way. Compare within one table: the figures of two runs differ by what else the machine does.",
         outcome.record_bytes
-    );
-    notes + &few.unwrap_or_default()
+    )
 }
-
-/// Records of fewer bytes are little beside what a process needs besides them.
-const FEW_BYTES: f64 = (64 << 20) as f64;
 
 /// What went wrong, and what is not there.
 pub(super) fn troubles(outcome: &PeersOutcome) -> Vec<String> {
     let left_out = outcome.left_out.iter().map(|left_out| format!("left out: {left_out}"));
     let failures = outcome.failures.iter().map(|failure| format!("failed: {failure}"));
-    let mut troubles: Vec<String> = left_out.chain(failures).collect();
+    let unknown = outcome.lines.iter().filter_map(|line| {
+        let why = line.resident_unknown.as_ref()?;
+        Some(format!("no resident memory of {}: {why}", line.peer))
+    });
+    let mut troubles: Vec<String> = left_out.chain(unknown).chain(failures).collect();
     if outcome.mismatches > 0 {
         troubles.push(format!("MISMATCHES: {}", outcome.mismatches));
     }
@@ -118,12 +113,11 @@ pub(super) fn table(config: &PeersConfig, outcome: &PeersOutcome) -> (Vec<String
         "memory of\nthe fastest".into(),
     ];
     let rows = outcome.lines.iter().map(|line| {
-        let ratio = |figure: &dyn Fn(&PeerLine) -> f64| {
-            fastest.map_or_else(
-                || "NA".into(),
-                |fastest| format!("{:.2}x", figure(line) / figure(fastest)),
-            )
+        let ratio = |figure: &dyn Fn(&PeerLine) -> Option<f64>| {
+            let ratio = fastest.and_then(|fastest| verdict::ratio(figure(line), figure(fastest)));
+            ratio.map_or_else(|| "NA".into(), |ratio| format!("{ratio:.2}x"))
         };
+        let bytes = |figure: Option<f64>| figure.map_or_else(|| "NA".into(), |bytes| format!("{bytes:.0}"));
         let load = |figure: &dyn Fn(&PeerLine) -> String| match line.peer {
             Peer::Blocks(_) => "NA".to_owned(),
             _ => figure(line),
@@ -133,16 +127,15 @@ pub(super) fn table(config: &PeersConfig, outcome: &PeersOutcome) -> (Vec<String
             line.peer.to_string(),
             format!("{:.2}", line.operations_per_second_per_core / 1e6),
             format!("{:.2}-{:.2}", least / 1e6, most / 1e6),
-            ratio(&|line| line.operations_per_second_per_core),
+            ratio(&|line| Some(line.operations_per_second_per_core)),
             line.read_p99_ns
                 .map_or_else(|| "NA".into(), |p99| format!("{:.2}", p99 / 1e3)),
             load(&|line| format!("{:.2}", line.loads_per_second / 1e6)),
             load(&|line| {
                 fastest_load.map_or_else(|| "NA".into(), |best| format!("{:.2}x", line.loads_per_second / best))
             }),
-            format!("{:.0}", line.resident_bytes_per_record),
-            line.bytes_held_per_record
-                .map_or_else(|| "NA".into(), |held| format!("{held:.0}")),
+            bytes(line.resident_bytes_per_record),
+            bytes(line.bytes_held_per_record),
             ratio(&|line| line.resident_bytes_per_record),
         ]
     });

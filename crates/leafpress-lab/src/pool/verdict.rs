@@ -78,8 +78,9 @@ impl Sweep {
             .filter_map(|report| report.outcome.other_cores)
             .reduce(f64::max);
         let busy = busiest.and_then(busy);
-        // The runs of a sweep have one budget.
-        let over = reports().filter_map(over_budget).next();
+        // The runs of a sweep have one budget; of the one that is most over it the table has the same figure.
+        let most = reports().max_by_key(|report| report.outcome.most_resident_bytes());
+        let over = most.and_then(over_budget);
         busy.into_iter().chain(over).collect()
     }
 }
@@ -110,8 +111,9 @@ pub(super) fn over_budget(report: &Report) -> Option<String> {
     let held = report.outcome.held.bytes_held as f64;
     (resident > budget && resident > held).then(|| {
         format!(
-            "The process grew by {}% of the budget, though the pool held {}% of it: {} more are stacks of threads, what codecs work with, and \
+            "With {} the process grew by {}% of the budget, though the pool held {}% of it: {} more are stacks of threads, what codecs work with, and \
              what the allocator keeps. They are about as much with any budget, so they show with a small one.",
+            report.options.codec,
             percent(resident / budget, 0),
             percent(held / budget, 0),
             about(resident - held)
@@ -154,14 +156,20 @@ mod tests {
 
     #[test]
     fn other_work_and_memory_past_the_budget_are_told() {
+        let mut raw = fixtures::report(Codec::None, Share::Fixed { raw_percent: 100 });
+        raw.options.budget_bytes = 65_000_000;
+        for sample in &mut raw.outcome.samples {
+            sample.resident_bytes = sample.resident_bytes.map(|bytes| bytes - 1);
+        }
         let mut report = fixtures::report(fixtures::LZ4, Share::Adaptive);
         report.outcome.other_cores = Some(0.01);
         assert!(sweep([report.clone()]).cautions().is_empty());
         report.outcome.other_cores = Some(cores() as f64);
         report.options.budget_bytes = 65_000_000;
-        let told = sweep([report]).cautions().join("\n");
+        // Of several runs the one that grew most, with its name.
+        let told = sweep([raw, report]).cautions().join("\n");
         assert!(
-            told.contains("cores busy") && told.contains("The process grew by 101% of the budget"),
+            told.contains("cores busy") && told.contains("With lz4 the process grew by 101% of the budget"),
             "{told}"
         );
     }

@@ -43,6 +43,7 @@ pub use single::measure_blocks;
 pub use tables::{overall, summary, wide};
 pub use text::text;
 pub use turns::Progress;
+pub use verdict::among as verdict_among;
 
 #[cfg(test)]
 mod tests;

@@ -189,6 +189,8 @@ fn nothing(skipped: &[Skipped], paths: &[std::path::PathBuf]) -> LabError {
     let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
     let reason = match skipped {
         [] => "there is no file in it".into(),
+        // Named alone, it is named already.
+        [only] if names.len() == 1 && names[0] == only.file => format!("cannot be used: {}", only.reason),
         [only] => format!("no file can be used: {}: {}", only.file, only.reason),
         [first, ..] => format!(
             "none of {} files can be used; the first is {}: {}",

@@ -11,6 +11,15 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
     };
     let rows = report.overall.iter();
     let rows = rows.filter(|row| (row.block_bytes, row.threads) == (block_bytes, threads) && row.codec != MEMCPY);
+    let where_ = format!("blocks of {}, {}", Bytes(block_bytes as u64), in_words(threads));
+    among(rows, &where_, &|row| {
+        let [compress, decompress] = [us(row.compress.us), us(row.decompress.us)];
+        format!("{compress} us a block to compress and {decompress} us to decode")
+    })
+}
+
+/// What to say of codecs that had the same blocks, in `where_`; `speed` says how fast one is.
+pub fn among<'r>(rows: impl Iterator<Item = &'r Row>, where_: &str, speed: &dyn Fn(&Row) -> String) -> Vec<String> {
     let rows: Vec<&Row> = rows.filter(|row| row.codec != "none").collect();
     let least = |of: fn(&Row) -> f64| rows.iter().copied().min_by(|one, other| of(one).total_cmp(&of(other)));
     let (Some(smallest), Some(decodes), Some(compresses)) = (
@@ -20,34 +29,24 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
     ) else {
         return Vec::new();
     };
-    let where_ = format!("blocks of {}, {}", Bytes(block_bytes as u64), in_words(threads));
     if smallest.ratio < 1.05 {
         return vec![format!(
             "The data does not shrink: {} brings {:.2} to 1 ({where_}).",
             smallest.codec, smallest.ratio
         )];
     }
-    let mut verdicts = vec![described("stores the least", smallest)];
+    let described = |what: &str, row: &Row| format!("{}{what}: {:.2} to 1, {}", row.codec, row.ratio, speed(row));
+    if rows.len() == 1 {
+        return vec![format!("{} ({where_}).", described("", smallest))];
+    }
+    let mut verdicts = vec![described(" stores the least", smallest)];
     if decodes.codec == compresses.codec {
-        verdicts.push(described("is the fastest", decodes));
+        verdicts.push(described(" is the fastest", decodes));
     } else {
-        verdicts.push(described("decodes the fastest", decodes));
-        verdicts.push(described("compresses the fastest", compresses));
+        verdicts.push(described(" decodes the fastest", decodes));
+        verdicts.push(described(" compresses the fastest", compresses));
     }
     // One that is best in everything is named once.
     verdicts.dedup_by(|next, before| next.split(' ').next() == before.split(' ').next());
-    if let Some(last) = verdicts.last_mut() {
-        *last += &format!(" ({where_}, time a block).");
-    }
-    vec![verdicts.join("; ")]
-}
-
-fn described(what: &str, row: &Row) -> String {
-    format!(
-        "{} {what}: {:.2} to 1, {} us to compress and {} us to decode",
-        row.codec,
-        row.ratio,
-        us(row.compress.us),
-        us(row.decompress.us)
-    )
+    vec![format!("{} ({where_}).", verdicts.join("; "))]
 }

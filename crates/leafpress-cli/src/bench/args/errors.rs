@@ -26,7 +26,9 @@ pub fn bad_input(error: &LabError) -> Failure {
         LabError::Data { source_name, reason } if reason.contains("(--records ") => {
             Failure::bad_input(format!("--data {source_name}: {reason}"))
         }
-        LabError::Data { source_name, reason } => Failure::bad_input(format!("--value_source {source_name}: {reason}")),
+        LabError::Data { source_name, reason } => {
+            Failure::bad_input(format!("--value_source corpus:{source_name}: {reason}"))
+        }
         LabError::Tree(leafpress::Error::Codec(e)) => {
             Failure::bad_input(format!("INPUT: {e}; `leafpress codecs` lists what runs here"))
         }

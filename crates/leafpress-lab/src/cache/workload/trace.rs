@@ -102,6 +102,12 @@ impl Trace {
     /// [`LabError::Data`] when the file is no trace, with the line or record at fault; [`LabError::Option`] of `trace-format` when its name
     /// does not tell the format.
     pub(super) fn read(path: &Path, format: Option<TraceFormat>, most: Option<u64>) -> Result<Self, LabError> {
+        // A name that is wrong has another format's end, or none.
+        let refuse = |reason: String| LabError::data(path.display().to_string(), reason);
+        let about = path.metadata().map_err(|e| refuse(e.to_string()))?;
+        if about.is_dir() {
+            return Err(refuse("is a directory; a trace is a file of requests".into()));
+        }
         let Some(format) = format.or_else(|| TraceFormat::of_name(path)) else {
             return Err(LabError::option(
                 "trace-format",

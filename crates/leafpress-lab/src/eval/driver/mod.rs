@@ -2,6 +2,7 @@
 
 mod load;
 mod mismatch;
+mod weigh;
 mod worker;
 
 use std::sync::Mutex;
@@ -26,6 +27,7 @@ use crate::harness::oracle::Ledger;
 use crate::harness::store::Store;
 use crate::harness::timeline::{Moment, merge};
 use mismatch::Mismatches;
+pub(crate) use weigh::{weigh, weigh_store};
 use worker::{Counts, Worker};
 
 /// How often progress is told.
@@ -46,7 +48,27 @@ struct Shared<'r> {
     done: AtomicU64,
 }
 
-impl Shared<'_> {
+impl<'r> Shared<'r> {
+    fn new(
+        spec: &'r RunSpec,
+        data: &'r Dataset,
+        ledger: &'r Ledger,
+        store: &'r dyn Store,
+        cancel: &'r AtomicBool,
+    ) -> Self {
+        Self {
+            spec,
+            store,
+            ledger,
+            data,
+            cancel,
+            stop: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            mismatches: Mismatches::default(),
+            done: AtomicU64::new(0),
+        }
+    }
+
     fn fail(&self, error: LabError) {
         self.stop.store(true, Ordering::Relaxed);
         if let Ok(mut failure) = self.failure.lock() {
@@ -91,8 +113,17 @@ pub fn run(spec: &RunSpec, cancel: &AtomicBool, progress: &mut dyn FnMut(Phase, 
     progress(Phase::Corpus, 0.0);
     resources::allocate_in_small_pages();
     let data = Dataset::load(&spec.base, cancel)?;
-    let make = || -> Result<Box<dyn Store>, LabError> { Ok(Box::new(spec.builder_for(&data)?.build()?)) };
-    run_store(spec, &data, &make, cancel, progress)
+    run_store(spec, &data, &|| tree(spec, &data), cancel, progress)
+}
+
+fn tree(spec: &RunSpec, data: &Dataset) -> Result<Box<dyn Store>, LabError> {
+    Ok(Box::new(spec.builder_for(data)?.build()?))
+}
+
+/// What each key may hold.
+fn ledger(spec: &RunSpec, data: &Dataset) -> Ledger {
+    let deletes = spec.workload.delete_pct_of_mutations();
+    Ledger::new(data.values.clone(), data.keys, deletes).paired(data.pairing)
 }
 
 /// Runs `spec` on a map of the caller's own, made by `make` once everything else that takes memory is there.
@@ -107,8 +138,7 @@ pub fn run_store(
     progress: &mut dyn FnMut(Phase, f64),
 ) -> Result<RunResult, LabError> {
     let base = &spec.base;
-    let deletes = spec.workload.delete_pct_of_mutations();
-    let ledger = Ledger::new(data.values.clone(), data.keys, deletes).paired(data.pairing);
+    let ledger = ledger(spec, data);
     let chooser = Chooser::new(base.distribution_of(spec.workload), data.keys, base.seed);
     let clock = Clock::new();
     resources::make_program_resident();
@@ -121,17 +151,7 @@ pub fn run_store(
     resources::release_free_memory();
     let resident_before = resources::resident_bytes();
     let store = make()?;
-    let shared = Shared {
-        spec,
-        store: store.as_ref(),
-        ledger: &ledger,
-        data,
-        cancel,
-        stop: AtomicBool::new(false),
-        failure: Mutex::new(None),
-        mismatches: Mismatches::default(),
-        done: AtomicU64::new(0),
-    };
+    let shared = Shared::new(spec, data, &ledger, store.as_ref(), cancel);
 
     let load_started = Instant::now();
     load::load(&shared, progress)?;
@@ -221,6 +241,7 @@ fn memory(stats: &Stats, resident_before: Option<u64>) -> Memory {
         frame_limit_bytes: stats.frame_limit_bytes,
         leaf_limit_bytes: stats.leaf_limit_bytes,
         rss_growth_bytes: growth(resident_before),
+        rss_growth_unknown: None,
     }
 }
 

@@ -19,8 +19,8 @@ const NOTES: [&str; 7] = [
     "<b>Bytes held</b> is all the memory of the tree by its own account: leaves, inner nodes, landing buffers, large values, \
      dictionaries and what is retired but not yet freed, each with its allocator's slack. <b>User bytes</b> are the keys and values \
      in it. <b>Memory saved</b> is 1 - held / user, and negative when the tree holds more than it was given. Contexts that codecs \
-     keep per thread belong to the process and are not in it; <code>rss_growth_bytes</code> in <code>summary.tsv</code> is the \
-     system's own account to compare with.",
+     keep per thread belong to the process and are not in it; <b>Resident</b> memory is the \
+     system's own account after the load, to compare with: up to 1 MB of it is the process's.",
     "Every read copies the value out and compares all of it with what its key can hold; after the timed window every key is \
      checked once more. A missing key, a stale value or a wrong byte is a mismatch. The cost of choosing keys and of checking is in the \
      throughput, not in the latency.",

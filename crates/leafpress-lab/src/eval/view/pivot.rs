@@ -177,14 +177,37 @@ impl<'r> Line<'r> {
             .then(|| [counters.copied_bytes, counters.compressed_bytes].map(per_byte))
     }
 
+    /// Resident memory for each user byte after each load: the least and the most over the workloads.
+    pub(super) fn resident_per_user_byte(&self) -> Option<(f64, f64)> {
+        range(
+            self.rows
+                .iter()
+                .filter_map(|row| row.result.loaded.resident_per_user_byte()),
+        )
+    }
+
+    /// Why there is no such figure.
+    pub(super) fn resident_unknown(&self) -> Option<&'r str> {
+        if self.resident_per_user_byte().is_some() {
+            return None;
+        }
+        self.rows
+            .iter()
+            .find_map(|row| row.result.loaded.rss_growth_unknown.as_deref())
+    }
+
     /// Bytes held per user byte at the end of each run: the least and the most over the workloads.
     pub(super) fn held_per_user_byte(&self) -> Option<(f64, f64)> {
-        let held = self.rows.iter().filter_map(|row| held_per_user_byte(row));
-        held.fold(None, |range, held| {
-            let (least, most) = range.unwrap_or((held, held));
-            Some((least.min(held), most.max(held)))
-        })
+        range(self.rows.iter().filter_map(|row| held_per_user_byte(row)))
     }
+}
+
+/// The least and the most.
+fn range(figures: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    figures.fold(None, |range, figure| {
+        let (least, most) = range.unwrap_or((figure, figure));
+        Some((least.min(figure), most.max(figure)))
+    })
 }
 
 /// Bytes held per user byte at the end of a run; `None` for an empty tree and for maps that do not tell.

@@ -8,6 +8,7 @@ use super::verdict::verdicts;
 use crate::core::keys::LoadOrder;
 use crate::eval::EvalOutcome;
 use crate::eval::Workload;
+use crate::harness::weigh::RESIDENT;
 use crate::report;
 use crate::report::html::{cell, table};
 use crate::report::numbers::three_digits;
@@ -93,11 +94,18 @@ fn columns(setting: &Setting<'_>) -> Vec<Column> {
         }
     }
     push(2, "held/user\nbyte".into(), Best::Least, &|index| {
-        let (least, most) = line(index).held_per_user_byte()?;
-        let (low, high) = (format!("{least:.2}"), format!("{most:.2}"));
-        Some((if low == high { high } else { format!("{low}-{high}") }, most))
+        line(index).held_per_user_byte().map(spread)
+    });
+    push(2, "resident/\nuser byte".into(), Best::Least, &|index| {
+        line(index).resident_per_user_byte().map(spread)
     });
     columns
+}
+
+/// From the least to the most, ranked by the most.
+fn spread((least, most): (f64, f64)) -> (String, f64) {
+    let (low, high) = (format!("{least:.2}"), format!("{most:.2}"));
+    (if low == high { high } else { format!("{low}-{high}") }, most)
 }
 
 fn grid(setting: &Setting<'_>) -> Grid {
@@ -147,8 +155,15 @@ pub(super) fn caption(setting: &Setting<'_>) -> String {
     if setting.load_order() == Some(LoadOrder::Sequential) {
         caption += " Loaded in the order of the keys, in bulk.";
     }
+    caption +=
+        " Held/user byte: all memory of the tree at the end of a run over the keys and values in it, least to most. ";
+    caption += RESIDENT;
+    for line in &setting.lines {
+        if let Some(why) = line.resident_unknown() {
+            caption += &format!(" {} has none: {why}.", line.codec);
+        }
+    }
     caption
-        + " Held/user byte: all memory of the tree at the end of a run over the keys and values in it, least to most."
 }
 
 /// The tables of all settings, what failed, and where the files are.

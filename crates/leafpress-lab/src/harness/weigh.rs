@@ -1,0 +1,147 @@
+//! What a map takes in memory where that is little: a run's own growth is too coarse then.
+//!
+//! In a run the allocator has huge pages, as it has in any program, and the threads and buffers of the measurement are new. Of a hundred
+//! megabytes both are little; of one they are all. So a small map is loaded once more, in a process that has no huge pages and whose
+//! loader has loaded everything into nothing before. The run itself stays as it is.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+
+use super::child::{Job, Launcher};
+use crate::core::{LabError, about, resources};
+
+/// What takes less than this is weighed.
+const LITTLE_BYTES: u64 = 64 << 20;
+/// Growth of less than this is nothing that can be told: the pages that threads have in part.
+const LEAST_BYTES: u64 = 128 << 10;
+
+/// Where figures of resident memory are from, in words.
+pub(crate) const RESIDENT: &str = "Resident: what the process grew by over the load; what takes less than 64M is loaded once more for \
+    that figure, in a process without huge pages.";
+
+/// Growth of a process's resident memory, or why there is no such figure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Resident {
+    /// In bytes.
+    #[serde(rename = "resident_growth_bytes")]
+    Growth(u64),
+    /// Why it cannot be told, in words.
+    #[serde(rename = "resident_growth_unknown")]
+    Unknown(String),
+}
+
+impl Resident {
+    pub(crate) fn since(before: Option<u64>, now: Option<u64>) -> Self {
+        match before.zip(now) {
+            Some((before, now)) => Self::Growth(now.saturating_sub(before)),
+            None => Self::Unknown("the system does not tell".into()),
+        }
+    }
+
+    /// Growth of less than `least` bytes is not told from the measurement's own.
+    pub(crate) fn at_least(self, least: u64) -> Self {
+        match self {
+            Self::Growth(bytes) if bytes < least => Self::Unknown(format!(
+                "growth of {} is too little to tell from the benchmark's own; {} is enough",
+                about(bytes as f64),
+                about(least as f64)
+            )),
+            resident => resident,
+        }
+    }
+
+    /// The growth in bytes, if it is known.
+    pub fn bytes(&self) -> Option<u64> {
+        match self {
+            Self::Growth(bytes) => Some(*bytes),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// Why it is not known.
+    pub fn unknown(&self) -> Option<&str> {
+        match self {
+            Self::Growth(_) => None,
+            Self::Unknown(why) => Some(why),
+        }
+    }
+}
+
+/// Whether what a process grew by over a load, in bytes, says little of what was loaded.
+pub(crate) fn is_little(grown: Option<u64>) -> bool {
+    grown.is_none_or(|bytes| bytes < LITTLE_BYTES)
+}
+
+/// What a map takes in memory once it is loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weight {
+    /// Growth of the process over the load.
+    pub resident: Resident,
+    /// What the map says it holds, in bytes.
+    pub held_bytes: Option<u64>,
+}
+
+impl Weight {
+    /// Has a process of its own do `job`, which loads the map and answers with its weight; that process's output goes to `log`. Where it
+    /// fails, the resident memory is unknown, and `held_bytes` is what the run was told.
+    pub(crate) fn ask<Q: Serialize>(
+        launcher: &Launcher,
+        job: &Job<&str, Q>,
+        preload: Option<&Path>,
+        held_bytes: Option<u64>,
+        log: &Path,
+        cancel: &AtomicBool,
+    ) -> Self {
+        let mut launcher = launcher.clone();
+        // Before the program has allocated anything; what else there is of it, the child refuses.
+        launcher.envs.push(("MIMALLOC_ALLOW_THP".into(), "0".into()));
+        let weight = launcher.call(job, preload, log, cancel, &mut |_, _| {});
+        weight.unwrap_or_else(|e| Self {
+            resident: Resident::Unknown(format!("it could not be weighed by itself: {e}")),
+            held_bytes,
+        })
+    }
+}
+
+/// The first thing that the process of a [`Weight`] does.
+pub(crate) fn prepare() {
+    resources::refuse_huge_pages();
+    resources::make_program_resident();
+}
+
+/// Weighs what `open` makes, in this process: `load` fills `nothing`, which keeps nothing, and then the map, and answers with what that
+/// says it holds.
+///
+/// # Errors
+/// What `open` and `load` say.
+pub(crate) fn weigh<M: ?Sized + Sync>(
+    nothing: &M,
+    open: impl FnOnce() -> Result<Box<M>, LabError>,
+    mut load: impl FnMut(&M) -> Result<Option<u64>, LabError> + Send,
+) -> Result<Weight, LabError> {
+    in_a_thread(|| load(nothing))?;
+    resources::release_free_memory();
+    let before = resources::resident_bytes();
+    let map = open()?;
+    let (filled, load) = (map.as_ref(), &mut load);
+    let held_bytes = in_a_thread(move || load(filled))?;
+    // What a training has freed, the allocator gives back in its own time.
+    resources::release_free_memory();
+    Ok(Weight {
+        resident: Resident::since(before, resources::resident_bytes()).at_least(LEAST_BYTES),
+        held_bytes,
+    })
+}
+
+/// Does `work` in a thread of its own: what it has for a while is in pages of its own. An allocator cannot give back what is free in a page
+/// that also has something of the harness.
+fn in_a_thread<T: Send>(work: impl FnOnce() -> Result<T, LabError> + Send) -> Result<T, LabError> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, work);
+        let thread = thread.map_err(|e| LabError::System(format!("cannot start a thread: {e}")))?;
+        let panicked = |_| Err(LabError::System("a thread that loads panicked".into()));
+        thread.join().unwrap_or_else(panicked)
+    })
+}
