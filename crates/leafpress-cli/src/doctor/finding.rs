@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::failure::without_numbers;
+
 /// The verdict of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,7 +47,7 @@ impl Finding {
             area,
             what: what.into(),
             status: Status::Ok,
-            detail: detail.into(),
+            detail: without_numbers(&detail.into()),
             fix: None,
         }
     }
@@ -60,7 +62,7 @@ impl Finding {
             area,
             what: what.into(),
             status: Status::Missing,
-            detail: detail.into(),
+            detail: without_numbers(&detail.into()),
             fix: Some(fix.into()),
         }
     }
@@ -75,7 +77,7 @@ impl Finding {
             area,
             what: what.into(),
             status: Status::NotUsable,
-            detail: detail.into(),
+            detail: without_numbers(&detail.into()),
             fix: Some(fix.into()),
         }
     }

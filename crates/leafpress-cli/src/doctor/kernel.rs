@@ -134,7 +134,16 @@ fn iommu(root: &Root) -> Finding {
     } else {
         words.join(" ")
     };
-    let detail = format!("{units} unit(s), {groups} group(s), kernel command line: {hints}");
+    let counted = |count: usize, what: &str| match count {
+        0 => format!("no {what}"),
+        1 => format!("one {what}"),
+        count => format!("{count} {what}s"),
+    };
+    let detail = format!(
+        "{}, {}, kernel command line: {hints}",
+        counted(units, "unit"),
+        counted(groups, "group")
+    );
     let refused = words
         .iter()
         .any(|word| matches!(*word, "intel_iommu=off" | "iommu=off"));

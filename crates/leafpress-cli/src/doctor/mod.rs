@@ -41,7 +41,7 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
     for (option, directory) in [("--dir", &args.dir), ("--root", &args.root)] {
         if !directory.is_dir() {
             return Err(Failure::bad_input(format!(
-                "{option}: {} is not a directory; name one that exists",
+                "{option} {}: is no directory; name one that exists",
                 directory.display()
             )));
         }

@@ -10,6 +10,18 @@ const SAPPHIRE_RAPIDS: &str = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu fa
     model name\t: Intel(R) Xeon(R) Platinum 8480+\nflags\t\t: fpu avx2 avx512f avx512bw avx512vl avx512dq enqcmd\n\n\
     processor\t: 1\nmodel\t\t: 1\n";
 
+/// Nothing is said as programmers say it.
+#[test]
+fn findings_are_in_plain_words() {
+    let tree = healthy();
+    let root = tree.path().to_str().expect("UTF-8");
+    for text in [stdout(&run(&["doctor"])), stdout(&run(&["doctor", "--root", root]))] {
+        for word in ["(s)", "os error"] {
+            assert!(!text.contains(word), "{word}: {text}");
+        }
+    }
+}
+
 /// A machine on which everything works: one IAA device with one shared user queue.
 fn healthy() -> TempDir {
     let tree = TempDir::new().expect("a temporary directory");
