@@ -449,7 +449,9 @@ fn it_is_said_how_much_of_the_sample_was_taken() {
     let text = data.text("text");
     let whole = flat(&advise(&[&[text.as_str()], &of_much[..]].concat()));
     assert!(whole.contains("are of the whole sample of 4M: "), "{whole}");
-    let part = flat(&advise(&[&[text.as_str(), "--max-bytes", "1M"], &of_much[..]].concat()));
+    let part = flat(&advise(
+        &[&[text.as_str(), "--sample-bytes", "1M"], &of_much[..]].concat(),
+    ));
     assert!(
         part.contains("are of 1M, evenly spread over the sample's 4M: "),
         "{part}"

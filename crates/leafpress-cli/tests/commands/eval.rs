@@ -201,8 +201,6 @@ fn few_records_are_resident_with_what_is_held() {
                 "read_only,write_only",
                 "--keys",
                 keys,
-                "--threads",
-                "4",
             ],
             &[],
         );

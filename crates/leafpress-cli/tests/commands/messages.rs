@@ -117,7 +117,11 @@ fn a_path_that_cannot_be_used_is_blamed_by_its_flag() {
             "--distribution trace:{}: ",
             &every,
         ),
-        ("advise --memory 4M --trace {} words", "--trace {}: ", &every),
+        (
+            "advise --memory 4M --trace {} words",
+            "--trace {}: ",
+            &[missing, folder],
+        ),
         (
             "advise --quick -c none --device-json {} words",
             "--device-json {}: ",
