@@ -11,17 +11,17 @@ use leafpress::cache::{Disk, fuzz};
 use leafpress::pool::{MemoryStore, PageStore};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
-const BLOCK_BYTES: usize = 4096;
-const DISK_BYTES: u64 = 4 << 20;
-const MEMORY_BYTES: u64 = 4 << 20;
-const RECORDS: u64 = 1500;
+pub(crate) const BLOCK_BYTES: usize = 4096;
+pub(crate) const DISK_BYTES: u64 = 4 << 20;
+pub(crate) const MEMORY_BYTES: u64 = 4 << 20;
+pub(crate) const RECORDS: u64 = 1500;
 
-fn key(n: u64) -> Vec<u8> {
+pub(crate) fn key(n: u64) -> Vec<u8> {
     format!("key {n:06}").into_bytes()
 }
 
 /// Some are long, some expire in a thousand years; half of the bytes shrink.
-fn value(n: u64, version: u64) -> Vec<u8> {
+pub(crate) fn value(n: u64, version: u64) -> Vec<u8> {
     let len = match n % 50 {
         0 => 9000,
         1..10 => 900,
@@ -37,7 +37,10 @@ fn disk(store: Arc<MemoryStore>, codec: Codec) -> Disk {
 
 fn open(store: Arc<MemoryStore>, codec: Codec) -> Cache {
     let builder = Cache::builder().memory(MEMORY_BYTES).codec(Codec::None);
-    builder.disk(disk(store, codec)).build().expect("damage is no reason not to open")
+    builder
+        .disk(disk(store, codec))
+        .build()
+        .expect("damage is no reason not to open")
 }
 
 /// The blocks of a closed cache, those that were written.
@@ -75,7 +78,11 @@ fn images(ignores: bool, codec: Codec) -> Images {
 
 fn images_of(ignores: bool, is_packed: bool) -> (&'static Images, Codec) {
     static IMAGES: [OnceLock<Images>; 4] = [const { OnceLock::new() }; 4];
-    let codec = if is_packed { Codec::Zstd { level: 1 } } else { Codec::None };
+    let codec = if is_packed {
+        Codec::Zstd { level: 1 }
+    } else {
+        Codec::None
+    };
     let index = usize::from(ignores) * 2 + usize::from(is_packed);
     (IMAGES[index].get_or_init(|| images(ignores, codec)), codec)
 }
@@ -140,7 +147,9 @@ pub fn run(u: &mut Unstructured<'_>) -> Result<()> {
     };
     let cache = open(store.clone(), codec);
     for n in (0..RECORDS).step_by(7) {
-        cache.get_with(&key(n), |found| is_right(n, version, found)).expect("memory");
+        cache
+            .get_with(&key(n), |found| is_right(n, version, found))
+            .expect("memory");
     }
     for n in (0..RECORDS).step_by(3) {
         cache.insert(&key(n), &value(n, 3)).expect("room");

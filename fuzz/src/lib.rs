@@ -4,6 +4,8 @@
 
 #[path = "../../crates/leafpress/tests/support/config.rs"]
 pub mod config;
+pub mod crash_case;
+mod crash_log;
 #[path = "../../crates/leafpress/tests/support/damage.rs"]
 pub mod damage;
 pub mod disk_case;
@@ -18,6 +20,7 @@ pub mod leaf_case;
 pub mod leaf_reader;
 #[path = "../../crates/leafpress/tests/support/model.rs"]
 pub mod model;
+pub mod peak;
 #[path = "../../crates/leafpress/tests/support/values.rs"]
 pub mod values;
 

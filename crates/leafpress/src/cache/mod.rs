@@ -290,7 +290,7 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::insert`].
-    #[cfg(feature = "testing")]
+    #[cfg(any(feature = "testing", feature = "fuzz"))]
     pub fn spill(&self) -> Result<(), CacheError> {
         let disk = self.core.disk.as_ref();
         disk.map_or(Ok(()), |disk| self.core.spill(disk).map(|_| ()))

@@ -66,7 +66,10 @@ impl Device {
 
     /// Reads blocks, each into as many bytes of its own.
     pub(super) fn read(&self, blocks: impl Iterator<Item = u64>, into: &mut [u8]) -> Result<(), Failure> {
-        let mut blocks = blocks.map(|block| FIRST_BLOCK + block);
+        let mut blocks = blocks.map(|block| {
+            debug_assert!(block < self.blocks, "block {block} of {}", self.blocks);
+            FIRST_BLOCK + block
+        });
         if into.len() == BLOCK_BYTES {
             let block = blocks.next().unwrap_or_default();
             return Ok(self.store.read(block, into)?);
