@@ -287,6 +287,10 @@ impl Core {
 
     /// Removes what was there before, if anything was; false where something else is there now.
     fn remove_over(&self, key: &[u8], before: &Before) -> Result<bool, CacheError> {
+        if before.stored.is_none() && self.may_be_on_disk(key) {
+            // It could not be read, for a moment perhaps: it is not to come back.
+            return Ok(self.flights.superseding(key, || self.write_over(key, before, None))?);
+        }
         if before.value().is_none() {
             return Ok(true);
         }
@@ -296,6 +300,10 @@ impl Core {
             self.tell_of(key, before, RemovalCause::Removed);
         }
         Ok(is_done)
+    }
+
+    fn may_be_on_disk(&self, key: &[u8]) -> bool {
+        self.disk.as_ref().is_some_and(|disk| disk.may_have(hash(key), key))
     }
 
     /// Writes a record, or takes out what is there, if that is what was there before; returns whether it was.

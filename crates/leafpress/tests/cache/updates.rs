@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use leafpress::cache::{Builder, CacheError, CacheUpdate, Disk, Entry, ManualClock, RemovalCause};
-use leafpress::pool::MemoryStore;
+use leafpress::pool::{FaultyStore, MemoryStore, Operation};
 
 use crate::{key, noise, small};
 
@@ -258,4 +258,34 @@ fn an_update_wins_over_a_load() {
     });
     assert_eq!(loaded.unwrap(), b"loaded");
     assert_eq!(cache.get("key").unwrap().unwrap(), b"updated");
+}
+
+#[test]
+fn what_was_taken_while_the_disk_could_not_be_read_does_not_come_back() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap()));
+    let cache = small().disk(Disk::store(store.clone(), 8 << 20)).build().unwrap();
+    for n in 0..400 {
+        cache.insert(&key(n), &noise(n, 300)).unwrap();
+    }
+    cache.spill().unwrap();
+    store.fail_every(Operation::Read, 1);
+    let take = |n: u64| match n % 2 {
+        0 => cache.take(&key(n)).unwrap().is_some(),
+        _ => {
+            let mut was_there = false;
+            let remove = |old: Option<&[u8]>| {
+                was_there = old.is_some();
+                CacheUpdate::<Vec<u8>>::Remove
+            };
+            cache.update_with(&key(n), remove).unwrap();
+            was_there
+        }
+    };
+    let unread = (0..400).filter(|n| !take(*n)).count();
+    store.fail_every(Operation::Read, 0);
+    let back = (0..400).filter(|n| cache.get(&key(*n)).unwrap().is_some()).count();
+    assert!(
+        unread > 300 && back == 0,
+        "{unread} could not be read, {back} came back"
+    );
 }
