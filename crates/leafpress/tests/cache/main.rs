@@ -4,6 +4,8 @@ mod bounds;
 #[cfg(feature = "bytes")]
 mod bytes;
 mod crash;
+#[cfg(target_os = "linux")]
+mod crash_model;
 mod damage;
 mod disk;
 mod eviction;

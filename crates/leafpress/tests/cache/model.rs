@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leafpress::Cache;
 use leafpress::cache::{Builder, CacheUpdate, Clock, Disk, Entry, ManualClock, Policy};
 use leafpress::codec::Codec;
 use leafpress::pool::{FaultyStore, MemoryStore, Operation};
@@ -11,8 +12,12 @@ use proptest::prelude::*;
 
 use crate::{noise, small};
 
+/// Keys that most operations are about.
+const KEYS: u16 = 200;
+const FLOOD_BYTES: usize = 500;
+
 #[derive(Debug, Clone)]
-enum Op {
+pub enum Op {
     Insert {
         key: u16,
         len: u32,
@@ -28,17 +33,23 @@ enum Op {
     /// With the value that is there, or another.
     CompareAndSwap(u16, u32, bool),
     Scan(u16, u16),
+    /// Puts all keys of a range, or removes them.
+    PutRange(u16, u16),
+    RemoveRange(u16, u16),
     /// Many others, so that room has to be made.
     Flood(u16),
     Pass(u16),
     Memory(u8),
     Clear,
     Settle,
+    /// All to the disk, if there is one.
+    Spill,
 }
 
-fn op() -> impl Strategy<Value = Op> {
-    let key = || 0_u16..200;
+pub fn op() -> impl Strategy<Value = Op> {
+    let key = || 0..KEYS;
     let len = || prop_oneof![8 => 0_u32..300, 3 => 300_u32..5000, 1 => 5000_u32..200_000];
+    let range = move || (key(), key()).prop_map(|(from, to)| (from.min(to), from.max(to)));
     prop_oneof![
         12 => (key(), len(), proptest::option::of(1_u16..100)).prop_map(|(key, len, ttl)| Op::Insert { key, len, ttl }),
         8 => key().prop_map(Op::Get),
@@ -48,17 +59,24 @@ fn op() -> impl Strategy<Value = Op> {
         3 => key().prop_map(Op::Take),
         6 => (key(), len()).prop_map(|(key, len)| Op::Update(key, len)),
         4 => (key(), len(), any::<bool>()).prop_map(|(key, len, same)| Op::CompareAndSwap(key, len, same)),
-        2 => (key(), key()).prop_map(|(from, to)| Op::Scan(from.min(to), from.max(to))),
+        2 => range().prop_map(|(from, to)| Op::Scan(from, to)),
+        2 => range().prop_map(|(from, to)| Op::PutRange(from, to)),
+        1 => range().prop_map(|(from, to)| Op::RemoveRange(from, to)),
         2 => (100_u16..4000).prop_map(Op::Flood),
         2 => (1_u16..50).prop_map(Op::Pass),
         1 => (4_u8..20).prop_map(Op::Memory),
         1 => Just(Op::Settle),
         1 => Just(Op::Clear),
+        2 => Just(Op::Spill),
     ]
 }
 
 fn name(key: u16) -> Vec<u8> {
     format!("key {key:05}").into_bytes()
+}
+
+fn flood_name(n: u64) -> Vec<u8> {
+    format!("flood {n}").into_bytes()
 }
 
 /// What may be found: the value, when it is over, and when it was last used.
@@ -71,147 +89,219 @@ fn check(codec: Codec, ops: &[Op]) {
     check_cache(small().codec(codec), None, ops);
 }
 
-fn check_cache(mut builder: Builder, to_idle: Option<Duration>, ops: &[Op]) {
-    if let Some(to_idle) = to_idle {
-        builder = builder.time_to_idle(to_idle);
+fn check_cache(builder: Builder, to_idle: Option<Duration>, ops: &[Op]) {
+    let mut checked = Checked::new(to_idle);
+    let cache = checked.build(builder);
+    ops.iter().for_each(|op| checked.step(&cache, op));
+    checked.look(&cache);
+}
+
+/// What a cache was told, and so what it may answer: it, or the next that has what it left.
+pub struct Checked {
+    clock: Arc<ManualClock>,
+    to_idle: Option<Duration>,
+    model: Model,
+    steps: u64,
+    /// Keys of floods have numbers, and one value; those up to `cleared` are gone.
+    flooded: u64,
+    cleared: u64,
+}
+
+impl Checked {
+    pub fn new(to_idle: Option<Duration>) -> Self {
+        Self {
+            clock: Arc::new(ManualClock::new(Duration::from_secs(1_900_000_000))),
+            to_idle,
+            model: Model::new(),
+            steps: 0,
+            flooded: 0,
+            cleared: 0,
+        }
     }
-    let clock = Arc::new(ManualClock::new(Duration::from_secs(1_900_000_000)));
-    let cache = builder.clock(clock.clone()).build().unwrap();
-    let mut model = Model::new();
-    let may_be = |model: &Model, key: &[u8], found: &[u8]| {
-        let (value, over, used) = model.get(key).unwrap_or_else(|| panic!("{key:?} is not there"));
-        assert_eq!(found, value);
-        assert!(over.is_none_or(|over| clock.now() < over), "{key:?} is over");
+
+    pub fn build(&self, mut builder: Builder) -> Cache {
+        if let Some(to_idle) = self.to_idle {
+            builder = builder.time_to_idle(to_idle);
+        }
+        builder.clock(self.clock.clone()).build().unwrap()
+    }
+
+    fn may_be(&self, key: &[u8], found: &[u8]) {
+        let there = self.model.get(key);
+        let (value, over, used) = there.unwrap_or_else(|| panic!("{} is not there", key.escape_ascii()));
+        assert!(found == value, "{} has another value", key.escape_ascii());
+        let now = self.clock.now();
+        assert!(over.is_none_or(|over| now < over), "{key:?} is over");
         assert!(
-            to_idle.is_none_or(|to_idle| clock.now() < *used + to_idle),
+            self.to_idle.is_none_or(|to_idle| now < *used + to_idle),
             "{key:?} was not used"
         );
-    };
-    let uses = |model: &mut Model, key: &[u8]| {
-        if let Some((_, _, used)) = model.get_mut(key) {
-            *used = clock.now();
+    }
+
+    fn use_now(&mut self, key: &[u8]) {
+        if let Some((_, _, used)) = self.model.get_mut(key) {
+            *used = self.clock.now();
         }
-    };
-    let mut flooded = 0;
-    for (step, op) in ops.iter().enumerate() {
+    }
+
+    fn put(&mut self, key: Vec<u8>, value: Vec<u8>, over: Option<Duration>) {
+        self.model.insert(key, (value, over, self.clock.now()));
+    }
+
+    fn new_value(&self, len: u32) -> Vec<u8> {
+        noise(self.steps, len as usize)
+    }
+
+    pub fn step(&mut self, cache: &Cache, op: &Op) {
+        self.steps += 1;
         match *op {
-            Op::Insert { key, len, ttl } => {
-                let (key, value) = (name(key), noise(step as u64, len as usize));
-                let ttl = ttl.map(|ttl| Duration::from_secs(ttl.into()));
-                let mut entry = Entry::default();
-                entry.ttl = ttl;
-                cache.insert_with(&key, &value, entry).unwrap();
-                model.insert(key, (value, ttl.map(|ttl| clock.now() + ttl), clock.now()));
-            }
-            Op::Get(key) => {
-                if let Some(found) = cache.get(&name(key)).unwrap() {
-                    may_be(&model, &name(key), &found);
-                    uses(&mut model, &name(key));
-                }
-            }
-            Op::Load(key, len) => {
-                let value = noise(step as u64, len as usize);
-                let mut loaded = false;
-                let found = cache.get_or_insert_with(&name(key), || {
-                    loaded = true;
-                    value.clone()
-                });
-                let found = found.unwrap();
-                if loaded {
-                    assert_eq!(found, value);
-                    model.insert(name(key), (value, None, clock.now()));
-                } else {
-                    may_be(&model, &name(key), &found);
-                    uses(&mut model, &name(key));
-                }
-            }
-            Op::Remove(key) => {
-                let was_there = cache.remove(&name(key)).unwrap();
-                let removed = model.remove(&name(key));
-                assert!(!was_there || removed.is_some_and(|(_, over, _)| over.is_none_or(|over| clock.now() < over)));
-            }
+            Op::Insert { key, len, ttl } => self.insert(cache, name(key), len, ttl),
+            Op::Get(key) => self.get(cache, &name(key)),
+            Op::Load(key, len) => self.load(cache, name(key), len),
+            Op::Remove(key) => self.remove(cache, &name(key)),
+            Op::PutRange(from, to) => (from..=to).for_each(|key| self.insert(cache, name(key), 40, None)),
+            Op::RemoveRange(from, to) => (from..=to).for_each(|key| self.remove(cache, &name(key))),
             Op::Swap(key, len) => {
-                let (key, value) = (name(key), noise(step as u64, len as usize));
+                let (key, value) = (name(key), self.new_value(len));
                 if let Some(old) = cache.swap(&key, &value).unwrap() {
-                    may_be(&model, &key, &old);
+                    self.may_be(&key, &old);
                 }
-                model.insert(key, (value, None, clock.now()));
+                self.put(key, value, None);
             }
             Op::Take(key) => {
                 if let Some(old) = cache.take(&name(key)).unwrap() {
-                    may_be(&model, &name(key), &old);
+                    self.may_be(&name(key), &old);
                 }
-                model.remove(&name(key));
+                self.model.remove(&name(key));
             }
-            Op::Update(key, len) => {
-                let (key, value) = (name(key), noise(step as u64, len as usize));
-                let mut over = None;
-                let answer = cache.update_with(&key, |old| {
-                    over = old.and_then(|old| {
-                        may_be(&model, &key, old);
-                        model[&key].1
-                    });
-                    match old {
-                        Some(old) if old.len() < 100 => CacheUpdate::Remove,
-                        _ => CacheUpdate::Put(value.as_slice()),
-                    }
-                });
-                match answer.unwrap() {
-                    CacheUpdate::Put(_) => _ = model.insert(key, (value.clone(), over, clock.now())),
-                    _ => _ = model.remove(&key),
-                }
-            }
-            Op::CompareAndSwap(key, len, is_same) => {
-                let (key, value) = (name(key), noise(step as u64, len as usize));
-                let mut expected = cache.get(&key).unwrap();
-                uses(&mut model, &key);
-                if !is_same {
-                    expected = expected.is_none().then(|| b"other".to_vec());
-                }
-                // What was there may have left since.
-                if cache.compare_and_swap(&key, expected.as_deref(), Some(&value)).unwrap() {
-                    let over = expected.and_then(|expected| {
-                        may_be(&model, &key, &expected);
-                        model[&key].1
-                    });
-                    model.insert(key, (value, over, clock.now()));
-                }
-            }
-            Op::Scan(from, to) => {
-                let mut last = None;
-                for record in cache.range(name(from)..name(to)) {
-                    let (key, value) = record.unwrap();
-                    may_be(&model, &key, &value);
-                    assert!(last.is_none_or(|last| last < key));
-                    last = Some(key);
-                }
-            }
+            Op::Update(key, len) => self.update(cache, name(key), len),
+            Op::CompareAndSwap(key, len, is_same) => self.compare_and_swap(cache, name(key), len, is_same),
+            Op::Scan(from, to) => self.scan(cache, from, to),
             Op::Flood(records) => {
                 for _ in 0..records {
-                    flooded += 1;
-                    let (key, value) = (format!("flood {flooded}").into_bytes(), noise(flooded, 500));
-                    cache.insert(&key, &value).unwrap();
+                    self.flooded += 1;
+                    let value = noise(self.flooded, FLOOD_BYTES);
+                    cache.insert(&flood_name(self.flooded), &value).unwrap();
                 }
             }
-            Op::Pass(seconds) => clock.advance(Duration::from_millis(u64::from(seconds) * 317)),
+            Op::Pass(seconds) => self.clock.advance(Duration::from_millis(u64::from(seconds) * 317)),
             Op::Memory(megabytes) => cache.set_memory(u64::from(megabytes) << 20).unwrap(),
             Op::Clear => {
                 cache.clear().unwrap();
-                model.clear();
+                self.model.clear();
+                self.cleared = self.flooded;
             }
             Op::Settle => cache.settle().unwrap(),
+            Op::Spill => cache.spill().unwrap(),
         }
     }
-    for key in model.keys() {
+
+    fn remove(&mut self, cache: &Cache, key: &[u8]) {
+        let was_there = cache.remove(key).unwrap();
+        let removed = self.model.remove(key);
+        let is_over = |over: Option<Duration>| over.is_some_and(|over| over <= self.clock.now());
+        assert!(!was_there || removed.is_some_and(|(_, over, _)| !is_over(over)));
+    }
+
+    fn insert(&mut self, cache: &Cache, key: Vec<u8>, len: u32, ttl: Option<u16>) {
+        let value = self.new_value(len);
+        let ttl = ttl.map(|ttl| Duration::from_secs(ttl.into()));
+        let mut entry = Entry::default();
+        entry.ttl = ttl;
+        cache.insert_with(&key, &value, entry).unwrap();
+        self.put(key, value, ttl.map(|ttl| self.clock.now() + ttl));
+    }
+
+    fn get(&mut self, cache: &Cache, key: &[u8]) {
         if let Some(found) = cache.get(key).unwrap() {
-            may_be(&model, key, &found);
+            self.may_be(key, &found);
+            self.use_now(key);
         }
     }
-    for n in 1..=flooded {
-        let key = format!("flood {n}");
-        cache.get_with(&key, |found| assert_eq!(found, noise(n, 500))).unwrap();
+
+    fn load(&mut self, cache: &Cache, key: Vec<u8>, len: u32) {
+        let value = self.new_value(len);
+        let mut loaded = false;
+        let found = cache.get_or_insert_with(&key, || {
+            loaded = true;
+            value.clone()
+        });
+        let found = found.unwrap();
+        if loaded {
+            assert_eq!(found, value);
+            self.put(key, value, None);
+        } else {
+            self.may_be(&key, &found);
+            self.use_now(&key);
+        }
     }
-    cache.validate().unwrap();
+
+    fn update(&mut self, cache: &Cache, key: Vec<u8>, len: u32) {
+        let value = self.new_value(len);
+        let mut over = None;
+        let answer = cache.update_with(&key, |old| {
+            over = old.and_then(|old| {
+                self.may_be(&key, old);
+                self.model[&key].1
+            });
+            match old {
+                Some(old) if old.len() < 100 => CacheUpdate::Remove,
+                _ => CacheUpdate::Put(value.as_slice()),
+            }
+        });
+        match answer.unwrap() {
+            CacheUpdate::Put(_) => self.put(key, value.clone(), over),
+            _ => _ = self.model.remove(&key),
+        }
+    }
+
+    fn compare_and_swap(&mut self, cache: &Cache, key: Vec<u8>, len: u32, is_same: bool) {
+        let value = self.new_value(len);
+        let mut expected = cache.get(&key).unwrap();
+        self.use_now(&key);
+        if !is_same {
+            expected = expected.is_none().then(|| b"other".to_vec());
+        }
+        // What was there may have left since.
+        if cache.compare_and_swap(&key, expected.as_deref(), Some(&value)).unwrap() {
+            let over = expected.and_then(|expected| {
+                self.may_be(&key, &expected);
+                self.model[&key].1
+            });
+            self.put(key, value, over);
+        }
+    }
+
+    fn scan(&self, cache: &Cache, from: u16, to: u16) {
+        let mut last = None;
+        for record in cache.range(name(from)..name(to)) {
+            let (key, value) = record.unwrap();
+            self.may_be(&key, &value);
+            assert!(last.is_none_or(|last| last < key));
+            last = Some(key);
+        }
+    }
+
+    /// Looks for all that was ever put, and says how much of it is there.
+    pub fn look(&mut self, cache: &Cache) -> usize {
+        let mut there = 0;
+        for key in (0..KEYS).map(name) {
+            if let Some(found) = cache.get(&key).unwrap() {
+                self.may_be(&key, &found);
+                self.use_now(&key);
+                there += 1;
+            }
+        }
+        for n in 1..=self.flooded {
+            let found = cache.get_with(&flood_name(n), |found| {
+                assert!(n > self.cleared, "flood {n} was cleared");
+                assert!(found == noise(n, FLOOD_BYTES), "flood {n} has another value");
+            });
+            there += usize::from(found.unwrap().is_some());
+        }
+        cache.validate().unwrap();
+        there
+    }
 }
 
 proptest! {

@@ -17,7 +17,7 @@ use super::state::SuperLeaf;
 use crate::mem::room::{TryGrow, room_for};
 
 /// What no tier has more of: runs of a super-leaf, blocks of a page, buckets of a filter.
-const MOST_RUNS: usize = 60;
+pub(super) const MOST_RUNS: usize = 60;
 const MOST_PAGE_BLOCKS: u32 = 1 << 15;
 const MOST_BUCKETS: usize = 1 << 28;
 

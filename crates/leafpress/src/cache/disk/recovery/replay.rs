@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::run_log::{CLEAR, ENTRY_HEADER_BYTES, FORGET_FROM, MAGIC, OF_LEAVES, REPLACE, SPLIT, place};
 use super::ties::{HEADER_BYTES, Ties};
-use crate::cache::disk::bytes::{Take, are_in_order};
+use crate::cache::disk::bytes::{MOST_RUNS, Take, are_in_order};
 use crate::cache::disk::failure::Failure;
 use crate::cache::disk::first::{Kind, MOST_HEAD};
 use crate::cache::disk::run::Run;
@@ -104,6 +104,7 @@ fn try_replay(
     for leaf in 0..leaves {
         replay.next(OF_LEAVES + leaf)?;
         let leaf = replay.payload().leaf()?;
+        replay.count_leaf(&leaf.from)?;
         leaf.runs.iter().try_for_each(|run| replay.count(run))?;
         replay.replayed.leaves.try_push(leaf)?;
     }
@@ -158,9 +159,17 @@ impl Replay {
     }
 
     fn count(&mut self, run: &Run) -> Result<(), Failure> {
-        self.held_bytes += run.held_bytes();
         let end = run.position.saturating_add(run.blocks.into());
         self.replayed.head = self.replayed.head.max(end);
+        self.hold(run.held_bytes())
+    }
+
+    fn count_leaf(&mut self, from: &[u8]) -> Result<(), Failure> {
+        self.hold(size_of::<SuperLeaf>() + from.len())
+    }
+
+    fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.held_bytes += bytes;
         if self.held_bytes > self.room_bytes {
             return Err(Failure::Damaged);
         }
@@ -195,11 +204,15 @@ impl Replay {
                 }
                 leaf.runs.try_room(1)?;
                 let gone: Vec<Arc<Run>> = leaf.runs.splice(0..newest, with).collect();
+                if leaf.runs.len() > MOST_RUNS {
+                    return Err(Failure::Damaged);
+                }
                 self.forget(gone);
             }
             SPLIT => {
                 let key = payload.bytes(MAX_KEY_BYTES)?;
                 let (low, high) = (take_option(&mut payload)?, take_option(&mut payload)?);
+                self.count_leaf(&key)?;
                 [&low, &high]
                     .into_iter()
                     .flatten()
@@ -243,5 +256,88 @@ fn take_option(payload: &mut Payload<'_>) -> Result<Option<Arc<Run>>, Failure> {
     match payload.u32()? {
         0 => Ok(None),
         _ => Ok(Some(Arc::new(payload.run()?))),
+    }
+}
+
+#[cfg(all(test, not(any(miri, shuttle))))]
+mod tests {
+    use super::super::notes::{self, Notes};
+    use super::super::run_log::RunLog;
+    use super::*;
+    use crate::cache::disk::change::Change;
+    use crate::cache::disk::filter::FilterBuilder;
+    use crate::cache::disk::state::SuperLeaf;
+
+    const KIND: Kind = Kind {
+        codec: 1,
+        blocks: 1 << 20,
+        has_epochs: true,
+    };
+    const TIES: Ties = Ties {
+        kind: KIND,
+        tier: 2,
+        session: 3,
+        previous: 4,
+        own: [0, 1 << 15, 0, 0],
+    };
+
+    fn run(number: u32) -> Option<Arc<Run>> {
+        let mut filter = FilterBuilder::new(1).unwrap();
+        filter.push(7).unwrap();
+        Some(Arc::new(Run {
+            position: number.into(),
+            blocks: 1,
+            records: 1,
+            filter: filter.finish().unwrap(),
+            pages: vec![0],
+            starts: Vec::new(),
+            chunks: vec![number],
+        }))
+    }
+
+    /// What a log of so many changes says to who has so much memory.
+    fn replayed<'c>(
+        changes: u32,
+        change: impl Fn(u32, &'c [u8]) -> Change<'c>,
+        key: &'c [u8],
+        room_bytes: usize,
+    ) -> Option<Replayed> {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name| directory.path().join(name);
+        let notes = Notes::create(&at("notes"), TIES, &notes::fresh(1 << 15).unwrap(), 0).unwrap();
+        let empty = [SuperLeaf {
+            from: Arc::from([]),
+            runs: Vec::new(),
+        }];
+        let mut log = RunLog::create(at("runs"), Arc::new(notes), TIES, &empty, 0, 1, 0).unwrap();
+        (0..changes).for_each(|number| log.append(&change(number, key), 1).unwrap());
+        replay(&at("runs"), KIND, TIES.tier, TIES.session, changes, room_bytes).unwrap()
+    }
+
+    /// A merge takes no more sources than a leaf has runs.
+    #[test]
+    fn a_leaf_has_no_more_runs_than_a_tier_gives_it() {
+        let add = |number, _| Change::Replace {
+            leaf: 0,
+            newest: 0,
+            with: run(number),
+        };
+        let most = u32::try_from(MOST_RUNS).unwrap();
+        let there = replayed(most, add, &[], 4 << 20).unwrap();
+        assert_eq!((there.leaves[0].runs.len(), there.head), (MOST_RUNS, most.into()));
+        assert!(replayed(most + 1, add, &[], 4 << 20).is_none());
+    }
+
+    #[test]
+    fn leaves_without_runs_take_memory_too() {
+        let key = [9; 1000];
+        let split = |_, key| Change::Split {
+            leaf: 0,
+            key,
+            low: None,
+            high: None,
+        };
+        assert_eq!(replayed(90, split, &key, 100 << 10).unwrap().leaves.len(), 91);
+        assert!(replayed(110, split, &key, 100 << 10).is_none());
     }
 }

@@ -1,0 +1,93 @@
+//! A cache that is killed again and again, and found again by the next: what each finds is what was put in last, by any of them.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use leafpress::Cache;
+use leafpress::cache::Disk;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use tempfile::TempDir;
+
+use crate::model::{Checked, Op, op};
+
+const DISK_BYTES: u64 = 4 << 20;
+/// The notes first, and then what they are of: a log only grows, and what is written over since is told by its checksum.
+const FILES: [&str; 3] = ["cache.notes", "cache.runs", "cache"];
+
+/// How the life of a cache ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It is dropped, which leaves what a process does that is killed, once what was begun is done.
+    Dropped,
+    /// The files are as they are at a moment, whatever is half done in the background.
+    Killed,
+    Closed,
+}
+
+#[derive(Debug, Clone)]
+struct Life {
+    memory_mb: u64,
+    ops: Vec<Op>,
+    end: End,
+}
+
+fn life() -> impl Strategy<Value = Life> {
+    let end = prop_oneof![2 => Just(End::Dropped), 3 => Just(End::Killed), 2 => Just(End::Closed)];
+    // Much goes to the disk, so that runs are merged.
+    let op = prop_oneof![4 => op(), 1 => Just(Op::Spill)];
+    let memory_mb = prop_oneof![3 => Just(4_u64), 1 => 5_u64..20];
+    (memory_mb, vec(op, 1..50), end).prop_map(|(memory_mb, ops, end)| Life { memory_mb, ops, end })
+}
+
+fn open(directory: &Path, memory_mb: u64, checked: &Checked) -> Cache {
+    let disk = Disk::file(directory.join("cache"), DISK_BYTES).recover_after_crash(true);
+    checked.build(Cache::builder().memory(memory_mb << 20).disk(disk))
+}
+
+/// The files as they are now, in a directory of their own.
+fn copied(directory: &Path) -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for name in FILES {
+        std::fs::copy(directory.join(name), copy.path().join(name)).unwrap();
+    }
+    copy
+}
+
+/// Lives one after the other; how many records were found after those that were not closed.
+fn live(lives: &[Life]) -> usize {
+    let (mut checked, mut directory) = (Checked::new(None), tempfile::tempdir().unwrap());
+    let (mut there, mut was_killed) = (0, false);
+    for life in lives {
+        let cache = open(directory.path(), life.memory_mb, &checked);
+        let found = checked.look(&cache);
+        there += if was_killed { found } else { 0 };
+        life.ops.iter().for_each(|op| checked.step(&cache, op));
+        was_killed = life.end != End::Closed;
+        match life.end {
+            End::Dropped => drop(cache),
+            End::Killed => directory = copied(directory.path()),
+            End::Closed => cache.close().unwrap(),
+        }
+    }
+    let cache = open(directory.path(), 4, &checked);
+    checked.look(&cache);
+    there
+}
+
+#[test]
+fn what_a_killed_cache_leaves_is_what_was_put_in_last() {
+    let config = ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let there = Cell::new(0);
+    let run = TestRunner::new(config).run(&vec(life(), 2..7), |lives| {
+        there.set(there.get() + live(&lives));
+        Ok(())
+    });
+    run.unwrap();
+    assert!(there.get() > 1000, "{} records were found in all", there.get());
+}
