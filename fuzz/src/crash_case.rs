@@ -206,10 +206,9 @@ fn left(u: &mut Unstructured<'_>, moments: &[Moment], ignores: bool) -> Result<L
 
 impl Left {
     fn write(&self, directory: &Path) {
-        for file in 0..3 {
-            if !self.missing[file] {
-                std::fs::write(directory.join(NAMES[file]), &self.files[file]).expect("room");
-            }
+        let files = NAMES.iter().zip(&self.files).zip(self.missing);
+        for ((name, bytes), _) in files.filter(|(_, is_missing)| !is_missing) {
+            std::fs::write(directory.join(name), bytes).expect("room");
         }
     }
 
