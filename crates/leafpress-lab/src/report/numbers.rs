@@ -25,7 +25,7 @@ pub(crate) fn share_of_memory(share: f64) -> String {
 }
 
 /// Three digits of a figure, and more of a large one; what stands in a column has as many decimals as its digits ask for.
-pub(crate) fn three_digits(figure: f64) -> String {
+pub fn three_digits(figure: f64) -> String {
     let decimals = match figure.abs() {
         0.0 => 0,
         size if size >= 99.95 => 0,
@@ -39,7 +39,7 @@ pub(crate) fn three_digits(figure: f64) -> String {
 }
 
 /// Operations per second, in millions.
-pub(crate) fn mops(per_second: f64) -> String {
+pub fn mops(per_second: f64) -> String {
     three_digits(per_second / 1e6)
 }
 

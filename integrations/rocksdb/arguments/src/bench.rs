@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use leafpress_console::words::size;
 use leafpress_lab::Bytes;
 
-use crate::shared::{DB_BENCH, DataArgs, OutputArgs, TuningArgs};
+use crate::shared::{DB_BENCH, RunArgs, SizesArgs};
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
@@ -55,25 +54,9 @@ pub struct BenchArgs {
     /// Threads of each instance
     #[arg(short = 't', long, value_name = "N", default_value_t = 1)]
     pub threads: usize,
-    /// Bytes of a value
-    #[arg(
-        long = "value_size",
-        alias = "value-size",
-        value_name = "BYTES",
-        default_value = "256",
-        value_parser = size,
-        help_heading = DB_BENCH
-    )]
-    pub value_size: usize,
-    /// Bytes of a block before compression
-    #[arg(
-        long = "block_size",
-        alias = "block-size",
-        value_name = "BYTES",
-        default_value = "16K",
-        help_heading = DB_BENCH
-    )]
-    pub block_size: Bytes,
+    /// Blocks and values.
+    #[command(flatten)]
+    pub sizes: SizesArgs,
     /// none, SIZE, SIZE+compressed-secondary:SIZE or SIZE+leafpress-secondary:SIZE[,option=value..]; of each instance
     #[arg(long, value_name = "CACHE", default_value = "none")]
     pub cache: String,
@@ -125,15 +108,9 @@ pub struct BenchArgs {
     /// Compare every value that is read with what its key can hold, and not only its length
     #[arg(long, alias = "verify", num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
     pub check_values: bool,
-    /// What the databases hold.
+    /// What all runs have.
     #[command(flatten)]
-    pub data: DataArgs,
-    /// How RocksDB is run.
-    #[command(flatten)]
-    pub tuning: TuningArgs,
-    /// Where results go.
-    #[command(flatten)]
-    pub output: OutputArgs,
+    pub run: RunArgs,
 }
 
 const AFTER_HELP: &str = "\

@@ -2,14 +2,13 @@
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use leafpress_console::words::size;
 use leafpress_lab::Bytes;
 
-use crate::shared::{DB_BENCH, DataArgs, OutputArgs, RoundsArgs, TuningArgs};
+use crate::shared::{RoundsArgs, RunArgs, SizesArgs};
 
 /// Arguments of `caches`.
 #[derive(Debug, Args)]
-#[command(args_override_self = true, after_help = AFTER_HELP)]
+#[command(args_override_self = true, after_help = AFTER_HELP, mut_arg("block_size", |size| size.default_value("4K")))]
 pub struct CachesArgs {
     /// Memory of each instance's caches together
     #[arg(short = 'm', long, value_name = "BYTES", default_value = "64M")]
@@ -44,25 +43,9 @@ pub struct CachesArgs {
     /// Read files through the page cache, which then is memory besides
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false", value_parser = BoolishValueParser::new(), require_equals = true, value_name = "BOOL", hide_default_value = true)]
     pub buffered: bool,
-    /// Bytes of a block
-    #[arg(
-        long = "block_size",
-        alias = "block-size",
-        value_name = "BYTES",
-        default_value = "4K",
-        help_heading = DB_BENCH
-    )]
-    pub block_size: Bytes,
-    /// Bytes of a value
-    #[arg(
-        long = "value_size",
-        alias = "value-size",
-        value_name = "BYTES",
-        default_value = "256",
-        value_parser = size,
-        help_heading = DB_BENCH
-    )]
-    pub value_size: usize,
+    /// Blocks and values.
+    #[command(flatten)]
+    pub sizes: SizesArgs,
     /// Databases beside each other
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub instances: usize,
@@ -75,15 +58,9 @@ pub struct CachesArgs {
     /// Rounds and seconds.
     #[command(flatten)]
     pub rounds: RoundsArgs,
-    /// What the databases hold.
+    /// What all runs have.
     #[command(flatten)]
-    pub data: DataArgs,
-    /// How RocksDB is run.
-    #[command(flatten)]
-    pub tuning: TuningArgs,
-    /// Where results go.
-    #[command(flatten)]
-    pub output: OutputArgs,
+    pub run: RunArgs,
 }
 
 const AFTER_HELP: &str = "\

@@ -1,10 +1,9 @@
 //! `frontier`: throughput against data size for every codec and level.
 
 use clap::{Args, ValueEnum};
-use leafpress_console::words::size;
 use leafpress_lab::Bytes;
 
-use crate::shared::{DB_BENCH, DataArgs, OutputArgs, RoundsArgs, TuningArgs};
+use crate::shared::{RoundsArgs, RunArgs, SizesArgs, StudyArgs};
 
 /// Whose codecs.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -30,52 +29,21 @@ pub struct FrontierArgs {
     /// Bytes of the dictionaries, where no codecs are named; 0 is without
     #[arg(long, alias = "dict", value_name = "BYTES", default_value = "16K")]
     pub dictionary_bytes: Bytes,
-    /// What they are compared with
-    #[arg(long, value_name = "NAME", default_value = "zstd")]
-    pub baseline: String,
-    /// Bytes of a block
-    #[arg(
-        long = "block_size",
-        alias = "block-size",
-        value_name = "BYTES",
-        default_value = "16K",
-        help_heading = DB_BENCH
-    )]
-    pub block_size: Bytes,
-    /// Bytes of a value
-    #[arg(
-        long = "value_size",
-        alias = "value-size",
-        value_name = "BYTES",
-        default_value = "256",
-        value_parser = size,
-        help_heading = DB_BENCH
-    )]
-    pub value_size: usize,
-    /// Databases beside each other [default: as the white paper's, by this machine's CPUs]
-    #[arg(long, value_name = "N")]
-    pub instances: Option<usize>,
-    /// Threads of each instance [default: as the white paper's, by this machine's CPUs]
-    #[arg(short = 't', long, value_name = "N")]
-    pub threads: Option<usize>,
-    /// Only read-only or 80:20
-    #[arg(long, value_name = "ACCESS", value_parser = ["read-only", "80:20"])]
-    pub access: Option<String>,
+    /// Blocks and values.
+    #[command(flatten)]
+    pub sizes: SizesArgs,
+    /// What is compared with what.
+    #[command(flatten)]
+    pub study: StudyArgs,
     /// Less of everything: data of 64M, three rounds of half a second
     #[arg(long)]
     pub quick: bool,
     /// Rounds and seconds.
     #[command(flatten)]
     pub rounds: RoundsArgs,
-    /// What the databases hold.
+    /// What all runs have.
     #[command(flatten)]
-    pub data: DataArgs,
-    /// How RocksDB is run.
-    #[command(flatten)]
-    pub tuning: TuningArgs,
-    /// Where results go.
-    #[command(flatten)]
-    pub output: OutputArgs,
+    pub run: RunArgs,
 }
 
 const AFTER_HELP: &str = "\

@@ -18,7 +18,7 @@ pub use self::bench::BenchArgs;
 pub use self::caches::CachesArgs;
 pub use self::frontier::{FrontierArgs, Whose};
 pub use self::matrix::MatrixArgs;
-pub use self::shared::{DataArgs, OutputArgs, RoundsArgs, TuningArgs};
+pub use self::shared::{DataArgs, OutputArgs, RoundsArgs, RunArgs, SizesArgs, StudyArgs, TuningArgs};
 
 /// The subcommand under which a run is started in its own process.
 pub const CHILD_SUBCOMMAND: &str = "__run";
@@ -91,8 +91,8 @@ mod tests {
         let Command::Bench(args) = Cli::try_parse_from(bench).unwrap().command else {
             panic!("another command");
         };
-        assert_eq!((args.data.key_size, args.threads, args.seconds), (1024, 2, 1.0));
-        assert_eq!((args.data.data, args.check_values), ("unicode".into(), true));
+        assert_eq!((args.run.data.key_size, args.threads, args.seconds), (1024, 2, 1.0));
+        assert_eq!((args.run.data.data, args.check_values), ("unicode".into(), true));
         let caches = [
             "leafpress-rocksdb",
             "caches",

@@ -5,7 +5,7 @@ use leafpress_console::cost::CostArgs;
 use leafpress_console::words::size;
 use leafpress_lab::Bytes;
 
-use crate::shared::{DB_BENCH, DataArgs, OutputArgs, RoundsArgs, TuningArgs};
+use crate::shared::{DB_BENCH, RoundsArgs, RunArgs, StudyArgs};
 
 /// Compressions that are compared with zstd unless told otherwise.
 const COMPRESSIONS: &str =
@@ -21,24 +21,15 @@ pub struct MatrixArgs {
     /// Compressions, with commas between them
     #[arg(long, visible_aliases = ["compression_type", "compression-type"], value_name = "LIST", default_value = COMPRESSIONS)]
     pub compression: String,
-    /// What they are compared with
-    #[arg(long, value_name = "NAME", default_value = "zstd")]
-    pub baseline: String,
     /// Bytes of a block, with commas between them
     #[arg(long = "block_size", alias = "block-size", value_name = "LIST", value_delimiter = ',', default_value = "4K,16K", help_heading = DB_BENCH)]
     pub block_size: Vec<Bytes>,
     /// Bytes of a value, with commas between them
     #[arg(long = "value_size", alias = "value-size", value_name = "LIST", value_delimiter = ',', default_value = "32,256", value_parser = size, help_heading = DB_BENCH)]
     pub value_size: Vec<usize>,
-    /// Databases beside each other [default: as the white paper's 4, by this machine's CPUs]
-    #[arg(long, value_name = "N")]
-    pub instances: Option<usize>,
-    /// Threads of each instance [default: as the white paper's 25 that read and 10 that read and write, by this machine's CPUs]
-    #[arg(short = 't', long, value_name = "N")]
-    pub threads: Option<usize>,
-    /// Only read-only or 80:20
-    #[arg(long, value_name = "ACCESS", value_parser = ["read-only", "80:20"])]
-    pub access: Option<String>,
+    /// What is compared with what.
+    #[command(flatten)]
+    pub study: StudyArgs,
     /// Do not raise threads to find the CPU saved at the baseline's throughput
     #[arg(long)]
     pub no_ladder: bool,
@@ -48,18 +39,12 @@ pub struct MatrixArgs {
     /// Rounds and seconds.
     #[command(flatten)]
     pub rounds: RoundsArgs,
-    /// What the databases hold.
-    #[command(flatten)]
-    pub data: DataArgs,
-    /// How RocksDB is run.
-    #[command(flatten)]
-    pub tuning: TuningArgs,
     /// What saved cores are worth.
     #[command(flatten)]
     pub cost: CostArgs,
-    /// Where results go.
+    /// What all runs have.
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub run: RunArgs,
 }
 
 const AFTER_HELP: &str = "\

@@ -11,6 +11,61 @@ use leafpress_lab::Bytes;
 /// Section of options that db_bench has too; docs/flags.md tells them apart by it.
 pub const DB_BENCH: &str = "db_bench's options";
 
+/// What all runs have.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// What the databases hold.
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// How RocksDB is run.
+    #[command(flatten)]
+    pub tuning: TuningArgs,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Blocks and values of all databases.
+#[derive(Debug, Args)]
+pub struct SizesArgs {
+    /// Bytes of a block before compression
+    #[arg(
+        long = "block_size",
+        alias = "block-size",
+        value_name = "BYTES",
+        default_value = "16K",
+        help_heading = DB_BENCH
+    )]
+    pub block_size: Bytes,
+    /// Bytes of a value
+    #[arg(
+        long = "value_size",
+        alias = "value-size",
+        value_name = "BYTES",
+        default_value = "256",
+        value_parser = size,
+        help_heading = DB_BENCH
+    )]
+    pub value_size: usize,
+}
+
+/// What a study compares, and in how many threads.
+#[derive(Debug, Args)]
+pub struct StudyArgs {
+    /// What they are compared with
+    #[arg(long, value_name = "NAME", default_value = "zstd")]
+    pub baseline: String,
+    /// Databases beside each other [default: as the white paper's 4, by this machine's CPUs]
+    #[arg(long, value_name = "N")]
+    pub instances: Option<usize>,
+    /// Threads of each instance [default: as the white paper's 25 that read and 10 that read and write, by this machine's CPUs]
+    #[arg(short = 't', long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Only read-only or 80:20
+    #[arg(long, value_name = "ACCESS", value_parser = ["read-only", "80:20"])]
+    pub access: Option<String>,
+}
+
 /// What the databases hold.
 #[derive(Debug, Args)]
 pub struct DataArgs {

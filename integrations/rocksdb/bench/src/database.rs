@@ -32,10 +32,10 @@ pub(crate) struct Databases {
 }
 
 impl Databases {
-    /// Opens the databases of a run: new ones for a workload that fills, else those that are there.
-    pub(crate) fn open(run: &Run) -> Result<Self, BenchError> {
+    /// Without an instance.
+    fn unopened(run: &Run) -> Result<Self, BenchError> {
         leafpress_rocksdb::register();
-        let mut databases = Self {
+        Ok(Self {
             instances: Vec::new(),
             options: Vec::new(),
             caches: Vec::new(),
@@ -43,7 +43,12 @@ impl Databases {
             scratch: None,
             complete: false,
             env: environment(run)?,
-        };
+        })
+    }
+
+    /// Opens the databases of a run: new ones for a workload that fills, else those that are there.
+    pub(crate) fn open(run: &Run) -> Result<Self, BenchError> {
+        let mut databases = Self::unopened(run)?;
         for _ in 0..run.shape.instances {
             databases.configure(run)?;
         }
@@ -70,16 +75,7 @@ impl Databases {
 
     /// Makes the options of an instance and drops them: RocksDB says what it does not take.
     fn try_options(run: &Run) -> Result<(), BenchError> {
-        leafpress_rocksdb::register();
-        let mut databases = Self {
-            instances: Vec::new(),
-            options: Vec::new(),
-            caches: Vec::new(),
-            directories: Vec::new(),
-            scratch: None,
-            complete: false,
-            env: environment(run)?,
-        };
+        let mut databases = Self::unopened(run)?;
         databases.configure(run)
     }
 

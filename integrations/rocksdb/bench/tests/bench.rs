@@ -59,8 +59,12 @@ fn all_benchmarks_run_and_the_files_say_so() {
         assert_eq!(table.get(row(name), "writes"), "0", "{name}");
     }
     let mixed = row("readrandomwriterandom");
-    let share = table.number(mixed, "reads") / table.number(mixed, "operations");
-    assert!((0.7..0.95).contains(&share), "{share} of the operations are reads");
+    let (reads, all) = (table.number(mixed, "reads"), table.number(mixed, "operations"));
+    // Each thread reads 80 times and then writes 20 times; where there is little time it may have done no more than the former.
+    assert!(
+        (reads - 0.8 * all).abs() <= 200.0,
+        "{reads} of {all} operations are reads"
+    );
     assert!(table.number(row("ycsbe"), "scanned_records") > table.number(row("ycsbe"), "scans"));
     assert!(table.number(row("seekrandom"), "scanned_records") > 5.0 * table.number(row("seekrandom"), "scans"));
     assert_page(
@@ -106,8 +110,8 @@ fn the_layout_is_this() {
     let table = &text[text.find("---\n").expect("a table")..];
     let golden = "\
 ---
-benchmark Kops/s p99 CPU us SST
-us per op MiB
+benchmark Mops/s p99 CPU us SST
+us per op
 ---
 lz4
 fillseq #

@@ -36,14 +36,14 @@ pub fn page(comparison: &Comparison, command_line: &str) -> Result<String, LabEr
     let throughput = bars(&Bars {
         name: "throughput",
         size: (1080, 360),
-        unit: "Kops/s",
+        unit: "Mops/s",
         groups: &groups,
         colours: &hues,
         figure: &|group, bar| match group {
-            0 => figures(comparison, bar).throughput.map(|ops| ops / 1e3),
+            0 => figures(comparison, bar).throughput.map(|ops| ops / 1e6),
             round => comparison.rounds[bar]
                 .get(round - 1)
-                .map(|outcome| outcome.throughput() / 1e3),
+                .map(|outcome| outcome.throughput() / 1e6),
         },
     })?;
     let charts = charts(comparison, &measured, &hues)?;

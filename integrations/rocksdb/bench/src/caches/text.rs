@@ -6,7 +6,7 @@ use leafpress_lab::Bytes;
 
 use super::Comparison;
 use crate::cache::{Cache, Secondary};
-use crate::report::grid::{Grid, figure, kops, mib};
+use crate::report::grid::{Grid, figure, size, throughput};
 use crate::report::tables::{self, NOT_APPLICABLE, decimals, line};
 use crate::report::text::shape;
 use crate::study::median;
@@ -31,7 +31,7 @@ pub(super) struct Figures {
     pub(super) hit_pct: Option<f64>,
     pub(super) secondary_pct: Option<f64>,
     pub(super) cpu_us: Option<f64>,
-    pub(super) peak_mib: Option<f64>,
+    pub(super) peak_bytes: Option<f64>,
 }
 
 /// The figures of cache `number`.
@@ -61,7 +61,7 @@ pub(super) fn figures(comparison: &Comparison, number: usize) -> Figures {
         hit_pct: of(&|outcome| share(outcome, ticker(outcome, HIT))),
         secondary_pct: of(&|outcome| share(outcome, ticker(outcome, SECONDARY_HIT))),
         cpu_us: of(&|outcome| Some(outcome.cpu_us())),
-        peak_mib: of(&|outcome| outcome.peak_resident_kib.map(|kib| kib as f64 / 1024.0)),
+        peak_bytes: of(&|outcome| outcome.peak_resident_kib.map(|kib| kib as f64 * 1024.0)),
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn grid(comparison: &Comparison) -> Grid {
         1,
         &[
             "cache",
-            "Kops/s",
+            "Mops/s",
             "over\nfirst",
             "over compr.\nsecondary",
             "p50\nus",
@@ -84,7 +84,7 @@ pub(super) fn grid(comparison: &Comparison) -> Grid {
             "hits\n%",
             "secondary\nhits %",
             "CPU us\nper op",
-            "resident\nMiB, peak",
+            "resident\npeak",
         ],
     )
     .in_parts(&[
@@ -100,7 +100,7 @@ pub(super) fn grid(comparison: &Comparison) -> Grid {
         let times = |ratio: Option<f64>| ratio.map_or_else(|| "NA".into(), |ratio| format!("{ratio:.2}x"));
         grid.rows.push(vec![
             name(cache),
-            of.throughput.map_or_else(|| "NA".into(), kops),
+            throughput(of.throughput),
             times(of.over_first),
             times(of.over_compressed),
             figure(of.p50_us),
@@ -108,7 +108,7 @@ pub(super) fn grid(comparison: &Comparison) -> Grid {
             figure(of.hit_pct),
             figure(of.secondary_pct),
             figure(of.cpu_us),
-            figure(of.peak_mib),
+            size(of.peak_bytes),
         ]);
     }
     grid
@@ -126,10 +126,10 @@ pub(super) fn head(comparison: &Comparison) -> Vec<String> {
     vec![
         comparison.host.clone(),
         format!(
-            "{} · compression {} · {} MiB of files",
+            "{} · compression {} · {} of files",
             shape(&plan.shape),
             plan.shape.compression,
-            mib(comparison.sst_bytes)
+            size(Some(comparison.sst_bytes as f64))
         ),
         format!(
             "caches of {} together, data {times:.1} times that · {reads} · keys {} · {} · {} threads each · {} rounds of {} s after {} s of warm-up",
@@ -182,7 +182,7 @@ pub fn summary(comparison: &Comparison) -> String {
             "hit_pct",
             "secondary_hit_pct",
             "cpu_us_per_op",
-            "peak_resident_mib",
+            "peak_resident_bytes",
         ]
         .map(str::to_owned),
     );
@@ -202,7 +202,7 @@ pub fn summary(comparison: &Comparison) -> String {
             number(of.hit_pct),
             number(of.secondary_pct),
             number(of.cpu_us),
-            number(of.peak_mib),
+            number(of.peak_bytes),
         ]);
     }
     table

@@ -47,6 +47,14 @@ pub fn shape(
     })
 }
 
+/// With data of 64M in all instances, unless something else was asked for.
+pub fn less_data(mut shape: Shape, args: &DataArgs) -> Shape {
+    if args.num.is_none() && args.data_bytes.is_none() {
+        shape.num = (64 << 20) / ((shape.key_bytes + shape.value_bytes) * shape.instances) as u64;
+    }
+    shape
+}
+
 /// How RocksDB is run, with this cache.
 pub fn tuning(args: &TuningArgs, cache: Cache) -> Tuning {
     Tuning {

@@ -52,14 +52,14 @@ fn plan(args: &BenchArgs, directory: &Path) -> Result<Vec<Run>, BenchError> {
     let workloads = args.benchmarks.iter().map(|name| name.trim().parse());
     let workloads = workloads.collect::<Result<Vec<Workload>, _>>()?;
     let shape = shape(
-        &args.data,
+        &args.run.data,
         directory,
         args.instances,
-        args.value_size,
-        args.block_size.0,
+        args.sizes.value_size,
+        args.sizes.block_size.0,
         compression(args)?,
     )?;
-    let tuning = tuning(&args.tuning, cache(args)?);
+    let tuning = tuning(&args.run.tuning, cache(args)?);
     let given = args.distribution.as_deref().map(str::parse).transpose()?;
     let mut runs = Vec::new();
     for workload in workloads {
@@ -125,12 +125,12 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let mut scratch = super::scratch::Scratch::kept(args.db.as_deref())?;
     let runs = plan(args, scratch.databases()).map_err(|e| failure(&e))?;
     scratch.make()?;
-    if let Some(out) = &args.output.out {
+    if let Some(out) = &args.run.output.out {
         output::make_directory("out", out)?;
     }
     let cancel = interrupt::flag()?;
     let mut session = Session::new(scratch.logs().to_owned()).map_err(|e| failure(&e))?;
-    let mut reporter = Reporter::new(args.output.quiet);
+    let mut reporter = Reporter::new(args.run.output.quiet);
     let mut report = Report::new();
     for (index, run) in runs.iter().enumerate() {
         reporter.start(index, runs.len(), format!("{} {}", run.workload, run.shape.compression));
@@ -162,7 +162,7 @@ fn finish(report: &Report, wanted: usize, args: &BenchArgs) -> Result<(), Failur
     } else {
         report::text(report)
     };
-    if let (Some(out), false) = (&args.output.out, report.rows.is_empty()) {
+    if let (Some(out), false) = (&args.run.output.out, report.rows.is_empty()) {
         let command_line = output::command_line("leafpress-rocksdb", std::env::args_os());
         let files = report::write_files(report, &command_line, out).map_err(|e| failure(&e))?;
         text += &files.to_string();

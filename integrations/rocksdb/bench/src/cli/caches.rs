@@ -72,18 +72,19 @@ fn plan(args: &CachesArgs, directory: &std::path::Path) -> Result<Plan, BenchErr
         false => rounds(&args.rounds, 5, 4.0, 8.0),
     }?;
     let mut shape = shape(
-        &args.data,
+        &args.run.data,
         directory,
         args.instances,
-        args.value_size,
-        args.block_size.0,
+        args.sizes.value_size,
+        args.sizes.block_size.0,
         args.compression.parse()?,
     )?;
-    if args.data.num.is_none() && args.data.data_bytes.is_none() {
-        shape.num = ((memory as f64 * args.times) as u64 / (shape.key_bytes + args.value_size).max(1) as u64).max(1);
+    if args.run.data.num.is_none() && args.run.data.data_bytes.is_none() {
+        shape.num =
+            ((memory as f64 * args.times) as u64 / (shape.key_bytes + args.sizes.value_size).max(1) as u64).max(1);
     }
     let distribution: Distribution = args.distribution.parse().map_err(BenchError::Lab)?;
-    let mut tuning = tuning(&args.tuning, Cache::default());
+    let mut tuning = tuning(&args.run.tuning, Cache::default());
     tuning.use_direct_reads = !args.buffered;
     let plan = Plan {
         shape,
@@ -113,7 +114,7 @@ fn plan(args: &CachesArgs, directory: &std::path::Path) -> Result<Plan, BenchErr
 pub fn run(args: &CachesArgs) -> Result<(), Failure> {
     let scratch = Scratch::passing(args.rounds.db.as_deref())?;
     let plan = plan(args, scratch.databases()).map_err(|e| failure(&e))?;
-    let mut stage = Stage::new(scratch, &args.output, plan.runs())?;
+    let mut stage = Stage::new(scratch, &args.run.output, plan.runs())?;
     let (directory, session, cancel, mut events) = stage.parts();
     let comparison = compare(&plan, &directory, session, cancel, &mut events);
     drop(events);
@@ -132,5 +133,5 @@ pub fn run(args: &CachesArgs) -> Result<(), Failure> {
         cancelled: comparison.cancelled,
         runs: comparison.runs.len(),
     };
-    finish(&findings, &args.output)
+    finish(&findings, &args.run.output)
 }

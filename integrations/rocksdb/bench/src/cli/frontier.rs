@@ -9,14 +9,14 @@ use leafpress_rocksdb_bench::frontier::{self, Frontier};
 use leafpress_rocksdb_bench::study::{Plan, measure};
 use leafpress_rocksdb_bench::{BenchError, Cache, Engines, Work, compression};
 
-use super::args::{baseline, rounds, shape, tuning};
+use super::args::{baseline, less_data, rounds, shape, tuning};
 use super::failure::failure;
 use super::matrix::{accesses, check, threads};
 use super::scratch::Scratch;
 use super::study::{Findings, Stage, finish};
 
 fn plan(args: &FrontierArgs, directory: &std::path::Path) -> Result<Plan, BenchError> {
-    let baseline = baseline(&args.baseline)?;
+    let baseline = baseline(&args.study.baseline)?;
     if args.dictionary_bytes.0 > MAX_DICTIONARY_BYTES {
         return Err(BenchError::option(
             "dictionary-bytes",
@@ -34,25 +34,27 @@ fn plan(args: &FrontierArgs, directory: &std::path::Path) -> Result<Plan, BenchE
             },
         ),
     };
-    let (instances, threads) = threads(args.instances, args.threads);
+    let (instances, threads) = threads(args.study.instances, args.study.threads);
     let (rounds, seconds, warmup_seconds) = match args.quick {
         true => rounds(&args.rounds, 3, 0.5, 0.2),
         false => rounds(&args.rounds, 3, 3.0, 0.5),
     }?;
-    let mut shape = shape(
-        &args.data,
+    let shape = shape(
+        &args.run.data,
         directory,
         instances,
-        args.value_size,
-        args.block_size.0,
+        args.sizes.value_size,
+        args.sizes.block_size.0,
         baseline.clone(),
     )?;
-    if args.quick && args.data.num.is_none() && args.data.data_bytes.is_none() {
-        shape.num = (64 << 20) / ((shape.key_bytes + args.value_size) * instances) as u64;
-    }
+    let shape = if args.quick {
+        less_data(shape, &args.run.data)
+    } else {
+        shape
+    };
     let plan = Plan {
         shape,
-        tuning: tuning(&args.tuning, Cache::default()),
+        tuning: tuning(&args.run.tuning, Cache::default()),
         work: Work {
             seconds,
             warmup_seconds,
@@ -61,7 +63,7 @@ fn plan(args: &FrontierArgs, directory: &std::path::Path) -> Result<Plan, BenchE
         threads,
         compressions: compressions.into_iter().filter(|other| *other != baseline).collect(),
         baseline,
-        accesses: accesses(args.access.as_deref()),
+        accesses: accesses(args.study.access.as_deref()),
         rounds,
         ladder: false,
     };
@@ -73,7 +75,7 @@ fn plan(args: &FrontierArgs, directory: &std::path::Path) -> Result<Plan, BenchE
 pub fn run(args: &FrontierArgs) -> Result<(), Failure> {
     let scratch = Scratch::passing(args.rounds.db.as_deref())?;
     let plan = plan(args, scratch.databases()).map_err(|e| failure(&e))?;
-    let mut stage = Stage::new(scratch, &args.output, plan.runs())?;
+    let mut stage = Stage::new(scratch, &args.run.output, plan.runs())?;
     let (directory, session, cancel, mut events) = stage.parts();
     let study = measure(&plan, &directory, session, cancel, &mut events);
     drop(events);
@@ -96,5 +98,5 @@ pub fn run(args: &FrontierArgs) -> Result<(), Failure> {
         cancelled: stage.is_cancelled(),
         runs: study.runs.len(),
     };
-    finish(&findings, &args.output)
+    finish(&findings, &args.run.output)
 }

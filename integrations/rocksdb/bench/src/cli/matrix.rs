@@ -8,7 +8,7 @@ use leafpress_rocksdb_bench::matrix::{self, Matrix};
 use leafpress_rocksdb_bench::study::{Access, Plan, measure};
 use leafpress_rocksdb_bench::{BenchError, Cache, Work, check_options, check_values, compression, size};
 
-use super::args::{a_run, baseline, rounds, shape, tuning};
+use super::args::{a_run, baseline, less_data, rounds, shape, tuning};
 use super::failure::failure;
 use super::scratch::Scratch;
 use super::study::{Findings, Stage, finish};
@@ -37,9 +37,9 @@ pub fn threads(instances: Option<usize>, threads: Option<usize>) -> (usize, [usi
 
 fn plans(args: &MatrixArgs, directory: &std::path::Path) -> Result<Vec<Plan>, BenchError> {
     let compressions = compression::list(&args.compression)?;
-    let baseline = baseline(&args.baseline)?;
+    let baseline = baseline(&args.study.baseline)?;
     let cache: Cache = args.cache.parse()?;
-    let (instances, threads) = threads(args.instances, args.threads);
+    let (instances, threads) = threads(args.study.instances, args.study.threads);
     let (rounds, seconds, warmup_seconds) = match args.quick {
         true => rounds(&args.rounds, 2, 0.5, 0.2),
         false => rounds(&args.rounds, 3, 5.0, 1.0),
@@ -49,21 +49,23 @@ fn plans(args: &MatrixArgs, directory: &std::path::Path) -> Result<Vec<Plan>, Be
         warmup_seconds,
         ..Work::default()
     };
-    let tuning = tuning(&args.tuning, cache);
+    let tuning = tuning(&args.run.tuning, cache);
     let mut plans = Vec::new();
     for Bytes(block_bytes) in &args.block_size {
         for value_bytes in &args.value_size {
-            let mut shape = shape(
-                &args.data,
+            let shape = shape(
+                &args.run.data,
                 directory,
                 instances,
                 *value_bytes,
                 *block_bytes,
                 baseline.clone(),
             )?;
-            if args.quick && args.data.num.is_none() && args.data.data_bytes.is_none() {
-                shape.num = (64 << 20) / ((shape.key_bytes + value_bytes) * instances) as u64;
-            }
+            let shape = if args.quick {
+                less_data(shape, &args.run.data)
+            } else {
+                shape
+            };
             let plan = Plan {
                 shape,
                 tuning: tuning.clone(),
@@ -75,7 +77,7 @@ fn plans(args: &MatrixArgs, directory: &std::path::Path) -> Result<Vec<Plan>, Be
                     .filter(|other| **other != baseline)
                     .cloned()
                     .collect(),
-                accesses: accesses(args.access.as_deref()),
+                accesses: accesses(args.study.access.as_deref()),
                 rounds,
                 ladder: !args.no_ladder,
             };
@@ -111,7 +113,7 @@ pub fn run(args: &MatrixArgs) -> Result<(), Failure> {
     let scratch = Scratch::passing(args.rounds.db.as_deref())?;
     let plans = plans(args, scratch.databases()).map_err(|e| failure(&e))?;
     let prices = args.cost.prices().map_err(|e| failure(&e.into()))?;
-    let mut stage = Stage::new(scratch, &args.output, plans.iter().map(Plan::runs).sum())?;
+    let mut stage = Stage::new(scratch, &args.run.output, plans.iter().map(Plan::runs).sum())?;
     let mut matrix = Matrix {
         host: resources::host(),
         studies: Vec::new(),
@@ -146,5 +148,5 @@ pub fn run(args: &MatrixArgs) -> Result<(), Failure> {
         cancelled: matrix.cancelled,
         runs: matrix.studies.iter().map(|study| study.runs.len()).sum(),
     };
-    finish(&findings, &args.output)
+    finish(&findings, &args.run.output)
 }

@@ -14,7 +14,7 @@ pub use html::page;
 use crate::compression::Engine;
 use crate::report::grid::Grid;
 use crate::report::text::shape;
-use crate::study::{Access, Study, shape_name};
+use crate::study::{Access, Study};
 use crate::{Compression, Engines};
 
 /// RocksDB's zstd levels of the frontier.
@@ -158,9 +158,7 @@ pub fn text(frontier: &Frontier) -> String {
                 name.push_str(" ◆");
             }
         }
-        if !grid.rows.is_empty() {
-            let _ = write!(text, "\n{}, {access}\n{}", shape_name(&study.plan.shape), grid.text());
-        }
+        text += &study.titled(*access, &grid);
     }
     text += CAPTION;
     for trouble in study.troubles() {

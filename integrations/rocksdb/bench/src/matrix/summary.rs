@@ -9,7 +9,7 @@ use crate::Compression;
 use crate::report::grid::Grid;
 use crate::report::tables;
 use crate::report::text::shape;
-use crate::study::{Access, Cell, shape_name};
+use crate::study::{Access, Cell};
 
 /// What the columns are, under the tables.
 pub(super) const CAPTION: &str = "\
@@ -23,10 +23,7 @@ pub fn text(matrix: &Matrix) -> String {
     let mut text = head(matrix).join("\n") + "\n";
     for study in &matrix.studies {
         for access in &study.plan.accesses {
-            let grid = study.grid(*access);
-            if !grid.rows.is_empty() {
-                let _ = write!(text, "\n{}, {access}\n{}", shape_name(&study.plan.shape), grid.text());
-            }
+            text += &study.titled(*access, &study.grid(*access));
         }
     }
     text += CAPTION;

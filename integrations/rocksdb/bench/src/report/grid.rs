@@ -1,6 +1,8 @@
 //! Tables of text, for a terminal and for a page.
 
+use leafpress_lab::core::about;
 use leafpress_lab::report::html::lines;
+use leafpress_lab::report::numbers::{mops, three_digits};
 use leafpress_lab::report::{Part, of_parts, under_names};
 use maud::{Markup, html};
 
@@ -79,29 +81,22 @@ impl Grid {
     }
 }
 
-/// A figure with as many digits as help; `NA` without one.
+/// A figure with three digits; `NA` without one.
 pub fn figure(figure: Option<f64>) -> String {
-    match figure {
-        None => "NA".into(),
-        Some(figure) => match figure.abs() {
-            f if f >= 100.0 => format!("{figure:.0}"),
-            f if f >= 10.0 => format!("{figure:.1}"),
-            _ => format!("{figure:.2}"),
-        },
-    }
+    figure.map_or_else(|| "NA".into(), three_digits)
+}
+
+/// Operations per second, in millions; `NA` without a figure.
+pub fn throughput(per_second: Option<f64>) -> String {
+    per_second.map_or_else(|| "NA".into(), mops)
+}
+
+/// Bytes, as `12.3M`; `NA` without a figure.
+pub fn size(bytes: Option<f64>) -> String {
+    bytes.map_or_else(|| "NA".into(), about)
 }
 
 /// A change in percent with its sign; `NA` without one.
 pub fn change(percent: Option<f64>) -> String {
     percent.map_or_else(|| "NA".into(), |percent| format!("{percent:+.1}"))
-}
-
-/// Thousands of operations per second.
-pub fn kops(per_second: f64) -> String {
-    format!("{:.1}", per_second / 1e3)
-}
-
-/// Mebibytes.
-pub fn mib(bytes: u64) -> String {
-    figure(Some(bytes as f64 / 1_048_576.0))
 }

@@ -28,10 +28,10 @@ pub(super) fn page(report: &Report, command_line: &str) -> Result<String, LabErr
     let throughput = bars(&Bars {
         name: "throughput",
         size: (1080, 340),
-        unit: "Kops/s",
+        unit: "Mops/s",
         groups: &names,
         colours: &[RGBColor(0x1f, 0x83, 0xd6)],
-        figure: &|group, _| Some(report.rows[group].outcome.throughput() / 1e3),
+        figure: &|group, _| Some(report.rows[group].outcome.throughput() / 1e6),
     })?;
     let latencies = latencies(report, &hues)?;
     let body = html! {

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use leafpress_lab::Bytes;
-use leafpress_lab::report::numbers::thousands;
+use leafpress_lab::core::about;
+use leafpress_lab::report::numbers::{mops, thousands};
 
-use super::grid::{Grid, figure, kops, mib};
+use super::grid::{Grid, figure};
 use super::{Report, Row};
 use crate::Shape;
 
@@ -32,13 +33,13 @@ pub(crate) fn shape(shape: &Shape) -> String {
         more => format!("{more} instances"),
     };
     format!(
-        "{instances} of {} keys · keys {} B, values {} B of {} ({}) · {} MB raw · blocks {} · bloom {} bits",
+        "{instances} of {} keys · keys {} B, values {} B of {} ({}) · {} raw · blocks {} · bloom {} bits",
         thousands(shape.num),
         shape.key_bytes,
         shape.value_bytes,
         shape.values.data,
         shape.values.kind,
-        shape.raw_bytes() / 1_000_000,
+        about(shape.raw_bytes() as f64),
         Bytes(shape.block_bytes),
         shape.bloom_bits
     )
@@ -55,12 +56,12 @@ pub fn line(row: &Row) -> String {
         wrong => format!("  {wrong} WRONG"),
     };
     format!(
-        "{} {}\n    {} Kops/s{p99}, {:.2} cores, {} MiB{wrong}",
+        "{} {}\n    {} Mops/s{p99}, {:.2} cores, {} of files{wrong}",
         row.run.workload.name(),
         row.run.shape.compression,
-        kops(outcome.throughput()),
+        mops(outcome.throughput()),
         outcome.cores(),
-        mib(outcome.sst_bytes)
+        about(outcome.sst_bytes as f64)
     )
 }
 
@@ -71,8 +72,8 @@ pub(super) fn grid(report: &Report) -> Grid {
         &[
             "compression",
             "benchmark",
-            "Kops/s",
-            "MiB/s",
+            "Mops/s",
+            "MB/s",
             "p50\nus",
             "p99\nus",
             "p99.9\nus",
@@ -80,7 +81,7 @@ pub(super) fn grid(report: &Report) -> Grid {
             "CPU s\nsystem",
             "cores",
             "CPU us\nper op",
-            "SST\nMiB",
+            "SST",
             "bytes\nper key",
             "found",
         ],
@@ -102,8 +103,8 @@ pub(super) fn grid(report: &Report) -> Grid {
         grid.rows.push(vec![
             row.run.shape.compression.to_string(),
             row.run.workload.name().to_owned(),
-            kops(outcome.throughput()),
-            figure(Some(outcome.mib_per_second())),
+            mops(outcome.throughput()),
+            figure(Some(outcome.mb_per_second())),
             us(|latency| latency.p50_ns),
             us(|latency| latency.p99_ns),
             us(|latency| latency.p999_ns),
@@ -111,7 +112,7 @@ pub(super) fn grid(report: &Report) -> Grid {
             format!("{:.2}", outcome.system_seconds),
             format!("{:.2}", outcome.cores()),
             figure(Some(outcome.cpu_us())),
-            mib(outcome.sst_bytes),
+            about(outcome.sst_bytes as f64),
             format!("{:.1}", outcome.bytes_per_key()),
             found,
         ]);

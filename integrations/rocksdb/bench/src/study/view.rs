@@ -5,7 +5,7 @@ use leafpress_lab::report::palette::colours;
 use plotters::style::RGBColor;
 
 use super::{Access, Cell, Study, median};
-use crate::report::grid::{Grid, change, figure, kops, mib};
+use crate::report::grid::{Grid, change, figure, size, throughput};
 use crate::report::tables::{NOT_APPLICABLE, decimals, line};
 use crate::{Compression, Outcome, Shape};
 
@@ -58,12 +58,12 @@ impl Study {
     pub fn grid(&self, access: Access) -> Grid {
         let mut headings = vec![
             "compression",
-            "Kops/s",
+            "Mops/s",
             "throughput\n%",
             "least..most\n%",
             "p99\nus",
             "p99\n%",
-            "data\nMiB",
+            "data",
             "data\n%",
             "bytes\nper key",
             "CPU us\nper op",
@@ -87,13 +87,12 @@ impl Study {
             let range = cell.throughput_range_pct();
             let mut row = vec![
                 cell.compression.to_string(),
-                cell.figure(|outcome| Some(outcome.throughput()))
-                    .map_or_else(|| "NA".into(), kops),
+                throughput(cell.figure(|outcome| Some(outcome.throughput()))),
                 change(cell.throughput_change_pct()),
                 range.map_or_else(String::new, |(least, most)| format!("{least:+.0}..{most:+.0}")),
                 figure(cell.figure(Outcome::p99_us)),
                 change(cell.p99_change_pct()),
-                mib(cell.loaded_bytes),
+                size(Some(cell.loaded_bytes as f64)),
                 change(cell.size_change_pct()),
                 format!("{:.1}", cell.loaded_bytes as f64 / keys),
                 figure(cell.figure(|outcome| Some(outcome.cpu_us()))),
@@ -113,6 +112,14 @@ impl Study {
         grid
     }
 
+    /// A table of an access pattern under what it is of, for a terminal; nothing where it has no row.
+    pub fn titled(&self, access: Access, grid: &Grid) -> String {
+        if grid.rows.is_empty() {
+            return String::new();
+        }
+        format!("\n{}, {access}\n{}", shape_name(&self.plan.shape), grid.text())
+    }
+
     /// The first row of the table.
     fn baseline_row(&self, access: Access) -> Vec<String> {
         let keys = self.plan.shape.keys().max(1) as f64;
@@ -120,12 +127,12 @@ impl Study {
         let bytes = self.cells(access).map(|cell| cell.baseline_bytes).next().unwrap_or(0);
         let mut row = vec![
             self.plan.baseline.to_string(),
-            of_baseline(|outcome| Some(outcome.throughput())).map_or_else(|| "NA".into(), kops),
+            throughput(of_baseline(|outcome| Some(outcome.throughput()))),
             "0".into(),
             String::new(),
             figure(of_baseline(Outcome::p99_us)),
             "0".into(),
-            mib(bytes),
+            size(Some(bytes as f64)),
             "0".into(),
             format!("{:.1}", bytes as f64 / keys),
             figure(of_baseline(|outcome| Some(outcome.cpu_us()))),
