@@ -45,14 +45,10 @@ fn frontier(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Option<Strin
         _ => None,
     };
     let codecs: Vec<_> = outcome.lines.iter().map(codec).collect();
-    let is_sized = |(line, colour)| Some((line, colour, line.resident_bytes_per_record?));
     let hues = colours(codecs.iter().map(Option::as_deref));
-    let points = outcome
-        .lines
-        .iter()
-        .zip(hues)
-        .filter_map(is_sized)
-        .map(|(line, colour, resident)| Point {
+    let points = outcome.lines.iter().zip(hues).filter_map(|(line, colour)| {
+        let resident = line.resident_bytes_per_record?;
+        Some(Point {
             label: line.peer.to_string(),
             colour,
             at: (
@@ -60,7 +56,8 @@ fn frontier(config: &PeersConfig, outcome: &PeersOutcome) -> Result<Option<Strin
                 line.operations_per_second_per_core / 1e6,
             ),
             hollow: !line.peer.is_ours(),
-        });
+        })
+    });
     let points: Vec<_> = points.collect();
     let y = match config.workload {
         Workload::ReadOnly => "Mreads/s per core".to_owned(),
