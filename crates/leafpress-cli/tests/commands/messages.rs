@@ -146,7 +146,7 @@ fn a_path_that_cannot_be_used_is_blamed_by_its_flag() {
             &files,
         ),
         ("codecs -c none --data {}", "--data {}: ", &every),
-        ("device -d 0.02 --fio-json {}", "--fio-json {}: ", &every),
+        ("device --fio-json {}", "--fio-json {}: ", &every),
         ("device -d 0.02 -b 4K -Q 1 {}", "{}: ", &files),
         ("doctor --dir {}", "--dir {}: ", &files),
         ("eval --keys 10 --data {}", "--data {}: ", &every),
