@@ -346,7 +346,7 @@ fn the_running_machine_is_examined_without_leaving_a_file() {
 fn a_directory_that_is_not_there_is_bad_input() {
     assert_bad_input(
         &run(&["doctor", "--dir", "/no/such/directory"]),
-        &["--dir", "/no/such/directory", "not a directory"],
+        &["--dir", "/no/such/directory", "is no directory"],
     );
 }
 
