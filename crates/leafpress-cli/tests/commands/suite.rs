@@ -161,7 +161,7 @@ fn what_cannot_be_read_is_listed_and_skipped() {
     }
     assert_bad_input(
         &run(&["suite", &data.text("nothing")]),
-        &["nothing", "no file can be used"],
+        &["nothing", "cannot be used: empty"],
     );
 }
 

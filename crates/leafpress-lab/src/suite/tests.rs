@@ -283,7 +283,7 @@ fn data_that_cannot_be_used_is_told() {
     let directory = directory(&[("empty", b""), ("short", &words(5000))]);
     let of = |name: &str| options(&directory.path().join(name));
     assert!(message(measure(&of("absent"))).contains("no such file"));
-    assert!(message(measure(&of("empty"))).contains("no file can be used"));
+    assert!(message(measure(&of("empty"))).contains("cannot be used: empty"));
     let mut short = of("short");
     short.block_bytes = Some(vec![4096, 8192]);
     let told = message(measure(&short));
