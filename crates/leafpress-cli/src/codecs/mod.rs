@@ -217,7 +217,7 @@ fn verdicts(lines: &[Line], args: &CodecsArgs) -> Vec<String> {
             .map(|speed| &speed.row)
     };
     let where_ = format!("frames of {}, one thread", Bytes(args.frame_bytes as u64));
-    let mut verdicts = suite::verdict_among(rows(), &where_, &|row| {
+    let mut verdicts = suite::verdict_among(rows(), &where_, |speed| speed.us, &|row| {
         let [compress, decompress] = [&row.compress, &row.decompress].map(|speed| speed.mb_per_s);
         format!("{compress:.0} MB/s to compress and {decompress:.0} to decompress")
     });

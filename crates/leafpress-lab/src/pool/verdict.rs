@@ -12,29 +12,26 @@ use crate::report::numbers::{percent, thousands};
 const BUSY: (f64, f64) = (0.1, 0.25);
 
 impl Sweep {
-    /// The run in which nothing was compressed.
-    pub fn baseline(&self) -> Option<&Line> {
+    /// The run in which nothing was compressed that a codec's runs are set beside: the one in its own table, if there is one.
+    fn baseline(&self, codec: Codec) -> Option<&Outcome> {
         let raw = self.lines.iter().filter(|line| line.compressed_percent() == Some(0));
-        raw.filter(|line| line.report.is_some())
-            .min_by_key(|line| line.options.codec != Codec::None)
+        let of_whom = |line: &&Line| match line.options.codec {
+            own if own == codec => 0,
+            Codec::None => 1,
+            _ => 2,
+        };
+        let line = raw.filter(|line| line.report.is_some()).min_by_key(of_whom)?;
+        line.report.as_ref().map(|report| &report.outcome)
     }
 
     /// What each codec gains at its best, a sentence each; what it does by itself where no other run has nothing compressed.
     pub fn verdicts(&self) -> Vec<String> {
-        let raw = self.baseline().and_then(|line| line.report.as_ref());
-        let codecs = self.codecs().into_iter();
-        let gains = raw.map(|raw| {
-            codecs
-                .filter_map(|codec| self.verdict(codec, &raw.outcome))
-                .collect::<Vec<_>>()
-        });
-        match gains.filter(|gains| !gains.is_empty()) {
-            Some(gains) => gains,
-            None => self
-                .codecs()
-                .into_iter()
-                .filter_map(|codec| self.alone(codec))
-                .collect(),
+        let of_each =
+            |say: &dyn Fn(Codec) -> Option<String>| self.codecs().into_iter().filter_map(say).collect::<Vec<_>>();
+        let gains = of_each(&|codec| self.verdict(codec, self.baseline(codec)?));
+        match gains.is_empty() {
+            false => gains,
+            true => of_each(&|codec| self.alone(codec)),
         }
     }
 
@@ -152,6 +149,26 @@ mod tests {
             "{verdict}"
         );
         assert!(verdict.contains("1.50 us, 19.50 without"), "{verdict}");
+    }
+
+    #[test]
+    fn a_codec_is_set_beside_the_raw_run_of_its_own_table() {
+        let zstd: Codec = "zstd:1".parse().unwrap();
+        let runs = [fixtures::LZ4, zstd].map(|codec| {
+            [100, 40].map(|raw_percent| {
+                let mut report = fixtures::report(codec, Share::Fixed { raw_percent });
+                if let Some(acquire) = report.outcome.acquire.as_mut().filter(|_| codec == zstd) {
+                    acquire.mean_ns *= 2.0;
+                }
+                report
+            })
+        });
+        let sweep = sweep(runs.into_iter().flatten());
+        for (codec, told) in [fixtures::LZ4, zstd].into_iter().zip(sweep.verdicts()) {
+            let own = sweep.of_codec(codec).find(|line| line.compressed_percent() == Some(0));
+            let raw_us = own.and_then(Line::us_per_page).unwrap();
+            assert!(told.contains(&format!("{raw_us:.2} without")), "{told}");
+        }
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::core::statistics::median;
 /// The name of the floor in reports.
 pub const MEMCPY: &str = "memcpy";
 
+/// From so many percent of waiting on, wall times are told to be other work's.
+const BUSY_PCT: f64 = 5.0;
+
 /// The time that one direction took for a block, in microseconds, or for a record where these are measured. A short block at the end of
 /// a file counts as the part of a block that it is.
 ///
@@ -153,6 +156,11 @@ impl Report {
             )
         });
         (wall > 0.0).then(|| (100.0 * (1.0 - cpu / wall)).max(0.0))
+    }
+
+    /// Whether that is so much that processor time tells more than wall time.
+    pub fn is_busy(&self) -> bool {
+        self.waited_pct().is_some_and(|waited| waited >= BUSY_PCT)
     }
 }
 

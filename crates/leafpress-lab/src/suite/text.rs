@@ -16,9 +16,6 @@ const MOST_SKIPPED: usize = 10;
 /// Characters of a file's name; the end is the part that differs.
 const MOST_NAME: usize = 24;
 
-/// From so many percent of waiting on, wall times are told to be other work's.
-const BUSY_PCT: f64 = 5.0;
-
 /// The report.
 pub fn text(report: &Report) -> String {
     let mut text = verdict::text(&verdicts(report)) + &head(report).join("\n") + "\n";
@@ -258,9 +255,9 @@ fn short(name: &str) -> String {
 
 /// What must be known before the figures are believed.
 pub(super) fn cautions(report: &Report) -> Vec<String> {
-    let busy = report.waited_pct().filter(|waited| *waited >= BUSY_PCT).map(|waited| {
+    let busy = report.waited_pct().filter(|_| report.is_busy()).map(|waited| {
         format!(
-            "The machine was busy: {waited:.0}% of the wall time of one thread was spent waiting for a CPU. Go by the CPU columns."
+            "The machine was busy: {waited:.0}% of the wall time of one thread was spent waiting for a CPU. Go by the CPU columns; the sentence at the top does."
         )
     });
     busy.into_iter().collect()

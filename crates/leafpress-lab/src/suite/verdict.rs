@@ -1,10 +1,11 @@
 //! What a suite came to, in a line or two.
 
 use super::text::{common_setting, in_words, us};
-use super::{MEMCPY, Report, Row};
+use super::{MEMCPY, Report, Row, Speed};
 use crate::core::Bytes;
 
-/// The codec that stores least, the one that decodes fastest and the one that compresses fastest, with blocks of one length.
+/// The codec that stores least, the one that decodes fastest and the one that compresses fastest, with blocks of one length. On a busy
+/// machine it goes by processor time.
 pub(super) fn verdicts(report: &Report) -> Vec<String> {
     let Some((block_bytes, threads)) = common_setting(report) else {
         return Vec::new();
@@ -12,20 +13,29 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
     let rows = report.overall.iter();
     let rows = rows.filter(|row| (row.block_bytes, row.threads) == (block_bytes, threads) && row.codec != MEMCPY);
     let where_ = format!("blocks of {}, {}", Bytes(block_bytes as u64), in_words(threads));
-    among(rows, &where_, &|row| {
-        let [compress, decompress] = [us(row.compress.us), us(row.decompress.us)];
-        format!("{compress} us a block to compress and {decompress} us to decode")
+    let (time, unit): (fn(&Speed) -> f64, _) = match report.is_busy() {
+        true => (|speed| speed.cpu_us, "us of CPU"),
+        false => (|speed| speed.us, "us"),
+    };
+    among(rows, &where_, time, &|row| {
+        let [compress, decompress] = [&row.compress, &row.decompress].map(|speed| us(time(speed)));
+        format!("{compress} {unit} a block to compress and {decompress} {unit} to decode")
     })
 }
 
-/// What to say of codecs that had the same blocks, in `where_`; `speed` says how fast one is.
-pub fn among<'r>(rows: impl Iterator<Item = &'r Row>, where_: &str, speed: &dyn Fn(&Row) -> String) -> Vec<String> {
+/// What to say of codecs that had the same blocks, in `where_`; the fastest has the least `time`, and `speed` says how fast one is.
+pub fn among<'r>(
+    rows: impl Iterator<Item = &'r Row>,
+    where_: &str,
+    time: fn(&Speed) -> f64,
+    speed: &dyn Fn(&Row) -> String,
+) -> Vec<String> {
     let rows: Vec<&Row> = rows.filter(|row| row.codec != "none").collect();
-    let least = |of: fn(&Row) -> f64| rows.iter().copied().min_by(|one, other| of(one).total_cmp(&of(other)));
+    let least = |of: &dyn Fn(&Row) -> f64| rows.iter().copied().min_by(|one, other| of(one).total_cmp(&of(other)));
     let (Some(smallest), Some(decodes), Some(compresses)) = (
-        least(|row| -row.ratio),
-        least(|row| row.decompress.us),
-        least(|row| row.compress.us),
+        least(&|row| -row.ratio),
+        least(&|row| time(&row.decompress)),
+        least(&|row| time(&row.compress)),
     ) else {
         return Vec::new();
     };
@@ -49,4 +59,44 @@ pub fn among<'r>(rows: impl Iterator<Item = &'r Row>, where_: &str, speed: &dyn 
     // One that is best in everything is named once.
     verdicts.dedup_by(|next, before| next.split(' ').next() == before.split(' ').next());
     vec![format!("{} ({where_}).", verdicts.join("; "))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{directory, measure, options, words};
+    use super::super::text::cautions;
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_is_judged_by_processor_time() {
+        let directory = directory(&[("words", &words(20_000))]);
+        let mut report = measure(&options(directory.path())).unwrap();
+        let mut told = |waited: f64| {
+            for row in &mut report.overall {
+                // By the clock lz4 is the slower one of the two, by the processor the faster one.
+                let [wall, cpu] = if row.codec == "lz4" {
+                    [30.0, 30.0 - waited]
+                } else {
+                    [20.0, 20.0]
+                };
+                for speed in [&mut row.compress, &mut row.decompress] {
+                    [speed.us, speed.median_us, speed.cpu_us, speed.cpu_median_us] = [wall, wall, cpu, cpu];
+                }
+            }
+            (verdicts(&report).concat(), cautions(&report))
+        };
+        let (quiet, none) = told(0.0);
+        assert!(none.is_empty());
+        assert!(
+            quiet.contains("zstd:1 is the fastest") && quiet.contains("20.00 us a block"),
+            "{quiet}"
+        );
+        let (busy, one) = told(25.0);
+        assert_eq!(one.len(), 1);
+        // It stores the least of these words too, and is named once.
+        assert!(
+            !busy.contains("zstd:1") && busy.contains("5.00 us of CPU a block"),
+            "{busy}"
+        );
+    }
 }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Action, Request, trace_file};
 use crate::core::LabError;
+use crate::core::corpus::plain;
 use crate::core::words::words;
 use crate::report::numbers::thousands;
 
@@ -104,7 +105,7 @@ impl Trace {
     pub(super) fn read(path: &Path, format: Option<TraceFormat>, most: Option<u64>) -> Result<Self, LabError> {
         // A name that is wrong has another format's end, or none.
         let refuse = |reason: String| LabError::data(path.display().to_string(), reason);
-        let about = path.metadata().map_err(|e| refuse(e.to_string()))?;
+        let about = path.metadata().map_err(|e| refuse(plain(&e)))?;
         if about.is_dir() {
             return Err(refuse("is a directory; a trace is a file of requests".into()));
         }
