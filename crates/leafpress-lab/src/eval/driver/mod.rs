@@ -27,7 +27,9 @@ use crate::harness::oracle::Ledger;
 use crate::harness::store::Store;
 use crate::harness::timeline::{Moment, merge};
 use mismatch::Mismatches;
-pub(crate) use weigh::{weigh, weigh_store};
+pub(crate) use weigh::weigh;
+#[cfg(feature = "peers")]
+pub(crate) use weigh::weigh_store;
 use worker::{Counts, Worker};
 
 /// How often progress is told.
