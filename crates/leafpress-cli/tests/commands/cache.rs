@@ -369,7 +369,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
         (&["--paper", "fig8", "--data", "x"], &["--paper", "--data"]),
         (&["--paper", "fig8", "--scale", "0.01"], &["--memory", "--scale 0.01"]),
         (&["--trace", "/no/such.lis"], &["/no/such.lis", "no such file"]),
-        (&["--trace", "/no/such.name"], &["--trace-format", "oracle"]),
+        (&["--trace", "/no/such.name"], &["--trace", "no such file"]),
         (&["--data", "/no/such/file"], &["/no/such/file", "no such file"]),
         (&["--data", "nonesuch", "--records", "tsv"], &["nonesuch", "packages"]),
         (&["--working-set", "15T"], &["--working-set", "keys"]),
@@ -414,6 +414,10 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
     assert!(!out.exists());
     write(directory.path(), "file", "text");
     let taken = directory.path().join("file");
+    assert_bad_input(
+        &run(&["cache", "--trace", taken.to_str().expect("UTF-8")]),
+        &["--trace-format", "oracle"],
+    );
     assert_bad_input(
         &run(&["cache", "--out", taken.to_str().expect("UTF-8")]),
         &["file", "--out"],

@@ -47,7 +47,7 @@ pub(super) fn head(options: &Options) -> String {
     };
     let wants = match (options.access_bytes(), options.pages_an_access()) {
         (wants, _) if wants == options.page_bytes => String::new(),
-        (wants, 1) => format!(" of {}, got as whole pages", Bytes(wants)),
+        (wants, 1) => format!(" of {}, each brings a whole page", Bytes(wants)),
         (wants, pages) => format!(" of {}, {pages} pages each", Bytes(wants)),
     };
     let memory = 100.0 * options.memory_bytes as f64 / options.data_bytes().max(1.0);

@@ -19,7 +19,7 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
     };
     among(rows, &where_, time, &|row| {
         let [compress, decompress] = [&row.compress, &row.decompress].map(|speed| us(time(speed)));
-        format!("{compress} {unit} a block to compress and {decompress} {unit} to decode")
+        format!("{compress} {unit} a block to compress and {decompress} to decode")
     })
 }
 

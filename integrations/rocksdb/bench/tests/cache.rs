@@ -114,6 +114,10 @@ fn mistakes_are_named() {
         ),
         (&["cache", "--engines", "moka", "--disk", "1G"], &["--disk", "tier"]),
         (&["cache", "--disk", "1G", "--memory", "1"], &["--memory"]),
+        (
+            &["cache", "--disk", "1G", "--disk-path", "/no/such/directory/cache"],
+            &["--disk-path", "/no/such/directory"],
+        ),
     ] {
         bad_input(arguments, words);
     }
@@ -125,8 +129,9 @@ fn a_database_that_cannot_be_opened_is_a_failure_with_its_reason() {
     let out = directory.path().join("out");
     let mut arguments = SMALL.to_vec();
     arguments.extend([out.to_str().unwrap(), "--engines", "rocksdb", "--working-set", "1M"]);
-    arguments.extend(["--disk-path", "/no/such/directory/cache"]);
+    // A directory that is there, and in which nobody can make another.
+    arguments.extend(["--disk-path", "/proc/leafpress"]);
     let output = common::run(&arguments);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("/no/such/directory"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("open: /proc/leafpress"), "{}", stderr(&output));
 }
