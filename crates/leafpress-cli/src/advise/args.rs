@@ -1,7 +1,7 @@
 //! The command line of `leafpress advise`.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -9,11 +9,19 @@ use leafpress::Codec;
 use leafpress_lab::advise::{DeviceSource, Options, VerifyOptions};
 use leafpress_lab::core::paths::behind;
 use leafpress_lab::model::{Access, Junk, Trace, TraceOptions};
-use leafpress_lab::{Bytes, LabError, pool, suite};
+use leafpress_lab::{Bytes, LabError, ParseBytesError, pool, suite};
 
 use super::records::RecordsArgs;
 use crate::eval::words;
 use leafpress_console::cost::CostArgs;
+
+/// A size. In other commands `--data` is where data comes from, so a path is told where it belongs.
+fn data_bytes(text: &str) -> Result<Bytes, String> {
+    text.parse().map_err(|error: ParseBytesError| match Path::new(text).exists() {
+        true => format!("`{text}` is a path: name it without a flag, as in leafpress advise {text}; --data-bytes is how much data there is"),
+        false => error.to_string(),
+    })
+}
 
 /// Arguments of `leafpress advise`.
 #[derive(Debug, Args)]
@@ -28,6 +36,7 @@ pub struct AdviseArgs {
         long = "data-bytes",
         alias = "data",
         value_name = "BYTES",
+        value_parser = data_bytes,
         allow_hyphen_values = true
     )]
     data: Option<Bytes>,

@@ -54,7 +54,7 @@ pub(super) fn page(outcome: &Outcome, command_line: &str) -> Result<String, LabE
     });
     let runs: Vec<_> = runs.collect();
     let body = html! {
-        h1 { "Leafpress beside other caches" }
+        h1 { (if outcome.options.engines.is_empty() { "What memory a cache needs" } else { "Leafpress beside other caches" }) }
         (verdict::html(&super::verdict::verdicts(outcome)))
         p { (lines(&text::head_lines(outcome).join("\n"))) }
         @for trouble in outcome.troubles() { p.bad { (trouble) } }

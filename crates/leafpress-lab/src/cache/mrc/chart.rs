@@ -45,7 +45,7 @@ pub(in super::super) fn section(curves: &HitCurves, options: &Options, points: &
     Ok(html! {
         h2 { "Hits by memory" }
         @if !options.engines.is_empty() { @for sentence in sentences(curves, options) { p { (sentence) } } }
-        (legend())
+        (legend(!points.is_empty()))
         @if let Some(svg) = svg { (figure("Hits of caches of all sizes", &svg)) }
         @for note in notes(curves) { p.faint { (note) } }
         (table(BY_SIZE, rows(by_size(curves, options))))
@@ -66,7 +66,7 @@ fn is_dashed(curve: Curve) -> bool {
 }
 
 /// A stroke of each line beside its name.
-fn legend() -> Markup {
+fn legend(has_points: bool) -> Markup {
     html! {
         div.legend {
             @for curve in Curve::ALL {
@@ -80,7 +80,7 @@ fn legend() -> Markup {
                     (curve.name())
                 }
             }
-            span.faint { "points: caches that were run, at the most that their process grew by" }
+            @if has_points { span.faint { "points: caches that were run, at the most that their process grew by" } }
         }
     }
 }
