@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-deep test-rocksdb test-valkey test-c demo-valkey bench-valkey test-python bench-python check unit optional examples web shuttle faults resident shuttle-long miri tsan asan fuzz \
-	aarch64 features msrv package bench instructions clean
+	aarch64 features msrv package flaky bench instructions clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -121,6 +121,9 @@ msrv: ## the library with the oldest Rust that it names
 
 package: ## what is published, compiled from its packages
 	@scripts/checks package
+
+flaky: ## the tests that a change touches, 30 times alone and 30 times under load (FLAKY_BASE, FLAKY_RUNS)
+	@scripts/checks flaky
 
 bench: ## benchmarks of the library
 	cargo bench -p leafpress-bench --bench tree

@@ -235,6 +235,52 @@ class Step:
         if not passed:
             raise LeftOut("no test ended within its time")
 
+    def run_again(self, programs, wanted, runs, seconds):
+        """Runs each of the tests `runs` times alone and `runs` times next to eight busy processes. One failure is enough."""
+        tests = []
+        for program in programs:
+            listed = subprocess.run([program, "--list", "--format", "terse"], cwd=ROOT, capture_output=True, text=True)
+            for path in re.findall(r"^(.+): test$", listed.stdout, re.M):
+                # A test of a file has the path `file::test`, a unit test `folder::file::tests::test`, one of `main.rs` its name alone.
+                parts = path.split("::")
+                if any(parts[-1] == test.name and (test.stem in parts[:-1] or test.stem in os.path.basename(program) or test.stem in ("main", "mod"))
+                       for test in wanted):
+                    tests.append((program, path))
+        found = {path.split("::")[-1] for _, path in tests}
+        # Those that other features or another cfg compile.
+        self.notes += [f"not in these programs: {test.stem}::{test.name}" for test in sorted(wanted) if test.name not in found]
+        if not tests:
+            raise LeftOut("none of the changed tests is in a program that can be run again")
+        until, failed = min(self.deadline, time.monotonic() + seconds), {}
+        done = 0
+        for is_busy in (False, True):
+            burners = [start([sys.executable, "-c", "while True: pass"], None) for _ in range(8 if is_busy else 0)]
+            try:
+                for _ in range(runs):
+                    for program, path in tests:
+                        if time.monotonic() >= until:
+                            self.left_out += 1
+                            continue
+                        process = start([program, "--exact", path], None)
+                        timer = after(600, kill, process)
+                        output = process.stdout.read()
+                        finish(process)
+                        timer.cancel()
+                        done += 1
+                        if process.returncode != 0:
+                            load = "next to eight busy processes" if is_busy else "alone"
+                            print(f"test {path} ... FAILED {load}", flush=True)
+                            failed.setdefault(path, []).extend(output.splitlines()[-Output.SHOWN_AGAIN:])
+            finally:
+                for process in burners:
+                    kill(process)
+                    finish(process)
+        self.notes.append(f"{done} runs of {len(tests)} tests")
+        if failed:
+            raise Failure("not every run passed: " + ", ".join(sorted(failed)), [line for path in failed for line in (f"---- {path}", *failed[path])])
+        if not done:
+            raise LeftOut("no test ran within its time")
+
 
 class Report:
     def __init__(self, deadline):

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{assert_bad_input, leafpress, run, stderr, stdout};
+use crate::interrupt::{wait_until, watches_for_ctrl_c};
 use tempfile::TempDir;
 
 /// A directory on a disk, if anything is: the command's own.
@@ -234,6 +235,13 @@ fn a_result_of_fio_is_the_same_table() {
     assert!(stdout(&output).contains(" 8642 "), "{}", stdout(&output));
 }
 
+/// Whether the process has a file below `place` open that no directory lists.
+fn has_unnamed_file(process: u32, place: &Path) -> bool {
+    let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|file| fs::read_link(file.path()).ok())
+        .any(|file| file.starts_with(place) && file.to_string_lossy().ends_with("(deleted)"))
+}
+
 /// Ctrl-C ends it soon, keeps what is whole, and leaves no file.
 #[test]
 fn an_interrupt_leaves_nothing_behind() {
@@ -258,12 +266,11 @@ fn an_interrupt_leaves_nothing_behind() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("leafpress starts");
-    // The directory for the results is made when the handler for Ctrl-C is next; the file of a moment later has no name.
+    // The handler for Ctrl-C is installed before the file that is measured is created.
     let begin = Instant::now();
-    while !out.exists() && begin.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    std::thread::sleep(Duration::from_millis(500));
+    wait_until("a file without a name is open", || {
+        watches_for_ctrl_c(child.id()) && has_unnamed_file(child.id(), &place)
+    });
     assert_eq!(entries(&place), 0, "the file has no name while it is there");
     let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(status.expect("kill runs").success());

@@ -47,7 +47,7 @@ fn rows(out: &Path) -> usize {
 
 /// Waits until `done`, for as long as a very slow machine may need.
 #[track_caller]
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     for _ in 0..3000 {
         if done() {
             return;
@@ -216,7 +216,7 @@ fn child_of(id: u32) -> Option<u32> {
 }
 
 /// Whether the process has a handler of its own for Ctrl-C.
-fn watches_for_ctrl_c(id: u32) -> bool {
+pub fn watches_for_ctrl_c(id: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
     let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
@@ -41,28 +41,38 @@ fn many_who_miss_have_one_loader() {
 #[test]
 fn an_error_goes_to_all_who_wait_and_the_next_tries_again() {
     let cache = small().build().unwrap();
-    let loads = AtomicUsize::new(0);
-    let (start, waiting) = (Barrier::new(8), AtomicUsize::new(0));
+    let (begun, has_begun) = mpsc::channel();
+    let (fail, may_fail) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                start.wait();
-                waiting.fetch_add(1, Ordering::SeqCst);
-                let failed = cache.try_get_or_insert_with("key", || -> Result<Vec<u8>, String> {
-                    loads.fetch_add(1, Ordering::SeqCst);
-                    while waiting.load(Ordering::SeqCst) < 8 {
-                        thread::yield_now();
-                    }
-                    thread::sleep(Duration::from_millis(100));
-                    Err("the database is away".to_owned())
-                });
-                let error = failed.unwrap_err();
-                assert_eq!(error.to_string(), "cannot load the value: the database is away");
-                assert!(matches!(error, LoadError::Load(_)));
-            });
+        let leader = scope.spawn(|| {
+            cache.try_get_or_insert_with("key", || -> Result<Vec<u8>, String> {
+                begun.send(()).unwrap();
+                may_fail.recv().unwrap();
+                Err("the database is away".to_owned())
+            })
+        });
+        has_begun.recv().unwrap();
+        // Tasks rather than threads: once one is polled, it is known to wait.
+        let context = &mut Context::from_waker(Waker::noop());
+        let mut waiting: Vec<_> = (0..7)
+            .map(|_| Box::pin(cache.get_or_fetch("key", async { Err::<Vec<u8>, _>("a second load".to_owned()) })))
+            .collect();
+        for task in &mut waiting {
+            assert!(task.as_mut().poll(context).is_pending());
+        }
+        fail.send(()).unwrap();
+        let mut errors = vec![leader.join().unwrap().unwrap_err()];
+        for mut task in waiting {
+            let Poll::Ready(failed) = task.as_mut().poll(context) else {
+                panic!("the load has ended")
+            };
+            errors.push(failed.unwrap_err());
+        }
+        for error in errors {
+            assert_eq!(error.to_string(), "cannot load the value: the database is away");
+            assert!(matches!(error, LoadError::Load(_)));
         }
     });
-    assert_eq!(loads.into_inner(), 1);
     assert!(cache.is_empty());
     assert_eq!(
         cache.try_get_or_insert_with("key", || Ok::<_, String>("2")).unwrap(),

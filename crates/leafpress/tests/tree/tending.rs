@@ -106,14 +106,19 @@ fn what_landed_is_compacted_when_writers_are_calm() {
 
 #[test]
 fn a_training_that_runs_does_not_hold_up_the_end() {
-    let tree = filled("zstd:19", 60_000);
-    while !tree.is_training() {
-        let more = tree.tend(Duration::from_micros(500)).unwrap();
-        assert!(more || tree.is_training(), "a training is due");
+    // A busy machine may hold up any one drop; a drop that waits for the training is slow each time.
+    let mut took = Vec::new();
+    while took.iter().all(|drop| *drop >= Duration::from_millis(500)) {
+        assert!(took.len() < 10, "{took:?}");
+        let tree = filled("zstd:19", 60_000);
+        while !tree.is_training() {
+            let more = tree.tend(Duration::from_micros(500)).unwrap();
+            assert!(more || tree.is_training(), "a training is due");
+        }
+        let begin = Instant::now();
+        drop(tree);
+        took.push(begin.elapsed());
     }
-    let begin = Instant::now();
-    drop(tree);
-    assert!(begin.elapsed() < Duration::from_millis(500), "{:?}", begin.elapsed());
 }
 
 #[test]
