@@ -14,7 +14,7 @@ use super::error::CacheError;
 use super::evict::Memory;
 use super::flights::Flights;
 use super::ghost::Ghost;
-use super::listener::{Listener, RemovalCause};
+use super::listener::{Listener, Notifier, RemovalCause};
 use super::observer::{Observer, Outcome};
 use super::policy::Policy;
 use super::record;
@@ -52,7 +52,7 @@ pub(super) struct Core {
     pub clock: Arc<dyn Clock>,
     pub times: Times,
     pub policy: Policy,
-    pub listener: Option<Box<Listener>>,
+    pub listener: Option<Notifier>,
     pub wake: Wake,
     /// What holds what leaves memory.
     pub disk: Option<Arc<Tier>>,
@@ -95,7 +95,7 @@ impl Core {
             clock,
             times,
             policy,
-            listener,
+            listener: listener.map(Notifier::new),
             wake: Wake::default(),
             disk,
             health: Arc::default(),
@@ -275,7 +275,7 @@ impl Core {
 
     pub(super) fn tell(&self, key: &[u8], value: Option<Vec<u8>>, cause: RemovalCause) {
         if let (Some(listener), Some(value)) = (&self.listener, value) {
-            listener(key, &value, cause);
+            listener.tell(key, value, cause);
         }
     }
 
