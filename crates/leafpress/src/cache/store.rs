@@ -121,7 +121,9 @@ impl Core {
 
     /// Stores what was loaded, unless the key was written or removed since the load began, and ends the load.
     pub(super) fn store_loaded(&self, lead: Lead<'_>, value: &Arc<[u8]>, entry: Entry) -> Result<(), CacheError> {
-        let stored = self.expiry_by(entry).and_then(|expiry| self.store_led(&lead, value, expiry));
+        let stored = self
+            .expiry_by(entry)
+            .and_then(|expiry| self.store_led(&lead, value, expiry));
         let key = lead.key().to_vec();
         lead.land_value(value);
         self.after_store(&key, stored)

@@ -157,7 +157,11 @@ const CHANGES: [Change; 13] = [
         },
         None,
     ),
-    ("swap", |cache| assert_eq!(cache.swap("key", "new").unwrap(), None), Some(b"new")),
+    (
+        "swap",
+        |cache| assert_eq!(cache.swap("key", "new").unwrap(), None),
+        Some(b"new"),
+    ),
     (
         "update_with Put",
         |cache| _ = cache.update_with("key", |_| CacheUpdate::Put("new")).unwrap(),
@@ -165,7 +169,11 @@ const CHANGES: [Change; 13] = [
     ),
     (
         "update_with Put of a value that is not kept",
-        |cache| _ = cache.update_with("key", |_| CacheUpdate::Put(vec![1; 1 << 20])).unwrap(),
+        |cache| {
+            _ = cache
+                .update_with("key", |_| CacheUpdate::Put(vec![1; 1 << 20]))
+                .unwrap()
+        },
         None,
     ),
     (
@@ -279,7 +287,10 @@ fn a_load_that_begins_while_an_insert_makes_room_does_not_replace_what_that_inse
     assert_eq!(cache.get("key").unwrap().unwrap(), new);
     finish_tx.send(()).unwrap();
     assert_eq!(other.join().unwrap().unwrap(), b"old");
-    assert!(cache.get("key").unwrap().unwrap() == new, "the load took the place of a later insert");
+    assert!(
+        cache.get("key").unwrap().unwrap() == new,
+        "the load took the place of a later insert"
+    );
 }
 
 #[test]
@@ -301,7 +312,11 @@ fn a_wait_on_the_thread_that_the_load_needs_ends() {
             panic!("nothing is waited for")
         };
         assert_eq!(fetched.unwrap(), b"of the task");
-        assert_eq!(cache.get("key").unwrap().unwrap(), b"of the thread", "the later load is kept");
+        assert_eq!(
+            cache.get("key").unwrap().unwrap(),
+            b"of the thread",
+            "the later load is kept"
+        );
         // A loader that loads its own key.
         let outer = cache.get_or_insert_with("own", || cache.get_or_insert_with("own", || "inner").unwrap());
         assert_eq!(outer.unwrap(), b"inner");
@@ -360,7 +375,10 @@ fn other_tasks_run_between_reads_of_the_disk() {
     let waker = Waker::from(Arc::clone(&counts));
     let context = &mut Context::from_waker(&waker);
     let mut task = pin!(cache.get_or_fetch("key", std::future::pending::<Result<&str, String>>()));
-    assert!(task.as_mut().poll(context).is_pending(), "the task yields after the read");
+    assert!(
+        task.as_mut().poll(context).is_pending(),
+        "the task yields after the read"
+    );
     assert_eq!(counts.0.load(Ordering::SeqCst), 1, "and asks to be polled again");
     assert!(matches!(task.poll(context), Poll::Ready(Ok(value)) if value == b"on disk"));
     // What is in memory is not waited for.
@@ -546,7 +564,11 @@ fn what_cannot_be_stored_is_returned() {
     let fetched = block_on(cache.get_or_fetch_entry("task", async { Ok::<_, String>(("value", brief)) }));
     assert_eq!(fetched.unwrap(), b"value");
     let key = [b'k'; 1025];
-    assert_eq!(cache.get_or_insert_with(&key, || "loaded").unwrap(), b"loaded", "a key that is too long");
+    assert_eq!(
+        cache.get_or_insert_with(&key, || "loaded").unwrap(),
+        b"loaded",
+        "a key that is too long"
+    );
     let long = vec![0_u8; leafpress::cache::MAX_VALUE_BYTES + 1];
     let loaded = cache.get_or_insert_with("long", || &long[..]).unwrap();
     assert_eq!(loaded.len(), long.len(), "a value that is too long");

@@ -105,7 +105,11 @@ fn a_refused_block_takes_the_older_one_of_its_key_with_it() {
         .unwrap();
     assert_eq!(cache.insert(b"key", &[1; 4096]), Insertion::Inserted);
     assert_eq!(cache.insert(b"key", b""), Insertion::NoRoom);
-    assert_eq!(cache.get(b"key"), None, "an empty block is refused, and the old one is out of date");
+    assert_eq!(
+        cache.get(b"key"),
+        None,
+        "an empty block is refused, and the old one is out of date"
+    );
     let mut random = fastrand::Rng::with_seed(1);
     for key in 0..1000_u64 {
         cache.insert(&key.to_be_bytes(), &noise(&mut random, 4096));
@@ -128,7 +132,10 @@ fn a_refused_block_takes_the_older_one_of_its_key_with_it() {
             }
         }
     }
-    assert!(rejected > 100 && no_room > 100, "{rejected} rejected, no room for {no_room}");
+    assert!(
+        rejected > 100 && no_room > 100,
+        "{rejected} rejected, no room for {no_room}"
+    );
     cache.validate().unwrap();
 }
 
@@ -150,6 +157,9 @@ fn a_block_whose_bytes_cannot_be_had_takes_the_older_one_of_its_key_with_it() {
         unchanging: true,
         ..NewBlock::new(4096)
     };
-    assert_eq!(cache.insert_with(b"key", &unchanging, |_| Err("unreadable")), Err("unreadable"));
+    assert_eq!(
+        cache.insert_with(b"key", &unchanging, |_| Err("unreadable")),
+        Err("unreadable")
+    );
     assert_eq!(cache.get(b"key"), Some(vec![1; 4096]));
 }
