@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-deep test-rocksdb test-valkey test-c demo-valkey bench-valkey test-python bench-python check unit optional examples web shuttle faults resident shuttle-long miri tsan asan fuzz \
+.PHONY: help setup build demo test test-deep test-rocksdb test-valkey test-c demo-valkey bench-valkey test-python bench-python check unit optional examples web shuttle faults history resident shuttle-long miri tsan asan fuzz \
 	aarch64 features msrv package flaky bench instructions clean
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
@@ -25,7 +25,7 @@ help: ## list the targets
 	@echo
 	@echo "Seconds that the deep checks may run, without building; what is left out is said at the end:"
 	@echo "  MIRI_SECONDS=600 TSAN_SECONDS=600 ASAN_SECONDS=300 FUZZ_SECONDS=300 SHUTTLE_SECONDS=600"
-	@echo "  FAULT_SECONDS=180 RESIDENT_SECONDS=300 AARCH64_SECONDS=300 VALKEY_SECONDS=300"
+	@echo "  FAULT_SECONDS=180 HISTORY_SECONDS=300 RESIDENT_SECONDS=300 AARCH64_SECONDS=300 VALKEY_SECONDS=300"
 	@echo "REQUIRE=1 makes a failure of a check that is skipped though what it needs could be installed."
 
 setup: ## install what a build needs: a C compiler, Rust
@@ -43,7 +43,7 @@ demo: build ## load real records into the compressed tree, measure, print the ta
 test: ## formatting, clippy, documentation, all tests, examples, a short model checker
 	@scripts/checks test
 
-test-deep: ## sanitizers, fuzzing, long model checker, faults, resident memory, AArch64, each for a while
+test-deep: ## sanitizers, fuzzing, long model checker, faults, histories, resident memory, AArch64, each for a while
 	@scripts/checks deep
 
 test-rocksdb: ## the RocksDB integration; compiles RocksDB once, outside the checkout (20 minutes)
@@ -94,6 +94,9 @@ shuttle-long: ## the same, at least 20,000 a scenario
 
 faults: ## memory that runs out, codecs and stores that fail, models with new inputs
 	@scripts/checks faults
+
+history: ## histories of concurrent operations on each structure, recorded and checked
+	@scripts/checks history
 
 resident: ## what is held against what the process grows by
 	@scripts/checks resident

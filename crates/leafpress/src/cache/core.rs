@@ -14,7 +14,7 @@ use super::error::CacheError;
 use super::evict::Memory;
 use super::flights::Flights;
 use super::ghost::Ghost;
-use super::listener::{Listener, RemovalCause};
+use super::listener::{Listener, Notifier, RemovalCause};
 use super::observer::{Observer, Outcome};
 use super::policy::Policy;
 use super::record;
@@ -52,7 +52,7 @@ pub(super) struct Core {
     pub clock: Arc<dyn Clock>,
     pub times: Times,
     pub policy: Policy,
-    pub listener: Option<Box<Listener>>,
+    pub listener: Option<Notifier>,
     pub wake: Wake,
     /// What holds what leaves memory.
     pub disk: Option<Arc<Tier>>,
@@ -95,7 +95,7 @@ impl Core {
             clock,
             times,
             policy,
-            listener,
+            listener: listener.map(Notifier::new),
             wake: Wake::default(),
             disk,
             health: Arc::default(),
@@ -120,9 +120,19 @@ impl Core {
     /// goes.
     #[inline]
     pub(super) fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, CacheError> {
+        self.get_seen(key, read, &mut Seen::default())
+    }
+
+    /// As [`Core::get`], and says where the record was.
+    #[inline]
+    pub(super) fn get_seen<R>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+        seen: &mut Seen,
+    ) -> Result<Option<R>, CacheError> {
         let began = Observer::begin_get();
-        let mut seen = Seen::default();
-        let found = self.find(key, read, &mut seen);
+        let found = self.find(key, read, seen);
         let outcome = Outcome::of(matches!(found, Ok(Some(_))), seen.is_from_disk);
         self.counters.count(outcome.count());
         self.observer.end_get(began, outcome);
@@ -235,7 +245,7 @@ impl Core {
                 // The leaf cannot be compacted either.
                 let _ = match &self.disk {
                     None => self.tree.remove(key).map(|_| ()),
-                    Some(disk) => self.erase(disk, key),
+                    Some(disk) => self.erase_noting(disk, key, &|| ()),
                 };
                 Ok(None)
             }
@@ -247,7 +257,8 @@ impl Core {
         let value = Cell::new(None);
         // The clock is the caller's: it is not asked under a latch.
         let now = self.clock.now();
-        let is_over = |stored: &[u8]| {
+        let is_over = |stored: Option<&[u8]>| {
+            let Some(stored) = stored else { return false };
             let (found, expiry) = record::read(stored);
             let is_over = self.is_past_use(expiry, now) && !record::is_tombstone(stored);
             if is_over && self.listener.is_some() {
@@ -264,32 +275,34 @@ impl Core {
 
     pub(super) fn tell(&self, key: &[u8], value: Option<Vec<u8>>, cause: RemovalCause) {
         if let (Some(listener), Some(value)) = (&self.listener, value) {
-            listener(key, &value, cause);
+            listener.tell(key, value, cause);
         }
     }
 
     /// Removes a key; whether it was there and not over.
     pub(super) fn remove(&self, key: &[u8]) -> Result<bool, CacheError> {
-        self.flights.supersede(key);
         self.counters.count(Count::Removes);
         if let Some(disk) = &self.disk {
             return self.remove_below(disk, key);
         }
         if self.listener.is_none() && !self.may_expire() {
-            return Ok(self.tree.remove(key)?);
+            return Ok(self.tree.write_noting(key, None, &|| self.flights.supersede(key))?);
         }
         let found = Cell::new(None);
         let now = self.clock.now();
-        let copies = |stored: &[u8]| {
-            let (value, expiry) = record::read(stored);
-            let is_over = record::is_over(expiry, || now);
-            found.set(Some((self.listener.is_some().then(|| value.to_vec()), is_over)));
+        let copies = |stored: Option<&[u8]>| {
+            self.flights.supersede(key);
+            found.set(stored.map(|stored| {
+                let (value, expiry) = record::read(stored);
+                let is_over = record::is_over(expiry, || now);
+                (self.listener.is_some().then(|| value.to_vec()), is_over)
+            }));
             true
         };
-        if !self.tree.write_if(key, None, &copies)? {
+        self.tree.write_if(key, None, &copies)?;
+        let Some((value, is_over)) = found.take() else {
             return Ok(false);
-        }
-        let (value, is_over) = found.take().unwrap_or_default();
+        };
         let cause = if is_over {
             RemovalCause::Expired
         } else {
@@ -376,7 +389,15 @@ impl Core {
 
     /// Removes every record, in both tiers, and forgets what left before.
     pub(super) fn clear(&self) -> Result<(), CacheError> {
-        self.flights.supersede_all();
+        self.flights.superseding_all(|| self.clear_tiers())?;
+        if let Some(disk) = &self.disk {
+            disk.free_buffers();
+        }
+        self.measure();
+        Ok(())
+    }
+
+    fn clear_tiers(&self) -> Result<(), CacheError> {
         // Nothing leaves memory meanwhile.
         let mut sweepers = [self.evicting.lock(), self.expiring.lock()];
         if let Some(disk) = &self.disk {
@@ -389,11 +410,6 @@ impl Core {
             sweeper.memory.ghost = Ghost::default();
             self.note_sweeper(before, sweeper);
         }
-        drop(sweepers);
-        if let Some(disk) = &self.disk {
-            disk.free_buffers();
-        }
-        self.measure();
         Ok(())
     }
 

@@ -3,12 +3,14 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use super::Cache;
 use super::core::Seen;
 use super::error::{CacheError, LoadError};
-use super::flights::{Boarding, Landed, Lead};
+use super::flights::{Boarding, Landed, Lead, Waiting};
 use super::options::Entry;
 use crate::mem::room::copied;
 
@@ -16,8 +18,10 @@ impl Cache {
     /// The key's value, or else the one that `load` gives, which is inserted.
     ///
     /// One thread loads at a time for a key; others that miss meanwhile wait for it and get the same value. No lock is held while `load`
-    /// runs, so that it may use the cache, other than by loading the same key. If the key is inserted or removed meanwhile, what was loaded
-    /// is returned, and not stored. If `load` panics, one of those who wait loads. With
+    /// runs, so that it may use the cache. If the key is written or removed meanwhile, by whatever method and whether it was there or not,
+    /// what was loaded is returned, and not stored. Nor is it stored where it cannot be: a key or value that is too long, a time to live out
+    /// of bounds, no memory. If `load` panics, one of those who wait loads. A caller does not wait for a load that needs its own thread (a
+    /// loader that loads its own key, or a future that this thread polled last): it loads as well. With
     /// [`Builder::stale_while_revalidate`](super::Builder::stale_while_revalidate), they need not wait while there is an old value.
     ///
     /// ```
@@ -30,7 +34,7 @@ impl Cache {
     /// ```
     ///
     /// # Errors
-    /// As [`Cache::get`] and [`Cache::insert`].
+    /// As [`Cache::get`].
     pub fn get_or_insert_with<V: AsRef<[u8]>>(
         &self,
         key: &(impl AsRef<[u8]> + ?Sized),
@@ -67,7 +71,7 @@ impl Cache {
     /// As [`Cache::try_get_or_insert_with`], where `load` says how the value is inserted, too.
     ///
     /// # Errors
-    /// As [`Cache::try_get_or_insert_with`]; [`CacheError::Option`] for a time to live out of bounds, and one of those who wait loads then.
+    /// As [`Cache::try_get_or_insert_with`].
     ///
     /// ```
     /// # fn main() -> Result<(), leafpress::CacheError> {
@@ -88,35 +92,38 @@ impl Cache {
         load: impl FnOnce() -> Result<(V, Entry), E>,
     ) -> Result<Vec<u8>, LoadError<E>> {
         let key = key.as_ref();
-        let mut load = Some(load);
         loop {
             if let Some(found) = self.get(key)? {
                 return Ok(found);
             }
-            let landed = match self.core.flights.board(key) {
-                Boarding::Waits(flight) => match self.core.find_stale(key)? {
-                    Some(stale) => return Ok(stale),
-                    None => flight.wait(),
-                },
-                Boarding::Leads(lead) => {
-                    let Some(load) = load.take() else { continue };
-                    // It may have been loaded since it was looked for.
-                    return match self.again(key)? {
-                        Some(found) => Ok(self.hand_on(lead, found)),
-                        None => self.land(lead, load()),
-                    };
+            let lead = match self.core.flights.board(key) {
+                Boarding::Leads(lead) => lead,
+                Boarding::Waits(flight) => {
+                    if let Some(stale) = self.core.find_stale(key)? {
+                        return Ok(stale);
+                    }
+                    if !flight.is_led_here() {
+                        match received(flight.wait()) {
+                            Some(result) => return result,
+                            None => continue,
+                        }
+                    }
+                    // The loader needs this thread: a wait would last for ever.
+                    self.core.flights.take_over(key)
                 }
             };
-            if let Some(result) = received(landed) {
-                return result;
-            }
+            return match self.again(key)? {
+                Some(found) => Ok(self.hand_on(lead, found)),
+                None => self.land(lead, load()),
+            };
         }
     }
 
     /// The key's value, or else the one that the future `load` gives, which is inserted. It needs no particular runtime.
     ///
     /// What is said of [`Cache::try_get_or_insert_with`] holds, of tasks in place of threads. `load` is polled by the task that calls this.
-    /// If that task is dropped meanwhile, one of those who wait polls its own.
+    /// If that task is dropped meanwhile, one of those who wait polls its own. A record on disk is read by the task itself, which holds up the
+    /// executor's thread for that read, and yields after it.
     ///
     /// ```
     /// # let cache = leafpress::Cache::builder().memory(8 << 20).build()?;
@@ -164,42 +171,45 @@ impl Cache {
         load: impl Future<Output = Result<(V, Entry), E>>,
     ) -> Result<Vec<u8>, LoadError<E>> {
         let key = key.as_ref();
-        let mut load = Some(load);
         loop {
-            if let Some(found) = self.get(key)? {
-                return Ok(found);
+            let mut seen = Seen::default();
+            let found = self.core.get_seen(key, copied, &mut seen)?;
+            if seen.is_from_disk {
+                // A task that reads the disk again and again leaves the executor's thread to others in between.
+                yield_once().await;
             }
-            let flight = match self.core.flights.board(key) {
+            if let Some(found) = found {
+                return Ok(found.map_err(CacheError::from)?);
+            }
+            let lead = match self.core.flights.board(key) {
+                Boarding::Leads(lead) => lead,
                 Boarding::Waits(flight) => match self.core.find_stale(key)? {
                     Some(stale) => return Ok(stale),
-                    None => flight,
+                    None => match received(Waiting::new(flight).await) {
+                        Some(result) => return result,
+                        None => continue,
+                    },
                 },
-                Boarding::Leads(lead) => {
-                    let Some(load) = load.take() else { continue };
-                    return match self.again(key)? {
-                        Some(found) => Ok(self.hand_on(lead, found)),
-                        None => {
-                            let loaded = load.await;
-                            self.land(lead, loaded)
-                        }
-                    };
-                }
             };
-            let landed = poll_fn(|context| flight.poll(context)).await;
-            if let Some(result) = received(landed) {
-                return result;
+            if let Some(found) = self.again(key)? {
+                return Ok(self.hand_on(lead, found));
             }
+            let mut load = pin!(load);
+            let loaded = poll_fn(|context| lead.poll(load.as_mut(), context)).await;
+            return self.land(lead, loaded);
         }
     }
 
-    /// The value of a key that was not there a moment ago, which is counted as missed.
+    /// Looks once more for a key that was missed before its load began, and is counted as missed.
     fn again(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
+        // From here on every writer of the key knows of the load: see `flights`.
+        self.core.tree.synchronize(key)?;
         Ok(self.core.find(key, copied, &mut Seen::default())?.transpose()?)
     }
 
     /// Ends a load whose value was there already.
     fn hand_on(&self, lead: Lead<'_>, found: Vec<u8>) -> Vec<u8> {
-        lead.land_value(&Arc::from(found.as_slice()), |_| ());
+        lead.land_value(&Arc::from(found.as_slice()));
         found
     }
 
@@ -210,14 +220,10 @@ impl Cache {
     ) -> Result<Vec<u8>, LoadError<E>> {
         match loaded {
             Ok((value, entry)) => {
-                let expiry = self.core.expiry_by(entry)?;
-                let key = lead.key().to_vec();
-                let shared: Arc<[u8]> = Arc::from(value.as_ref());
-                self.core.before_store(&shared);
-                if let Some(stored) = lead.land_value(&shared, |value| self.core.store(&key, value, expiry)) {
-                    self.core.after_store(&key, stored)?;
-                }
-                Ok(shared.to_vec())
+                let value: Arc<[u8]> = Arc::from(value.as_ref());
+                // What cannot be stored was loaded all the same.
+                let _ = self.core.store_loaded(lead, &value, entry);
+                Ok(value.to_vec())
             }
             Err(error) => {
                 let error = Arc::new(error);
@@ -228,7 +234,20 @@ impl Cache {
     }
 }
 
-/// What one who waited gets; [`None`] when he is to try for himself.
+/// Lets the executor run other tasks.
+async fn yield_once() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// The result for a caller that waited; [`None`] when it is to try again itself.
 fn received<E: Send + Sync + 'static>(landed: Landed) -> Option<Result<Vec<u8>, LoadError<E>>> {
     match landed {
         Landed::Value(value) => Some(Ok(value.to_vec())),

@@ -54,6 +54,8 @@ pub struct CacheStats {
     pub promoted: u64,
     /// The disk tier, where there is one.
     pub disk: Option<DiskStats>,
+    /// Calls of the listener that panicked.
+    pub listener_panics: u64,
     /// Times that background work panicked.
     pub background_panics: u64,
     /// Background threads that have ended because all they did panicked.
@@ -113,6 +115,7 @@ impl Core {
             eviction_errors: sum(Count::EvictionErrors),
             promoted: sum(Count::Promoted),
             disk: self.disk.as_ref().map(|disk| disk.stats()),
+            listener_panics: self.listener.as_ref().map_or(0, |listener| listener.panics()),
             background_panics: self.health.panics(),
             background_threads_ended: self.health.ended(),
             tree,

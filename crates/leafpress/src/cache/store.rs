@@ -1,13 +1,18 @@
 //! Putting records in: how they are made, what room they need, and who is told.
 
 use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
 
+use super::Entry;
 use super::clock::Expiry;
-use super::core::Core;
+use super::core::{Core, Seen};
 use super::counters::Count;
 use super::error::CacheError;
+use super::flights::Lead;
 use super::listener::RemovalCause;
 use super::record::{self, MAX_VALUE_BYTES};
+use crate::mem::room::copied;
 use crate::tree;
 
 /// A record may hold one part in so many of the budget.
@@ -23,15 +28,16 @@ thread_local! {
 }
 
 /// What became of a record that was stored.
+#[derive(Default)]
 pub(super) struct Stored {
-    pub replaced: Option<Vec<u8>>,
+    /// The value that was there, where a listener is to be told of it, and why it left.
+    pub replaced: Option<(Vec<u8>, RemovalCause)>,
     pub bytes: u64,
 }
 
 impl Core {
     /// Inserts or replaces, whatever is being loaded for the key.
     pub(super) fn insert(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<(), CacheError> {
-        self.flights.supersede(key);
         self.before_store(value);
         let stored = self.store(key, value, expiry);
         self.after_store(key, stored)
@@ -113,31 +119,92 @@ impl Core {
         result
     }
 
-    fn put(&self, key: &[u8], record: &[u8]) -> Result<Option<Vec<u8>>, tree::Error> {
-        let replaced = self.put_in_tree(key, record);
+    /// Stores what was loaded, unless the key was written or removed since the load began, and ends the load.
+    pub(super) fn store_loaded(&self, lead: Lead<'_>, value: &Arc<[u8]>, entry: Entry) -> Result<(), CacheError> {
+        let stored = self
+            .expiry_by(entry)
+            .and_then(|expiry| self.store_led(&lead, value, expiry));
+        let key = lead.key().to_vec();
+        lead.land_value(value);
+        self.after_store(&key, stored)
+    }
+
+    fn store_led(&self, lead: &Lead<'_>, value: &[u8], expiry: Option<Expiry>) -> Result<Stored, CacheError> {
+        let key = lead.key();
+        let mut stored = Stored::default();
+        if !self.keeps(key, value)? {
+            self.counters.count(Count::TooLarge);
+            return Ok(stored);
+        }
+        self.before_store(value);
+        let (now, replaced) = (self.clock.now(), Cell::new(None));
+        let may_store = |found: Option<&[u8]>| {
+            let is_free = found.is_none_or(|found| record::is_over(record::read(found).1, || now));
+            let may_store = is_free && lead.is_current();
+            if may_store {
+                replaced.set(self.leaving(found, now));
+            }
+            may_store
+        };
+        let is_stored = self.with_record(value, expiry, |record| {
+            let is_stored = self.tree.write_if(key, Some(record), &may_store);
+            if let (Some(disk), Ok(true) | Err(_)) = (&self.disk, &is_stored) {
+                disk.note_change(key);
+            }
+            is_stored
+        })?;
+        if is_stored {
+            stored.replaced = replaced.take();
+            stored.bytes = self.count_insert(key, value);
+        }
+        Ok(stored)
+    }
+
+    /// What a listener is to be told of a record that another takes the place of.
+    fn leaving(&self, found: Option<&[u8]>, now: Duration) -> Option<(Vec<u8>, RemovalCause)> {
+        let found = found.filter(|found| self.listener.is_some() && !record::is_tombstone(found))?;
+        let (value, expiry) = record::read(found);
+        let cause = if record::is_over(expiry, || now) {
+            RemovalCause::Expired
+        } else {
+            RemovalCause::Replaced
+        };
+        Some((value.to_vec(), cause))
+    }
+
+    fn put(&self, key: &[u8], record: &[u8]) -> Result<Option<(Vec<u8>, RemovalCause)>, tree::Error> {
+        let replaced = self.write(key, Some(record));
         if let Some(disk) = &self.disk {
             disk.note_change(key);
         }
         replaced
     }
 
-    fn put_in_tree(&self, key: &[u8], record: &[u8]) -> Result<Option<Vec<u8>>, tree::Error> {
+    /// Writes a record, or removes it, whatever is there, and returns what a listener is to be told of what was there. Supersedes a load of
+    /// the key.
+    fn write(&self, key: &[u8], record: Option<&[u8]>) -> Result<Option<(Vec<u8>, RemovalCause)>, tree::Error> {
         if self.listener.is_none() {
-            self.tree.insert(key, record)?;
+            self.tree.write_noting(key, record, &|| self.flights.supersede(key))?;
             return Ok(None);
         }
-        let replaced = Cell::new(None);
-        let copy = |stored: &[u8]| {
-            replaced.set((!record::is_tombstone(stored)).then(|| record::read(stored).0.to_vec()));
-        };
-        let was_there = self.tree.insert_showing(key, record, &copy)?;
-        Ok(replaced.take().filter(|_| was_there))
+        let (now, replaced) = (self.clock.now(), Cell::new(None));
+        self.tree.write_if(key, record, &|found| {
+            self.flights.supersede(key);
+            replaced.set(self.leaving(found, now));
+            true
+        })?;
+        Ok(replaced.take())
     }
 
     /// Tells of what was replaced, and makes room for what is more now.
     pub(super) fn after_store(&self, key: &[u8], stored: Result<Stored, CacheError>) -> Result<(), CacheError> {
         let Stored { replaced, bytes } = stored?;
-        self.tell(key, replaced, RemovalCause::Replaced);
+        if let Some((value, cause)) = replaced {
+            if cause == RemovalCause::Expired {
+                self.counters.count(Count::Expired);
+            }
+            self.tell(key, Some(value), cause);
+        }
         self.note_stored(bytes);
         Ok(())
     }
@@ -148,17 +215,19 @@ impl Core {
         self.make_room();
     }
 
-    /// Removes a key; its value, where somebody is to be told of it.
-    fn take_out(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError> {
-        if let Some(disk) = &self.disk {
-            self.erase(disk, key)?;
-            return Ok(None);
-        }
-        if self.listener.is_none() {
-            self.tree.remove(key)?;
-            return Ok(None);
-        }
-        let taken = self.tree.take(key)?;
-        Ok(taken.map(|stored| record::read(&stored).0.to_vec()))
+    /// Removes a key whose new value is not kept, and returns what a listener is to be told.
+    fn take_out(&self, key: &[u8]) -> Result<Option<(Vec<u8>, RemovalCause)>, CacheError> {
+        let Some(disk) = &self.disk else {
+            return Ok(self.write(key, None)?);
+        };
+        let replaced = if self.listener.is_some() {
+            let mut value = None;
+            self.find(key, |found| value = copied(found).ok(), &mut Seen::default())?;
+            value.map(|value| (value, RemovalCause::Replaced))
+        } else {
+            None
+        };
+        self.erase(disk, key)?;
+        Ok(replaced)
     }
 }

@@ -68,7 +68,8 @@ impl Core {
             self.note_expiring();
         }
         self.before_store(stored);
-        if matches!(self.tree.insert_if_absent_and(key, stored, &is_newest), Ok(true)) {
+        let may_come = |found: Option<&[u8]>| found.is_none() && is_newest();
+        if matches!(self.tree.write_if(key, Some(stored), &may_come), Ok(true)) {
             self.counters.count(Count::Promoted);
             self.note_stored(bytes);
         }
@@ -77,7 +78,7 @@ impl Core {
     /// Removes what is in the tree, so that nothing of the key is left on disk either. `holds` may refuse, by what is there.
     ///
     /// Returns whether there was something and `holds` was so of it.
-    pub(super) fn take_out_if(&self, key: &[u8], holds: &dyn Fn(&[u8]) -> bool) -> Result<bool, tree::Error> {
+    pub(super) fn take_out_if(&self, key: &[u8], holds: &dyn Fn(Option<&[u8]>) -> bool) -> Result<bool, tree::Error> {
         let Some(disk) = &self.disk else {
             return self.tree.write_if(key, None, holds);
         };
@@ -98,18 +99,23 @@ impl Core {
         Ok(was_there)
     }
 
-    /// Removes a key from both tiers, whatever is there.
+    /// Removes a key from both tiers, whatever is there, and supersedes a load of it.
     pub(super) fn erase(&self, disk: &Tier, key: &[u8]) -> Result<(), tree::Error> {
+        self.erase_noting(disk, key, &|| self.flights.supersede(key))
+    }
+
+    /// Removes a key from both tiers, whatever is there. `note` is called under the latch of its leaf, more than once perhaps.
+    pub(super) fn erase_noting(&self, disk: &Tier, key: &[u8], note: &dyn Fn()) -> Result<(), tree::Error> {
         let hash = hash(key);
         if disk.may_have(hash, key) {
-            let erased = self.tree.insert(key, TOMBSTONE).map(|_| ());
+            let erased = self.tree.write_noting(key, Some(TOMBSTONE), note).map(|_| ());
             disk.note_change(key);
             return erased;
         }
         disk.note_leaving(hash);
-        self.tree.remove(key)?;
+        self.tree.write_noting(key, None, note)?;
         if disk.may_have(hash, key) {
-            self.tree.insert(key, TOMBSTONE)?;
+            self.tree.write_noting(key, Some(TOMBSTONE), note)?;
             disk.note_change(key);
         }
         Ok(())

@@ -62,7 +62,7 @@ impl Core {
             return;
         }
         // Whoever has written meanwhile has noted it as well.
-        let is_same = |found: &[u8]| found == stored;
+        let is_same = |found: Option<&[u8]>| found == Some(stored.as_slice());
         if matches!(self.tree.write_if(key, Some(&touched), &is_same), Ok(true)) {
             self.note_stored((key.len() + touched.len()) as u64);
         }

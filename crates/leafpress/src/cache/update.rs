@@ -2,14 +2,15 @@
 //!
 //! What is there is looked for, the caller says with no lock held what becomes of it, and his answer is carried out if it is still what is
 //! there; else all begins anew. A record in the tree is, while the tree has the same bytes. What was found on disk, or nowhere, is, while
-//! there is nothing in the tree and no record of the key has left it since. A load of the key that is under way is superseded, and none
-//! begins between the look at what is there and the write.
+//! there is nothing in the tree and no record of the key has left it since. A load of the key that is under way is superseded.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::clock::Expiry;
 use super::core::Core;
 use super::counters::Count;
+use super::disk::Tier;
 use super::error::CacheError;
 use super::listener::RemovalCause;
 use super::record::{self, TOMBSTONE};
@@ -268,11 +269,9 @@ impl Core {
         let keeps = self.keeps(key, value)?;
         let is_done = if keeps {
             self.before_store(value);
-            self.flights.superseding(key, || {
-                self.with_record(value, expiry, |record| self.write_over(key, before, Some(record)))
-            })?
+            self.with_record(value, expiry, |record| self.write_over(key, before, Some(record)))?
         } else {
-            self.flights.superseding(key, || self.write_over(key, before, None))?
+            self.write_over(key, before, None)?
         };
         if is_done {
             self.tell_of(key, before, RemovalCause::Replaced);
@@ -287,16 +286,11 @@ impl Core {
 
     /// Removes what was there before, if anything was; false where something else is there now.
     fn remove_over(&self, key: &[u8], before: &Before) -> Result<bool, CacheError> {
-        if before.stored.is_none() && self.may_be_on_disk(key) {
-            // It could not be read, for a moment perhaps: it is not to come back.
-            return Ok(self.flights.superseding(key, || self.write_over(key, before, None))?);
-        }
-        if before.value().is_none() {
-            return Ok(true);
-        }
-        let is_done = self.flights.superseding(key, || self.write_over(key, before, None))?;
-        if is_done {
-            self.counters.count(Count::Removes);
+        let is_done = self.write_over(key, before, None)?;
+        if is_done && before.stored.is_some() {
+            if before.value().is_some() {
+                self.counters.count(Count::Removes);
+            }
             self.tell_of(key, before, RemovalCause::Removed);
         }
         Ok(is_done)
@@ -306,22 +300,27 @@ impl Core {
         self.disk.as_ref().is_some_and(|disk| disk.may_have(hash(key), key))
     }
 
-    /// Writes a record, or takes out what is there, if that is what was there before; returns whether it was.
+    /// Writes a record, or removes what is there, if that is what was there before; returns whether it was. Then a load of the key is
+    /// superseded, also by a removal that found nothing.
     fn write_over(&self, key: &[u8], before: &Before, record: Option<&[u8]>) -> Result<bool, tree::Error> {
-        // Something older may be on disk, or what is there may get there: a tombstone hides it.
-        let record = record.or(self.disk.is_some().then_some(TOMBSTONE));
-        let is_done = match (&before.stored, record, &self.disk) {
-            (Some(stored), record, _) if before.is_in_tree => {
-                self.tree.write_if(key, record, &|found| found == stored.as_slice())
+        // What is there may get to the disk, and something older, or something that could not be read for a moment, may be there: a tombstone
+        // hides it.
+        let leaves_tombstone = self.disk.is_some() && (before.stored.is_some() || self.may_be_on_disk(key));
+        let record = record.or(leaves_tombstone.then_some(TOMBSTONE));
+        let hash = hash(key);
+        let is_same = |found: Option<&[u8]>| {
+            let is_same = if before.is_in_tree {
+                found == before.stored.as_deref()
+            } else {
+                let is_newest = |disk: &Arc<Tier>| disk.version(hash) == before.version;
+                found.is_none() && self.disk.as_ref().is_none_or(is_newest)
+            };
+            if is_same {
+                self.flights.supersede(key);
             }
-            (_, Some(record), Some(disk)) => {
-                let hash = hash(key);
-                let is_newest = || disk.version(hash) == before.version;
-                self.tree.insert_if_absent_and(key, record, &is_newest)
-            }
-            (_, Some(record), None) => self.tree.insert_if_absent(key, record),
-            (_, None, _) => Ok(true),
+            is_same
         };
+        let is_done = self.tree.write_if(key, record, &is_same);
         if let (Some(disk), Ok(true) | Err(_)) = (&self.disk, &is_done) {
             disk.note_change(key);
         }

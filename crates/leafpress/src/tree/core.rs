@@ -84,15 +84,12 @@ pub(crate) struct Seen {
 pub(crate) enum Condition<'c> {
     Always,
     IfAbsent,
-    /// If the key is not there and this is so, which is asked under the leaf's lock, the last time just before the write.
-    IfAbsentAnd(&'c dyn Fn() -> bool),
     IfPresent,
-    /// If the key is there and this is so of its value. It is asked under the leaf's lock, again where the leaf changed before the write
-    /// was done, and the last time just before the write.
-    IfValue(&'c dyn Fn(Read<'_>) -> Result<bool, Error>),
-    /// Always. The value that the key has, if it is there, is shown under the leaf's lock, again where the leaf changed before the write was
-    /// done, and the last time just before the write.
-    Showing(&'c dyn Fn(Read<'_>) -> Result<(), Error>),
+    /// Always. This is called under the leaf's lock before the write, and before the key is found to be absent.
+    Noting(&'c dyn Fn()),
+    /// If this returns true for the value that the key has, [`None`] where it is absent. It is called under the leaf's lock, again where the
+    /// leaf changed before the write was done, and the last time just before the write.
+    If(&'c dyn Fn(Option<Read<'_>>) -> Result<bool, Error>),
 }
 
 impl Core {
@@ -177,12 +174,13 @@ impl Core {
     /// Puts `value`, or removes for `None`, and returns the value that `key` had.
     pub(crate) fn swap(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>, Error> {
         let old = RefCell::new(Vec::new());
-        let copy = |value: Read<'_>| {
+        let copy = |value: Option<Read<'_>>| {
             let mut old = old.borrow_mut();
             old.clear();
-            value.append_to(&mut old)
+            value.map_or(Ok(()), |value| value.append_to(&mut old))?;
+            Ok(true)
         };
-        let (was_there, _) = self.write(key, value, Condition::Showing(&copy))?;
+        let (was_there, _) = self.write(key, value, Condition::If(&copy))?;
         Ok(was_there.then(|| old.into_inner()))
     }
 
@@ -193,11 +191,14 @@ impl Core {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<bool, Error> {
-        let is_expected = |found: Read<'_>| found.with(|found| Some(found) == expected);
+        let is_expected = |found: Option<Read<'_>>| match found {
+            Some(found) => found.with(|found| Some(found) == expected),
+            None => Ok(false),
+        };
         let condition = match (expected, new) {
             (None, None) => return Ok(!self.contains_key(key)?),
             (None, Some(_)) => Condition::IfAbsent,
-            (Some(_), _) => Condition::IfValue(&is_expected),
+            (Some(_), _) => Condition::If(&is_expected),
         };
         self.write(key, new, condition).map(|(_, applied)| applied)
     }
@@ -260,6 +261,21 @@ impl Core {
     fn count_compressed(&self, value: &[u8], context: &Context) {
         if self.engines.warm.codec() != Codec::None {
             context.add(Count::CompressedBytes, value.len() as u64);
+        }
+    }
+
+    /// Takes and releases the latch of the key's leaf: every write of the key under that latch happens either before this, and then reads
+    /// that follow see it, or after it, and then the writer sees what the caller did before.
+    pub(crate) fn synchronize(&self, key: &[u8]) -> Result<(), Error> {
+        let shard = self.shard(key);
+        let guard = self.memory.enter()?;
+        loop {
+            let (step, _) = shard.descend_to_write(key, &guard);
+            let leaf = step.leaf();
+            let _locked = Locked::lock(leaf);
+            if !leaf.header().obsolete.load(Ordering::Relaxed) {
+                return Ok(());
+            }
         }
     }
 

@@ -311,22 +311,20 @@ impl Tree {
         self.core.memory.return_all_free();
     }
 
-    /// Inserts the key if it is not there and `holds` says so, which is asked under the latch of the key's leaf; returns whether it did.
+    /// Inserts or replaces, or removes for [`None`], and calls `note` under the latch of the key's leaf, before the write and where there is
+    /// nothing to remove; returns whether the key was there.
     ///
     /// # Errors
     /// As [`Tree::insert`].
-    pub(crate) fn insert_if_absent_and(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        holds: &dyn Fn() -> bool,
-    ) -> Result<bool, Error> {
+    pub(crate) fn write_noting(&self, key: &[u8], value: Option<&[u8]>, note: &dyn Fn()) -> Result<bool, Error> {
         self.core
-            .write(key, Some(value), Condition::IfAbsentAnd(holds))
-            .map(|(_, applied)| applied)
+            .write(key, value, Condition::Noting(note))
+            .map(|(was_there, _)| was_there)
     }
 
-    /// Replaces the value if `holds` is so of the one that is there, or removes the key; returns whether it was so.
+    /// Inserts or replaces, or removes for [`None`], if `holds` returns true for the value that the key has, [`None`] where it is absent;
+    /// returns what it returned. It is called under the latch of the key's leaf, again where the leaf changed meanwhile, and the last time
+    /// just before the write.
     ///
     /// # Errors
     /// As [`Tree::insert`].
@@ -334,23 +332,22 @@ impl Tree {
         &self,
         key: &[u8],
         value: Option<&[u8]>,
-        holds: &dyn Fn(&[u8]) -> bool,
+        holds: &dyn Fn(Option<&[u8]>) -> bool,
     ) -> Result<bool, Error> {
-        let holds = |found: Read<'_>| found.with(holds);
+        let holds = |found: Option<Read<'_>>| match found {
+            Some(found) => found.with(|found| holds(Some(found))),
+            None => Ok(holds(None)),
+        };
         self.core
-            .write(key, value, Condition::IfValue(&holds))
+            .write(key, value, Condition::If(&holds))
             .map(|(_, applied)| applied)
     }
 
-    /// Inserts or replaces. Shows before the value that the key has, if it is there, under the latch of its leaf, and the last time just
-    /// before it is replaced; returns whether it was there.
+    /// Waits for a write of the key that is under way: see `Core::synchronize`.
     ///
     /// # Errors
-    /// As [`Tree::insert`].
-    pub(crate) fn insert_showing(&self, key: &[u8], value: &[u8], show: &dyn Fn(&[u8])) -> Result<bool, Error> {
-        let show = |found: Read<'_>| found.with(show);
-        self.core
-            .write(key, Some(value), Condition::Showing(&show))
-            .map(|(was_there, _)| was_there)
+    /// [`Error::OutOfMemory`].
+    pub(crate) fn synchronize(&self, key: &[u8]) -> Result<(), Error> {
+        self.core.synchronize(key)
     }
 }

@@ -23,6 +23,7 @@ use crate::tree::node::landing::{Change, Entry};
 use crate::tree::node::large::{DeadLarge, MAX_INLINE_VALUE_BYTES};
 use crate::tree::node::layout::{Temperature, WRITTEN};
 use crate::tree::node::leaf::{Leaf, NewLeaf};
+use crate::tree::read::Read;
 
 /// At one in so many exchanges of large values it is seen whether holes have become worth closing.
 const EXCHANGES_PER_LOOK: u64 = 256;
@@ -97,16 +98,22 @@ impl<'w> WritePath<'w> {
         let skip = match condition {
             Condition::Always => matches!(change, Change::Remove) && !present,
             Condition::IfAbsent => present,
-            Condition::IfAbsentAnd(holds) => present || !holds(),
             Condition::IfPresent => !present,
-            Condition::IfValue(holds) => {
-                !present || self.core.value_in(leaf, sought, self.guard, tools, holds)? != Some(true)
-            }
-            Condition::Showing(show) => {
-                if present {
-                    self.core.value_in(leaf, sought, self.guard, tools, show)?;
-                }
+            Condition::Noting(note) => {
+                note();
                 matches!(change, Change::Remove) && !present
+            }
+            Condition::If(holds) => {
+                let holds = if present {
+                    let holds = |found: Read<'_>| holds(Some(found));
+                    self.core.value_in(leaf, sought, self.guard, tools, holds)? == Some(true)
+                } else {
+                    holds(None)?
+                };
+                if holds && matches!(change, Change::Remove) && !present {
+                    return Ok(Outcome::Done { present, applied: true });
+                }
+                !holds
             }
         };
         if skip {

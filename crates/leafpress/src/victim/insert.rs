@@ -39,10 +39,49 @@ enum Stored {
     Compressed,
 }
 
+/// An older block of a key, which leaves when this is dropped unless it has left by then.
+struct Outdated<'c> {
+    shard: &'c Padded,
+    hash: u64,
+    key: &'c [u8],
+    is_here: bool,
+}
+
+impl Drop for Outdated<'_> {
+    fn drop(&mut self) {
+        if self.is_here {
+            self.shard.0.lock().drop_outdated(self.key, self.hash);
+        }
+    }
+}
+
 impl Core {
-    /// Puts a block in whose bytes `fill` writes, if it is worth it.
+    /// Puts a block in whose bytes `fill` writes, if it is worth it. Where it is not put in, for whatever reason, an older block of the key
+    /// leaves all the same, unless it can only be the same block ([`NewBlock::unchanging`]): it is out of date.
     pub(super) fn insert<E>(
         &self,
+        key: &[u8],
+        block: &NewBlock,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Insertion, E> {
+        let hash = rapidhash_v3(key);
+        let shard = self.shard(hash);
+        // Also when `fill` panics.
+        let mut outdated = Outdated {
+            shard,
+            hash,
+            key,
+            is_here: !block.unchanging,
+        };
+        let result = self.insert_in(shard, hash, key, block, fill);
+        outdated.is_here &= !matches!(result, Ok(Insertion::Inserted));
+        result
+    }
+
+    fn insert_in<E>(
+        &self,
+        shard: &Padded,
+        hash: u64,
         key: &[u8],
         block: &NewBlock,
         fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
@@ -51,8 +90,6 @@ impl Core {
             return Ok(Insertion::NoRoom);
         }
         self.miss_ends(block.raw_bytes as u32);
-        let hash = rapidhash_v3(key);
-        let shard = self.shard(hash);
         let family = usize::from(block.family).min(FAMILIES - 1);
         let compress = block.compress && self.codec != Codec::None;
         let form = match self.admit(shard, key, hash, block, compress.then_some(family)) {

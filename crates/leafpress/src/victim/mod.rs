@@ -332,8 +332,8 @@ impl VictimCache {
         }
     }
 
-    /// Puts a block in, if it is worth it. A block with this key that is there already is replaced, even where the new one is then
-    /// refused for want of room.
+    /// Puts a block in, if it is worth it. A block with this key that is there already leaves, even where the new one is refused, for
+    /// whatever reason: it is out of date.
     pub fn insert(&self, key: &[u8], block: &[u8]) -> Insertion {
         let fill = |raw: &mut [u8]| {
             raw.copy_from_slice(block);
@@ -348,7 +348,7 @@ impl VictimCache {
     /// [`VictimCache::insert`] for a block whose bytes are only asked for when it is let in.
     ///
     /// # Errors
-    /// What `fill` says; nothing is put in then.
+    /// What `fill` says; nothing is put in then, and an older block of the key leaves unless [`NewBlock::unchanging`] is set.
     pub fn insert_with<E>(
         &self,
         key: &[u8],

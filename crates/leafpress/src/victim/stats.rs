@@ -67,7 +67,7 @@ pub struct VictimStats {
     pub returned: u64,
     /// Blocks put in.
     pub inserted: u64,
-    /// Insertions that took the place of a block with the same key.
+    /// Blocks that left because one with the same key was put in, or refused.
     pub replaced: u64,
     /// Blocks refused because what would have to leave was worth more.
     pub rejected: u64,

@@ -1,10 +1,12 @@
 //! A listener is told of each record that leaves once, with its value, and why.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use leafpress::cache::{Entry, ManualClock, RemovalCause};
+use leafpress::cache::{CacheUpdate, Disk, Entry, ManualClock, RemovalCause};
+use leafpress::pool::MemoryStore;
 
 use crate::{key, noise, small};
 
@@ -167,4 +169,115 @@ fn the_last_who_has_the_cache_may_be_its_own_thread() {
     *slot.lock().unwrap() = Some(Arc::new(cache));
     clock.advance(Duration::from_secs(2));
     is_done.recv_timeout(Duration::from_secs(60)).unwrap();
+}
+
+#[test]
+fn what_has_expired_is_told_as_that_whatever_takes_its_place() {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
+    let (cache, told) = told(small().clock(clock.clone()));
+    let brief = || Entry::ttl(Duration::from_secs(5));
+    let keys = ["insert", "swap", "update", "too large", "load", "remove", "take"];
+    for key in keys {
+        cache.insert_with(key, "old", brief()).unwrap();
+    }
+    clock.advance(Duration::from_secs(6));
+    cache.insert("insert", "new").unwrap();
+    assert_eq!(cache.swap("swap", "new").unwrap(), None);
+    cache
+        .update_with("update", |found| {
+            assert_eq!(found, None);
+            CacheUpdate::Put("new")
+        })
+        .unwrap();
+    cache.insert("too large", &vec![0; 1 << 20]).unwrap();
+    cache.get_or_insert_with("load", || "new").unwrap();
+    assert!(!cache.remove("remove").unwrap());
+    assert_eq!(cache.take("take").unwrap(), None);
+    let mut told = take(&told);
+    told.sort_unstable_by_key(|(key, ..)| keys.iter().position(|known| known == key));
+    let expired = keys.map(|key| (key.to_owned(), "old".to_owned(), RemovalCause::Expired));
+    assert_eq!(told, expired);
+    assert_eq!(cache.stats().expired, keys.len() as u64);
+}
+
+#[test]
+fn what_a_value_that_is_not_kept_replaces_is_told_with_a_disk_too() {
+    let store = Arc::new(MemoryStore::new(4096).unwrap());
+    let (cache, told) = told(small().disk(Disk::store(store, 16 << 20)));
+    cache.insert("in memory", "1").unwrap();
+    cache.insert("on disk", "2").unwrap();
+    cache.spill().unwrap();
+    cache.insert("in memory", "3").unwrap();
+    take(&told);
+    for key in ["in memory", "on disk", "nowhere"] {
+        cache.insert(key, &vec![0; 1 << 20]).unwrap();
+    }
+    let replaced = |key: &str, value: &str| (key.to_owned(), value.to_owned(), RemovalCause::Replaced);
+    assert_eq!(take(&told), [replaced("in memory", "3"), replaced("on disk", "2")]);
+}
+
+#[test]
+fn a_listener_that_panics_stops_nothing() {
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&calls);
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
+    let listener = move |_: &[u8], _: &[u8], _: RemovalCause| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        panic!("a bug in the listener");
+    };
+    let cache = small().clock(clock.clone()).listener(listener).build().unwrap();
+    for n in 0..40 {
+        let entry = Entry::ttl(Duration::from_secs(5));
+        cache.insert_with(&key(n), "old", entry).unwrap();
+        cache.insert_with(&key(n), "new", entry).unwrap();
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 40);
+    // The cache's thread is told of panics as well, more than it would outlive of its own.
+    clock.advance(Duration::from_secs(6));
+    cache.settle().unwrap();
+    let began = Instant::now();
+    while calls.load(Ordering::SeqCst) < 80 && began.elapsed() < Duration::from_secs(60) {
+        std::thread::yield_now();
+    }
+    let stats = cache.stats();
+    assert_eq!((stats.listener_panics, calls.load(Ordering::SeqCst)), (80, 80));
+    assert_eq!((stats.background_panics, stats.background_threads_ended), (0, 0));
+    cache.settle().unwrap();
+}
+
+#[test]
+fn calls_for_one_key_do_not_overlap() {
+    let (entered_tx, entered_rx) = mpsc::channel();
+    let (leave_tx, leave_rx) = mpsc::channel::<()>();
+    let leave_rx = Mutex::new(leave_rx);
+    let (inside, told) = (AtomicU64::new(0), Told::default());
+    let notes = Arc::clone(&told);
+    let listener = move |key: &[u8], value: &[u8], cause| {
+        if key == b"key" {
+            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two calls at a time");
+            if value == b"0" {
+                entered_tx.send(()).unwrap();
+                leave_rx.lock().unwrap().recv().unwrap();
+            }
+            inside.fetch_sub(1, Ordering::SeqCst);
+        }
+        notes.lock().unwrap().push((key.to_vec(), value.to_vec(), cause));
+    };
+    let cache = small().listener(listener).build().unwrap();
+    cache.insert("key", "0").unwrap();
+    cache.insert("other", "0").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| cache.insert("key", "1").unwrap());
+        entered_rx.recv().unwrap();
+        // While the listener is in its first call: other keys are not held up, and neither are writers of this one.
+        cache.insert("other", "1").unwrap();
+        assert_eq!(take(&told), [("other".into(), "0".into(), RemovalCause::Replaced)]);
+        cache.insert("key", "2").unwrap();
+        cache.insert("key", "3").unwrap();
+        assert_eq!(take(&told), []);
+        leave_tx.send(()).unwrap();
+    });
+    let values: Vec<String> = take(&told).into_iter().map(|(_, value, _)| value).collect();
+    assert_eq!(values, ["0", "1", "2"]);
+    assert_eq!(cache.stats().listener_panics, 0);
 }

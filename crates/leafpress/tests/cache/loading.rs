@@ -2,14 +2,15 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use leafpress::CacheError;
-use leafpress::cache::{Clock, Entry, LoadError, ManualClock, SystemClock};
+use leafpress::Cache;
+use leafpress::cache::{CacheUpdate, Clock, Disk, Entry, LoadError, ManualClock, RemovalCause, SystemClock};
+use leafpress::pool::MemoryStore;
 
 use crate::small;
 
@@ -136,6 +137,263 @@ fn a_write_during_a_load_wins() {
     let outer = cache.get_or_insert_with("outer", || cache.get_or_insert_with("inner", || "x").unwrap());
     assert_eq!(outer.unwrap(), b"x");
     assert_eq!(cache.len(), 2);
+}
+
+/// A write or removal of "key", and what the key has after it.
+type Change = (&'static str, fn(&Cache), Option<&'static [u8]>);
+
+const CHANGES: [Change; 13] = [
+    ("insert", |cache| cache.insert("key", "new").unwrap(), Some(b"new")),
+    (
+        "insert_with",
+        |cache| {
+            let entry = Entry::ttl(Duration::from_secs(60));
+            cache.insert_with("key", "new", entry).unwrap();
+        },
+        Some(b"new"),
+    ),
+    (
+        "insert of a value that is not kept",
+        |cache| cache.insert("key", &vec![1; 1 << 20]).unwrap(),
+        None,
+    ),
+    ("remove", |cache| assert!(!cache.remove("key").unwrap()), None),
+    ("take", |cache| assert_eq!(cache.take("key").unwrap(), None), None),
+    (
+        "insert and take",
+        |cache| {
+            cache.insert("key", "new").unwrap();
+            assert_eq!(cache.take("key").unwrap().unwrap(), b"new");
+        },
+        None,
+    ),
+    (
+        "swap",
+        |cache| assert_eq!(cache.swap("key", "new").unwrap(), None),
+        Some(b"new"),
+    ),
+    (
+        "update_with Put",
+        |cache| _ = cache.update_with("key", |_| CacheUpdate::Put("new")).unwrap(),
+        Some(b"new"),
+    ),
+    (
+        "update_with Put of a value that is not kept",
+        |cache| {
+            _ = cache
+                .update_with("key", |_| CacheUpdate::Put(vec![1; 1 << 20]))
+                .unwrap()
+        },
+        None,
+    ),
+    (
+        "update_with Remove",
+        |cache| _ = cache.update_with("key", |_| CacheUpdate::<&str>::Remove).unwrap(),
+        None,
+    ),
+    (
+        "compare_and_swap that inserts",
+        |cache| assert!(cache.compare_and_swap("key", None, Some(b"new")).unwrap()),
+        Some(b"new"),
+    ),
+    (
+        "compare_and_swap that removes nothing",
+        |cache| assert!(cache.compare_and_swap("key", None, None).unwrap()),
+        None,
+    ),
+    ("clear", |cache| cache.clear().unwrap(), None),
+];
+
+#[test]
+fn a_load_is_not_stored_after_any_write_or_removal() {
+    for has_disk in [false, true] {
+        for (name, change, after) in CHANGES {
+            let cache = if has_disk {
+                let store = Arc::new(MemoryStore::new(4096).unwrap());
+                small().disk(Disk::store(store, 16 << 20)).build().unwrap()
+            } else {
+                small().build().unwrap()
+            };
+            let loaded = cache.get_or_insert_with("key", || {
+                change(&cache);
+                "old"
+            });
+            assert_eq!(loaded.unwrap(), b"old");
+            let found = cache.get("key").unwrap();
+            assert_eq!(found.as_deref(), after, "{name} in a loader, disk: {has_disk}");
+            cache.clear().unwrap();
+            // And in a future.
+            let fetched = block_on(cache.get_or_fetch("key", async {
+                Yields::default().await;
+                change(&cache);
+                Yields::default().await;
+                Ok::<_, String>("old")
+            }));
+            assert_eq!(fetched.unwrap(), b"old");
+            let found = cache.get("key").unwrap();
+            assert_eq!(found.as_deref(), after, "{name} in a future, disk: {has_disk}");
+        }
+    }
+}
+
+#[test]
+fn a_load_is_not_stored_after_what_was_on_disk_was_removed() {
+    let store = Arc::new(MemoryStore::new(4096).unwrap());
+    let cache = small().disk(Disk::store(store, 16 << 20)).build().unwrap();
+    for (name, change, after) in CHANGES {
+        cache.insert("key", "on disk").unwrap();
+        cache.spill().unwrap();
+        cache.remove("key").unwrap();
+        let loaded = cache.get_or_insert_with("key", || {
+            change(&cache);
+            "old"
+        });
+        assert_eq!(loaded.unwrap(), b"old");
+        assert_eq!(cache.get("key").unwrap().as_deref(), after, "{name}");
+        // A load that nothing comes in between of is stored, though a tombstone is there.
+        cache.remove("key").unwrap();
+        assert_eq!(cache.get_or_insert_with("key", || "loaded").unwrap(), b"loaded");
+        assert_eq!(cache.get("key").unwrap().unwrap(), b"loaded");
+    }
+}
+
+#[test]
+fn a_load_that_begins_while_an_insert_makes_room_does_not_replace_what_that_inserts() {
+    let is_armed = Arc::new(AtomicBool::new(false));
+    let (gap_tx, gap_rx) = mpsc::channel();
+    let (loading_tx, loading_rx) = mpsc::channel();
+    let (finish_tx, finish_rx) = mpsc::channel::<()>();
+    let loading_rx = Mutex::new(loading_rx);
+    let inserter = thread::current().id();
+    let armed = Arc::clone(&is_armed);
+    // The insert's own eviction: it has begun, and has not written yet.
+    let listener = move |_: &[u8], _: &[u8], _: RemovalCause| {
+        if thread::current().id() == inserter && armed.swap(false, Ordering::SeqCst) {
+            gap_tx.send(()).unwrap();
+            loading_rx.lock().unwrap().recv().unwrap();
+        }
+    };
+    let cache = Arc::new(small().listener(listener).build().unwrap());
+    let others = Arc::clone(&cache);
+    let other = thread::spawn(move || {
+        gap_rx.recv().unwrap();
+        others.get_or_insert_with("key", || {
+            loading_tx.send(()).unwrap();
+            finish_rx.recv().unwrap();
+            "old"
+        })
+    });
+    let new = crate::noise(1, 300 << 10);
+    // Until it is the insert of this very key that makes room, and not another thread.
+    for n in 0.. {
+        cache.insert(&crate::key(n), &crate::noise(n, 100_000)).unwrap();
+        is_armed.store(true, Ordering::SeqCst);
+        cache.insert("key", &new).unwrap();
+        if !is_armed.swap(false, Ordering::SeqCst) {
+            break;
+        }
+        cache.remove("key").unwrap();
+    }
+    assert_eq!(cache.get("key").unwrap().unwrap(), new);
+    finish_tx.send(()).unwrap();
+    assert_eq!(other.join().unwrap().unwrap(), b"old");
+    assert!(
+        cache.get("key").unwrap().unwrap() == new,
+        "the load took the place of a later insert"
+    );
+}
+
+#[test]
+fn a_wait_on_the_thread_that_the_load_needs_ends() {
+    let (done_tx, done_rx) = mpsc::channel();
+    // Where a wait would never end, only this thread is lost.
+    thread::spawn(move || {
+        let cache = small().build().unwrap();
+        let context = &mut Context::from_waker(Waker::noop());
+        let mut task = pin!(cache.get_or_fetch("key", async {
+            Yields::default().await;
+            Ok::<_, String>("of the task")
+        }));
+        assert!(task.as_mut().poll(context).is_pending());
+        // The runtime's only thread, in another task.
+        let own = cache.get_or_insert_with("key", || "of the thread");
+        assert_eq!(own.unwrap(), b"of the thread");
+        let Poll::Ready(fetched) = task.poll(context) else {
+            panic!("nothing is waited for")
+        };
+        assert_eq!(fetched.unwrap(), b"of the task");
+        assert_eq!(
+            cache.get("key").unwrap().unwrap(),
+            b"of the thread",
+            "the later load is kept"
+        );
+        // A loader that loads its own key.
+        let outer = cache.get_or_insert_with("own", || cache.get_or_insert_with("own", || "inner").unwrap());
+        assert_eq!(outer.unwrap(), b"inner");
+        done_tx.send(()).unwrap();
+    });
+    let done = done_rx.recv_timeout(Duration::from_secs(60));
+    assert_eq!(done, Ok(()), "waited for ever, or failed");
+}
+
+/// Counts how often it is woken, and how many hold it.
+struct Counts(AtomicUsize);
+
+impl Wake for Counts {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_task_that_no_longer_waits_leaves_nothing_behind() {
+    let cache = small().build().unwrap();
+    let context = &mut Context::from_waker(Waker::noop());
+    let mut leader = Box::pin(cache.get_or_fetch("key", async {
+        Yields::default().await;
+        Ok::<_, String>("value")
+    }));
+    assert!(leader.as_mut().poll(context).is_pending());
+    let counts = Arc::new(Counts(AtomicUsize::new(0)));
+    let waker = Waker::from(Arc::clone(&counts));
+    let wait = || Box::pin(cache.get_or_fetch("key", async { Ok::<_, String>("not asked for") }));
+    for _ in 0..100 {
+        let mut waiter = wait();
+        assert!(waiter.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(waiter.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        drop(waiter);
+    }
+    assert_eq!(Arc::strong_count(&counts), 2, "wakers of cancelled tasks are kept");
+    let mut stays: Vec<_> = (0..100).map(|_| wait()).collect();
+    for waiter in &mut stays {
+        assert!(waiter.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    assert!(leader.as_mut().poll(context).is_ready());
+    assert_eq!(counts.0.load(Ordering::SeqCst), 100, "each that waits is woken, once");
+    for waiter in &mut stays {
+        assert!(matches!(waiter.as_mut().poll(context), Poll::Ready(Ok(value)) if value == b"value"));
+    }
+}
+
+#[test]
+fn other_tasks_run_between_reads_of_the_disk() {
+    let store = Arc::new(MemoryStore::new(4096).unwrap());
+    let cache = small().disk(Disk::store(store, 16 << 20)).build().unwrap();
+    cache.insert("key", "on disk").unwrap();
+    cache.spill().unwrap();
+    let counts = Arc::new(Counts(AtomicUsize::new(0)));
+    let waker = Waker::from(Arc::clone(&counts));
+    let context = &mut Context::from_waker(&waker);
+    let mut task = pin!(cache.get_or_fetch("key", std::future::pending::<Result<&str, String>>()));
+    assert!(
+        task.as_mut().poll(context).is_pending(),
+        "the task yields after the read"
+    );
+    assert_eq!(counts.0.load(Ordering::SeqCst), 1, "and asks to be polled again");
+    assert!(matches!(task.poll(context), Poll::Ready(Ok(value)) if value == b"on disk"));
+    // What is in memory is not waited for.
+    let task = pin!(cache.get_or_fetch("key", std::future::pending::<Result<&str, String>>()));
+    assert!(task.poll(context).is_ready());
 }
 
 #[test]
@@ -307,13 +565,22 @@ fn a_loader_says_how_long_its_value_lives() {
 }
 
 #[test]
-fn a_time_out_of_bounds_is_told_and_nothing_is_stored() {
+fn what_cannot_be_stored_is_returned() {
     let cache = small().build().unwrap();
     let brief = Entry::ttl(Duration::from_millis(1));
-    let refused = cache.try_get_or_insert_entry_with("key", || Ok::<_, String>(("value", brief)));
-    assert!(matches!(
-        refused,
-        Err(LoadError::Cache(CacheError::Option { option: "ttl", .. }))
-    ));
+    let loaded = cache.try_get_or_insert_entry_with("key", || Ok::<_, String>(("value", brief)));
+    assert_eq!(loaded.unwrap(), b"value", "a time to live out of bounds");
     assert_eq!(cache.get_or_insert_with("key", || "another").unwrap(), b"another");
+    let fetched = block_on(cache.get_or_fetch_entry("task", async { Ok::<_, String>(("value", brief)) }));
+    assert_eq!(fetched.unwrap(), b"value");
+    let key = [b'k'; 1025];
+    assert_eq!(
+        cache.get_or_insert_with(&key, || "loaded").unwrap(),
+        b"loaded",
+        "a key that is too long"
+    );
+    let long = vec![0_u8; leafpress::cache::MAX_VALUE_BYTES + 1];
+    let loaded = cache.get_or_insert_with("long", || &long[..]).unwrap();
+    assert_eq!(loaded.len(), long.len(), "a value that is too long");
+    assert!(!cache.contains_key("long").unwrap());
 }

@@ -289,3 +289,23 @@ fn what_was_taken_while_the_disk_could_not_be_read_does_not_come_back() {
         "{unread} could not be read, {back} came back"
     );
 }
+
+#[test]
+fn an_update_to_a_value_that_is_not_kept_sees_what_came_in_between() {
+    for has_disk in [false, true] {
+        let cache = if has_disk { on_disk(16 << 20) } else { small() };
+        let cache = cache.build().unwrap();
+        let (huge, mut shown) = (vec![1; 1 << 20], Vec::new());
+        cache
+            .update_with("key", |found| {
+                if shown.is_empty() {
+                    cache.insert("key", "in between").unwrap();
+                }
+                shown.push(found.map(<[u8]>::to_vec));
+                CacheUpdate::Put(&huge)
+            })
+            .unwrap();
+        assert_eq!(shown, [None, Some(b"in between".to_vec())], "disk: {has_disk}");
+        assert_eq!(cache.get("key").unwrap(), None, "what was there is out of date");
+    }
+}

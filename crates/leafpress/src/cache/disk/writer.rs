@@ -329,10 +329,12 @@ struct Work<'w> {
 impl Work<'_> {
     /// Writes the records of a part into a run, which nobody knows of yet.
     fn write_part(&mut self, part: Part<'_>) -> Result<Option<Arc<Run>>, MergeFailure> {
-        let run = self.try_part(part);
-        if run.is_err() {
-            // Some of these positions may have been used.
-            self.writer.head += self.tier.device.blocks;
+        let head = self.writer.head;
+        // Positions that were used once are not used again, also where the store panics.
+        self.writer.head += self.tier.device.blocks;
+        let run = self.try_part(part, head);
+        if let Ok(run) = &run {
+            self.writer.head = head + run.as_ref().map_or(0, |run| u64::from(run.blocks));
         }
         self.writer.write_buffers.trim();
         self.writer.read_buffers.truncate(MOST_KEPT_READERS);
@@ -340,7 +342,7 @@ impl Work<'_> {
         run
     }
 
-    fn try_part(&mut self, part: Part<'_>) -> Result<Option<Arc<Run>>, MergeFailure> {
+    fn try_part(&mut self, part: Part<'_>, head: u64) -> Result<Option<Arc<Run>>, MergeFailure> {
         let tier = self.tier;
         let of_runs: u64 = self.runs.iter().map(|run| u64::from(run.records)).sum();
         let records = of_runs as usize + self.group.entries.len();
@@ -350,7 +352,7 @@ impl Work<'_> {
             records / 2
         };
         let writer = &mut *self.writer;
-        let (head, now) = (writer.head, writer.clock.now());
+        let now = writer.clock.now();
         while writer.read_buffers.len() < self.runs.len() {
             let buffers = ReadBuffers::new(&tier.device).map_err(MergeFailure::Write)?;
             writer.read_buffers.push(buffers);
@@ -393,7 +395,6 @@ impl Work<'_> {
         add(&tier.counters.left_out, left_out);
         let run = out.finish().map_err(MergeFailure::Write)?;
         if let Some(run) = &run {
-            self.writer.head += u64::from(run.blocks);
             add(&tier.counters.written_blocks, u64::from(run.blocks));
         }
         Ok(run.map(Arc::new))

@@ -157,12 +157,15 @@ impl Shard {
         is_same
     }
 
+    /// Removes the entry of a key that has a newer block, whether that one is put in or not.
+    pub(super) fn drop_outdated(&mut self, key: &[u8], hash: u64) {
+        self.counts.replaced += u64::from(self.erase(key, hash));
+    }
+
     /// Puts an entry in, in place of one with its key; others leave for it. `keeps_raw`: it could be compressed, and is kept raw as
     /// long as there is room for it among those.
     pub(super) fn insert(&mut self, parts: Parts<'_>, keeps_raw: bool) -> Placed {
-        if self.erase(parts.key, parts.hash) {
-            self.counts.replaced += 1;
-        }
+        self.drop_outdated(parts.key, parts.hash);
         if !self.put(parts, self.clock, keeps_raw) {
             self.counts.no_room += 1;
             return Placed::NoRoom;

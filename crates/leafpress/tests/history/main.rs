@@ -1,0 +1,14 @@
+//! Histories of concurrent operations: what threads do with a cache, a victim cache, a page pool or a tree is recorded and checked, key by
+//! key. No read may return a value that was replaced or removed before the read began: see `zones`.
+//!
+//! Each test runs a fixed number of rounds. With `LEAFPRESS_HISTORY_SECONDS` it runs rounds for that long instead: `make history`.
+
+mod cache;
+mod log;
+mod pool;
+mod rounds;
+mod tree;
+mod typed;
+mod value;
+mod victim;
+mod zones;
