@@ -16,7 +16,6 @@ use super::record::{self, TOMBSTONE};
 use super::{Cache, Entry, options};
 use crate::mem::room::copied;
 use crate::tree;
-use crate::tree::hash::hash;
 
 /// What becomes of a record: the answer of the closure that [`Cache::update_with`] calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,11 +236,10 @@ impl Core {
 
     /// What the key has, in the tree or on disk; an error of the tree where that cannot be read.
     fn look(&self, key: &[u8]) -> Result<Result<Before, tree::Error>, CacheError> {
-        let hash = hash(key);
         let mut before = Before {
             stored: None,
             is_in_tree: false,
-            version: self.disk.as_ref().map_or(0, |disk| disk.version(hash)),
+            version: self.disk.as_ref().map_or(0, |disk| disk.version(disk.hash(key))),
             now: self.clock.now(),
         };
         match self.tree.get_with(key, copied) {
@@ -252,7 +250,7 @@ impl Core {
             Ok(None) => {
                 let mut stored = Vec::new();
                 if let Some(disk) = &self.disk
-                    && disk.find(hash, key, &mut stored)?
+                    && disk.find(disk.hash(key), key, &mut stored)?
                 {
                     disk.note_hit();
                     before.stored = Some(stored);
@@ -303,7 +301,9 @@ impl Core {
     }
 
     fn may_be_on_disk(&self, key: &[u8]) -> bool {
-        self.disk.as_ref().is_some_and(|disk| disk.may_have(hash(key), key))
+        self.disk
+            .as_ref()
+            .is_some_and(|disk| disk.may_have(disk.hash(key), key))
     }
 
     /// Writes a record, or takes out what is there, if that is what was there before; returns whether it was.
@@ -315,7 +315,7 @@ impl Core {
                 self.tree.write_if(key, record, &|found| found == stored.as_slice())
             }
             (_, Some(record), Some(disk)) => {
-                let hash = hash(key);
+                let hash = disk.hash(key);
                 let is_newest = || disk.version(hash) == before.version;
                 self.tree.insert_if_absent_and(key, record, &is_newest)
             }

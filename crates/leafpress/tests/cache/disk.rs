@@ -631,3 +631,43 @@ fn a_disk_that_is_half_full_drops_nothing() {
         assert_eq!(found(&cache, 0..records, 400), records);
     }
 }
+
+/// Keys that rise with time fill leaf after leaf, and what was in the first ones is dropped.
+#[test]
+fn keys_that_rise_for_ever_leave_no_leaves_behind() {
+    let disk = || Disk::store(store(), 4 << 20).codec(leafpress::Codec::None);
+    let cache = small().codec(leafpress::Codec::None).disk(disk()).build().unwrap();
+    let key = |n: u64| n.to_be_bytes();
+    for n in 0..150_000 {
+        cache.insert(&key(n), &noise(n, 500)).unwrap();
+    }
+    cache.settle().unwrap();
+    let disk = cache.stats().disk.unwrap();
+    assert!(disk.runs_dropped > 200 && disk.super_leaves < 200, "{disk:?}");
+    let late = (140_000..150_000).filter(|n| match cache.get(&key(*n)).unwrap() {
+        Some(value) => value == noise(*n, 500) || panic!("{n}: another's value"),
+        None => false,
+    });
+    assert!(late.count() > 8000);
+}
+
+/// All 16-byte keys that begin so have one hash by rapidhash's public constants.
+#[test]
+fn whoever_chooses_the_keys_cannot_choose_where_they_are_on_disk() {
+    let cache = on(&store(), 64 << 20);
+    let key = |n: u64| [&0x8bb8_4b93_962e_acc9_u64.to_le_bytes()[..], &n.to_be_bytes()].concat();
+    for n in 0..30_000 {
+        cache.insert(&key(n), &noise(n, 400)).unwrap();
+    }
+    cache.settle().unwrap();
+    let before = cache.stats().disk.unwrap();
+    for n in 0..2000 {
+        assert_eq!(cache.get(&key(1 << 40 | n)).unwrap(), None);
+    }
+    let after = cache.stats().disk.unwrap();
+    let (lookups, reads) = (after.lookups - before.lookups, after.blocks_read - before.blocks_read);
+    assert!(
+        reads < lookups / 4,
+        "{reads} pages were read in {lookups} lookups for what is not there"
+    );
+}

@@ -501,3 +501,33 @@ fn pipes_in_the_place_of_side_files_are_not_waited_for() {
         }
     }
 }
+
+/// Leaves without runs are left out, in memory and in the log at once.
+#[test]
+fn what_has_keys_that_rise_for_ever_is_found_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = || {
+        let disk = Disk::file(directory.path().join("cache"), 4 * MB).codec(Codec::None);
+        disk.recover_after_crash(true)
+    };
+    let key = |n: u64| n.to_be_bytes();
+    let mut fewest = usize::MAX;
+    for round in 0..4 {
+        let cache = small().codec(Codec::None).disk(disk()).build().unwrap();
+        let last = 50_000 * round;
+        if round > 0 {
+            let there = (last - 5000..last).filter(|n| match cache.get(&key(*n)).unwrap() {
+                Some(found) => found == value(*n, 1) || panic!("{n}: another's value"),
+                None => false,
+            });
+            fewest = fewest.min(there.count());
+        }
+        for n in last..last + 50_000 {
+            cache.insert(&key(n), &value(n, 1)).unwrap();
+        }
+        cache.spill().unwrap();
+        let disk = cache.stats().disk.unwrap();
+        assert!(disk.is_recoverable && disk.super_leaves < 200, "{disk:?}");
+    }
+    assert!(fewest > 4000, "{fewest} of 5000");
+}

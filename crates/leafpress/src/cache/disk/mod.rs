@@ -13,7 +13,7 @@
 //! lost, by an error of the device or because too much waits to be written, all that is older is forgotten, or a tombstone stays in the
 //! tree. A page has a checksum that knows the page's position, the number of blocks written before it: no two pages have the same.
 //!
-//! `filter`, `page`, `run`, `merge`, `first`, `image` and `bytes` are the format; `batch` and `state` what memory knows; `lookup`, `door` and `tier`
+//! `filter`, `page`, `run`, `merge`, `first`, `image`, `key_hash` and `bytes` are the format; `batch` and `state` what memory knows; `lookup`, `door` and `tier`
 //! what readers and the hand do, `writer` what the tier's own thread does, by `change`; `device` turns positions into blocks of a store;
 //! `recovery` finds it all again after a crash.
 
@@ -27,6 +27,7 @@ mod failure;
 mod filter;
 mod first;
 mod image;
+mod key_hash;
 mod lookup;
 mod merge;
 mod page;
@@ -34,6 +35,8 @@ mod recovery;
 mod run;
 mod state;
 mod stats;
+#[cfg(all(test, not(any(miri, shuttle))))]
+mod tests;
 mod tier;
 mod writer;
 

@@ -26,9 +26,9 @@ use crate::mem::room::room_for;
 use crate::mem::shared_mapping::SharedMapping;
 
 const MAGIC: &[u8; 16] = b"leafpress notes\0";
-/// Epochs, and counts, are no larger. An epoch that would be stays here: then records are lost, and none is wrong.
+/// What a word can hold. Epochs are no larger. An epoch that would be stays here: then records are lost, and none is wrong.
 pub(in crate::cache::disk) const MOST: u32 = (1 << 24) - 1;
-/// Words before the slots: the header's, and how many entries of the log count.
+/// Words before the slots: the header's, and up to which number entries of the log count.
 const FIRST_SLOT: usize = HEADER_BYTES / WORD_BYTES + 1;
 const COMMITTED: usize = FIRST_SLOT - 1;
 const WORD_BYTES: usize = size_of::<u32>();
@@ -38,6 +38,11 @@ const PART_OF_NOTES: u64 = 64;
 const LEAST_SLOTS: u64 = 1 << 15;
 const MOST_SLOTS: u64 = 1 << 24;
 const READ_WORDS: usize = 16 << 10;
+
+/// What the notes keep of an entry's number.
+pub(super) fn low_bits(number: u64) -> u32 {
+    (number & u64::from(MOST)) as u32
+}
 
 /// The check of a word: no two values that differ in one byte have the same (CRC-8).
 fn check(index: usize, value: u32) -> u8 {
@@ -134,9 +139,9 @@ impl Notes {
         let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise);
     }
 
-    /// So many entries of the log count.
-    pub(super) fn commit(&self, entries: u32) {
-        self.store_committed(encode(COMMITTED, entries));
+    /// The log's entries before this number count.
+    pub(super) fn commit(&self, number: u64) {
+        self.store_committed(encode(COMMITTED, low_bits(number)));
     }
 
     /// Nothing is to be found again after a crash.
@@ -155,7 +160,7 @@ impl Notes {
 /// A table as another left it.
 pub(super) struct Table {
     pub ties: Ties,
-    /// Entries of the log that count; [`None`] where none does.
+    /// The low bits of the number up to which the log's entries count; [`None`] where none does.
     pub committed: Option<u32>,
     values: Vec<u32>,
 }

@@ -49,7 +49,7 @@ struct Found {
     /// No record has a later one.
     epoch: u32,
     judged_before: u64,
-    /// Entries of the log that count.
+    /// The low bits of the number up to which entries of the log count.
     entries: u32,
 }
 
@@ -209,8 +209,6 @@ impl Opening<'_> {
             judged_before,
             entries,
         } = found;
-        // From here on a log would be too long soon.
-        let entries = if entries < MOST / 2 { entries } else { 0 };
         let epoch = epoch.saturating_add(1).min(MOST);
         opened.state.open.epoch = epoch;
         let ties = Ties {
@@ -227,15 +225,19 @@ impl Opening<'_> {
             runs_at.to_owned(),
             Arc::clone(&notes),
             ties,
-            &opened.state.leaves,
+            &opened.state.leaves(),
             opened.head,
             epoch,
-            entries,
+            entries.into(),
         )?;
         std::fs::rename(&new, notes_at).map_err(|error| at_path(notes_at, "put notes there", error))?;
         first::say_open(self.device, self.kind, opened.id, Some(ties.session))?;
         let has_judged = |run: &Arc<_>| is_before(run, judged_before);
-        let is_judged = opened.state.leaves.iter().any(|leaf| leaf.runs.iter().any(has_judged));
+        let is_judged = opened
+            .state
+            .leaves()
+            .iter()
+            .any(|leaf| leaf.runs.iter().any(has_judged));
         opened.recovery = Some(Recovery {
             notes,
             log: Mutex::new(log),
@@ -252,8 +254,8 @@ fn is_before(run: &Arc<crate::cache::disk::run::Run>, position: u64) -> bool {
 
 /// Forgets runs before a position. They are the oldest of each leaf.
 fn forget_before(state: &mut State, position: u64) {
-    for leaf in 0..state.leaves.len() {
-        let runs = &state.leaves[leaf].runs;
+    for leaf in 0..state.leaves().len() {
+        let runs = &state.leaves()[leaf].runs;
         let first = runs.iter().position(|run| is_before(run, position));
         if let Some(first) = first {
             state.forget_from(leaf, first);
