@@ -15,7 +15,9 @@ pub(super) struct KeyHasher(RapidSecrets);
 impl KeyHasher {
     /// That of the tier with this number.
     pub(super) fn of(tier: u64) -> Self {
-        Self(RapidSecrets::seed(tier))
+        // What a model checker or a fuzzer found is to be found again.
+        let seed = if cfg!(any(shuttle, feature = "fuzz")) { 1 } else { tier };
+        Self(RapidSecrets::seed(seed))
     }
 
     /// One that everybody knows.

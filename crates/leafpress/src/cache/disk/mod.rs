@@ -169,7 +169,8 @@ impl Disk {
     /// it: who copies or restores one of the three has to do so with all, while no cache is open. Whoever makes `.notes` shorter meanwhile ends
     /// the process, and so may a full disk where the file system copies what is written over (btrfs).
     /// Notes take a 64th of the memory (twice that after a crash), records 4 bytes more, and a write a lookup in the filters.
-    /// A cache that was closed without this is not taken over by one with it, nor the other way round.
+    /// A cache that was closed without this is not taken over by one with it, nor the other way round. After twelve million batches, of 64 KiB to
+    /// 4 MiB by the memory's size, the next opening begins empty once.
     ///
     /// Only for [`Disk::file`] on Linux, of a file: [`Builder::build`](super::Builder::build) refuses the others.
     ///

@@ -19,6 +19,8 @@ use crate::sync::plain::Mutex;
 
 /// After a crash positions go on so far behind the last that is known, at least: the killed process may have used some since.
 const POSITIONS_LEFT_OUT: u64 = 1 << 40;
+/// A tier that has come to this epoch is not gone on with: its records would all have the last epoch soon, and none would count after a crash.
+const LATE_EPOCH: u32 = MOST / 4 * 3;
 
 /// A tier that is about to begin.
 pub(in crate::cache::disk) struct Opening<'o> {
@@ -112,7 +114,7 @@ impl Opening<'_> {
             Said::Open { tier, session } => self.killed(tier, session, boot, &notes, &runs)?,
             Said::Nothing => None,
         };
-        let found = match found {
+        let found = match found.filter(|found| found.epoch < LATE_EPOCH) {
             Some(found) => found,
             None => Found {
                 opened: self.nothing(),
@@ -286,5 +288,13 @@ mod tests {
         let second = id(2);
         assert_ne!(second, first);
         assert_eq!(id(2), second);
+        // Epochs do not come to an end for good.
+        let note = |epoch| opening.open_in(2, &path).unwrap().recovery.unwrap().note(77, epoch);
+        note(LATE_EPOCH - 2);
+        assert_eq!(id(2), second);
+        note(LATE_EPOCH);
+        let third = opening.open_in(2, &path).unwrap();
+        assert!(third.id != second && third.state.open.epoch == 1);
+        assert_eq!(id(2), third.id);
     }
 }
