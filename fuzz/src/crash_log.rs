@@ -66,7 +66,9 @@ fn several(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let count = u.int_in_range(1..=90)?;
     let position = 1_u64 << u.int_in_range(0..=61)?;
     let chunk = u.int_in_range(0..=600)?;
-    let (kind, leaf, epoch) = (u.int_in_range(1..=4)?, u.int_in_range(0..=9_u32)?, number(u)?);
+    let (kind, epoch) = (u.int_in_range(1..=4)?, number(u)?);
+    // Mostly the first leaf, which there always is.
+    let from: &[u8] = if u.ratio(1, 4)? { u.arbitrary()? } else { &[] };
     let (newest, blocks, records) = (
         u.int_in_range(0..=3_u32)?,
         u.int_in_range(0..=17_u32)?,
@@ -79,7 +81,8 @@ fn several(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
             let position = position + u64::from(2 * n + number) * 64;
             run(position, blocks, records, chunk + (2 * n + number) * blocks.div_ceil(8))
         };
-        let mut payload = [kind, epoch, leaf].map(u32::to_le_bytes).concat();
+        let mut payload = [kind, epoch, from.len() as u32].map(u32::to_le_bytes).concat();
+        payload.extend(from);
         match kind {
             1 => {
                 payload.extend([newest, 1].map(u32::to_le_bytes).concat());

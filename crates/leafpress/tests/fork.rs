@@ -161,3 +161,66 @@ fn a_child_makes_its_own_beside_its_parents() {
         fork(work_with_own);
     }
 }
+
+/// Whether the file could be locked by another.
+fn is_locked(path: &std::path::Path) -> bool {
+    use std::os::fd::AsRawFd;
+
+    let file = std::fs::File::open(path).unwrap();
+    // SAFETY: the descriptor is open, and no memory is involved.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) != 0 }
+}
+
+/// Workers that a program forks live on when it has closed a cache, and it opens that again.
+#[test]
+fn a_child_does_not_keep_the_file_of_a_closed_cache_locked() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let open = || {
+        let disk = leafpress::cache::Disk::file(&path, 8 << 20);
+        Cache::builder().memory(4 << 20).disk(disk).build()
+    };
+    let cache = open().unwrap();
+    let mut ends = [0; 2];
+    // SAFETY: there is room for both ends.
+    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+    // SAFETY: the child makes system calls, and nothing else.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "{}", std::io::Error::last_os_error());
+    if child == 0 {
+        // SAFETY: the ends are open, and there is room for a byte. It reads until the parent has closed its end.
+        unsafe {
+            libc::close(ends[1]);
+            libc::read(ends[0], (&raw mut ends).cast(), 1);
+            libc::_exit(0);
+        }
+    }
+    assert!(is_locked(&path));
+    cache.close().unwrap();
+    let is_locked_still = is_locked(&path);
+    let opened = open();
+    // SAFETY: nobody else has the end; the child is this process's.
+    unsafe {
+        libc::close(ends[1]);
+        libc::waitpid(child, std::ptr::null_mut(), 0);
+        libc::close(ends[0]);
+    }
+    assert!(!is_locked_still);
+    drop(opened.unwrap());
+}
+
+/// One that lets go of what it has of the parent's leaves the parent its lock.
+#[test]
+fn a_child_does_not_unlock_its_parents_file() {
+    use std::mem::ManuallyDrop;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pages");
+    let options = leafpress::pool::FileStore::options().exclusive(true);
+    let mut store = ManuallyDrop::new(options.create(&path, 4096).unwrap());
+    // SAFETY: this is the child's copy, which is dropped once.
+    fork(|| unsafe { ManuallyDrop::drop(&mut store) });
+    assert!(is_locked(&path));
+    drop(ManuallyDrop::into_inner(store));
+    assert!(!is_locked(&path));
+}

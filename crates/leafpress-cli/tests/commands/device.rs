@@ -237,7 +237,10 @@ fn a_result_of_fio_is_the_same_table() {
 
 /// Whether the process has a file below `place` open that no directory lists.
 fn has_unnamed_file(process: u32, place: &Path) -> bool {
-    let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let open = fs::read_dir(format!("/proc/{process}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
     open.filter_map(|file| fs::read_link(file.path()).ok())
         .any(|file| file.starts_with(place) && file.to_string_lossy().ends_with("(deleted)"))
 }

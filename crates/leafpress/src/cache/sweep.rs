@@ -198,12 +198,12 @@ impl Core {
         }
         let mut door = disk.open_door();
         for record in records.iter_mut().filter(|record| record.goes) {
-            let (hash, key) = (record.hash, record.key);
+            let key = record.key;
             let fate = record.with_value(|stored| {
                 let is_over = record::is_over(record::read(stored).1, || now);
-                door.let_out(hash, key, Some(if is_over { record::TOMBSTONE } else { stored }))
+                door.let_out(key, Some(if is_over { record::TOMBSTONE } else { stored }))
             });
-            match fate.unwrap_or_else(|| door.let_out(hash, key, None)) {
+            match fate.unwrap_or_else(|| door.let_out(key, None)) {
                 Fate::Moved => record.tag = MOVED,
                 Fate::Forgotten => {}
                 Fate::Stays => record.goes = false,

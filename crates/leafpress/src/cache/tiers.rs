@@ -11,7 +11,6 @@ use super::listener::RemovalCause;
 use super::record::{self, TOMBSTONE};
 use crate::mem::room::copied;
 use crate::tree;
-use crate::tree::hash::hash;
 
 impl Core {
     /// Looks on disk for a key that is not in the tree, and puts what is found there back.
@@ -23,7 +22,7 @@ impl Core {
         seen: &mut Seen,
     ) -> Result<Option<R>, CacheError> {
         let Some(disk) = &self.disk else { return Ok(None) };
-        let hash = hash(key);
+        let hash = disk.hash(key);
         let version = disk.version(hash);
         // It may have come since: what is on disk is the newest only while there is nothing here.
         match self.find_in_memory(key, &mut read, seen) {
@@ -82,7 +81,7 @@ impl Core {
         let Some(disk) = &self.disk else {
             return self.tree.write_if(key, None, holds);
         };
-        let hash = hash(key);
+        let hash = disk.hash(key);
         if disk.may_have(hash, key) {
             let was_there = self.tree.write_if(key, Some(TOMBSTONE), holds);
             disk.note_change(key);
@@ -106,7 +105,7 @@ impl Core {
 
     /// Removes a key from both tiers, whatever is there. `note` is called under the latch of its leaf, more than once perhaps.
     pub(super) fn erase_noting(&self, disk: &Tier, key: &[u8], note: &dyn Fn()) -> Result<(), tree::Error> {
-        let hash = hash(key);
+        let hash = disk.hash(key);
         if disk.may_have(hash, key) {
             let erased = self.tree.write_noting(key, Some(TOMBSTONE), note).map(|_| ());
             disk.note_change(key);

@@ -17,7 +17,6 @@ use super::record::{self, TOMBSTONE};
 use super::{Cache, Entry, options};
 use crate::mem::room::copied;
 use crate::tree;
-use crate::tree::hash::hash;
 
 /// What becomes of a record: the answer of the closure that [`Cache::update_with`] calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,11 +237,10 @@ impl Core {
 
     /// What the key has, in the tree or on disk; an error of the tree where that cannot be read.
     fn look(&self, key: &[u8]) -> Result<Result<Before, tree::Error>, CacheError> {
-        let hash = hash(key);
         let mut before = Before {
             stored: None,
             is_in_tree: false,
-            version: self.disk.as_ref().map_or(0, |disk| disk.version(hash)),
+            version: self.disk.as_ref().map_or(0, |disk| disk.version(disk.hash(key))),
             now: self.clock.now(),
         };
         match self.tree.get_with(key, copied) {
@@ -253,7 +251,7 @@ impl Core {
             Ok(None) => {
                 let mut stored = Vec::new();
                 if let Some(disk) = &self.disk
-                    && disk.find(hash, key, &mut stored)?
+                    && disk.find(disk.hash(key), key, &mut stored)?
                 {
                     disk.note_hit();
                     before.stored = Some(stored);
@@ -297,7 +295,9 @@ impl Core {
     }
 
     fn may_be_on_disk(&self, key: &[u8]) -> bool {
-        self.disk.as_ref().is_some_and(|disk| disk.may_have(hash(key), key))
+        self.disk
+            .as_ref()
+            .is_some_and(|disk| disk.may_have(disk.hash(key), key))
     }
 
     /// Writes a record, or removes what is there, if that is what was there before; returns whether it was. Then a load of the key is
@@ -307,12 +307,11 @@ impl Core {
         // hides it.
         let leaves_tombstone = self.disk.is_some() && (before.stored.is_some() || self.may_be_on_disk(key));
         let record = record.or(leaves_tombstone.then_some(TOMBSTONE));
-        let hash = hash(key);
         let is_same = |found: Option<&[u8]>| {
             let is_same = if before.is_in_tree {
                 found == before.stored.as_deref()
             } else {
-                let is_newest = |disk: &Arc<Tier>| disk.version(hash) == before.version;
+                let is_newest = |disk: &Arc<Tier>| disk.version(disk.hash(key)) == before.version;
                 found.is_none() && self.disk.as_ref().is_none_or(is_newest)
             };
             if is_same {

@@ -267,15 +267,149 @@ fn what_cannot_be_a_disk_says_why() {
     assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
 }
 
+/// Whatever is refused is as it was: its bytes and its length.
+#[test]
+fn what_no_cache_wrote_is_refused_and_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("thesis.txt");
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let texts = [
+        b"x".to_vec(),
+        b"precious data\n".repeat(1000),
+        vec![0; 4096],
+        b"SQLite format 3\0".repeat(4096),
+        // Not quite ours.
+        b"checksumleafpress cachE\0".repeat(300),
+    ];
+    for text in &texts {
+        std::fs::write(&path, text).unwrap();
+        for (place, recovers) in [(&path, false), (&path, true), (&link, false), (&link, true)] {
+            let error = refused(Disk::file(place, 64 << 20).recover_after_crash(recovers));
+            assert!(
+                matches!(&error, CacheError::NotACache { place: told } if *told == place.display().to_string()),
+                "{error}"
+            );
+            assert!(error.to_string().contains("overwrite"), "{error}");
+            assert_eq!(std::fs::read(&path).unwrap(), *text);
+        }
+        assert!(!directory.path().join("thesis.txt.notes").exists() && !directory.path().join("link.runs").exists());
+        // Options that are wrong change nothing either.
+        refused(Disk::file(&path, 1 << 10).overwrite(true));
+        assert_eq!(std::fs::read(&path).unwrap(), *text);
+    }
+    for text in &texts {
+        std::fs::write(&path, text).unwrap();
+        let disk = || Disk::file(&path, 64 << 20);
+        let cache = small().disk(disk().overwrite(true)).build().unwrap();
+        fill(&cache, 0..10_000, 400);
+        cache.close().unwrap();
+        // It is a cache's now, which is taken over with or without it.
+        for overwrites in [true, false] {
+            let cache = small().disk(disk().overwrite(overwrites)).build().unwrap();
+            // A device may be so slow that records are dropped.
+            assert!(found(&cache, 0..10_000, 400) > 0);
+            cache.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_store_that_no_cache_wrote_is_refused_and_left_as_it_is() {
+    use leafpress::pool::PageStore;
+
+    let pages: [(u64, Vec<u8>); 3] = [(0, vec![7; 4096]), (3, vec![7; 4096]), (0, vec![0; 4096])];
+    for (page, bytes) in pages {
+        let store = store();
+        store.write(page, &bytes).unwrap();
+        let error = refused(Disk::store(store.clone(), 64 << 20));
+        assert!(matches!(error, CacheError::NotACache { .. }), "{error}");
+        let mut read = vec![1; 4096];
+        store.read(page, &mut read).unwrap();
+        assert_eq!(read, bytes);
+        drop(
+            small()
+                .disk(Disk::store(store.clone(), 64 << 20).overwrite(true))
+                .build()
+                .unwrap(),
+        );
+        drop(on(&store, 64 << 20));
+    }
+}
+
+/// Whatever state a cache left its file in, the next knows that it is one's.
+#[test]
+fn what_a_cache_left_is_known_to_be_one_whatever_ended_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let disk = || Disk::file(&path, 16 << 20);
+    let opens: [&dyn Fn() -> Disk; 4] = [
+        &disk,
+        &|| disk().recover_after_crash(true),
+        &|| Disk::file(&path, 8 << 20),
+        &|| disk().codec(leafpress::Codec::None),
+    ];
+    for (round, open) in opens.iter().cycle().take(12).enumerate() {
+        let cache = small().disk(open()).build().unwrap();
+        if round % 3 > 0 {
+            fill(&cache, 0..10_000, 400);
+        }
+        if round % 2 == 0 {
+            cache.close().unwrap();
+        }
+    }
+    // A file that ends within a block is cut, where it is a cache's.
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 100]).unwrap();
+    drop(small().disk(disk()).build().unwrap());
+    // An empty one is taken.
+    std::fs::write(&path, "").unwrap();
+    drop(small().disk(disk()).build().unwrap());
+}
+
+#[test]
+fn a_cache_is_for_its_owner_alone() {
+    use std::os::unix::fs::MetadataExt;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let disk = Disk::file(&path, 16 << 20).recover_after_crash(cfg!(target_os = "linux"));
+    let cache = small().disk(disk).build().unwrap();
+    fill(&cache, 0..10_000, 400);
+    cache.settle().unwrap();
+    let mut files = 0;
+    for entry in directory.path().read_dir().unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().mode();
+        assert_eq!(mode & 0o077, 0, "{:?} has mode {mode:o}", entry.file_name());
+        files += 1;
+    }
+    assert_eq!(files, if cfg!(target_os = "linux") { 3 } else { 1 });
+}
+
+#[test]
+fn what_is_no_file_is_refused_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = refused(Disk::file(directory.path(), 64 << 20).overwrite(true));
+    assert!(matches!(error, CacheError::Disk { .. }), "{error}");
+    let error = refused(Disk::file("/dev/null", 64 << 20).overwrite(true)).to_string();
+    assert!(error.contains("character device"), "{error}");
+    let path = directory.path().join("dangling");
+    std::os::unix::fs::symlink(directory.path().join("nobody"), &path).unwrap();
+    let error = refused(Disk::file(&path, 64 << 20));
+    assert!(matches!(error, CacheError::Disk { .. }), "{error}");
+    assert!(!directory.path().join("nobody").exists());
+}
+
 fn file(path: &std::path::Path) -> Cache {
     small().disk(Disk::file(path, 64 << 20)).build().unwrap()
 }
 
 #[test]
 fn a_cache_that_was_closed_is_there_again_and_what_was_in_use_comes_back() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("cache");
-    let cache = file(&path);
+    // A file's device may be so slow that records are dropped.
+    let store = store();
+    let cache = on(&store, 64 << 20);
     fill(&cache, 0..30_000, 400);
     for n in (0..30_000).step_by(3) {
         cache.insert(&key(n), "new").unwrap();
@@ -290,7 +424,7 @@ fn a_cache_that_was_closed_is_there_again_and_what_was_in_use_comes_back() {
     }
     cache.close().unwrap();
     for round in 0..3 {
-        let cache = file(&path);
+        let cache = on(&store, 64 << 20);
         let began = Instant::now();
         while cache.stats().promoted < 100 && began.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(10));
@@ -332,7 +466,7 @@ fn a_file_is_one_caches_at_a_time() {
     assert!(error.contains("in use"), "{error}");
     cache.close().unwrap();
     let cache = file(&path);
-    assert!(cache.stats().disk.unwrap().records > 9000);
+    assert!(cache.stats().disk.unwrap().records > 0);
 }
 
 /// Who does not want what a file has leaves nothing of it to who comes next.
@@ -379,8 +513,8 @@ fn what_is_known_of_the_disk_stays_within_half_of_the_memory() {
 
 #[test]
 fn another_size_or_codec_begins_empty() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("cache");
+    let store = store();
+    let disk = |bytes| Disk::store(store.clone(), bytes);
     let records = |disk: Disk| {
         let cache = small().disk(disk).build().unwrap();
         let records = cache.stats().disk.unwrap().records;
@@ -388,10 +522,10 @@ fn another_size_or_codec_begins_empty() {
         cache.close().unwrap();
         records
     };
-    assert_eq!(records(Disk::file(&path, 64 << 20)), 0);
-    assert!(records(Disk::file(&path, 64 << 20)) > 9000);
-    assert_eq!(records(Disk::file(&path, 32 << 20)), 0);
-    assert_eq!(records(Disk::file(&path, 32 << 20).codec(leafpress::Codec::None)), 0);
+    assert_eq!(records(disk(64 << 20)), 0);
+    assert!(records(disk(64 << 20)) > 9000);
+    assert_eq!(records(disk(32 << 20)), 0);
+    assert_eq!(records(disk(32 << 20).codec(leafpress::Codec::None)), 0);
 }
 
 /// Whatever byte of a closed cache's file is damaged, what it then has is right.
@@ -399,7 +533,9 @@ fn another_size_or_codec_begins_empty() {
 fn a_damaged_file_has_what_is_right_or_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cache");
-    let open = |path: &std::path::Path| small().disk(Disk::file(path, 4 << 20)).build().unwrap();
+    // The magic may be what is damaged.
+    let disk = |path: &std::path::Path| Disk::file(path, 4 << 20).overwrite(true);
+    let open = |path: &std::path::Path| small().disk(disk(path)).build().unwrap();
     let cache = open(&path);
     fill(&cache, 0..3000, 400);
     cache.close().unwrap();
@@ -495,4 +631,44 @@ fn a_disk_that_is_half_full_drops_nothing() {
         assert!(disk.used_bytes < 20 << 20, "{disk:?}");
         assert_eq!(found(&cache, 0..records, 400), records);
     }
+}
+
+/// Keys that rise with time fill leaf after leaf, and what was in the first ones is dropped.
+#[test]
+fn keys_that_rise_for_ever_leave_no_leaves_behind() {
+    let disk = || Disk::store(store(), 4 << 20).codec(leafpress::Codec::None);
+    let cache = small().codec(leafpress::Codec::None).disk(disk()).build().unwrap();
+    let key = |n: u64| n.to_be_bytes();
+    for n in 0..150_000 {
+        cache.insert(&key(n), &noise(n, 500)).unwrap();
+    }
+    cache.settle().unwrap();
+    let disk = cache.stats().disk.unwrap();
+    assert!(disk.runs_dropped > 200 && disk.super_leaves < 200, "{disk:?}");
+    let late = (140_000..150_000).filter(|n| match cache.get(&key(*n)).unwrap() {
+        Some(value) => value == noise(*n, 500) || panic!("{n}: another's value"),
+        None => false,
+    });
+    assert!(late.count() > 8000);
+}
+
+/// All 16-byte keys that begin so have one hash by rapidhash's public constants.
+#[test]
+fn whoever_chooses_the_keys_cannot_choose_where_they_are_on_disk() {
+    let cache = on(&store(), 64 << 20);
+    let key = |n: u64| [&0x8bb8_4b93_962e_acc9_u64.to_le_bytes()[..], &n.to_be_bytes()].concat();
+    for n in 0..30_000 {
+        cache.insert(&key(n), &noise(n, 400)).unwrap();
+    }
+    cache.settle().unwrap();
+    let before = cache.stats().disk.unwrap();
+    for n in 0..2000 {
+        assert_eq!(cache.get(&key(1 << 40 | n)).unwrap(), None);
+    }
+    let after = cache.stats().disk.unwrap();
+    let (lookups, reads) = (after.lookups - before.lookups, after.blocks_read - before.blocks_read);
+    assert!(
+        reads < lookups / 4,
+        "{reads} pages were read in {lookups} lookups for what is not there"
+    );
 }

@@ -45,7 +45,8 @@ fn an_error_goes_to_all_who_wait_and_the_next_tries_again() {
     let (begun, has_begun) = mpsc::channel();
     let (fail, may_fail) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        let leader = scope.spawn(|| {
+        let cache = &cache;
+        let leader = scope.spawn(move || {
             cache.try_get_or_insert_with("key", || -> Result<Vec<u8>, String> {
                 begun.send(()).unwrap();
                 may_fail.recv().unwrap();

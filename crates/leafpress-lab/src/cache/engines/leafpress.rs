@@ -24,7 +24,8 @@ impl Leafpress {
                     reason: format!("{} is there already: name another file", disk.path.display()),
                 });
             }
-            builder = builder.disk(Disk::file(&disk.path, disk.bytes));
+            // A block device, that is: a file was refused above.
+            builder = builder.disk(Disk::file(&disk.path, disk.bytes).overwrite(true));
         }
         let cache = builder.build()?;
         if let Some(disk) = settings.disk.as_ref().filter(|disk| disk.path.is_file()) {

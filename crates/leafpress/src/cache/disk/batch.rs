@@ -1,6 +1,5 @@
 //! Records that have left memory and are not on disk yet. Readers find them here.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -135,28 +134,32 @@ impl Batch {
         None
     }
 
-    /// The newest record of each key, in the order of `group` of their keys, then of hashes, then of keys.
-    pub(super) fn entries(&self, group: impl Fn(&[u8]) -> usize) -> Result<Vec<(usize, Entry)>, OutOfMemory> {
+    /// The newest record of each key, in the order of keys.
+    pub(super) fn entries(&self) -> Result<Vec<Entry>, OutOfMemory> {
         let mut entries = room_for(self.newest.len())?;
         for (&hash, &newest) in &self.newest {
             let mut at = newest;
             while at != NONE {
-                let (key, _, older) = self.at(at);
-                entries.try_push((group(key), Entry { hash, at }))?;
+                let (_, _, older) = self.at(at);
+                entries.try_push(Entry { hash, at })?;
                 at = older;
             }
         }
         // What came last is newest, and comes first of a key.
-        let place = |entry: Entry| (self.key(entry), std::cmp::Reverse(entry.at));
-        entries.sort_unstable_by(|(group, entry), (other_group, other)| {
-            let order = group.cmp(other_group).then(entry.hash.cmp(&other.hash));
-            match order {
-                Ordering::Equal => place(*entry).cmp(&place(*other)),
-                order => order,
-            }
+        entries.sort_unstable_by(|one: &Entry, other| {
+            let order = self.key(*one).cmp(self.key(*other));
+            order.then(other.at.cmp(&one.at))
         });
-        entries.dedup_by(|(_, older), (_, newer)| older.hash == newer.hash && self.key(*older) == self.key(*newer));
+        entries.dedup_by(|older, newer| self.key(*older) == self.key(*newer));
         Ok(entries)
+    }
+
+    /// Puts entries in the order of a run: by their keys' hashes, and then by keys.
+    pub(super) fn sort_for_run(&self, entries: &mut [Entry]) {
+        entries.sort_unstable_by(|one, other| {
+            let order = one.hash.cmp(&other.hash);
+            order.then_with(|| self.key(*one).cmp(self.key(*other)))
+        });
     }
 }
 
@@ -181,19 +184,14 @@ mod tests {
         assert_eq!(batch.find(7, b"b"), Some(&b""[..]));
         assert_eq!(batch.find(u64::MAX, b""), Some(&b"5"[..]));
         assert_eq!(batch.find(7, b"c"), None);
-        let entries = batch.entries(|key| usize::from(key == b"a")).unwrap();
-        let seen: Vec<_> = entries
-            .iter()
-            .map(|(group, entry)| (*group, batch.key(*entry), batch.record(*entry)))
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                (0, &b"b"[..], &b""[..]),
-                (0, b"c", b"3"),
-                (0, b"", b"5"),
-                (1, b"a", b"4"),
-            ]
-        );
+        let mut entries = batch.entries().unwrap();
+        let seen = |entries: &[Entry]| -> Vec<(Vec<u8>, Vec<u8>)> {
+            let of = |entry: &Entry| (batch.key(*entry).to_vec(), batch.record(*entry).to_vec());
+            entries.iter().map(of).collect()
+        };
+        let expected = |records: [(&str, &str); 4]| records.map(|(key, record)| (key.into(), record.into()));
+        assert_eq!(seen(&entries), expected([("", "5"), ("a", "4"), ("b", ""), ("c", "3")]));
+        batch.sort_for_run(&mut entries);
+        assert_eq!(seen(&entries), expected([("a", "4"), ("b", ""), ("c", "3"), ("", "5")]));
     }
 }

@@ -27,6 +27,13 @@ pub(super) enum Change<'c> {
 }
 
 impl Change<'_> {
+    /// The leaf that is changed.
+    fn leaf(&self) -> usize {
+        match self {
+            Self::Replace { leaf, .. } | Self::Split { leaf, .. } | Self::ForgetFrom { leaf, .. } => *leaf,
+        }
+    }
+
     fn apply(&self, state: &mut State) -> Result<(), OutOfMemory> {
         match self {
             Self::Replace { leaf, newest, with } => state.replace(*leaf, 0..*newest, with.clone()),
@@ -64,8 +71,10 @@ impl Tier {
                 return Ok(());
             }
             let epoch = state.open.epoch;
+            let from = state.leaves().get(change.leaf()).map(|leaf| Arc::clone(&leaf.from));
             drop(state);
-            if let Err(failure) = log.append(change, epoch) {
+            let Some(from) = from else { return Ok(()) };
+            if let Err(failure) = log.append(change, &from, epoch) {
                 self.note_log_failure(&failure);
             }
         }
@@ -96,19 +105,37 @@ impl Tier {
         forgotten
     }
 
-    /// Writes the log of runs anew where most of it is of runs that are gone. Only the writer does, so that nothing changes meanwhile.
-    pub(super) fn tend_log(&self, head: u64) {
-        let Some(recovery) = &self.recovery else { return };
-        let mut log = recovery.log();
-        let (leaves, epoch) = {
+    /// Leaves out leaves without runs where they are most, and writes the log of runs anew where it is long. Only the writer does, so that
+    /// nothing changes meanwhile but by one who forgets all.
+    pub(super) fn tend_leaves(&self, head: u64, generation: u64) {
+        // Nobody forgets all while this is held.
+        let mut log = self.recovery.as_ref().map(|recovery| recovery.log());
+        let (leaves, are_fewer, epoch) = {
             let state = self.state.read();
-            if !log.is_long(state.index_bytes() as u64) {
+            let is_long = log.as_ref().is_some_and(|log| log.is_long(state.index_bytes() as u64));
+            let are_fewer = state.has_many_empty_leaves();
+            if state.generation != generation || !is_long && !are_fewer {
                 return;
             }
-            (state.leaves.clone(), state.open.epoch)
+            let leaves = if are_fewer {
+                state.leaves_with_runs()
+            } else {
+                Ok(state.leaves().to_vec())
+            };
+            // Without memory it is done after another batch.
+            let Ok(leaves) = leaves else { return };
+            (leaves, are_fewer, state.open.epoch)
         };
-        if let Err(failure) = log.rewrite(&leaves, head, epoch) {
+        // The log knows leaves by their keys, and has to have the same ones.
+        if let Some(log) = &mut log
+            && log.is_kept()
+            && let Err(failure) = log.rewrite(&leaves, head, epoch)
+        {
             self.note_log_failure(&failure);
+        }
+        let mut state = self.state.write();
+        if are_fewer && state.generation == generation {
+            state.drop_empty_leaves(leaves);
         }
     }
 }

@@ -40,9 +40,11 @@ impl Tier {
 
 impl Door<'_> {
     /// Decides what becomes of a record that is to leave memory, and takes it in if it is to be here. Without `stored` it cannot be read.
-    pub(in crate::cache) fn let_out(&mut self, hash: u64, key: &[u8], stored: Option<&[u8]>) -> Fate {
+    pub(in crate::cache) fn let_out(&mut self, key: &[u8], stored: Option<&[u8]>) -> Fate {
         let counters = &self.tier.counters;
+        let hash = self.tier.hash(key);
         self.tier.note_leaving(hash);
+        let hash = hash.0;
         match stored {
             Some(stored) if record::is_clean(stored) && self.state.may_have(hash, key) => {
                 add(&counters.clean, 1);

@@ -85,7 +85,7 @@ impl Chain<'_> {
 pub(super) fn chunks_for(state: &State, keys_bytes: usize) -> usize {
     let of_run = |run: &Arc<Run>| run.held_bytes() + 64;
     let of_leaf = |leaf: &SuperLeaf| leaf.from.len() + 8 + leaf.runs.iter().map(of_run).sum::<usize>();
-    let bytes = state.leaves.iter().map(of_leaf).sum::<usize>() + keys_bytes + 64;
+    let bytes = state.leaves().iter().map(of_leaf).sum::<usize>() + keys_bytes + 64;
     bytes.div_ceil(CHUNK_BYTES - HEADER_BYTES) + 1
 }
 
@@ -115,8 +115,8 @@ pub(super) fn write(device: &Device, kind: Kind, left: &Left<'_>, chunks: &[u32]
         buffer: device.buffer(CHUNK_BLOCKS as usize)?,
         filled: 0,
     };
-    chain.put_u32(left.state.leaves.len())?;
-    left.state.leaves.iter().try_for_each(|leaf| chain.put_leaf(leaf))?;
+    chain.put_u32(left.state.leaves().len())?;
+    left.state.leaves().iter().try_for_each(|leaf| chain.put_leaf(leaf))?;
     chain.put_u32(left.keys.len())?;
     left.keys.iter().try_for_each(|key| chain.put_bytes(key))?;
     chain.flush(true)?;

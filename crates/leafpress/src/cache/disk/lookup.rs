@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::counters::{add, get};
 use super::failure::Failure;
+use super::key_hash::DiskHash;
 use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, Records};
 use super::recovery::split_epoch;
 use super::run::Run;
@@ -29,6 +30,15 @@ thread_local! {
     static BUFFERS: RefCell<Option<ReadBuffers>> = const { RefCell::new(None) };
 }
 
+/// Where a key's record is, as seen from a page.
+enum Side {
+    Found,
+    /// It would be in this page, and is not.
+    Absent,
+    Before,
+    Behind,
+}
+
 /// How a lookup ended that read pages.
 enum Read {
     Found,
@@ -39,10 +49,11 @@ enum Read {
 
 impl Tier {
     /// Copies the newest record of a key into `into`; whether there is one. What cannot be read is not there.
-    pub(in crate::cache) fn find(&self, hash: u64, key: &[u8], into: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
+    pub(in crate::cache) fn find(&self, hash: DiskHash, key: &[u8], into: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
         if self.has_failed() {
             return Ok(false);
         }
+        let hash = hash.0;
         add(&self.counters.lookups, 1);
         for _ in 0..MOST_LOOKUPS {
             let candidates = {
@@ -106,13 +117,18 @@ impl Tier {
         let mut buffers = BUFFERS.try_with(RefCell::take).ok().flatten();
         let mut outcome = Read::Absent;
         'candidates: for (run, pages) in candidates {
-            for page in pages.clone() {
+            // A run's records are in order, so that where many keys have hashes that are alike few of their pages are read.
+            let mut pages = pages.clone();
+            while !pages.is_empty() {
+                let page = pages.start + (pages.len() - 1) / 2;
                 match self.read_page(run, page, (hash, key), &mut buffers, into) {
-                    Ok(false) => {}
-                    Ok(true) => {
+                    Ok(Side::Found) => {
                         outcome = Read::Found;
                         break 'candidates;
                     }
+                    Ok(Side::Absent) => break,
+                    Ok(Side::Before) => pages.end = page,
+                    Ok(Side::Behind) => pages.start = page + 1,
                     Err(failure) => {
                         outcome = Read::Failed(Arc::clone(run), failure);
                         break 'candidates;
@@ -138,7 +154,7 @@ impl Tier {
         (hash, key): (u64, &[u8]),
         buffers: &mut Option<ReadBuffers>,
         into: &mut Vec<u8>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Side, Failure> {
         let (first, blocks) = run.page(page);
         let place = Place {
             tier: self.id,
@@ -165,17 +181,32 @@ impl Tier {
         self.observer.end_disk_read(began);
         page::read(bytes, place, &*self.engine, self.device.most_raw_bytes(), raw, scratch)?;
         let found = Records(raw).find(|(found, _)| *found == key);
-        let found = found.filter(|(_, record)| !self.refuses(run, hash, record));
-        if let Some((_, record)) = found {
-            into.clear();
-            into.try_append(self.without_epoch(record))?;
-        }
-        let is_found = found.is_some();
+        let side = match found {
+            // Older ones are refused too: they have earlier epochs.
+            Some((_, record)) if self.refuses(run, hash, record) => Side::Absent,
+            Some((_, record)) => {
+                into.clear();
+                into.try_append(self.without_epoch(record))?;
+                Side::Found
+            }
+            None => self.side_of(raw, hash, key),
+        };
         if raw.capacity() > 2 * MAX_RAW_BYTES {
             // A long value's page is not kept.
             *raw = Vec::new();
             *scratch = Scratch::default();
         }
-        Ok(is_found)
+        Ok(side)
+    }
+
+    /// On which side of a page's records a key is that is none of them.
+    fn side_of(&self, raw: &[u8], hash: u64, key: &[u8]) -> Side {
+        let place = |of: &[u8]| self.hasher.hash(of).cmp(&hash).then_with(|| of.cmp(key));
+        let (first, last) = (Records(raw).next(), Records(raw).last());
+        match (first, last) {
+            (Some((first, _)), _) if place(first).is_gt() => Side::Before,
+            (_, Some((last, _))) if place(last).is_gt() => Side::Absent,
+            _ => Side::Behind,
+        }
     }
 }

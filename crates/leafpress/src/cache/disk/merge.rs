@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::batch::{Batch, Entry};
 use super::device::Device;
 use super::failure::Failure;
+use super::key_hash::KeyHasher;
 use super::page::{self, BLOCK_BYTES, MAX_RAW_BYTES, Place, Records};
 use super::run::Run;
 use crate::codec::{Engine, Scratch};
 use crate::io::aligned::AlignedBuffer;
-use crate::tree::hash::hash;
 
 /// Blocks of a run that are read at once.
 const READ_BLOCKS: usize = 8;
@@ -45,6 +45,7 @@ impl ReadBuffers {
 pub(super) struct RunReader<'r> {
     device: &'r Device,
     engine: &'r dyn Engine,
+    hasher: &'r KeyHasher,
     tier: u64,
     run: Arc<Run>,
     /// The page to decode next.
@@ -62,6 +63,7 @@ impl<'r> RunReader<'r> {
     pub(super) fn new(
         device: &'r Device,
         engine: &'r dyn Engine,
+        hasher: &'r KeyHasher,
         tier: u64,
         run: Arc<Run>,
         buffers: &'r mut ReadBuffers,
@@ -70,6 +72,7 @@ impl<'r> RunReader<'r> {
         let mut reader = Self {
             device,
             engine,
+            hasher,
             tier,
             run,
             page: 0,
@@ -101,7 +104,7 @@ impl<'r> RunReader<'r> {
         }
         let mut records = Records(&self.buffers.raw[self.at..]);
         let (key, _) = records.next().ok_or(Failure::Damaged)?;
-        self.hash = hash(key);
+        self.hash = self.hasher.hash(key);
         self.end = self.buffers.raw.len() - records.0.len();
         Ok(())
     }
@@ -155,7 +158,7 @@ fn read_again(device: &Device, run: &Run, first: u64, into: &mut [u8]) -> Result
 
 /// Something that has records in the order of hashes and then of keys.
 pub(super) enum Source<'s> {
-    Batch(&'s Batch, &'s [(usize, Entry)]),
+    Batch(&'s Batch, &'s [Entry]),
     Run(Box<RunReader<'s>>),
 }
 
@@ -164,7 +167,7 @@ impl Source<'_> {
     fn peek(&self) -> Option<(u64, &[u8], &[u8])> {
         match self {
             Self::Batch(batch, entries) => {
-                let (_, entry) = entries.first()?;
+                let entry = entries.first()?;
                 Some((entry.hash, batch.key(*entry), batch.record(*entry)))
             }
             Self::Run(reader) => {

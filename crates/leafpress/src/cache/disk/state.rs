@@ -1,6 +1,7 @@
 //! What memory knows of the disk: which runs there are, and the records on their way to it.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,6 +19,9 @@ pub(super) struct SuperLeaf {
     pub runs: Vec<Arc<Run>>,
 }
 
+/// So few leaves are no matter.
+const LITTLE_LEAVES: usize = 64;
+
 /// Runs in which a key may be, the newest first, with the pages it may be in.
 pub(super) type Candidates = Vec<(Arc<Run>, Range<usize>)>;
 
@@ -29,7 +33,16 @@ pub(super) struct State {
     /// Full ones, which wait to be written; the oldest first.
     pub sealed: VecDeque<Arc<Batch>>,
     /// In key order; the first is from the empty key on.
-    pub leaves: Vec<SuperLeaf>,
+    leaves: Vec<SuperLeaf>,
+    /// Where the oldest run of each leaf begins, and the key that the leaf is from. Entries whose run is gone stay until they come to the top,
+    /// or are too many.
+    oldest: BinaryHeap<Reverse<(u64, Arc<[u8]>)>>,
+    /// There was no memory for one of them.
+    lacks_oldest: bool,
+    /// Bytes of the leaves' keys and lists.
+    leaves_bytes: usize,
+    /// Leaves without a run.
+    empty_leaves: usize,
     /// Rises when all is forgotten.
     pub generation: u64,
     /// Chunks that were in use and are not, the last one given back last.
@@ -42,6 +55,14 @@ pub(super) struct State {
     pub runs: u64,
     pub blocks: u64,
     pub records: u64,
+    /// Leaves that were looked at one by one, for tests: the work that may not grow with the store.
+    #[cfg(test)]
+    pub visits: u64,
+}
+
+/// Bytes of a leaf's key and list.
+fn bytes_of(leaf: &SuperLeaf) -> usize {
+    leaf.from.len() + leaf.runs.capacity() * size_of::<usize>()
 }
 
 impl State {
@@ -57,12 +78,23 @@ impl State {
                 from: Arc::from([]),
                 runs: Vec::new(),
             }],
+            oldest: BinaryHeap::new(),
+            lacks_oldest: false,
+            leaves_bytes: 0,
+            empty_leaves: 1,
             generation: 0,
             runs_bytes: 0,
             runs: 0,
             blocks: 0,
             records: 0,
+            #[cfg(test)]
+            visits: 0,
         }
+    }
+
+    /// In key order; the first is from the empty key on.
+    pub(super) fn leaves(&self) -> &[SuperLeaf] {
+        &self.leaves
     }
 
     /// Forgets all.
@@ -152,8 +184,91 @@ impl State {
         let free = (0..self.unused).rev().filter(|chunk| !used[*chunk as usize]);
         self.free.try_extend(free)?;
         runs().for_each(|run| self.count(run, false));
-        self.leaves = leaves;
+        self.set_leaves(leaves);
         Ok(true)
+    }
+
+    fn set_leaves(&mut self, leaves: Vec<SuperLeaf>) {
+        self.leaves = leaves;
+        self.leaves_bytes = self.leaves.iter().map(bytes_of).sum();
+        self.empty_leaves = self.leaves.iter().filter(|leaf| leaf.runs.is_empty()).count();
+        self.list_oldest();
+    }
+
+    /// Whether most leaves have no run: where keys rise with time, those of long ago are dropped, and no leaf gets smaller.
+    pub(super) fn has_many_empty_leaves(&self) -> bool {
+        self.empty_leaves > self.leaves.len() / 2 + LITTLE_LEAVES
+    }
+
+    /// The leaves that have runs. What has none belongs to the one before it, the first of all to the one behind it.
+    pub(super) fn leaves_with_runs(&self) -> Result<Vec<SuperLeaf>, OutOfMemory> {
+        let mut leaves = room_for(self.leaves.len() - self.empty_leaves + 1)?;
+        for leaf in self.leaves.iter().filter(|leaf| !leaf.runs.is_empty()) {
+            let mut runs = room_for(leaf.runs.len())?;
+            runs.extend(leaf.runs.iter().map(Arc::clone));
+            let from = if leaves.is_empty() {
+                Arc::from([])
+            } else {
+                Arc::clone(&leaf.from)
+            };
+            leaves.push(SuperLeaf { from, runs });
+        }
+        if leaves.is_empty() {
+            leaves.push(SuperLeaf {
+                from: Arc::from([]),
+                runs: Vec::new(),
+            });
+        }
+        Ok(leaves)
+    }
+
+    /// Puts what [`State::leaves_with_runs`] returned in the place of all leaves, none of which has changed since.
+    pub(super) fn drop_empty_leaves(&mut self, with_runs: Vec<SuperLeaf>) {
+        self.set_leaves(with_runs);
+    }
+
+    /// Carries out a change of a leaf's runs, and keeps what is known of all leaves.
+    fn change_leaf<R>(&mut self, leaf: usize, change: impl FnOnce(&mut Vec<Arc<Run>>) -> R) -> R {
+        let SuperLeaf { runs, .. } = &self.leaves[leaf];
+        let (bytes, is_empty, oldest) = (
+            bytes_of(&self.leaves[leaf]),
+            runs.is_empty(),
+            runs.last().map(|run| run.position),
+        );
+        let changed = change(&mut self.leaves[leaf].runs);
+        let leaf = &self.leaves[leaf];
+        self.leaves_bytes = self.leaves_bytes - bytes + bytes_of(leaf);
+        self.empty_leaves = self.empty_leaves - usize::from(is_empty) + usize::from(leaf.runs.is_empty());
+        if let Some(run) = leaf.runs.last().filter(|run| Some(run.position) != oldest) {
+            let entry = Reverse((run.position, Arc::clone(&leaf.from)));
+            self.note_oldest(entry);
+        }
+        changed
+    }
+
+    fn note_oldest(&mut self, entry: Reverse<(u64, Arc<[u8]>)>) {
+        if self.oldest.try_reserve(1).is_err() {
+            self.lacks_oldest = true;
+            return;
+        }
+        self.oldest.push(entry);
+        if self.oldest.len() > 2 * self.leaves.len() + LITTLE_LEAVES {
+            self.list_oldest();
+        }
+    }
+
+    /// Lists the oldest run of each leaf anew.
+    fn list_oldest(&mut self) {
+        #[cfg(test)]
+        {
+            self.visits += self.leaves.len() as u64;
+        }
+        self.oldest.clear();
+        self.lacks_oldest = self.oldest.try_reserve(self.leaves.len()).is_err();
+        if !self.lacks_oldest {
+            let oldest = |leaf: &SuperLeaf| Some(Reverse((leaf.runs.last()?.position, Arc::clone(&leaf.from))));
+            self.oldest.extend(self.leaves.iter().filter_map(oldest));
+        }
     }
 
     /// Chunks that could be taken.
@@ -203,11 +318,11 @@ impl State {
         runs: Range<usize>,
         with: Option<Arc<Run>>,
     ) -> Result<(), OutOfMemory> {
-        self.leaves[leaf].runs.try_room(1)?;
+        self.change_leaf(leaf, |runs| runs.try_room(1))?;
         if let Some(run) = &with {
             self.count(run, false);
         }
-        let gone: Vec<Arc<Run>> = self.leaves[leaf].runs.splice(runs, with).collect();
+        let gone: Vec<Arc<Run>> = self.change_leaf(leaf, |all| all.splice(runs, with).collect());
         gone.iter().for_each(|run| self.count(run, true));
         Ok(())
     }
@@ -222,40 +337,70 @@ impl State {
     ) -> Result<(), OutOfMemory> {
         let mut runs = room_for(1)?;
         self.leaves.try_grow(1)?;
-        self.leaves[leaf].runs.try_room(1)?;
+        self.change_leaf(leaf, |runs| runs.try_room(1))?;
         if let Some(run) = high {
             self.count(&run, false);
             runs.push(run);
         }
         let all = self.leaves[leaf].runs.len();
         self.replace(leaf, 0..all, low)?;
-        let from = Arc::from(key);
-        self.leaves.insert(leaf + 1, SuperLeaf { from, runs });
+        let high = SuperLeaf {
+            from: Arc::from(key),
+            runs,
+        };
+        let oldest = high
+            .runs
+            .last()
+            .map(|run| Reverse((run.position, Arc::clone(&high.from))));
+        self.leaves_bytes += bytes_of(&high);
+        self.empty_leaves += usize::from(high.runs.is_empty());
+        self.leaves.insert(leaf + 1, high);
+        if let Some(oldest) = oldest {
+            self.note_oldest(oldest);
+        }
         Ok(())
     }
 
     /// Forgets a leaf's runs from one on to the oldest.
     pub(super) fn forget_from(&mut self, leaf: usize, run: usize) {
-        let runs = &mut self.leaves[leaf].runs;
-        let gone = runs.split_off(run.min(runs.len()));
+        let gone = self.change_leaf(leaf, |runs| runs.split_off(run.min(runs.len())));
         gone.iter().for_each(|run| self.count(run, true));
     }
 
     /// Where the oldest run begins, and whose it is.
-    pub(super) fn oldest(&self) -> Option<(u64, usize)> {
-        let oldest = |leaf: &SuperLeaf| leaf.runs.last().map(|run| run.position);
-        let leaves = self.leaves.iter().enumerate();
-        leaves.filter_map(|(index, leaf)| Some((oldest(leaf)?, index))).min()
+    pub(super) fn oldest(&mut self) -> Option<(u64, usize)> {
+        if self.lacks_oldest {
+            self.list_oldest();
+        }
+        if self.lacks_oldest {
+            let oldest = |leaf: &SuperLeaf| leaf.runs.last().map(|run| run.position);
+            let leaves = self.leaves.iter().enumerate();
+            return leaves.filter_map(|(index, leaf)| Some((oldest(leaf)?, index))).min();
+        }
+        while let Some(Reverse((position, from))) = self.oldest.peek() {
+            let leaf = self.leaf_of(from);
+            let position = *position;
+            #[cfg(test)]
+            {
+                self.visits += 1;
+            }
+            if self.leaves[leaf]
+                .runs
+                .last()
+                .is_some_and(|run| run.position == position)
+            {
+                return Some((position, leaf));
+            }
+            self.oldest.pop();
+        }
+        None
     }
 
     /// Bytes of memory for what is on disk.
     pub(super) fn index_bytes(&self) -> usize {
-        let leaves = self
-            .leaves
-            .iter()
-            .map(|leaf| leaf.from.len() + leaf.runs.capacity() * size_of::<usize>());
         let free = self.free.capacity() * size_of::<u32>();
-        free + self.runs_bytes + self.leaves.capacity() * size_of::<SuperLeaf>() + leaves.sum::<usize>()
+        let oldest = self.oldest.capacity() * size_of::<Reverse<(u64, Arc<[u8]>)>>();
+        free + oldest + self.runs_bytes + self.leaves.capacity() * size_of::<SuperLeaf>() + self.leaves_bytes
     }
 
     /// Bytes of records on their way.

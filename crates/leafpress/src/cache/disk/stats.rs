@@ -105,7 +105,7 @@ impl Tier {
             used_bytes: state.blocks * block,
             records: state.records,
             runs: state.runs,
-            super_leaves: state.leaves.len() as u64,
+            super_leaves: state.leaves().len() as u64,
             index_bytes: state.index_bytes() as u64,
             waiting_bytes: state.batches_bytes() as u64,
             waiting_batches: state.sealed.len() as u64,

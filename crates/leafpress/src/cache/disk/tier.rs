@@ -14,6 +14,7 @@ use super::device::{Device, PART_OF_RECORD};
 use super::failure::Failure;
 use super::first::{Epochs, Kind};
 use super::image;
+use super::key_hash::{DiskHash, KeyHasher};
 use super::page::BLOCK_BYTES;
 use super::recovery::{Opened, Opening, Recovery};
 use super::run::CHUNK_BLOCKS;
@@ -25,7 +26,6 @@ use crate::cache::observer::Observer;
 use crate::codec::Engine;
 use crate::mem::room::{TryGrow, room_for};
 use crate::sync::{Condvar, Mutex};
-use crate::tree::hash::hash;
 
 /// Counters of what left memory, by hash: a few keys share one.
 const VERSIONS: usize = 1024;
@@ -54,6 +54,7 @@ pub(in crate::cache) struct Tier {
     pub(super) engine: Arc<dyn Engine>,
     /// Its own number, in every page's checksum.
     pub(super) id: u64,
+    pub(super) hasher: KeyHasher,
     pub(super) state: RwLock<State>,
     kind: Kind,
     /// What is needed to be found again after a crash, where that is wanted.
@@ -127,6 +128,7 @@ impl Tier {
             recovered,
             device,
             engine,
+            hasher: KeyHasher::of(id),
             id,
             versions,
             writer: Mutex::new(Writer::new(head, clock)),
@@ -229,18 +231,24 @@ impl Tier {
         self.leaf_blocks.store(blocks, Ordering::Relaxed);
     }
 
-    fn version_of(&self, hash: u64) -> &AtomicU64 {
-        &self.versions[(hash >> 24) as usize % VERSIONS]
+    /// A key's hash, by which the tier is asked for it.
+    #[inline]
+    pub(in crate::cache) fn hash(&self, key: &[u8]) -> DiskHash {
+        DiskHash(self.hasher.hash(key))
+    }
+
+    fn version_of(&self, hash: DiskHash) -> &AtomicU64 {
+        &self.versions[(hash.0 >> 24) as usize % VERSIONS]
     }
 
     /// Rises when a record of the key leaves memory. What was found here goes back to memory only where that has not happened since it was
     /// looked for: it may be out of date.
-    pub(in crate::cache) fn version(&self, hash: u64) -> u64 {
+    pub(in crate::cache) fn version(&self, hash: DiskHash) -> u64 {
         self.version_of(hash).load(Ordering::SeqCst)
     }
 
     /// A record of the key is about to leave memory.
-    pub(in crate::cache) fn note_leaving(&self, hash: u64) {
+    pub(in crate::cache) fn note_leaving(&self, hash: DiskHash) {
         self.version_of(hash).fetch_add(1, Ordering::SeqCst);
     }
 
@@ -249,8 +257,8 @@ impl Tier {
     }
 
     /// Whether a record of the key may be here. If not there is none.
-    pub(in crate::cache) fn may_have(&self, hash: u64, key: &[u8]) -> bool {
-        self.state.read().may_have(hash, key)
+    pub(in crate::cache) fn may_have(&self, hash: DiskHash, key: &[u8]) -> bool {
+        self.state.read().may_have(hash.0, key)
     }
 
     /// The key's record was changed in memory, or removed: what is older is not to be found after a crash.
@@ -262,7 +270,7 @@ impl Tier {
     }
 
     fn note_change_in(&self, recovery: &Recovery, key: &[u8]) {
-        let hash = hash(key);
+        let hash = self.hasher.hash(key);
         let state = self.state.read();
         // What left before the change was there when it was made, and its epoch is no later than this.
         if state.may_have(hash, key) {

@@ -1,6 +1,6 @@
 //! Writing what has left memory: batches, merges, and what is oldest makes room.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,11 +10,13 @@ use super::counters::add;
 use super::merge::{MergeFailure, ReadBuffers, RunReader, Source, merge};
 use super::page::{self, BLOCK_BYTES, Place, Records};
 use super::run::{CHUNK_BLOCKS, Chunks, Run, RunWriter, WriteBuffers};
+use super::state::State;
 use super::tier::Tier;
 use crate::cache::clock::Clock;
 use crate::cache::record;
 use crate::codec::Scratch;
-use crate::mem::room::room_for;
+use crate::mem::OutOfMemory;
+use crate::mem::room::{TryGrow, room_for};
 use crate::mem::trim;
 use crate::sync::worker::{Health, Worker};
 
@@ -59,16 +61,18 @@ impl Writer {
     }
 }
 
+/// A batch's records, and for each leaf that some fall into which these are.
+type Groups = (Vec<Entry>, Vec<(usize, Range<usize>)>);
+
 /// Records of a batch that fall into one leaf.
 struct Group<'g> {
     batch: &'g Batch,
-    entries: &'g [(usize, Entry)],
+    entries: &'g [Entry],
 }
 
 impl Group<'_> {
     fn raw_blocks(&self) -> u64 {
-        let framed =
-            |(_, entry): &(usize, Entry)| page::framed_bytes(self.batch.key(*entry), self.batch.record(*entry));
+        let framed = |entry: &Entry| page::framed_bytes(self.batch.key(*entry), self.batch.record(*entry));
         let bytes: usize = self.entries.iter().map(framed).sum();
         // A record of some blocks fills its last one only in part.
         let blocks = bytes / BLOCK_BYTES;
@@ -128,7 +132,7 @@ impl Tier {
         self.write_batch(&mut writer, &batch, generation);
         let kept = READER_BYTES * writer.read_buffers.len() + writer.write_buffers.held_bytes();
         self.writing_bytes.store(kept, Ordering::Relaxed);
-        self.tend_log(writer.head);
+        self.tend_leaves(writer.head, generation);
         self.note_written(batch);
         // Filters of runs that were merged: of all sizes, and some megabytes.
         trim::return_freed();
@@ -145,21 +149,15 @@ impl Tier {
     }
 
     fn write_batch(&self, writer: &mut Writer, batch: &Batch, generation: u64) {
-        // Only this changes the leaves, but for one who forgets all.
-        let froms: Vec<Arc<[u8]>> = {
-            let state = self.state.read();
-            state.leaves.iter().map(|leaf| Arc::clone(&leaf.from)).collect()
-        };
-        let leaf_of = |key: &[u8]| froms.partition_point(|from| **from <= *key).max(1) - 1;
-        let Ok(entries) = batch.entries(leaf_of) else {
+        let groups = self.groups(batch);
+        let Ok((entries, groups)) = groups else {
             // Without what it had of newer records the rest is out of date.
             self.give_up("no memory to write what left the cache");
             return;
         };
         // From the last leaf on, so that a split moves none that is still to come.
-        let groups = entries.chunk_by(|(leaf, _), (other, _)| leaf == other);
-        for entries in groups.collect::<Vec<_>>().into_iter().rev() {
-            let leaf = entries[0].0;
+        for (leaf, range) in groups.into_iter().rev() {
+            let entries = &entries[range];
             let is_over = self.state.read().generation != generation || self.has_failed();
             if is_over || self.orders.lock().is_stopped {
                 return;
@@ -168,9 +166,31 @@ impl Tier {
         }
     }
 
+    /// The records of a batch in the order in which they are written, and which of them fall into which leaf. Of the leaves, only those are
+    /// looked at: there may be very many.
+    fn groups(&self, batch: &Batch) -> Result<Groups, OutOfMemory> {
+        let mut entries = batch.entries()?;
+        let (mut groups, mut start) = (Vec::new(), 0);
+        while let Some(first) = entries.get(start) {
+            // Only the writer changes the leaves, but for one who forgets all.
+            let (leaf, next) = {
+                let state = self.state.read();
+                let leaf = state.leaf_of(batch.key(*first));
+                let next = state.leaves().get(leaf + 1);
+                (leaf, next.map(|next| Arc::clone(&next.from)))
+            };
+            let is_in = |entry: &Entry| next.as_deref().is_none_or(|next| batch.key(*entry) < next);
+            let end = start + entries[start..].partition_point(is_in);
+            batch.sort_for_run(&mut entries[start..end]);
+            groups.try_push((leaf, start..end))?;
+            start = end;
+        }
+        Ok((entries, groups))
+    }
+
     fn runs_of(&self, leaf: usize) -> Vec<Arc<Run>> {
         let state = self.state.read();
-        state.leaves.get(leaf).map_or(Vec::new(), |leaf| leaf.runs.clone())
+        state.leaves().get(leaf).map_or(Vec::new(), |leaf| leaf.runs.clone())
     }
 
     /// Writes a group into its leaf, with as many runs as are to be merged.
@@ -276,7 +296,7 @@ impl Tier {
             .ok()?;
         }
         let mut keys: Vec<&[u8]> = Records(&raw).map(|(key, _)| key).collect();
-        keys.extend(group.entries.iter().take(64).map(|(_, entry)| group.batch.key(*entry)));
+        keys.extend(group.entries.iter().take(64).map(|entry| group.batch.key(*entry)));
         keys.sort_unstable();
         let middle = *keys.get(keys.len() / 2)?;
         // Something has to be before it.
@@ -285,19 +305,14 @@ impl Tier {
 
     /// Sees that so many blocks can be written, and that memory for what is on disk stays within its part: what is oldest makes room.
     pub(super) fn make_space(&self, blocks: u64, generation: u64) {
-        loop {
-            let (is_enough, oldest) = {
-                let state = self.state.read();
-                if state.generation != generation {
-                    return;
-                }
-                let is_free = state.free_chunks() * CHUNK_BLOCKS >= blocks;
-                let is_known = state.index_bytes() <= self.most_index_bytes.load(Ordering::Relaxed);
-                (is_free && is_known, state.oldest())
-            };
-            let Some((_, leaf)) = oldest.filter(|_| !is_enough) else {
-                return;
-            };
+        let has_space = |state: &State| {
+            let is_free = state.free_chunks() * CHUNK_BLOCKS >= blocks;
+            let is_known = state.index_bytes() <= self.most_index_bytes.load(Ordering::Relaxed);
+            state.generation != generation || is_free && is_known
+        };
+        while !has_space(&self.state.read()) {
+            let oldest = self.state.write().oldest();
+            let Some((_, leaf)) = oldest else { return };
             self.forget_runs(leaf, self.runs_of(leaf).len().saturating_sub(1), generation);
         }
     }
@@ -363,7 +378,14 @@ impl Work<'_> {
         sources.push(Source::Batch(self.group.batch, self.group.entries));
         let read_bytes = READER_BYTES * writer.read_buffers.len();
         for (run, buffers) in self.runs.iter().zip(&mut writer.read_buffers) {
-            let reader = RunReader::new(&tier.device, &*tier.engine, tier.id, Arc::clone(run), buffers);
+            let reader = RunReader::new(
+                &tier.device,
+                &*tier.engine,
+                &tier.hasher,
+                tier.id,
+                Arc::clone(run),
+                buffers,
+            );
             let reader = reader.map_err(failed_to_read(sources.len()))?;
             sources.push(Source::Run(Box::new(reader)));
         }

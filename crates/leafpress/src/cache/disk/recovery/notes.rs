@@ -10,7 +10,7 @@
 //!
 //! Each word has a check of its own, which knows its place: no byte can change unseen.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,14 +20,15 @@ use crate::cache::disk::first::Kind;
 #[cfg(feature = "fuzz")]
 use crate::cache::disk::page;
 use crate::io::at_path::at_path;
+use crate::io::open;
 use crate::mem::OutOfMemory;
 use crate::mem::room::room_for;
 use crate::mem::shared_mapping::SharedMapping;
 
 const MAGIC: &[u8; 16] = b"leafpress notes\0";
-/// Epochs, and counts, are no larger. An epoch that would be stays here: then records are lost, and none is wrong.
+/// What a word can hold. Epochs are no larger. An epoch that would be stays here: then records are lost, and none is wrong.
 pub(in crate::cache::disk) const MOST: u32 = (1 << 24) - 1;
-/// Words before the slots: the header's, and how many entries of the log count.
+/// Words before the slots: the header's, and up to which number entries of the log count.
 const FIRST_SLOT: usize = HEADER_BYTES / WORD_BYTES + 1;
 const COMMITTED: usize = FIRST_SLOT - 1;
 const WORD_BYTES: usize = size_of::<u32>();
@@ -37,6 +38,11 @@ const PART_OF_NOTES: u64 = 64;
 const LEAST_SLOTS: u64 = 1 << 15;
 const MOST_SLOTS: u64 = 1 << 24;
 const READ_WORDS: usize = 16 << 10;
+
+/// What the notes keep of an entry's number.
+pub(super) fn low_bits(number: u64) -> u32 {
+    (number & u64::from(MOST)) as u32
+}
 
 /// The check of a word: no two values that differ in one byte have the same (CRC-8).
 fn check(index: usize, value: u32) -> u8 {
@@ -90,8 +96,7 @@ impl Notes {
     /// Writes a table into a new file, whole, so that it has its blocks, and maps it.
     pub(super) fn create(path: &Path, ties: Ties, table: &[u32], committed: u32) -> io::Result<Self> {
         let create = || {
-            let mut options = OpenOptions::new();
-            let mut file = options.read(true).write(true).create(true).truncate(true).open(path)?;
+            let mut file = open::recreate_private(path)?;
             file.write_all(&ties.write(MAGIC))?;
             file.write_all(&encode(COMMITTED, committed).to_le_bytes())?;
             let mut bytes = Vec::with_capacity(READ_WORDS * WORD_BYTES);
@@ -134,9 +139,9 @@ impl Notes {
         let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise);
     }
 
-    /// So many entries of the log count.
-    pub(super) fn commit(&self, entries: u32) {
-        self.store_committed(encode(COMMITTED, entries));
+    /// The log's entries before this number count.
+    pub(super) fn commit(&self, number: u64) {
+        self.store_committed(encode(COMMITTED, low_bits(number)));
     }
 
     /// Nothing is to be found again after a crash.
@@ -155,7 +160,7 @@ impl Notes {
 /// A table as another left it.
 pub(super) struct Table {
     pub ties: Ties,
-    /// Entries of the log that count; [`None`] where none does.
+    /// The low bits of the number up to which the log's entries count; [`None`] where none does.
     pub committed: Option<u32>,
     values: Vec<u32>,
 }
@@ -178,7 +183,7 @@ impl Table {
     ) -> Result<Option<Self>, OutOfMemory> {
         let mut values = fresh(slots)?;
         let mut read = || -> Option<(Ties, Option<u32>)> {
-            let mut file = File::open(path).ok()?;
+            let mut file = open::read_regular(path).ok()?;
             let mut header = [0; HEADER_BYTES];
             file.read_exact(&mut header).ok()?;
             let ties = Ties::read(&header, MAGIC, kind, tier, session)?;

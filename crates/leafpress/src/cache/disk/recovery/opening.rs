@@ -19,6 +19,8 @@ use crate::sync::plain::Mutex;
 
 /// After a crash positions go on so far behind the last that is known, at least: the killed process may have used some since.
 const POSITIONS_LEFT_OUT: u64 = 1 << 40;
+/// A tier that has come to this epoch is not gone on with: its records would all have the last epoch soon, and none would count after a crash.
+const LATE_EPOCH: u32 = MOST / 4 * 3;
 
 /// A tier that is about to begin.
 pub(in crate::cache::disk) struct Opening<'o> {
@@ -49,13 +51,13 @@ struct Found {
     /// No record has a later one.
     epoch: u32,
     judged_before: u64,
-    /// Entries of the log that count.
+    /// The low bits of the number up to which entries of the log count.
     entries: u32,
 }
 
 /// No other tier's, or opening's.
 fn new_id() -> u64 {
-    RandomState::new().hash_one(std::time::SystemTime::now())
+    RandomState::new().hash_one(std::time::SystemTime::now()).max(1)
 }
 
 impl Opening<'_> {
@@ -93,8 +95,10 @@ impl Opening<'_> {
             Said::Closed(first) => self.image(first),
             Said::Open { .. } | Said::Nothing => Ok(None),
         };
-        first::take_away(self.device)?;
-        Ok(opened?.unwrap_or_else(|| self.nothing()))
+        // Until this is written, what the last tier left is there. From then on it would be out of date.
+        let opened = opened?.unwrap_or_else(|| self.nothing());
+        first::say_open(self.device, self.kind, opened.id, None)?;
+        Ok(opened)
     }
 
     /// Begins a tier that is found again after a crash, by files beside that at `path`.
@@ -110,7 +114,7 @@ impl Opening<'_> {
             Said::Open { tier, session } => self.killed(tier, session, boot, &notes, &runs)?,
             Said::Nothing => None,
         };
-        let found = match found {
+        let found = match found.filter(|found| found.epoch < LATE_EPOCH) {
             Some(found) => found,
             None => Found {
                 opened: self.nothing(),
@@ -207,8 +211,6 @@ impl Opening<'_> {
             judged_before,
             entries,
         } = found;
-        // From here on a log would be too long soon.
-        let entries = if entries < MOST / 2 { entries } else { 0 };
         let epoch = epoch.saturating_add(1).min(MOST);
         opened.state.open.epoch = epoch;
         let ties = Ties {
@@ -225,15 +227,19 @@ impl Opening<'_> {
             runs_at.to_owned(),
             Arc::clone(&notes),
             ties,
-            &opened.state.leaves,
+            &opened.state.leaves(),
             opened.head,
             epoch,
-            entries,
+            entries.into(),
         )?;
         std::fs::rename(&new, notes_at).map_err(|error| at_path(notes_at, "put notes there", error))?;
-        first::say_open(self.device, self.kind, opened.id, ties.session)?;
+        first::say_open(self.device, self.kind, opened.id, Some(ties.session))?;
         let has_judged = |run: &Arc<_>| is_before(run, judged_before);
-        let is_judged = opened.state.leaves.iter().any(|leaf| leaf.runs.iter().any(has_judged));
+        let is_judged = opened
+            .state
+            .leaves()
+            .iter()
+            .any(|leaf| leaf.runs.iter().any(has_judged));
         opened.recovery = Some(Recovery {
             notes,
             log: Mutex::new(log),
@@ -250,8 +256,8 @@ fn is_before(run: &Arc<crate::cache::disk::run::Run>, position: u64) -> bool {
 
 /// Forgets runs before a position. They are the oldest of each leaf.
 fn forget_before(state: &mut State, position: u64) {
-    for leaf in 0..state.leaves.len() {
-        let runs = &state.leaves[leaf].runs;
+    for leaf in 0..state.leaves().len() {
+        let runs = &state.leaves()[leaf].runs;
         let first = runs.iter().position(|run| is_before(run, position));
         if let Some(first) = first {
             state.forget_from(leaf, first);
@@ -282,5 +288,13 @@ mod tests {
         let second = id(2);
         assert_ne!(second, first);
         assert_eq!(id(2), second);
+        // Epochs do not come to an end for good.
+        let note = |epoch| opening.open_in(2, &path).unwrap().recovery.unwrap().note(77, epoch);
+        note(LATE_EPOCH - 2);
+        assert_eq!(id(2), second);
+        note(LATE_EPOCH);
+        let third = opening.open_in(2, &path).unwrap();
+        assert!(third.id != second && third.state.open.epoch == 1);
+        assert_eq!(id(2), third.id);
     }
 }

@@ -1,10 +1,15 @@
 //! What a log of runs says that there is.
+//!
+//! Whatever a log says, the time that it takes follows from its length, and the memory from what it may take.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::notes::low_bits;
 use super::run_log::{CLEAR, ENTRY_HEADER_BYTES, FORGET_FROM, MAGIC, OF_LEAVES, REPLACE, SPLIT, place};
 use super::ties::{HEADER_BYTES, Ties};
 use crate::cache::disk::bytes::{MOST_RUNS, Take, are_in_order};
@@ -12,6 +17,7 @@ use crate::cache::disk::failure::Failure;
 use crate::cache::disk::first::{Kind, MOST_HEAD};
 use crate::cache::disk::run::Run;
 use crate::cache::disk::state::SuperLeaf;
+use crate::io::open;
 use crate::mem::room::{TryGrow, room_for};
 use crate::tree::MAX_KEY_BYTES;
 
@@ -56,10 +62,17 @@ struct Replay {
     /// Bytes of memory that all runs may take.
     room_bytes: usize,
     held_bytes: usize,
-    replayed: Replayed,
+    leaves: Leaves,
+    head: u64,
+    epoch: u32,
 }
 
-/// What a log of this tier and session says whose entries before `committed` count; [`None`] where it is another's or damaged, or says more
+/// The runs of each leaf, by the key that it is from.
+type Leaves = BTreeMap<Arc<[u8]>, Vec<Arc<Run>>>;
+/// What a leaf takes beside its key and runs, here and in the list that is made of it.
+const LEAF_BYTES: usize = 2 * size_of::<SuperLeaf>();
+
+/// What a log of this tier and session says whose entries count up to the number with the low bits `committed`; [`None`] where it is another's or damaged, or says more
 /// than can be held in `room_bytes` of memory.
 pub(super) fn replay(
     path: &Path,
@@ -84,7 +97,7 @@ fn try_replay(
     committed: u32,
     room_bytes: usize,
 ) -> Result<Replayed, Failure> {
-    let mut file = BufReader::new(File::open(path)?);
+    let mut file = BufReader::new(open::read_regular(path)?);
     let mut header = [0; HEADER_BYTES];
     file.read_exact(&mut header)?;
     let ties = Ties::read(&header, MAGIC, kind, tier, session).ok_or(Failure::Damaged)?;
@@ -95,31 +108,36 @@ fn try_replay(
         payload: Vec::new(),
         room_bytes,
         held_bytes: 0,
-        replayed: Replayed {
-            leaves: Vec::new(),
-            head,
-            epoch: u32::try_from(epoch).map_err(|_| Failure::Damaged)?,
-        },
+        leaves: Leaves::new(),
+        head,
+        epoch: u32::try_from(epoch).map_err(|_| Failure::Damaged)?,
     };
     for leaf in 0..leaves {
         replay.next(OF_LEAVES + leaf)?;
         let leaf = replay.payload().leaf()?;
-        replay.count_leaf(&leaf.from)?;
         leaf.runs.iter().try_for_each(|run| replay.count(run))?;
-        replay.replayed.leaves.try_push(leaf)?;
+        replay.add(leaf)?;
     }
-    if first > committed.into() {
-        return Err(Failure::Damaged);
-    }
-    for number in first..committed.into() {
+    // One that is of another moment than the notes ends too early.
+    let entries = low_bits(u64::from(committed).wrapping_sub(first));
+    let end = first.checked_add(entries.into()).ok_or(Failure::Damaged)?;
+    for number in first..end {
         replay.next(number)?;
         replay.change()?;
     }
-    let Replayed { leaves, head, .. } = &replay.replayed;
-    if *head >= MOST_HEAD || !leaves.iter().all(|leaf| are_in_order(&leaf.runs, *head)) {
+    let Replay {
+        leaves, head, epoch, ..
+    } = replay;
+    if head >= MOST_HEAD || !leaves.values().all(|runs| are_in_order(runs, head)) {
         return Err(Failure::Damaged);
     }
-    Ok(replay.replayed)
+    let mut list = room_for(leaves.len())?;
+    list.extend(leaves.into_iter().map(|(from, runs)| SuperLeaf { from, runs }));
+    Ok(Replayed {
+        leaves: list,
+        head,
+        epoch,
+    })
 }
 
 impl Replay {
@@ -160,12 +178,17 @@ impl Replay {
 
     fn count(&mut self, run: &Run) -> Result<(), Failure> {
         let end = run.position.saturating_add(run.blocks.into());
-        self.replayed.head = self.replayed.head.max(end);
+        self.head = self.head.max(end);
         self.hold(run.held_bytes())
     }
 
-    fn count_leaf(&mut self, from: &[u8]) -> Result<(), Failure> {
-        self.hold(size_of::<SuperLeaf>() + from.len())
+    /// Adds a leaf, which is not there yet.
+    fn add(&mut self, leaf: SuperLeaf) -> Result<(), Failure> {
+        self.hold(LEAF_BYTES + leaf.from.len())?;
+        match self.leaves.insert(leaf.from, leaf.runs) {
+            Some(_) => Err(Failure::Damaged),
+            None => Ok(()),
+        }
     }
 
     fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
@@ -185,26 +208,25 @@ impl Replay {
         let mut payload = self.payload();
         let kind = payload.u32()?;
         if kind == CLEAR {
-            self.held_bytes = 0;
-            self.replayed.leaves = vec![SuperLeaf {
+            (self.held_bytes, self.leaves) = (0, Leaves::new());
+            return self.add(SuperLeaf {
                 from: Arc::from([]),
                 runs: Vec::new(),
-            }];
-            return Ok(());
+            });
         }
-        let (epoch, index) = (payload.u32()?, payload.u32()? as usize);
+        let (epoch, from) = (payload.u32()?, payload.bytes(MAX_KEY_BYTES)?);
         match kind {
             REPLACE => {
                 let newest = payload.u32()? as usize;
                 let with = take_option(&mut payload)?;
                 with.iter().try_for_each(|run| self.count(run))?;
-                let leaf = self.replayed.leaves.get_mut(index).ok_or(Failure::Damaged)?;
-                if newest > leaf.runs.len() {
+                let runs = self.runs_of(&from)?;
+                if newest > runs.len() {
                     return Err(Failure::Damaged);
                 }
-                leaf.runs.try_room(1)?;
-                let gone: Vec<Arc<Run>> = leaf.runs.splice(0..newest, with).collect();
-                if leaf.runs.len() > MOST_RUNS {
+                runs.try_room(1)?;
+                let gone: Vec<Arc<Run>> = runs.splice(0..newest, with).collect();
+                if runs.len() > MOST_RUNS {
                     return Err(Failure::Damaged);
                 }
                 self.forget(gone);
@@ -212,43 +234,44 @@ impl Replay {
             SPLIT => {
                 let key = payload.bytes(MAX_KEY_BYTES)?;
                 let (low, high) = (take_option(&mut payload)?, take_option(&mut payload)?);
-                self.count_leaf(&key)?;
                 [&low, &high]
                     .into_iter()
                     .flatten()
                     .try_for_each(|run| self.count(run))?;
-                self.split(index, &key, low, high)?;
+                self.split(&from, &key, low, high)?;
             }
             FORGET_FROM => {
                 let run = payload.u32()? as usize;
-                let leaf = self.replayed.leaves.get_mut(index).ok_or(Failure::Damaged)?;
-                let gone = leaf.runs.split_off(run.min(leaf.runs.len()));
+                let runs = self.runs_of(&from)?;
+                let gone = runs.split_off(run.min(runs.len()));
                 self.forget(gone);
             }
             _ => return Err(Failure::Damaged),
         }
-        self.replayed.epoch = self.replayed.epoch.max(epoch);
+        self.epoch = self.epoch.max(epoch);
         Ok(())
     }
 
-    fn split(
-        &mut self,
-        index: usize,
-        key: &[u8],
-        low: Option<Arc<Run>>,
-        high: Option<Arc<Run>>,
-    ) -> Result<(), Failure> {
-        let leaves = &mut self.replayed.leaves;
-        leaves.try_room(1)?;
-        let leaf = leaves.get_mut(index).ok_or(Failure::Damaged)?;
+    fn runs_of(&mut self, from: &[u8]) -> Result<&mut Vec<Arc<Run>>, Failure> {
+        self.leaves.get_mut(from).ok_or(Failure::Damaged)
+    }
+
+    fn split(&mut self, from: &[u8], key: &[u8], low: Option<Arc<Run>>, high: Option<Arc<Run>>) -> Result<(), Failure> {
+        // The key is one of the leaf's.
+        let mut before = self.leaves.range::<[u8], _>((Bound::Unbounded, Bound::Included(key)));
+        if before.next_back().is_none_or(|(last, _)| **last != *from) {
+            return Err(Failure::Damaged);
+        }
         let mut runs = room_for(1)?;
         runs.extend(high);
-        leaf.runs.try_room(1)?;
-        let gone: Vec<Arc<Run>> = leaf.runs.splice(.., low).collect();
-        let from = Arc::from(key);
-        leaves.insert(index + 1, SuperLeaf { from, runs });
+        let of_low = self.runs_of(from)?;
+        of_low.try_room(1)?;
+        let gone: Vec<Arc<Run>> = of_low.splice(.., low).collect();
         self.forget(gone);
-        Ok(())
+        self.add(SuperLeaf {
+            from: Arc::from(key),
+            runs,
+        })
     }
 }
 
@@ -261,7 +284,7 @@ fn take_option(payload: &mut Payload<'_>) -> Result<Option<Arc<Run>>, Failure> {
 
 #[cfg(all(test, not(any(miri, shuttle))))]
 mod tests {
-    use super::super::notes::{self, Notes};
+    use super::super::notes::{self, Notes, Table};
     use super::super::run_log::RunLog;
     use super::*;
     use crate::cache::disk::change::Change;
@@ -296,12 +319,7 @@ mod tests {
     }
 
     /// What a log of so many changes says to who has so much memory.
-    fn replayed<'c>(
-        changes: u32,
-        change: impl Fn(u32, &'c [u8]) -> Change<'c>,
-        key: &'c [u8],
-        room_bytes: usize,
-    ) -> Option<Replayed> {
+    fn replayed<'c>(changes: u32, change: impl Fn(u32) -> Change<'c>, room_bytes: usize) -> Option<Replayed> {
         let directory = tempfile::tempdir().unwrap();
         let at = |name| directory.path().join(name);
         let notes = Notes::create(&at("notes"), TIES, &notes::fresh(1 << 15).unwrap(), 0).unwrap();
@@ -310,34 +328,98 @@ mod tests {
             runs: Vec::new(),
         }];
         let mut log = RunLog::create(at("runs"), Arc::new(notes), TIES, &empty, 0, 1, 0).unwrap();
-        (0..changes).for_each(|number| log.append(&change(number, key), 1).unwrap());
+        (0..changes).for_each(|number| log.append(&change(number), &[], 1).unwrap());
         replay(&at("runs"), KIND, TIES.tier, TIES.session, changes, room_bytes).unwrap()
+    }
+
+    /// The notes have room for some bits of a number only.
+    #[test]
+    fn entries_are_numbered_on_when_the_notes_begin_again_at_0() {
+        let add = |number| Change::Replace {
+            leaf: 0,
+            newest: 0,
+            with: run(number),
+        };
+        let most = u64::from(notes::MOST);
+        for first in [0, most - 9, most - 1, most, most + 1, 7 * (most + 1) - 3] {
+            let directory = tempfile::tempdir().unwrap();
+            let at = |name| directory.path().join(name);
+            let table = notes::fresh(1 << 15).unwrap();
+            let notes = Notes::create(&at("notes"), TIES, &table, notes::low_bits(first)).unwrap();
+            let empty = [SuperLeaf {
+                from: Arc::from([]),
+                runs: Vec::new(),
+            }];
+            let mut log = RunLog::create(at("runs"), Arc::new(notes), TIES, &empty, 0, 1, first).unwrap();
+            let there = || {
+                let table = Table::read(&at("notes"), KIND, TIES.tier, TIES.session, 1 << 15).unwrap();
+                let committed = table.unwrap().committed.unwrap();
+                replay(&at("runs"), KIND, TIES.tier, TIES.session, committed, 4 << 20)
+                    .unwrap()
+                    .unwrap()
+            };
+            for number in 0..12 {
+                log.append(&add(number), &[], 1).unwrap();
+                assert_eq!(there().leaves[0].runs.len() as u32, number + 1);
+            }
+            // What was killed between a new log and its first entry finds all of it.
+            log.rewrite(&there().leaves, there().head, 1).unwrap();
+            assert_eq!(there().leaves[0].runs.len(), 12);
+            for number in 12..24 {
+                log.append(&add(number), &[], 1).unwrap();
+                assert_eq!(there().leaves[0].runs.len() as u32, number + 1);
+            }
+        }
     }
 
     /// A merge takes no more sources than a leaf has runs.
     #[test]
     fn a_leaf_has_no_more_runs_than_a_tier_gives_it() {
-        let add = |number, _| Change::Replace {
+        let add = |number| Change::Replace {
             leaf: 0,
             newest: 0,
             with: run(number),
         };
         let most = u32::try_from(MOST_RUNS).unwrap();
-        let there = replayed(most, add, &[], 4 << 20).unwrap();
+        let there = replayed(most, add, 4 << 20).unwrap();
         assert_eq!((there.leaves[0].runs.len(), there.head), (MOST_RUNS, most.into()));
-        assert!(replayed(most + 1, add, &[], 4 << 20).is_none());
+        assert!(replayed(most + 1, add, 4 << 20).is_none());
+    }
+
+    /// Keys that fall: each splits the first leaf anew.
+    fn falling(number: u32) -> Vec<u8> {
+        let mut key = (u32::MAX - number).to_be_bytes().to_vec();
+        key.resize(1000, 9);
+        key
     }
 
     #[test]
     fn leaves_without_runs_take_memory_too() {
-        let key = [9; 1000];
-        let split = |_, key| Change::Split {
+        let keys: Vec<Vec<u8>> = (0..200).map(falling).collect();
+        let split = |number| Change::Split {
+            leaf: 0,
+            key: &keys[number as usize],
+            low: None,
+            high: None,
+        };
+        assert_eq!(replayed(90, split, 100 << 10).unwrap().leaves.len(), 91);
+        assert!(replayed(110, split, 100 << 10).is_none());
+    }
+
+    /// A key that has a leaf, or is of another, cannot split one.
+    #[test]
+    fn what_no_tier_does_is_refused() {
+        let split = |key: &'static [u8]| Change::Split {
             leaf: 0,
             key,
             low: None,
             high: None,
         };
-        assert_eq!(replayed(90, split, &key, 100 << 10).unwrap().leaves.len(), 91);
-        assert!(replayed(110, split, &key, 100 << 10).is_none());
+        let keys: [&[u8]; 3] = [b"m", b"m", b"x"];
+        assert!(replayed(1, |number| split(keys[number as usize]), 1 << 20).is_some());
+        assert!(replayed(2, |number| split(keys[number as usize]), 1 << 20).is_none());
+        // The first leaf ends at m.
+        assert!(replayed(2, |number| split(keys[2 * number as usize]), 1 << 20).is_none());
+        assert!(replayed(1, |_| split(b""), 1 << 20).is_none());
     }
 }

@@ -3,13 +3,14 @@
 //! ```text
 //! header   leaves, each an entry: leaf   entries
 //! entry:   length u32   checksum u64   payload
-//! payload: kind u32   epoch u32   leaf u32   what the change needs: counts, key, runs
+//! payload: kind u32   epoch u32   the key that the leaf is from   what the change needs: counts, key, runs
 //! ```
 //!
-//! Entries are counted over all logs of a tier, and the notes say how many count. So what a process that was killed left half written does not,
-//! and a log that was written anew takes the place of the old one at once. An entry counts before the change is done.
+//! Entries are numbered over all logs of a tier, and the notes have the number up to which they count, as many of its low bits as they have room
+//! for. So what a process that was killed left half written does not count, and a log that was written anew takes the place of the old one at
+//! once: the number is right for both. A log has fewer entries than those bits can tell apart. An entry counts before the change is done.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::cache::disk::page::Place;
 use crate::cache::disk::run::Run;
 use crate::cache::disk::state::SuperLeaf;
 use crate::io::at_path::at_path;
+use crate::io::open;
 
 pub(super) const MAGIC: &[u8; 16] = b"leafpress runs\0\0";
 pub(super) const ENTRY_HEADER_BYTES: usize = 12;
@@ -35,6 +37,8 @@ pub(super) const CLEAR: u32 = 4;
 /// A log is written anew when it is so many times as long as what there is, and longer than a little.
 const TIMES_LONG: u64 = 3;
 const LITTLE_BYTES: u64 = 256 << 10;
+/// Entries of one log, at most.
+const MOST_ENTRIES: u64 = MOST as u64;
 
 /// The place that an entry's checksum knows.
 pub(super) fn place(ties: &Ties, number: u64) -> Place {
@@ -50,8 +54,9 @@ pub(in crate::cache::disk) struct RunLog {
     ties: Ties,
     /// Where entries go; [`None`] once one could not be written.
     file: Option<File>,
-    /// The number of the next entry.
-    next: u32,
+    /// The number of the log's first entry behind its leaves, and that of the next.
+    first: u64,
+    next: u64,
     bytes: u64,
 }
 
@@ -67,29 +72,25 @@ fn put_option(entry: &mut Vec<u8>, run: Option<&Arc<Run>>) -> Result<(), Failure
     run.map_or(Ok(()), |run| entry.put_run(run))
 }
 
-fn entry_of(change: &Change<'_>, epoch: u32) -> Result<Vec<u8>, Failure> {
+fn entry_of(change: &Change<'_>, from: &[u8], epoch: u32) -> Result<Vec<u8>, Failure> {
     let mut entry = begin(match change {
         Change::Replace { .. } => REPLACE,
         Change::Split { .. } => SPLIT,
         Change::ForgetFrom { .. } => FORGET_FROM,
     });
     entry.put_u32(epoch as usize)?;
+    entry.put_bytes(from)?;
     match change {
-        Change::Replace { leaf, newest, with } => {
-            entry.put_u32(*leaf)?;
+        Change::Replace { newest, with, .. } => {
             entry.put_u32(*newest)?;
             put_option(&mut entry, with.as_ref())?;
         }
-        Change::Split { leaf, key, low, high } => {
-            entry.put_u32(*leaf)?;
+        Change::Split { key, low, high, .. } => {
             entry.put_bytes(key)?;
             put_option(&mut entry, low.as_ref())?;
             put_option(&mut entry, high.as_ref())?;
         }
-        Change::ForgetFrom { leaf, run } => {
-            entry.put_u32(*leaf)?;
-            entry.put_u32(*run)?;
-        }
+        Change::ForgetFrom { run, .. } => entry.put_u32(*run)?,
     }
     Ok(entry)
 }
@@ -109,10 +110,10 @@ impl RunLog {
         leaves: &[SuperLeaf],
         head: u64,
         epoch: u32,
-        next: u32,
+        next: u64,
     ) -> Result<Self, Failure> {
         let ties = Ties {
-            own: [next.into(), epoch.into(), head, leaves.len() as u64],
+            own: [next, epoch.into(), head, leaves.len() as u64],
             ..ties
         };
         let new = super::beside(&path, ".new");
@@ -126,17 +127,23 @@ impl RunLog {
             notes,
             ties,
             file: Some(file),
+            first: next,
             next,
             bytes,
         })
     }
 
-    /// Has a change count from now on. Where that fails, nothing is found again after a crash.
-    pub(in crate::cache::disk) fn append(&mut self, change: &Change<'_>, epoch: u32) -> Result<(), Failure> {
+    /// Has a change of the leaf that is from a key on count from now on. Where that fails, nothing is found again after a crash.
+    pub(in crate::cache::disk) fn append(
+        &mut self,
+        change: &Change<'_>,
+        from: &[u8],
+        epoch: u32,
+    ) -> Result<(), Failure> {
         if self.file.is_none() {
             return Ok(());
         }
-        self.append_entry(entry_of(change, epoch))
+        self.append_entry(entry_of(change, from, epoch))
     }
 
     /// The same for all that there is.
@@ -145,12 +152,13 @@ impl RunLog {
     }
 
     fn append_entry(&mut self, entry: Result<Vec<u8>, Failure>) -> Result<(), Failure> {
+        let is_full = self.entries() >= MOST_ENTRIES;
         let Some(file) = &mut self.file else { return Ok(()) };
         let written = entry.and_then(|mut entry| {
-            if self.next >= MOST {
+            if is_full {
                 return Err(Failure::Io(io::Error::other("the log of runs has too many entries")));
             }
-            seal(place(&self.ties, self.next.into()), &mut entry);
+            seal(place(&self.ties, self.next), &mut entry);
             file.write_all(&entry)?;
             Ok(entry.len() as u64)
         });
@@ -178,9 +186,15 @@ impl RunLog {
         self.file.is_some()
     }
 
-    /// Whether most of it is of runs that are gone, where those that are there take so many bytes.
+    fn entries(&self) -> u64 {
+        self.next - self.first
+    }
+
+    /// Whether it is to be written anew: most of it is of runs that are gone, where those that are there take so many bytes, or it has half of
+    /// the entries that it may have.
     pub(in crate::cache::disk) fn is_long(&self, index_bytes: u64) -> bool {
-        self.is_kept() && self.bytes > LITTLE_BYTES + index_bytes * TIMES_LONG
+        let is_long = self.bytes > LITTLE_BYTES + index_bytes * TIMES_LONG;
+        self.is_kept() && (is_long || self.entries() >= MOST_ENTRIES / 2)
     }
 
     /// Writes it anew, with these leaves alone, which are those that it has.
@@ -205,7 +219,7 @@ impl RunLog {
 }
 
 fn write_leaves(path: &std::path::Path, ties: &Ties, leaves: &[SuperLeaf]) -> Result<(File, u64), Failure> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+    let mut file = open::recreate_private(path)?;
     let header = ties.write(MAGIC);
     file.write_all(&header)?;
     let mut bytes = header.len() as u64;
@@ -217,4 +231,42 @@ fn write_leaves(path: &std::path::Path, ties: &Ties, leaves: &[SuperLeaf]) -> Re
         bytes += entry.len() as u64;
     }
     Ok((file, bytes))
+}
+
+#[cfg(all(test, target_os = "linux", not(any(miri, shuttle))))]
+mod tests {
+    use super::super::notes;
+    use super::*;
+    use crate::cache::disk::first::Kind;
+
+    /// One that has too many to be told apart would be taken for one that has few.
+    #[test]
+    fn a_log_is_written_anew_long_before_its_entries_are_too_many() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name| directory.path().join(name);
+        let kind = Kind {
+            codec: 1,
+            blocks: 1 << 20,
+            has_epochs: true,
+        };
+        let ties = Ties {
+            kind,
+            tier: 2,
+            session: 3,
+            previous: 4,
+            own: [0, 1 << 15, 0, 0],
+        };
+        let notes = Notes::create(&at("notes"), ties, &notes::fresh(1 << 15).unwrap(), 0).unwrap();
+        let first = 5_000_000_000;
+        let mut log = RunLog::create(at("runs"), Arc::new(notes), ties, &[], 0, 1, first).unwrap();
+        let change = Change::ForgetFrom { leaf: 0, run: 0 };
+        log.append(&change, &[], 1).unwrap();
+        assert!(!log.is_long(0));
+        log.next = first + MOST_ENTRIES / 2;
+        assert!(log.is_long(1 << 40));
+        log.rewrite(&[], 0, 1).unwrap();
+        assert!(!log.is_long(0));
+        log.next = log.first + MOST_ENTRIES;
+        assert!(log.append(&change, &[], 1).is_err() && !log.is_kept());
+    }
 }
