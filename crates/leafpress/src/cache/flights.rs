@@ -24,8 +24,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
+#[cfg(not(shuttle))]
+use std::thread::{self, ThreadId};
 
-use crate::sync::{Condvar, Mutex};
+#[cfg(shuttle)]
+use shuttle::thread::{self, ThreadId};
+
+use crate::sync::{Condvar, Mutex, plain};
 use crate::tree::hash::hash;
 
 const TABLES: usize = 16;
@@ -52,27 +57,19 @@ struct State {
 pub(super) struct Flight {
     state: Mutex<State>,
     done: Condvar,
-    /// The thread that runs the loader, or that last polled it: see [`this_thread`].
-    thread: AtomicUsize,
-}
-
-/// A number of the calling thread, which no other thread that is alive has.
-fn this_thread() -> usize {
-    thread_local! {
-        static MARK: u8 = const { 0 };
-    }
-    MARK.with(|mark| std::ptr::from_ref(mark).addr())
+    /// The thread that runs the loader, or that last polled it.
+    thread: plain::Mutex<Option<ThreadId>>,
 }
 
 impl Flight {
     /// Whether a blocking wait might never end, because the loader needs the calling thread: the thread runs the loader further up its
     /// stack, or it is the one that last polled the loader's future.
     pub(super) fn is_led_here(&self) -> bool {
-        self.thread.load(Ordering::Relaxed) == this_thread()
+        *self.thread.lock() == Some(thread::current().id())
     }
 
     fn is_led_by_this_thread_from_now_on(&self) {
-        self.thread.store(this_thread(), Ordering::Relaxed);
+        *self.thread.lock() = Some(thread::current().id());
     }
 
     /// Waits for the load's end.
