@@ -17,8 +17,8 @@
 //! the same: they asked before the write.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -47,8 +47,8 @@ pub(super) enum Landed {
 #[derive(Default)]
 struct State {
     landed: Option<Landed>,
-    /// The wakers of tasks that wait, by their number.
-    wakers: HashMap<u64, Waker>,
+    /// The wakers of tasks that wait, in the order in which they began to.
+    wakers: BTreeMap<u64, Waker>,
     next_waker: u64,
 }
 
@@ -119,10 +119,13 @@ impl Future for Waiting {
             state.next_waker += 1;
             state.next_waker
         });
-        match state.wakers.entry(number) {
-            Entry::Occupied(mut waker) => waker.get_mut().clone_from(context.waker()),
-            Entry::Vacant(place) => drop(place.insert(context.waker().clone())),
-        }
+        let replaced = match state.wakers.get(&number) {
+            Some(waker) if waker.will_wake(context.waker()) => None,
+            _ => state.wakers.insert(number, context.waker().clone()),
+        };
+        // Dropped without the lock: it may drop a task, and that one its wait.
+        drop(state);
+        drop(replaced);
         Poll::Pending
     }
 }
@@ -130,7 +133,7 @@ impl Future for Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(number) = self.waker {
-            // The waker is dropped without the lock: it may drop its task.
+            // Dropped without the lock, as above.
             let waker = self.flight.state.lock().wakers.remove(&number);
             drop(waker);
         }

@@ -68,5 +68,8 @@ fn positions_that_a_panic_has_used_are_not_used_again() {
         }
         std::thread::yield_now();
     };
-    assert!(panics, "the next run begins where one of which pages were written began");
+    assert!(
+        panics,
+        "the next run begins where one of which pages were written began"
+    );
 }
