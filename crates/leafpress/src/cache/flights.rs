@@ -17,15 +17,20 @@
 //! the same: they asked before the write.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
+#[cfg(not(shuttle))]
+use std::thread::{self, ThreadId};
 
-use crate::sync::{Condvar, Mutex};
+#[cfg(shuttle)]
+use shuttle::thread::{self, ThreadId};
+
+use crate::sync::{Condvar, Mutex, plain};
 use crate::tree::hash::hash;
 
 const TABLES: usize = 16;
@@ -42,8 +47,8 @@ pub(super) enum Landed {
 #[derive(Default)]
 struct State {
     landed: Option<Landed>,
-    /// The wakers of tasks that wait, by their number.
-    wakers: HashMap<u64, Waker>,
+    /// The wakers of tasks that wait, in the order in which they began to.
+    wakers: BTreeMap<u64, Waker>,
     next_waker: u64,
 }
 
@@ -52,27 +57,19 @@ struct State {
 pub(super) struct Flight {
     state: Mutex<State>,
     done: Condvar,
-    /// The thread that runs the loader, or that last polled it: see [`this_thread`].
-    thread: AtomicUsize,
-}
-
-/// A number of the calling thread, which no other thread that is alive has.
-fn this_thread() -> usize {
-    thread_local! {
-        static MARK: u8 = const { 0 };
-    }
-    MARK.with(|mark| std::ptr::from_ref(mark).addr())
+    /// The thread that runs the loader, or that last polled it.
+    thread: plain::Mutex<Option<ThreadId>>,
 }
 
 impl Flight {
     /// Whether a blocking wait might never end, because the loader needs the calling thread: the thread runs the loader further up its
     /// stack, or it is the one that last polled the loader's future.
     pub(super) fn is_led_here(&self) -> bool {
-        self.thread.load(Ordering::Relaxed) == this_thread()
+        *self.thread.lock() == Some(thread::current().id())
     }
 
     fn is_led_by_this_thread_from_now_on(&self) {
-        self.thread.store(this_thread(), Ordering::Relaxed);
+        *self.thread.lock() = Some(thread::current().id());
     }
 
     /// Waits for the load's end.
@@ -122,10 +119,13 @@ impl Future for Waiting {
             state.next_waker += 1;
             state.next_waker
         });
-        match state.wakers.entry(number) {
-            Entry::Occupied(mut waker) => waker.get_mut().clone_from(context.waker()),
-            Entry::Vacant(place) => drop(place.insert(context.waker().clone())),
-        }
+        let replaced = match state.wakers.get(&number) {
+            Some(waker) if waker.will_wake(context.waker()) => None,
+            _ => state.wakers.insert(number, context.waker().clone()),
+        };
+        // Dropped without the lock: it may drop a task, and that one its wait.
+        drop(state);
+        drop(replaced);
         Poll::Pending
     }
 }
@@ -133,7 +133,7 @@ impl Future for Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(number) = self.waker {
-            // The waker is dropped without the lock: it may drop its task.
+            // Dropped without the lock, as above.
             let waker = self.flight.state.lock().wakers.remove(&number);
             drop(waker);
         }

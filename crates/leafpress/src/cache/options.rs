@@ -208,8 +208,8 @@ impl Builder {
         self
     }
 
-    /// Is told of records that leave, and why. Their values are then decoded, which takes time. With a disk tier it is told of those that leave
-    /// memory and are not on disk then, and not of what leaves the disk.
+    /// Sets a callback for records that leave: see [`Listener`]. Their values are then decoded, which takes time. With a disk tier it is called
+    /// for those that leave memory and are not on disk then, and not for what leaves the disk.
     ///
     /// ```
     /// use leafpress::Cache;

@@ -91,7 +91,11 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
         let key = encoded(key)?;
         match self.cache.get_with(&key, |bytes| postcard::from_bytes(bytes).ok())? {
             Some(None) => {
-                self.cache.remove(&key)?;
+                // What was put in its place meanwhile stays.
+                self.cache.update_with(&key, |bytes| match bytes {
+                    Some(bytes) if postcard::from_bytes::<V>(bytes).is_err() => CacheUpdate::<&[u8]>::Remove,
+                    _ => CacheUpdate::Keep,
+                })?;
                 Ok(None)
             }
             found => Ok(found.flatten()),

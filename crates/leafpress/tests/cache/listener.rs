@@ -257,7 +257,7 @@ fn calls_for_one_key_do_not_overlap() {
             assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two calls at a time");
             if value == b"0" {
                 entered_tx.send(()).unwrap();
-                leave_rx.lock().unwrap().recv().unwrap();
+                leave_rx.lock().unwrap().recv_timeout(Duration::from_secs(60)).unwrap();
             }
             inside.fetch_sub(1, Ordering::SeqCst);
         }

@@ -44,6 +44,44 @@ fn a_removal_wins_over_a_load() {
 }
 
 #[test]
+fn a_removal_that_finds_nothing_and_an_insert_win_over_a_load() {
+    /// A change of the key, which the backend has had before.
+    type Change = fn(&Cache);
+    let changes: [Change; 4] = [
+        |cache| assert!(cache.take("key").unwrap().is_none_or(|found| number(&found) > 0)),
+        |cache| _ = cache.update_with("key", |_| CacheUpdate::<&[u8]>::Remove).unwrap(),
+        |cache| {
+            // Until nothing was there.
+            while !cache.compare_and_swap("key", None, None).unwrap() {
+                cache.remove("key").unwrap();
+            }
+        },
+        |cache| cache.insert("key", &2_u64.to_le_bytes()).unwrap(),
+    ];
+    for change in changes {
+        explore(move || {
+            let (cache, backend) = (cache(), Arc::new(AtomicU64::new(1)));
+            let loader = {
+                let (cache, backend) = (Arc::clone(&cache), Arc::clone(&backend));
+                thread::spawn(move || {
+                    let load = || backend.load(Ordering::SeqCst).to_le_bytes();
+                    number(&cache.get_or_insert_with("key", load).unwrap())
+                })
+            };
+            backend.store(2, Ordering::SeqCst);
+            change(&cache);
+            let is_right = || {
+                let found = cache.get_with("key", number).unwrap();
+                found.is_none_or(|found| found == 2)
+            };
+            assert!(is_right());
+            assert!(loader.join().unwrap() > 0);
+            assert!(is_right());
+        });
+    }
+}
+
+#[test]
 fn all_who_miss_get_what_one_loads() {
     explore(|| {
         let (cache, loads) = (cache(), Arc::new(AtomicU64::new(0)));

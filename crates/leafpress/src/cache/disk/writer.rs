@@ -440,16 +440,40 @@ impl Work<'_> {
 
     /// Writes two runs, of the keys before `key` and of the others, and splits the leaf.
     fn write_both(mut self, leaf: usize, key: &[u8]) -> Result<(), MergeFailure> {
-        let low = self.write_part(Part::Below(key))?;
-        let high = self.write_part(Part::From(key)).inspect_err(|_| {
-            let mut state = self.tier.state.write();
-            if state.generation == self.generation {
-                low.iter().for_each(|run| state.give_chunks(&run.chunks));
-            }
-        })?;
+        let low = Unlisted {
+            tier: self.tier,
+            generation: self.generation,
+            run: self.write_part(Part::Below(key))?,
+        };
+        let high = self.write_part(Part::From(key))?;
+        let low = low.into_run();
         let change = Change::Split { leaf, key, low, high };
         let split = self.tier.change(self.generation, &change);
         split.map_err(|error| MergeFailure::Write(error.into()))
+    }
+}
+
+/// A run that was written and is in no leaf yet: its chunks are given back unless it gets into one.
+struct Unlisted<'w> {
+    tier: &'w Tier,
+    generation: u64,
+    run: Option<Arc<Run>>,
+}
+
+impl Unlisted<'_> {
+    fn into_run(mut self) -> Option<Arc<Run>> {
+        self.run.take()
+    }
+}
+
+impl Drop for Unlisted<'_> {
+    fn drop(&mut self) {
+        if let Some(run) = self.run.take() {
+            let mut state = self.tier.state.write();
+            if state.generation == self.generation {
+                state.give_chunks(&run.chunks);
+            }
+        }
     }
 }
 
@@ -484,3 +508,6 @@ impl Worker for WriterThread {
         self.tier.give_up("its thread has ended");
     }
 }
+
+#[cfg(test)]
+mod tests;
