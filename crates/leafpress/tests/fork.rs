@@ -168,7 +168,10 @@ fn is_locked(path: &std::path::Path) -> bool {
 
     let file = std::fs::File::open(path).unwrap();
     // SAFETY: the descriptor is open, and no memory is involved.
-    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) != 0 }
+    let is_locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0;
+    // SAFETY: as above. A child that another test forks meanwhile would keep what was locked here.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+    is_locked
 }
 
 /// Workers that a program forks live on when it has closed a cache, and it opens that again.

@@ -639,17 +639,17 @@ fn keys_that_rise_for_ever_leave_no_leaves_behind() {
     let disk = || Disk::store(store(), 4 << 20).codec(leafpress::Codec::None);
     let cache = small().codec(leafpress::Codec::None).disk(disk()).build().unwrap();
     let key = |n: u64| n.to_be_bytes();
-    for n in 0..150_000 {
+    for n in 0..80_000 {
         cache.insert(&key(n), &noise(n, 500)).unwrap();
     }
     cache.settle().unwrap();
     let disk = cache.stats().disk.unwrap();
-    assert!(disk.runs_dropped > 200 && disk.super_leaves < 200, "{disk:?}");
-    let late = (140_000..150_000).filter(|n| match cache.get(&key(*n)).unwrap() {
+    assert!(disk.runs_dropped > 100 && disk.super_leaves < 160, "{disk:?}");
+    let late = (75_000..80_000).filter(|n| match cache.get(&key(*n)).unwrap() {
         Some(value) => value == noise(*n, 500) || panic!("{n}: another's value"),
         None => false,
     });
-    assert!(late.count() > 8000);
+    assert!(late.count() > 2000);
 }
 
 /// All 16-byte keys that begin so have one hash by rapidhash's public constants.

@@ -20,7 +20,7 @@ pub(super) struct SuperLeaf {
 }
 
 /// So few leaves are no matter.
-const LITTLE_LEAVES: usize = 64;
+const LITTLE_LEAVES: usize = 16;
 
 /// Runs in which a key may be, the newest first, with the pages it may be in.
 pub(super) type Candidates = Vec<(Arc<Run>, Range<usize>)>;

@@ -227,7 +227,7 @@ impl Opening<'_> {
             runs_at.to_owned(),
             Arc::clone(&notes),
             ties,
-            &opened.state.leaves(),
+            opened.state.leaves(),
             opened.head,
             epoch,
             entries.into(),
