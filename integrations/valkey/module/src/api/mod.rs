@@ -1,5 +1,6 @@
 //! The server, safely: all that calls into it or is called by it.
 
+pub mod acl;
 pub mod command;
 pub mod config;
 pub mod context;

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::access::{Done, text_of};
 use crate::api::context::Class;
+use crate::api::raw::{KEY_ACCESS, KEY_OW, KEY_RW, KEY_UPDATE};
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
 use crate::store::MAX_BYTES;
 use crate::store::databases::place_in;
@@ -130,6 +131,18 @@ pub fn set(context: Context, arguments: &[Str<'_>]) -> Done {
     let [_, name, value, rest @ ..] = arguments else {
         return Err(Failure::Arity);
     };
+    if context.is_asked_for_keys() {
+        let is_get = rest.iter().any(|option| option.bytes().eq_ignore_ascii_case(b"GET"));
+        context.key_at(
+            1,
+            if is_get {
+                KEY_RW | KEY_ACCESS | KEY_UPDATE
+            } else {
+                KEY_OW | KEY_UPDATE
+            },
+        );
+        return Ok(());
+    }
     let options = options_of(rest)?;
     let mut key = Key::write(context, *name);
     let old = match options.is_get {
