@@ -7,7 +7,7 @@ import time
 import pytest
 
 from cluster import Cluster, ClusterClient, slot_of
-from conftest import demand, ours
+from conftest import CONTROL, demand, ours
 from filling import random_writes
 from resp import Reply, as_pairs, is_error
 from servers import is_replicated, until
@@ -162,6 +162,45 @@ def test_slots_move_the_new_way_under_writes(cluster, writers):
 def _migration(client):
     last = client("CLUSTER", "GETSLOTMIGRATIONS")[0]
     return dict(as_pairs(last))[b"state"]
+
+
+@pytest.mark.only("valkey-9.1")
+@pytest.mark.skipif(CONTROL, reason="about the module")
+def test_a_slot_brings_its_values_as_they_were(cluster):
+    """A value that was native under a prefix stays native on its new node, and on that node's replica: nothing turns what is imported."""
+    servers = cluster.running()
+    tag = next(f"{{tag{number}}}" for number in range(1000) if cluster.owner(slot_of(f"{{tag{number}}}")) is cluster.owner(0))
+    try:
+        for server in servers:
+            with server.client() as client:
+                client("CONFIG", "SET", "leafpress.hash-prefixes", "move:", "leafpress.string-prefixes", "text:")
+        source = cluster.owner(slot_of(tag))
+        target = next(server for server in servers if server is not source and _role(server) == b"master")
+        with source.client() as here, target.client() as there:
+            for number in range(20):
+                here("HSET", f"move:{tag}:ours:{number}", "f", number)
+                here("HMSET", f"move:{tag}:native:{number}", "f", number)
+                here("SETEX", f"text:{tag}:native:{number}", 1000, number)
+                here("SET", f"text:{tag}:ours:{number}", number)
+            # Each is imported field by field, as a hash of this length is.
+            here("HMSET", f"move:{tag}:native:long", *(part for at in range(3000) for part in (f"f{at}", "v" * 20)))
+            names = here("KEYS", f"*{tag}*")
+            held = {name: (here("TYPE", name).value, here("DEBUG", "DIGEST-VALUE", name)) for name in names}
+            assert {kind for kind, _ in held.values()} == {b"hash", b"string", b"leafpress"}
+            slot = slot_of(tag)
+            here("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", there("CLUSTER", "MYID"))
+            until(lambda: _migration(here) in (b"success", b"failed", b"cancelled"), 30, "the end of the migration")
+            assert _migration(here) == b"success", here("CLUSTER", "GETSLOTMIGRATIONS")
+            assert {name: (there("TYPE", name).value, there("DEBUG", "DIGEST-VALUE", name)) for name in names} == held
+            with cluster.replica_of(target).client() as replica:
+                until(lambda: is_replicated(there, replica), 20, "the replica")
+                assert there("DEBUG", "DIGEST") == replica("DEBUG", "DIGEST")
+            there("DEL", *names)
+    finally:
+        for server in servers:
+            with server.client() as client:
+                client("CONFIG", "SET", "leafpress.hash-prefixes", "", "leafpress.string-prefixes", "")
+    cluster.wait_for_agreement()
 
 
 def test_a_replica_takes_over_under_writes(cluster, writers):

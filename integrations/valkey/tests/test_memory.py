@@ -166,6 +166,40 @@ def test_eviction_keeps_to_the_limit(start, shape, codec):
     assert evicted <= MORE[codec] * (count - fits), f"{kept} keys are kept where {fits} fit: {evicted} were evicted of {count - fits} that had to be"
 
 
+def lowest_while_filling(client, put, maps):
+    """Fills a server with so many maps, sets the limit to what they take and as many again; the fewest keys that there were meanwhile."""
+    for number in range(maps):
+        put(number)
+    until(lambda: info(client, "leafpress")["leafpress_trainings_running"] == "0", 60, "the end of trainings")
+    client("CONFIG", "SET", "maxmemory", used(client) + 200_000)
+    kept = []
+    for number in range(maps, 2 * maps):
+        put(number)
+        kept.append(client("DBSIZE"))
+    return min(kept)
+
+
+@only_ours
+@pytest.mark.parametrize("lazily", ["yes", "no"])
+@pytest.mark.parametrize("fields", [65, 1000, 6000])
+def test_eviction_takes_few_maps_of_any_length(start, fields, lazily):
+    """What is evicted leaves used_memory before the server looks again, so that one map is evicted for one that comes."""
+    maps = max(20, 30_000 // fields)
+    # Without a codec no training takes memory in between, and the same records always weigh the same.
+    server = start(**{"maxmemory-policy": "allkeys-lru", "lazyfree-lazy-eviction": lazily, "leafpress.codec": "none"})
+    client = server.client()
+    source = random.Random(5)
+    texts = [source.randbytes(20).hex() for _ in range(500)]
+
+    def put(number):
+        for begin in range(0, fields, 1000):
+            parts = [part for at in range(begin, min(fields, begin + 1000)) for part in (f"f{at:06}", f'{{"id":{at},"name":"{texts[(at * 7 + number) % 500]}"}}')]
+            client("LP.HSET", f"m:{number}", *parts)
+
+    assert lowest_while_filling(client, put, maps) >= 0.8 * maps
+    assert info(client, "leafpress")["leafpress_removals_waiting"] == "0" or fields > 2048
+
+
 def test_eviction_of_large_maps(start):
     """Maps of megabytes among small ones: the limit holds, and the server does not evict all for one that goes in steps."""
     server = start(maxmemory=str(24 * MB), **{"maxmemory-policy": "allkeys-random"})

@@ -6,7 +6,7 @@ import pytest
 import servers
 from conftest import CONTROL
 from filling import big_map, random_writes, write
-from resp import OK, Reply, as_pairs, info, is_error
+from resp import OK, Reply, as_pairs, info, is_error, pack
 from servers import until
 
 pytestmark = pytest.mark.skipif(CONTROL, reason="about the module")
@@ -150,6 +150,64 @@ def test_training(start):
     client("DEBUG", "RELOAD")
     assert dict(as_pairs(client("LP.HGETALL", "m"))) == before
     assert is_error(client.ask("LP.DICT", "BOGUS"))
+
+
+def check_that_it_ends(server, command, most_looks):
+    """Sends a command whose reply passes the client's limit soon. The module looks for that after each mebibyte, so that the number of
+    its looks says how far it went."""
+    with server.client() as client, server.client(timeout=60) as other:
+        other("CONFIG", "RESETSTAT")
+        ended = server.said().count(b"scheduled to be closed ASAP")
+        client.socket.sendall(pack(command))
+        assert other("PING") == Reply("status", b"PONG")
+        until(lambda: server.said().count(b"scheduled to be closed ASAP") > ended, 60, "the client's end")
+        stats = until(lambda: {name.lower(): value for name, value in info(other, "commandstats").items() if command[0].lower() in name.lower()
+                               or "client|list" in name}, 60, "the command's end")
+        looks = dict(part.split("=") for part in stats.get("cmdstat_client|list", "calls=0").split(","))["calls"]
+        assert 1 <= int(looks) <= most_looks, stats
+
+
+@pytest.mark.parametrize("fields", [3, 600])
+def test_a_reply_ends_with_its_client(start, fields):
+    """However many fields are asked for: where a limit of its output closes the client, the server stops and answers others."""
+    server = start(**{"client-output-buffer-limit": "normal 4mb 0 0"})
+    with server.client() as client:
+        client("LP.HSET", "m", *(part for at in range(fields) for part in (f"f{at}", "v" * 50)))
+    # All of it would be more than fifty mebibytes.
+    for more in ([], ["WITHVALUES"]):
+        check_that_it_ends(server, ["LP.HRANDFIELD", "m", -3_000_000, *more], 20)
+
+
+def test_counts_that_no_reply_can_have_are_refused(client):
+    client("LP.HSET", "m", "a", "x" * 100, "b", "y")
+    for count in (-4611686018427387903, -9223372036854775807, -100_000_000):
+        for more in ([], ["WITHVALUES"]):
+            assert is_error(client.ask("LP.HRANDFIELD", "m", count, *more)), (count, more)
+    assert len(client("LP.HRANDFIELD", "m", -3000)) == 3000
+    assert len(client("LP.HRANDFIELD", "m", 9223372036854775807)) == 2
+    assert client("EVAL", "return #redis.call('LP.HRANDFIELD', KEYS[1], -100000)", 1, "m") == 100_000
+
+
+def test_any_fields_of_a_long_map_are_drawn_evenly(client):
+    """By drawing each, and by walking over all: every field is about as often there."""
+    fields = 1000
+    client("LP.HSET", "m", *(part for at in range(fields) for part in (f"f{at}", at)))
+    for count, times in ((fields // 100, 300), (20 * fields, 1)):
+        drawn = [reply for _ in range(times) for reply in as_pairs(client("LP.HRANDFIELD", "m", -count, "WITHVALUES"))]
+        assert len(drawn) == count * times and all(field == b"f" + value for field, value in drawn)
+        seen = [sum(1 for _, value in drawn if int(value) // 100 == part) for part in range(10)]
+        assert all(0.5 * len(drawn) / 10 < times_seen < 2 * len(drawn) / 10 for times_seen in seen), seen
+
+
+def test_many_values_end_with_their_client(start):
+    """LP.HMGET and LP.MGET name one long value again and again."""
+    server = start(**{"client-output-buffer-limit": "normal 4mb 0 0"})
+    with server.client() as client:
+        client("LP.HSET", "m", "f", "v" * 50_000)
+        client("LP.SET", "s", "v" * 50_000)
+    # All of it would be 900 mebibytes.
+    check_that_it_ends(server, ["LP.HMGET", "m", *["f"] * 20_000], 20)
+    check_that_it_ends(server, ["LP.MGET", *["s"] * 20_000], 20)
 
 
 TRANSPARENT = {"leafpress.hash-prefixes": '"h: profile:"', "leafpress.string-prefixes": '"s:"'}

@@ -1,10 +1,17 @@
 //! Transparent mode: native commands on keys with configured prefixes become the module's.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::api::Context;
+use crate::api::acl::{
+    DEFAULT_USER, DefaultUser, Runner, default_user, detached, forget_default_user, may_run, runner_of, set_checked,
+};
+use crate::api::command::Twin;
 use crate::api::filter::{Filtered, register};
+use crate::api::{Context, Str, acl};
+use crate::commands::twins;
+use crate::store::removal;
 
 /// Which commands a prefix is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,7 +23,8 @@ pub enum Family {
 }
 
 /// Which arguments are keys, and which of them say whether a command is changed.
-enum Keys {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
     /// The first.
     First,
     /// All, any of which may be ours.
@@ -37,6 +45,9 @@ static STATE: Mutex<State> = Mutex::new(State {
 
 /// Whether there is any prefix: commands of servers that use none are not looked at.
 static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// Connections over which slots come from other nodes.
+static IMPORTS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 impl State {
     fn of(&self, family: Family) -> &Vec<Vec<u8>> {
@@ -69,97 +80,130 @@ pub fn set_prefixes(family: Family, text: &str) -> Result<(), String> {
         Family::Hash => state.hash = prefixes,
         Family::Text => state.text = prefixes,
     }
+    forget_default_user();
     IS_ON.store(!state.hash.is_empty() || !state.text.is_empty(), Ordering::Relaxed);
     Ok(())
 }
 
 /// Has the server show the module all commands.
 pub fn may_register(context: Context) {
+    acl::register(context);
     register(context, change);
 }
 
 fn change(command: &mut Filtered) {
+    // Before the server looks whether it has to evict: what was evicted already may only wait to be removed.
+    removal::relieve();
+    set_checked(0);
+    let Some(name) = command.argument(0) else { return };
+    note_import(command, name);
     if !IS_ON.load(Ordering::Relaxed) {
         return;
     }
-    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some((family, keys, name)) = command.argument(0).and_then(twin) else {
+    let Some((twin, family, keys)) = twins::find(name) else {
+        // These may change the default user; a transaction may hold such a command.
+        if [&b"ACL"[..], b"CONFIG", b"EXEC"]
+            .iter()
+            .any(|changes| name.eq_ignore_ascii_case(changes))
+        {
+            forget_default_user();
+        }
         return;
     };
+    if !is_ours(command, family, keys) || detached().is_loading() {
+        return;
+    }
+    if let Some(name) = name_for(command, twin) {
+        command.rename(name);
+    }
+}
+
+/// Notes the connection of a node that sends slots: it is a client like others, and says by this command what it is.
+fn note_import(command: &Filtered, name: &[u8]) {
+    if name.eq_ignore_ascii_case(b"CLUSTER")
+        && command
+            .argument(1)
+            .is_some_and(|sub| sub.eq_ignore_ascii_case(b"SYNCSLOTS"))
+        && let Some(client) = command.client()
+    {
+        imports().insert(client);
+    }
+}
+
+/// Forgets a client that has disconnected.
+pub fn forget(client: u64) {
+    imports().remove(&client);
+}
+
+fn imports() -> MutexGuard<'static, BTreeSet<u64>> {
+    IMPORTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the command's keys have prefixes.
+fn is_ours(command: &Filtered, family: Family, keys: Keys) -> bool {
+    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     let prefixes = state.of(family);
     if prefixes.is_empty() {
-        return;
+        return false;
     }
     let has_prefix = |index: usize| {
         command
             .argument(index)
             .is_some_and(|key| prefixes.iter().any(|prefix| key.starts_with(prefix)))
     };
-    let is_ours = match keys {
+    match keys {
         Keys::First => has_prefix(1),
         Keys::Any => (1..command.count()).any(has_prefix),
         Keys::Pairs => command.count() > 1 && (1..command.count()).step_by(2).all(has_prefix),
-    };
-    if is_ours {
-        command.rename(name);
     }
 }
 
-/// The module's command that does what a native one does.
-fn twin(native: &[u8]) -> Option<(Family, Keys, &'static [u8])> {
-    // No native name that has a twin is longer.
-    let mut upper = [0; 12];
-    let upper = upper.get_mut(..native.len())?;
-    upper.copy_from_slice(native);
-    upper.make_ascii_uppercase();
-    let hash = |name: &'static [u8]| Some((Family::Hash, Keys::First, name));
-    let text = |name: &'static [u8]| Some((Family::Text, Keys::First, name));
-    match &*upper {
-        b"HSET" => hash(b"LP.HSET"),
-        b"HSETNX" => hash(b"LP.HSETNX"),
-        b"HGET" => hash(b"LP.HGET"),
-        b"HMGET" => hash(b"LP.HMGET"),
-        b"HGETALL" => hash(b"LP.HGETALL"),
-        b"HDEL" => hash(b"LP.HDEL"),
-        b"HEXISTS" => hash(b"LP.HEXISTS"),
-        b"HLEN" => hash(b"LP.HLEN"),
-        b"HSTRLEN" => hash(b"LP.HSTRLEN"),
-        b"HKEYS" => hash(b"LP.HKEYS"),
-        b"HVALS" => hash(b"LP.HVALS"),
-        b"HSCAN" => hash(b"LP.HSCAN"),
-        b"HINCRBY" => hash(b"LP.HINCRBY"),
-        b"HINCRBYFLOAT" => hash(b"LP.HINCRBYFLOAT"),
-        b"HRANDFIELD" => hash(b"LP.HRANDFIELD"),
-        b"SET" => text(b"LP.SET"),
-        b"GET" => text(b"LP.GET"),
-        b"STRLEN" => text(b"LP.STRLEN"),
-        b"GETRANGE" | b"SUBSTR" => text(b"LP.GETRANGE"),
-        b"APPEND" => text(b"LP.APPEND"),
-        b"MGET" => Some((Family::Text, Keys::Any, b"LP.MGET")),
-        b"MSET" => Some((Family::Text, Keys::Pairs, b"LP.MSET")),
-        _ => None,
+/// The name that is put in the place of the native one; `None` where the native command is to run.
+///
+/// What a primary sends was decided there, and so was what comes with a slot: a replica must do what its primary did. A command that the
+/// user may not run stays native, so that the server refuses it in its own words.
+///
+/// The rewritten name is for clients that have authenticated: the server lets anybody send it, and the handler sees to the rest. A
+/// client of the default user may not have, where that user needs a password. It gets the public name, which the server protects.
+fn name_for(command: &Filtered, twin: &'static Twin) -> Option<Str<'static>> {
+    let rewritten = Some(twin.rewritten_name());
+    let Some(client) = command.client() else {
+        // The server does not say whose command it is. The stream of a primary consists of writes, which a replica takes from nobody
+        // else unless it is set to.
+        if detached().is_replica() && twins::writes(twin) {
+            return None;
+        }
+        return match default_user() {
+            _ if detached().is_script() => rewritten,
+            DefaultUser::Open | DefaultUser::Off => rewritten,
+            DefaultUser::Password => Some(twin.public_name()),
+        };
+    };
+    if imports().contains(&client) {
+        return None;
+    }
+    match runner_of(client) {
+        Runner::Server => None,
+        // Whoever began it has authenticated.
+        Runner::Nested => rewritten,
+        Runner::User(user) => {
+            if !may_run(&user, twin.native_name(), &command.arguments()) {
+                return None;
+            }
+            set_checked(client);
+            let is_authenticated = user.as_str().bytes() != DEFAULT_USER || default_user() == DefaultUser::Open;
+            if is_authenticated {
+                rewritten
+            } else {
+                Some(twin.public_name())
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn twins_are_found_in_any_case_and_nothing_else_is() {
-        for (native, ours) in [
-            (&b"hset"[..], Some(&b"LP.HSET"[..])),
-            (b"HincrByFloat", Some(b"LP.HINCRBYFLOAT")),
-            (b"substr", Some(b"LP.GETRANGE")),
-            (b"MSET", Some(b"LP.MSET")),
-            (b"", None),
-            (b"HSETS", None),
-            (b"a name that is longer than any", None),
-            (b"LP.HSET", None),
-        ] {
-            assert_eq!(twin(native).map(|(_, _, name)| name), ours);
-        }
-    }
 
     #[test]
     fn prefixes_are_words() {

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use crate::alloc::early_blocks;
-use crate::api::context::log_warning;
+use crate::api::context::{is_memory_short, log_warning};
 use crate::api::guard::guarded;
 use crate::api::raw::{
     ERR, OK, OPTION_HANDLE_ATOMIC_SLOT_MIGRATION, OPTION_HANDLE_IO_ERRORS, OPTION_HANDLE_REPL_ASYNC_LOAD,
@@ -13,7 +13,7 @@ use crate::api::table::{self, api};
 use crate::api::{Context, datatype, hooks};
 use crate::persist::{ENCODING, dictionaries, digest, load, memory, rewrite, save};
 use crate::store::removal;
-use crate::{commands, config, events, info, tend};
+use crate::{commands, config, events, filter, info, tend};
 
 /// Version of the servers' interface.
 const INTERFACE: c_int = 1;
@@ -59,6 +59,7 @@ fn start(context: Context, arguments: c_int) -> Result<(), String> {
         );
     }
     removal::this_is_the_main_thread();
+    removal::ask_for_shortage(is_memory_short);
     let methods = datatype::Methods {
         load: load::load,
         save: save::save,
@@ -84,6 +85,7 @@ fn start(context: Context, arguments: c_int) -> Result<(), String> {
             aside: events::aside,
             moved: events::moved,
             forked: tend::forked,
+            gone: filter::forget,
             saved: dictionaries::end_saving,
             loaded: dictionaries::end_loading,
             tick: tend::tick,

@@ -1,8 +1,11 @@
 //! Commands: their registration, and what runs them.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::null;
+use std::sync::OnceLock;
 
+use super::acl::{may_run_now, may_run_publicly};
 use super::context::{Context, c_text};
 use super::failure::Failure;
 use super::guard::guarded;
@@ -10,13 +13,14 @@ use super::raw::{
     BEGIN_BY_INDEX, BeginSearch, CommandFn, CommandInfo, CommandInfoVersion, FIND_RANGE, KeyRange, KeySpec, OK,
     RawContext, RawString, SIZE_OF_ARG, SIZE_OF_HISTORY,
 };
-use super::string::Str;
+use super::string::{OwnedStr, Str};
 use super::table::api;
 
 /// What runs a command: it replies, or says what failed before it has.
 pub type Run = fn(Context, &[Str<'_>]) -> Result<(), Failure>;
 
 /// Where a command's keys are, and what it does to them.
+#[derive(Clone, Copy)]
 pub struct Keys {
     /// The first key among the arguments; 0 where there are none.
     pub first: c_int,
@@ -29,13 +33,13 @@ pub struct Keys {
 }
 
 /// A command.
-pub struct Command {
+pub struct Command<'c> {
     /// Its name.
     pub name: &'static CStr,
     /// What the server calls: `handler!` makes it of a [`Run`].
     pub run: CommandFn,
     /// The server's flags.
-    pub flags: &'static CStr,
+    pub flags: &'c CStr,
     /// How many arguments, the name included; at least so many where negative.
     pub arity: c_int,
     /// Its keys.
@@ -48,9 +52,218 @@ pub struct Command {
     pub categories: &'static str,
 }
 
-/// Makes what the server calls of a `Run`.
+/// A native command and those of ours that do the same.
+pub struct Twin {
+    /// The native command.
+    pub native: &'static CStr,
+    /// The command that clients may send themselves, and replicas are sent.
+    pub public: &'static CStr,
+    /// The command that the filter puts in the place of the native one. Access control does not know it by name: it is allowed where
+    /// the native command is, which it checks itself.
+    pub rewritten: &'static CStr,
+    /// The names as strings of the server's.
+    names: OnceLock<Names>,
+}
+
+/// A twin's names. Commands that the filter has rewritten are recognized by these very strings, which no client can send.
+struct Names {
+    native: OwnedStr,
+    public: OwnedStr,
+    rewritten: OwnedStr,
+}
+
+// SAFETY: the strings are made when the module is loaded; from then on only the main thread counts who holds them.
+unsafe impl Sync for Names {}
+
+impl Twin {
+    /// A twin; its names are made by [`register`].
+    pub const fn new(native: &'static CStr, public: &'static CStr, rewritten: &'static CStr) -> Self {
+        Self {
+            native,
+            public,
+            rewritten,
+            names: OnceLock::new(),
+        }
+    }
+
+    fn names(&self) -> &Names {
+        self.names.get_or_init(|| Names {
+            native: OwnedStr::new(self.native.to_bytes()),
+            public: OwnedStr::new(self.public.to_bytes()),
+            rewritten: OwnedStr::new(self.rewritten.to_bytes()),
+        })
+    }
+
+    /// The native command's name.
+    pub fn native_name(&self) -> Str<'_> {
+        self.names().native.as_str()
+    }
+
+    /// What the filter puts in its place where access control is to look at our command's name as well.
+    pub fn public_name(&self) -> Str<'_> {
+        self.names().public.as_str()
+    }
+
+    /// What the filter puts in its place otherwise.
+    pub fn rewritten_name(&self) -> Str<'_> {
+        self.names().rewritten.as_str()
+    }
+}
+
+thread_local! {
+    /// The public name and the arguments of the rewritten command that runs.
+    static REWRITTEN: Cell<Option<(&'static CStr, &'static [Str<'static>])>> = const { Cell::new(None) };
+}
+
+/// The public name of the rewritten command that runs, and the arguments behind it.
+pub(super) fn rewritten<'c>() -> Option<(&'static CStr, &'c [Str<'c>])> {
+    REWRITTEN.get()
+}
+
+/// How a command with twins was sent.
+enum Sent {
+    /// By its public name.
+    Publicly,
+    /// By the filter, for this native command, under its public name or not.
+    Rewritten(&'static Twin, bool),
+    /// By the name that is for the filter only.
+    Wrongly,
+}
+
+fn sent(name: Str<'_>, twins: &[&'static Twin]) -> Sent {
+    for twin in twins {
+        if name.raw() == twin.rewritten_name().raw() {
+            return Sent::Rewritten(twin, false);
+        }
+        if name.raw() == twin.public_name().raw() {
+            return Sent::Rewritten(twin, true);
+        }
+    }
+    let is_public = |twin: &&Twin| name.bytes().eq_ignore_ascii_case(twin.public.to_bytes());
+    if twins.iter().any(is_public) {
+        Sent::Publicly
+    } else {
+        Sent::Wrongly
+    }
+}
+
+/// Runs a command that stands for native ones.
+///
+/// # Safety
+/// As [`enter`].
+pub unsafe fn enter_twin(
+    context: *mut RawContext,
+    arguments: *mut *mut RawString,
+    count: c_int,
+    run: Run,
+    twins: &[&'static Twin],
+) -> c_int {
+    // SAFETY: as the caller says. The arguments live until the command has run, and what refers to them is forgotten then.
+    let (caller, all) = unsafe {
+        let count = usize::try_from(count).unwrap_or(0);
+        (
+            Context::new(context),
+            std::slice::from_raw_parts(arguments.cast::<Str<'static>>(), count),
+        )
+    };
+    let mut running = None;
+    if let Some((name, rest)) = all.split_first()
+        && !caller.is_asked_for_keys()
+    {
+        match sent(*name, twins) {
+            Sent::Publicly => {
+                let native = twins.first().map(|twin| twin.native_name());
+                if !native.is_none_or(|native| is_allowed_publicly(caller, *name, native, rest)) {
+                    return OK;
+                }
+            }
+            Sent::Wrongly => {
+                caller.failure(&Failure::said(format!(
+                    "ERR '{}' is not for clients: send the native command, or the one without the underscore",
+                    String::from_utf8_lossy(name.bytes())
+                )));
+                return OK;
+            }
+            Sent::Rewritten(twin, is_public) => {
+                if !guarded("access control", false, || {
+                    may_run_now(caller, twin.native_name(), rest)
+                }) {
+                    caller.failure(&Failure::said(format!(
+                        "NOPERM this user has no permissions to run the '{}' command or to access one of its keys",
+                        twin.native.to_string_lossy().to_ascii_lowercase()
+                    )));
+                    return OK;
+                }
+                running = (!is_public).then_some((twin.public, rest));
+            }
+        }
+    }
+    let outer = REWRITTEN.replace(running);
+    // SAFETY: as the caller says. It does not unwind.
+    let outcome = unsafe { enter(context, arguments, count, run) };
+    REWRITTEN.set(outer);
+    outcome
+}
+
+/// Whether a command that was sent by its own name may run; where it may not, that is replied.
+fn is_allowed_publicly(caller: Context, name: Str<'_>, native: Str<'_>, rest: &[Str<'_>]) -> bool {
+    let is_allowed = guarded("access control", false, || may_run_publicly(caller, name, native, rest));
+    if !is_allowed {
+        caller.failure(&Failure::said(format!(
+            "NOPERM this user has no permissions to run the '{}' command",
+            String::from_utf8_lossy(name.bytes()).to_ascii_lowercase()
+        )));
+    }
+    is_allowed
+}
+
+/// A native command of each kind, for [`enter_of_kind`].
+fn native_of(kind: &str) -> Option<Str<'static>> {
+    static NATIVES: [(&str, Twin); 4] = [
+        ("admin", Twin::new(c"BGREWRITEAOF", c"", c"")),
+        ("write hash", Twin::new(c"HSET", c"", c"")),
+        ("read hash", Twin::new(c"HGETALL", c"", c"")),
+        ("read slow", Twin::new(c"DBSIZE", c"", c"")),
+    ];
+    NATIVES
+        .iter()
+        .find(|(begin, _)| kind.starts_with(begin))
+        .map(|(_, native)| native.native_name())
+}
+
+/// Runs a command that has no native twin and is of these categories.
+///
+/// # Safety
+/// As [`enter`].
+pub unsafe fn enter_of_kind(
+    context: *mut RawContext,
+    arguments: *mut *mut RawString,
+    count: c_int,
+    run: Run,
+    kind: &str,
+) -> c_int {
+    // SAFETY: as the caller says.
+    let (caller, all) = unsafe {
+        let count = usize::try_from(count).unwrap_or(0);
+        (
+            Context::new(context),
+            std::slice::from_raw_parts(arguments.cast::<Str<'_>>(), count),
+        )
+    };
+    if let Some((name, rest)) = all.split_first()
+        && !caller.is_asked_for_keys()
+        && let Some(native) = native_of(kind)
+        && !is_allowed_publicly(caller, *name, native, rest)
+    {
+        return OK;
+    }
+    // SAFETY: as the caller says.
+    unsafe { enter(context, arguments, count, run) }
+}
+
+/// Makes what the server calls of a `Run`, and of the native commands that it stands for.
 macro_rules! handler {
-    ($run:path) => {{
+    ($run:path, $($twin:expr),+) => {{
         #[allow(unsafe_code)]
         unsafe extern "C" fn call(
             context: *mut $crate::api::raw::RawContext,
@@ -58,7 +271,19 @@ macro_rules! handler {
             count: std::ffi::c_int,
         ) -> std::ffi::c_int {
             // SAFETY: the server calls with its context and as many strings.
-            unsafe { $crate::api::command::enter(context, arguments, count, $run) }
+            unsafe { $crate::api::command::enter_twin(context, arguments, count, $run, &[$($twin),+]) }
+        }
+        call
+    }};
+    ($run:path; $kind:literal) => {{
+        #[allow(unsafe_code)]
+        unsafe extern "C" fn call(
+            context: *mut $crate::api::raw::RawContext,
+            arguments: *mut *mut $crate::api::raw::RawString,
+            count: std::ffi::c_int,
+        ) -> std::ffi::c_int {
+            // SAFETY: the server calls with its context and as many strings.
+            unsafe { $crate::api::command::enter_of_kind(context, arguments, count, $run, $kind) }
         }
         call
     }};
@@ -70,7 +295,7 @@ pub(crate) use handler;
 /// # Safety
 /// The arguments are those that the server calls a command with.
 #[inline]
-pub unsafe fn enter(context: *mut RawContext, arguments: *mut *mut RawString, count: c_int, run: Run) -> c_int {
+unsafe fn enter(context: *mut RawContext, arguments: *mut *mut RawString, count: c_int, run: Run) -> c_int {
     // SAFETY: the call runs, and a `Str` is a pointer and no more.
     let (context, arguments) = unsafe {
         let count = usize::try_from(count).unwrap_or(0);
@@ -89,7 +314,7 @@ pub unsafe fn enter(context: *mut RawContext, arguments: *mut *mut RawString, co
 }
 
 /// Registers a command, and says to the server what it is.
-pub fn register(context: Context, command: &Command, category: Option<&CStr>) -> Result<(), String> {
+pub fn register(context: Context, command: &Command<'_>, category: Option<&CStr>) -> Result<(), String> {
     let refused = |what: &str| format!("the server does not take {what} of {}", command.name.to_string_lossy());
     let Keys {
         first,

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_int, c_long};
 
 use super::failure::Failure;
-use super::raw::{CTX_FLAG_RESP3, RawContext, RawString};
+use super::raw::{CTX_FLAG_LOADING, CTX_FLAG_REPLICA, CTX_FLAG_RESP3, CTX_FLAG_SCRIPT, RawContext, RawString};
 use super::string::Str;
 use super::table::{api, loaded};
 
@@ -19,6 +19,12 @@ pub fn log_warning(text: &str) {
     let text = c_text(text);
     // SAFETY: the format has one string, and so has the call; the server takes a null context.
     unsafe { (api.Log)(std::ptr::null_mut(), c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr()) };
+}
+
+/// Whether the server uses more memory than it may.
+pub fn is_memory_short() -> bool {
+    // SAFETY: the server takes the call at any time from the main thread.
+    loaded().is_some_and(|api| unsafe { (api.GetUsedMemoryRatio)() } > 1.0)
 }
 
 /// `text` without what would end a C string or a line of the protocol.
@@ -73,10 +79,29 @@ impl Context {
         unsafe { (api().KeyAtPosWithFlags)(self.raw, index, flags as c_int) };
     }
 
+    fn has_flag(self, flag: c_int) -> bool {
+        // SAFETY: as above.
+        (unsafe { (api().GetContextFlags)(self.raw) }) & flag != 0
+    }
+
     /// Whether the client speaks RESP3.
     pub fn is_resp3(self) -> bool {
-        // SAFETY: as above.
-        (unsafe { (api().GetContextFlags)(self.raw) }) & CTX_FLAG_RESP3 != 0
+        self.has_flag(CTX_FLAG_RESP3)
+    }
+
+    /// Whether a script runs.
+    pub fn is_script(self) -> bool {
+        self.has_flag(CTX_FLAG_SCRIPT)
+    }
+
+    /// Whether the server loads its data set, and answers nobody meanwhile.
+    pub fn is_loading(self) -> bool {
+        self.has_flag(CTX_FLAG_LOADING)
+    }
+
+    /// Whether the server is a replica.
+    pub fn is_replica(self) -> bool {
+        self.has_flag(CTX_FLAG_REPLICA)
     }
 
     /// Replies with an integer.
@@ -129,8 +154,11 @@ impl Context {
         };
     }
 
-    /// Sends the command to replicas and the append-only file as it came.
+    /// Sends the command to replicas and the append-only file as it came, under its public name.
     pub fn replicate_verbatim(self) {
+        if let Some((name, arguments)) = super::command::rewritten() {
+            return self.replicate(name, arguments);
+        }
         // SAFETY: as above.
         unsafe { (api().ReplicateVerbatim)(self.raw) };
     }

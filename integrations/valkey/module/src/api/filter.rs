@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use super::context::Context;
 use super::guard::guarded;
 use super::raw::{FILTER_NO_SELF, RawFilter, RawFiltered};
-use super::string::{OwnedStr, Str};
+use super::string::Str;
 use super::table::api;
 
 /// A command that came, to be looked at and changed.
@@ -50,10 +50,27 @@ impl Filtered {
         }
     }
 
-    /// Puts another name in the place of the command's.
-    pub fn rename(&mut self, name: &[u8]) {
-        let name = OwnedStr::new(name);
-        // SAFETY: as above; the server takes the string.
-        unsafe { (api().CommandFilterArgReplace)(self.0, 0, name.into_raw()) };
+    /// All arguments behind the command's name.
+    pub fn arguments(&self) -> Vec<Str<'_>> {
+        let count = i32::try_from(self.count()).unwrap_or(i32::MAX);
+        // SAFETY: as above; there are as many arguments, and they live until they are replaced.
+        (1..count)
+            .map(|index| unsafe { Str::new((api().CommandFilterArgGet)(self.0, index)) })
+            .collect()
+    }
+
+    /// The number of the client that sent the command; `None` where the server does not tell, as Redis before 7.2.
+    pub fn client(&self) -> Option<u64> {
+        // SAFETY: as above.
+        api().CommandFilterGetClientId.map(|get| unsafe { get(self.0) })
+    }
+
+    /// Puts another name in the place of the command's. The string stays the caller's as well, so that it can be recognized later.
+    pub fn rename(&mut self, name: Str<'_>) {
+        // SAFETY: as above; the server takes one hold on the string, and the caller keeps its own.
+        unsafe {
+            (api().RetainString)(std::ptr::null_mut(), name.raw());
+            (api().CommandFilterArgReplace)(self.0, 0, name.raw());
+        }
     }
 }

@@ -7,10 +7,10 @@ use super::context::Context;
 use super::guard::guarded;
 use super::info::Section;
 use super::raw::{
-    ASYNC_LOAD_ABORTED, ASYNC_LOAD_COMPLETED, ASYNC_LOAD_STARTED, EVENT_ASYNC_LOAD, EVENT_FLUSH, EVENT_FORK,
-    EVENT_LOADING, EVENT_PERSISTENCE, EVENT_SWAP, Event, FLUSH_STARTS, FORK_BORN, FlushInfo, LOADING_ENDED,
-    LOADING_FAILED, NOTIFY_GENERIC, OK, PERSISTENCE_ENDED, PERSISTENCE_FAILED, RawContext, RawInfo, RawString,
-    SwapInfo,
+    ASYNC_LOAD_ABORTED, ASYNC_LOAD_COMPLETED, ASYNC_LOAD_STARTED, CLIENT_DISCONNECTED, ClientInfo, EVENT_ASYNC_LOAD,
+    EVENT_CLIENT, EVENT_FLUSH, EVENT_FORK, EVENT_LOADING, EVENT_PERSISTENCE, EVENT_SWAP, Event, FLUSH_STARTS,
+    FORK_BORN, FlushInfo, LOADING_ENDED, LOADING_FAILED, NOTIFY_GENERIC, OK, PERSISTENCE_ENDED, PERSISTENCE_FAILED,
+    RawContext, RawInfo, RawString, SwapInfo,
 };
 use super::string::Str;
 use super::table::api;
@@ -27,6 +27,8 @@ pub struct Hooks {
     pub moved: fn(Context, Str<'_>),
     /// A child was forked that writes a snapshot, or has ended.
     pub forked: fn(bool),
+    /// The client with this number has disconnected.
+    pub gone: fn(u64),
     /// A snapshot was saved, or was not.
     pub saved: fn(),
     /// A snapshot was loaded, or was not.
@@ -58,6 +60,7 @@ pub fn register(context: Context, hooks: Hooks) -> Result<(), &'static str> {
             EVENT_PERSISTENCE,
             EVENT_LOADING,
             EVENT_FORK,
+            EVENT_CLIENT,
         ] {
             if (api().SubscribeToServerEvent)(raw, event_of, event) != OK {
                 return Err("the server has not all of the events that the module needs");
@@ -86,6 +89,12 @@ unsafe extern "C" fn event(_: *mut RawContext, event: Event, sub: u64, data: *mu
             // SAFETY: what comes with this event is of this type.
             let info = unsafe { &*data.cast::<FlushInfo>() };
             (hooks().flush)(info.database);
+        } else if event.id == EVENT_CLIENT.id {
+            if sub == CLIENT_DISCONNECTED {
+                // SAFETY: as above.
+                let info = unsafe { &*data.cast::<ClientInfo>() };
+                (hooks().gone)(info.id);
+            }
         } else if event.id == EVENT_SWAP.id {
             // SAFETY: as above.
             let info = unsafe { &*data.cast::<SwapInfo>() };

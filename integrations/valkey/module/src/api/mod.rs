@@ -1,5 +1,6 @@
 //! The server, safely: all that calls into it or is called by it.
 
+pub mod acl;
 pub mod command;
 pub mod config;
 pub mod context;
@@ -11,6 +12,7 @@ pub mod hooks;
 pub mod info;
 pub mod io;
 pub mod key;
+pub mod output;
 pub mod raw;
 pub mod string;
 pub mod table;

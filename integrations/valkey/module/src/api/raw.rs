@@ -35,6 +35,10 @@ opaque! {
     RawFilter;
     /// A command that filters look at.
     RawFiltered;
+    /// A user of access control.
+    RawUser;
+    /// The reply of a command that the module ran.
+    RawReply;
 }
 
 /// A call's context. It begins with the function that finds all others.
@@ -58,7 +62,12 @@ pub const NOTIFY_GENERIC: c_int = 1 << 2;
 pub const NOTIFY_STRING: c_int = 1 << 3;
 pub const NOTIFY_HASH: c_int = 1 << 6;
 
+pub const CTX_FLAG_SCRIPT: c_int = 1 << 0;
+pub const CTX_FLAG_REPLICA: c_int = 1 << 3;
+pub const CTX_FLAG_LOADING: c_int = 1 << 13;
 pub const CTX_FLAG_RESP3: c_int = 1 << 22;
+
+pub const ACL_LOG_COMMAND: c_int = 1;
 
 pub const OPTION_HANDLE_IO_ERRORS: c_int = 1 << 0;
 pub const OPTION_NO_IMPLICIT_SIGNAL: c_int = 1 << 1;
@@ -76,6 +85,7 @@ pub const KEY_ACCESS: u64 = 1 << 4;
 pub const KEY_UPDATE: u64 = 1 << 5;
 pub const KEY_INSERT: u64 = 1 << 6;
 pub const KEY_DELETE: u64 = 1 << 7;
+pub const KEY_VARIABLE: u64 = 1 << 10;
 
 /// Which event, and the version of what comes with it.
 #[repr(C)]
@@ -99,10 +109,20 @@ pub const FORK_BORN: u64 = 0;
 pub const EVENT_FLUSH: Event = Event { id: 2, version: 1 };
 pub const EVENT_SWAP: Event = Event { id: 11, version: 1 };
 pub const EVENT_ASYNC_LOAD: Event = Event { id: 14, version: 1 };
+pub const EVENT_CLIENT: Event = Event { id: 4, version: 1 };
+pub const CLIENT_DISCONNECTED: u64 = 1;
 pub const FLUSH_STARTS: u64 = 0;
 pub const ASYNC_LOAD_STARTED: u64 = 0;
 pub const ASYNC_LOAD_ABORTED: u64 = 1;
 pub const ASYNC_LOAD_COMPLETED: u64 = 2;
+
+/// What comes with [`EVENT_CLIENT`]; more follows.
+#[repr(C)]
+pub struct ClientInfo {
+    pub version: u64,
+    pub flags: u64,
+    pub id: u64,
+}
 
 #[repr(C)]
 pub struct FlushInfo {

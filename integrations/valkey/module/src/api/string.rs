@@ -50,6 +50,12 @@ impl OwnedStr {
         Self(unsafe { (api().CreateString)(std::ptr::null_mut(), bytes.as_ptr().cast::<c_char>(), bytes.len()) })
     }
 
+    /// # Safety
+    /// `raw` is a string whose hold becomes this one's.
+    pub unsafe fn from_raw(raw: *mut RawString) -> Self {
+        Self(raw)
+    }
+
     /// The same, borrowed.
     pub fn as_str(&self) -> Str<'_> {
         // SAFETY: it lives as long as this.

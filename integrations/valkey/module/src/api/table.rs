@@ -14,8 +14,8 @@ use std::sync::OnceLock;
 
 use super::raw::{
     ApplyFn, CommandFn, CommandInfo, Event, EventFn, FilterFn, GetNumberFn, GetStringFn, InfoFn, NotifyFn, RawCommand,
-    RawContext, RawDefrag, RawDigest, RawFilter, RawFiltered, RawInfo, RawIo, RawKey, RawKeyOptions, RawString,
-    RawType, SetNumberFn, SetStringFn, TimerFn, TypeMethods,
+    RawContext, RawDefrag, RawDigest, RawFilter, RawFiltered, RawInfo, RawIo, RawKey, RawKeyOptions, RawReply,
+    RawString, RawType, RawUser, SetNumberFn, SetStringFn, TimerFn, TypeMethods,
 };
 
 static TABLE: OnceLock<Table> = OnceLock::new();
@@ -100,8 +100,21 @@ table! {
         SetModuleOptions: unsafe extern "C" fn(*mut RawContext, c_int);
         GetServerVersion: unsafe extern "C" fn() -> c_int;
         GetContextFlags: unsafe extern "C" fn(*mut RawContext) -> c_int;
+        GetDetachedThreadSafeContext: unsafe extern "C" fn(*mut RawContext) -> *mut RawContext;
+        GetUsedMemoryRatio: unsafe extern "C" fn() -> f32;
         GetSelectedDb: unsafe extern "C" fn(*mut RawContext) -> c_int;
         Log: unsafe extern "C" fn(*mut RawContext, *const c_char, *const c_char, ...);
+
+        GetClientId: unsafe extern "C" fn(*mut RawContext) -> c_ulonglong;
+        GetClientUserNameById: unsafe extern "C" fn(*mut RawContext, u64) -> *mut RawString;
+        GetCurrentUserName: unsafe extern "C" fn(*mut RawContext) -> *mut RawString;
+        GetModuleUserFromUserName: unsafe extern "C" fn(*mut RawString) -> *mut RawUser;
+        FreeModuleUser: unsafe extern "C" fn(*mut RawUser) -> c_int;
+        ACLCheckCommandPermissions: unsafe extern "C" fn(*mut RawUser, *mut *mut RawString, c_int) -> c_int;
+        ACLAddLogEntry: unsafe extern "C" fn(*mut RawContext, *mut RawUser, *mut RawString, c_int) -> c_int;
+        Call: unsafe extern "C" fn(*mut RawContext, *const c_char, *const c_char, ...) -> *mut RawReply;
+        CallReplyProto: unsafe extern "C" fn(*mut RawReply, *mut usize) -> *const c_char;
+        FreeCallReply: unsafe extern "C" fn(*mut RawReply);
 
         CreateCommand:
             unsafe extern "C" fn(*mut RawContext, *const c_char, CommandFn, *const c_char, c_int, c_int, c_int) -> c_int;
@@ -113,6 +126,7 @@ table! {
 
         CreateString: unsafe extern "C" fn(*mut RawContext, *const c_char, usize) -> *mut RawString;
         FreeString: unsafe extern "C" fn(*mut RawContext, *mut RawString);
+        RetainString: unsafe extern "C" fn(*mut RawContext, *mut RawString);
         StringPtrLen: unsafe extern "C" fn(*const RawString, *mut usize) -> *const c_char;
 
         ReplyWithLongLong: unsafe extern "C" fn(*mut RawContext, c_longlong) -> c_int;
@@ -181,6 +195,7 @@ table! {
         CommandFilterArgReplace: unsafe extern "C" fn(*mut RawFiltered, c_int, *mut RawString) -> c_int;
     }
     optional {
+        CommandFilterGetClientId: unsafe extern "C" fn(*mut RawFiltered) -> c_ulonglong;
         AddACLCategory: unsafe extern "C" fn(*mut RawContext, *const c_char) -> c_int;
         SetCommandACLCategories: unsafe extern "C" fn(*mut RawCommand, *const c_char) -> c_int;
     }

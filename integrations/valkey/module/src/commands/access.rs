@@ -85,14 +85,18 @@ pub fn remove_from(
     outcome
 }
 
-/// A field's bytes that are wanted as bytes, or nothing.
-pub fn reply_or_null(context: Context, map: Option<&Map>, field: &[u8]) -> Done {
+/// Replies with a field's value, or with null; says how long the value is.
+pub fn reply_or_null(context: Context, map: Option<&Map>, field: &[u8]) -> Result<usize, Failure> {
+    let reply = |value: &[u8]| {
+        context.bytes(value);
+        value.len()
+    };
     let found = match map {
-        Some(map) => map.get_with(field, |value| context.bytes(value))?,
+        Some(map) => map.get_with(field, reply)?,
         None => None,
     };
     if found.is_none() {
         context.null();
     }
-    Ok(())
+    Ok(found.unwrap_or_default())
 }

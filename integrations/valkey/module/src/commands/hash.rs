@@ -2,6 +2,7 @@
 
 use super::access::{Done, change_or_make, map_of, remove_from, reply_or_null};
 use crate::api::context::{Class, log_warning};
+use crate::api::output::Output;
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
 use crate::store::map::{Map, Write, check};
 use crate::store::number::{FloatError, add_floats, check_float, integer};
@@ -69,7 +70,8 @@ pub fn hget(context: Context, arguments: &[Str<'_>]) -> Done {
         return Err(Failure::Arity);
     };
     let key = Key::read(context, name);
-    reply_or_null(context, map_of(&key)?, field.bytes())
+    reply_or_null(context, map_of(&key)?, field.bytes())?;
+    Ok(())
 }
 
 /// `LP.HMGET key field [field ...]`
@@ -83,10 +85,15 @@ pub fn hmget(context: Context, arguments: &[Str<'_>]) -> Done {
     let key = Key::read(context, *name);
     let map = map_of(&key)?;
     context.array(fields.len());
+    let mut output = Output::new(context);
     for field in fields {
         // The array is begun, so that an error has the place of its value.
-        if let Err(failure) = reply_or_null(context, map, field.bytes()) {
-            context.failure(&failure);
+        match reply_or_null(context, map, field.bytes()) {
+            Ok(len) => output.add(len),
+            Err(failure) => context.failure(&failure),
+        }
+        if output.is_closing() {
+            break;
         }
     }
     Ok(())

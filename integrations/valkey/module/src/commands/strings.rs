@@ -4,6 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::access::{Done, text_of};
 use crate::api::context::Class;
+use crate::api::output::Output;
+use crate::api::raw::{KEY_ACCESS, KEY_OW, KEY_RW, KEY_UPDATE};
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
 use crate::store::MAX_BYTES;
 use crate::store::databases::place_in;
@@ -130,6 +132,18 @@ pub fn set(context: Context, arguments: &[Str<'_>]) -> Done {
     let [_, name, value, rest @ ..] = arguments else {
         return Err(Failure::Arity);
     };
+    if context.is_asked_for_keys() {
+        let is_get = rest.iter().any(|option| option.bytes().eq_ignore_ascii_case(b"GET"));
+        context.key_at(
+            1,
+            if is_get {
+                KEY_RW | KEY_ACCESS | KEY_UPDATE
+            } else {
+                KEY_OW | KEY_UPDATE
+            },
+        );
+        return Ok(());
+    }
     let options = options_of(rest)?;
     let mut key = Key::write(context, *name);
     let old = match options.is_get {
@@ -195,18 +209,26 @@ pub fn mget(context: Context, arguments: &[Str<'_>]) -> Done {
         return Err(Failure::Arity);
     }
     context.array(names.len());
+    let mut output = Output::new(context);
     for name in names {
         let key = Key::read(context, *name);
+        let reply = |value: &[u8]| {
+            context.bytes(value);
+            value.len()
+        };
         // What is no string is nothing here, as in the native command. Native strings are read too: in transparent mode some of the
         // keys may be such.
         let found = match text_of(&key) {
-            Ok(Some(text)) => text.get_with(|value| context.bytes(value)),
-            _ => Ok(key.native_string().map(|value| context.bytes(value))),
+            Ok(Some(text)) => text.get_with(reply),
+            _ => Ok(key.native_string().map(reply)),
         };
         match found {
-            Ok(Some(())) => {}
+            Ok(Some(len)) => output.add(len),
             Ok(None) => context.null(),
             Err(error) => context.failure(&Failure::from(error)),
+        }
+        if output.is_closing() {
+            break;
         }
     }
     Ok(())

@@ -6,6 +6,7 @@ use leafpress::Record;
 
 use super::access::{Done, map_of};
 use super::glob::matches;
+use crate::api::output::Output;
 use crate::api::{Context, Failure, Key, Str};
 use crate::store::cursors;
 use crate::store::map::Map;
@@ -15,8 +16,16 @@ use crate::store::number::integer;
 const WHOLE: u64 = 512;
 /// Fields of a step where nothing else is said.
 const STEP: usize = 10;
-/// Random fields that are looked for in one pass.
+/// Random fields that are looked for in one pass, and the most where a pass goes over all fields.
 const PASS: usize = 1024;
+const LONG_PASS: u64 = 64 << 10;
+/// Fields that a pass over all goes by in the time that drawing one takes.
+const FIELDS_PER_DRAW: u64 = 64;
+/// Most bytes of a reply of random fields, about. The native command has no such bound: there, a client that has no limit of its output ends
+/// the server.
+const MOST_REPLIED: u64 = 256 << 20;
+/// Bytes of a field or value in a reply besides its own.
+const REPLY_OVERHEAD: u64 = 16;
 /// Up to this part of a map's fields are drawn by themselves, the map's others not looked at.
 const FEW: u64 = 16;
 
@@ -150,6 +159,12 @@ pub fn hrandfield(context: Context, arguments: &[Str<'_>]) -> Done {
         }
         return Ok(());
     };
+    let record_bytes = map.user_bytes() / map.len().max(1) + REPLY_OVERHEAD;
+    if count < 0 && count.unsigned_abs().saturating_mul(record_bytes) > MOST_REPLIED {
+        return Err(Failure::text(
+            "ERR value is out of range: the reply would be longer than 256 MiB",
+        ));
+    }
     let reply = Reply {
         context,
         has_values,
@@ -169,6 +184,8 @@ fn count_of(count: Str<'_>) -> Result<i64, Failure> {
         count => Ok(count),
     }
 }
+
+const NOTHING_DRAWN: Failure = Failure::text("ERR no record could be drawn");
 
 /// How random fields are answered.
 struct Reply {
@@ -213,14 +230,50 @@ impl Reply {
 
     /// Fields each of which may be any.
     fn any(&self, map: &Map, count: u64) -> Done {
+        // What can fail is done before the length is said.
+        let whole = match map.len() <= WHOLE {
+            true => Some(at(map, &(0..map.len()).collect::<Vec<_>>())?),
+            false => None,
+        };
         self.begin(count);
+        let mut output = Output::new(self.context);
         let mut left = count;
-        while left > 0 {
-            let records = random(map, usize::try_from(left).unwrap_or(PASS).min(PASS))?;
-            records.iter().for_each(|(field, value)| self.record(field, value));
-            left -= records.len() as u64;
+        while left > 0 && !output.is_closing() {
+            let (wanted, drawn) = match &whole {
+                Some(all) => {
+                    let wanted = left.min(PASS as u64);
+                    let drawn = (0..wanted).filter_map(|_| fastrand::choice(all).cloned());
+                    (wanted, Ok(drawn.collect()))
+                }
+                None if left > map.len() / FIELDS_PER_DRAW => {
+                    let wanted = left.min(LONG_PASS.max(map.len() / FEW));
+                    (wanted, by_number(map, wanted))
+                }
+                None => {
+                    let wanted = left.min(PASS as u64);
+                    (wanted, random(map, wanted as usize))
+                }
+            };
+            // What cannot be read has the place of its reply.
+            let records: Vec<Record> = drawn.unwrap_or_default();
+            for (field, value) in &records {
+                self.record(field, value);
+                output.add(field.len() + if self.has_values { value.len() } else { 0 });
+            }
+            for _ in records.len() as u64..wanted {
+                self.failure(&NOTHING_DRAWN);
+            }
+            left -= wanted;
         }
         Ok(())
+    }
+
+    /// A failure in the place of a record.
+    fn failure(&self, failure: &Failure) {
+        self.context.failure(failure);
+        if self.has_values && !self.nested {
+            self.context.failure(failure);
+        }
     }
 }
 
@@ -248,10 +301,19 @@ fn random(map: &Map, count: usize) -> Result<Vec<Record>, Failure> {
     while records.len() < count {
         let drawn = map.sample(count - records.len(), fastrand::u64(..))?;
         if drawn.is_empty() {
-            return Err(Failure::text("ERR no record could be drawn"));
+            return Err(NOTHING_DRAWN);
         }
         records.extend(drawn);
     }
+    Ok(records)
+}
+
+/// So many records, each of which may be any, by a walk over all.
+fn by_number(map: &Map, count: u64) -> Result<Vec<Record>, Failure> {
+    let mut numbers: Vec<u64> = (0..count).map(|_| fastrand::u64(..map.len())).collect();
+    numbers.sort_unstable();
+    let mut records = at(map, &numbers)?;
+    fastrand::shuffle(&mut records);
     Ok(records)
 }
 
@@ -265,7 +327,7 @@ fn different(map: &Map, count: u64) -> Result<Vec<Record>, Failure> {
     Ok(records.into_iter().collect())
 }
 
-/// The records with these numbers in order of fields; the numbers ascend.
+/// The records with these numbers in order of fields; the numbers ascend, and one may be there more than once.
 fn at(map: &Map, chosen: &[u64]) -> Result<Vec<Record>, Failure> {
     let Some(last) = chosen.last() else {
         return Ok(Vec::new());
@@ -275,7 +337,7 @@ fn at(map: &Map, chosen: &[u64]) -> Result<Vec<Record>, Failure> {
     let mut records = Vec::new();
     let mut index = 0;
     map.each_from(b"", limit, |field, value| {
-        if wanted.next_if_eq(&index).is_some() {
+        while wanted.next_if_eq(&index).is_some() {
             records.push((field.to_vec(), value.to_vec()));
         }
         index += 1;

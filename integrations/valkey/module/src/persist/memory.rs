@@ -6,6 +6,7 @@ use crate::alloc::held;
 use crate::api::context::log_warning;
 use crate::store::databases::{databases, place_in};
 use crate::store::map::Map;
+use crate::store::removal;
 use crate::store::value::{Borrowed, Value};
 
 /// Bytes held for a user byte, in thousandths: as it was when no training had samples.
@@ -14,6 +15,10 @@ static PER_MILLE: AtomicU64 = AtomicU64::new(1000);
 const EMPTY_TREE: u64 = 24 << 10;
 /// Between these is what any data takes; what few data take is mostly their tree.
 const LEAST_AND_MOST: (u64, u64) = (20, 1200);
+
+/// Fields and bytes of a map up to which the server frees it at once, however it is set: a millisecond or two of work.
+const AT_ONCE_FIELDS: u64 = 2048;
+const AT_ONCE_BYTES: u64 = 1 << 20;
 
 /// Notes what is held for the data. Trainings hold copies of some of it, so that it is asked for when there is none.
 pub fn note_held() {
@@ -35,11 +40,19 @@ pub fn memory(value: &Borrowed<'_>) -> usize {
     fixed + usize::try_from(part).unwrap_or(usize::MAX)
 }
 
-/// How much work it is to free a value: the server leaves what is more than a little to a thread.
+/// How much work it is to free a value: the server leaves what is more than a little to a thread, if it is set to.
+///
+/// Its thread only hands records back to the main thread, and the server goes on to evict meanwhile. So a value goes to it only where the
+/// removal of its records could be noticed. Each such value gives the records that wait already a turn: the server counts what is given
+/// back in the meantime as evicted.
 pub fn free_effort(value: &Borrowed<'_>) -> usize {
     match value {
         Borrowed::Text(_) => 1,
-        Borrowed::Map(map) => usize::try_from(map.len()).unwrap_or(usize::MAX),
+        Borrowed::Map(map) if map.len() <= AT_ONCE_FIELDS && map.user_bytes() <= AT_ONCE_BYTES => 1,
+        Borrowed::Map(map) => {
+            removal::relieve();
+            usize::try_from(map.len()).unwrap_or(usize::MAX)
+        }
     }
 }
 

@@ -1,7 +1,13 @@
-//! Removal of freed values' records: at once where they are few, in steps where they are many, not at all where the tree goes.
+//! Removal of freed values' records: at once by the thread that runs commands, in steps where another thread frees a value, not at all
+//! where the tree goes.
+//!
+//! The server counts what a removal gives back while it evicts, so that it must be given back before the call returns. It leaves
+//! only large values to a thread of its own, and those are removed in steps between commands: other threads do not write to trees, since
+//! they could do so while the server forks.
 
 use std::cell::Cell;
 use std::ops::Bound;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crossbeam_queue::SegQueue;
@@ -10,12 +16,13 @@ use leafpress::Error;
 use super::generation::Hold;
 use super::record_key::bounds_of;
 
-/// Records that are removed at once, by the thread that runs commands.
-const AT_ONCE: u64 = 64;
 /// Records of one step.
 const STEP: usize = 256;
+/// Longest time before a command, where memory is short and records wait to be removed.
+const RELIEF: Duration = Duration::from_millis(2);
 
 static WAITING: SegQueue<Removal> = SegQueue::new();
+static IS_SHORT: OnceLock<fn() -> bool> = OnceLock::new();
 
 thread_local! {
     static IS_MAIN: Cell<bool> = const { Cell::new(false) };
@@ -32,12 +39,12 @@ pub fn this_is_the_main_thread() {
     IS_MAIN.set(true);
 }
 
-/// Removes a value's records, now or later.
+/// Removes a value's records: at once on the main thread, later on others.
 pub fn remove(generation: &Hold, id: u64, records: u64) {
     if records == 0 || generation.is_closed() {
         return;
     }
-    if records <= AT_ONCE && IS_MAIN.get() && remove_some(generation, id, usize::MAX).is_ok_and(|is_done| is_done) {
+    if IS_MAIN.get() && remove_some(generation, id, usize::MAX).is_ok_and(|is_done| is_done) {
         return;
     }
     WAITING.push(Removal {
@@ -51,7 +58,28 @@ pub fn waiting() -> usize {
     WAITING.len()
 }
 
-/// Removes records for about `budget`; says whether some are left.
+/// Says how to find out whether more memory is used than the server may use.
+pub fn ask_for_shortage(is_short: fn() -> bool) {
+    let _ = IS_SHORT.set(is_short);
+}
+
+/// Whether more memory is used than the server may use.
+pub fn is_memory_short() -> bool {
+    IS_SHORT.get().is_some_and(|is_short| is_short())
+}
+
+/// Where memory is short, removes what waits until it is not, for a bounded time: the server would evict instead.
+pub fn relieve() {
+    let begin = Instant::now();
+    while !WAITING.is_empty() && is_memory_short() && begin.elapsed() < RELIEF {
+        // What fails is tried again by the upkeep, which reports it.
+        if step(Duration::ZERO).is_err() {
+            return;
+        }
+    }
+}
+
+/// Removes records for about `budget`, of one step at least; says whether some are left.
 pub fn step(budget: Duration) -> Result<bool, Error> {
     let begin = Instant::now();
     while let Some(removal) = WAITING.pop() {
