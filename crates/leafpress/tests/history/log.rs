@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum What {
     /// The key has this value from some moment of the operation on, until another operation changes that.
     Write(u64),
+    /// As [`What::Write`], where nobody but a reader of the value can tell whether it was stored: a load.
+    Load(u64),
     /// The key had this value at some moment of the operation.
     Read(u64),
     /// The key had no value at some moment of the operation, and has none until it is written again.

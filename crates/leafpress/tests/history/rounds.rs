@@ -78,8 +78,8 @@ pub fn explore<S: Subject>(name: &str, least: u64, make: impl Fn(u64) -> S) {
         subject.end(&mut workers[0]);
         operations += workers.iter().map(|worker| worker.log.operations).sum::<u64>();
         let events: Vec<Event> = workers.into_iter().flat_map(|worker| worker.log.events).collect();
-        found.extend(violations(&events));
-        found.extend(subject.more_violations(&events));
+        let of_round = violations(&events).into_iter().chain(subject.more_violations(&events));
+        found.extend(of_round.map(|violation| format!("round {rounds}, {violation}")));
         rounds += 1;
     }
     let took = began.elapsed().as_secs_f64() / 60.0;

@@ -84,7 +84,7 @@ impl Subject for Typed {
                     return;
                 };
                 match loaded {
-                    Some(at) => worker.log.note_until(key, begin, at, What::Write(fresh)),
+                    Some(at) => worker.log.note_until(key, begin, at, What::Load(fresh)),
                     None => worker.log.note(key, begin, What::Read(of(key, found))),
                 }
             }

@@ -49,14 +49,20 @@ pub fn violations(events: &[Event]) -> Vec<String> {
 fn violations_of_key(events: &[Event]) -> Vec<String> {
     let mut found = Vec::new();
     let (mut clusters, mut writes, mut consumed) = (HashMap::new(), HashMap::new(), HashSet::new());
-    let mut removals = Vec::new();
+    let (mut removals, mut read, mut loads) = (Vec::new(), HashSet::new(), HashSet::new());
     for event in events {
+        if let What::Load(value) = event.what {
+            loads.insert(value);
+        }
         let value = match event.what {
-            What::Write(value) => {
+            What::Write(value) | What::Load(value) => {
                 writes.insert(value, event.begin);
                 value
             }
-            What::Read(value) => value,
+            What::Read(value) => {
+                read.insert(value);
+                value
+            }
             What::Remove => {
                 removals.push(Cluster {
                     value: None,
@@ -80,6 +86,7 @@ fn violations_of_key(events: &[Event]) -> Vec<String> {
         cluster.first_end = cluster.first_end.min(event.end);
         cluster.last_begin = cluster.last_begin.max(event.begin);
     }
+    clusters.retain(|value, _| !loads.contains(value) || read.contains(value));
     for (value, cluster) in &clusters {
         match writes.get(value) {
             None => found.push(format!("value {value:x} was read, and never written")),
@@ -126,7 +133,7 @@ fn violations_of_key(events: &[Event]) -> Vec<String> {
 /// The checker finds what it is there for.
 mod tests {
     use super::*;
-    use What::{Consume, Read, Remove, Write};
+    use What::{Consume, Load, Read, Remove, Write};
 
     fn count(events: &[(u64, u64, What)]) -> usize {
         let events: Vec<Event> = events
@@ -151,6 +158,8 @@ mod tests {
         // A write that failed may have its turn late.
         assert_eq!(count(&[(0, u64::MAX, Write(1)), (2, 3, Write(2)), (4, 5, Read(1))]), 0);
         assert_eq!(count(&[(0, 1, Write(1)), (2, 3, Read(1)), (2, 3, Consume(1))]), 0);
+        // A load that was not stored.
+        assert_eq!(count(&[(0, 1, Write(1)), (2, 3, Load(2)), (4, 5, Read(1))]), 0);
     }
 
     #[test]
