@@ -196,7 +196,8 @@ def test_eviction_takes_few_maps_of_any_length(start, fields, lazily):
             parts = [part for at in range(begin, min(fields, begin + 1000)) for part in (f"f{at:06}", f'{{"id":{at},"name":"{texts[(at * 7 + number) % 500]}"}}')]
             client("LP.HSET", f"m:{number}", *parts)
 
-    assert lowest_while_filling(client, put, maps) >= 0.8 * maps
+    # What takes long to remove is removed for a bounded time before each command, so that more may be evicted on a busy machine.
+    assert lowest_while_filling(client, put, maps) >= (0.8 if fields <= 1000 else 0.5) * maps
     assert info(client, "leafpress")["leafpress_removals_waiting"] == "0" or fields > 2048
 
 

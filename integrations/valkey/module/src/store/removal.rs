@@ -1,9 +1,9 @@
 //! Removal of freed values' records: at once by the thread that runs commands, in steps where another thread frees a value, not at all
 //! where the tree goes.
 //!
-//! The server counts what a removal gives back while it evicts, so that it must be given back before the call returns. It leaves
-//! only large values to a thread of its own, and those are removed in steps between commands: other threads do not write to trees, since
-//! they could do so while the server forks.
+//! The server counts what a removal gives back while it evicts, so that it must be given back before the call returns. Only of
+//! very large values a rest is removed in steps between commands, and those that the server leaves to a thread of its own: other threads
+//! do not write to trees, since they could do so while the server forks.
 
 use std::cell::Cell;
 use std::ops::Bound;
@@ -16,8 +16,11 @@ use leafpress::Error;
 use super::generation::Hold;
 use super::record_key::bounds_of;
 
-/// Records of one step.
+/// Records of one step between commands, and of one while a value is freed.
 const STEP: usize = 256;
+const LONG_STEP: usize = 1024;
+/// Longest time to free a value, about. The rest of a map of tens of thousands of fields is removed in steps.
+const FREEING: Duration = Duration::from_millis(10);
 /// Longest time before a command, where memory is short and records wait to be removed.
 const RELIEF: Duration = Duration::from_millis(2);
 
@@ -39,13 +42,20 @@ pub fn this_is_the_main_thread() {
     IS_MAIN.set(true);
 }
 
-/// Removes a value's records: at once on the main thread, later on others.
+/// Removes a value's records: on the main thread as many as can be for about [`FREEING`], others later.
 pub fn remove(generation: &Hold, id: u64, records: u64) {
     if records == 0 || generation.is_closed() {
         return;
     }
-    if IS_MAIN.get() && remove_some(generation, id, usize::MAX).is_ok_and(|is_done| is_done) {
-        return;
+    if IS_MAIN.get() {
+        let begin = Instant::now();
+        let mut outcome = Ok(false);
+        while matches!(outcome, Ok(false)) && begin.elapsed() < FREEING {
+            outcome = remove_some(generation, id, LONG_STEP);
+        }
+        if matches!(outcome, Ok(true)) {
+            return;
+        }
     }
     WAITING.push(Removal {
         generation: generation.clone(),
