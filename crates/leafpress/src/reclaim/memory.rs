@@ -4,7 +4,7 @@
 //! node can be freed and accounted for by whichever thread reclaims it.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::mem::OutOfMemory;
@@ -12,10 +12,11 @@ use crate::mem::heap::{self, Heap};
 use crate::mem::node::{KINDS, Kind, NodeHeader};
 use crate::mem::tagged_ptr;
 use crate::reclaim::epoch::Epochs;
-use crate::reclaim::garbage::{FlushedGarbage, GarbageBag};
+use crate::reclaim::garbage::{FLUSH_BYTES, FlushedGarbage, GarbageBag};
 use crate::reclaim::local::LocalHandle;
 use crate::sync;
-use crate::sync::per_thread::Place;
+use crate::sync::per_core::concurrency;
+use crate::sync::per_thread::{Place, thread_number};
 use crate::sync::{Patience, PerThread};
 
 /// The largest node: a large value of 64 MiB, stored raw, and its header.
@@ -56,7 +57,11 @@ pub(crate) struct Memory {
     pub(super) common: LocalHandle,
     pub epochs: Epochs,
     flushed: sync::Mutex<FlushedGarbage>,
-    pub(super) flush: Flush,
+    flush: Flush,
+    /// What the nodes that a thread has retired hold when they are flushed, of the threads whose numbers are below `batching`. Others are so
+    /// many that even small batches would be much: what they retire is flushed at once.
+    batch_bytes: AtomicI64,
+    batching: AtomicUsize,
     heap: Heap,
 }
 
@@ -91,7 +96,26 @@ impl Memory {
             epochs: Epochs::new(),
             flushed: sync::Mutex::default(),
             flush,
+            batch_bytes: AtomicI64::new(FLUSH_BYTES),
+            batching: AtomicUsize::new(concurrency()),
             heap: Heap::default(),
+        }
+    }
+
+    /// Bounds what threads have retired and not flushed by what the tree may hold, of which so many threads take an equal part.
+    pub(crate) fn fit_batches(&self, memory_bytes: u64, threads: usize) {
+        let most = i64::try_from(memory_bytes).unwrap_or(i64::MAX) / LIVE_FOR_GARBAGE;
+        let batch = most / i64::try_from(threads.max(1)).unwrap_or(i64::MAX);
+        self.batch_bytes.store(batch.min(FLUSH_BYTES), Ordering::Relaxed);
+        self.batching.store(threads, Ordering::Relaxed);
+    }
+
+    /// What the nodes that the calling thread has retired hold when they are flushed.
+    pub(super) fn flush_bytes(&self) -> i64 {
+        let is_batching = || thread_number().is_some_and(|number| number < self.batching.load(Ordering::Relaxed));
+        match self.flush {
+            Flush::InBatches if cfg!(shuttle) || is_batching() => self.batch_bytes.load(Ordering::Relaxed),
+            Flush::InBatches | Flush::AtOnce => 0,
         }
     }
 
@@ -289,7 +313,7 @@ impl Memory {
     }
 
     /// Whether the calling thread is at an operation.
-    fn is_inside(&self) -> bool {
+    pub(crate) fn is_inside(&self) -> bool {
         self.local.get().is_some_and(|local| local.slot.is_inside())
     }
 
