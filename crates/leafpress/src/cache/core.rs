@@ -209,12 +209,7 @@ impl Core {
             next = index + 1;
             let value = stored.and_then(|stored| {
                 let (value, expiry) = record::read(stored);
-                if let Some(expiry) = expiry {
-                    if expiry.is_over(self.clock.now()) {
-                        return None;
-                    }
-                }
-                Some(value)
+                (!record::is_over(expiry, || self.clock.now())).then_some(value)
             });
             hits += u64::from(value.is_some());
             read(index, value);

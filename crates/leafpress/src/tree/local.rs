@@ -228,6 +228,7 @@ impl Tools {
 #[derive(Default)]
 struct Lent {
     /// Those at hand.
+    #[expect(clippy::vec_box, reason = "operations have them boxed")]
     kept: Vec<Box<Tools>>,
     /// All tools of the tree's have a clone of it: those at hand, and those that operations have.
     token: Arc<()>,

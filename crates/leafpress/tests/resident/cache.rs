@@ -227,13 +227,16 @@ fn used_by(threads: u64, memory: u64, codec: &str, disk: Option<Disk>) -> (usize
 
 fn check_threads(codec: &str, disk: impl Fn() -> Option<Disk>) {
     let memory = 8 << 20;
-    let (_, by_few) = used_by(2, memory, codec, disk());
+    let first = disk();
+    let has_disk = first.is_some();
+    let (_, by_few) = used_by(2, memory, codec, first);
     for threads in [64, 256] {
         let (grown, by_many) = used_by(threads, memory, codec, disk());
         let bound = memory + memory / 20 + (8 << 20);
         assert!(grown as u64 <= bound, "{codec}, {threads} threads: {grown} of {bound}");
+        // With a disk it depends on the device, what waits to be written and takes the place of records.
         assert!(
-            by_many * 10 >= by_few * 9,
+            has_disk || by_many * 10 >= by_few * 9,
             "{codec}, {threads} threads: {by_many} records kept, {by_few} by two threads"
         );
     }
@@ -271,24 +274,33 @@ fn threads_that_have_ended_leave_nothing() {
             .codec("zstd:1".parse().unwrap())
             .build()
             .unwrap();
+        let run = |cache: Option<&Cache>| {
+            let all = Barrier::new(THREADS as usize);
+            thread::scope(|scope| {
+                for thread in 0..THREADS {
+                    let all = &all;
+                    let work = move || {
+                        // The system keeps the stacks of some threads that have ended.
+                        std::hint::black_box([1_u8; 80 << 10]);
+                        let mut value = Vec::new();
+                        for n in 0..50 {
+                            fill(&mut value, thread * 50 + n);
+                            if let Some(cache) = cache {
+                                cache.insert(&scattered(thread * 50 + n).to_be_bytes(), &value).unwrap();
+                                cache.get_with(&scattered(n).to_be_bytes(), |_| ()).unwrap();
+                            }
+                        }
+                        all.wait();
+                    };
+                    let builder = thread::Builder::new().stack_size(128 << 10);
+                    builder.spawn_scoped(scope, work).unwrap();
+                }
+            });
+        };
+        // What such threads leave behind by themselves.
+        run(None);
         let before = resident_bytes();
-        let all = Barrier::new(THREADS as usize);
-        thread::scope(|scope| {
-            for thread in 0..THREADS {
-                let (cache, all) = (&cache, &all);
-                let work = move || {
-                    let mut value = Vec::new();
-                    for n in 0..50 {
-                        fill(&mut value, thread * 50 + n);
-                        cache.insert(&scattered(thread * 50 + n).to_be_bytes(), &value).unwrap();
-                        cache.get(&scattered(n).to_be_bytes()).unwrap();
-                    }
-                    all.wait();
-                };
-                let builder = thread::Builder::new().stack_size(64 << 10);
-                builder.spawn_scoped(scope, work).unwrap();
-            }
-        });
+        run(Some(&cache));
         let (left, stats) = (resident_bytes().saturating_sub(before) as u64, cache.stats());
         println!("{left} left by {THREADS} threads, {} held", stats.bytes_held);
         assert!(left <= memory + memory / 20 + (8 << 20), "{left}: {stats:?}");
