@@ -15,7 +15,6 @@ use crate::reclaim::epoch::Epochs;
 use crate::reclaim::garbage::{FLUSH_BYTES, FlushedGarbage, GarbageBag};
 use crate::reclaim::local::LocalHandle;
 use crate::sync;
-use crate::sync::per_core::concurrency;
 use crate::sync::per_thread::{Place, thread_number};
 use crate::sync::{Patience, PerThread};
 
@@ -29,6 +28,9 @@ pub(crate) const MAX_WAITS: u32 = if cfg!(shuttle) { 2 } else { 100 };
 const LIVE_FOR_GARBAGE: i64 = 64;
 const MIN_GARBAGE_BYTES: i64 = 512 << 10;
 const MAX_GARBAGE_BYTES: i64 = 4 << 20;
+
+/// What threads have retired and not flushed is at most one part in so many of what the tree may hold.
+const PART_OF_BATCHES: i64 = 32;
 
 /// How long a writer waits for what it has replaced to be freed. Every time it has retired as much as is flushed: behind a reader that stays
 /// for long, writers so retire little more than 10 MB a second.
@@ -97,14 +99,14 @@ impl Memory {
             flushed: sync::Mutex::default(),
             flush,
             batch_bytes: AtomicI64::new(FLUSH_BYTES),
-            batching: AtomicUsize::new(concurrency()),
+            batching: AtomicUsize::new(usize::MAX),
             heap: Heap::default(),
         }
     }
 
     /// Bounds what threads have retired and not flushed by what the tree may hold, of which so many threads take an equal part.
     pub(crate) fn fit_batches(&self, memory_bytes: u64, threads: usize) {
-        let most = i64::try_from(memory_bytes).unwrap_or(i64::MAX) / LIVE_FOR_GARBAGE;
+        let most = i64::try_from(memory_bytes).unwrap_or(i64::MAX) / PART_OF_BATCHES;
         let batch = most / i64::try_from(threads.max(1)).unwrap_or(i64::MAX);
         self.batch_bytes.store(batch.min(FLUSH_BYTES), Ordering::Relaxed);
         self.batching.store(threads, Ordering::Relaxed);

@@ -11,8 +11,11 @@ use super::plain::Mutex;
 /// Slots of a core: one for the thread that runs, and one for a thread that was preempted while it held its slot.
 const SLOTS_PER_CORE: usize = 2;
 const MIN_SLOTS: usize = 4;
+/// Times as many slots for small values, which threads hold that wait for nobody and may be preempted by the dozen: a value made for one use
+/// would take longer than its use.
+const MORE_SLOTS: usize = 4;
 /// Slots that a thread tries before it makes a value of its own.
-const TRIES: usize = 8;
+const TRIES: usize = 16;
 
 /// How many threads can be at work at once: more of them only take turns.
 pub(crate) fn concurrency() -> usize {
@@ -30,12 +33,26 @@ struct Slot<T>(Mutex<T>);
 
 /// The values, made when they are first asked for.
 pub(crate) struct PerCore<T> {
+    /// Times as many slots as threads can be at work.
+    times: usize,
     slots: OnceLock<Vec<Slot<T>>>,
 }
 
 impl<T: Default> PerCore<T> {
     pub(crate) const fn new() -> Self {
-        Self { slots: OnceLock::new() }
+        Self::of_times(1)
+    }
+
+    /// Some more slots, for values that are small and used for reads.
+    pub(crate) const fn of_small() -> Self {
+        Self::of_times(MORE_SLOTS)
+    }
+
+    const fn of_times(times: usize) -> Self {
+        Self {
+            times,
+            slots: OnceLock::new(),
+        }
     }
 
     /// Calls `work` with a value that no other thread uses meanwhile. Where all that were tried are in use, and where there is no memory for
@@ -70,8 +87,9 @@ impl<T: Default> PerCore<T> {
     #[cold]
     fn make(&self) -> Option<&Vec<Slot<T>>> {
         let mut slots = Vec::new();
-        slots.try_reserve_exact(concurrency()).ok()?;
-        slots.resize_with(concurrency(), Slot::default);
+        let count = self.times * concurrency();
+        slots.try_reserve_exact(count).ok()?;
+        slots.resize_with(count, Slot::default);
         Some(self.slots.get_or_init(|| slots))
     }
 }

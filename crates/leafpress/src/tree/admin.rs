@@ -345,7 +345,8 @@ impl Core {
     }
 
     fn fixed_bytes(&self) -> u64 {
-        (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>()) as u64
+        (size_of::<Core>() + self.shards.len() * size_of::<Shard>() + size_of::<Memory>() + self.admission.held_bytes())
+            as u64
     }
 
     pub(crate) fn current_dictionary(&self) -> Result<Option<Dictionary>, Error> {

@@ -16,6 +16,10 @@ use crate::sync::plain::{Mutex, MutexGuard};
 const BYTES_PER_WRITER: u64 = 2 << 20;
 /// ...but at least these.
 const MIN_WRITERS: usize = 2;
+/// What a thread keeps for a tree, about: buffers, with a dictionary before what is decoded. All that threads keep is to be one part in so many of
+/// what the tree may hold.
+const BYTES_PER_KEEPER: u64 = 128 << 10;
+const PART_OF_KEEPERS: u64 = 64;
 
 /// A place for one writer, on cache lines of its own.
 #[derive(Default)]
@@ -27,6 +31,8 @@ pub(crate) struct Admission {
     slots: Vec<Slot>,
     /// Of the slots, those that are used.
     writers: AtomicUsize,
+    /// Threads that may keep buffers and garbage of their own.
+    keepers: AtomicUsize,
 }
 
 /// The caller may write until this is dropped.
@@ -40,25 +46,39 @@ impl Admission {
         slots.resize_with(concurrency(), Slot::default);
         Ok(Self {
             writers: AtomicUsize::new(slots.len()),
+            keepers: AtomicUsize::new(usize::MAX),
             slots,
         })
     }
 
-    /// Sets how many writers are admitted to a tree that may hold so many bytes.
+    /// Sets how many writers are admitted to a tree that may hold so many bytes, and how many threads keep something for it.
     pub(crate) fn fit(&self, memory_bytes: u64) {
         let writers = usize::try_from(memory_bytes / BYTES_PER_WRITER).unwrap_or(usize::MAX);
         let writers = writers.max(MIN_WRITERS).min(self.slots.len());
         self.writers.store(writers, Ordering::Relaxed);
+        let keepers = usize::try_from(memory_bytes / PART_OF_KEEPERS / BYTES_PER_KEEPER).unwrap_or(usize::MAX);
+        self.keepers.store(keepers.max(writers), Ordering::Relaxed);
     }
 
     /// How many writers are admitted at once.
-    pub(crate) fn writers(&self) -> usize {
+    fn writers(&self) -> usize {
         self.writers.load(Ordering::Relaxed)
     }
 
-    /// Whether the calling thread is one of so few that each may keep buffers and garbage of its own.
-    pub(crate) fn is_among_few(&self) -> bool {
-        thread_number().is_some_and(|number| number < self.writers())
+    /// How many threads may keep buffers and garbage of their own: all, where what the tree may hold has no bound. As many buffers are lent to
+    /// others.
+    pub(crate) fn keepers(&self) -> usize {
+        self.keepers.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that it holds.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>()
+    }
+
+    /// Whether the calling thread may keep buffers and garbage of its own.
+    pub(crate) fn is_keeper(&self) -> bool {
+        thread_number().is_some_and(|number| number < self.keepers())
     }
 
     /// Waits until the calling thread may write. It may hold no guard, since those that are admitted may wait for it to end.

@@ -132,7 +132,7 @@ impl Core {
     /// Sets what threads may hold at the same time by what the tree may hold: how many write, and what each retires before it is flushed.
     pub(crate) fn fit_threads(&self, memory_bytes: u64) {
         self.admission.fit(memory_bytes);
-        self.memory.fit_batches(memory_bytes, self.admission.writers());
+        self.memory.fit_batches(memory_bytes, self.admission.keepers());
     }
 
     /// Whether `key` is there.

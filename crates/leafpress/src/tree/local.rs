@@ -261,8 +261,8 @@ impl Contexts {
     ) -> Result<(Box<Tools>, bool), Error> {
         match context.take_tools(guard) {
             Some(tools) => Ok((tools, false)),
-            None if admission.is_among_few() => Ok((boxed(Tools::default())?, true)),
-            None => self.borrow_tools(admission.writers()),
+            None if admission.is_keeper() => Ok((boxed(Tools::default())?, true)),
+            None => self.borrow_tools(admission.keepers()),
         }
     }
 

@@ -45,7 +45,7 @@ struct Level {
 }
 
 static LEVELS: PerCore<Vec<Level>> = PerCore::new();
-static DECOMPRESSORS: PerCore<Option<Decompressor>> = PerCore::new();
+static DECOMPRESSORS: PerCore<Option<Decompressor>> = PerCore::of_small();
 
 impl Level {
     /// Makes the stream of `raw` the room's block; false when it does not fit.

@@ -48,7 +48,7 @@ pub(super) struct Zstd {
 }
 
 static COMPRESSORS: PerCore<Option<Compressor>> = PerCore::new();
-static DECOMPRESSORS: PerCore<Option<Decompressor>> = PerCore::new();
+static DECOMPRESSORS: PerCore<Option<Decompressor>> = PerCore::of_small();
 
 /// Runs `work` with a context of the pool, which is made now if there is none.
 #[inline]
