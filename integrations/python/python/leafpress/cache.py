@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Optional, TypeVar, Union
+from typing import Any, Optional, TypeVar, Union, overload
 
 from . import _memoize
 from ._leafpress import CacheBase
+from ._memoize import Memoized, P, R
 
 _Self = TypeVar("_Self", bound="Cache")
 Time = Union[int, float, timedelta]
@@ -200,6 +202,26 @@ class Cache(CacheBase):
         finally:
             ask.end()
 
+    @overload
+    def memoize(
+        self,
+        function: Callable[P, R],
+        *,
+        ttl: Optional[Time] = None,
+        typed: bool = False,
+        name: Optional[str] = None,
+        key: Optional[Callable[..., Any]] = None,
+    ) -> Memoized[P, R]: ...
+    @overload
+    def memoize(
+        self,
+        function: None = None,
+        *,
+        ttl: Optional[Time] = None,
+        typed: bool = False,
+        name: Optional[str] = None,
+        key: Optional[Callable[..., Any]] = None,
+    ) -> Callable[[Callable[P, R]], Memoized[P, R]]: ...
     def memoize(
         self,
         function: Optional[Callable[..., Any]] = None,
@@ -211,9 +233,13 @@ class Cache(CacheBase):
     ) -> Any:
         """A decorator: results of a function come from the cache. See the class Memoized for what it makes of a function.
 
-        Arguments may be str, bytes, numbers, None, and tuples, lists, dicts and sets of these, enumerations, dates, paths and UUIDs; for
-        others, give key=, which is called with the arguments and returns a key of the cache. ttl is how long results live. With typed=True,
-        f(3) and f(3.0) are two calls. name stands for the function in keys: by default its module and qualified name.
+        Arguments may be str, bytes, numbers, None, and tuples, lists, dicts and sets of these, members of enumerations, dates and times with
+        zones of the standard library, paths, UUIDs, and classes; for others, give key=, which is called with the arguments and returns a key
+        of the cache. ttl is how long results live. With typed=True, f(3) and f(3.0) are two calls.
+
+        name stands for the function in keys: by default its module and qualified name. A lambda, a function that a factory makes with
+        variables of its own, a method of an object and what else these do not identify must be given one, or key=. Two functions may not
+        have one such name in a cache; two that are given the same name share their results.
 
         Of threads and tasks that call with the same arguments one computes. Exceptions are not kept. A None is kept, where the serializer
         has it.
@@ -232,10 +258,15 @@ class Cache(CacheBase):
         It serves `async def` functions as well, and is used with or without parentheses.
         """
 
-        def decorate(function: Callable[..., Any]) -> Any:
+        def decorate(function: Callable[P, R]) -> Memoized[P, R]:
             return _memoize.memoized(self, function, ttl=ttl, typed=typed, name=name, key=key)
 
         return decorate if function is None else decorate(function)
+
+    @functools.cached_property
+    def _memoized(self) -> dict[str, Callable[..., Any]]:
+        """The functions that are memoized here by their own names."""
+        return {}
 
 
 async def _called(load: Callable[[], Any]) -> Any:
