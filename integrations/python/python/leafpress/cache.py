@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -12,6 +13,7 @@ from types import TracebackType
 from typing import Any, Optional, TypeVar, Union, overload
 
 from . import _memoize
+from ._errors import LoadCycle
 from ._leafpress import CacheBase
 from ._memoize import Memoized, P, R
 
@@ -153,7 +155,8 @@ class Cache(CacheBase):
         """The key's value, or else the one that load() gives, which is inserted: what get_or_set does, for tasks.
 
         load is a coroutine function, or a callable, which is called in another thread; what it returns is awaited if it can be. One loads at
-        a time for a key, among tasks and threads. If the task that loads is cancelled, one of those who wait loads; that one of them is
+        a time for a key, among tasks and threads; but where a task asks that the loader itself has started, load() is called for it alone, since
+        the two might wait for each other. If the task that loads is cancelled, one of those who wait loads; that one of them is
         cancelled concerns no other.
 
         >>> import asyncio
@@ -168,7 +171,10 @@ class Cache(CacheBase):
         found = self.get_in_memory(key, _MISSING)
         if found is not _MISSING:
             return found
-        ask = self._ask(key)
+        task = asyncio.current_task()
+        ask = self._ask(key, task)
+        if ask is None:
+            return await _loaded_alone(load)
         loop = asyncio.get_running_loop()
         loaded: Any = _MISSING
         try:
@@ -189,7 +195,10 @@ class Cache(CacheBase):
                     continue
                 if state == "again":
                     ask.end()
-                    ask = self._ask(key)
+                    another = self._ask(key, task)
+                    if another is None:
+                        return await _loaded_alone(load)
+                    ask = another
                     continue
                 token = ask.enter()
                 try:
@@ -267,6 +276,24 @@ class Cache(CacheBase):
     def _memoized(self) -> dict[str, Callable[..., Any]]:
         """The functions that are memoized here by their own names."""
         return {}
+
+
+_alone: contextvars.ContextVar[bool] = contextvars.ContextVar("leafpress_alone", default=False)
+"""A loader runs that shares its load with nobody."""
+
+
+async def _loaded_alone(load: Callable[[], Any]) -> Any:
+    """What a loader gives to a task that another loader has started, and may wait for: the task cannot wait for that one."""
+    if _alone.get():
+        raise LoadCycle(
+            "a loader asked for a key that cannot be there before it ends, in a task that it started: load what both need under a third key, "
+            "or outside of the cache"
+        )
+    token = _alone.set(True)
+    try:
+        return await _called(load)
+    finally:
+        _alone.reset(token)
 
 
 async def _called(load: Callable[[], Any]) -> Any:

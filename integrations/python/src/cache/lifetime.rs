@@ -102,8 +102,8 @@ impl CacheBase {
         name: Option<&str>,
         on_removal: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let has_disk = disk.is_some();
-        let (keys, values) = forms::forms(py, serializer, encoding, has_disk)?;
+        let path = disk.clone();
+        let (keys, values) = forms::forms(py, serializer, encoding, path.is_some())?;
         let times = [ttl, time_to_idle, stale_while_revalidate];
         let mut builder = Options {
             memory,
@@ -116,7 +116,7 @@ impl CacheBase {
             name,
         }
         .builder()?;
-        let keys = Arc::new(keys);
+        let (keys, values) = (Arc::new(keys), Arc::new(values));
         let removal = on_removal
             .map(|callback| removal(callback, &keys, &values))
             .transpose()?;
@@ -126,14 +126,14 @@ impl CacheBase {
         }
         let cache = py
             .detach(|| builder.build())
-            .map_err(|error| errors::of_cache(&error))?;
+            .map_err(|error| errors::of_disk(&error, path.as_deref()))?;
         Ok(Self {
             name: cache.name().to_owned(),
-            handle: OfThisProcess::new("cache", Handle::new(cache)),
+            has_disk: path.is_some(),
+            handle: OfThisProcess::new("cache", Handle::new(cache, path)),
             keys,
             values,
             removal,
-            has_disk,
             has_long: AtomicBool::new(false),
         })
     }
@@ -241,6 +241,7 @@ impl CacheBase {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The listener has no references of its own to these objects.
         self.values.traverse(&visit)?;
         self.removal.as_ref().map_or(Ok(()), |removal| removal.traverse(&visit))
     }
@@ -255,7 +256,7 @@ impl CacheBase {
 fn removal(
     callback: Bound<'_, PyAny>,
     keys: &Arc<super::forms::KeyForm>,
-    values: &ValueForm,
+    values: &Arc<ValueForm>,
 ) -> PyResult<Arc<Removal>> {
     if !callback.is_callable() {
         return Err(PyTypeError::new_err(format!(
@@ -263,7 +264,6 @@ fn removal(
             forms::name_of(&callback)
         )));
     }
-    let values = values.clone_ref(callback.py());
     Ok(Removal::new(callback.unbind(), keys, values))
 }
 
