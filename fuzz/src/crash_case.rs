@@ -35,7 +35,9 @@ struct Moment {
 fn open(directory: &Path, codec: Codec) -> Cache {
     let disk = Disk::file(directory.join(NAMES[0]), DISK_BYTES)
         .codec(codec)
-        .recover_after_crash(true);
+        .recover_after_crash(true)
+        // What says whose the file is may be what is damaged.
+        .overwrite(true);
     let builder = Cache::builder().memory(MEMORY_BYTES).codec(Codec::None).disk(disk);
     builder.build().expect("damage is no reason not to open")
 }

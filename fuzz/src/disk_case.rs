@@ -32,7 +32,8 @@ pub(crate) fn value(n: u64, version: u64) -> Vec<u8> {
 }
 
 fn disk(store: Arc<MemoryStore>, codec: Codec) -> Disk {
-    Disk::store(store, DISK_BYTES).codec(codec)
+    // What says whose the store is may be what is damaged.
+    Disk::store(store, DISK_BYTES).codec(codec).overwrite(true)
 }
 
 fn open(store: Arc<MemoryStore>, codec: Codec) -> Cache {

@@ -123,7 +123,7 @@ impl From<CacheError> for Failure {
             CacheError::Codec(error) => return error.into(),
             CacheError::KeyTooLong { .. } | CacheError::ValueTooLong { .. } => LP_TOO_LONG,
             CacheError::Option { .. } => LP_INVALID_ARGUMENT,
-            CacheError::Disk { .. } => LP_IO,
+            CacheError::Disk { .. } | CacheError::NotACache { .. } => LP_IO,
             CacheError::OutOfMemory { .. } => LP_OUT_OF_MEMORY,
             CacheError::Background { .. } => LP_BACKGROUND,
             CacheError::Invalid(_) => LP_CORRUPT,

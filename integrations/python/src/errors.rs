@@ -91,7 +91,7 @@ pub fn of_cache(error: &CacheError) -> PyErr {
         CacheError::KeyTooLong { .. } => Class::KeyTooLong,
         CacheError::ValueTooLong { .. } => Class::ValueTooLong,
         CacheError::Option { .. } => Class::InvalidOption,
-        CacheError::Disk { .. } => Class::DiskError,
+        CacheError::Disk { .. } | CacheError::NotACache { .. } => Class::DiskError,
         CacheError::OutOfMemory { .. } => Class::OutOfMemory,
         CacheError::Background { .. } => Class::BackgroundFailed,
         _ => Class::Error,

@@ -43,6 +43,14 @@ pub enum CacheError {
         /// What was wrong, and with which file.
         reason: String,
     },
+    /// What the disk tier was to be kept in is not empty, and no cache of Leafpress wrote it. It was left as it is.
+    #[error(
+        "disk tier: {place} is not empty and holds no cache of Leafpress; name another, or set `overwrite` to lose what it holds"
+    )]
+    NotACache {
+        /// The file, device or store.
+        place: String,
+    },
     /// The system has no memory.
     #[error("no memory for {bytes} bytes")]
     OutOfMemory {

@@ -29,21 +29,16 @@ impl Direct {
     /// Opens `path`, which is `file` already open, for direct I/O in pages of `page_bytes`.
     #[cfg(target_os = "linux")]
     pub(crate) fn open(path: &Path, file: &File, page_bytes: usize, writable: bool) -> Result<Self, Reason> {
-        use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+        use std::os::unix::fs::MetadataExt;
 
         if in_memory(file) {
             // Recent kernels take O_DIRECT there and do nothing with it.
             return Err(String::from("the file system is in memory"));
         }
-        let direct = std::fs::OpenOptions::new()
-            .read(true)
-            .write(writable)
-            .custom_flags(libc::O_DIRECT)
-            .open(path)
-            .map_err(|e| match e.raw_os_error() {
-                Some(libc::EINVAL) => String::from("the file system has none"),
-                _ => e.to_string(),
-            })?;
+        let direct = super::open::store(path, writable, libc::O_DIRECT).map_err(|e| match e.raw_os_error() {
+            Some(libc::EINVAL) => String::from("the file system has none"),
+            _ => e.to_string(),
+        })?;
         let same = |a: io::Result<std::fs::Metadata>, b: io::Result<std::fs::Metadata>| match (a, b) {
             (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
             _ => false,

@@ -3,6 +3,7 @@
 pub(crate) mod aligned;
 pub(crate) mod at_path;
 pub(crate) mod direct;
+pub(crate) mod open;
 #[allow(unsafe_code)]
 pub(crate) mod system;
 pub(crate) mod transfer;

@@ -65,6 +65,32 @@ pub(crate) fn try_lock(file: &File) -> io::Result<()> {
     Ok(())
 }
 
+/// Gives up a lock that [`try_lock`] took, in every process that shares the descriptor.
+#[cfg(unix)]
+pub(crate) fn unlock(file: &File) {
+    use std::os::fd::AsRawFd;
+
+    // SAFETY: no memory is involved, and the descriptor is open as long as the file is borrowed.
+    let _ = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+}
+
+/// Has reads and writes of a file wait for the device, where it was opened so that they do not.
+#[cfg(unix)]
+pub(super) fn set_blocking(file: &File) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    // SAFETY: no memory is involved, and the descriptor is open as long as the file is borrowed.
+    let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
+    if flags < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: as above.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Whether the file is on tmpfs or ramfs.
 #[cfg(target_os = "linux")]
 pub(super) fn in_memory(file: &File) -> bool {

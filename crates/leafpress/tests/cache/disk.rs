@@ -267,6 +267,139 @@ fn what_cannot_be_a_disk_says_why() {
     assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
 }
 
+/// Whatever is refused is as it was: its bytes and its length.
+#[test]
+fn what_no_cache_wrote_is_refused_and_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("thesis.txt");
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let texts = [
+        b"x".to_vec(),
+        b"precious data\n".repeat(1000),
+        vec![0; 4096],
+        b"SQLite format 3\0".repeat(4096),
+        // Not quite ours.
+        b"checksumleafpress cachE\0".repeat(300),
+    ];
+    for text in &texts {
+        std::fs::write(&path, text).unwrap();
+        for (place, recovers) in [(&path, false), (&path, true), (&link, false), (&link, true)] {
+            let error = refused(Disk::file(place, 64 << 20).recover_after_crash(recovers));
+            assert!(
+                matches!(&error, CacheError::NotACache { place: told } if *told == place.display().to_string()),
+                "{error}"
+            );
+            assert!(error.to_string().contains("overwrite"), "{error}");
+            assert_eq!(std::fs::read(&path).unwrap(), *text);
+        }
+        assert!(!directory.path().join("thesis.txt.notes").exists() && !directory.path().join("link.runs").exists());
+        // Options that are wrong change nothing either.
+        refused(Disk::file(&path, 1 << 10).overwrite(true));
+        assert_eq!(std::fs::read(&path).unwrap(), *text);
+    }
+    for text in &texts {
+        std::fs::write(&path, text).unwrap();
+        let disk = || Disk::file(&path, 64 << 20);
+        let cache = small().disk(disk().overwrite(true)).build().unwrap();
+        fill(&cache, 0..10_000, 400);
+        cache.close().unwrap();
+        // It is a cache's now, which is taken over with or without it.
+        for overwrites in [true, false] {
+            let cache = small().disk(disk().overwrite(overwrites)).build().unwrap();
+            assert!(found(&cache, 0..10_000, 400) > 9000);
+            cache.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_store_that_no_cache_wrote_is_refused_and_left_as_it_is() {
+    use leafpress::pool::PageStore;
+
+    let pages: [(u64, Vec<u8>); 3] = [(0, vec![7; 4096]), (3, vec![7; 4096]), (0, vec![0; 4096])];
+    for (page, bytes) in pages {
+        let store = store();
+        store.write(page, &bytes).unwrap();
+        let error = refused(Disk::store(store.clone(), 64 << 20));
+        assert!(matches!(error, CacheError::NotACache { .. }), "{error}");
+        let mut read = vec![1; 4096];
+        store.read(page, &mut read).unwrap();
+        assert_eq!(read, bytes);
+        drop(
+            small()
+                .disk(Disk::store(store.clone(), 64 << 20).overwrite(true))
+                .build()
+                .unwrap(),
+        );
+        drop(on(&store, 64 << 20));
+    }
+}
+
+/// Whatever state a cache left its file in, the next knows that it is one's.
+#[test]
+fn what_a_cache_left_is_known_to_be_one_whatever_ended_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let disk = || Disk::file(&path, 16 << 20);
+    let opens: [&dyn Fn() -> Disk; 4] = [
+        &disk,
+        &|| disk().recover_after_crash(true),
+        &|| Disk::file(&path, 8 << 20),
+        &|| disk().codec(leafpress::Codec::None),
+    ];
+    for (round, open) in opens.iter().cycle().take(12).enumerate() {
+        let cache = small().disk(open()).build().unwrap();
+        if round % 3 > 0 {
+            fill(&cache, 0..10_000, 400);
+        }
+        if round % 2 == 0 {
+            cache.close().unwrap();
+        }
+    }
+    // A file that ends within a block is cut, where it is a cache's.
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 100]).unwrap();
+    drop(small().disk(disk()).build().unwrap());
+    // An empty one is taken.
+    std::fs::write(&path, "").unwrap();
+    drop(small().disk(disk()).build().unwrap());
+}
+
+#[test]
+fn a_cache_is_for_its_owner_alone() {
+    use std::os::unix::fs::MetadataExt;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
+    let disk = Disk::file(&path, 16 << 20).recover_after_crash(cfg!(target_os = "linux"));
+    let cache = small().disk(disk).build().unwrap();
+    fill(&cache, 0..10_000, 400);
+    cache.settle().unwrap();
+    let mut files = 0;
+    for entry in directory.path().read_dir().unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().mode();
+        assert_eq!(mode & 0o077, 0, "{:?} has mode {mode:o}", entry.file_name());
+        files += 1;
+    }
+    assert_eq!(files, if cfg!(target_os = "linux") { 3 } else { 1 });
+}
+
+#[test]
+fn what_is_no_file_is_refused_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = refused(Disk::file(directory.path(), 64 << 20).overwrite(true));
+    assert!(matches!(error, CacheError::Disk { .. }), "{error}");
+    let error = refused(Disk::file("/dev/null", 64 << 20).overwrite(true)).to_string();
+    assert!(error.contains("character device"), "{error}");
+    let path = directory.path().join("dangling");
+    std::os::unix::fs::symlink(directory.path().join("nobody"), &path).unwrap();
+    let error = refused(Disk::file(&path, 64 << 20));
+    assert!(matches!(error, CacheError::Disk { .. }), "{error}");
+    assert!(!directory.path().join("nobody").exists());
+}
+
 fn file(path: &std::path::Path) -> Cache {
     small().disk(Disk::file(path, 64 << 20)).build().unwrap()
 }
@@ -399,7 +532,9 @@ fn another_size_or_codec_begins_empty() {
 fn a_damaged_file_has_what_is_right_or_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cache");
-    let open = |path: &std::path::Path| small().disk(Disk::file(path, 4 << 20)).build().unwrap();
+    // The magic may be what is damaged.
+    let disk = |path: &std::path::Path| Disk::file(path, 4 << 20).overwrite(true);
+    let open = |path: &std::path::Path| small().disk(disk(path)).build().unwrap();
     let cache = open(&path);
     fill(&cache, 0..3000, 400);
     cache.close().unwrap();

@@ -408,21 +408,15 @@ fn what_cannot_be_found_again_says_why() {
 
 /// A log that cannot be written any more is given up, and the cache goes on; then nothing is found after a crash.
 #[test]
-fn a_full_file_system_costs_what_would_be_found_and_nothing_else() {
+fn a_log_that_cannot_be_written_costs_what_would_be_found_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
     let new = directory.path().join("cache.runs.new");
-    let fills_up = || std::os::unix::fs::symlink("/dev/full", &new).unwrap();
-    fills_up();
-    let error = refused(disk(directory.path()));
-    assert!(
-        matches!(&error, CacheError::Disk { reason } if reason.contains("space")),
-        "{error}"
-    );
-    std::fs::remove_file(&new).unwrap();
+    // A directory's name is no place for a new log.
+    let block = || std::fs::create_dir(&new).unwrap();
     let cache = open(directory.path());
     fill(&cache, 0..3000, 1);
     cache.spill().unwrap();
-    fills_up();
+    block();
     // Until the log is to be written anew.
     for round in 2..400 {
         fill(&cache, 0..1000, round);
@@ -440,11 +434,70 @@ fn a_full_file_system_costs_what_would_be_found_and_nothing_else() {
     cache.spill().unwrap();
     assert!(found(&cache, 0..1000, |_| Some(777)) > 900);
     drop(cache);
-    std::fs::remove_file(&new).unwrap();
+    std::fs::remove_dir(&new).unwrap();
     let cache = open(directory.path());
     assert_eq!(found(&cache, 0..3000, |_| None), 0);
     // Closed, it is found all the same.
     fill(&cache, 0..1000, 1);
     cache.close().unwrap();
     assert!(found(&open(directory.path()), 0..1000, |_| Some(1)) > 900);
+}
+
+/// Whatever somebody else put at the names that the side files get is not written through, and stays.
+#[test]
+fn links_in_the_place_of_side_files_lead_nowhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let victim = directory.path().join("victim");
+    std::fs::write(&victim, "precious").unwrap();
+    let names = ["cache.notes.new", "cache.runs.new", "cache.notes", "cache.runs"];
+    for closes in [false, true] {
+        for name in names {
+            let link = directory.path().join(name);
+            let _ = std::fs::remove_file(&link);
+            std::os::unix::fs::symlink(&victim, &link).unwrap();
+            let cache = open(directory.path());
+            fill(&cache, 0..2000, 1);
+            cache.spill().unwrap();
+            assert!(cache.stats().disk.unwrap().is_recoverable);
+            if closes {
+                cache.close().unwrap();
+            } else {
+                drop(cache);
+            }
+            assert_eq!(std::fs::read(&victim).unwrap(), b"precious", "{name}");
+            assert!(
+                names.iter().all(|name| !directory.path().join(name).is_symlink()),
+                "{name}"
+            );
+        }
+    }
+}
+
+/// A pipe that nobody writes would be waited for.
+#[test]
+fn pipes_in_the_place_of_side_files_are_not_waited_for() {
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+
+    for name in ["cache.notes", "cache.runs", "cache.notes.new", "cache.runs.new"] {
+        for closes in [false, true] {
+            let directory = tempfile::tempdir().unwrap();
+            let cache = open(directory.path());
+            fill(&cache, 0..1000, 1);
+            cache.spill().unwrap();
+            if closes {
+                cache.close().unwrap();
+            } else {
+                drop(cache);
+            }
+            let path = directory.path().join(name);
+            let _ = std::fs::remove_file(&path);
+            let path = CString::new(path.as_os_str().as_bytes()).unwrap();
+            // SAFETY: the path is a C string.
+            assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+            let cache = open(directory.path());
+            found(&cache, 0..1000, |_| Some(1));
+            assert!(cache.stats().disk.unwrap().is_recoverable);
+        }
+    }
 }

@@ -52,6 +52,11 @@ impl Device {
         )?)
     }
 
+    /// Whether the store can be as long as it has to be.
+    pub(super) fn check_length(&self) -> Result<(), Failure> {
+        Ok(self.store.check_write(self.blocks, BLOCK_BYTES)?)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.store.is_empty()
     }
@@ -103,6 +108,11 @@ impl Device {
         self.store.write_batch(&mut writes);
         self.note_transfer();
         Ok(writes.into_iter().try_for_each(|write| write.result)?)
+    }
+
+    /// Whether there is a block that says what is in the others.
+    pub(super) fn has_first(&self) -> bool {
+        self.store.page_bytes(0).is_ok_and(|bytes| bytes == BLOCK_BYTES)
     }
 
     /// Reads the block that says what is in the others.

@@ -1,12 +1,16 @@
-//! Block 0 of the store: what the others are.
+//! The superblock, block 0 of the store: what the others are.
 //!
 //! ```text
-//! closed: checksum u64   "leafpress cache\0"   version u32   codec (hash of its name) u64   tier u64   blocks u64   head u64
-//!         chunk u32   position u64   (of a tier with epochs: session u64   judged before u64   epoch u32)
-//! open:   checksum u64   "leafpress open\0\0"   version u32   codec u64   tier u64   blocks u64   session u64
+//! checksum u64   "leafpress cache\0"   version u32   state u32   codec (hash of its name) u64   tier u64   blocks u64
+//! closed (state 1): head u64   chunk u32   position u64   (of a tier with epochs: session u64   judged before u64   epoch u32)
+//! open (state 2):   session u64
 //! ```
 //!
-//! A closed tier says where its image is. An open one says so only where it is to be found again after a crash: by which side files.
+//! A closed tier says where its image is. An open one says by which side files it is found again after a crash: those of a session, or of none
+//! where it is not to be found again.
+//!
+//! A file without the magic is not ours, and is left alone. So the superblock is written before anything else is, and each one has the magic at
+//! the same place: a write of which a crash of the machine leaves only a part has it too.
 
 use super::bytes::Bytes;
 use super::device::Device;
@@ -15,10 +19,17 @@ use super::page::Place;
 use crate::codec::Codec;
 use crate::tree::hash::hash;
 
-const CLOSED: &[u8; 16] = b"leafpress cache\0";
-const OPEN: &[u8; 16] = b"leafpress open\0\0";
+const MAGIC: &[u8; 16] = b"leafpress cache\0";
+/// Where the magic is.
+const MAGIC_AT: std::ops::Range<usize> = 8..24;
+/// Bytes from which [`is_ours`] tells whose a store is.
+pub(super) const MAGIC_END: usize = MAGIC_AT.end;
 /// Of what is in the store: pages, runs, the image.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+const CLOSED: u32 = 1;
+const OPEN: u32 = 2;
+/// The session of a tier that is not to be found again after a crash.
+const NO_SESSION: u64 = 0;
 /// No head is past this.
 pub(super) const MOST_HEAD: u64 = 1 << 62;
 
@@ -89,14 +100,20 @@ fn seal(rest: &[u8], block: &mut [u8]) {
     block[..8].copy_from_slice(&checksum.to_le_bytes());
 }
 
-fn begin(magic: &[u8; 16], words: &[u64]) -> Vec<u8> {
+fn begin(state: u32, words: &[u64]) -> Vec<u8> {
     let mut rest = Vec::with_capacity(128);
-    rest.extend_from_slice(magic);
+    rest.extend_from_slice(MAGIC);
     rest.extend_from_slice(&VERSION.to_le_bytes());
+    rest.extend_from_slice(&state.to_le_bytes());
     words
         .iter()
         .for_each(|word| rest.extend_from_slice(&word.to_le_bytes()));
     rest
+}
+
+/// Whether a cache wrote a store that begins with these bytes, of whatever kind and version.
+pub(super) fn is_ours(block: &[u8]) -> bool {
+    block.get(MAGIC_AT) == Some(MAGIC)
 }
 
 impl First {
@@ -139,19 +156,22 @@ fn parse(block: &[u8], kind: Kind) -> Option<Said> {
     if checksum != FIRST.checksum(bytes.0) {
         return None;
     }
-    let magic = bytes.take(CLOSED.len())?;
-    if bytes.u32()? != VERSION || bytes.u64()? != kind.codec {
+    if bytes.take(MAGIC.len())? != MAGIC || bytes.u32()? != VERSION {
+        return None;
+    }
+    let state = bytes.u32()?;
+    if bytes.u64()? != kind.codec {
         return None;
     }
     let tier = bytes.u64()?;
     if bytes.u64()? != kind.blocks {
         return None;
     }
-    if magic == CLOSED {
+    if state == CLOSED {
         return First::read(bytes, tier, kind).map(Said::Closed);
     }
     let session = bytes.u64()?;
-    (magic == OPEN && kind.has_epochs).then_some(Said::Open { tier, session })
+    (state == OPEN && session != NO_SESSION && kind.has_epochs).then_some(Said::Open { tier, session })
 }
 
 /// What block 0 says of a tier of this kind: nothing where it is another's.
@@ -167,19 +187,23 @@ pub(super) fn read(device: &Device, kind: Kind) -> Result<Said, Failure> {
     Ok(said.unwrap_or(Said::Nothing))
 }
 
-/// Takes away what it says: it would be out of date for the next.
-pub(super) fn take_away(device: &Device) -> Result<(), Failure> {
+/// Whether a store is empty, or a cache's.
+pub(super) fn may_take(device: &Device) -> Result<bool, Failure> {
     if device.is_empty() {
-        return Ok(());
+        return Ok(true);
+    }
+    if !device.has_first() {
+        return Ok(false);
     }
     let mut block = device.buffer(1)?;
-    block.bytes_mut().fill(0);
-    device.write_first(block.bytes())
+    device.read_first(block.bytes_mut())?;
+    Ok(is_ours(block.bytes()))
 }
 
-/// Says that the tier is open, and by which side files it is found again.
-pub(super) fn say_open(device: &Device, kind: Kind, tier: u64, session: u64) -> Result<(), Failure> {
+/// Says that the tier is open, and by which side files it is found again; without any, what it said before is not there for the next.
+pub(super) fn say_open(device: &Device, kind: Kind, tier: u64, session: Option<u64>) -> Result<(), Failure> {
     let mut block = device.buffer(1)?;
+    let session = session.unwrap_or(NO_SESSION);
     seal(
         &begin(OPEN, &[kind.codec, tier, kind.blocks, session]),
         block.bytes_mut(),
@@ -225,7 +249,11 @@ mod tests {
             assert!(parse(&block, kind).is_none());
             block[byte] ^= 4;
         }
+        assert!(is_ours(&block));
+        seal(&begin(OPEN, &[5, 1, 900, NO_SESSION]), &mut block);
+        assert!(is_ours(&block) && parse(&block, kind).is_none());
         seal(&begin(OPEN, &[5, 1, 900, 77]), &mut block);
+        assert!(is_ours(&block));
         assert!(matches!(parse(&block, kind), Some(Said::Open { tier: 1, session: 77 })));
         assert!(
             parse(

@@ -38,7 +38,9 @@ mod tier;
 mod writer;
 
 use std::fmt;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,7 +48,6 @@ use super::clock::Clock;
 use super::error::CacheError;
 use super::observer::Observer;
 use crate::codec::{Codec, EngineOptions};
-use crate::io::at_path::at_path;
 use crate::pool::{FileStore, PageStore};
 use crate::sync::worker::{Health, Workers};
 pub(super) use door::Fate;
@@ -73,6 +74,7 @@ pub struct Disk {
     codec: Codec,
     write_limit: Option<u64>,
     recovers: bool,
+    overwrites: bool,
 }
 
 impl fmt::Debug for Disk {
@@ -87,19 +89,27 @@ impl fmt::Debug for Disk {
             .field("codec", &self.codec.to_string())
             .field("write_limit", &self.write_limit)
             .field("recover_after_crash", &self.recovers)
+            .field("overwrite", &self.overwrites)
             .finish_non_exhaustive()
     }
 }
 
 impl Disk {
-    /// A file, made where there is none, or a block device: so many bytes of it, from its start on, at least [`MIN_DISK_BYTES`]. What is
-    /// there is written over, unless [`Cache::close`](super::Cache::close) left it there for a tier of as many bytes. One cache may use it at
+    /// A file, created where there is none, or a block device: its first `bytes`, at least [`MIN_DISK_BYTES`].
+    ///
+    /// A file that is not empty has to be one that a cache of Leafpress wrote, and so has a device: others are refused with
+    /// [`CacheError::NotACache`] and are left as they are, unless [`Disk::overwrite`] is set. What an earlier cache left in it is there again if
+    /// that was ended by [`Cache::close`](super::Cache::close) and had a tier of as many bytes and of the same codec. One cache may use a file at
     /// a time: another is refused. It is read and written past the system's page cache where that can be.
+    ///
+    /// The file is created so that only the process's user may read it (mode 0600): it has the cache's keys and values in plain form or
+    /// compressed, and those that were replaced or removed until something else is written in their place. A file that exists keeps its
+    /// permissions.
     pub fn file(path: impl Into<PathBuf>, bytes: u64) -> Self {
         Self::at(Where::File(path.into()), bytes)
     }
 
-    /// A store of the caller's own, of pages of 4 KiB: so many bytes of it.
+    /// A store of the caller's own, of pages of 4 KiB: so many bytes of it. One that is not empty is refused as a file is: see [`Disk::file`].
     pub fn store(store: Arc<dyn PageStore>, bytes: u64) -> Self {
         Self::at(Where::Store(store), bytes)
     }
@@ -118,7 +128,16 @@ impl Disk {
             codec,
             write_limit: None,
             recovers: false,
+            overwrites: false,
         }
+    }
+
+    /// Whether a file, device or store that is not empty and that no cache of Leafpress wrote is written over, so that what it holds is lost.
+    /// Default: no, it is refused with [`CacheError::NotACache`]. What a cache left is taken over either way.
+    #[must_use]
+    pub fn overwrite(mut self, overwrites: bool) -> Self {
+        self.overwrites = overwrites;
+        self
     }
 
     /// The codec of its pages. Default `zstd:3`, where Zstandard is compiled in.
@@ -143,7 +162,7 @@ impl Disk {
     /// were in memory only, and those whose key shares a slot of a table with one that was written since. After the machine went down the
     /// cache begins empty. That is told by the boot, so it holds for virtual machines too.
     ///
-    /// Two files stand beside the cache's, `.notes` and `.runs`, of a 64th of the memory and a few hundredths of the disk. They belong to
+    /// Two files stand beside the cache's, `.notes` and `.runs`, which only the process's user may read (mode 0600), of a 64th of the memory and a few hundredths of the disk. They belong to
     /// it: who copies or restores one of the three has to do so with all, while no cache is open. Whoever makes `.notes` shorter meanwhile ends
     /// the process, and so may a full disk where the file system copies what is written over (btrfs).
     /// Notes take a 64th of the memory (twice that after a crash), records 4 bytes more, and a write a lookup in the filters.
@@ -207,30 +226,15 @@ impl Disk {
             });
         }
         let recovers_by = self.recovers_by()?;
-        let store: Arc<dyn PageStore> = match self.place {
-            Where::Store(store) => store,
-            Where::File(path) => Arc::new(open_file(&path).map_err(|error| CacheError::Disk {
-                reason: error.to_string(),
-            })?),
-        };
-        if store.max_page_bytes() != BLOCK_BYTES {
-            return Err(CacheError::Option {
-                option: "disk",
-                reason: format!(
-                    "a store of pages of {} bytes: they have to be of 4096",
-                    store.max_page_bytes()
-                ),
-            });
-        }
-        let blocks = self.bytes / BLOCK_BYTES as u64 - 1;
-        store
-            .check_write(blocks, BLOCK_BYTES)
-            .map_err(|error| CacheError::Disk {
-                reason: error.to_string(),
-            })?;
         let engine = self.codec.open(&EngineOptions::default()).map_err(CacheError::Codec)?;
+        let blocks = self.bytes / BLOCK_BYTES as u64 - 1;
+        let device = match self.place {
+            Where::Store(store) => open_store(store, blocks, self.overwrites)?,
+            Where::File(path) => Device::new(Arc::new(open_file(&path, self.overwrites)?), blocks),
+        };
+        device.check_length().map_err(of_failure)?;
         let opened = Tier::open(
-            Device::new(store, blocks),
+            device,
             engine,
             memory_bytes,
             self.write_limit,
@@ -238,30 +242,86 @@ impl Disk {
             clock,
             observer,
         );
-        let (tier, keys) = opened.map_err(|failure| match failure {
-            Failure::OutOfMemory { bytes } => CacheError::OutOfMemory { bytes },
-            other => CacheError::Disk {
-                reason: other.to_string(),
-            },
-        })?;
+        let (tier, keys) = opened.map_err(of_failure)?;
         Ok((Arc::new(tier), keys))
     }
 }
 
-fn open_file(path: &Path) -> io::Result<FileStore> {
-    let options = FileStore::options().exclusive(true);
-    if !path.exists() {
-        return options.create(path, BLOCK_BYTES);
+fn of_failure(failure: Failure) -> CacheError {
+    match failure {
+        Failure::OutOfMemory { bytes } => CacheError::OutOfMemory { bytes },
+        other => CacheError::Disk {
+            reason: other.to_string(),
+        },
     }
-    // A file may end within a block, after a crash or by another's hand: the store would write no block behind it.
-    let about = path.metadata()?;
+}
+
+fn open_store(store: Arc<dyn PageStore>, blocks: u64, overwrites: bool) -> Result<Device, CacheError> {
+    if store.max_page_bytes() != BLOCK_BYTES {
+        return Err(CacheError::Option {
+            option: "disk",
+            reason: format!(
+                "a store of pages of {} bytes: they have to be of 4096",
+                store.max_page_bytes()
+            ),
+        });
+    }
+    let device = Device::new(store, blocks);
+    if overwrites || first::may_take(&device).map_err(of_failure)? {
+        return Ok(device);
+    }
+    Err(CacheError::NotACache {
+        place: device.describe(),
+    })
+}
+
+/// Opens a cache's file, or creates it. Nothing in it changes before it is locked and known to be a cache's, or to be written over.
+fn open_file(path: &Path, overwrites: bool) -> Result<FileStore, CacheError> {
+    let options = FileStore::options().exclusive(true).private(true);
+    let mut is_foreign = false;
+    let opened = match options.create(path, BLOCK_BYTES) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.open_checked(path, BLOCK_BYTES, |file| {
+            is_foreign = !overwrites && !may_take_file(file)?;
+            if is_foreign {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            cut_to_blocks(file)
+        }),
+        created => created,
+    };
+    opened.map_err(|error| {
+        if is_foreign {
+            return CacheError::NotACache {
+                place: path.display().to_string(),
+            };
+        }
+        CacheError::Disk {
+            reason: error.to_string(),
+        }
+    })
+}
+
+/// Whether a file is empty, or a cache's.
+fn may_take_file(file: &File) -> io::Result<bool> {
+    let mut start = [0; first::MAGIC_END];
+    match file.read_exact_at(&mut start, 0) {
+        Ok(()) => Ok(first::is_ours(&start)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            // A device without a medium has no bytes either, and cannot be written.
+            Ok(file.metadata()?.len() == 0)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A file may end within a block, after a crash or by another's hand: the store would write no block behind it.
+fn cut_to_blocks(file: &File) -> io::Result<()> {
+    let about = file.metadata()?;
     let part = about.len() % BLOCK_BYTES as u64;
     if about.is_file() && part > 0 {
-        let file = std::fs::OpenOptions::new().write(true).open(path);
-        file.and_then(|file| file.set_len(about.len() - part))
-            .map_err(|error| at_path(path, "cut to whole blocks", error))?;
+        file.set_len(about.len() - part)?;
     }
-    options.open(path, BLOCK_BYTES)
+    Ok(())
 }
 
 /// The thread that writes, stopped when this is dropped.

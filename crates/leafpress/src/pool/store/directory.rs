@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +13,7 @@ use crate::sync::plain::RwLock;
 use super::found::{FileSystem, Found};
 use super::{MIN_PAGE_BYTES, PageId, PageStore, check_read_length, no_such_page};
 use crate::io::at_path::at_path;
+use crate::io::open;
 
 const SHARDS: usize = 16;
 const TEMPORARY_PREFIX: &str = ".leafpress-";
@@ -111,19 +111,19 @@ impl DirectoryStore {
     }
 
     fn read_file(&self, page: PageId, path: &Path, known: usize, into: &mut [u8]) -> io::Result<()> {
-        // Should a pipe have taken the file's place, opening it does not wait.
-        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-        let mut file = opened.inspect_err(|e| {
-            if e.kind() == io::ErrorKind::NotFound {
+        let mut file = open::read_linked(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
                 self.forget(page);
+                error
             }
+            io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory => {
+                io::Error::new(io::ErrorKind::InvalidData, "no longer a file")
+            }
+            _ => error,
         })?;
-        let about = file.metadata()?;
-        if !about.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "no longer a file"));
-        }
-        if about.len() != known as u64 {
-            return Err(self.length_changed(page, known, about.len()));
+        let len = file.metadata()?.len();
+        if len != known as u64 {
+            return Err(self.length_changed(page, known, len));
         }
         check_read_length(known, into)?;
         file.read_exact(into)
@@ -172,7 +172,11 @@ impl DirectoryStore {
         let number = self.temporary.fetch_add(1, Ordering::Relaxed);
         let process = std::process::id();
         let temporary = path.with_file_name(format!("{TEMPORARY_PREFIX}{process}-{number}{TEMPORARY_SUFFIX}"));
-        let mut file = File::create_new(&temporary)?;
+        // Until it has the permissions of the file that it replaces, nobody else reads it.
+        let mut file = match permissions {
+            Some(_) => open::create_private(&temporary)?,
+            None => open::create(&temporary)?,
+        };
         let renamed = file
             .write_all(bytes)
             .and_then(|()| permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions)))
@@ -195,7 +199,7 @@ impl DirectoryStore {
 
     /// Writes a page that has no file, never over one that is there and is not the store's.
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let reserved = File::create_new(path).map(|_| ());
+        let reserved = open::create(path).map(|_| ());
         let empty = |path| fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() == 0);
         match reserved {
             // An empty file of such a name is what an interrupted write reserved.
@@ -303,7 +307,7 @@ impl PageStore for DirectoryStore {
             .filter_map(|page| self.find(page))
             .map(|(path, _)| path)
         {
-            match File::open(&path).and_then(|file| file.sync_all()) {
+            match open::read_linked(&path).and_then(|file| file.sync_all()) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(at_path(&path, "sync", e)),
                 _ => {}
             }

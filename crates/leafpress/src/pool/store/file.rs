@@ -13,7 +13,7 @@ use super::{PageId, PageRead, PageStore, PageWrite, check_read_length, no_such_p
 use crate::io::aligned::AlignedBuffer;
 use crate::io::at_path::at_path;
 use crate::io::direct::Direct;
-use crate::io::system::free_space;
+use crate::io::system::{free_space, unlock};
 use crate::io::transfer::Transfer;
 use crate::io::uring::Rings;
 
@@ -42,6 +42,8 @@ pub struct FileStore {
     /// Held alone while something is written through the page cache beside direct I/O: the cache works in blocks that neighbouring pages
     /// share, and would write their old bytes over what a direct write brings meanwhile.
     pub(super) neighbours: RwLock<()>,
+    /// The process that locked the file, where that was asked for.
+    pub(super) locked_by: Option<u32>,
 }
 
 /// How the file is read and written.
@@ -230,6 +232,15 @@ impl FileStore {
 
     fn writing(&self, page: PageId, error: io::Error) -> io::Error {
         at_path(&self.path, format_args!("write page {page}"), error)
+    }
+}
+
+impl Drop for FileStore {
+    fn drop(&mut self) {
+        // Children that were forked share the lock, and would keep it. A child that drops its copy leaves it to the parent.
+        if self.locked_by == Some(std::process::id()) {
+            unlock(self.channel().0);
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::io::at_path::at_path;
+use crate::io::open;
 
 /// What a directory was found to hold.
 #[derive(Default)]
@@ -48,14 +49,14 @@ impl FileSystem {
         Self {
             device,
             directory: directory.to_owned(),
-            open: File::open(directory).map(OnceLock::from).unwrap_or_default(),
+            open: open::directory(directory).map(OnceLock::from).unwrap_or_default(),
         }
     }
 
     /// The directory, open; [`None`] if it is gone, with all its pages.
     pub(super) fn open(&self) -> io::Result<Option<&File>> {
         if self.open.get().is_none() {
-            match File::open(&self.directory) {
+            match open::directory(&self.directory) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
                 opened => drop(self.open.set(opened.map_err(|e| at_path(&self.directory, "sync", e))?)),
             }

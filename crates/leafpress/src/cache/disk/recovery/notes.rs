@@ -10,7 +10,7 @@
 //!
 //! Each word has a check of its own, which knows its place: no byte can change unseen.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,6 +20,7 @@ use crate::cache::disk::first::Kind;
 #[cfg(feature = "fuzz")]
 use crate::cache::disk::page;
 use crate::io::at_path::at_path;
+use crate::io::open;
 use crate::mem::OutOfMemory;
 use crate::mem::room::room_for;
 use crate::mem::shared_mapping::SharedMapping;
@@ -90,8 +91,7 @@ impl Notes {
     /// Writes a table into a new file, whole, so that it has its blocks, and maps it.
     pub(super) fn create(path: &Path, ties: Ties, table: &[u32], committed: u32) -> io::Result<Self> {
         let create = || {
-            let mut options = OpenOptions::new();
-            let mut file = options.read(true).write(true).create(true).truncate(true).open(path)?;
+            let mut file = open::recreate_private(path)?;
             file.write_all(&ties.write(MAGIC))?;
             file.write_all(&encode(COMMITTED, committed).to_le_bytes())?;
             let mut bytes = Vec::with_capacity(READ_WORDS * WORD_BYTES);
@@ -178,7 +178,7 @@ impl Table {
     ) -> Result<Option<Self>, OutOfMemory> {
         let mut values = fresh(slots)?;
         let mut read = || -> Option<(Ties, Option<u32>)> {
-            let mut file = File::open(path).ok()?;
+            let mut file = open::read_regular(path).ok()?;
             let mut header = [0; HEADER_BYTES];
             file.read_exact(&mut header).ok()?;
             let ties = Ties::read(&header, MAGIC, kind, tier, session)?;

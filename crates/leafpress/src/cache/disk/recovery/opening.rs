@@ -55,7 +55,7 @@ struct Found {
 
 /// No other tier's, or opening's.
 fn new_id() -> u64 {
-    RandomState::new().hash_one(std::time::SystemTime::now())
+    RandomState::new().hash_one(std::time::SystemTime::now()).max(1)
 }
 
 impl Opening<'_> {
@@ -93,8 +93,10 @@ impl Opening<'_> {
             Said::Closed(first) => self.image(first),
             Said::Open { .. } | Said::Nothing => Ok(None),
         };
-        first::take_away(self.device)?;
-        Ok(opened?.unwrap_or_else(|| self.nothing()))
+        // Until this is written, what the last tier left is there. From then on it would be out of date.
+        let opened = opened?.unwrap_or_else(|| self.nothing());
+        first::say_open(self.device, self.kind, opened.id, None)?;
+        Ok(opened)
     }
 
     /// Begins a tier that is found again after a crash, by files beside that at `path`.
@@ -231,7 +233,7 @@ impl Opening<'_> {
             entries,
         )?;
         std::fs::rename(&new, notes_at).map_err(|error| at_path(notes_at, "put notes there", error))?;
-        first::say_open(self.device, self.kind, opened.id, ties.session)?;
+        first::say_open(self.device, self.kind, opened.id, Some(ties.session))?;
         let has_judged = |run: &Arc<_>| is_before(run, judged_before);
         let is_judged = opened.state.leaves.iter().any(|leaf| leaf.runs.iter().any(has_judged));
         opened.recovery = Some(Recovery {

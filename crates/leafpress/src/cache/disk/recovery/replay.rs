@@ -12,6 +12,7 @@ use crate::cache::disk::failure::Failure;
 use crate::cache::disk::first::{Kind, MOST_HEAD};
 use crate::cache::disk::run::Run;
 use crate::cache::disk::state::SuperLeaf;
+use crate::io::open;
 use crate::mem::room::{TryGrow, room_for};
 use crate::tree::MAX_KEY_BYTES;
 
@@ -84,7 +85,7 @@ fn try_replay(
     committed: u32,
     room_bytes: usize,
 ) -> Result<Replayed, Failure> {
-    let mut file = BufReader::new(File::open(path)?);
+    let mut file = BufReader::new(open::read_regular(path)?);
     let mut header = [0; HEADER_BYTES];
     file.read_exact(&mut header)?;
     let ties = Ties::read(&header, MAGIC, kind, tier, session).ok_or(Failure::Damaged)?;

@@ -9,7 +9,7 @@
 //! Entries are counted over all logs of a tier, and the notes say how many count. So what a process that was killed left half written does not,
 //! and a log that was written anew takes the place of the old one at once. An entry counts before the change is done.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ use crate::cache::disk::page::Place;
 use crate::cache::disk::run::Run;
 use crate::cache::disk::state::SuperLeaf;
 use crate::io::at_path::at_path;
+use crate::io::open;
 
 pub(super) const MAGIC: &[u8; 16] = b"leafpress runs\0\0";
 pub(super) const ENTRY_HEADER_BYTES: usize = 12;
@@ -205,7 +206,7 @@ impl RunLog {
 }
 
 fn write_leaves(path: &std::path::Path, ties: &Ties, leaves: &[SuperLeaf]) -> Result<(File, u64), Failure> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+    let mut file = open::recreate_private(path)?;
     let header = ties.write(MAGIC);
     file.write_all(&header)?;
     let mut bytes = header.len() as u64;
