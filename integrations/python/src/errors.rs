@@ -22,7 +22,7 @@ macro_rules! classes {
 
         impl Class {
             /// An exception of this class, of its message or of what else its constructor takes.
-            pub fn error(self, arguments: impl PyErrArguments + Send + Sync + 'static) -> PyErr {
+            pub fn error(self, arguments: impl PyErrArguments + 'static) -> PyErr {
                 Python::attach(|py| {
                     let class = match self { $( Self::$name => {
                         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -78,10 +78,13 @@ fn os_error(text: &str) -> Option<i32> {
 
 /// The error of a cache's disk tier as an `OSError` with its parts; `path` is the file, where that is known.
 pub fn of_disk(error: &CacheError, path: Option<&Path>) -> PyErr {
-    let (CacheError::Disk { reason }, Some(path)) = (error, path) else {
-        return of_cache(error);
-    };
-    Class::DiskError.error((os_error(reason), error.to_string(), path.as_os_str().to_owned()))
+    match (error, path) {
+        (CacheError::Disk { .. } | CacheError::NotACache { .. }, Some(path)) => {
+            let text = error.to_string();
+            Class::DiskError.error((os_error(&text), text, path.as_os_str().to_owned()))
+        }
+        _ => of_cache(error),
+    }
 }
 
 /// A cache's error as an exception.

@@ -1,5 +1,6 @@
 """Cache: records, times, forms of keys and values, scans, the disk tier."""
 
+import contextlib
 import ctypes
 import datetime
 import errno
@@ -9,6 +10,7 @@ import json
 import pickle
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -593,3 +595,34 @@ def test_a_signal_ends_a_call_about_many_keys(method):
     with Cache("8MiB", serializer="json") as cache, pytest.raises(KeyboardInterrupt):
         getattr(cache, method)(itertools.chain(before, signals, after))
     assert next(after, 300_000) < 50_000
+
+
+def texts(path):
+    path.write_text("what somebody has written\n" * 1000)
+
+
+def databases(path):
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("create table t(a)")
+        database.executemany("insert into t values(?)", [(f"row {n}",) for n in range(5000)])
+        database.commit()
+
+
+@pytest.mark.parametrize("write", [texts, databases])
+@pytest.mark.parametrize("options", [{}, {"recover_after_crash": True}])
+def test_a_file_that_no_cache_wrote_is_refused(tmp_path, write, options):
+    path, link = tmp_path / "valued", tmp_path / "link"
+    write(path)
+    before, options = path.read_bytes(), {"disk_bytes": "16MiB", "serializer": "json", **options}
+    link.symlink_to(path)
+    for name in [path, link]:
+        with pytest.raises(leafpress.DiskError, match="overwrite") as caught:
+            Cache("8MiB", disk=name, **options)
+        assert caught.value.filename == str(name) and path.read_bytes() == before
+    assert sorted(tmp_path.iterdir()) == [link, path]
+    with Cache("8MiB", disk=path, overwrite=True, **options) as cache:
+        cache["key"] = "value"
+    with Cache("8MiB", disk=path, **options) as cache:
+        assert cache["key"] == "value"
+    with pytest.raises(leafpress.InvalidOption, match="disk="):
+        Cache("8MiB", overwrite=True)

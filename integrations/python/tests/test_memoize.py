@@ -9,6 +9,7 @@ import decimal
 import enum
 import functools
 import inspect
+import itertools
 import multiprocessing
 import pathlib
 import pickle
@@ -19,6 +20,8 @@ import uuid
 import zoneinfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import leafpress
 from leafpress import Cache
@@ -144,6 +147,29 @@ def test_words_are_told_from_values(cache):
         function(**words)
     function(1, 2, "k"), function(1, 2, "kz", 2)
     assert len(calls) == len(ways) + 2
+
+
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.integers(-3, 3), st.floats(allow_nan=False), st.text("ab:,()1s'\\", max_size=3), st.text(max_size=2),
+    st.binary(max_size=2), st.sampled_from(Colour), st.sampled_from(Access), st.builds(Access, st.integers(0, 7)), st.builds(Bits, st.integers(0, 9)),
+    st.dates(), st.datetimes(timezones=st.none() | st.just(zone(1)) | st.just(zone(2))), st.timedeltas(), st.decimals(allow_nan=False), st.uuids(),
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.lists(inner, max_size=3).map(tuple), st.dictionaries(st.text("ab", max_size=2), inner, max_size=3)),
+    max_leaves=5,
+)
+CALLS = st.tuples(st.lists(VALUES, max_size=3).map(tuple), st.dictionaries(st.text("ab=,:1", min_size=1, max_size=3), VALUES, max_size=2))
+ANY = Cache("4MiB", encoding="utf-8", serializer="pickle").memoize(lambda *args, **kwargs: None, name="any")
+
+
+@given(st.lists(CALLS, min_size=2, max_size=12))
+def test_calls_of_one_key_are_equal(calls):
+    keys = [ANY.cache_key(*args, **kwargs) for args, kwargs in calls]
+    for (one, one_key), (other, other_key) in itertools.combinations(zip(calls, keys), 2):
+        assert one_key != other_key or one == other
+    for (args, kwargs), key in zip(calls, keys):
+        assert ANY.cache_key(*copy.deepcopy(args), **dict(reversed(kwargs.items()))) == key and key.isascii()
 
 
 class Zone(datetime.tzinfo):

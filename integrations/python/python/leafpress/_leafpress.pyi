@@ -255,6 +255,7 @@ class CacheBase:
         disk: str | PathLike[str] | None = None,
         disk_bytes: _Size = "1GiB",
         recover_after_crash: bool = False,
+        overwrite: bool = False,
         ttl: _Time | None = None,
         time_to_idle: _Time | None = None,
         stale_while_revalidate: _Time | None = None,

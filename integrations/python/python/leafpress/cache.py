@@ -45,7 +45,8 @@ class Cache(CacheBase):
 
     memory is all that it may hold, index and dictionaries included: from 4 MiB on, as a number of bytes or as "512MB".
 
-    disk is a file (or block device) for what leaves memory, disk_bytes how much of it. A cache that is closed leaves its records there for
+    disk is a file (or block device) for what leaves memory, disk_bytes how much of it. A file that is not empty and that no cache wrote is
+    refused with DiskError, and left as it is, unless overwrite=True. A cache that is closed leaves its records there for
     the next with the same file and options. With recover_after_crash=True (Linux, no device) what is on disk is found again too after the
     process was killed, by two files beside it.
 

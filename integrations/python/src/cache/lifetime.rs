@@ -29,6 +29,7 @@ struct Options<'a, 'py> {
     disk: Option<PathBuf>,
     disk_bytes: Option<&'a Bound<'py, PyAny>>,
     recover_after_crash: bool,
+    overwrite: bool,
     times: [Option<&'a Bound<'py, PyAny>>; 3],
     codec: Option<&'a str>,
     policy: Option<&'a str>,
@@ -64,12 +65,15 @@ impl Options<'_, '_> {
         match (self.disk, self.disk_bytes) {
             (Some(path), bytes) => {
                 let bytes = bytes.map_or(Ok(DISK_BYTES), |bytes| options::bytes("disk_bytes", bytes))?;
-                let disk = Disk::file(path, bytes).recover_after_crash(self.recover_after_crash);
+                let disk = Disk::file(path, bytes)
+                    .recover_after_crash(self.recover_after_crash)
+                    .overwrite(self.overwrite);
                 Ok(builder.disk(disk))
             }
             (None, None) if self.recover_after_crash => {
                 Err(Class::InvalidOption.error("recover_after_crash: name the file too, by disk="))
             }
+            (None, None) if self.overwrite => Err(Class::InvalidOption.error("overwrite: name the file too, by disk=")),
             (None, None) => Ok(builder),
             (None, Some(_)) => Err(Class::InvalidOption.error("disk_bytes: name the file too, by disk=")),
         }
@@ -80,9 +84,9 @@ impl Options<'_, '_> {
 impl CacheBase {
     #[new]
     #[pyo3(
-        signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, ttl=None, time_to_idle=None,
+        signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, overwrite=false, ttl=None, time_to_idle=None,
             stale_while_revalidate=None, codec=None, policy=None, serializer=None, encoding=None, name=None, on_removal=None),
-        text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, ttl=None, time_to_idle=None, \
+        text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, overwrite=False, ttl=None, time_to_idle=None, \
             stale_while_revalidate=None, codec='zstd:1', policy='s3-fifo', serializer=None, encoding=None, name=None, on_removal=None)"
     )]
     #[allow(clippy::too_many_arguments)]
@@ -92,6 +96,7 @@ impl CacheBase {
         disk: Option<PathBuf>,
         disk_bytes: Option<&Bound<'_, PyAny>>,
         recover_after_crash: bool,
+        overwrite: bool,
         ttl: Option<&Bound<'_, PyAny>>,
         time_to_idle: Option<&Bound<'_, PyAny>>,
         stale_while_revalidate: Option<&Bound<'_, PyAny>>,
@@ -110,6 +115,7 @@ impl CacheBase {
             disk,
             disk_bytes,
             recover_after_crash,
+            overwrite,
             times,
             codec,
             policy,
