@@ -445,7 +445,8 @@ cache.settle()
 for n in range(0, 80_000, 100):
     cache[n] = "newer"
 for n in range(50, 80_000, 100):
-    del cache[n]
+    # A record may be gone: where the disk cannot keep up, some are dropped.
+    cache.delete(n)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -184,7 +184,8 @@ static void cursors_are_ranges() {
     CHECK(at->key == "b" && at->value == "b!" && leafpress::Cursor::Iterator() == cursor.end());
     at++;
     CHECK(at->key == "c" && (*at).value == "c!");
-#if defined(__cpp_lib_ranges) && __cpp_lib_ranges >= 202110L
+// Older Clangs do not compile the ranges of the GNU library.
+#if defined(__cpp_lib_ranges) && __cpp_lib_ranges >= 202110L && (!defined(__clang__) || __clang_major__ >= 16)
     using Iterator = leafpress::Cursor::Iterator;
     static_assert(std::input_iterator<Iterator> && std::sentinel_for<Iterator, Iterator>);
     static_assert(std::ranges::input_range<leafpress::Cursor>);
