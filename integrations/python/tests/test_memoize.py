@@ -20,7 +20,7 @@ import uuid
 import zoneinfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leafpress
@@ -163,7 +163,9 @@ CALLS = st.tuples(st.lists(VALUES, max_size=3).map(tuple), st.dictionaries(st.te
 ANY = Cache("4MiB", encoding="utf-8", serializer="pickle").memoize(lambda *args, **kwargs: None, name="any")
 
 
-@given(st.lists(CALLS, min_size=2, max_size=12))
+@pytest.mark.long
+@settings(max_examples=30)
+@given(st.lists(CALLS, min_size=2, max_size=6))
 def test_calls_of_one_key_are_equal(calls):
     keys = [ANY.cache_key(*args, **kwargs) for args, kwargs in calls]
     for (one, one_key), (other, other_key) in itertools.combinations(zip(calls, keys), 2):
@@ -346,6 +348,7 @@ class Cubes:
         return x**3
 
 
+@pytest.mark.long
 def test_memoized_functions_are_pickled_by_name():
     for function in [cubed, cubed_later]:
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
