@@ -317,6 +317,8 @@ LP_API lp_status lp_options_new(lp_options **options);
  *   disk_write_bytes_per_s     most that is written a second on average; default any number
  *   disk_recover_after_crash   true: what is on disk is found again after the process was killed
  *                              too, by two files beside it; default false
+ *   disk_overwrite             true: a file that is not empty and that no cache wrote is written
+ *                              over; default false: it is refused
  *   name                       for messages
  */
 LP_API lp_status lp_options_set(lp_options *options,

@@ -28,6 +28,7 @@ pub(crate) struct CacheDraft {
     disk_codec: Option<Codec>,
     disk_write_bytes_per_s: Option<u64>,
     disk_recover_after_crash: Option<bool>,
+    disk_overwrite: Option<bool>,
 }
 
 const TREE: &[Entry<TreeDraft>] = &[
@@ -104,6 +105,10 @@ const CACHE: &[Entry<CacheDraft>] = &[
         draft.disk_recover_after_crash = Some(yes_or_no(text)?);
         Ok(())
     }),
+    ("disk_overwrite", |draft, text| {
+        draft.disk_overwrite = Some(yes_or_no(text)?);
+        Ok(())
+    }),
 ];
 
 impl TreeDraft {
@@ -129,7 +134,8 @@ impl CacheDraft {
             (None, None)
                 if self.disk_codec.is_none()
                     && self.disk_write_bytes_per_s.is_none()
-                    && self.disk_recover_after_crash.is_none() =>
+                    && self.disk_recover_after_crash.is_none()
+                    && self.disk_overwrite.is_none() =>
             {
                 return Ok(self.builder);
             }
@@ -144,6 +150,9 @@ impl CacheDraft {
         }
         if let Some(recovers) = self.disk_recover_after_crash {
             disk = disk.recover_after_crash(recovers);
+        }
+        if let Some(overwrites) = self.disk_overwrite {
+            disk = disk.overwrite(overwrites);
         }
         Ok(self.builder.disk(disk))
     }

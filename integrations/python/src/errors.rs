@@ -2,7 +2,10 @@
 //!
 //! The classes are written in Python, in `leafpress/_errors.py`: they have two bases, which a class made here cannot have.
 
+use std::path::Path;
+
 use leafpress::{CacheError, CodecError, Error};
+use pyo3::PyErrArguments;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -18,16 +21,15 @@ macro_rules! classes {
         )* }
 
         impl Class {
-            /// An exception of this class.
-            pub fn error(self, message: impl Into<String>) -> PyErr {
-                let message = message.into();
+            /// An exception of this class, of its message or of what else its constructor takes.
+            pub fn error(self, arguments: impl PyErrArguments + 'static) -> PyErr {
                 Python::attach(|py| {
                     let class = match self { $( Self::$name => {
                         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
                         CLASS.import(py, "leafpress._errors", stringify!($name))
                     } )* };
                     match class {
-                        Ok(class) => PyErr::from_type(class.clone(), message),
+                        Ok(class) => PyErr::from_type(class.clone(), arguments),
                         Err(error) => error,
                     }
                 })
@@ -66,6 +68,23 @@ pub fn of_tree(error: &Error) -> PyErr {
         _ => Class::Error,
     };
     class.error(error.to_string())
+}
+
+/// The number of the system's error that a text ends with, as the standard library writes it.
+fn os_error(text: &str) -> Option<i32> {
+    let (_, number) = text.rsplit_once("(os error ")?;
+    number.split(')').next()?.parse().ok()
+}
+
+/// The error of a cache's disk tier as an `OSError` with its parts; `path` is the file, where that is known.
+pub fn of_disk(error: &CacheError, path: Option<&Path>) -> PyErr {
+    match (error, path) {
+        (CacheError::Disk { .. } | CacheError::NotACache { .. }, Some(path)) => {
+            let text = error.to_string();
+            Class::DiskError.error((os_error(&text), text, path.as_os_str().to_owned()))
+        }
+        _ => of_cache(error),
+    }
 }
 
 /// A cache's error as an exception.

@@ -7,6 +7,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use crate::call;
 use crate::errors::Class;
 
 /// Bytes of an object that cannot change: of `bytes` and UTF-8 `str` the object's own, of any other buffer a copy. They stay when the
@@ -137,7 +138,7 @@ impl Encoding {
                 let text = object
                     .cast::<PyString>()
                     .map_err(|_| wrong_type(object, role, "str, as the encoding says"))?;
-                let encoded = text.call_method1("encode", (name,))?;
+                let encoded = call::method(text.as_any(), "encode", (name,))?;
                 let encoded = encoded
                     .cast_into::<PyBytes>()
                     .map_err(|_| Class::InvalidOption.error(format!("encoding: {name} makes no bytes of a str")))?;
@@ -161,7 +162,7 @@ impl Encoding {
                     ffi::PyUnicode_DecodeUTF8(bytes.as_ptr().cast(), bytes.len().cast_signed(), std::ptr::null()),
                 )
             },
-            Self::Named(name) => PyBytes::new(py, bytes).call_method1("decode", (name,)),
+            Self::Named(name) => call::method(&PyBytes::new(py, bytes), "decode", (name,)),
         }
     }
 }

@@ -64,7 +64,7 @@ ANYTHING = st.recursive(
 METHODS = [
     "get", "set", "add", "pop", "delete", "touch", "incr", "decr", "update_with", "get_many", "set_many", "delete_many", "get_or_set", "irange",
     "prefix", "items", "get_in_memory", "memoize", "stats", "settle", "volume", "clear", "__getitem__", "__setitem__", "__delitem__",
-    "__contains__", "_ask",
+    "__contains__", "_ask", "setdefault", "update", "keys", "values",
 ]
 CACHES = [
     Cache("4MiB"),

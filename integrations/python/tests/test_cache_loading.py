@@ -1,6 +1,8 @@
 """One loader a key, among threads and tasks; no loader waits for itself."""
 
 import asyncio
+import concurrent.futures
+import contextlib
 import os
 import signal
 import subprocess
@@ -135,6 +137,75 @@ def test_threads_that_wait_for_one_another_are_told(cache):
     # Where one was told before the other asked, the other loads both.
     assert any(told) and all(is_told or result == "never" for is_told, result in zip(told, results)), results
     assert cache.get_or_set("c", lambda: 1) == 1
+
+
+@pytest.mark.parametrize("way", ["result", "map", "wait", "as_completed", "join", "with"])
+def test_a_loader_that_waits_for_a_thread_that_waits_for_it_is_told(cache, way):
+    """The threads know nothing of the load that they run for."""
+    asked = []
+
+    def ask():
+        try:
+            return cache.get_or_set("key", lambda: 0)
+        except leafpress.LoadCycle:
+            asked.append("told")
+            raise
+
+    def load():
+        if way == "join":
+            thread = threading.Thread(target=lambda: in_threads_end(ask))
+            thread.start()
+            thread.join()
+            return 1
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            if way == "map":
+                return sum(pool.map(lambda n: ask(), range(3)))
+            futures = [pool.submit(ask)]
+            if way == "result":
+                return futures[0].result()
+            if way == "wait":
+                return len(concurrent.futures.wait(futures).done)
+            if way == "as_completed":
+                return len(list(concurrent.futures.as_completed(futures)))
+        return 1
+
+    [result] = in_threads(lambda: cache.get_or_set("key", load))
+    if way in ("result", "map"):
+        assert isinstance(result, leafpress.LoadCycle)
+    else:
+        assert result == cache["key"] == 1
+    assert set(asked) == {"told"}
+
+
+def in_threads_end(function):
+    with contextlib.suppress(leafpress.LoadCycle):
+        function()
+
+
+def test_a_thread_that_nobody_waits_for_for_ever_is_not_told(cache):
+    """It waits for the load, and gets its value."""
+    asks, may_end, got = threading.Event(), threading.Event(), []
+
+    def ask():
+        asks.set()
+        got.append(cache.get_or_set("key", lambda: 0))
+
+    def load():
+        with concurrent.futures.ThreadPoolExecutor(2) as other:
+            thread = threading.Thread(target=ask)
+            thread.start()
+            asks.wait(WAIT)
+            thread.join(0.3)
+            # Another future than the thread's is waited for as well.
+            other.submit(time.sleep, 0.3).result()
+        may_end.set()
+        return 1
+
+    assert in_threads(lambda: cache.get_or_set("key", load)) == [1]
+    deadline = time.monotonic() + WAIT
+    while not got and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert got == [1]
 
 
 def test_stale_values_need_no_wait():
@@ -351,6 +422,32 @@ def test_a_task_that_asks_for_its_own_key_is_told(cache):
     for ask in [lambda: cache.aget_or_set("key", own), lambda: cache.aget_or_set("outer", through_others), blocks_its_own_loop]:
         with pytest.raises(leafpress.LoadCycle):
             asyncio.run(main(ask()))
+
+
+def test_a_task_that_a_loader_starts_and_does_not_wait_for_is_not_told(cache):
+    async def main():
+        tasks = []
+
+        async def refresh():
+            return await cache.aget_or_set("key", lambda: "alone")
+
+        async def other():
+            async def load():
+                return await cache.aget_or_set("key", lambda: "alone")
+            return await cache.aget_or_set("other", load)
+
+        async def load():
+            tasks.extend(map(asyncio.ensure_future, [refresh(), other()]))
+            # Both have asked when they have ended.
+            while not all(task.done() for task in tasks):
+                await asyncio.sleep(0.01)
+            return "loaded"
+
+        assert await asyncio.wait_for(cache.aget_or_set("key", load), WAIT) == "loaded"
+        return await asyncio.gather(*tasks)
+
+    assert asyncio.run(main()) == ["alone", "alone"]
+    assert (cache["key"], cache["other"]) == ("loaded", "alone")
 
 
 def test_tasks_use_the_disk_without_stopping_the_loop(tmp_path):

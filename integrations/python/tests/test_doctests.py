@@ -55,6 +55,16 @@ def test_the_readme(tmp_path, monkeypatch):
         exec(compile(block, README, "exec"), names)
 
 
+def test_links_of_the_readme_work_on_any_page():
+    with open(README, encoding="utf-8") as file:
+        links = re.findall(r"\]\(([^)\s]+)\)", file.read())
+    repository = "https://github.com/leafpress/leafpress/blob/main/"
+    assert links and all(link.startswith(("https://", "#")) for link in links)
+    for link in links:
+        if link.startswith(repository):
+            assert os.path.exists(os.path.join(os.path.dirname(README), "../..", link.removeprefix(repository))), link
+
+
 def test_the_typing_sample_runs():
     import typing_sample
 

@@ -98,6 +98,16 @@ def test_pickles(protocol):
         assert same is not tree
 
 
+def test_copies_have_the_attributes_of_a_subclass():
+    tree = Named({b"a": b"1"})
+    tree.notes, tree.me = ["note"], tree
+    for same in [tree.copy(), copy.copy(tree)]:
+        assert same == tree and same is not tree
+        assert same.notes is tree.notes and same.me is tree
+    deep = copy.deepcopy([tree, tree])
+    assert deep[0] is deep[1] and deep[0] == tree and deep[0].notes == ["note"] and deep[0].notes is not tree.notes and deep[0].me is deep[0]
+
+
 def test_pickles_are_compressed():
     tree = Tree((b"%08d" % n, b"some text that comes again and again %d" % n) for n in range(20_000))
     assert len(pickle.dumps(tree)) < tree.stats().user_bytes / 4
@@ -183,6 +193,44 @@ print("ended")
 """
     for _ in range(3):
         assert run_python(script) == "ended\n"
+
+
+def test_daemon_threads_end_with_the_interpreter(run_python):
+    """Each is in Python code that a method has called when the interpreter ends, and asks for its lock after that."""
+    script = """
+import leafpress, threading, time, sys
+sys.setswitchinterval(1e-4)
+tree = leafpress.Tree()
+cache = leafpress.Cache("4MiB", serializer=(lambda value: spin() if value == b"dumps" else value, lambda value: spin() if value == b"loads" else value))
+cache[1], tree[b"a"] = b"loads", b"1"
+begun = threading.Semaphore(0)
+def spin(*arguments):
+    begun.release()
+    while True:
+        pass
+def spins():
+    spin()
+    yield 1, 2
+class Spins(dict):
+    __getitem__ = items = spin
+    def __iter__(self):
+        spin()
+ways = [lambda: cache.get_or_set(2, spin), lambda: cache.__setitem__(3, b"dumps"), lambda: cache[1], lambda: cache.get_many([1]), lambda: cache.set_many(spins()),
+        lambda: cache.set_many(Spins()), lambda: cache.get_many(spins()), lambda: cache.delete_many(spins()), lambda: cache.update_with(4, spin),
+        lambda: tree.update(spins()), lambda: tree.update(Spins()), lambda: tree.get_many(spins()), lambda: tree.remove_many(Spins()), lambda: tree.update_with(b"a", spin)]
+for way in ways:
+    threading.Thread(target=way, daemon=True).start()
+for way in ways:
+    begun.acquire()
+class Last:
+    # The others get the lock meanwhile.
+    def __del__(self, sleep=time.sleep):
+        sleep(0.5)
+last = Last()
+last.me = last
+print("ended")
+"""
+    assert run_python(script) == "ended\n"
 
 
 def test_other_interpreters_are_refused(run_python):

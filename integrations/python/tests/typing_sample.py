@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Iterator, Mapping, MutableMapping
 
 import leafpress
@@ -26,9 +28,36 @@ def cache_aside(cache: leafpress.Cache) -> str:
     return loaded
 
 
+def memoized(cache: leafpress.Cache) -> None:
+    @cache.memoize(ttl=60, name="length")
+    def length(text: str, factor: int = 1) -> int:
+        return len(text) * factor
+
+    @cache.memoize(name="later")
+    async def later(text: str) -> str:
+        return text * 2
+
+    class Words:
+        @cache.memoize(key=lambda self, word: f"word:{word}")
+        def first(self, word: str) -> str:
+            return word[:1]
+
+    number: int = length("abc", factor=2)
+    letter: str = Words().first("abc")
+    text: str = asyncio.run(later("ab"))
+    assert (number, letter, text, length.cache_delete("abc", 2), length.cache_info().misses) == (6, "a", "abab", True, 1)
+    # What is called wrongly is an error, which an unused "ignore" would be too.
+    with contextlib.suppress(TypeError):
+        length(5)  # type: ignore[arg-type]
+    with contextlib.suppress(TypeError):
+        Words().first()  # type: ignore[call-arg]
+
+
 def main() -> None:
     with leafpress.Cache("16MiB", encoding="utf-8") as cache:
         assert cache_aside(cache) == "Grace"
+    with leafpress.Cache("16MiB", serializer="json", encoding="utf-8") as cache:
+        memoized(cache)
     raw = Tree({b"a": b"1", b"b": b"2"}, codec="zstd:3")
     value: bytes = raw[b"a"]
     some: Mapping[bytes, bytes] = raw[b"a":b"b"]

@@ -3,7 +3,9 @@
 #define LEAFPRESS_BASE_HPP
 
 #include <cstddef>
+#include <deque>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -58,7 +60,10 @@ inline std::string_view view(const void *data, std::size_t len) {
 
 inline std::string_view view(lp_bytes bytes) { return view(bytes.data, bytes.len); }
 
-inline lp_bytes bytes(std::string_view view) { return lp_bytes{view.data(), view.size()}; }
+/// A place for bytes where NULL would mean something else: an open end of a range, a request for the length alone.
+inline const char *place(std::string_view view) noexcept { return view.data() == nullptr ? "" : view.data(); }
+
+inline lp_bytes bytes(std::string_view view) { return lp_bytes{place(view), view.size()}; }
 
 template <auto Free> struct Freed {
     template <class T> void operator()(T *handle) const noexcept { Free(handle); }
@@ -125,13 +130,47 @@ template <class Call> std::optional<std::pair<std::string, std::string>> copy_re
     return copied;
 }
 
-/// Keys as C takes them, of anything that has a begin and an end.
-template <class Keys> std::vector<lp_bytes> list(const Keys &keys) {
-    std::vector<lp_bytes> listed;
-    for (const auto &key : keys)
-        listed.push_back(bytes(std::string_view(key)));
-    return listed;
-}
+/// Whether what an iterator refers to outlives a step of it. An iterator that makes its elements, or keeps one inside, is an input iterator.
+template <class Iterator>
+inline constexpr bool refers = std::is_lvalue_reference_v<decltype(*std::declval<Iterator &>())> &&
+                               std::is_base_of_v<std::forward_iterator_tag,
+                                                 typename std::iterator_traits<Iterator>::iterator_category>;
+
+/// Whether the bytes of a value belong to somebody else.
+template <class T>
+inline constexpr bool is_view =
+    std::is_same_v<T, std::string_view> || std::is_same_v<T, const char *> || std::is_same_v<T, char *>;
+
+/// Keys as C takes them, of anything that has a begin and an end. Elements that end with a step of the iterator are copied.
+class List {
+public:
+    template <class Keys> explicit List(Keys &&keys) {
+        using std::begin, std::end;
+        auto at = begin(keys);
+        const auto last = end(keys);
+        using Iterator = decltype(at);
+        if constexpr (refers<Iterator> || is_view<std::decay_t<decltype(*at)>>) {
+            for (; at != last; ++at)
+                listed_.push_back(bytes(std::string_view(*at)));
+        } else {
+            // A deque never moves its elements.
+            for (; at != last; ++at) {
+                auto &&key = *at;
+                listed_.push_back(bytes(kept_.emplace_back(std::string_view(key))));
+            }
+        }
+    }
+
+    List(const List &) = delete;
+    List &operator=(const List &) = delete;
+
+    const lp_bytes *data() const noexcept { return listed_.data(); }
+    std::size_t size() const noexcept { return listed_.size(); }
+
+private:
+    std::deque<std::string> kept_;
+    std::vector<lp_bytes> listed_;
+};
 
 } // namespace detail
 

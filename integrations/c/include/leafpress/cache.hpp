@@ -73,8 +73,8 @@ public:
     }
 
     /// Shows the index in keys and the std::optional<std::string_view> value of each.
-    template <class Keys, class F> void get_many(const Keys &keys, F &&function) const {
-        auto listed = detail::list(keys);
+    template <class Keys, class F> void get_many(Keys &&keys, F &&function) const {
+        const detail::List listed(keys);
         detail::Callback callback{function};
         callback.end(
             lp_cache_get_many(get(), listed.data(), listed.size(), &decltype(callback)::found, &callback));

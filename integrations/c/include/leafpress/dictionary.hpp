@@ -24,8 +24,8 @@ public:
 
     /// Of samples: anything with a begin and an end, of what is a std::string_view.
     template <class Samples>
-    static Dictionary train(const std::string &codec, const Samples &samples, std::size_t max_bytes) {
-        auto listed = detail::list(samples);
+    static Dictionary train(const std::string &codec, Samples &&samples, std::size_t max_bytes) {
+        const detail::List listed(samples);
         lp_dictionary *made;
         detail::check(lp_dictionary_train(codec.c_str(), listed.data(), listed.size(), max_bytes, &made));
         return Dictionary(made);

@@ -2,9 +2,10 @@
 #ifndef LEAFPRESS_OPTIONS_HPP
 #define LEAFPRESS_OPTIONS_HPP
 
-#include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "dictionary.hpp"
@@ -20,18 +21,31 @@ public:
         handle_.reset(made);
     }
 
-    Options(std::initializer_list<std::pair<const char *, std::string>> settings) : Options() {
+    /// What an option is set to: text, a whole number, true or false.
+    class Value {
+    public:
+        Value(const char *text) : text_(text) {}
+        Value(std::string text) : text_(std::move(text)) {}
+        Value(std::string_view text) : text_(text) {}
+        template <class Number, std::enable_if_t<std::is_integral_v<Number>, int> = 0>
+        Value(Number number) : text_(written(number)) {}
+
+        const char *text() const noexcept { return text_.c_str(); }
+
+    private:
+        static std::string written(bool flag) { return flag ? "true" : "false"; }
+        template <class Number> static std::string written(Number number) { return std::to_string(number); }
+
+        std::string text_;
+    };
+
+    Options(std::initializer_list<std::pair<const char *, Value>> settings) : Options() {
         for (const auto &setting : settings)
             set(setting.first, setting.second);
     }
 
-    Options &set(const char *name, const std::string &value) {
-        detail::check(lp_options_set(handle_.get(), name, value.c_str()));
-        return *this;
-    }
-
-    Options &set(const char *name, std::uint64_t value) {
-        detail::check(lp_options_set_number(handle_.get(), name, value));
+    Options &set(const char *name, const Value &value) {
+        detail::check(lp_options_set(handle_.get(), name, value.text()));
         return *this;
     }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "options.hpp"
@@ -40,17 +41,26 @@ public:
         return Record{detail::view(key), detail::view(value)};
     }
 
+    /// Goes through the records once. There is one place for all iterators of a cursor.
     class Iterator {
+        /// What the arrow of an iterator needs to point at.
+        struct Arrow {
+            Record record;
+            const Record *operator->() const noexcept { return &record; }
+        };
+
     public:
         using iterator_category = std::input_iterator_tag;
         using value_type = Record;
         using difference_type = std::ptrdiff_t;
-        using pointer = const Record *;
+        using pointer = Arrow;
         using reference = Record;
 
+        Iterator() = default;
         explicit Iterator(Cursor *cursor) : cursor_(cursor) {}
 
         Record operator*() const { return cursor_->record(); }
+        Arrow operator->() const { return Arrow{cursor_->record()}; }
 
         Iterator &operator++() {
             if (!cursor_->next())
@@ -58,6 +68,7 @@ public:
             return *this;
         }
 
+        /// Returns nothing: the step ends the record.
         void operator++(int) { ++*this; }
 
         bool operator==(const Iterator &other) const noexcept { return cursor_ == other.cursor_; }
@@ -65,7 +76,7 @@ public:
 
     private:
         /// None at the end.
-        Cursor *cursor_;
+        Cursor *cursor_ = nullptr;
     };
 
     Iterator begin() { return Iterator(first() ? this : nullptr); }
@@ -74,6 +85,46 @@ public:
 private:
     detail::Handle<lp_tree_cursor, lp_tree_cursor_free> handle_;
 };
+
+namespace detail {
+
+/// What is between two iterators over pairs of key and value, as lp_tree_load() asks for it.
+template <class Iterator> struct Source {
+    using Pair = std::decay_t<decltype(*std::declval<Iterator &>())>;
+
+    Iterator at, end;
+    std::exception_ptr thrown = nullptr;
+    bool is_first = true;
+    /// A pair that the iterator makes.
+    std::optional<Pair> made = std::nullopt;
+
+    const auto &record() {
+        if constexpr (std::is_lvalue_reference_v<decltype(*at)>)
+            return *at;
+        else
+            return made.emplace(*at);
+    }
+
+    static int next(void *self, lp_bytes *key, lp_bytes *value) {
+        auto &source = *static_cast<Source *>(self);
+        try {
+            if (!source.is_first)
+                ++source.at;
+            source.is_first = false;
+            if (source.at == source.end)
+                return 0;
+            const auto &record = source.record();
+            *key = bytes(std::string_view(record.first));
+            *value = bytes(std::string_view(record.second));
+            return 1;
+        } catch (...) {
+            source.thrown = std::current_exception();
+            return -1;
+        }
+    }
+};
+
+} // namespace detail
 
 /// See lp_tree.
 class Tree {
@@ -162,8 +213,8 @@ public:
     }
 
     /// Shows the index in keys and the std::optional<std::string_view> value of each.
-    template <class Keys, class F> void get_many(const Keys &keys, F &&function) const {
-        auto listed = detail::list(keys);
+    template <class Keys, class F> void get_many(Keys &&keys, F &&function) const {
+        const detail::List listed(keys);
         detail::Callback callback{function};
         callback.end(
             lp_tree_get_many(get(), listed.data(), listed.size(), &decltype(callback)::found, &callback));
@@ -171,30 +222,9 @@ public:
 
     /// Inserts what is between two iterators over pairs of key and value; how many keys were new. See lp_tree_load().
     template <class Iterator> std::uint64_t load(Iterator begin, Iterator end) {
-        struct Source {
-            Iterator at, end;
-            std::exception_ptr thrown;
-            bool is_first = true;
-
-            static int next(void *self, lp_bytes *key, lp_bytes *value) {
-                auto &source = *static_cast<Source *>(self);
-                try {
-                    if (!source.is_first)
-                        ++source.at;
-                    source.is_first = false;
-                    if (source.at == source.end)
-                        return 0;
-                    *key = detail::bytes(std::string_view(source.at->first));
-                    *value = detail::bytes(std::string_view(source.at->second));
-                    return 1;
-                } catch (...) {
-                    source.thrown = std::current_exception();
-                    return -1;
-                }
-            }
-        } source{begin, end, nullptr};
+        detail::Source<Iterator> source{begin, end};
         std::uint64_t inserted = 0;
-        auto status = lp_tree_load(get(), &Source::next, &source, &inserted);
+        auto status = lp_tree_load(get(), &source.next, &source, &inserted);
         if (source.thrown)
             std::rethrow_exception(source.thrown);
         detail::check(status);
@@ -204,10 +234,8 @@ public:
     /// A cursor over all records, or from one key to before another.
     Cursor range(std::optional<std::string_view> from = std::nullopt,
                  std::optional<std::string_view> to = std::nullopt) const {
-        // NULL is an open end, so an empty key needs a place.
-        auto data = [](const std::optional<std::string_view> &key) -> const char * {
-            return !key ? nullptr : key->data() == nullptr ? "" : key->data();
-        };
+        // NULL is an open end.
+        auto data = [](const std::optional<std::string_view> &key) { return key ? detail::place(*key) : nullptr; };
         lp_tree_cursor *made;
         detail::check(lp_tree_cursor_open(get(), data(from), from ? from->size() : 0, data(to), to ? to->size() : 0,
                                           &made));
@@ -224,7 +252,8 @@ public:
     /// How many there were from one key to before another.
     std::uint64_t remove_range(std::string_view from, std::string_view to) {
         std::uint64_t removed = 0;
-        detail::check(lp_tree_remove_range(get(), from.data(), from.size(), to.data(), to.size(), &removed));
+        detail::check(lp_tree_remove_range(get(), detail::place(from), from.size(), detail::place(to), to.size(),
+                                           &removed));
         return removed;
     }
 
@@ -237,7 +266,7 @@ public:
     /// How many there are from one key to before another.
     std::uint64_t count(std::string_view from, std::string_view to) const {
         std::uint64_t records = 0;
-        detail::check(lp_tree_count(get(), from.data(), from.size(), to.data(), to.size(), &records));
+        detail::check(lp_tree_count(get(), detail::place(from), from.size(), detail::place(to), to.size(), &records));
         return records;
     }
 

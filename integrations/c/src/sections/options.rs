@@ -118,6 +118,8 @@ pub unsafe extern "C" fn lp_options_new(options: Option<&mut MaybeUninit<*mut lp
 ///   disk_write_bytes_per_s     most that is written a second on average; default any number
 ///   disk_recover_after_crash   true: what is on disk is found again after the process was killed
 ///                              too, by two files beside it; default false
+///   disk_overwrite             true: a file that is not empty and that no cache wrote is written
+///                              over; default false: it is refused
 ///   name                       for messages
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lp_options_set(

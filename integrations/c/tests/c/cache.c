@@ -243,6 +243,36 @@ void test_cache_disk(void) {
     unlink(path);
 }
 
+/* A file of somebody else's is left as it is, unless it is to be written over. */
+void test_cache_overwrite(void) {
+    char path[] = "/tmp/leafpress-test-XXXXXX";
+    int file = mkstemp(path);
+    CHECK(file >= 0);
+    CHECK(write(file, "precious", 8) == 8);
+    lp_options *options = options_with("disk_path", path);
+    OK(lp_options_set(options, "disk_bytes", "16MiB"));
+    lp_cache *cache = NULL;
+    SAYS(LP_IO, path, lp_cache_open(options, &cache));
+    SAYS(LP_IO, "overwrite", lp_cache_open(options, &cache));
+    char found[16];
+    CHECK(cache == NULL && pread(file, found, sizeof found, 0) == 8 && memcmp(found, "precious", 8) == 0);
+    SAYS(LP_INVALID_ARGUMENT, "`yes` is not known", lp_options_set(options, "disk_overwrite", "yes"));
+    OK(lp_options_set(options, "disk_overwrite", "true"));
+    cache = open_cache(options);
+    OK(lp_cache_insert(cache, "key", 3, "value", 5));
+    OK(lp_cache_close(cache));
+    OK(lp_options_set(options, "disk_overwrite", "false"));
+    cache = open_cache(options);
+    OK(lp_cache_contains(cache, "key", 3));
+    lp_cache_free(cache);
+    lp_options_free(options);
+    close(file);
+    unlink(path);
+    options = options_with("disk_overwrite", "true");
+    SAYS(LP_INVALID_ARGUMENT, "disk_path", lp_cache_open(options, &cache));
+    lp_options_free(options);
+}
+
 /* A loader that counts its calls, and does as it is told. */
 typedef struct {
     pthread_mutex_t lock;

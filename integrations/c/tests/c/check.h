@@ -125,6 +125,7 @@ void test_tree_ranges(void);
 void test_tree_upkeep(void);
 void test_cache(void);
 void test_cache_disk(void);
+void test_cache_overwrite(void);
 void test_cache_load(void);
 void test_codec(void);
 void test_sealed(void);

@@ -14,7 +14,7 @@ int main(int count, char **names) {
         {"cache_disk", test_cache_disk}, {"cache_load", test_cache_load},
         {"codec", test_codec},           {"sealed", test_sealed},
         {"threads", test_threads},       {"fork", test_fork},
-        {"memory", test_memory},
+        {"memory", test_memory},         {"cache_overwrite", test_cache_overwrite},
     };
     size_t ran = 0;
     for (size_t at = 0; at < sizeof tests / sizeof *tests; at++) {

@@ -3,8 +3,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <map>
+#if __has_include(<ranges>) && __cplusplus >= 202002L
+#include <ranges>
+#endif
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -90,6 +95,119 @@ static void tree() {
     auto dictionary = tree.dictionary();
     CHECK(!dictionary || dictionary->id() == tree.stats().dictionary_id);
     tree.clear();
+}
+
+// Equal views are one key, wherever they point.
+static void views_without_a_place() {
+    leafpress::Tree tree;
+    for (auto key : {"", "a", "b", "c"})
+        tree.insert(key, "1");
+    std::string_view none, empty = "";
+    CHECK(none == empty && none.data() == nullptr);
+    for (auto view : {none, empty}) {
+        CHECK(tree.count("a", view) == 0 && tree.remove_range("a", view) == 0);
+        CHECK(tree.count(view, "b") == 2 && tree.count(view, view) == 0 && tree.remove_range(view, view) == 0);
+        CHECK(!tree.range("a", view).first() && tree.range(view, "a").first());
+        CHECK(tree.get(view) == "1" && tree.contains(view) && tree.swap(view, view) == "1" && tree.get(view) == "");
+        CHECK(tree.compare_and_swap(view, view, "1") && !tree.compare_and_swap(view, std::nullopt, view));
+        CHECK(tree.size() == 4);
+    }
+    CHECK(leafpress::unseal(leafpress::Codec("lz4").seal(none), 10).empty());
+    CHECK(tree.remove_range(none, "b") == 2 && tree.size() == 2);
+}
+
+// Makes keys on the heap, which are gone at the next step.
+template <class Made> struct Maker {
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Made;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Made *;
+    using reference = Made;
+
+    int number;
+    Made operator*() const {
+        auto key = "a key that is too long to be kept within a string " + std::to_string(number);
+        if constexpr (std::is_same_v<Made, std::string>)
+            return key;
+        else
+            return {key, key + "!"};
+    }
+    Maker &operator++() { return ++number, *this; }
+    bool operator==(const Maker &other) const { return number == other.number; }
+    bool operator!=(const Maker &other) const { return number != other.number; }
+};
+
+template <class Made> struct Makers {
+    int count;
+    Maker<Made> begin() const { return {0}; }
+    Maker<Made> end() const { return {count}; }
+};
+
+static void keys_that_are_made() {
+    using Pair = std::pair<std::string, std::string>;
+    leafpress::Tree tree;
+    leafpress::Cache cache;
+    Makers<Pair> records{100};
+    CHECK(tree.load(records.begin(), records.end()) == 100);
+    for (int number = 0; number < 100; number++)
+        cache.insert((*Maker<Pair>{number}).first, (*Maker<Pair>{number}).second);
+    std::size_t found = 0;
+    auto check = [&](std::size_t index, std::optional<std::string_view> value) {
+        found += value == (*Maker<Pair>{int(index)}).second;
+    };
+    tree.get_many(Makers<std::string>{100}, check);
+    cache.get_many(Makers<std::string>{100}, check);
+    CHECK(found == 200);
+    // One string inside of the iterator, anew for each element.
+    std::istringstream text("apple pear a-word-that-is-too-long-to-be-kept-within-a-string");
+    struct Words {
+        std::istringstream &text;
+        auto begin() const { return std::istream_iterator<std::string>(text); }
+        auto end() const { return std::istream_iterator<std::string>(); }
+    } words{text};
+    tree.insert("pear", "green");
+    std::vector<std::string> seen;
+    tree.get_many(words, [&](std::size_t, std::optional<std::string_view> value) { seen.emplace_back(value.value_or("none")); });
+    CHECK((seen == std::vector<std::string>{"none", "green", "none"}));
+    const char *plain[] = {"pear", "none"};
+    seen.clear();
+    tree.get_many(plain, [&](std::size_t, std::optional<std::string_view> value) { seen.emplace_back(value.value_or("none")); });
+    CHECK((seen == std::vector<std::string>{"green", "none"}));
+}
+
+static void cursors_are_ranges() {
+    leafpress::Tree tree;
+    for (auto key : {"a", "b", "c", "d"})
+        tree.insert(key, std::string(key) + "!");
+    auto cursor = tree.range("b");
+    auto at = cursor.begin();
+    CHECK(at->key == "b" && at->value == "b!" && leafpress::Cursor::Iterator() == cursor.end());
+    at++;
+    CHECK(at->key == "c" && (*at).value == "c!");
+// Older Clangs do not compile the ranges of the GNU library.
+#if defined(__cpp_lib_ranges) && __cpp_lib_ranges >= 202110L && (!defined(__clang__) || __clang_major__ >= 16)
+    using Iterator = leafpress::Cursor::Iterator;
+    static_assert(std::input_iterator<Iterator> && std::sentinel_for<Iterator, Iterator>);
+    static_assert(std::ranges::input_range<leafpress::Cursor>);
+    std::string keys;
+    for (Record record : tree.range() | std::views::drop(1) | std::views::take(2))
+        keys += record.key;
+    CHECK(keys == "bc");
+    auto made = std::views::iota(0, 3) | std::views::transform([](int number) { return std::string(1, char('a' + number)); });
+    int found = 0;
+    tree.get_many(made | std::views::filter([](const std::string &key) { return key != "b"; }),
+                  [&](std::size_t, std::optional<std::string_view> value) { found += value.has_value(); });
+    CHECK(found == 2);
+#endif
+}
+
+static void options_take_text_and_numbers() {
+    std::string codec = "zstd:3";
+    leafpress::Options options{{"memory_bytes", 64 << 20}, {"codec", codec}, {"ttl_ms", 5000L}, {"name", "of a test"sv}};
+    leafpress::Cache cache(options.set("policy", "lru"));
+    CHECK(cache.stats().memory_bytes == 64 << 20);
+    THROWS(LP_INVALID_ARGUMENT, "-1", (leafpress::Options{{"memory_bytes", -1}}));
+    THROWS(LP_INVALID_ARGUMENT, "disk_path", (leafpress::Cache(leafpress::Options{{"disk_recover_after_crash", true}})));
 }
 
 // Exceptions of callables go through; handles move and free themselves.
@@ -180,8 +298,12 @@ static void codec() {
 
 int main() {
     tree();
+    views_without_a_place();
+    keys_that_are_made();
+    cursors_are_ranges();
+    options_take_text_and_numbers();
     exceptions_and_moves();
     cache();
     codec();
-    std::puts("4 groups of tests passed");
+    std::puts("8 groups of tests passed");
 }

@@ -34,7 +34,10 @@ class CodecFailed(Error):
 
 
 class DiskError(Error, OSError):
-    """The file or device of a cache's disk tier cannot be used."""
+    """The file or device of a cache's disk tier cannot be used: `filename` is which, `errno` what the system said, if it was the system."""
+
+    def __str__(self) -> str:
+        return self.strerror or super().__str__()
 
 
 class BackgroundFailed(Error, RuntimeError):

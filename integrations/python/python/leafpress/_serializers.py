@@ -26,4 +26,5 @@ def msgpack() -> Pair:
         import msgpack as module  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError as error:
         raise ImportError('serializer="msgpack" needs the package msgpack: pip install msgpack') from error
-    return module.Packer(autoreset=True).pack, functools.partial(module.unpackb, strict_map_key=False)
+    # A packer for each value: a Packer is not for several threads, nor for a value whose packing packs another one.
+    return module.packb, functools.partial(module.unpackb, strict_map_key=False)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
+import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Optional, TypeVar, Union
+from typing import Any, Optional, TypeVar, Union, overload
 
 from . import _memoize
+from ._errors import LoadCycle
 from ._leafpress import CacheBase
+from ._memoize import Memoized, P, R
 
 _Self = TypeVar("_Self", bound="Cache")
 Time = Union[int, float, timedelta]
@@ -41,7 +45,8 @@ class Cache(CacheBase):
 
     memory is all that it may hold, index and dictionaries included: from 4 MiB on, as a number of bytes or as "512MB".
 
-    disk is a file (or block device) for what leaves memory, disk_bytes how much of it. A cache that is closed leaves its records there for
+    disk is a file (or block device) for what leaves memory, disk_bytes how much of it. A file that is not empty and that no cache wrote is
+    refused with DiskError, and left as it is, unless overwrite=True. A cache that is closed leaves its records there for
     the next with the same file and options. With recover_after_crash=True (Linux, no device) what is on disk is found again too after the
     process was killed, by two files beside it.
 
@@ -151,7 +156,8 @@ class Cache(CacheBase):
         """The key's value, or else the one that load() gives, which is inserted: what get_or_set does, for tasks.
 
         load is a coroutine function, or a callable, which is called in another thread; what it returns is awaited if it can be. One loads at
-        a time for a key, among tasks and threads. If the task that loads is cancelled, one of those who wait loads; that one of them is
+        a time for a key, among tasks and threads; but where a task asks that the loader itself has started, load() is called for it alone, since
+        the two might wait for each other. If the task that loads is cancelled, one of those who wait loads; that one of them is
         cancelled concerns no other.
 
         >>> import asyncio
@@ -166,7 +172,10 @@ class Cache(CacheBase):
         found = self.get_in_memory(key, _MISSING)
         if found is not _MISSING:
             return found
-        ask = self._ask(key)
+        task = asyncio.current_task()
+        ask = self._ask(key, task)
+        if ask is None:
+            return await _loaded_alone(load)
         loop = asyncio.get_running_loop()
         loaded: Any = _MISSING
         try:
@@ -187,7 +196,10 @@ class Cache(CacheBase):
                     continue
                 if state == "again":
                     ask.end()
-                    ask = self._ask(key)
+                    another = self._ask(key, task)
+                    if another is None:
+                        return await _loaded_alone(load)
+                    ask = another
                     continue
                 token = ask.enter()
                 try:
@@ -200,6 +212,26 @@ class Cache(CacheBase):
         finally:
             ask.end()
 
+    @overload
+    def memoize(
+        self,
+        function: Callable[P, R],
+        *,
+        ttl: Optional[Time] = None,
+        typed: bool = False,
+        name: Optional[str] = None,
+        key: Optional[Callable[..., Any]] = None,
+    ) -> Memoized[P, R]: ...
+    @overload
+    def memoize(
+        self,
+        function: None = None,
+        *,
+        ttl: Optional[Time] = None,
+        typed: bool = False,
+        name: Optional[str] = None,
+        key: Optional[Callable[..., Any]] = None,
+    ) -> Callable[[Callable[P, R]], Memoized[P, R]]: ...
     def memoize(
         self,
         function: Optional[Callable[..., Any]] = None,
@@ -211,9 +243,13 @@ class Cache(CacheBase):
     ) -> Any:
         """A decorator: results of a function come from the cache. See the class Memoized for what it makes of a function.
 
-        Arguments may be str, bytes, numbers, None, and tuples, lists, dicts and sets of these, enumerations, dates, paths and UUIDs; for
-        others, give key=, which is called with the arguments and returns a key of the cache. ttl is how long results live. With typed=True,
-        f(3) and f(3.0) are two calls. name stands for the function in keys: by default its module and qualified name.
+        Arguments may be str, bytes, numbers, None, and tuples, lists, dicts and sets of these, members of enumerations, dates and times with
+        zones of the standard library, paths, UUIDs, and classes; for others, give key=, which is called with the arguments and returns a key
+        of the cache. ttl is how long results live. With typed=True, f(3) and f(3.0) are two calls.
+
+        name stands for the function in keys: by default its module and qualified name. A lambda, a function that a factory makes with
+        variables of its own, a method of an object and what else these do not identify must be given one, or key=. Two functions may not
+        have one such name in a cache; two that are given the same name share their results.
 
         Of threads and tasks that call with the same arguments one computes. Exceptions are not kept. A None is kept, where the serializer
         has it.
@@ -232,10 +268,33 @@ class Cache(CacheBase):
         It serves `async def` functions as well, and is used with or without parentheses.
         """
 
-        def decorate(function: Callable[..., Any]) -> Any:
+        def decorate(function: Callable[P, R]) -> Memoized[P, R]:
             return _memoize.memoized(self, function, ttl=ttl, typed=typed, name=name, key=key)
 
         return decorate if function is None else decorate(function)
+
+    @functools.cached_property
+    def _memoized(self) -> dict[str, Callable[..., Any]]:
+        """The functions that are memoized here by their own names."""
+        return {}
+
+
+_alone: contextvars.ContextVar[bool] = contextvars.ContextVar("leafpress_alone", default=False)
+"""A loader runs that shares its load with nobody."""
+
+
+async def _loaded_alone(load: Callable[[], Any]) -> Any:
+    """What a loader gives to a task that another loader has started, and may wait for: the task cannot wait for that one."""
+    if _alone.get():
+        raise LoadCycle(
+            "a loader asked for a key that cannot be there before it ends, in a task that it started: load what both need under a third key, "
+            "or outside of the cache"
+        )
+    token = _alone.set(True)
+    try:
+        return await _called(load)
+    finally:
+        _alone.reset(token)
 
 
 async def _called(load: Callable[[], Any]) -> Any:

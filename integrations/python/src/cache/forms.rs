@@ -7,6 +7,7 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 use pyo3::{PyTraverseError, intern};
 
 use super::keys;
+use crate::call;
 use crate::errors::Class;
 use crate::input::{Encoding, Input};
 
@@ -74,7 +75,8 @@ impl KeyForm {
         match self {
             Self::Plain(Encoding::Bytes) => 0,
             Self::Plain(_) => 1,
-            Self::Tagged => 2,
+            // 2 was an order that had floats behind ints.
+            Self::Tagged => 3,
         }
     }
 }
@@ -223,7 +225,7 @@ impl ValueForm {
                 Some(mark) => Value::Made(marked(&input, Some(mark))),
             });
         };
-        let dumped = serializer.dumps.bind(py).call1((object,))?;
+        let dumped = call::with(serializer.dumps.bind(py), (object,))?;
         let bytes = match dumped.cast::<PyString>() {
             Ok(text) => marked(text.to_str()?.as_bytes(), self.mark),
             Err(_) => marked(
@@ -259,7 +261,7 @@ impl ValueForm {
     pub fn finish<'py>(&self, raw: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match &self.serializer {
             None => Ok(raw),
-            Some(serializer) => serializer.loads.bind(raw.py()).call1((raw,)),
+            Some(serializer) => call::with(serializer.loads.bind(raw.py()), (&raw,)),
         }
     }
 
@@ -301,19 +303,6 @@ impl ValueForm {
             visit.call(&serializer.loads)?;
         }
         Ok(())
-    }
-
-    /// The same form for another holder.
-    pub fn clone_ref(&self, py: Python<'_>) -> Self {
-        Self {
-            encoding: self.encoding.clone(),
-            serializer: self.serializer.as_ref().map(|of| Serializer {
-                dumps: of.dumps.clone_ref(py),
-                loads: of.loads.clone_ref(py),
-                ..*of
-            }),
-            mark: self.mark,
-        }
     }
 }
 

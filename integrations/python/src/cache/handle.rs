@@ -1,6 +1,7 @@
 //! A cache that may be closed while others use it.
 
 use std::cell::Cell;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub struct Handle {
     cache: ArcSwapOption<Cache>,
     /// Loads that wait, or lead: they have the cache for longer than a call.
     open: Mutex<Vec<std::sync::Weak<Open>>>,
+    /// The file of the disk tier.
+    path: Option<PathBuf>,
     /// No other cache of the process has it.
     pub serial: u64,
 }
@@ -52,11 +55,12 @@ pub fn closed() -> PyErr {
 }
 
 impl Handle {
-    pub fn new(cache: Cache) -> Self {
+    pub fn new(cache: Cache, path: Option<PathBuf>) -> Self {
         static SERIALS: AtomicU64 = AtomicU64::new(1);
         Self {
             cache: ArcSwapOption::from_pointee(cache),
             open: Mutex::default(),
+            path,
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
         }
     }
@@ -107,7 +111,7 @@ impl Handle {
         if keep {
             return cache
                 .close()
-                .map_err(|error: CacheError| crate::errors::of_cache(&error));
+                .map_err(|error: CacheError| crate::errors::of_disk(&error, self.path.as_deref()));
         }
         drop(cache);
         Ok(())

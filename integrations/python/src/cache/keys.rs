@@ -1,19 +1,30 @@
 //! Keys of several types in one order of bytes.
 //!
 //! A cache with a serializer takes str, bytes, int, float, None and tuples of these. What is equal in Python is one key: `True`, `1` and `1.0`
-//! are. A key is a tag and what the type needs, so that keys of one type are in its own order:
+//! are. A key is a tag and what the type needs, so that keys of one kind are in its own order, and numbers in one, whatever their types:
 //!
 //! ```text
-//! 1 None   2 bytes   3 str, UTF-8   5 tuple   16..48 int: 32 + (or -) the number of bytes, big-endian (below 0: complemented)
-//! 64 float that is no whole number, big-endian, so turned that the order of the bytes is that of the numbers
+//! 1   None
+//! 2   bytes
+//! 3   str, in UTF-8
+//! 5   tuple: its elements, then 0
+//! 14  number from -2^127 down, infinity included: 64 bits of the float, complemented
+//! 15..31 number below 0: 31 less the number of bytes of its whole part, those bytes, big-endian, and its fraction, all complemented
+//! 32..48 number from 0 on: 32 and the number of bytes of its whole part, those bytes, big-endian, and its fraction
+//! 49  number from 2^127 on, infinity included: 64 bits of the float
 //! ```
 //!
-//! In a tuple, bytes and str end by a zero, and a zero of theirs has 255 behind it; the tuple ends by a zero.
+//! A fraction is the 64 bits of it as a float, whose first bit is 0, and is set here. A number from 0 on without one ends with its whole part:
+//! what comes next in a tuple is less than 128. A number below 0 without one ends by 255, which is more than the complement of any fraction.
+//!
+//! In a tuple, bytes and str end by a zero, and a zero of theirs has 255 behind it.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString, PyTuple};
 
+use crate::call;
 use crate::errors::Class;
 use crate::input::Input;
 
@@ -22,16 +33,26 @@ const NONE: u8 = 1;
 const BYTES: u8 = 2;
 const STR: u8 = 3;
 const TUPLE: u8 = 5;
-const INT: u8 = 32;
-const INT_BYTES: u8 = 16;
-const FLOAT: u8 = 64;
+/// Numbers from 0 on, and below.
+const UP: u8 = 32;
+const DOWN: u8 = 31;
+const MOST_BYTES: u8 = 16;
+/// Beyond what an int may be.
+const FAR_UP: u8 = UP + MOST_BYTES + 1;
+const FAR_DOWN: u8 = DOWN - MOST_BYTES - 1;
+/// Ends a number below 0 that has no fraction.
+const NO_FRACTION: u8 = 255;
+/// In the first byte of a fraction.
+const IS_FRACTION: u8 = 128;
+/// 2^127: ints are kept up to it, and it is one below 0.
+const LIMIT: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
 /// Tuples in tuples. It bounds the stack.
 const MOST_DEPTH: usize = 32;
 
 /// The bytes of a key.
 ///
 /// # Errors
-/// `TypeError` for other types, `OverflowError` for ints past 127 bits, `InvalidOption` for NaN and for tuples in more than 32 tuples.
+/// `TypeError` for other types, `OverflowError` for ints beyond 127 bits, `InvalidOption` for NaN and for tuples in more than 32 tuples.
 pub fn encoded(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let mut bytes = Vec::with_capacity(64);
     put(&mut bytes, object, 0)?;
@@ -44,13 +65,20 @@ pub fn encoded(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 /// As [`encoded`].
 pub fn prefix(object: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, Option<Vec<u8>>)> {
     let mut low = encoded(object)?;
-    if !object.is_instance_of::<PyTuple>() {
-        return Ok((low, None));
+    let mut high = low.clone();
+    match low[0] {
+        STR | BYTES => return Ok((low, None)),
+        TUPLE => {}
+        // Nothing but the key itself: a fraction of a number is no longer text.
+        _ => {
+            high.push(END);
+            return Ok((low, Some(high)));
+        }
     }
     low.pop();
-    let mut high = low.clone();
-    // An element begins by a tag. 255 would go on with the text before.
-    high.push(u8::MAX);
+    high.pop();
+    // What comes next is a tag, or the end. More than that goes on with the last element: a fraction of a number, a zero in text.
+    high.push(IS_FRACTION);
     Ok((low, Some(high)))
 }
 
@@ -59,10 +87,7 @@ fn put(bytes: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usize) -> PyResult
         bytes.push(STR);
         put_text(bytes, text.to_str()?.as_bytes(), depth);
     } else if object.is_instance_of::<PyInt>() {
-        let number = object
-            .extract::<i128>()
-            .map_err(|_| PyOverflowError::new_err("an int as a key must be within 127 bits and a sign"))?;
-        put_int(bytes, number);
+        put_int(bytes, object)?;
     } else if object.is_instance_of::<PyFloat>() {
         put_float(bytes, object)?;
     } else if let Ok(tuple) = object.cast::<PyTuple>() {
@@ -76,12 +101,42 @@ fn put(bytes: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usize) -> PyResult
         bytes.push(END);
     } else if object.is_none() {
         bytes.push(NONE);
-    } else {
+    } else if is_bytes(object)? {
         let raw = Input::of_buffer(object, "key").map_err(|_| wrong_type(object))?;
         bytes.push(BYTES);
         put_text(bytes, &raw, depth);
+    } else {
+        let number = number(object)?;
+        let number = number
+            .filter(|number| !number.is_none())
+            .ok_or_else(|| wrong_type(object))?;
+        put(bytes, &number, depth)?;
     }
     Ok(())
+}
+
+/// Whether an object is equal to the bytes that it has. Other buffers may have the bytes of another object that is not equal.
+fn is_bytes(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>() {
+        return Ok(true);
+    }
+    let Ok(view) = object.cast::<PyMemoryView>() else {
+        return Ok(false);
+    };
+    let format: String = view.getattr("format")?.extract()?;
+    Ok(format == "B")
+}
+
+/// The int or float that a scalar of NumPy is equal to; None, or nothing, for any other object.
+#[cold]
+fn number<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let module = object.get_type().module()?;
+    if module.to_str().ok() != Some("numpy") {
+        return Ok(None);
+    }
+    static NUMBER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let number = NUMBER.import(object.py(), "leafpress._keys", "plain_number")?;
+    call::with(number, (object,)).map(Some)
 }
 
 fn wrong_type(object: &Bound<'_, PyAny>) -> PyErr {
@@ -106,13 +161,12 @@ fn put_text(bytes: &mut Vec<u8>, text: &[u8], depth: usize) {
     bytes.push(END);
 }
 
-fn put_int(bytes: &mut Vec<u8>, number: i128) {
-    let size = number.unsigned_abs();
-    let count = INT_BYTES - (size.leading_zeros() / 8) as u8;
-    let is_below = number < 0;
-    bytes.push(if is_below { INT - count } else { INT + count });
-    let whole = if is_below { !size } else { size };
-    bytes.extend_from_slice(&whole.to_be_bytes()[usize::from(INT_BYTES - count)..]);
+fn put_int(bytes: &mut Vec<u8>, object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let number: i128 = object
+        .extract()
+        .map_err(|_| PyOverflowError::new_err("an int as a key must be within 127 bits and a sign"))?;
+    put_number(bytes, number < 0, number.unsigned_abs(), 0.0);
+    Ok(())
 }
 
 fn put_float(bytes: &mut Vec<u8>, object: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -120,15 +174,37 @@ fn put_float(bytes: &mut Vec<u8>, object: &Bound<'_, PyAny>) -> PyResult<()> {
     if number.is_nan() {
         return Err(Class::InvalidOption.error("NaN is equal to nothing and cannot be a key"));
     }
-    if number.fract() == 0.0 && number.abs() < 1e38 {
-        put_int(bytes, number as i128);
+    let size = number.abs();
+    if size < LIMIT || number == -LIMIT {
+        put_number(bytes, number < 0.0, size.trunc() as u128, size.fract());
         return Ok(());
     }
-    let bits = number.to_bits();
-    let turned = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
-    bytes.push(FLOAT);
-    bytes.extend_from_slice(&turned.to_be_bytes());
+    let (tag, bits) = if number > 0.0 {
+        (FAR_UP, size.to_bits())
+    } else {
+        (FAR_DOWN, !size.to_bits())
+    };
+    bytes.push(tag);
+    bytes.extend_from_slice(&bits.to_be_bytes());
     Ok(())
+}
+
+fn put_number(bytes: &mut Vec<u8>, is_below: bool, whole: u128, fraction: f64) {
+    let count = MOST_BYTES - (whole.leading_zeros() / 8) as u8;
+    bytes.push(if is_below { DOWN - count } else { UP + count });
+    let from = bytes.len();
+    bytes.extend_from_slice(&whole.to_be_bytes()[usize::from(MOST_BYTES - count)..]);
+    if fraction > 0.0 {
+        let mut bits = fraction.to_bits().to_be_bytes();
+        bits[0] |= IS_FRACTION;
+        bytes.extend_from_slice(&bits);
+    }
+    if is_below {
+        bytes[from..].iter_mut().for_each(|byte| *byte = !*byte);
+        if fraction == 0.0 {
+            bytes.push(NO_FRACTION);
+        }
+    }
 }
 
 /// The key of bytes that [`encoded`] made.
@@ -160,28 +236,52 @@ fn take<'py, 'b>(py: Python<'py>, bytes: &'b [u8], depth: usize) -> PyResult<(Bo
             Ok((PyString::new(py, text).into_any(), rest))
         }
         TUPLE if depth < MOST_DEPTH => take_tuple(py, rest, depth),
-        FLOAT => {
-            let (turned, rest) = rest.split_first_chunk::<8>().ok_or_else(foreign)?;
-            let turned = u64::from_be_bytes(*turned);
-            let bits = if turned >> 63 == 1 {
-                turned & !(1 << 63)
+        FAR_UP | FAR_DOWN => {
+            let (bits, rest) = rest.split_first_chunk::<8>().ok_or_else(foreign)?;
+            let bits = u64::from_be_bytes(*bits);
+            let number = if tag == FAR_UP {
+                f64::from_bits(bits)
             } else {
-                !turned
+                -f64::from_bits(!bits)
             };
-            Ok((PyFloat::new(py, f64::from_bits(bits)).into_any(), rest))
+            Ok((PyFloat::new(py, number).into_any(), rest))
         }
-        tag if tag.abs_diff(INT) <= INT_BYTES => {
-            let count = usize::from(tag.abs_diff(INT));
-            let (digits, rest) = rest.split_at_checked(count).ok_or_else(foreign)?;
-            let mut whole = [if tag < INT { u8::MAX } else { 0 }; INT_BYTES as usize];
-            whole[usize::from(INT_BYTES) - count..].copy_from_slice(digits);
-            let whole = u128::from_be_bytes(whole);
-            // Of a number below 0 the complement of its size.
-            let number = if tag < INT { (!whole).wrapping_neg() } else { whole }.cast_signed();
-            Ok((number.into_pyobject(py)?.into_any(), rest))
-        }
+        UP..FAR_UP => take_number(py, rest, tag - UP, false),
+        FAR_DOWN..=DOWN => take_number(py, rest, DOWN - tag, true),
         _ => Err(foreign()),
     }
+}
+
+/// A number whose whole part has `count` bytes.
+fn take_number<'py, 'b>(
+    py: Python<'py>,
+    bytes: &'b [u8],
+    count: u8,
+    is_below: bool,
+) -> PyResult<(Bound<'py, PyAny>, &'b [u8])> {
+    let turn = |byte: u8| if is_below { !byte } else { byte };
+    let (digits, rest) = bytes.split_at_checked(usize::from(count)).ok_or_else(foreign)?;
+    let whole = digits
+        .iter()
+        .fold(0, |whole: u128, byte| whole << 8 | u128::from(turn(*byte)));
+    let has_fraction = match rest.first() {
+        Some(&NO_FRACTION) if is_below => false,
+        None if is_below => return Err(foreign()),
+        Some(&first) => turn(first) & IS_FRACTION != 0,
+        None => false,
+    };
+    if has_fraction {
+        let (bits, rest) = rest.split_first_chunk::<8>().ok_or_else(foreign)?;
+        let mut bits = bits.map(turn);
+        bits[0] &= !IS_FRACTION;
+        // The float that was put in: its two parts were exact.
+        let size = whole as f64 + f64::from_bits(u64::from_be_bytes(bits));
+        let number = if is_below { -size } else { size };
+        return Ok((PyFloat::new(py, number).into_any(), rest));
+    }
+    let number = if is_below { whole.wrapping_neg() } else { whole }.cast_signed();
+    let rest = if is_below { &rest[1..] } else { rest };
+    Ok((number.into_pyobject(py)?.into_any(), rest))
 }
 
 fn take_tuple<'py, 'b>(py: Python<'py>, mut rest: &'b [u8], depth: usize) -> PyResult<(Bound<'py, PyAny>, &'b [u8])> {

@@ -29,6 +29,7 @@ struct Options<'a, 'py> {
     disk: Option<PathBuf>,
     disk_bytes: Option<&'a Bound<'py, PyAny>>,
     recover_after_crash: bool,
+    overwrite: bool,
     times: [Option<&'a Bound<'py, PyAny>>; 3],
     codec: Option<&'a str>,
     policy: Option<&'a str>,
@@ -64,12 +65,15 @@ impl Options<'_, '_> {
         match (self.disk, self.disk_bytes) {
             (Some(path), bytes) => {
                 let bytes = bytes.map_or(Ok(DISK_BYTES), |bytes| options::bytes("disk_bytes", bytes))?;
-                let disk = Disk::file(path, bytes).recover_after_crash(self.recover_after_crash);
+                let disk = Disk::file(path, bytes)
+                    .recover_after_crash(self.recover_after_crash)
+                    .overwrite(self.overwrite);
                 Ok(builder.disk(disk))
             }
             (None, None) if self.recover_after_crash => {
                 Err(Class::InvalidOption.error("recover_after_crash: name the file too, by disk="))
             }
+            (None, None) if self.overwrite => Err(Class::InvalidOption.error("overwrite: name the file too, by disk=")),
             (None, None) => Ok(builder),
             (None, Some(_)) => Err(Class::InvalidOption.error("disk_bytes: name the file too, by disk=")),
         }
@@ -80,9 +84,9 @@ impl Options<'_, '_> {
 impl CacheBase {
     #[new]
     #[pyo3(
-        signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, ttl=None, time_to_idle=None,
+        signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, overwrite=false, ttl=None, time_to_idle=None,
             stale_while_revalidate=None, codec=None, policy=None, serializer=None, encoding=None, name=None, on_removal=None),
-        text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, ttl=None, time_to_idle=None, \
+        text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, overwrite=False, ttl=None, time_to_idle=None, \
             stale_while_revalidate=None, codec='zstd:1', policy='s3-fifo', serializer=None, encoding=None, name=None, on_removal=None)"
     )]
     #[allow(clippy::too_many_arguments)]
@@ -92,6 +96,7 @@ impl CacheBase {
         disk: Option<PathBuf>,
         disk_bytes: Option<&Bound<'_, PyAny>>,
         recover_after_crash: bool,
+        overwrite: bool,
         ttl: Option<&Bound<'_, PyAny>>,
         time_to_idle: Option<&Bound<'_, PyAny>>,
         stale_while_revalidate: Option<&Bound<'_, PyAny>>,
@@ -102,21 +107,22 @@ impl CacheBase {
         name: Option<&str>,
         on_removal: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let has_disk = disk.is_some();
-        let (keys, values) = forms::forms(py, serializer, encoding, has_disk)?;
+        let path = disk.clone();
+        let (keys, values) = forms::forms(py, serializer, encoding, path.is_some())?;
         let times = [ttl, time_to_idle, stale_while_revalidate];
         let mut builder = Options {
             memory,
             disk,
             disk_bytes,
             recover_after_crash,
+            overwrite,
             times,
             codec,
             policy,
             name,
         }
         .builder()?;
-        let keys = Arc::new(keys);
+        let (keys, values) = (Arc::new(keys), Arc::new(values));
         let removal = on_removal
             .map(|callback| removal(callback, &keys, &values))
             .transpose()?;
@@ -126,14 +132,14 @@ impl CacheBase {
         }
         let cache = py
             .detach(|| builder.build())
-            .map_err(|error| errors::of_cache(&error))?;
+            .map_err(|error| errors::of_disk(&error, path.as_deref()))?;
         Ok(Self {
             name: cache.name().to_owned(),
-            handle: OfThisProcess::new("cache", Handle::new(cache)),
+            has_disk: path.is_some(),
+            handle: OfThisProcess::new("cache", Handle::new(cache, path)),
             keys,
             values,
             removal,
-            has_disk,
             has_long: AtomicBool::new(false),
         })
     }
@@ -241,6 +247,7 @@ impl CacheBase {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The listener has no references of its own to these objects.
         self.values.traverse(&visit)?;
         self.removal.as_ref().map_or(Ok(()), |removal| removal.traverse(&visit))
     }
@@ -255,7 +262,7 @@ impl CacheBase {
 fn removal(
     callback: Bound<'_, PyAny>,
     keys: &Arc<super::forms::KeyForm>,
-    values: &ValueForm,
+    values: &Arc<ValueForm>,
 ) -> PyResult<Arc<Removal>> {
     if !callback.is_callable() {
         return Err(PyTypeError::new_err(format!(
@@ -263,7 +270,6 @@ fn removal(
             forms::name_of(&callback)
         )));
     }
-    let values = values.clone_ref(callback.py());
     Ok(Removal::new(callback.unbind(), keys, values))
 }
 

@@ -16,7 +16,7 @@ use pyo3::{PyTraverseError, wrap_pyfunction};
 
 use super::forms::{KeyForm, ValueForm};
 use super::handle::InUse;
-use crate::fork;
+use crate::{call, fork};
 
 /// The interpreter is about to end.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
@@ -29,15 +29,15 @@ const MOST_WAIT: Duration = Duration::from_secs(5);
 pub struct Removal {
     callback: Mutex<Option<Py<PyAny>>>,
     keys: Arc<KeyForm>,
-    values: ValueForm,
+    values: Arc<ValueForm>,
 }
 
 impl Removal {
-    pub fn new(callback: Py<PyAny>, keys: &Arc<KeyForm>, values: ValueForm) -> Arc<Self> {
+    pub fn new(callback: Py<PyAny>, keys: &Arc<KeyForm>, values: &Arc<ValueForm>) -> Arc<Self> {
         Arc::new(Self {
             callback: Mutex::new(Some(callback)),
             keys: Arc::clone(keys),
-            values,
+            values: Arc::clone(values),
         })
     }
 
@@ -59,7 +59,7 @@ impl Removal {
         let key = self.keys.output(py, key)?;
         // What another form has written is nobody's here.
         if let Some(value) = self.values.output(py, value)? {
-            callback.call1((key, value, name(cause)))?;
+            call::with(callback, (key, value, name(cause)))?;
         }
         Ok(())
     }

@@ -2,18 +2,21 @@
 
 use std::sync::{Arc, Condvar, PoisonError};
 use std::task::{Wake, Waker};
-use std::thread::{self, ThreadId};
+use std::thread;
 use std::time::Duration;
 
 use leafpress::cache::Entry;
+use pyo3::PyTraverseError;
 use pyo3::exceptions::PyException;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use super::ask::{Open, Step};
 use super::listener::Call;
-use super::waits::{Asking, LoadId, Loading};
+use super::waits::{Asking, Cycle, LoadId, Loading, Runner};
 use super::{CacheBase, entry, options};
+use crate::call;
 use crate::errors::Class;
 use crate::lock::Mutex;
 
@@ -36,6 +39,24 @@ fn current_load(py: Python<'_>) -> PyResult<LoadId> {
     current(py)?.call_method0("get")?.extract()
 }
 
+/// This thread's identifier, as Python has it.
+fn thread_id(py: Python<'_>) -> PyResult<u64> {
+    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    FUNCTION.import(py, "threading", "get_ident")?.call0()?.extract()
+}
+
+/// Whether a thread that loads what is asked for waits for this one.
+#[cold]
+fn is_waited_for(py: Python<'_>, asking: &Asking) -> PyResult<bool> {
+    let threads = asking.threads();
+    if threads.is_empty() {
+        return Ok(false);
+    }
+    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let function = FUNCTION.import(py, "leafpress._cycles", "is_waited_for")?;
+    call::with(function, (threads,))?.extract()
+}
+
 #[cold]
 fn cycle() -> PyErr {
     Class::LoadCycle.error(
@@ -52,13 +73,14 @@ struct Bell {
 }
 
 impl Bell {
-    fn wait(&self) {
+    /// Waits for it, or for some time; whether it has rung.
+    fn wait(&self) -> bool {
         let mut has_rung = self.has_rung.lock();
         if !*has_rung {
             let waited = self.rings.wait_timeout(has_rung, LOOK_FOR_SIGNALS);
             has_rung = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        *has_rung = false;
+        std::mem::take(&mut *has_rung)
     }
 }
 
@@ -77,7 +99,7 @@ impl Wake for Callback {
         let Some(_call) = Call::begin() else { return };
         Python::try_attach(|py| {
             // The event loop may be closed by now: its tasks wait no more.
-            let _ = self.0.call0(py);
+            let _ = call::with(self.0.bind(py), ());
         });
     }
 }
@@ -87,7 +109,7 @@ type Loaded = (Vec<u8>, Entry);
 
 /// Runs a loader, and returns what it gave, and its bytes.
 fn load<'py>(cache: &CacheBase, loader: &Bound<'py, PyAny>, entry: Entry) -> PyResult<(Bound<'py, PyAny>, Loaded)> {
-    let value = loader.call0()?;
+    let value = call::with(loader, ())?;
     let bytes = cache.values.input(&value)?.as_ref().to_vec();
     cache.note_length(bytes.len());
     Ok((value, (bytes, entry)))
@@ -99,7 +121,8 @@ impl CacheBase {
     ///
     /// One thread or task loads at a time for a key; others that miss meanwhile wait for it and get the same value, or the exception that it
     /// raised. If the key is set or deleted meanwhile, what was loaded is returned, and not stored. A loader may use the cache; one that
-    /// asks for its own key, straight or through others, gets a LoadCycle.
+    /// asks for its own key, straight or through others, gets a LoadCycle: other loaders, tasks and threads that it waits for, the threads of
+    /// concurrent.futures included.
     ///
     /// >>> cache = Cache(serializer="json")
     /// >>> cache.get_or_set("answer", lambda: 42, ttl=60), cache.get_or_set("answer", lambda: 0)
@@ -117,14 +140,20 @@ impl CacheBase {
         self.load_or_wait(key, load, entry(ttl)?)
     }
 
-    /// A load of a key for a task, which aget_or_set drives.
-    fn _ask(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Ask> {
+    /// A load of a key for a task, which aget_or_set drives. None where another load is waited for that may wait for the task: if its loader
+    /// waits for all tasks that it has started.
+    fn _ask(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>, task: &Bound<'_, PyAny>) -> PyResult<Option<Ask>> {
         let (py, cache) = (this.py(), this.get());
         let key = cache.keys.input(key)?.as_ref().to_vec();
         let serial = cache.handle.get()?.serial;
-        let asking = Asking::begin(current_load(py)?, serial, &key, None).ok_or_else(cycle)?;
+        let task = task.as_ptr() as usize;
+        let asking = match Asking::begin(current_load(py)?, serial, &key, Some(task), None) {
+            Ok(asking) => asking,
+            Err(Cycle::Possible) => return Ok(None),
+            Err(Cycle::Certain) => return Err(cycle()),
+        };
         let open = cache.open(&key)?;
-        Ok(Ask {
+        Ok(Some(Ask {
             cache: this.clone().unbind(),
             key,
             open,
@@ -132,7 +161,8 @@ impl CacheBase {
                 asking: Some(asking),
                 loading: None,
             }),
-        })
+            task,
+        }))
     }
 }
 
@@ -157,7 +187,7 @@ impl CacheBase {
         let key = self.keys.input(key)?;
         let (serial, key): (u64, &[u8]) = (self.handle.get()?.serial, key.as_ref());
         let here = Some(thread::current().id());
-        let _asking = Asking::begin(current_load(py)?, serial, key, here).ok_or_else(cycle)?;
+        let asking = Asking::begin(current_load(py)?, serial, key, None, here).map_err(|_| cycle())?;
         let mut open = Ending(self.open(key)?);
         let bell = Arc::new(Bell::default());
         let waker = Waker::from(Arc::clone(&bell));
@@ -170,11 +200,14 @@ impl CacheBase {
                     None => open = Ending(self.open(key)?),
                 },
                 Step::Waits => {
-                    py.detach(|| bell.wait());
+                    let has_rung = py.detach(|| bell.wait());
                     py.check_signals()?;
+                    if !has_rung && is_waited_for(py, &asking)? {
+                        return Err(cycle());
+                    }
                 }
                 Step::Leads => {
-                    let loading = Loading::begin(serial, key, None);
+                    let loading = Loading::begin(serial, key, Runner::Thread(thread_id(py)?));
                     let token = current(py)?.call_method1("set", (loading.id,))?;
                     let result = load(self, loader, entry);
                     current(py)?.call_method1("reset", (token,))?;
@@ -193,7 +226,7 @@ impl CacheBase {
     }
 
     /// The value of bytes. One that was not written by these options goes, and is to be loaded anew: [`None`].
-    fn answer<'py>(&self, py: Python<'py>, key: &[u8], bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    pub(super) fn answer<'py>(&self, py: Python<'py>, key: &[u8], bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
         let value = self.values.output(py, bytes)?;
         if value.is_none() {
             self.unlocked(py, |cache| cache.remove(key))?;
@@ -226,10 +259,16 @@ pub struct Ask {
     key: Vec<u8>,
     open: Arc<Open>,
     state: Mutex<State>,
+    /// The task's identity.
+    task: usize,
 }
 
 #[pymethods]
 impl Ask {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.cache)
+    }
+
     /// ("ready", value); ("leads", None) when the loader is to run; ("waits", None): wake() is called when to look again; ("again", None)
     /// when another Ask is to be made.
     fn step<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyResult<(&'static str, Option<Bound<'py, PyAny>>)> {
@@ -247,7 +286,7 @@ impl Ask {
     /// The loader is about to run, in this context: returns the token that `leave` takes.
     fn enter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let serial = self.cache.bind(py).get().handle.get()?.serial;
-        let loading = Loading::begin(serial, &self.key, Some(event_loop()));
+        let loading = Loading::begin(serial, &self.key, Runner::Task(self.task, thread::current().id()));
         let token = current(py)?.call_method1("set", (loading.id,))?;
         self.state.lock().loading = Some(loading);
         Ok(token)
@@ -284,11 +323,6 @@ impl Ask {
             (state.asking, state.loading) = (None, None);
         });
     }
-}
-
-/// The thread that runs tasks.
-fn event_loop() -> ThreadId {
-    thread::current().id()
 }
 
 impl Drop for Ask {

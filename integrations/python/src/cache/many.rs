@@ -1,11 +1,11 @@
 //! Many records in a call, with the interpreter's lock let go of.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyMapping};
+use pyo3::types::{PyDict, PyList, PyMapping};
 
 use super::forms::{Key, Value};
 use super::{CacheBase, entry};
-use crate::errors;
+use crate::{call, errors};
 
 /// Bytes that are gathered before they are handed on.
 const MOST_BYTES: usize = 4 << 20;
@@ -37,11 +37,12 @@ impl CacheBase {
         let values = PyList::empty(py);
         let default = default.unwrap_or_else(|| py.None().into_bound(py));
         let mut objects = Vec::new();
-        for key in keys.try_iter()? {
+        for key in call::iterate(keys)? {
             objects.push(key?);
             if objects.len() == MOST_RECORDS {
                 self.get_chunk(&objects, &default, &values)?;
                 objects.clear();
+                py.check_signals()?;
             }
         }
         self.get_chunk(&objects, &default, &values)?;
@@ -59,7 +60,7 @@ impl CacheBase {
         let entry = entry(ttl)?;
         let py = records.py();
         let pairs = match records.cast::<PyMapping>() {
-            Ok(mapping) => mapping.items()?.into_any(),
+            Ok(mapping) => call::method(mapping.as_any(), "items", ())?,
             Err(_) => records.clone(),
         };
         let (mut gathered, mut bytes) = (Vec::new(), 0);
@@ -70,7 +71,7 @@ impl CacheBase {
                 records.try_for_each(|(key, value)| cache.insert_with(key, value, entry))
             })
         };
-        for pair in pairs.try_iter()? {
+        for pair in call::iterate(&pairs)? {
             let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair?.extract()?;
             let (key, value) = (
                 owned_key(self.keys.input(&key)?),
@@ -82,9 +83,22 @@ impl CacheBase {
             if bytes >= MOST_BYTES || gathered.len() == MOST_RECORDS {
                 hand_on(&mut gathered)?;
                 bytes = 0;
+                py.check_signals()?;
             }
         }
         hand_on(&mut gathered)
+    }
+
+    /// Insert or replace what a mapping has, or an iterable of pairs, and what is named by words: what dict.update does.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.update({"apple": "red"}, pear="green")
+    /// >>> len(cache)
+    /// 2
+    #[pyo3(signature = (records=None, /, **words), text_signature = "($self, records=(), /, **words)")]
+    fn update(&self, records: Option<&Bound<'_, PyAny>>, words: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        records.map_or(Ok(()), |records| self.set_many(records, None))?;
+        words.map_or(Ok(()), |words| self.set_many(words.as_any(), None))
     }
 
     /// Remove keys; how many of them were there.
@@ -95,18 +109,38 @@ impl CacheBase {
     /// 1
     fn delete_many(&self, keys: &Bound<'_, PyAny>) -> PyResult<u64> {
         let py = keys.py();
-        let mut gathered = Vec::new();
-        for key in keys.try_iter()? {
+        let (mut gathered, mut removed) = (Vec::new(), 0);
+        let mut hand_on = |gathered: &mut Vec<Vec<u8>>| {
+            let keys = std::mem::take(gathered);
+            let (gone, ended) = self.with(|cache| {
+                let cache: &leafpress::Cache = cache;
+                Ok(py.detach(|| remove(cache, &keys)))
+            })?;
+            removed += gone;
+            ended.map_err(|error| errors::of_cache(&error))
+        };
+        for key in call::iterate(keys)? {
             gathered.push(owned_key(self.keys.input(&key?)?));
-        }
-        self.unlocked(py, |cache| {
-            let mut removed = 0;
-            for key in &gathered {
-                removed += u64::from(cache.remove(key)?);
+            if gathered.len() == MOST_RECORDS {
+                hand_on(&mut gathered)?;
+                py.check_signals()?;
             }
-            Ok(removed)
-        })
+        }
+        hand_on(&mut gathered)?;
+        Ok(removed)
     }
+}
+
+/// Removes keys up to the first that cannot be, and says how many were there.
+fn remove(cache: &leafpress::Cache, keys: &[Vec<u8>]) -> (u64, Result<(), leafpress::CacheError>) {
+    let mut gone = 0;
+    for key in keys {
+        match cache.remove(key) {
+            Ok(was_there) => gone += u64::from(was_there),
+            Err(error) => return (gone, Err(error)),
+        }
+    }
+    (gone, Ok(()))
 }
 
 fn owned_key(key: Key<'_, '_>) -> Vec<u8> {

@@ -41,7 +41,7 @@ const LONG_BYTES: usize = 64 << 10;
 pub struct CacheBase {
     handle: OfThisProcess<Handle>,
     keys: Arc<KeyForm>,
-    values: ValueForm,
+    values: Arc<ValueForm>,
     removal: Option<Arc<Removal>>,
     name: String,
     has_disk: bool,

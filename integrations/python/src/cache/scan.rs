@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::ops::Bound as End;
 
 use crate::lock::Mutex;
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -34,7 +36,15 @@ pub struct CacheIterator {
     cache: Py<CacheBase>,
     scan: Mutex<Scan>,
     is_backwards: bool,
-    with_values: bool,
+    part: Part,
+}
+
+/// What an iterator gives of each record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Keys,
+    Values,
+    Items,
 }
 
 #[pymethods]
@@ -43,17 +53,25 @@ impl CacheIterator {
         this
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.cache)
+    }
+
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let cache = self.cache.bind(py).get();
         while let Some((key, value)) = self.record(py)? {
-            let key = cache.keys.output(py, &key)?;
-            if !self.with_values {
-                return Ok(Some(key));
+            if self.part == Part::Keys {
+                return cache.keys.output(py, &key).map(Some);
             }
             // A value of another form is not there.
-            if let Some(value) = cache.values.output(py, &value)? {
-                return Ok(Some(PyTuple::new(py, [key, value])?.into_any()));
+            let Some(value) = cache.values.output(py, &value)? else {
+                continue;
+            };
+            if self.part == Part::Values {
+                return Ok(Some(value));
             }
+            let key = cache.keys.output(py, &key)?;
+            return Ok(Some(PyTuple::new(py, [key, value])?.into_any()));
         }
         Ok(None)
     }
@@ -139,12 +157,7 @@ fn behind(prefix: &[u8]) -> End<Vec<u8>> {
 }
 
 impl CacheBase {
-    fn scan(
-        this: &Bound<'_, Self>,
-        (low, high): Ends,
-        is_backwards: bool,
-        with_values: bool,
-    ) -> PyResult<CacheIterator> {
+    fn scan(this: &Bound<'_, Self>, (low, high): Ends, is_backwards: bool, part: Part) -> PyResult<CacheIterator> {
         // A closed cache says so at once.
         this.get().with(|_| Ok(()))?;
         let scan = Scan {
@@ -158,7 +171,7 @@ impl CacheBase {
             cache: this.clone().unbind(),
             scan: Mutex::new(scan),
             is_backwards,
-            with_values,
+            part,
         })
     }
 
@@ -193,11 +206,11 @@ impl CacheBase {
 #[pymethods]
 impl CacheBase {
     fn __iter__(this: &Bound<'_, Self>) -> PyResult<CacheIterator> {
-        Self::scan(this, (End::Unbounded, End::Unbounded), false, false)
+        Self::scan(this, (End::Unbounded, End::Unbounded), false, Part::Keys)
     }
 
     fn __reversed__(this: &Bound<'_, Self>) -> PyResult<CacheIterator> {
-        Self::scan(this, (End::Unbounded, End::Unbounded), true, false)
+        Self::scan(this, (End::Unbounded, End::Unbounded), true, Part::Keys)
     }
 
     /// The keys from minimum to maximum, in order: SortedDict's word. Those in memory; it counts for none of them as a read.
@@ -217,7 +230,7 @@ impl CacheBase {
         reverse: bool,
     ) -> PyResult<CacheIterator> {
         let bounds = this.get().bounds(minimum, maximum, inclusive, None)?;
-        Self::scan(this, bounds, reverse, false)
+        Self::scan(this, bounds, reverse, Part::Keys)
     }
 
     /// The keys that begin with prefix, in order. A tuple as prefix means tuples that begin with its elements.
@@ -229,7 +242,27 @@ impl CacheBase {
     #[pyo3(signature = (prefix, reverse=false))]
     fn prefix(this: &Bound<'_, Self>, prefix: &Bound<'_, PyAny>, reverse: bool) -> PyResult<CacheIterator> {
         let bounds = this.get().bounds(None, None, (true, true), Some(prefix))?;
-        Self::scan(this, bounds, reverse, false)
+        Self::scan(this, bounds, reverse, Part::Keys)
+    }
+
+    /// The keys in memory, in order: what iter() gives.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.set_many({"a": "x", "b": "y"})
+    /// >>> list(cache.keys())
+    /// ['a', 'b']
+    fn keys(this: &Bound<'_, Self>) -> PyResult<CacheIterator> {
+        Self::__iter__(this)
+    }
+
+    /// The values in memory, in the order of their keys.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.set_many({"a": "x", "b": "y"})
+    /// >>> list(cache.values())
+    /// ['x', 'y']
+    fn values(this: &Bound<'_, Self>) -> PyResult<CacheIterator> {
+        Self::scan(this, (End::Unbounded, End::Unbounded), false, Part::Values)
     }
 
     /// Pairs of key and value, in the order of the keys: of all keys, of those from minimum to maximum, or of those with a prefix. What is
@@ -249,7 +282,7 @@ impl CacheBase {
         prefix: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<CacheIterator> {
         let bounds = this.get().bounds(minimum, maximum, inclusive, prefix)?;
-        Self::scan(this, bounds, reverse, true)
+        Self::scan(this, bounds, reverse, Part::Items)
     }
 }
 

@@ -1,9 +1,24 @@
 //! One record at a time.
 
 use leafpress::cache::CacheUpdate;
-use pyo3::prelude::*;
+use pyo3::{Borrowed, intern, prelude::*};
 
 use super::{CacheBase, entry, missing};
+use crate::call;
+
+/// An argument of which None is a value.
+enum Default<'py> {
+    Missing,
+    Given(Bound<'py, PyAny>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Default<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self::Given(object.to_owned()))
+    }
+}
 
 #[pymethods]
 impl CacheBase {
@@ -20,8 +35,15 @@ impl CacheBase {
         Ok(self.find(key)?.or(default))
     }
 
-    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.find(key)?.ok_or_else(|| missing(key))
+    fn __getitem__<'py>(this: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(found) = this.get().find(key)? {
+            return Ok(found);
+        }
+        // As of dict, what a subclass says of keys that are not there.
+        match this.get_type().getattr_opt(intern!(this.py(), "__missing__"))? {
+            Some(of_class) => call::with(&of_class, (this, key)),
+            None => Err(missing(key)),
+        }
     }
 
     /// The value of a key if it is in memory, or default: what get does without looking on disk. A miss is not counted.
@@ -79,6 +101,44 @@ impl CacheBase {
         Ok(answer != CacheUpdate::Keep)
     }
 
+    /// The value of a key, or else default, which is inserted: what dict.setdefault does. Of several threads one inserts, and all get that.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.setdefault("apple", "red"), cache.setdefault("apple", "green")
+    /// ('red', 'red')
+    #[pyo3(signature = (key, default=None, ttl=None))]
+    fn setdefault<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+        ttl: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, entry) = (key.py(), entry(ttl)?);
+        if let Some(found) = self.find(key)? {
+            return Ok(found);
+        }
+        let default = default.unwrap_or_else(|| py.None().into_bound(py));
+        let (key, value) = (self.keys.input(key)?, self.values.input(&default)?);
+        let (key, value): (&[u8], &[u8]) = (key.as_ref(), value.as_ref());
+        let is_long = self.note_length(value.len());
+        loop {
+            let mut found = None;
+            self.short(py, is_long, |cache| {
+                cache.update_with(key, |there| match there {
+                    None => CacheUpdate::PutWith(value, entry),
+                    Some(there) => {
+                        found = Some(there.to_vec());
+                        CacheUpdate::Keep
+                    }
+                })
+            })?;
+            let Some(found) = found else { return Ok(default) };
+            if let Some(found) = self.answer(py, key, &found)? {
+                return Ok(found);
+            }
+        }
+    }
+
     /// Give the record a new ttl, from now on; whether it is there. Without one the cache's own ttl holds, or none.
     ///
     /// >>> cache = Cache(encoding="utf-8")
@@ -123,23 +183,16 @@ impl CacheBase {
     /// >>> cache["apple"] = "red"
     /// >>> cache.pop("apple"), cache.pop("apple", "gone")
     /// ('red', 'gone')
-    #[pyo3(signature = (key, *default), text_signature = "($self, key, default=..., /)")]
-    fn pop<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        default: &Bound<'py, pyo3::types::PyTuple>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if default.len() > 1 {
-            let message = format!("pop takes a key and at most one default, not {} of them", default.len());
-            return Err(pyo3::exceptions::PyTypeError::new_err(message));
-        }
+    #[pyo3(signature = (key, default=Default::Missing), text_signature = "($self, key, default=...)")]
+    fn pop<'py>(&self, key: &Bound<'py, PyAny>, default: Default<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (py, bytes) = (key.py(), self.keys.input(key)?);
         let bytes: &[u8] = bytes.as_ref();
         let taken = self.unlocked(py, |cache| cache.take(bytes))?;
         let value = taken.map_or(Ok(None), |taken| self.values.output(py, &taken))?;
-        match value {
-            Some(value) => Ok(value),
-            None => default.get_item(0).map_err(|_| missing(key)),
+        match (value, default) {
+            (Some(value), _) => Ok(value),
+            (None, Default::Given(default)) => Ok(default),
+            (None, Default::Missing) => Err(missing(key)),
         }
     }
 

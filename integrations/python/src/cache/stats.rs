@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::CacheBase;
+use crate::call;
 
 /// A dict of fields by their names.
 macro_rules! fields {
@@ -52,7 +53,7 @@ fn of_disk<'py>(py: Python<'py>, stats: &DiskStats) -> PyResult<Bound<'py, PyAny
         has_failed,
     );
     let class = py.import("leafpress._cache_stats")?.getattr("DiskStats")?;
-    class.call((), Some(&fields))
+    call::with_words(&class, (), Some(&fields))
 }
 
 fn of_cache<'py>(py: Python<'py>, stats: &CacheStats) -> PyResult<Bound<'py, PyAny>> {
@@ -86,7 +87,7 @@ fn of_cache<'py>(py: Python<'py>, stats: &CacheStats) -> PyResult<Bound<'py, PyA
     let disk = stats.disk.as_ref().map(|disk| of_disk(py, disk)).transpose()?;
     fields.set_item("disk", disk)?;
     let class = py.import("leafpress._cache_stats")?.getattr("CacheStats")?;
-    class.call((), Some(&fields))
+    call::with_words(&class, (), Some(&fields))
 }
 
 #[pymethods]

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
 use super::{CacheBase, entry, missing};
+use crate::call;
 
 #[pymethods]
 impl CacheBase {
@@ -64,7 +65,7 @@ impl CacheBase {
         let py = key.py();
         self.change(key, ttl, |found| {
             let old = found.or_else(|| default.clone());
-            function.call1((old.unwrap_or_else(|| py.None().into_bound(py)),))
+            call::with(function, (old.unwrap_or_else(|| py.None().into_bound(py)),))
         })
     }
 }

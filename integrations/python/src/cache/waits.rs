@@ -1,8 +1,11 @@
 //! Who waits for whose load: a loader that waits for itself, straight or through others, is told so and does not wait for ever.
 //!
 //! A load is one run of one loader. What runs inside of it knows its number by a context variable of Python's, which tasks and
-//! `asyncio.to_thread` inherit. Whoever asks for a key inside of a load adds an edge, from his load to the key, before he waits. A load is put
-//! beside its key before its loader runs. So whoever closes a circle sees all of it.
+//! `asyncio.to_thread` inherit. Whatever asks for a key inside of a load adds an edge, from that load to the key, before it waits. A load is
+//! entered under its key before its loader runs. So whatever closes a circle sees all of it.
+//!
+//! A task that a loader has started is inside of the load too, but the loader may never wait for it. Such a circle is told apart. The threads of a
+//! pool do not inherit the variable: `leafpress/_cycles.py` finds what loaders wait for there.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -18,12 +21,35 @@ type Key = (u64, Box<[u8]>);
 /// The number of a load; 0 is none.
 pub type LoadId = u64;
 
-#[derive(Default)]
+/// What runs a loader.
+#[derive(Clone, Copy, Debug)]
+pub enum Runner {
+    /// A thread, by Python's identifier.
+    Thread(u64),
+    /// A task, by the object's identity, which needs the event loop of a thread to go on.
+    Task(usize, ThreadId),
+}
+
 struct Load {
-    /// What is asked for inside of it.
-    asks: Vec<Key>,
-    /// The thread of the event loop that it needs to go on.
-    event_loop: Option<ThreadId>,
+    /// What is asked for inside of it, and whether by the runner itself, which does nothing else until it is there.
+    asks: Vec<(Key, bool)>,
+    runner: Runner,
+}
+
+impl Load {
+    /// Whether something that asks inside of this load, in `task` if it is one, is the runner. Only another task is known not to be.
+    fn is_run_by(&self, task: Option<usize>) -> bool {
+        !matches!((self.runner, task), (Runner::Task(runner, _), Some(task)) if runner != task)
+    }
+}
+
+/// That what is asked for waits for who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cycle {
+    /// It does.
+    Certain,
+    /// It does if the runner of a load waits for a task that it started.
+    Possible,
 }
 
 #[derive(Default)]
@@ -41,24 +67,35 @@ fn graph() -> &'static Mutex<Graph> {
 }
 
 impl Graph {
-    /// Whether the load that `key` waits for waits, in the end, for `asker`, or for an event loop that `thread` keeps from going on.
-    fn would_wait(&self, key: &Key, asker: LoadId, thread: Option<ThreadId>) -> bool {
-        let mut seen = Vec::new();
+    /// The loads that `key` waits for: all, or those that it waits for certainly.
+    fn loads_of<'a>(&'a self, key: &'a Key, only_certain: bool) -> Vec<(LoadId, &'a Load)> {
+        let mut found: Vec<(LoadId, &Load)> = Vec::new();
         let mut keys = vec![key];
         while let Some(key) = keys.pop() {
             for &id in self.of_keys.get(key).into_iter().flatten() {
-                if seen.contains(&id) {
+                let Some(load) = self.loads.get(&id) else { continue };
+                if found.iter().any(|(seen, _)| *seen == id) {
                     continue;
                 }
-                seen.push(id);
-                let Some(load) = self.loads.get(&id) else { continue };
-                if id == asker || thread.is_some() && load.event_loop == thread {
-                    return true;
-                }
-                keys.extend(&load.asks);
+                found.push((id, load));
+                keys.extend(load.asks.iter().filter(|ask| ask.1 || !only_certain).map(|ask| &ask.0));
             }
         }
-        false
+        found
+    }
+
+    /// Whether the load that `key` waits for waits, in the end, for `asker`, or for an event loop that `thread` keeps from going on.
+    fn would_wait(&self, key: &Key, asker: LoadId, is_runner: bool, thread: Option<ThreadId>) -> Option<Cycle> {
+        let keeps = |load: &Load| matches!(load.runner, Runner::Task(_, needed) if Some(needed) == thread);
+        let reaches = |only_certain| {
+            let mut loads = self.loads_of(key, only_certain).into_iter();
+            loads.any(|(id, load)| id == asker || keeps(load))
+        };
+        if !reaches(false) {
+            return None;
+        }
+        let is_certain = thread.is_some() || is_runner && reaches(true);
+        Some(if is_certain { Cycle::Certain } else { Cycle::Possible })
     }
 }
 
@@ -69,25 +106,50 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// `asker` is the load inside of which `key` of the cache is asked for, `thread` the one that would wait without doing anything else.
-    /// [`None`] when it would wait for itself.
-    pub fn begin(asker: LoadId, cache: u64, key: &[u8], thread: Option<ThreadId>) -> Option<Self> {
+    /// `asker` is the load inside of which `key` of the cache is asked for, `task` the task that asks if it is one, and `thread` the thread that
+    /// would wait without doing anything else.
+    ///
+    /// # Errors
+    /// When it would wait for itself.
+    pub fn begin(
+        asker: LoadId,
+        cache: u64,
+        key: &[u8],
+        task: Option<usize>,
+        thread: Option<ThreadId>,
+    ) -> Result<Self, Cycle> {
         let key: Key = (cache, key.into());
         let mut graph = graph().lock();
-        if graph.would_wait(&key, asker, thread) {
-            return None;
+        let is_runner = graph.loads.get(&asker).is_none_or(|load| load.is_run_by(task));
+        if let Some(cycle) = graph.would_wait(&key, asker, is_runner, thread) {
+            return Err(cycle);
         }
         if let Some(load) = graph.loads.get_mut(&asker) {
-            load.asks.push(key.clone());
+            load.asks.push((key.clone(), is_runner));
         }
-        Some(Self { asker, key })
+        Ok(Self { asker, key })
+    }
+
+    /// The threads whose loads are waited for.
+    pub fn threads(&self) -> Vec<u64> {
+        let graph = graph().lock();
+        let runners = graph
+            .loads_of(&self.key, false)
+            .into_iter()
+            .map(|(_, load)| load.runner);
+        runners
+            .filter_map(|runner| match runner {
+                Runner::Thread(thread) => Some(thread),
+                Runner::Task(..) => None,
+            })
+            .collect()
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
         if let Some(load) = graph().lock().loads.get_mut(&self.asker)
-            && let Some(at) = load.asks.iter().position(|key| *key == self.key)
+            && let Some(at) = load.asks.iter().position(|ask| ask.0 == self.key)
         {
             load.asks.swap_remove(at);
         }
@@ -101,15 +163,14 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// `event_loop` is the thread of the event loop that the loader needs, if it needs one.
-    pub fn begin(cache: u64, key: &[u8], event_loop: Option<ThreadId>) -> Self {
+    pub fn begin(cache: u64, key: &[u8], runner: Runner) -> Self {
         let key: Key = (cache, key.into());
         let mut graph = graph().lock();
         graph.last += 1;
         let id = graph.last;
         let load = Load {
             asks: Vec::new(),
-            event_loop,
+            runner,
         };
         graph.loads.insert(id, load);
         graph.of_keys.entry(key.clone()).or_default().push(id);

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use crate::call;
 use crate::tree::Tree;
 
 #[pymethods]
@@ -76,7 +77,7 @@ impl Tree {
         loop {
             let old = self.work(py, |tree| tree.get(key))?;
             let shown = old.as_deref().map(|old| values.output(py, old)).transpose()?;
-            let made = function.call1((shown,))?;
+            let made = call::with(function, (shown,))?;
             let new = match made.is_none() {
                 true => None,
                 false => Some(values.input(&made, "what the function returns")?),

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::call;
 use crate::input::{Encoding, Input};
 use crate::tree::Tree;
 
@@ -118,7 +119,8 @@ impl Tree {
         mut visit: impl FnMut(&[Input<'_, 'py>]) -> PyResult<()>,
     ) -> PyResult<()> {
         let encoding: &Encoding = &self.options.keys;
-        let mut keys = keys.try_iter()?;
+        let py = keys.py();
+        let mut keys = call::iterate(keys)?;
         loop {
             // The objects are kept as long as their bytes are looked at.
             let objects = keys.by_ref().take(KEYS_AT_ONCE).collect::<PyResult<Vec<_>>>()?;
@@ -127,7 +129,7 @@ impl Tree {
             }
             let inputs = objects.iter().map(|object| encoding.input(object, "a key"));
             visit(&inputs.collect::<PyResult<Vec<_>>>()?)?;
-            keys.py().check_signals()?;
+            py.check_signals()?;
         }
     }
 }

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyTuple;
 
+use crate::call;
 use crate::errors::of_tree;
 use crate::input::Encoding;
 use crate::tree::Tree;
@@ -133,7 +134,7 @@ fn raw<'py>(py: Python<'py>, encoding: &Encoding, bytes: &[u8]) -> PyResult<Boun
 
 fn decoded<'py>(encoding: &Encoding, object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match encoding {
-        Encoding::Named(name) => object.call_method1("decode", (name,)),
+        Encoding::Named(name) => call::method(&object, "decode", (name,)),
         _ => Ok(object),
     }
 }

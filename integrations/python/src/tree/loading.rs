@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyMapping, PyTuple};
+use pyo3::types::{PyDict, PyMapping, PyTuple};
 
+use crate::call;
 use crate::errors::of_tree;
 use crate::tree::Tree;
 
@@ -20,37 +21,37 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// What records come from.
 enum Source {
     /// An iterator of pairs.
-    Pairs(Py<PyIterator>),
+    Pairs(Py<PyAny>),
     /// Keys, and what has the value of each.
-    Keys(Py<PyIterator>, Py<PyAny>),
+    Keys(Py<PyAny>, Py<PyAny>),
     /// Keys that have one value.
-    OneValue(Py<PyIterator>, Py<PyAny>),
+    OneValue(Py<PyAny>, Py<PyAny>),
 }
 
 impl Source {
     /// As `dict.update` tells mappings from others.
     fn of(records: &Bound<'_, PyAny>) -> PyResult<Self> {
         if records.is_instance_of::<PyDict>() || records.cast::<PyMapping>().is_ok() {
-            let items = records.call_method0("items")?;
-            return Ok(Self::Pairs(items.try_iter()?.unbind()));
+            let items = call::method(records, "items", ())?;
+            return Ok(Self::Pairs(call::iterate(&items)?.unbind()));
         }
         if records.hasattr("keys")? {
-            let keys = records.call_method0("keys")?;
-            return Ok(Self::Keys(keys.try_iter()?.unbind(), records.clone().unbind()));
+            let keys = call::method(records, "keys", ())?;
+            return Ok(Self::Keys(call::iterate(&keys)?.unbind(), records.clone().unbind()));
         }
-        Ok(Self::Pairs(records.try_iter()?.unbind()))
+        Ok(Self::Pairs(call::iterate(records)?.unbind()))
     }
 
     /// The next key and value; `index` is which it is.
     fn next<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
         let (Self::Pairs(iterator) | Self::Keys(iterator, _) | Self::OneValue(iterator, _)) = self;
-        let Some(item) = iterator.bind(py).clone().next().transpose()? else {
+        let Some(item) = call::next(iterator.bind(py)).transpose()? else {
             return Ok(None);
         };
         match self {
             Self::Pairs(_) => pair(&item, index).map(Some),
             Self::Keys(_, mapping) => {
-                let value = mapping.bind(py).get_item(&item)?;
+                let value = call::item(mapping.bind(py), &item)?;
                 Ok(Some((item, value)))
             }
             Self::OneValue(_, value) => Ok(Some((item, value.bind(py).clone()))),
@@ -65,8 +66,7 @@ fn pair<'py>(item: &Bound<'py, PyAny>, index: usize) -> PyResult<(Bound<'py, PyA
     {
         return Ok((tuple.get_item(0)?, tuple.get_item(1)?));
     }
-    let elements = item
-        .try_iter()
+    let elements = call::iterate(item)
         .map_err(|_| PyTypeError::new_err(format!("record #{index} is not a pair of a key and a value")))?;
     let elements = elements.take(3).collect::<PyResult<Vec<_>>>()?;
     <[_; 2]>::try_from(elements).map(Into::into).map_err(|elements| {
@@ -184,7 +184,10 @@ impl Tree {
 
     /// Takes keys that all have one value.
     pub fn load_keys(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<u64> {
-        self.load_from(py, &Source::OneValue(keys.try_iter()?.unbind(), value.clone().unbind()))
+        self.load_from(
+            py,
+            &Source::OneValue(call::iterate(keys)?.unbind(), value.clone().unbind()),
+        )
     }
 
     fn load_from(&self, py: Python<'_>, source: &Source) -> PyResult<u64> {

@@ -8,6 +8,7 @@ use leafpress::{Codec, CodecError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
 
+use crate::call;
 use crate::errors::{Class, of_codec, of_tree};
 use crate::tree::Tree;
 
@@ -50,7 +51,7 @@ pub fn _restore_tree<'py>(
     blocks: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = cls.py();
-    let made = cls.call((), Some(options))?;
+    let made = call::with_words(cls.as_any(), (), Some(options))?;
     let tree = made.cast::<Tree>()?.get();
     for block in blocks.try_iter()? {
         let block = block?.cast_into::<PyBytes>()?;

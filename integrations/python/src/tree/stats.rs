@@ -5,6 +5,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
+use crate::call;
+
 /// The library's figures in the class of Python's that documents them.
 pub fn named<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -23,7 +25,6 @@ pub fn named<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyAny>>
         bg_passes bg_compactions bg_errors bg_panics bg_threads_ended
         engine_name
     }
-    CLASS
-        .import(py, "leafpress._stats", "TreeStats")?
-        .call((), Some(&fields))
+    let class = CLASS.import(py, "leafpress._stats", "TreeStats")?;
+    call::with_words(class.as_any(), (), Some(&fields))
 }

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyType};
 
+use crate::call;
 use crate::tree::Tree;
 use crate::tree::bounds::Bounds;
 use crate::tree::iteration::{Part, TreeIterator};
@@ -51,7 +52,7 @@ impl Tree {
             return Ok(slf.py().NotImplemented().into_bound(slf.py()));
         }
         let both = Self::copy(slf)?;
-        both.call_method1("update", (other,))?;
+        call::method(&both, "update", (other,))?;
         Ok(both)
     }
 
@@ -60,8 +61,8 @@ impl Tree {
             return Ok(slf.py().NotImplemented().into_bound(slf.py()));
         }
         let both = Self::another(slf)?;
-        both.call_method1("update", (other,))?;
-        both.call_method1("update", (slf,))?;
+        call::method(&both, "update", (other,))?;
+        call::method(&both, "update", (slf,))?;
         Ok(both)
     }
 
@@ -95,6 +96,7 @@ impl Tree {
             Ok(tree) => tree.get().load_tree(slf.py(), slf.get())?,
             Err(_) => 0,
         };
+        Self::copy_attributes(slf, &other, |attributes| Ok(attributes.into_any()))?;
         Ok(other)
     }
 
@@ -104,8 +106,13 @@ impl Tree {
 
     #[pyo3(signature = (memo, /))]
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let _ = memo;
-        Self::copy(slf)
+        let py = slf.py();
+        let other = Self::copy(slf)?;
+        // What refers to the tree among its attributes refers to the copy then.
+        memo.set_item(slf.as_ptr() as usize, &other)?;
+        let deepcopy = py.import("copy")?.getattr("deepcopy")?;
+        Self::copy_attributes(slf, &other, |attributes| call::with(&deepcopy, (attributes, memo)))?;
+        Ok(other)
     }
 
     /// A tree of keys that all have one value, by default the empty one.
@@ -121,7 +128,7 @@ impl Tree {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = cls.py();
-        let made = cls.call((), options)?;
+        let made = call::with_words(cls.as_any(), (), options)?;
         let tree = made.cast::<Self>()?.get();
         let value = value.map_or_else(|| tree.options.values.output(py, &[]), Ok)?;
         tree.load_keys(py, keys, &value)?;
@@ -188,10 +195,29 @@ impl Tree {
 }
 
 impl Tree {
+    /// Gives a copy of a tree the attributes that a subclass has noted on it.
+    fn copy_attributes<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        copied: impl FnOnce(Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let Some(attributes) = slf.as_any().getattr_opt("__dict__")? else {
+            return Ok(());
+        };
+        let attributes = attributes.cast_into::<PyDict>()?;
+        if attributes.is_empty() {
+            return Ok(());
+        }
+        other
+            .getattr("__dict__")?
+            .cast_into::<PyDict>()?
+            .update(copied(attributes)?.cast()?)
+    }
+
     /// An empty tree of the same class and options.
     fn another<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let options = slf.get().options.to_keywords(slf.py())?;
-        slf.get_type().call((), Some(&options))
+        call::with_words(slf.get_type().as_any(), (), Some(&options))
     }
 }
 

@@ -1,0 +1,131 @@
+//! Calls that run Python code.
+//!
+//! Until version 3.13, an interpreter that is about to end stops its daemon threads by `pthread_exit`, when they ask for its lock. That unwinds
+//! the thread's stack, and a process is aborted whose stack is unwound so through Rust's frames. pyo3 lets a thread hang that is stopped as it
+//! takes the lock by pyo3. Code that is called takes the lock at any time, so the calls here let the thread hang as well: what later
+//! interpreters do. The process ends without it.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// As in `pyo3::ffi`, but for the declaration that they may unwind.
+mod raw {
+    use pyo3::ffi::PyObject;
+
+    unsafe extern "C-unwind" {
+        pub fn PyObject_Call(callable: *mut PyObject, arguments: *mut PyObject, words: *mut PyObject) -> *mut PyObject;
+        pub fn PyObject_GetIter(object: *mut PyObject) -> *mut PyObject;
+        pub fn PyObject_GetItem(object: *mut PyObject, key: *mut PyObject) -> *mut PyObject;
+        pub fn PyIter_Next(iterator: *mut PyObject) -> *mut PyObject;
+    }
+}
+
+/// Keeps a thread for ever that would be unwound.
+struct Hang;
+
+impl Drop for Hang {
+    fn drop(&mut self) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Runs `call`, which runs Python code, and no further where that does not return. Nothing between the two may have a destructor.
+#[inline(never)]
+fn held<R>(call: impl FnOnce() -> R) -> R {
+    let guard = Hang;
+    let result = call();
+    std::mem::forget(guard);
+    result
+}
+
+/// Calls with arguments by position and by name.
+///
+/// # Errors
+/// What it raises.
+pub fn with_words<'py>(
+    callable: &Bound<'py, PyAny>,
+    arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
+    words: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = callable.py();
+    let arguments = arguments.into_pyobject(py).map_err(Into::into)?;
+    let words = words.map_or(std::ptr::null_mut(), Bound::as_ptr);
+    let (function, arguments) = (callable.as_ptr(), arguments.as_ptr());
+    // SAFETY: the thread is attached, as `py` shows; the objects are borrowed for the call, a tuple and a dict or null where such are asked for;
+    // a new reference is returned, or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::PyObject_Call(function, arguments, words))) }
+}
+
+/// Calls with arguments by position.
+///
+/// # Errors
+/// What it raises.
+pub fn with<'py>(
+    callable: &Bound<'py, PyAny>,
+    arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    with_words(callable, arguments, None)
+}
+
+/// Calls a method.
+///
+/// # Errors
+/// What it raises, or `AttributeError`.
+pub fn method<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &str,
+    arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    with(&object.getattr(name)?, arguments)
+}
+
+/// `object[key]`
+///
+/// # Errors
+/// What it raises.
+pub fn item<'py>(object: &Bound<'py, PyAny>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let (py, from, key) = (object.py(), object.as_ptr(), key.as_ptr());
+    // SAFETY: as in `with_words`.
+    unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::PyObject_GetItem(from, key))) }
+}
+
+/// An iterator of Python's.
+pub struct Iter<'py>(Bound<'py, PyAny>);
+
+/// Iterates over an object.
+///
+/// # Errors
+/// `TypeError` where that cannot be done, and what its `__iter__` raises.
+pub fn iterate<'py>(object: &Bound<'py, PyAny>) -> PyResult<Iter<'py>> {
+    let (py, from) = (object.py(), object.as_ptr());
+    // SAFETY: as in `with_words`. What is returned is an iterator.
+    unsafe { Bound::from_owned_ptr_or_err(py, held(|| raw::PyObject_GetIter(from))) }.map(Iter)
+}
+
+impl Iter<'_> {
+    /// The iterator itself, to be kept.
+    pub fn unbind(self) -> Py<PyAny> {
+        self.0.unbind()
+    }
+}
+
+/// The next object of what [`Iter::unbind`] gave.
+pub fn next<'py>(iterator: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAny>>> {
+    let (py, from) = (iterator.py(), iterator.as_ptr());
+    // SAFETY: it is an iterator, and the thread is attached; a new reference is returned, or null, with an exception set where it is not the end.
+    let item = unsafe { Bound::from_owned_ptr_or_opt(py, held(|| raw::PyIter_Next(from))) };
+    match item {
+        Some(item) => Some(Ok(item)),
+        None => PyErr::take(py).map(Err),
+    }
+}
+
+impl<'py> Iterator for Iter<'py> {
+    type Item = PyResult<Bound<'py, PyAny>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        next(&self.0)
+    }
+}
