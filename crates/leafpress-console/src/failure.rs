@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::output;
+use crate::{interrupt, output};
 
 /// Why a command stopped.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum Failure {
     BadInput(String),
     /// The work itself failed: exit 1.
     Failed(String),
-    /// The user pressed Ctrl-C: exit 130, as shells do.
+    /// The user pressed Ctrl-C, or SIGTERM came: exit 130 or 143, as shells do.
     Interrupted(String),
     /// Whoever read standard output has gone (`| head`): nothing to say, exit 0.
     ReaderGone,
@@ -33,7 +33,7 @@ impl Failure {
         let (message, code) = match self {
             Self::BadInput(message) => (Some(format!("error: {message}")), 2),
             Self::Failed(message) => (Some(format!("error: {message}")), 1),
-            Self::Interrupted(message) => (Some(message.clone()), 130),
+            Self::Interrupted(message) => (Some(message.clone()), interrupt::exit_code()),
             Self::ReaderGone => (None, 0),
         };
         if let Some(message) = message {

@@ -1,22 +1,36 @@
-//! Ctrl-C.
+//! Ctrl-C, and SIGTERM as `kill`, `timeout` and job schedulers send it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use crate::failure::Failure;
 
-/// A flag that the first Ctrl-C sets, so that the work ends and keeps what is finished. The second one ends the process.
+/// The signal that came first; 0 before one came.
+static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// A flag that the first Ctrl-C or SIGTERM sets, so that the work ends and keeps what is finished. The second one ends the process.
 ///
 /// # Errors
 /// [`Failure::Failed`] when the system refuses.
 pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
     let cancel = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&cancel);
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .map_err(|e| Failure::failed(format!("cannot watch for Ctrl-C: {e}")))?;
+    for signal in [SIGINT, SIGTERM] {
+        // The order counts: a signal ends the process if one before it has set the flag.
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&cancel))
+            .and_then(|_| flag::register_usize(signal, Arc::clone(&SIGNAL), signal as usize))
+            .and_then(|_| flag::register(signal, Arc::clone(&cancel)))
+            .map_err(|e| Failure::failed(format!("cannot watch for signals: {e}")))?;
+    }
     Ok(cancel)
+}
+
+/// The exit code of work that a signal ended, as shells have it: 130 for Ctrl-C, 143 for SIGTERM.
+pub(crate) fn exit_code() -> u8 {
+    match SIGNAL.load(Ordering::Relaxed) {
+        0 => 130,
+        signal => u8::try_from(128 + signal).unwrap_or(130),
+    }
 }

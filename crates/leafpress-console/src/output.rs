@@ -1,5 +1,6 @@
 //! Where results go: standard output, and a directory for files.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -10,13 +11,35 @@ use leafpress_lab::report;
 
 use crate::failure::Failure;
 
-/// Writes `text` to standard output. `println!` panics when the reader has gone; this does not.
+/// `text` as it may be shown on a terminal: names of files and columns, and messages of libraries, may hold control characters, which a
+/// terminal obeys, and marks that change the direction of what follows. They are written as escapes (`\u{1b}`); line ends and tabs stay.
+///
+/// Everything that this program prints goes through here: [`print()`], [`message`] and the progress bar call it.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_unsafe = |c: char| {
+        (c.is_control() && !matches!(c, '\n' | '\t')) || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_unsafe(c) {
+            escaped.extend(c.escape_unicode());
+        } else {
+            escaped.push(c);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Writes `text` to standard output, [`printable`]. `println!` panics when the reader has gone; this does not.
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] when nobody reads any more, [`Failure::Failed`] when it cannot be written.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Failure::ReaderGone),
         Err(e) => Err(Failure::failed(format!("cannot write to standard output: {e}"))),
@@ -45,11 +68,12 @@ fn columns(stream: impl AsFd) -> Option<usize> {
     given.or_else(|| terminal_size::terminal_size_of(stream).map(|(terminal_size::Width(columns), _)| columns.into()))
 }
 
-/// A message for standard error: a line where programs read it, wrapped at words where people do.
+/// A message for standard error, [`printable`]: a line where programs read it, wrapped at words where people do.
 pub fn message(text: &str) -> String {
+    let text = printable(text);
     match columns(io::stderr()).filter(|_| io::stderr().is_terminal()) {
-        Some(columns) => report::wrapped_to(columns, text, "", "  ").trim_end().to_owned(),
-        None => text.to_owned(),
+        Some(columns) => report::wrapped_to(columns, &text, "", "  ").trim_end().to_owned(),
+        None => text.into_owned(),
     }
 }
 
@@ -104,5 +128,27 @@ pub fn quoted(word: &str) -> String {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::{message, printable};
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        let plain = "a\tb\n\u{e4}\u{1f600}";
+        assert!(matches!(printable(plain), Cow::Borrowed(text) if text == plain));
+        for (text, shown) in [
+            ("\x1b]0;title\x07", "\\u{1b}]0;title\\u{7}"),
+            ("a\rb\x08\x7f\0", "a\\u{d}b\\u{8}\\u{7f}\\u{0}"),
+            ("\u{9b}2J", "\\u{9b}2J"),
+            ("\u{202e}txt.exe\u{2066}", "\\u{202e}txt.exe\\u{2066}"),
+        ] {
+            assert_eq!(printable(text), shown);
+            assert_eq!(message(text), shown);
+        }
     }
 }

@@ -51,7 +51,7 @@ impl Bar {
         if total > 1 {
             self.bar.set_prefix(format!("[{}/{total}] ", index + 1));
         }
-        self.bar.set_message(what);
+        self.say(what);
         self.bar.enable_steady_tick(Duration::from_millis(200));
         self.advance(0.0);
     }
@@ -64,7 +64,7 @@ impl Bar {
 
     /// What is being done now.
     pub fn say(&self, what: String) {
-        self.bar.set_message(what);
+        self.bar.set_message(output::printable(&what).into_owned());
     }
 
     /// Lines above the bar on a terminal, wrapped there, or plain lines in a pipe.

@@ -17,7 +17,7 @@ pub fn report(error: &clap::Error, program: &str) -> ExitCode {
             Err(failure) => failure.report(),
         },
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            eprint!("{}", error.render());
+            output::tell(error.render().to_string().trim_end());
             ExitCode::from(2)
         }
         _ => {

@@ -166,8 +166,8 @@ pub struct BenchArgs {
     /// Concurrency control protocol, for wrappers of the fork: 0 Mono, 1 ORWC, 2 OLC
     #[arg(short = 'c', long, value_name = "0|1|2", value_parser = known::<u8>("0, 1 or 2"), allow_negative_numbers = true)]
     protocol: Option<u8>,
-    /// Clock, for wrappers of the fork: 0 optimistic, 1 sync, 3 free
-    #[arg(short = 'x', long, value_name = "0|1|3", value_parser = known::<u8>("0, 1 or 3"), allow_negative_numbers = true)]
+    /// Clock, for wrappers of the fork: 0 optimistic, 1 sync, 2 free (3 in the fork's own help)
+    #[arg(short = 'x', long, value_name = "0|1|2|3", value_parser = known::<u8>("0, 1, 2 or 3"), allow_negative_numbers = true)]
     clock: Option<u8>,
     /// Garbage collector, for wrappers of the fork: 0 off, 1 on
     #[arg(

@@ -56,6 +56,17 @@ impl Output {
         Ok(Self { path: at, place })
     }
 
+    /// A file of a results directory: what has its name there is replaced, a link too, since others may have put it there.
+    pub fn in_directory(option: &str, path: PathBuf) -> Result<Self, Failure> {
+        let refuse = |reason: String| Failure::bad_input(format!("{option} {}: {reason}", path.display()));
+        if path.symlink_metadata().is_ok_and(|there| there.is_dir()) {
+            return Err(refuse("it is a directory".into()));
+        }
+        drop(beside(&path).map_err(|e| refuse(format!("cannot write in its directory: {}", bare(&e))))?);
+        let place = Place::Replaced(path.clone());
+        Ok(Self { path, place })
+    }
+
     /// Whether both are one file, of which only the later text would be left.
     pub fn is_same_file(&self, other: &Self) -> bool {
         let (Place::Replaced(mine), Place::Replaced(theirs)) = (&self.place, &other.place) else {
@@ -163,6 +174,21 @@ mod tests {
                 text
             );
         }
+    }
+
+    /// In a directory of results a link is not followed.
+    #[test]
+    fn a_link_in_a_results_directory_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let (victim, path) = (directory.path().join("victim"), directory.path().join("results.json"));
+        std::fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        Output::in_directory("--out", path.clone())
+            .unwrap()
+            .write("text")
+            .unwrap();
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(!path.is_symlink());
     }
 
     /// A device, a pipe or a terminal is written into: `/dev/null` must not become a file.

@@ -72,6 +72,10 @@ impl Index for Wrapped {
         }
     }
 
+    fn attach_thread(&self) -> Result<(), IndexError> {
+        self.wrapper.attach_thread().map_err(error)
+    }
+
     fn name(&self) -> String {
         self.wrapper.path().display().to_string()
     }

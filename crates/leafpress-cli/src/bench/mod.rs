@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use leafpress_lab::bench::{self, Comparison, Event, Input, Line, Options, Outcome, Report, Weight, text};
+use leafpress_lab::bench::{self, Comparison, Event, Input, Line, Operation, Options, Outcome, Report, Weight, text};
 use leafpress_lab::{LabError, Launcher, Phase, report};
 use serde::Serialize;
 
@@ -55,11 +55,16 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
 fn check_libraries(runs: &[&Options]) -> Result<(), Failure> {
     for options in runs {
         let Input::Library(path) = &options.input else { continue };
-        let fault = match std::fs::File::open(path) {
+        // Asked before it is opened: to open a pipe is to wait for its writer.
+        let fault = match path.metadata() {
             Err(e) => e.to_string(),
-            Ok(_) if path.is_dir() => "is a directory; name a shared library in it".into(),
-            Ok(file) if file.metadata().is_ok_and(|about| about.is_file() && about.len() == 0) => "it is empty".into(),
-            Ok(_) => continue,
+            Ok(about) if about.is_dir() => "is a directory; name a shared library in it".into(),
+            Ok(about) if !about.is_file() => "is not a regular file".into(),
+            Ok(about) if about.len() == 0 => "it is empty".into(),
+            Ok(_) => match std::fs::File::open(path) {
+                Err(e) => e.to_string(),
+                Ok(_) => continue,
+            },
         };
         return Err(Failure::bad_input(format!("INPUT {}: {fault}", path.display())));
     }
@@ -85,16 +90,17 @@ struct Document<'d> {
 
 impl Files {
     fn of(args: &BenchArgs) -> Result<Self, Failure> {
-        let (mut json, mut html) = (args.json.clone(), args.html.clone());
         if let Some(out) = &args.out {
             output::make_directory("out", out)?;
-            json = Some(out.join("results.json"));
-            html = Some(out.join("report.html"));
+            return Ok(Self {
+                json: Some(Output::in_directory("--out", out.join("results.json"))?),
+                html: Some(Output::in_directory("--out", out.join("report.html"))?),
+            });
         }
         let open = |name, path: Option<PathBuf>| path.map(|path| Output::new(name, &path)).transpose();
         Ok(Self {
-            json: open("--json", json)?,
-            html: open("--html", html)?,
+            json: open("--json", args.json.clone())?,
+            html: open("--html", args.html.clone())?,
         })
     }
 
@@ -183,8 +189,27 @@ fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>
         });
     }
     files.write(&comparison)?;
+    tell_empty(&comparison);
     judge(&comparison)?;
     printed
+}
+
+/// Says of indexes in which nothing was found that nobody loaded them.
+fn tell_empty(comparison: &Comparison) {
+    const LOOK_FOR_RECORDS: [Operation; 4] = [Operation::Read, Operation::Update, Operation::Remove, Operation::Scan];
+    for line in &comparison.lines {
+        let outcomes = line.report.iter().flat_map(|report| &report.outcomes);
+        let counts = outcomes.flat_map(|outcome| LOOK_FOR_RECORDS.map(|operation| outcome.of(operation)));
+        let (completed, succeeded) = counts.fold((0, 0), |(completed, succeeded), counts| {
+            (completed + counts.completed, succeeded + counts.succeeded)
+        });
+        if line.options.skip_load && completed > 0 && succeeded == 0 {
+            output::tell(&format!(
+                "note: the index {} is empty: with --skip_load nothing is loaded, and none of {completed} operations found a record",
+                line.options.input
+            ));
+        }
+    }
 }
 
 /// A report as a comparison with nothing.
@@ -231,6 +256,7 @@ fn several(runs: &[Options], files: Files, cancel: &Arc<AtomicBool>) -> Result<(
     }
     let printed = output::print(&table(&comparison));
     files.write(&comparison)?;
+    tell_empty(&comparison);
     judge(&comparison)?;
     printed
 }

@@ -16,7 +16,7 @@ pub fn examine(root: &Root, preload: Option<OsString>) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.push(match (&mapped, &preload) {
         (Some(path), _) => Finding::ok(AREA, "shim", format!("{path} is loaded in this process")),
-        (None, Some(preload)) if preload.to_string_lossy().contains("zlib_accel") => Finding::not_usable(
+        (None, Some(preload)) if is_shim(&preload.to_string_lossy()) => Finding::not_usable(
             AREA,
             "shim",
             format!("LD_PRELOAD={} is set, but the loader did not load it", preload.to_string_lossy()),
@@ -26,18 +26,23 @@ pub fn examine(root: &Root, preload: Option<OsString>) -> Vec<Finding> {
             AREA,
             "shim",
             "not preloaded",
-            "LD_PRELOAD='/path/libzlib_accel.so libz.so.1' leafpress doctor, or leafpress eval --zlib-accel --zlib-accel-so /path/libzlib_accel.so",
+            "LD_PRELOAD='/path/libzlib-accel.so libz.so.1' leafpress doctor, or leafpress eval --zlib-accel --zlib-accel-so /path/libzlib-accel.so",
         ),
     });
     findings.push(configuration(root));
     findings
 }
 
+/// Whether a path, or a list of them, names the shim: `libzlib-accel.so`, which was `libzlib_accel.so` at first.
+fn is_shim(path: &str) -> bool {
+    path.contains("libzlib-accel") || path.contains("libzlib_accel")
+}
+
 /// The path of the shim among the files that a process has mapped.
 fn shim_in(maps: &str) -> Option<String> {
     maps.lines()
         .filter_map(|line| line.split_whitespace().nth(5))
-        .find(|path| path.contains("libzlib_accel"))
+        .find(|path| is_shim(path))
         .map(str::to_owned)
 }
 
@@ -109,6 +114,8 @@ mod tests {
                     7f02-7f03 r-xp 00000000 08:01 13 /opt/accel/libzlib_accel.so\n\
                     7f04-7f05 rw-p 00000000 00:00 0\n";
         assert_eq!(shim_in(maps).as_deref(), Some("/opt/accel/libzlib_accel.so"));
+        let maps = maps.replace("libzlib_accel", "libzlib-accel");
+        assert_eq!(shim_in(&maps).as_deref(), Some("/opt/accel/libzlib-accel.so"));
         assert_eq!(shim_in("7f04-7f05 rw-p 00000000 00:00 0 [heap]\n"), None);
     }
 }

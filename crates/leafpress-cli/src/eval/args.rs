@@ -150,7 +150,7 @@ pub struct EvalArgs {
     /// Also run zlib under Intel zlib-accel
     #[arg(long, help_heading = "Accelerators")]
     zlib_accel: bool,
-    /// Path of libzlib_accel.so; implies --zlib-accel
+    /// Path of libzlib-accel.so; implies --zlib-accel
     #[arg(long, value_name = "PATH", help_heading = "Accelerators")]
     zlib_accel_so: Option<PathBuf>,
     /// Codecs of the zlib-accel runs [default: zlib_accel, which is zlib:1]

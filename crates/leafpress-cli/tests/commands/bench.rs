@@ -24,6 +24,38 @@ pub(crate) fn figure(text: &str, label: &str) -> f64 {
         .unwrap_or_else(|| panic!("no figure behind `{label}` in\n{text}"))
 }
 
+/// The fork's options are in the report, and 2 is its free clock.
+#[test]
+fn the_forks_options_are_reported() {
+    let text = bench(&["btreemap", "-c", "1", "-x", "2", "-g", "1"]);
+    for line in [
+        "\tConcurrency Control Protocol: 1\n",
+        "\tClock type: 2\n",
+        "\tGarbage Collector: 1\n",
+    ] {
+        assert!(text.contains(line), "no `{line}` in\n{text}");
+    }
+    assert!(!bench(&["btreemap"]).contains("Clock type"));
+}
+
+#[test]
+fn an_index_that_nobody_loaded_is_told() {
+    for (arguments, is_told) in [
+        (["--skip_load", "-r", "1"].as_slice(), true),
+        (&["--skip_load", "-r", "0", "-i", "1"], false),
+        (&["-r", "1"], false),
+    ] {
+        let output = leafpress()
+            .args(["bench", "btreemap", "-n", "100", "-p", "100"])
+            .args(arguments)
+            .output()
+            .expect("leafpress starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let told = stderr(&output).contains("the index btreemap is empty");
+        assert_eq!(told, is_told, "{arguments:?}: {}", stderr(&output));
+    }
+}
+
 #[test]
 fn the_report_has_pibenchs_parts_in_pibenchs_order() {
     let text = bench(&[

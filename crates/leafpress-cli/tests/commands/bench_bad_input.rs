@@ -83,7 +83,7 @@ fn what_is_no_number_is_told_with_its_range() {
         ("--pool_size", "-1", "`-1` is no number of bytes"),
         ("--skew", "-1", "less than 1"),
         ("-c", "300", "0, 1 or 2"),
-        ("-x", "-1", "0, 1 or 3"),
+        ("-x", "-1", "0, 1, 2 or 3"),
         ("-g", "on", "0 or 1"),
         ("--rate", "fast", "at most 1e9"),
         ("--warmup", "long", "between 0 and 2592000"),

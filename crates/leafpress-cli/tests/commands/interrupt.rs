@@ -34,8 +34,12 @@ fn start(out: &Path) -> Child {
 }
 
 fn interrupt(target: &str) {
+    send("-INT", target);
+}
+
+fn send(signal: &str, target: &str) {
     let status = Command::new("kill")
-        .args(["-INT", "--", target])
+        .args([signal, "--", target])
         .status()
         .expect("kill runs");
     assert!(status.success());
@@ -73,8 +77,15 @@ fn a_group_wide_interrupt_ends_the_run() {
     assert!(!message.contains("panicked"), "{message}");
 }
 
+/// Ctrl-C, and the signal that `kill`, `timeout` and job schedulers send.
 #[test]
 fn finished_rows_stay() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        finished_rows_stay_after(signal, code);
+    }
+}
+
+fn finished_rows_stay_after(signal: &str, code: i32) {
     let directory = TempDir::new().expect("a temporary directory");
     let out = directory.path().join("out");
     // Many short runs: the interrupt comes after the first row and long before the last.
@@ -101,10 +112,10 @@ fn finished_rows_stay() {
         .spawn()
         .expect("leafpress starts");
     wait_until("a row is on disk", || rows(&out) >= 1);
-    interrupt(&child.id().to_string());
+    send(signal, &child.id().to_string());
     let output = child.wait_with_output().expect("it ends");
     let message = stderr(&output);
-    assert_eq!(output.status.code(), Some(130), "{message}");
+    assert_eq!(output.status.code(), Some(code), "{message}");
     let kept = rows(&out);
     assert!((1..600).contains(&kept), "{kept} rows");
     let last = message.lines().last().expect("a message");
@@ -221,31 +232,6 @@ pub fn watches_for_ctrl_c(id: u32) -> bool {
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
     let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     caught.is_some_and(|mask| mask & 2 != 0)
-}
-
-/// Data without an end is read until Ctrl-C, and then there is no report of nothing.
-#[test]
-fn reading_ends_at_once_and_leaves_no_report() {
-    let directory = TempDir::new().expect("a temporary directory");
-    let out = directory.path().join("out");
-    let mut words = Command::new("yes").stdout(Stdio::piped()).spawn().expect("yes starts");
-    let child = leafpress()
-        .args(["eval", "--data", "/dev/stdin", "--codecs", "none", "--out"])
-        .arg(&out)
-        .stdin(words.stdout.take().expect("piped"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .expect("leafpress starts");
-    wait_until("it watches for Ctrl-C", || watches_for_ctrl_c(child.id()));
-    interrupt(&child.id().to_string());
-    let output = child.wait_with_output().expect("it ends");
-    let _ = (words.kill(), words.wait());
-    let message = stderr(&output);
-    assert_eq!(output.status.code(), Some(130), "{message}");
-    assert!(message.contains("nothing was written"), "{message}");
-    assert!(!out.exists() && output.stdout.is_empty());
 }
 
 /// A run that is ended before its first row leaves no table and no page.

@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+use std::process::Stdio;
 
 use tempfile::TempDir;
 
-use crate::common::{assert_bad_input, leafpress, run, stderr};
+use crate::common::{assert_bad_input, leafpress, run, stderr, stdout};
 
 #[test]
 fn numbers_that_are_none_are_told_plainly() {
@@ -68,6 +69,81 @@ fn flags_without_what_they_are_about_are_refused() {
     ] {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         assert_bad_input(&run(&arguments), &words);
+    }
+}
+
+/// Data is read by more than one process, so a pipe would be empty for the second one, or keep it waiting.
+#[test]
+fn pipes_are_refused_and_keep_nobody_waiting() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let made = std::process::Command::new("mkfifo")
+        .args(["pipe", "pipe.csv", "pipe.so"])
+        .current_dir(directory.path())
+        .status()
+        .expect("mkfifo runs");
+    assert!(made.success());
+    for arguments in [
+        "eval --keys 10 --data pipe",
+        "eval --records jsonl:/id --data /dev/stdin",
+        "codecs --data pipe",
+        "peers --keys 10 --data /dev/stdin",
+        "pool --data pipe",
+        "cache -m 8M --data pipe",
+        "cache -m 8M --trace pipe.csv",
+        "bench --value_source corpus:/dev/stdin btreemap",
+    ] {
+        let mut child = leafpress()
+            .current_dir(directory.path())
+            .args(arguments.split(' '))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("leafpress starts");
+        // Open until the command has ended: who reads would wait.
+        let writer = child.stdin.take();
+        let output = child.wait_with_output().expect("it ends");
+        drop(writer);
+        assert_bad_input(&output, &["is a pipe", "save it to a file first"]);
+    }
+    let output = leafpress()
+        .current_dir(directory.path())
+        .args(["bench", "./pipe.so"])
+        .output();
+    assert_bad_input(
+        &output.expect("leafpress starts"),
+        &["INPUT ./pipe.so: is not a regular file"],
+    );
+    assert_eq!(
+        std::fs::read_dir(directory.path()).expect("a directory").count(),
+        3,
+        "nothing was begun"
+    );
+}
+
+/// A terminal would obey the control characters in names of columns and files.
+#[test]
+fn nothing_that_a_terminal_obeys_is_printed() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let name = "a\u{1b}[2J.csv";
+    std::fs::write(directory.path().join(name), "id,\u{1b}]0;title\u{7}\u{1b}[2J\n1,2\n").expect("written");
+    for arguments in [
+        ["eval", "--data", name, "--records", "csv:missing"],
+        ["eval", "--data", "missing\u{1b}[2J", "--records", "csv:id"],
+        ["suite", name, "--codecs", "none", "--quick"],
+        ["eval", "--keys", "1\u{1b}[2J", "--seconds", "1"],
+    ] {
+        let output = leafpress().current_dir(directory.path()).args(arguments).output();
+        let output = output.expect("leafpress starts");
+        for text in [stdout(&output), stderr(&output)] {
+            assert!(
+                !text.contains('\u{1b}') && !text.contains('\u{7}'),
+                "{arguments:?}: {text:?}"
+            );
+        }
+        if arguments[0] == "eval" {
+            assert!(stderr(&output).contains("\\u{1b}[2J"), "{arguments:?}: {output:?}");
+        }
     }
 }
 

@@ -114,7 +114,9 @@ impl Run<'_> {
         }
         // Short waits of an open loop end when they should, not 50 microseconds later.
         let _ = nix::sys::prctl::set_timerslack(1000);
-        self.index.attach_thread();
+        if let Err(error) = self.index.attach_thread() {
+            gate.fail(self.options.input.error(error.to_string()));
+        }
         self.operate(gate, worker, thread);
         self.index.detach_thread();
     }

@@ -109,7 +109,12 @@ pub trait Index: Send + Sync {
     }
 
     /// Called by each thread before its first operation.
-    fn attach_thread(&self) {}
+    ///
+    /// # Errors
+    /// What the index says, if the thread cannot use it.
+    fn attach_thread(&self) -> Result<(), IndexError> {
+        Ok(())
+    }
 
     /// Called by each thread after its last operation.
     fn detach_thread(&self) {}
@@ -164,8 +169,8 @@ impl<I: Index + ?Sized> Index for Arc<I> {
         (**self).settle()
     }
 
-    fn attach_thread(&self) {
-        (**self).attach_thread();
+    fn attach_thread(&self) -> Result<(), IndexError> {
+        (**self).attach_thread()
     }
 
     fn detach_thread(&self) {

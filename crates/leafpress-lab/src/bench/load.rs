@@ -199,7 +199,9 @@ impl Loader<'_> {
             let end = first + records / threads + u64::from(thread < records % threads);
             let mut key = self.format.blank();
             let mut value = vec![0; self.values.longest().max(LEAST_VALUE_BUFFER)];
-            self.index.attach_thread();
+            if let Err(error) = self.index.attach_thread() {
+                fail(self.error(error.to_string()));
+            }
             for id in first..end {
                 if (id - first).is_multiple_of(CHUNK) {
                     if stop.load(Ordering::Relaxed) || self.cancel.load(Ordering::Relaxed) {

@@ -338,7 +338,8 @@ impl Options {
         between("latency_sampling", self.latency_sampling, 0.0, 1.0)?;
         for (option, value, known) in [
             ("protocol", self.protocol, [0, 1, 2].as_slice()),
-            ("clock", self.clock, &[0, 1, 3]),
+            // The fork's help says 3 for the free clock, its code 2.
+            ("clock", self.clock, &[0, 1, 2, 3]),
             ("garbage_collector", self.garbage_collector, &[0, 1]),
         ] {
             if let Some(value) = value.filter(|value| !known.contains(value)) {

@@ -38,7 +38,7 @@ fn every_bound_is_told_with_its_range() {
             &["latency_sampling: 1.5", "between 0 and 1"],
         ),
         (&|o| o.protocol = Some(3), &["protocol: 3", "[0, 1, 2]"]),
-        (&|o| o.clock = Some(2), &["clock: 2", "[0, 1, 3]"]),
+        (&|o| o.clock = Some(4), &["clock: 4", "[0, 1, 2, 3]"]),
         (&|o| o.garbage_collector = Some(2), &["garbage_collector: 2"]),
         (&|o| o.rate = Some(0.0), &["rate: 0", "more than 0"]),
         (&|o| o.warmup_seconds = -1.0, &["warmup-seconds: -1"]),

@@ -45,6 +45,13 @@ pub fn head(environment: &Environment, options: &Options) -> String {
     let _ = writeln!(text, "\tKey size: {key_size}");
     let _ = writeln!(text, "\tValue size: {value_size}");
     let _ = writeln!(text, "\tRandom seed: {}", o.seed);
+    for (name, value) in [
+        ("Concurrency Control Protocol", o.protocol),
+        ("Clock type", o.clock),
+        ("Garbage Collector", o.garbage_collector),
+    ] {
+        let _ = value.map_or(Ok(()), |value| writeln!(text, "\t{name}: {value}"));
+    }
     let _ = writeln!(text, "\tKey distribution: {}", distribution(o));
     let _ = writeln!(text, "\tScan size: {}", o.scan_size);
     let r = o.ratios;

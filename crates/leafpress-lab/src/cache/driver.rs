@@ -177,6 +177,9 @@ impl<'d> Driver<'d> {
         let after = usage()?;
         let [hits, misses, writes, removes] = done(shared);
         let standing = shared.engine.standing();
+        if let Some(error) = standing.disk_error {
+            return Err(LabError::System(error));
+        }
         self.growth.look();
         Ok(Measured {
             warmup_seconds,

@@ -91,6 +91,8 @@ enum Fault {
     FlipsBit,
     /// It keeps what it is to remove.
     KeepsRemoved,
+    /// Its disk is full, and it goes on without it.
+    LosesDisk,
 }
 
 /// A cache that lies.
@@ -126,8 +128,26 @@ impl Engine for Broken {
     }
 
     fn standing(&self) -> Standing {
-        Standing::default()
+        Standing {
+            disk_error: (self.fault == Fault::LosesDisk).then(|| "no space left".to_owned()),
+            ..Standing::default()
+        }
     }
+}
+
+/// Its figures would be those of a cache without a disk.
+#[test]
+fn a_cache_whose_disk_fails_has_failed() {
+    let options = options();
+    let broken = Broken {
+        records: Mutex::default(),
+        fault: Fault::LosesDisk,
+    };
+    let prepared = Prepared::new(&options).unwrap();
+    let shared = prepared.shared(&options, &broken);
+    let driven = Driver::new(Growth::from_here(), &AtomicBool::new(false), &mut |_, _| {})
+        .drive(&shared, Prepared::scratch(&options, &prepared.workload).unwrap());
+    assert_eq!(driven.unwrap_err().to_string(), "no space left");
 }
 
 #[test]

@@ -291,7 +291,7 @@ impl EvalConfig {
             let so = self
                 .zlib_accel_so
                 .as_deref()
-                .ok_or_else(|| LabError::option("zlib-accel-so", "the path of libzlib_accel.so is needed"))?;
+                .ok_or_else(|| LabError::option("zlib-accel-so", "the path of libzlib-accel.so is needed"))?;
             check_shared_object(so)?;
         }
         Ok(())
@@ -308,6 +308,13 @@ fn check_shared_object(path: &std::path::Path) -> Result<(), LabError> {
                 "{}: LD_PRELOAD takes no path with a space or a colon; copy or link it",
                 path.display()
             ),
+        ));
+    }
+    // Asked before it is opened: to open a pipe is to wait for its writer.
+    if path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return Err(LabError::option(
+            "zlib-accel-so",
+            format!("{} is not a regular file", path.display()),
         ));
     }
     let mut magic = [0; 4];

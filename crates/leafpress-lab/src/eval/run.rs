@@ -1,5 +1,6 @@
 //! An evaluation: runs one after the other, rows as they finish, reports at the end.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -177,8 +178,10 @@ fn check_preload(launcher: &Launcher, runs: &[Configuration], cancel: &AtomicBoo
         name: super::ENGINE,
         request: &run.spec,
     };
-    let nowhere = Path::new("/dev/null");
-    let engine = launcher.call::<_, String>(&request, Some(library), nowhere, cancel, &mut |_, _| {});
+    // Nobody reads what it writes.
+    let logs = tempfile::tempdir().map_err(|e| LabError::io(&std::env::temp_dir(), e))?;
+    let log = logs.path().join("probe.log");
+    let engine = launcher.call::<_, String>(&request, Some(library), &log, cancel, &mut |_, _| {});
     let library = library.display();
     let reason = match engine {
         Ok(engine) if engine == "zlib_accel_preload" => return Ok(()),
@@ -201,6 +204,8 @@ fn write_cpu_log(logs: &Path, spec: &RunSpec, cpu: &Resources) -> Result<PathBuf
          involuntary_switches {}\n",
         cpu.user_seconds, cpu.system_seconds, cpu.voluntary_switches, cpu.involuntary_switches
     );
-    std::fs::write(&path, text).map_err(|e| LabError::io(&path, e))?;
+    crate::report::create_file(&path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|e| LabError::io(&path, e))?;
     Ok(path)
 }

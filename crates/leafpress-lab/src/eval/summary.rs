@@ -191,7 +191,7 @@ impl Context<'_> {
     }
 
     fn zlib(&self, count: impl Fn(&Counters) -> u64) -> Cell {
-        matches!(self.codec, Codec::Zlib { .. }).then(|| count(self.counters()).to_string())
+        matches!(self.codec, Codec::Zlib { .. } | Codec::Zlib32K { .. }).then(|| count(self.counters()).to_string())
     }
 
     fn per(&self, amount: u64, of: u64) -> Cell {
@@ -261,7 +261,7 @@ impl Summary {
     /// # Errors
     /// [`LabError::Io`] when it cannot be written.
     pub fn create(path: &Path, host: String) -> Result<Self, LabError> {
-        let file = File::create(path).map_err(|e| LabError::io(path, e))?;
+        let file = crate::report::create_file(path).map_err(|e| LabError::io(path, e))?;
         let mut summary = Self {
             file,
             path: path.to_owned(),

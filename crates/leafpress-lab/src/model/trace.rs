@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::formulas::Tier;
 use super::reuse::{Reuse, ReuseCurve};
 use crate::core::LabError;
+use crate::core::corpus::without_mark;
 use crate::core::words::words;
 
 /// How a trace is written.
@@ -198,7 +199,8 @@ impl Reading<'_> {
                      page number use --trace-format u64le"
                 )));
             }
-            let text = line.trim_ascii();
+            let text = if number == 1 { without_mark(&line) } else { &line };
+            let text = text.trim_ascii();
             if text.is_empty() || text.starts_with(b"#") {
                 continue;
             }

@@ -15,7 +15,7 @@ use super::view::View;
 use super::{Options, Set, StoreKind};
 use crate::core::Bytes;
 use crate::core::LabError;
-use crate::core::corpus::{Corpus, Cut, Packing, Source, plain};
+use crate::core::corpus::{Corpus, Cut, MAGIC_BYTES, Packing, Source, check_regular, plain};
 
 /// The pages of a run.
 pub(super) struct Data {
@@ -172,10 +172,12 @@ impl Place {
                 }),
             };
         }
-        let mut head = [0; 4];
-        let mut file = File::open(path).map_err(failed)?;
-        // A file that is too short to be an archive is none.
-        let is_packed = !options.raw && file.read_exact(&mut head).is_ok() && Packing::of(&head).is_some();
+        check_regular(path).map_err(|reason| LabError::data(path.display().to_string(), reason))?;
+        let mut head = Vec::new();
+        let file = File::open(path).map_err(failed)?;
+        file.take(MAGIC_BYTES).read_to_end(&mut head).map_err(failed)?;
+        let packing = Packing::opened(&head).map_err(|reason| LabError::data(path.display().to_string(), reason));
+        let is_packed = !options.raw && packing?.is_some();
         match options.store {
             None | Some(StoreKind::File) if !is_packed => Ok(Self {
                 path: Some(path.clone()),

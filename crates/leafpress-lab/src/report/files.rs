@@ -53,6 +53,20 @@ pub fn write(path: &Path, text: &str) -> Result<(), LabError> {
     replace(path, text).map_err(|e| LabError::io(path, e))
 }
 
+/// Makes an empty file in place of the file that has this name. A symbolic link that somebody put there is removed and not followed: result
+/// directories may lie where others can write.
+///
+/// # Errors
+/// What the system says; [`io::ErrorKind::AlreadyExists`] for a directory, a pipe or a device of this name.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    let there = path.symlink_metadata().map(|metadata| metadata.file_type());
+    if there.is_ok_and(|kind| kind.is_file() || kind.is_symlink()) {
+        std::fs::remove_file(path)?;
+    }
+    // With `create_new` a link that appears in between is an error.
+    File::create_new(path)
+}
+
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -92,6 +106,31 @@ mod tests {
         std::fs::create_dir(&taken).unwrap();
         assert!(write(&taken, "text").unwrap_err().to_string().contains("taken"));
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    /// Neither way of writing follows a link.
+    #[test]
+    fn a_planted_link_is_replaced_and_its_victim_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let (victim, path) = (directory.path().join("victim"), directory.path().join("run.log"));
+        std::fs::write(&victim, "precious").unwrap();
+        for attempt in 0..2 {
+            let _ = std::fs::remove_file(&path);
+            std::os::unix::fs::symlink(&victim, &path).unwrap();
+            match attempt {
+                0 => create(&path).unwrap().write_all(b"log").unwrap(),
+                _ => write(&path, "log").unwrap(),
+            }
+            assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+            assert!(!path.is_symlink());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "log");
+        }
+        assert_eq!(
+            create(&path).unwrap().metadata().unwrap().len(),
+            0,
+            "an old file is emptied"
+        );
+        assert!(create(directory.path()).is_err());
     }
 
     #[test]

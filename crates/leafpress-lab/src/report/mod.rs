@@ -27,6 +27,7 @@ pub(crate) mod words;
 use serde::Serialize;
 
 use crate::core::LabError;
+pub(crate) use files::create as create_file;
 pub use files::{Written, write, write_all};
 pub use paragraph::{narrow, wrapped, wrapped_to};
 pub use table::{Part, of_parts, under_names};

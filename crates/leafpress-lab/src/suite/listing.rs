@@ -13,7 +13,9 @@ use walkdir::WalkDir;
 use zip::ZipArchive;
 
 use crate::core::LabError;
-use crate::core::corpus::{Packing, Source, Unpacked, find_sample, is_same, open_packed, plain};
+use crate::core::corpus::{
+    MAGIC_BYTES, Packing, Sample, Source, Unpacked, find_sample, is_same, open_packed, plain, unpacked,
+};
 
 /// A file that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -39,6 +41,8 @@ enum Place {
     /// A zip's file: its number, and its checksum.
     ZipEntry(PathBuf, usize, u32),
     Packed(PathBuf, Packing),
+    /// A sample that is part of this program.
+    Bundled(&'static [u8], Packing),
 }
 
 /// What was found.
@@ -58,7 +62,13 @@ impl Listing {
     pub(super) fn new(paths: &[PathBuf], raw: bool, cancel: &AtomicBool) -> Result<Self, LabError> {
         let mut listing = Self::default();
         for path in paths {
-            let found = find(path)?;
+            let found = match find(path)? {
+                Sample::File(found) => found,
+                Sample::Bundled(packed) => {
+                    listing.add_bundled(packed, &path.display().to_string())?;
+                    continue;
+                }
+            };
             if !found.is_dir() {
                 listing.add(&found, &path.display().to_string(), raw);
                 continue;
@@ -99,7 +109,7 @@ impl Listing {
             }
             let is_same = |other: &Path| file.read(|contents| Ok(is_same(other, contents.reader()))) == Ok(true);
             let copy = match &file.place {
-                Place::File(_) => None,
+                Place::File(_) | Place::Bundled(..) => None,
                 Place::ZipEntry(_, _, crc32) => unpacked.of_member(file.bytes, *crc32, is_same),
                 Place::Packed(path, _) => unpacked.of_packed(path, is_same),
             };
@@ -128,6 +138,18 @@ impl Listing {
         }
     }
 
+    /// Adds a sample that is part of this program.
+    fn add_bundled(&mut self, packed: &'static [u8], name: &str) -> Result<(), LabError> {
+        let unreadable = |e: io::Error| LabError::data(name, plain(&e));
+        let Some(packing) = Packing::of(packed) else {
+            return Err(LabError::data(name, "the bundled sample is not packed"));
+        };
+        let mut contents = unpacked(packing, packed).map_err(unreadable)?;
+        let bytes = io::copy(&mut contents, &mut io::sink()).map_err(unreadable)?;
+        self.push(name.to_owned(), bytes, Place::Bundled(packed, packing));
+        Ok(())
+    }
+
     /// Adds what is in a file; why it cannot be read.
     fn look(&mut self, path: &Path, name: &str, raw: bool) -> Result<(), String> {
         let metadata = path.metadata().map_err(|e| plain(&e))?;
@@ -137,8 +159,9 @@ impl Listing {
         }
         let file = File::open(path).map_err(|e| plain(&e))?;
         let mut start = Vec::new();
-        (&file).take(4).read_to_end(&mut start).map_err(|e| plain(&e))?;
-        match Packing::of(&start).filter(|_| !raw) {
+        let read = (&file).take(MAGIC_BYTES).read_to_end(&mut start);
+        read.map_err(|e| plain(&e))?;
+        match if raw { None } else { Packing::opened(&start)? } {
             None => self.push(name.to_owned(), metadata.len(), Place::File(path.to_owned())),
             Some(Packing::Zip) => self.look_into(path, name, file)?,
             Some(packing) => {
@@ -192,6 +215,9 @@ impl Listed {
             Place::File(path) => File::open(path).and_then(|mut file| reader(&mut file)),
             Place::Packed(path, packing) => {
                 open_packed(path, *packing).and_then(|contents| reader(&mut Stream(contents)))
+            }
+            Place::Bundled(packed, packing) => {
+                unpacked(*packing, *packed).and_then(|contents| reader(&mut Stream(contents)))
             }
             Place::ZipEntry(path, index, _) => File::open(path).and_then(|file| {
                 let mut archive = ZipArchive::new(BufReader::new(file))?;
@@ -270,9 +296,9 @@ fn is_report(path: &Path) -> bool {
 }
 
 /// Where a path given by the user is: what exists, or a bundled sample.
-fn find(path: &Path) -> Result<PathBuf, LabError> {
+fn find(path: &Path) -> Result<Sample, LabError> {
     match path.metadata() {
-        Ok(_) => Ok(path.to_owned()),
+        Ok(_) => Ok(Sample::File(path.to_owned())),
         Err(e) => match path.to_str().map(str::parse) {
             Some(Ok(Source::Sample(name))) => find_sample(&name),
             _ => Err(LabError::data(path.display().to_string(), plain(&e))),

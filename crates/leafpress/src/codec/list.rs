@@ -56,7 +56,7 @@ fn library(codec: Codec) -> Option<String> {
         #[cfg(feature = "deflate")]
         Codec::Deflate { .. } => Some(super::deflate::LIBRARY.to_owned()),
         #[cfg(feature = "deflate")]
-        Codec::Zlib { .. } => super::zlib::library(),
+        Codec::Zlib { .. } | Codec::Zlib32K { .. } => super::zlib::library(),
         #[cfg(feature = "qpl")]
         Codec::Qpl { .. } => super::qpl::library(),
         // Without a library, or left out of this build.

@@ -51,8 +51,13 @@ pub enum Codec {
         /// 1 to 12.
         level: i32,
     },
-    /// Raw deflate by the system's zlib, or what is preloaded over it.
+    /// Raw deflate by the system's zlib, or what is preloaded over it, with a history window of 4 KiB, which is what Intel IAA has.
     Zlib {
+        /// 1 to 9.
+        level: i32,
+    },
+    /// The same with zlib's own history window of 32 KiB: what zlib does for a program that sets nothing. IAA does not decode it.
+    Zlib32K {
         /// 1 to 9.
         level: i32,
     },
@@ -84,6 +89,7 @@ impl fmt::Display for Codec {
             Codec::Zstd { level } => write!(f, "zstd:{level}"),
             Codec::Deflate { level } => write!(f, "deflate:{level}"),
             Codec::Zlib { level } => write!(f, "zlib:{level}"),
+            Codec::Zlib32K { level } => write!(f, "zlib:32k={level}"),
             Codec::Qpl { path, mode } => {
                 let path = match path {
                     QplPath::Software => "software",
@@ -109,7 +115,7 @@ const MAX_LZ4_ACCELERATION: i32 = 65_537;
 
 /// What a codec can be called, for messages.
 pub(crate) const NAMES: &str = "none, lz4, lz4:fast=1..65537, lz4:hc=2..12, zstd:-131072..22 (not 0), \
-                                deflate:1..12, zlib:1..9, qpl:software|hardware|auto:fixed|dynamic, and for trees auto, \
+                                deflate:1..12, zlib:1..9, zlib:32k=1..9, qpl:software|hardware|auto:fixed|dynamic, and for trees auto, \
                                 auto:zstd:LEVEL";
 
 impl Codec {
@@ -120,7 +126,7 @@ impl Codec {
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => "lz4",
             Codec::Zstd { .. } => "zstd",
             Codec::Deflate { .. } => "deflate",
-            Codec::Zlib { .. } => "zlib",
+            Codec::Zlib { .. } | Codec::Zlib32K { .. } => "zlib",
             Codec::Qpl { .. } => "qpl",
             Codec::Auto { .. } => "auto",
         }
@@ -134,7 +140,7 @@ impl Codec {
             Codec::Lz4Hc { level } => (2..=12).contains(&level),
             Codec::Zstd { level } | Codec::Auto { level } => level != 0 && (MIN_ZSTD_LEVEL..=22).contains(&level),
             Codec::Deflate { level } => (1..=12).contains(&level),
-            Codec::Zlib { level } => (1..=9).contains(&level),
+            Codec::Zlib { level } | Codec::Zlib32K { level } => (1..=9).contains(&level),
         };
         if good { Ok(()) } else { Err(unknown(&self.to_string())) }
     }
@@ -171,7 +177,13 @@ fn parse(name: &str) -> Option<Codec> {
         },
         ("zstd", Some(level)) => Codec::Zstd { level: number(level)? },
         ("deflate", Some(level)) => Codec::Deflate { level: number(level)? },
-        ("zlib", Some(level)) => Codec::Zlib { level: number(level)? },
+        ("zlib", Some(settings)) => match settings.split_once('=') {
+            None => Codec::Zlib {
+                level: number(settings)?,
+            },
+            Some(("32k", level)) => Codec::Zlib32K { level: number(level)? },
+            Some(_) => return None,
+        },
         ("qpl", Some(settings)) => {
             let (path, mode) = settings.split_once(':')?;
             Codec::Qpl {

@@ -50,7 +50,7 @@ impl Codec {
             #[cfg(feature = "deflate")]
             Codec::Deflate { level } => Arc::new(Deflate::new(level)),
             #[cfg(feature = "deflate")]
-            Codec::Zlib { level } => Arc::new(ZlibEngine::new(level, options.stream_cache)?),
+            Codec::Zlib { .. } | Codec::Zlib32K { .. } => Arc::new(ZlibEngine::new(*self, options.stream_cache)?),
             #[cfg(feature = "qpl")]
             Codec::Qpl { path, mode } => Arc::new(QplEngine::new(path, mode, options.job_cache)?),
             Codec::Auto { .. } => {
@@ -61,7 +61,7 @@ impl Codec {
             #[cfg(not(feature = "zstd"))]
             Codec::Zstd { .. } => return Err(left_out("zstd")),
             #[cfg(not(feature = "deflate"))]
-            Codec::Deflate { .. } | Codec::Zlib { .. } => return Err(left_out("deflate")),
+            Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zlib32K { .. } => return Err(left_out("deflate")),
             #[cfg(not(feature = "qpl"))]
             Codec::Qpl { .. } => return Err(left_out("qpl")),
         })
@@ -88,6 +88,7 @@ mod tests {
             ("zstd:1", "zstd", cfg!(feature = "zstd")),
             ("deflate:1", "deflate", cfg!(feature = "deflate")),
             ("zlib:1", "deflate", cfg!(feature = "deflate")),
+            ("zlib:32k=6", "deflate", cfg!(feature = "deflate")),
             ("qpl:auto:fixed", "qpl", cfg!(feature = "qpl")),
         ] {
             let codec: Codec = name.parse().unwrap();

@@ -64,7 +64,7 @@ impl Form {
         match codec {
             Codec::Lz4 { .. } | Codec::Lz4Hc { .. } => Self::Lz4,
             Codec::Zstd { .. } => Self::Zstd,
-            Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Qpl { .. } => Self::Deflate,
+            Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zlib32K { .. } | Codec::Qpl { .. } => Self::Deflate,
             // An engine of `auto` does not open.
             Codec::None | Codec::Auto { .. } => Self::Raw,
         }

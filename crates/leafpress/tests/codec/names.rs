@@ -14,6 +14,7 @@ fn any_codec() -> impl Strategy<Value = Codec> {
         prop_oneof![-131_072..0, 1..=22].prop_map(|level| Codec::Zstd { level }),
         (1..=12).prop_map(|level| Codec::Deflate { level }),
         (1..=9).prop_map(|level| Codec::Zlib { level }),
+        (1..=9).prop_map(|level| Codec::Zlib32K { level }),
         (path, mode).prop_map(|(path, mode)| Codec::Qpl { path, mode }),
     ]
 }

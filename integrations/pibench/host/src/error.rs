@@ -45,6 +45,39 @@ pub enum LoadError {
         /// The exception's type and its text.
         what: String,
     },
+    /// What `create_tree` returned has too few virtual methods.
+    #[error(
+        "create_tree of {} returned an object that is not a PiBench tree: its class has {methods} virtual methods, and a tree \
+         has at least 7",
+        .path.display()
+    )]
+    NotATree {
+        /// The file, as it was named.
+        path: PathBuf,
+        /// The virtual methods that were found, destructors included.
+        methods: usize,
+    },
+    /// Nothing tells which of PiBench's interfaces the wrapper was compiled for.
+    #[error(
+        "cannot tell which interface {} was compiled for: PiBench's newer branches have bulk_load before find, and the loader \
+         sees no names of the tree's methods; compile it without -fvisibility=hidden, with the tree's class outside of \
+         anonymous namespaces",
+        .path.display()
+    )]
+    UnknownInterface {
+        /// The file, as it was named.
+        path: PathBuf,
+    },
+    /// The options of one fork of PiBench were given to a wrapper that was compiled for another branch.
+    #[error(
+        "{} was compiled for a branch of PiBench that has bulk_load and no --protocol, --clock and --garbage_collector: leave \
+         these options out",
+        .path.display()
+    )]
+    ForkOptions {
+        /// The file, as it was named.
+        path: PathBuf,
+    },
     /// There is no C++ shim in this build.
     #[error(
         "cannot load {}: this build has no PiBench host, because no working C++20 compiler was found when it was built ({reason}); \

@@ -26,6 +26,8 @@
 #![warn(missing_docs)]
 
 mod error;
+#[cfg(pibench_shim)]
+mod interface;
 mod library;
 mod mapped;
 mod options;

@@ -63,6 +63,15 @@ impl Library {
         &self.path
     }
 
+    /// Prepares the calling thread for its first operation: calls `tls_setup`, which some of PiBench's branches call in every thread, where the
+    /// wrapper has it.
+    ///
+    /// # Errors
+    /// [`CallError::Threw`].
+    pub fn attach_thread(&self) -> Result<(), CallError> {
+        self.tree.attach_thread()
+    }
+
     /// Copies the key's value to the first [`TreeOptions::value_size`] bytes of `value`; returns whether the key is there. What `value`
     /// holds behind them, and where the key is not there, is unspecified.
     ///
@@ -96,22 +105,22 @@ impl Library {
         Ok(found)
     }
 
-    /// Adds a record; returns false when the key is there already.
+    /// Adds a record; returns false when the key is there already. The wrapper is given a copy of the value that a zero byte follows.
     ///
     /// # Errors
     /// [`CallError::Threw`].
     #[inline]
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, CallError> {
-        self.tree.insert(key, value)
+        with_terminator(value, |value| self.tree.insert(key, value))
     }
 
-    /// Replaces a value; returns false when the key is not there.
+    /// Replaces a value; returns false when the key is not there. The wrapper is given a copy of the value that a zero byte follows.
     ///
     /// # Errors
     /// [`CallError::Threw`].
     #[inline]
     pub fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, CallError> {
-        self.tree.update(key, value)
+        with_terminator(value, |value| self.tree.update(key, value))
     }
 
     /// Removes a record; returns whether it was there.
@@ -163,5 +172,19 @@ impl Library {
         // thread's next scan.
         out.extend_from_slice(unsafe { std::slice::from_raw_parts(values, bytes) });
         Ok(returned)
+    }
+}
+
+/// Calls `write` with a copy of `value` that a zero byte follows in memory. Some wrappers, PiBench's own for LevelDB among them, take the
+/// value for a C string; in PiBench they find the end of its pool of values after at most 2000 bytes.
+#[inline]
+fn with_terminator<R>(value: &[u8], write: impl FnOnce(&[u8]) -> R) -> R {
+    let mut short = [MaybeUninit::uninit(); FIND_BUFFER_BYTES];
+    if let Some([copy @ .., terminator]) = short.get_mut(..=value.len()) {
+        terminator.write(0);
+        write(copy.write_copy_of_slice(value))
+    } else {
+        let copy = [value, &[0]].concat();
+        write(&copy[..value.len()])
     }
 }

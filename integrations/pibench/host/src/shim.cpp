@@ -3,6 +3,8 @@
 //
 // Texts handed out through `error` are malloc'ed; `leafpress_pibench_free` gives them back.
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <cxxabi.h>
@@ -59,6 +61,36 @@ template <typename Call> int guarded(char** error, Call call) noexcept {
     }
 }
 
+/// `tree_api` of PiBench's newer branches: `bulk_load` comes before `find`, and some of the branches end the class with `tls_setup`.
+class bulk_tree_api {
+  public:
+    virtual ~bulk_tree_api() = default;
+    virtual bool bulk_load(const char* data, std::size_t records, std::size_t key_size, std::size_t value_size) = 0;
+    virtual bool find(const char* key, std::size_t key_size, char* value_out) = 0;
+    virtual bool insert(const char* key, std::size_t key_size, const char* value, std::size_t value_size) = 0;
+    virtual bool update(const char* key, std::size_t key_size, const char* value, std::size_t value_size) = 0;
+    virtual bool remove(const char* key, std::size_t key_size) = 0;
+    virtual int scan(const char* key, std::size_t key_size, int count, char*& values_out) = 0;
+    virtual void tls_setup() = 0;
+};
+
+/// Calls `method` with the tree as the class that its wrapper was compiled for.
+template <typename Method> auto with_interface(void* tree, bool has_bulk_load, Method method) {
+    return has_bulk_load ? method(static_cast<bulk_tree_api*>(tree)) : method(static_cast<tree_api*>(tree));
+}
+
+/// `tree_options_t` of every branch: behind `num_threads` one fork has three bytes, others have a pointer, the original has nothing.
+struct all_options_t {
+    std::size_t key_size;
+    std::size_t value_size;
+    std::string pool_path;
+    std::size_t pool_size;
+    std::size_t num_threads;
+    alignas(void*) std::uint8_t fork[sizeof(void*)];
+};
+static_assert(sizeof(all_options_t) >= sizeof(tree_options_t));
+static_assert(offsetof(all_options_t, fork) == offsetof(tree_options_t, protocol));
+
 } // namespace
 
 extern "C" {
@@ -77,56 +109,74 @@ struct leafpress_pibench_options {
 };
 
 /// Sets `tree` to what `create` returns, which may be null; 0, or THREW.
-int leafpress_pibench_create(tree_api* (*create)(const tree_options_t&), const leafpress_pibench_options* from, tree_api** tree,
+int leafpress_pibench_create(void* (*create)(const all_options_t&), const leafpress_pibench_options* from, void** tree,
                              char** error) noexcept {
     return guarded(error, [&] {
-        tree_options_t options;
-        options.key_size = from->key_size;
-        options.value_size = from->value_size;
-        options.pool_path.assign(from->pool_path, from->pool_path_bytes);
-        options.pool_size = from->pool_size;
-        options.num_threads = from->num_threads;
-        options.protocol = from->protocol;
-        options.clock_type = from->clock_type;
-        options.gc_enabled = from->gc_enabled;
+        const all_options_t options = {
+            from->key_size,
+            from->value_size,
+            std::string(from->pool_path, from->pool_path_bytes),
+            from->pool_size,
+            from->num_threads,
+            {from->protocol, from->clock_type, from->gc_enabled},
+        };
         *tree = create(options);
         return 0;
     });
 }
 
-/// 0, or THREW.
-int leafpress_pibench_destroy(tree_api* tree, char** error) noexcept {
+/// 0, or THREW. The destructor has the same slots in both interfaces.
+int leafpress_pibench_destroy(void* tree, char** error) noexcept {
     return guarded(error, [&] {
-        delete tree;
+        delete static_cast<tree_api*>(tree);
+        return 0;
+    });
+}
+
+/// 0, or THREW. Only for a tree that has `tls_setup`.
+int leafpress_pibench_tls_setup(void* tree, char** error) noexcept {
+    return guarded(error, [&] {
+        static_cast<bulk_tree_api*>(tree)->tls_setup();
         return 0;
     });
 }
 
 /// 0 or 1, or THREW; so are the next three.
-int leafpress_pibench_find(tree_api* tree, const char* key, std::size_t key_size, char* value_out, char** error) noexcept {
-    return guarded(error, [&] { return tree->find(key, key_size, value_out) ? 1 : 0; });
+int leafpress_pibench_find(void* tree, bool has_bulk_load, const char* key, std::size_t key_size, char* value_out,
+                           char** error) noexcept {
+    return guarded(error, [&] {
+        return with_interface(tree, has_bulk_load, [&](auto* api) { return api->find(key, key_size, value_out) ? 1 : 0; });
+    });
 }
 
-int leafpress_pibench_insert(tree_api* tree, const char* key, std::size_t key_size, const char* value, std::size_t value_size,
-                             char** error) noexcept {
-    return guarded(error, [&] { return tree->insert(key, key_size, value, value_size) ? 1 : 0; });
+int leafpress_pibench_insert(void* tree, bool has_bulk_load, const char* key, std::size_t key_size, const char* value,
+                             std::size_t value_size, char** error) noexcept {
+    return guarded(error, [&] {
+        return with_interface(tree, has_bulk_load,
+                              [&](auto* api) { return api->insert(key, key_size, value, value_size) ? 1 : 0; });
+    });
 }
 
-int leafpress_pibench_update(tree_api* tree, const char* key, std::size_t key_size, const char* value, std::size_t value_size,
-                             char** error) noexcept {
-    return guarded(error, [&] { return tree->update(key, key_size, value, value_size) ? 1 : 0; });
+int leafpress_pibench_update(void* tree, bool has_bulk_load, const char* key, std::size_t key_size, const char* value,
+                             std::size_t value_size, char** error) noexcept {
+    return guarded(error, [&] {
+        return with_interface(tree, has_bulk_load,
+                              [&](auto* api) { return api->update(key, key_size, value, value_size) ? 1 : 0; });
+    });
 }
 
-int leafpress_pibench_remove(tree_api* tree, const char* key, std::size_t key_size, char** error) noexcept {
-    return guarded(error, [&] { return tree->remove(key, key_size) ? 1 : 0; });
+int leafpress_pibench_remove(void* tree, bool has_bulk_load, const char* key, std::size_t key_size, char** error) noexcept {
+    return guarded(error, [&] {
+        return with_interface(tree, has_bulk_load, [&](auto* api) { return api->remove(key, key_size) ? 1 : 0; });
+    });
 }
 
 /// Sets `scanned` to what the wrapper returned, unjudged, and `values_out` to what it set, null if nothing; 0, or THREW.
-int leafpress_pibench_scan(tree_api* tree, const char* key, std::size_t key_size, int count, char** values_out, int* scanned,
-                           char** error) noexcept {
+int leafpress_pibench_scan(void* tree, bool has_bulk_load, const char* key, std::size_t key_size, int count, char** values_out,
+                           int* scanned, char** error) noexcept {
     return guarded(error, [&] {
         char* values = nullptr;
-        *scanned = tree->scan(key, key_size, count, values);
+        *scanned = with_interface(tree, has_bulk_load, [&](auto* api) { return api->scan(key, key_size, count, values); });
         *values_out = values;
         return 0;
     });

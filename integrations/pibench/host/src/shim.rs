@@ -8,6 +8,7 @@ use std::ptr::NonNull;
 
 use libloading::os::unix::{self, RTLD_LOCAL, RTLD_NOW};
 
+use crate::interface::{BULK_LOAD, Interface, TLS_SETUP};
 use crate::{CallError, LoadError, TreeOptions};
 
 /// `tree_api* (*)(const tree_options_t&)`, only ever called by the shim.
@@ -38,8 +39,10 @@ unsafe extern "C" {
         error: *mut *mut c_char,
     ) -> c_int;
     fn leafpress_pibench_destroy(tree: *mut c_void, error: *mut *mut c_char) -> c_int;
+    fn leafpress_pibench_tls_setup(tree: *mut c_void, error: *mut *mut c_char) -> c_int;
     fn leafpress_pibench_find(
         tree: *mut c_void,
+        has_bulk_load: bool,
         key: *const u8,
         key_size: usize,
         value_out: *mut u8,
@@ -47,6 +50,7 @@ unsafe extern "C" {
     ) -> c_int;
     fn leafpress_pibench_insert(
         tree: *mut c_void,
+        has_bulk_load: bool,
         key: *const u8,
         key_size: usize,
         value: *const u8,
@@ -55,15 +59,23 @@ unsafe extern "C" {
     ) -> c_int;
     fn leafpress_pibench_update(
         tree: *mut c_void,
+        has_bulk_load: bool,
         key: *const u8,
         key_size: usize,
         value: *const u8,
         value_size: usize,
         error: *mut *mut c_char,
     ) -> c_int;
-    fn leafpress_pibench_remove(tree: *mut c_void, key: *const u8, key_size: usize, error: *mut *mut c_char) -> c_int;
+    fn leafpress_pibench_remove(
+        tree: *mut c_void,
+        has_bulk_load: bool,
+        key: *const u8,
+        key_size: usize,
+        error: *mut *mut c_char,
+    ) -> c_int;
     fn leafpress_pibench_scan(
         tree: *mut c_void,
+        has_bulk_load: bool,
         key: *const u8,
         key_size: usize,
         count: c_int,
@@ -75,7 +87,10 @@ unsafe extern "C" {
 }
 
 /// A `tree_api*` that is ours to delete. Its library is never unloaded.
-pub(crate) struct Tree(NonNull<c_void>);
+pub(crate) struct Tree {
+    address: NonNull<c_void>,
+    interface: Interface,
+}
 
 // SAFETY: whoever opened the wrapper vouches that any thread may call, and delete, the tree.
 unsafe impl Send for Tree {}
@@ -89,7 +104,7 @@ impl Tree {
     /// As [`Library::open`](crate::Library::open).
     pub(crate) unsafe fn create(path: &Path, options: &TreeOptions) -> Result<Self, LoadError> {
         // SAFETY: the caller's.
-        let create = unsafe { load(path) }?;
+        let library = unsafe { load(path) }?;
         let pool_path = options.pool_path.as_os_str().as_bytes();
         let options = Options {
             key_size: options.key_size,
@@ -102,6 +117,13 @@ impl Tree {
             clock_type: options.clock_type,
             gc_enabled: options.gc_enabled,
         };
+        let has_fork_options = options.protocol != 0 || options.clock_type != 0 || options.gc_enabled != 0;
+        let fork_options = || LoadError::ForkOptions { path: path.to_owned() };
+        if has_fork_options && library.exports_bulk_load {
+            // The wrapper would take the three bytes for a pointer.
+            return Err(fork_options());
+        }
+        let create = library.create_tree;
         let mut tree = std::ptr::null_mut();
         // SAFETY: `create` is the library's `create_tree`, for which the caller vouches; the pointers are good for the call.
         checked(|error| unsafe { leafpress_pibench_create(create, &options, &mut tree, error) }).map_err(|what| {
@@ -110,11 +132,30 @@ impl Tree {
                 what,
             }
         })?;
-        NonNull::new(tree).map(Self).ok_or_else(|| LoadError::NullTree {
+        let address = NonNull::new(tree).ok_or_else(|| LoadError::NullTree {
             path: path.to_owned(),
             key_size: options.key_size,
             value_size: options.value_size,
+        })?;
+        // A tree that is refused is not deleted either: nobody knows what its destructor is.
+        let interface = Interface::of(address, library.exports_bulk_load, library.exports_tls_setup)
+            .map_err(|reason| reason.of(path))?;
+        if has_fork_options && interface.has_bulk_load() {
+            return Err(fork_options());
+        }
+        Ok(Self { address, interface })
+    }
+
+    /// Prepares the calling thread, where the wrapper has a method for it.
+    pub(crate) fn attach_thread(&self) -> Result<(), CallError> {
+        if !self.interface.has_tls_setup() {
+            return Ok(());
+        }
+        // SAFETY: the tree lives as long as `self`, and has the method.
+        answer("tls_setup", |error| unsafe {
+            leafpress_pibench_tls_setup(self.address.as_ptr(), error)
         })
+        .map(drop)
     }
 
     /// # Safety
@@ -123,7 +164,14 @@ impl Tree {
     pub(crate) unsafe fn find(&self, key: &[u8], value_out: *mut u8) -> Result<bool, CallError> {
         // SAFETY: the tree lives as long as `self`; the rest is the caller's.
         answer("find", |error| unsafe {
-            leafpress_pibench_find(self.0.as_ptr(), key.as_ptr(), key.len(), value_out, error)
+            leafpress_pibench_find(
+                self.address.as_ptr(),
+                self.interface.has_bulk_load(),
+                key.as_ptr(),
+                key.len(),
+                value_out,
+                error,
+            )
         })
     }
 
@@ -132,7 +180,8 @@ impl Tree {
         // SAFETY: the tree lives as long as `self`, and whoever opened the wrapper vouches for what it reads of the key and the value.
         answer("insert", |error| unsafe {
             leafpress_pibench_insert(
-                self.0.as_ptr(),
+                self.address.as_ptr(),
+                self.interface.has_bulk_load(),
                 key.as_ptr(),
                 key.len(),
                 value.as_ptr(),
@@ -147,7 +196,8 @@ impl Tree {
         // SAFETY: as `insert`.
         answer("update", |error| unsafe {
             leafpress_pibench_update(
-                self.0.as_ptr(),
+                self.address.as_ptr(),
+                self.interface.has_bulk_load(),
                 key.as_ptr(),
                 key.len(),
                 value.as_ptr(),
@@ -161,7 +211,13 @@ impl Tree {
     pub(crate) fn remove(&self, key: &[u8]) -> Result<bool, CallError> {
         // SAFETY: as `insert`.
         answer("remove", |error| unsafe {
-            leafpress_pibench_remove(self.0.as_ptr(), key.as_ptr(), key.len(), error)
+            leafpress_pibench_remove(
+                self.address.as_ptr(),
+                self.interface.has_bulk_load(),
+                key.as_ptr(),
+                key.len(),
+                error,
+            )
         })
     }
 
@@ -172,7 +228,8 @@ impl Tree {
         // SAFETY: as `insert`.
         answer("scan", |error| unsafe {
             leafpress_pibench_scan(
-                self.0.as_ptr(),
+                self.address.as_ptr(),
+                self.interface.has_bulk_load(),
                 key.as_ptr(),
                 key.len(),
                 count,
@@ -189,15 +246,22 @@ impl Drop for Tree {
     fn drop(&mut self) {
         // A destructor that throws has no one to tell: the tree is gone either way.
         // SAFETY: `create_tree` made the tree for its caller to delete, and nobody uses it any more.
-        let _ = checked(|error| unsafe { leafpress_pibench_destroy(self.0.as_ptr(), error) });
+        let _ = checked(|error| unsafe { leafpress_pibench_destroy(self.address.as_ptr(), error) });
     }
 }
 
-/// The `create_tree` of the library at `path`, which stays loaded for good.
+/// What a wrapper's library exports.
+struct Exports {
+    create_tree: CreateTree,
+    exports_bulk_load: bool,
+    exports_tls_setup: bool,
+}
+
+/// Loads the library at `path`, which stays loaded for good.
 ///
 /// # Safety
 /// As [`Library::open`](crate::Library::open).
-unsafe fn load(path: &Path) -> Result<CreateTree, LoadError> {
+unsafe fn load(path: &Path) -> Result<Exports, LoadError> {
     if path.as_os_str().is_empty() {
         // The loader takes it for the running program.
         return Err(LoadError::Open {
@@ -218,7 +282,7 @@ unsafe fn load(path: &Path) -> Result<CreateTree, LoadError> {
     })?;
     // SAFETY: the caller vouches that a `create_tree` has this type.
     let found = unsafe { library.get::<CreateTree>(b"create_tree\0") };
-    let create = match found {
+    let create_tree = match found {
         Ok(symbol) => *symbol,
         Err(e) => {
             return Err(LoadError::NoCreateTree {
@@ -227,8 +291,15 @@ unsafe fn load(path: &Path) -> Result<CreateTree, LoadError> {
             });
         }
     };
+    // SAFETY: the symbol is only looked for.
+    let exports = |symbol: &[u8]| unsafe { library.get::<*const c_void>(symbol) }.is_ok();
+    let exports = Exports {
+        create_tree,
+        exports_bulk_load: exports(BULK_LOAD),
+        exports_tls_setup: exports(TLS_SETUP),
+    };
     std::mem::forget(library);
-    Ok(create)
+    Ok(exports)
 }
 
 /// What the loader itself said, which libloading keeps behind a summary of its own.

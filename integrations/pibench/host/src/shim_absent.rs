@@ -17,6 +17,10 @@ impl Tree {
         })
     }
 
+    pub(crate) fn attach_thread(&self) -> Result<(), CallError> {
+        match *self {}
+    }
+
     /// # Safety
     /// Never called.
     pub(crate) unsafe fn find(&self, _: &[u8], _: *mut u8) -> Result<bool, CallError> {

@@ -114,6 +114,64 @@ fn many_threads_call_one_tree() {
     assert!(records.chunks(16).is_sorted_by(|a, b| a[..8] < b[..8]));
 }
 
+/// PiBench's newer branches have `bulk_load` before `find`, and some of them `tls_setup` after `scan`.
+#[test]
+fn wrappers_of_newer_branches_are_called_through_their_own_interface() {
+    for (name, has_tls_setup) in [
+        ("bulk_map", true),
+        ("bulk_map_override", true),
+        ("bulk_map_plain", false),
+    ] {
+        let Some(path) = wrapper(name) else { return };
+        let tree = open(&path, &TreeOptions::default()).unwrap();
+        let (one, two, mut value) = (*b"key.1...", *b"key.2...", [0; 8]);
+        if has_tls_setup {
+            let error = tree.find(&one, &mut value).unwrap_err().to_string();
+            assert!(error.ends_with("tls_setup was not called"), "{name}: {error}");
+        }
+        tree.attach_thread().unwrap();
+        assert!(!tree.find(&one, &mut value).unwrap(), "{name}");
+        assert!(!tree.update(&one, b"value 1.").unwrap(), "{name}");
+        assert!(!tree.remove(&one).unwrap(), "{name}");
+        assert!(tree.insert(&one, b"value 1.").unwrap(), "{name}");
+        assert!(!tree.insert(&one, b"value 2.").unwrap(), "{name}");
+        assert!(tree.update(&one, b"value 3.").unwrap(), "{name}");
+        assert!(tree.insert(&two, b"value 4.").unwrap(), "{name}");
+        assert!(tree.find(&one, &mut value).unwrap(), "{name}");
+        assert_eq!(&value, b"value 3.", "{name}");
+        let mut records = Vec::new();
+        assert_eq!(tree.scan(&one, 9, 16, &mut records).unwrap(), 2, "{name}");
+        assert_eq!(records, b"key.1...value 3.key.2...value 4.", "{name}");
+        assert!(tree.remove(&one).unwrap(), "{name}");
+        assert!(!tree.find(&one, &mut value).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn a_wrapper_of_an_unknown_interface_is_refused() {
+    for (name, said) in [
+        ("bulk_map_anonymous", "cannot tell which interface "),
+        (
+            "not_a_tree",
+            "returned an object that is not a PiBench tree: its class has 3 virtual methods",
+        ),
+    ] {
+        let Some(path) = wrapper(name) else { return };
+        let said_for_it = refusal(&path);
+        assert!(said_for_it.contains(said), "{said_for_it}");
+    }
+    // The fork's three bytes are where these branches have a pointer.
+    for name in ["bulk_map", "bulk_map_plain"] {
+        let Some(path) = wrapper(name) else { return };
+        let options = TreeOptions {
+            protocol: 2,
+            ..TreeOptions::default()
+        };
+        let error = open(&path, &options).unwrap_err();
+        assert!(matches!(error, LoadError::ForkOptions { .. }), "{error}");
+    }
+}
+
 #[test]
 fn every_option_reaches_the_wrapper() {
     let Some(path) = wrapper("echo") else { return };
@@ -161,6 +219,17 @@ fn a_wrapper_that_writes_wide_values_overwrites_nothing() {
             buffer_bytes: 3
         })
     );
+}
+
+/// PiBench's wrapper for LevelDB takes the value for a C string.
+#[test]
+fn a_zero_byte_follows_every_value() {
+    let Some(path) = wrapper("echo") else { return };
+    let tree = open(&path, &TreeOptions::default()).unwrap();
+    let values = vec![b'v'; 5000];
+    for length in [0, 1, 8, FIND_BUFFER_BYTES - 1, FIND_BUFFER_BYTES, 4999] {
+        assert!(tree.update(b"key", &values[..length]).unwrap(), "{length}");
+    }
 }
 
 #[test]

@@ -4,19 +4,25 @@
 //! starts with a pointer to its table of methods, and a virtual destructor has two places in that table: one that destroys the
 //! object, one that frees it too. In front of the table stand the object's offset in a larger one, here 0, and its
 //! type information, here none, as in a library that is compiled with -fno-rtti. Source: <https://itanium-cxx-abi.github.io/cxx-abi/abi.html#vtable>.
+//!
+//! PiBench's newer branches declare one more method, `bulk_load`, before the others, so there are two tables: see `program` for which
+//! of them a program gets. The methods are exported under the names that a C++ compiler would give them, so that a host can tell from
+//! the table which of the two it has.
 
 use std::any::Any;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::index::Index;
+use crate::index::{CreateError, Index};
+use crate::program::{self, Interface};
 use crate::report;
+use crate::settings::Settings;
 
 /// `tree_api`, as its caller sees it, and the tree behind.
 #[repr(C)]
 pub struct TreeApi {
-    methods: *const Methods,
+    methods: *const c_void,
     index: ManuallyDrop<Index>,
 }
 
@@ -28,11 +34,16 @@ pub struct TreeOptions {
     value_size: usize,
 }
 
-/// The virtual methods, in the order of their declaration.
+/// The two slots of the virtual destructor, which come first.
 #[repr(C)]
-struct Methods {
+struct Destructor {
     destroy: unsafe extern "C" fn(*mut TreeApi),
     destroy_and_free: unsafe extern "C" fn(*mut TreeApi),
+}
+
+/// The methods that both interfaces have, in the order of their declaration.
+#[repr(C)]
+struct Operations {
     find: unsafe extern "C" fn(*mut TreeApi, *const u8, usize, *mut u8) -> bool,
     insert: unsafe extern "C" fn(*mut TreeApi, *const u8, usize, *const u8, usize) -> bool,
     update: unsafe extern "C" fn(*mut TreeApi, *const u8, usize, *const u8, usize) -> bool,
@@ -40,26 +51,73 @@ struct Methods {
     scan: unsafe extern "C" fn(*mut TreeApi, *const u8, usize, c_int, *mut *mut u8) -> c_int,
 }
 
+/// The virtual methods of the original PiBench.
 #[repr(C)]
-struct Table {
+struct OriginalMethods {
+    destructor: Destructor,
+    operations: Operations,
+}
+
+/// The virtual methods of PiBench's newer branches. Those without `tls_setup` never look behind `scan`.
+#[repr(C)]
+struct BulkLoadMethods {
+    destructor: Destructor,
+    bulk_load: unsafe extern "C" fn(*mut TreeApi, *const u8, usize, usize, usize) -> bool,
+    operations: Operations,
+    tls_setup: unsafe extern "C" fn(*mut TreeApi),
+}
+
+#[repr(C)]
+struct Table<Methods> {
     offset_to_top: isize,
     type_information: usize,
     methods: Methods,
+    /// A host that counts methods stops here.
+    end: usize,
 }
 
-static TABLE: Table = Table {
-    offset_to_top: 0,
-    type_information: 0,
-    methods: Methods {
-        destroy,
-        destroy_and_free,
-        find,
-        insert,
-        update,
-        remove,
-        scan,
-    },
+impl<Methods> Table<Methods> {
+    const fn of(methods: Methods) -> Self {
+        Self {
+            offset_to_top: 0,
+            type_information: 0,
+            methods,
+            end: 0,
+        }
+    }
+}
+
+const DESTRUCTOR: Destructor = Destructor {
+    destroy,
+    destroy_and_free,
 };
+
+const OPERATIONS: Operations = Operations {
+    find,
+    insert,
+    update,
+    remove,
+    scan,
+};
+
+static ORIGINAL: Table<OriginalMethods> = Table::of(OriginalMethods {
+    destructor: DESTRUCTOR,
+    operations: OPERATIONS,
+});
+
+static BULK_LOAD: Table<BulkLoadMethods> = Table::of(BulkLoadMethods {
+    destructor: DESTRUCTOR,
+    bulk_load,
+    operations: OPERATIONS,
+    tls_setup,
+});
+
+fn methods(interface: Interface) -> *const c_void {
+    match interface {
+        Interface::Original => (&raw const ORIGINAL.methods).cast(),
+        Interface::BulkLoad => (&raw const BULK_LOAD.methods).cast(),
+    }
+}
 
 /// PiBench's entry point: makes a tree with the options that `LEAFPRESS_TREE` names. Null, after a line on standard error that says why,
 /// when it cannot.
@@ -73,12 +131,12 @@ pub unsafe extern "C" fn create_tree(options: *const TreeOptions) -> *mut TreeAp
         let Some(options) = (unsafe { options.as_ref() }) else {
             return Err("create_tree was given no options".to_owned());
         };
-        Index::new(options.key_size, options.value_size).map_err(|e| e.to_string())
+        create(options).map_err(|e| e.to_string())
     });
     let reason = match created {
-        Ok(Ok(index)) => {
+        Ok(Ok((index, interface))) => {
             return Box::into_raw(Box::new(TreeApi {
-                methods: &TABLE.methods,
+                methods: methods(interface),
                 index: ManuallyDrop::new(index),
             }));
         }
@@ -87,6 +145,13 @@ pub unsafe extern "C" fn create_tree(options: *const TreeOptions) -> *mut TreeAp
     };
     report::line(reason);
     std::ptr::null_mut()
+}
+
+fn create(options: &TreeOptions) -> Result<(Index, Interface), CreateError> {
+    let settings = Settings::from_environment()?;
+    let interface = settings.interface.unwrap_or_else(program::interface);
+    let index = Index::new(settings.tree, options.key_size, options.value_size)?;
+    Ok((index, interface))
 }
 
 fn panicked(payload: &(dyn Any + Send)) -> String {
@@ -143,6 +208,7 @@ unsafe extern "C" fn destroy_and_free(this: *mut TreeApi) {
 
 /// # Safety
 /// This and the methods below: `this` as in [`guarded`], keys and values are as long as the caller says, and `value_out` has room for a value.
+#[unsafe(export_name = "_ZN9leafpress5Index4findEPKcmPc")]
 unsafe extern "C" fn find(this: *mut TreeApi, key: *const u8, key_size: usize, value_out: *mut u8) -> bool {
     // SAFETY: the caller's promise.
     unsafe {
@@ -158,6 +224,7 @@ unsafe extern "C" fn find(this: *mut TreeApi, key: *const u8, key_size: usize, v
 
 /// # Safety
 /// As [`find`].
+#[unsafe(export_name = "_ZN9leafpress5Index6insertEPKcmS2_m")]
 unsafe extern "C" fn insert(
     this: *mut TreeApi,
     key: *const u8,
@@ -175,6 +242,7 @@ unsafe extern "C" fn insert(
 
 /// # Safety
 /// As [`find`].
+#[unsafe(export_name = "_ZN9leafpress5Index6updateEPKcmS2_m")]
 unsafe extern "C" fn update(
     this: *mut TreeApi,
     key: *const u8,
@@ -192,13 +260,38 @@ unsafe extern "C" fn update(
 
 /// # Safety
 /// As [`find`].
+#[unsafe(export_name = "_ZN9leafpress5Index6removeEPKcm")]
 unsafe extern "C" fn remove(this: *mut TreeApi, key: *const u8, key_size: usize) -> bool {
     // SAFETY: the caller's promise.
     unsafe { guarded(this, "remove", false, |index| index.remove(bytes(key, key_size))) }
 }
 
 /// # Safety
+/// As [`find`]; `data` has `records` keys of `key_size` bytes, each followed by its value of `value_size`.
+#[unsafe(export_name = "_ZN9leafpress5Index9bulk_loadEPKcmmm")]
+unsafe extern "C" fn bulk_load(
+    this: *mut TreeApi,
+    data: *const u8,
+    records: usize,
+    key_size: usize,
+    value_size: usize,
+) -> bool {
+    // SAFETY: the caller's promise; what is as long as that is in memory, so that its length is no more than `usize` holds.
+    unsafe {
+        guarded(this, "bulk_load", false, |index| {
+            let length = records.saturating_mul(key_size.saturating_add(value_size));
+            index.bulk_load(bytes(data, length), key_size, value_size)
+        })
+    }
+}
+
+/// Threads need no preparation.
+#[unsafe(export_name = "_ZN9leafpress5Index9tls_setupEv")]
+unsafe extern "C" fn tls_setup(_: *mut TreeApi) {}
+
+/// # Safety
 /// As [`find`]; `values_out` points to a pointer that may be set.
+#[unsafe(export_name = "_ZN9leafpress5Index4scanEPKcmiRPc")]
 unsafe extern "C" fn scan(
     this: *mut TreeApi,
     key: *const u8,

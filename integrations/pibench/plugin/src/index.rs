@@ -5,12 +5,12 @@ use std::fmt::Display;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leafpress::Tree;
 use leafpress::tree::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use leafpress::{Builder, Tree};
 use thiserror::Error;
 
 use crate::report;
-use crate::settings::{SettingsError, tree_from_environment};
+use crate::settings::SettingsError;
 
 thread_local! {
     /// The records of the calling thread's last scan, whichever tree it was of.
@@ -48,8 +48,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// The tree that the environment asks for.
-    pub(crate) fn new(key_size: usize, value_size: usize) -> Result<Self, CreateError> {
+    /// A tree with keys and values of these sizes.
+    pub(crate) fn new(tree: Builder, key_size: usize, value_size: usize) -> Result<Self, CreateError> {
         if key_size > MAX_KEY_BYTES {
             return Err(CreateError::KeySize(key_size));
         }
@@ -57,7 +57,7 @@ impl Index {
             return Err(CreateError::ValueSize(value_size));
         }
         Ok(Self {
-            tree: tree_from_environment()?,
+            tree: tree.build().map_err(|e| SettingsError::Tree(e.to_string()))?,
             key_size,
             value_size,
             failed: AtomicBool::new(false),
@@ -80,6 +80,16 @@ impl Index {
             .sizes(key, value)
             .and_then(|()| Ok(self.tree.insert_if_absent(key, value)?));
         self.told("insert", written).unwrap_or(false)
+    }
+
+    /// Inserts records that lie one after the other, each key followed by its value; returns whether all of them were new.
+    pub(crate) fn bulk_load(&self, data: &[u8], key_size: usize, value_size: usize) -> bool {
+        let mut are_new = true;
+        for record in data.chunks_exact((key_size + value_size).max(1)) {
+            let (key, value) = record.split_at(key_size);
+            are_new &= self.insert(key, value);
+        }
+        are_new
     }
 
     pub(crate) fn update(&self, key: &[u8], value: &[u8]) -> bool {

@@ -18,6 +18,7 @@
 
 mod abi;
 mod index;
+mod program;
 mod report;
 mod settings;
 

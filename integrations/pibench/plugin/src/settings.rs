@@ -11,12 +11,15 @@ use leafpress::codec::{JobCache, StreamCache};
 use leafpress::{Builder, DictionaryChoice, Layout, Tree};
 use thiserror::Error;
 
+use crate::program::Interface;
+
 /// The environment variable.
 pub(crate) const VARIABLE: &str = "LEAFPRESS_TREE";
 
 /// What can be set.
 const OPTIONS: &str = "background_codec=FAMILY, background_threads=0..64, codec=NAME, dictionary=auto|off, dictionary_bytes=1024..1048576, \
-     frame_bytes=1..leaf_bytes, high_watermark_pct=1..100, job_cache=thread|none, landing_bytes=0..16384, layout=ordered|hashed:1..64, \
+     frame_bytes=1..leaf_bytes, high_watermark_pct=1..100, interface=auto|original|bulk_load, job_cache=thread|none, \
+     landing_bytes=0..16384, layout=ordered|hashed:1..64, \
      leaf_bytes=1024..32768, shards=1..1024, stream_cache=thread|none";
 
 /// What is wrong with the variable.
@@ -40,43 +43,66 @@ pub(crate) enum SettingsError {
     Tree(String),
 }
 
-/// Builds the tree that the variable asks for.
-pub(crate) fn tree_from_environment() -> Result<Tree, SettingsError> {
-    let text = match std::env::var(VARIABLE) {
-        Ok(text) => text,
-        Err(VarError::NotPresent) => String::new(),
-        Err(VarError::NotUnicode(_)) => return Err(SettingsError::NotUnicode),
-    };
-    builder(&text)?.build().map_err(|e| SettingsError::Tree(e.to_string()))
+/// What the variable asks for.
+pub(crate) struct Settings {
+    /// The tree, whose bounds are checked when it is built.
+    pub(crate) tree: Builder,
+    /// The interface that the program calls; `None` to find it out.
+    pub(crate) interface: Option<Interface>,
 }
 
-/// Reads `option=value` pairs, separated by commas.
-fn builder(text: &str) -> Result<Builder, SettingsError> {
-    let mut builder = Tree::builder();
-    let mut seen = Vec::new();
-    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
-        let Some((option, value)) = pair.split_once('=') else {
-            return Err(SettingsError::NoValue(pair.to_owned()));
-        };
-        let (option, value) = (option.trim(), value.trim());
-        if seen.contains(&option) {
-            return Err(SettingsError::Twice(option.to_owned()));
+impl Settings {
+    /// The settings of this process.
+    pub(crate) fn from_environment() -> Result<Self, SettingsError> {
+        match std::env::var(VARIABLE) {
+            Ok(text) => text.parse(),
+            Err(VarError::NotPresent) => "".parse(),
+            Err(VarError::NotUnicode(_)) => Err(SettingsError::NotUnicode),
         }
-        seen.push(option);
-        builder = match set(builder, option, value) {
-            Some(Ok(builder)) => builder,
-            Some(Err(reason)) => {
-                return Err(SettingsError::Value {
-                    option: option.to_owned(),
-                    value: value.to_owned(),
-                    reason,
-                });
-            }
-            None => return Err(SettingsError::Unknown(option.to_owned())),
-        };
     }
-    Ok(builder)
 }
+
+impl FromStr for Settings {
+    type Err = SettingsError;
+
+    /// Reads `option=value` pairs, separated by commas.
+    fn from_str(text: &str) -> Result<Self, SettingsError> {
+        let mut tree = Tree::builder();
+        let mut interface = None;
+        let mut seen = Vec::new();
+        for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+            let Some((option, value)) = pair.split_once('=') else {
+                return Err(SettingsError::NoValue(pair.to_owned()));
+            };
+            let (option, value) = (option.trim(), value.trim());
+            if seen.contains(&option) {
+                return Err(SettingsError::Twice(option.to_owned()));
+            }
+            seen.push(option);
+            let bad_value = |reason| SettingsError::Value {
+                option: option.to_owned(),
+                value: value.to_owned(),
+                reason,
+            };
+            if option == "interface" {
+                interface = one_of(value, &INTERFACES).map_err(bad_value)?;
+                continue;
+            }
+            tree = match set(tree, option, value) {
+                Some(set) => set.map_err(bad_value)?,
+                None => return Err(SettingsError::Unknown(option.to_owned())),
+            };
+        }
+        Ok(Self { tree, interface })
+    }
+}
+
+/// The values of `interface`.
+const INTERFACES: [(&str, Option<Interface>); 3] = [
+    ("auto", None),
+    ("original", Some(Interface::Original)),
+    ("bulk_load", Some(Interface::BulkLoad)),
+];
 
 /// Sets one option, or says why not; `None` if there is no such option. Bounds of numbers are the tree's business, at
 /// [`Builder::build`].
@@ -129,7 +155,13 @@ fn layout(value: &str) -> Result<Layout, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{OPTIONS, SettingsError, builder};
+    use leafpress::Builder;
+
+    use super::{Interface, OPTIONS, Settings, SettingsError};
+
+    fn builder(text: &str) -> Result<Builder, SettingsError> {
+        text.parse().map(|settings: Settings| settings.tree)
+    }
 
     fn refusal(text: &str) -> String {
         let error = match builder(text) {
@@ -176,8 +208,17 @@ mod tests {
             let option = text.split_once('=').unwrap().0;
             assert!(OPTIONS.contains(&format!("{option}=")), "{option} is not listed");
         }
+        for (text, interface) in [
+            ("", None),
+            ("interface=auto", None),
+            ("interface=original", Some(Interface::Original)),
+            ("codec=none,interface=bulk_load", Some(Interface::BulkLoad)),
+        ] {
+            assert_eq!(text.parse::<Settings>().unwrap().interface, interface, "{text}");
+        }
         for listed in OPTIONS.split(", ").map(|option| option.split_once('=').unwrap().0) {
-            assert!(pairs.iter().any(|(text, _)| text.split_once('=').unwrap().0 == listed));
+            let is_tried = |text: &str| text.split_once('=').unwrap().0 == listed;
+            assert!(listed == "interface" || pairs.iter().any(|(text, _)| is_tried(text)));
         }
         let all = builder(" codec = none , shards=2,frame_bytes=64 ").unwrap();
         let all = format!("{all:?}");
@@ -229,6 +270,7 @@ mod tests {
                 "background_threads: 65 is out of bounds: 0 to 64",
             ),
             ("background_codec=rle", "background_codec: unknown codec family rle"),
+            ("interface=new", "interface=new: use auto or original or bulk_load"),
             ("job_cache=all", "job_cache=all: use thread or none"),
             ("stream_cache=all", "stream_cache=all: use thread or none"),
         ] {

@@ -30,7 +30,12 @@ fn open(options: &TreeOptions) -> Option<Result<Library, LoadError>> {
 /// Runs the C++ program, built by each C++ compiler of the machine, with `LEAFPRESS_TREE` and the program's arguments. No results when there
 /// is no compiler, which has been said.
 fn drive(tree: &str, arguments: [&str; 3]) -> Vec<Output> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver.cpp");
+    drive_with("driver.cpp", tree, arguments)
+}
+
+/// As [`drive`], with this program.
+fn drive_with(program: &str, tree: &str, arguments: [&str; 3]) -> Vec<Output> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(program);
     let compilers = support::cxx_compilers();
     if compilers.is_empty() {
         println!("skipped: no C++ compiler");
@@ -178,6 +183,24 @@ fn a_cpp_program_drives_the_plugin_as_pibench_does() {
                 );
                 assert!(said.contains("bytes, and the tree was made for"), "{said}");
             }
+        }
+    }
+}
+
+/// PiBench's newer branches have `bulk_load` before `find`.
+#[test]
+fn a_program_of_a_newer_branch_drives_the_plugin() {
+    for tree in ["", "codec=none,interface=bulk_load"] {
+        for output in drive_with("driver_bulk_load.cpp", tree, ["user", "8", "100"]) {
+            let said = text(&output.stderr);
+            assert!(
+                output.status.success(),
+                "LEAFPRESS_TREE={tree:?}: {} {} {said}",
+                output.status,
+                text(&output.stdout)
+            );
+            // The refusal of a size that the program provokes on its second tree.
+            assert_eq!(said.lines().count(), 1, "{said}");
         }
     }
 }

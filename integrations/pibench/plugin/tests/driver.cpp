@@ -17,7 +17,30 @@
 #include <unistd.h>
 #include <vector>
 
+#ifdef BULK_LOAD
+// The interface of PiBench's newer branches.
+struct tree_options_t {
+    std::size_t key_size = 8;
+    std::size_t value_size = 8;
+    std::string pool_path{};
+    std::size_t pool_size = 0;
+    std::size_t num_threads = 1;
+};
+
+class tree_api {
+  public:
+    virtual ~tree_api() = default;
+    virtual bool bulk_load(const char*, std::size_t, std::size_t, std::size_t) { return false; }
+    virtual bool find(const char* key, std::size_t key_size, char* value_out) = 0;
+    virtual bool insert(const char* key, std::size_t key_size, const char* value, std::size_t value_size) = 0;
+    virtual bool update(const char* key, std::size_t key_size, const char* value, std::size_t value_size) = 0;
+    virtual bool remove(const char* key, std::size_t key_size) = 0;
+    virtual int scan(const char* key, std::size_t key_size, int count, char*& values_out) = 0;
+    virtual void tls_setup() {}
+};
+#else
 #include "pibench/tree_api.hpp"
+#endif
 
 #define CHECK(condition)                                                                                                         \
     do {                                                                                                                         \
@@ -38,7 +61,7 @@ struct short_options_t {
     std::size_t num_threads;
 };
 
-#ifdef __GLIBCXX__
+#if defined(__GLIBCXX__) && !defined(BULK_LOAD)
 // What the README says.
 static_assert(sizeof(short_options_t) == 64 && offsetof(short_options_t, num_threads) == 56);
 static_assert(offsetof(tree_options_t, pool_size) == 48 && offsetof(tree_options_t, num_threads) == 56);
@@ -147,6 +170,24 @@ void check_sizes(tree_api* tree) {
     CHECK(remove(tree, key));
 }
 
+#ifdef BULK_LOAD
+/// A load of all records at once.
+void check_bulk_load(tree_api* tree) {
+    constexpr std::uint64_t LOADED = 300;
+    std::string records;
+    for (std::uint64_t id = 0; id < LOADED; ++id) {
+        records += key_of(id) + value_of(id, 'a');
+    }
+    tree->tls_setup();
+    CHECK(tree->bulk_load(records.data(), LOADED, key_of(0).size(), value_size));
+    check_scan(tree, 0, 1000, LOADED);
+    CHECK(!tree->bulk_load(records.data(), 1, key_of(0).size(), value_size));
+    for (std::uint64_t id = 0; id < LOADED; ++id) {
+        CHECK(remove(tree, key_of(id)));
+    }
+}
+#endif
+
 constexpr std::uint64_t THREADS = 4, EACH = 200, RECORDS = THREADS * EACH;
 
 /// Loads from all threads; then all read and scan everything.
@@ -180,6 +221,13 @@ void check_threads(tree_api* tree) {
 } // namespace
 
 int main(int argc, char** argv) {
+#ifdef BULK_LOAD
+    if (argc == 1) {
+        // The text by which the plugin knows the program.
+        std::printf("--bulk_load  Use bulk loading\n");
+        return 1;
+    }
+#endif
     CHECK(argc == 5);
     prefix = argv[2];
     id_size = std::strtoul(argv[3], nullptr, 10);
@@ -198,6 +246,9 @@ int main(int argc, char** argv) {
         return 3;
     }
     check_answers(tree);
+#ifdef BULK_LOAD
+    check_bulk_load(tree);
+#endif
     check_threads(tree);
 
     tree_api* second = create(options);

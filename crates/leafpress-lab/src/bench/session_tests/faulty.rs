@@ -91,8 +91,9 @@ impl Index for Faulty {
         "faulty".into()
     }
 
-    fn attach_thread(&self) {
+    fn attach_thread(&self) -> Result<(), IndexError> {
         self.attached.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     fn detach_thread(&self) {

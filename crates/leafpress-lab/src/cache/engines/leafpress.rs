@@ -1,6 +1,6 @@
 //! Ours.
 
-use leafpress::cache::{Disk, Entry, Policy};
+use leafpress::cache::{Disk, DiskStats, Entry, Policy};
 use leafpress::{Cache, CacheError, Codec};
 
 use super::super::outcome::DiskFigures;
@@ -41,6 +41,23 @@ impl Leafpress {
     }
 }
 
+/// What failed on a disk, in words.
+fn disk_error(disk: &DiskStats) -> Option<String> {
+    let failed = [
+        (disk.write_errors, "writes"),
+        (disk.read_errors, "reads"),
+        (disk.damaged, "pages damaged"),
+    ];
+    let failed = failed.iter().filter(|(count, _)| *count > 0);
+    let failed: Vec<_> = failed.map(|(count, what)| format!("{count} {what}")).collect();
+    let said = if disk.last_error.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", disk.last_error)
+    };
+    (!failed.is_empty()).then(|| format!("errors of the disk tier ({}){said}", failed.join(", ")))
+}
+
 impl Engine for Leafpress {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError> {
         self.cache.get_into(key, value)
@@ -62,6 +79,7 @@ impl Engine for Leafpress {
         Standing {
             records: Some(stats.records),
             bytes_held: Some(stats.bytes_held),
+            disk_error: stats.disk.as_ref().and_then(disk_error),
             disk: stats.disk.map(|disk| DiskFigures {
                 hits: disk.hits,
                 written_bytes: disk.written_bytes,

@@ -268,6 +268,8 @@ pub struct Standing {
     pub bytes_held: Option<u64>,
     /// Its tier on a disk, counted from the start.
     pub disk: Option<DiskFigures>,
+    /// What went wrong on the disk: a cache whose disk fails goes on without it.
+    pub disk_error: Option<String>,
 }
 
 /// A cache of byte strings.

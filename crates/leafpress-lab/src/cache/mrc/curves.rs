@@ -119,7 +119,7 @@ impl HitCurves {
         }
     }
 
-    /// The least memory that answers such a share of the reads, in bytes; [`None`] where no size does.
+    /// The least memory that answers such a share of the reads, in bytes, and no less than the smallest size; [`None`] where no size does.
     pub fn memory_for(&self, curve: Curve, hit_ratio: f64) -> Option<f64> {
         let enough = self.points.iter().position(|point| point.hits.of(curve) >= hit_ratio)?;
         let (high, to) = (
@@ -127,7 +127,7 @@ impl HitCurves {
             self.points[enough].hits.of(curve),
         );
         let Some(before) = enough.checked_sub(1).map(|before| &self.points[before]) else {
-            return Some(if to > 0.0 { high * hit_ratio / to } else { high });
+            return Some(high);
         };
         let (low, from) = (before.memory_bytes as f64, before.hits.of(curve));
         Some(low * (high / low).powf((hit_ratio - from) / (to - from)))

@@ -30,6 +30,9 @@ pub struct Held {
     pub user_bytes: u64,
     /// All that it held beyond what it holds while it is empty, in bytes.
     pub bytes_held: u64,
+    /// What it holds while it is empty, in bytes.
+    #[serde(default)]
+    pub empty_bytes: u64,
     /// Records that had left; 0 where all of the work fits.
     pub evicted: u64,
 }
@@ -97,6 +100,7 @@ pub(super) fn measure(
         records: stats.records,
         user_bytes: stats.user_bytes,
         bytes_held: stats.bytes_held.saturating_sub(empty_bytes),
+        empty_bytes,
         evicted: stats.evicted,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leafpress::cache::Policy;
+use leafpress::cache::{MIN_MEMORY_BYTES, Policy};
 use leafpress::pool::PolicyKind;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -12,7 +12,7 @@ use super::super::{EngineSpec, Length, Options};
 use super::curves::sizes;
 use super::miniatures::Miniatures;
 use super::shards::Shards;
-use super::{HitCurves, HitRatios, MrcOptions, Sampling, SizePoint, held};
+use super::{Curve, HitCurves, HitRatios, MrcOptions, Sampling, SizePoint, held};
 use crate::core::LabError;
 use crate::core::keys::{mix, unit};
 use crate::model::stack::NumberMap;
@@ -94,7 +94,7 @@ pub(in super::super) fn run(
             s3_fifo_compressed: s3_fifo_compressed[at],
         },
     });
-    Ok(HitCurves {
+    let curves = HitCurves {
         warmup_requests: warmup,
         requests: counted,
         sampled_keys: pass.shards.keys() as u64,
@@ -103,7 +103,35 @@ pub(in super::super) fn run(
         entry_bytes: mrc.entry_bytes,
         held,
         points: points.collect(),
-    })
+    };
+    Ok(of_caches_that_can_be_built(curves))
+}
+
+/// The curves without the sizes that our cache does not take; where records are compressed, what an empty cache holds is no room for records.
+fn of_caches_that_can_be_built(curves: HitCurves) -> HitCurves {
+    let empty_bytes = curves.held.empty_bytes as f64;
+    let sizes = curves.points.iter().map(|point| point.memory_bytes);
+    let mut sizes: Vec<u64> = sizes.filter(|bytes| *bytes >= MIN_MEMORY_BYTES).collect();
+    if sizes.is_empty() {
+        // All of the records fit into the smallest cache.
+        sizes.push(MIN_MEMORY_BYTES);
+    }
+    let points = sizes.into_iter().map(|memory_bytes| {
+        let bytes = memory_bytes as f64;
+        let hits = |curve| curves.hit_ratio(curve, bytes);
+        let compressed_hits = |curve| curves.hit_ratio(curve, bytes - empty_bytes);
+        SizePoint {
+            memory_bytes,
+            hits: HitRatios {
+                lru: hits(Curve::Lru),
+                lru_compressed: compressed_hits(Curve::LruCompressed),
+                s3_fifo: hits(Curve::S3Fifo),
+                s3_fifo_compressed: compressed_hits(Curve::S3FifoCompressed),
+            },
+        }
+    });
+    let points = points.collect();
+    HitCurves { points, ..curves }
 }
 
 /// Requests of the warm-up and those that are counted: as many as a run of a cache has, as far as that is known before.

@@ -177,6 +177,7 @@ fn curves() -> HitCurves {
             records: 1000,
             user_bytes: 800_000,
             bytes_held: 250_000,
+            empty_bytes: 0,
             evicted: 10,
         },
         points: (0..8)
@@ -206,6 +207,8 @@ fn memory_and_hits_are_read_off_a_curve() {
     }
     assert_eq!(curves.hit_ratio(Curve::Lru, 1e15), 0.7000000000000001);
     assert_eq!(curves.memory_for(Curve::Lru, 0.75), None);
+    // Nothing is told of smaller caches than were looked at.
+    assert_eq!(curves.memory_for(Curve::LruCompressed, 0.01), Some(16.0 * mib));
     assert_eq!(curves.hit_ratio(Curve::LruCompressed, 8.0 * mib), 0.1);
     let none = HitCurves {
         points: Vec::new(),
@@ -307,6 +310,9 @@ fn a_work_is_gone_through_once() {
     };
     let (curves, last) = run(false).unwrap();
     assert!(last > 0.8, "{last}");
+    let smallest = curves.points.first().unwrap().memory_bytes;
+    assert_eq!(smallest, leafpress::cache::MIN_MEMORY_BYTES, "no cache is smaller");
+    assert!(curves.held.empty_bytes > 0);
     assert!(
         curves.held.evicted > 0 && (0.4..1.2).contains(&curves.held.per_byte()),
         "{:?}",

@@ -106,6 +106,40 @@ fn every_format_is_read() {
     }
 }
 
+/// CacheLib's traces say how often a row is repeated.
+#[test]
+fn rows_are_repeated_as_their_op_count_says() {
+    let text = "key,op,size,op_count,key_size\na,GET,100,3,1\nb,SET,200,1,1\nc,GET,5,0,1\nd,GET,6,,1\n";
+    let (requests, lengths) = read("kv.csv", text.as_bytes()).unwrap();
+    assert_eq!(requests, ["a", "a", "a", "!b", "d"]);
+    assert_eq!(lengths, [100, 200, 6]);
+    let told = read("kv.csv", b"key,op,size,op_count\na,GET,100,often\n").unwrap_err();
+    assert!(told.contains("line 2: its op_count is no number"), "{told}");
+    // No more than are asked for, however often.
+    let (_directory, path) = file("kv.csv", b"key,op,size,op_count\na,GET,100,18446744073709551615\n");
+    assert_eq!(Trace::read(&path, None, Some(1000)).unwrap().requests.len(), 1000);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_trace() {
+    assert_eq!(read("a.keys", "\u{feff}a\nb\n".as_bytes()).unwrap().0, ["a", "b"]);
+    assert_eq!(read("a.csv", "\u{feff}key,size\na,5\n".as_bytes()).unwrap().0, ["a"]);
+}
+
+#[test]
+fn a_dump_of_monitor_is_no_list_of_keys() {
+    let line = "1339518083.107412 [0 127.0.0.1:60866] \"get\" \"user:1\"\n";
+    for text in [line.to_owned(), format!("OK\n{line}")] {
+        let told = read("monitor.txt", text.as_bytes()).unwrap_err();
+        assert!(
+            told.contains("MONITOR") && told.contains("cut the keys out of it first"),
+            "{told}"
+        );
+    }
+    let (keys, _) = read("a.keys", b"1339518083.107412 [0\n[0 x] \"y\n").unwrap();
+    assert_eq!(keys.len(), 2);
+}
+
 #[test]
 fn what_is_no_trace_is_told_in_a_line() {
     let packed = zstd::encode_all(&oracle(&[(7, 100, -1); 1000])[..], 1).unwrap();

@@ -2,8 +2,8 @@
 //!
 //! - `oracle`: libCacheSim's oracleGeneral, packed records of 24 bytes: time `u32`, object `u64`, bytes `u32`, next request `i64`.
 //! - `arc`: the ARC traces' `.lis`, lines of a first block, a number of blocks, and two more numbers. A block has 512 bytes.
-//! - `csv`: fields with commas or spaces between. A line of names first, of which `key` and `size` count (CacheLib), or, without one,
-//!   Twitter's seven fields or `time,key,size`.
+//! - `csv`: fields with commas or spaces between. A line of names first, of which `key`, `op`, `size` and `op_count` (how often the request is
+//!   repeated) count (CacheLib), or, without one, Twitter's seven fields or `time,key,size`.
 //! - `keys`: a key a line, whose values have 100 bytes.
 //!
 //! A key has the length of its first request with one; what later requests say otherwise is counted.
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Action, Request, trace_file};
 use crate::core::LabError;
-use crate::core::corpus::plain;
+use crate::core::corpus::{check_regular, plain, without_mark};
 use crate::core::words::words;
 use crate::report::numbers::thousands;
 
@@ -109,6 +109,7 @@ impl Trace {
         if about.is_dir() {
             return Err(refuse("is a directory; a trace is a file of requests".into()));
         }
+        check_regular(path).map_err(refuse)?;
         let Some(format) = format.or_else(|| TraceFormat::of_name(path)) else {
             return Err(LabError::option(
                 "trace-format",
@@ -180,9 +181,11 @@ struct Columns {
     key: usize,
     size: Option<usize>,
     operation: Option<usize>,
+    repeats: Option<usize>,
 }
 
 /// What a request does.
+#[derive(Clone, Copy)]
 enum Kind {
     Read,
     Write,
@@ -292,12 +295,16 @@ impl Reading {
             if read as u64 == MAX_LINE_BYTES && line.last() != Some(&b'\n') {
                 return Err(format!("line {number} is longer than {MAX_LINE_BYTES} bytes"));
             }
-            let text = line.trim_ascii();
+            let text = if number == 1 { without_mark(&line) } else { &line };
+            let text = text.trim_ascii();
             if text.is_empty() || text.starts_with(b"#") {
                 continue;
             }
             let taken = match self.trace.format {
                 TraceFormat::Arc => self.blocks(text),
+                TraceFormat::Keys if is_of_monitor(text) => {
+                    Err("a line of the MONITOR command's output, not a key: cut the keys out of it first".into())
+                }
                 TraceFormat::Keys => self.push(text, DEFAULT_BYTES.into(), Kind::Read),
                 TraceFormat::Csv | TraceFormat::Oracle => self.fields(text),
             };
@@ -358,7 +365,17 @@ impl Reading {
             None => Kind::Read,
             Some(word) => kind(word),
         };
-        self.push(key, len, kind)
+        let repeats = match columns.repeats.and_then(|at| fields.get(at)).copied() {
+            None | Some(b"") => 1,
+            Some(word) => decimal(word).ok_or("its op_count is no number")?,
+        };
+        for _ in 0..repeats {
+            if self.is_full() {
+                break;
+            }
+            self.push(key, len, kind)?;
+        }
+        Ok(())
     }
 }
 
@@ -373,6 +390,7 @@ impl Columns {
             key: at(&["key", "obj_id", "object_id", "id"])?,
             size: at(&["size", "value_size", "obj_size", "val_size"]),
             operation: at(&["op", "operation"]),
+            repeats: at(&["op_count"]),
         })
     }
 
@@ -389,8 +407,19 @@ impl Columns {
             key,
             size: Some(size),
             operation,
+            repeats: None,
         })
     }
+}
+
+/// Whether a line is one of what Redis's and Valkey's MONITOR prints: `1339518083.107412 [0 127.0.0.1:60866] "get" "key"`.
+fn is_of_monitor(line: &[u8]) -> bool {
+    let mut words = line.splitn(3, |byte| *byte == b' ');
+    let time = words.next().unwrap_or_default();
+    let is_time = time.contains(&b'.') && time.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    let database = words.next().and_then(|word| word.strip_prefix(b"["));
+    let client = words.next().unwrap_or_default();
+    is_time && database.and_then(decimal).is_some() && client.windows(3).any(|three| three == b"] \"")
 }
 
 fn kind(word: &[u8]) -> Kind {

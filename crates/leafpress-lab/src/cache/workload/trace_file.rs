@@ -4,14 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use lzma_rust2::XzReader;
-
 use crate::core::LabError;
 use crate::core::corpus::{Packing, plain, unpacked};
-
-/// Memory that an xz file may ask for, in KiB: what the strongest presets take.
-const XZ_MEMORY_KIB: u32 = 256 << 10;
-const XZ_MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
 
 /// Opens a trace; gzip, zstd and xz are told by their first bytes.
 ///
@@ -25,9 +19,8 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, LabError> {
     }
     let mut file = BufReader::with_capacity(1 << 18, file);
     let start = file.fill_buf().map_err(|e| refuse(plain(&e)))?;
-    let (is_xz, packing) = (start.starts_with(&XZ_MAGIC), Packing::of(start));
+    let packing = Packing::opened(start).map_err(refuse)?;
     let reader: Box<dyn Read> = match packing {
-        _ if is_xz => Box::new(XzReader::new_mem_limit(file, true, XZ_MEMORY_KIB)),
         Some(Packing::Zip) => return Err(refuse("is a zip; a trace is one file: unpack it".into())),
         Some(packing) => unpacked(packing, file).map_err(|e| refuse(plain(&e)))?,
         None => return Ok(Box::new(file)),

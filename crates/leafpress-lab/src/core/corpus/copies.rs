@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::Crc;
 
-use super::Packing;
+use super::{MAGIC_BYTES, Packing};
 
 /// Files that are not packed, by their lengths.
 #[derive(Default)]
@@ -76,7 +76,7 @@ impl Candidate {
 
 fn is_packed(path: &Path) -> bool {
     let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut start));
+    let read = File::open(path).and_then(|file| file.take(MAGIC_BYTES).read_to_end(&mut start));
     read.is_err() || Packing::of(&start).is_some()
 }
 

@@ -6,6 +6,7 @@
 mod copies;
 mod cut;
 pub mod records;
+mod samples;
 mod source;
 mod synthetic;
 mod take;
@@ -17,20 +18,26 @@ use std::sync::atomic::AtomicBool;
 pub(crate) use copies::{Unpacked, is_same};
 pub use cut::Cut;
 pub use records::{Census, RecordFormat, Records};
-pub(crate) use source::Packing;
+pub use samples::sample_names;
 #[cfg(feature = "suite")]
-pub(crate) use source::find_sample;
+pub(crate) use samples::{Sample, find as find_sample};
 #[cfg(feature = "suite")]
 pub(crate) use source::open_packed;
 #[cfg(any(feature = "cache", feature = "pool", feature = "suite"))]
 pub(crate) use source::plain;
-#[cfg(feature = "cache")]
+#[cfg(any(feature = "cache", feature = "suite"))]
 pub(crate) use source::unpacked;
-pub use source::{MAX_CORPUS_BYTES, Source, sample_names};
+pub(crate) use source::{MAGIC_BYTES, Packing, check_regular};
+pub use source::{MAX_CORPUS_BYTES, Source};
 pub use take::{Copies, SAMPLE_BYTES, Sampled};
 
 use self::take::Extent;
 use crate::core::{LabError, resources};
+
+/// A text without the byte order mark that some editors and spreadsheets put in front of it.
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
+}
 
 /// Bytes cut into values, at least one.
 #[derive(Debug, Clone)]

@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
+use lzma_rust2::XzReader;
 use serde::{Deserialize, Serialize};
 
 use super::copies::{Unpacked, is_same};
+use super::samples::{self, Sample};
 use super::take::{Extent, Sampled, Taking};
-use crate::core::LabError;
+use crate::core::{Bytes, LabError, about};
 
 /// Most bytes a dump of records may have once its archives are opened.
 pub const MAX_CORPUS_BYTES: u64 = 8 << 30;
@@ -22,10 +24,10 @@ pub const MAX_CORPUS_BYTES: u64 = 8 << 30;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// A file, or a directory with all files below it in the order of their paths. Zip, gzip and zstd files are opened.
+    /// A file, or a directory with all files below it in the order of their paths. Zip, gzip, zstd and xz files are opened.
     Path(#[serde(with = "crate::core::paths")] PathBuf),
-    /// A bundled sample: a file of the `data` directory, named without its extension. The directory is `LEAFPRESS_DATA`,
-    /// else the nearest `data` beside or above the executable or the working directory that has the sample.
+    /// A bundled sample, named without its extension: a file of the directory `LEAFPRESS_DATA` if that is set, else one that is part of the
+    /// program.
     Sample(String),
     /// Made-up values of which this share (0 to 1) is compressible: see [`Source::validate`] for the bounds and
     /// `synthetic` in the source for the recipe, which is fio's `buffer_compress_percentage`.
@@ -54,7 +56,10 @@ impl Source {
     pub(crate) fn find(&self) -> Result<(), LabError> {
         let path = match self {
             Self::Synthetic(_) => return Ok(()),
-            Self::Sample(name) => find_sample(name)?,
+            Self::Sample(name) => match samples::find(name)? {
+                Sample::File(path) => path,
+                Sample::Bundled(_) => return Ok(()),
+            },
             Self::Path(path) => path.clone(),
         };
         let found = path.metadata();
@@ -113,72 +118,6 @@ impl FromStr for Source {
     }
 }
 
-/// Names of the bundled samples that can be found, sorted.
-pub fn sample_names() -> Vec<String> {
-    let mut names: Vec<_> = data_directories()
-        .iter()
-        .filter_map(|directory| directory.read_dir().ok())
-        .flatten()
-        .flatten()
-        .filter_map(|entry| sample_name(&entry.path()))
-        .collect();
-    names.sort();
-    names.dedup();
-    names
-}
-
-/// The sample a file of the data directory is, if it is one: documents are not.
-fn sample_name(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    let is_document = name.starts_with('.') || Path::new(name).extension().is_some_and(|e| e == "md");
-    (path.is_file() && !is_document).then(|| name.split('.').next().unwrap_or(name).to_owned())
-}
-
-fn data_directories() -> Vec<PathBuf> {
-    if let Some(directory) = std::env::var_os("LEAFPRESS_DATA") {
-        return vec![directory.into()];
-    }
-    let starts = [
-        std::env::current_exe().ok(),
-        // A name in it, since the path itself is skipped below; a dot would be no part of a path.
-        std::env::current_dir().ok().map(|d| d.join("any")),
-    ];
-    let above = starts.iter().flatten().flat_map(|start| start.ancestors().skip(1));
-    above
-        .map(|directory| directory.join("data"))
-        .filter(|data| data.is_dir())
-        .collect()
-}
-
-pub(crate) fn find_sample(name: &str) -> Result<PathBuf, LabError> {
-    let mut found: Vec<_> = Vec::new();
-    for directory in data_directories() {
-        let entries = directory.read_dir().map_err(|e| LabError::io(&directory, e))?;
-        found.extend(
-            entries
-                .flatten()
-                .map(|e| e.path())
-                .filter(|path| sample_name(path).as_deref() == Some(name)),
-        );
-        if !found.is_empty() {
-            break;
-        }
-    }
-    found.sort();
-    found.into_iter().next().ok_or_else(|| {
-        let names = sample_names();
-        let known = if names.is_empty() {
-            "none found".into()
-        } else {
-            names.join(" ")
-        };
-        LabError::data(
-            name,
-            format!("no such file or directory, and not a bundled sample (samples: {known})"),
-        )
-    })
-}
-
 /// The parts of a source: one for a file, one per archive entry, one per file of a directory; and how much of it they are if they are
 /// not all.
 pub(super) fn read(
@@ -189,13 +128,26 @@ pub(super) fn read(
 ) -> Result<(Vec<Vec<u8>>, Option<Sampled>), LabError> {
     let mut taking = Taking::new(extent, cancel);
     let path = match source {
-        Source::Sample(name) => find_sample(name)?,
+        Source::Sample(name) => match samples::find(name)? {
+            Sample::File(path) => path,
+            Sample::Bundled(packed) => {
+                let read = match Packing::of(packed).filter(|_| !raw) {
+                    Some(packing) => unpack(packing, packed, &mut taking),
+                    None => taking.part(&mut stream(packed)),
+                };
+                read.map_err(|e| LabError::data(name, e))?;
+                return taking.finish();
+            }
+        },
         Source::Path(path) => path.clone(),
         // Synthetic data has no file; the caller makes it.
         Source::Synthetic(_) => return taking.finish(),
     };
     let mut files = Vec::new();
     list_files(&path, &mut files)?;
+    if let Extent::Whole(most_bytes) = extent {
+        check_length(&path, &files, most_bytes)?;
+    }
     if files.is_empty() {
         return Err(LabError::data(path.display().to_string(), "the directory has no files"));
     }
@@ -207,6 +159,23 @@ pub(super) fn read(
         read_file(&file, raw, &mut unpacked, &mut taking).map_err(|e| LabError::data(file.display().to_string(), e))?;
     }
     taking.finish()
+}
+
+/// Refuses files that are longer than the limit as they stand, before anything is read.
+fn check_length(path: &Path, files: &[PathBuf], most_bytes: u64) -> Result<(), LabError> {
+    let length = |file: &PathBuf| file.metadata().map_or(0, |metadata| metadata.len());
+    let bytes = files.iter().map(length).fold(0, u64::saturating_add);
+    if bytes <= most_bytes {
+        return Ok(());
+    }
+    Err(LabError::data(
+        path.display().to_string(),
+        format!(
+            "its {} are more than the limit of {} of data that is read whole: cut a part of it into a file of its own",
+            about(bytes as f64),
+            Bytes(most_bytes)
+        ),
+    ))
 }
 
 /// All files at or below `path`, in the order of their paths. Links to directories are not followed, so this ends.
@@ -245,32 +214,19 @@ pub(crate) fn plain(e: &io::Error) -> String {
 }
 
 fn read_file(path: &Path, raw: bool, unpacked: &mut Unpacked, taking: &mut Taking) -> Result<(), String> {
+    check_regular(path)?;
     let mut file = File::open(path).map_err(|e| plain(&e))?;
-    let metadata = file.metadata().map_err(|e| plain(&e))?;
-    if metadata.file_type().is_char_device() {
-        return Err("is a character device, which may have no end; name a file, a directory or a pipe".into());
-    }
     let mut start = Vec::new();
-    (&file).take(4).read_to_end(&mut start).map_err(|e| plain(&e))?;
-    let packing = Packing::of(&start).filter(|_| !raw);
-    if !metadata.is_file() {
-        // A pipe or a device, which is read once from front to back.
-        let whole = io::Cursor::new(start).chain(file);
-        return match packing {
-            None => taking.part(&mut stream(whole)),
-            Some(Packing::Zip) => {
-                let mut bytes = Vec::new();
-                let read = whole.take(MAX_CORPUS_BYTES).read_to_end(&mut bytes);
-                read.map_err(|e| plain(&e))?;
-                unzip(io::Cursor::new(bytes), unpacked, taking)
-            }
-            Some(packing) => unpack(packing, BufReader::new(whole), taking),
-        };
-    }
+    let read = (&file).take(MAGIC_BYTES).read_to_end(&mut start);
+    read.map_err(|e| plain(&e))?;
+    let packing = if raw { None } else { Packing::opened(&start)? };
     file.rewind().map_err(|e| plain(&e))?;
+    let has_length = file.metadata().is_ok_and(|metadata| metadata.is_file());
     let mut file = BufReader::new(file);
     match packing {
-        None => taking.part(&mut file),
+        None if has_length => taking.part(&mut file),
+        // A block device is read from front to back.
+        None => taking.part(&mut stream(file)),
         Some(Packing::Zip) => unzip(file, unpacked, taking),
         Some(packing) => {
             let is_copy =
@@ -284,23 +240,48 @@ fn read_file(path: &Path, raw: bool, unpacked: &mut Unpacked, taking: &mut Takin
     }
 }
 
+/// Refuses pipes and character devices, before they are opened: opening a pipe waits for its writer, and data is read more than once, by the
+/// processes of several runs.
+pub(crate) fn check_regular(path: &Path) -> Result<(), String> {
+    let kind = path.metadata().map_err(|e| plain(&e))?.file_type();
+    let what = if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_char_device() {
+        "a character device"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        return Ok(());
+    };
+    Err(format!(
+        "is {what}, and data is read more than once: save it to a file first"
+    ))
+}
+
 fn stream<'r>(reader: impl Read + 'r) -> BufReader<Box<dyn Read + 'r>> {
     BufReader::new(Box::new(reader))
 }
 
-/// The contents of a gzip or zstd file.
+/// The contents of a packed file that is one stream.
 pub(crate) fn open_packed(path: &Path, packing: Packing) -> io::Result<Box<dyn Read>> {
     unpacked(packing, BufReader::new(File::open(path)?))
 }
 
-/// What is packed in a gzip or zstd stream. A zip is no stream: its bytes come out as they are.
+/// What is packed in a gzip, zstd or xz stream. A zip is no stream: its bytes come out as they are.
 pub(crate) fn unpacked<'r>(packing: Packing, packed: impl BufRead + 'r) -> io::Result<Box<dyn Read + 'r>> {
     Ok(match packing {
         Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
         Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?),
+        Packing::Xz => Box::new(XzReader::new_mem_limit(packed, true, XZ_MEMORY_KIB)),
         Packing::Zip => Box::new(packed),
     })
 }
+
+/// Memory that an xz file may ask for, in KiB: what the strongest presets take.
+const XZ_MEMORY_KIB: u32 = 256 << 10;
+
+/// Bytes of a file's start that tell how it is packed.
+pub(crate) const MAGIC_BYTES: u64 = 8;
 
 /// How a file's contents are packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -308,6 +289,7 @@ pub(crate) enum Packing {
     Zip,
     Gzip,
     Zstd,
+    Xz,
 }
 
 impl fmt::Display for Packing {
@@ -316,19 +298,37 @@ impl fmt::Display for Packing {
             Self::Zip => "zip",
             Self::Gzip => "gzip",
             Self::Zstd => "zstd",
+            Self::Xz => "xz",
         })
     }
 }
 
 impl Packing {
-    /// By the first bytes of a file; four are enough.
+    /// By the first [`MAGIC_BYTES`] of a file.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Self::Zip),
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
             _ => None,
         }
+    }
+
+    /// As [`Packing::of`]; what is compressed in another way is refused by name, since measured as it stands it would seem to be data that does
+    /// not compress.
+    pub(crate) fn opened(bytes: &[u8]) -> Result<Option<Self>, String> {
+        let name = match bytes {
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..] => "a bzip2 file",
+            [0x04, 0x22, 0x4d, 0x18, ..] => "an lz4 file",
+            [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => "a 7z archive",
+            [b'R', b'a', b'r', b'!', 0x1a, 0x07, ..] => "a RAR archive",
+            [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
+            _ => return Ok(Self::of(bytes)),
+        };
+        Err(format!(
+            "is {name}, which is compressed and is not opened here: unpack it first"
+        ))
     }
 }
 

@@ -211,6 +211,78 @@ fn synthetic_values_are_as_compressible_as_asked() {
     assert!(message(load(&Source::Synthetic(0.5), Cut::Lines)).contains("fixed:N"));
 }
 
+/// To open a pipe is to wait for its writer, and a second reader would wait for ever.
+#[test]
+fn a_pipe_is_refused_before_it_is_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for path in [pipe, directory.path().to_owned()] {
+        let told = message(load(&Source::Path(path), Cut::Fixed(4)));
+        assert!(
+            told.contains("is a pipe") && told.contains("save it to a file first") || told.contains("no files"),
+            "{told}"
+        );
+    }
+}
+
+/// What is compressed looks like data that does not compress, so it is opened or refused.
+#[test]
+fn compressed_files_are_opened_or_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, bytes, kind) in [
+        ("a.bz2", b"BZh91AY&SY....".as_slice(), "a bzip2 file"),
+        ("a.lz4", b"\x04\x22\x4d\x18........", "an lz4 file"),
+        ("a.7z", b"7z\xbc\xaf\x27\x1c......", "a 7z archive"),
+        ("a.rar", b"Rar!\x1a\x07\x01\x00...", "a RAR archive"),
+        ("a.parquet", b"PAR1............PAR1", "a Parquet file"),
+    ] {
+        let source = file(&directory, name, bytes);
+        let told = message(load(&source, Cut::Fixed(4)));
+        assert!(told.contains(kind) && told.contains("unpack it first"), "{told}");
+        let raw = Corpus::load(&source, Cut::Fixed(4), true, 1).unwrap();
+        assert_eq!(raw.get(0), &bytes[..4], "its own bytes can be asked for");
+    }
+    let xz = include_str!("../../cache/workload/three_keys.xz.hex").trim().as_bytes();
+    let digits = xz.chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+    let xz: Vec<u8> = digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect();
+    let corpus = load(&file(&directory, "a.xz", &xz), Cut::Lines).unwrap();
+    assert_eq!((corpus.count(), corpus.get(1)), (3, b"b".as_slice()));
+}
+
+/// Of a sparse file nothing is read: it would be hours, and gigabytes of memory.
+#[test]
+fn what_is_too_long_to_be_read_whole_is_refused_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = file(&directory, "long.jsonl", b"{\"id\":1}\n");
+    let Source::Path(path) = &source else { panic!("a path") };
+    let long = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    long.set_len(40 << 30).unwrap();
+    let format = "jsonl:/id".parse().unwrap();
+    let told = Records::load(&source, &format).unwrap_err().to_string();
+    assert!(told.contains("its 40G are more than the limit of"), "{told}");
+}
+
+/// They are a part of the program, whatever the working directory has.
+#[test]
+fn samples_are_in_the_program() {
+    if std::env::var_os("LEAFPRESS_DATA").is_some() {
+        println!("skipped: LEAFPRESS_DATA names others");
+        return;
+    }
+    assert_eq!(sample_names(), ["characters", "licences", "packages", "unicode"]);
+    for (name, lines) in [("licences", 4582), ("unicode", 34_924)] {
+        let corpus = load(&Source::Sample(name.into()), Cut::Lines).unwrap();
+        assert!(
+            corpus.count() <= lines && corpus.count() > lines / 2,
+            "{name}: {}",
+            corpus.count()
+        );
+        let raw = Corpus::load(&Source::Sample(name.into()), Cut::Fixed(2), true, 1).unwrap();
+        assert_eq!(raw.get(0), b"\x1f\x8b", "{name}");
+    }
+}
+
 /// Of /dev/zero a sample would be taken for ever.
 #[test]
 fn a_device_without_an_end_is_refused() {

@@ -71,7 +71,7 @@ impl Level {
     /// Room in which every stream of so many raw bytes fits.
     fn bound(&mut self, raw_len: usize) -> Result<usize, CodecError> {
         if raw_len > WINDOW_BYTES {
-            // The fixed tables of level 1 spend up to nine bits on a byte; a small window makes many small stored blocks.
+            // Fixed tables spend up to nine bits on a byte; a small window makes many small stored blocks.
             return Ok(raw_len + raw_len / 8 + raw_len / 512 + 64);
         }
         Ok(self.whole()?.bound(raw_len))
@@ -90,13 +90,14 @@ impl Level {
 
     /// Makes the stream of `raw`, by zlib-rs, the block of a room that has the bound.
     fn compress_windowed(&mut self, raw: &[u8], room: &mut Room<'_>) -> Result<(), CodecError> {
-        // zlib has nine levels to libdeflate's twelve.
+        // zlib has nine levels to libdeflate's twelve. Its first one writes fixed Huffman tables, with which a block of 8 KiB takes more than
+        // two of 4 KiB by libdeflate.
         let stream = match &mut self.windowed {
             Some(stream) => {
                 stream.reset();
                 stream
             }
-            none => none.insert(WindowedStream::new(self.level.min(9), false, WINDOW_BITS)),
+            none => none.insert(WindowedStream::new(self.level.clamp(2, 9), false, WINDOW_BITS)),
         };
         match ffi::compress_windowed(stream, raw, room) {
             Ok(true) => Ok(()),
@@ -209,5 +210,53 @@ impl Engine for Deflate {
             let (_, raw) = scratch.history_and_output(raw_len, SLACK_BYTES)?;
             output::exact(NAME, decode_into(block, raw)?, raw_len)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use crate::codec::{Codec, EngineOptions};
+
+    /// Above 4 KiB another library compresses, which is no reason for a worse ratio.
+    #[test]
+    fn longer_blocks_compress_no_worse() {
+        let words = [
+            "Package",
+            "Version",
+            "Depends",
+            "Description",
+            "Section",
+            "Filename",
+            "library",
+            "Maintainer",
+        ];
+        let mut text = String::new();
+        let mut random = 1_u64;
+        while text.len() < 256 << 10 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let word = words[(random >> 61) as usize];
+            let _ = writeln!(
+                text,
+                "{word}: {} {:05}",
+                words[(random >> 58 & 7) as usize],
+                random >> 40 & 0xffff
+            );
+        }
+        for level in 1..=12 {
+            let engine = Codec::Deflate { level }.open(&EngineOptions::default()).unwrap();
+            let total = |block_bytes: usize| -> usize {
+                let blocks = text.as_bytes()[..256 << 10].chunks(block_bytes);
+                blocks
+                    .map(|raw| engine.compress(raw, None, &mut Vec::new()).unwrap())
+                    .sum()
+            };
+            let (short, long) = (total(4 << 10), [8 << 10, 16 << 10, 64 << 10].map(total));
+            assert!(
+                long.iter().all(|long| *long <= short),
+                "level {level}: {short} {long:?}"
+            );
+        }
     }
 }

@@ -200,6 +200,7 @@ pub(super) enum Direction {
 pub(super) struct Stream {
     stream: Box<RawStream>,
     direction: Direction,
+    window_bits: u8,
     zlib: &'static Zlib,
 }
 
@@ -226,12 +227,17 @@ impl Stream {
         Ok(Self {
             stream,
             direction,
+            window_bits,
             zlib,
         })
     }
 
     pub(super) fn direction(&self) -> Direction {
         self.direction
+    }
+
+    pub(super) fn window_bits(&self) -> u8 {
+        self.window_bits
     }
 
     /// Makes the stream ready to begin again; returns whether it could.

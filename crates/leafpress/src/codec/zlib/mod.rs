@@ -1,4 +1,4 @@
-//! Raw deflate (RFC 1951) by the system's zlib, or by what is preloaded over it, with a history window of 4 KiB.
+//! Raw deflate (RFC 1951) by the system's zlib, or by what is preloaded over it, with a history window of 4 KiB, or with zlib's own of 32 KiB.
 
 #[allow(unsafe_code, reason = "the bindings")]
 pub(super) mod ffi;
@@ -15,6 +15,9 @@ use crate::sync::per_core::PerCore;
 
 const NAME: &str = "zlib";
 
+/// The format's largest history window, in bits: zlib's default.
+const MAX_WINDOW_BITS: u8 = 15;
+
 /// What is behind it, with its version, where it is loaded.
 pub(super) fn library() -> Option<String> {
     let zlib = Zlib::get().ok()?;
@@ -26,7 +29,9 @@ pub(super) fn library() -> Option<String> {
 
 /// The engine of `zlib`.
 pub(super) struct ZlibEngine {
+    codec: Codec,
     level: i32,
+    window_bits: u8,
     cache: StreamCache,
     zlib: &'static Zlib,
     counters: Counters,
@@ -35,13 +40,13 @@ pub(super) struct ZlibEngine {
 impl std::fmt::Debug for ZlibEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ZlibEngine")
-            .field("level", &self.level)
+            .field("codec", &self.codec)
             .field("cache", &self.cache)
             .finish_non_exhaustive()
     }
 }
 
-/// One for each level and one to inflate: a handful, so a list is searched faster than a map.
+/// One for each level and one to inflate, for each window: a handful, so a list is searched faster than a map.
 static STREAMS: PerCore<Vec<Stream>> = PerCore::new();
 
 /// A length as zlib counts it.
@@ -49,19 +54,26 @@ fn length(bytes: usize) -> Result<c_uint, CodecError> {
     c_uint::try_from(bytes).map_err(|_| output::failed(NAME, format!("{bytes} bytes are too many for one block")))
 }
 
-fn new_stream(zlib: &'static Zlib, direction: Direction) -> Result<Stream, CodecError> {
-    Stream::new(zlib, direction, WINDOW_BITS)
+fn new_stream(zlib: &'static Zlib, direction: Direction, window_bits: u8) -> Result<Stream, CodecError> {
+    Stream::new(zlib, direction, window_bits)
         .map_err(|status| output::failed(NAME, format!("initialising a stream gave status {status}")))
 }
 
 impl ZlibEngine {
-    /// An engine with a compression level.
+    /// The engine of a codec of the family.
     ///
     /// # Errors
-    /// Why there is no zlib.
-    pub(super) fn new(level: i32, cache: StreamCache) -> Result<Self, &'static str> {
+    /// Why there is no zlib, or that the codec is of another family.
+    pub(super) fn new(codec: Codec, cache: StreamCache) -> Result<Self, &'static str> {
+        let (level, window_bits) = match codec {
+            Codec::Zlib { level } => (level, WINDOW_BITS),
+            Codec::Zlib32K { level } => (level, MAX_WINDOW_BITS),
+            _ => return Err("it is not a codec of zlib's"),
+        };
         Ok(Self {
+            codec,
             level,
+            window_bits,
             cache,
             zlib: Zlib::get()?,
             counters: Counters::default(),
@@ -77,10 +89,12 @@ impl ZlibEngine {
         let counts = self.counters.mine();
         if self.cache == StreamCache::None {
             counts.stream_inits.add(1);
-            return work(&mut new_stream(self.zlib, direction)?);
+            return work(&mut new_stream(self.zlib, direction, self.window_bits)?);
         }
         STREAMS.with(|streams| {
-            let at = match streams.iter().position(|s| s.direction() == direction) {
+            let is_mine =
+                |stream: &Stream| stream.direction() == direction && stream.window_bits() == self.window_bits;
+            let at = match streams.iter().position(is_mine) {
                 Some(at) if streams[at].reset() => {
                     counts.stream_reuses.add(1);
                     at
@@ -90,7 +104,7 @@ impl ZlibEngine {
                     if let Some(broken) = at {
                         streams.swap_remove(broken);
                     }
-                    streams.try_push(new_stream(self.zlib, direction)?)?;
+                    streams.try_push(new_stream(self.zlib, direction, self.window_bits)?)?;
                     streams.len() - 1
                 }
             };
@@ -101,7 +115,7 @@ impl ZlibEngine {
 
 impl Engine for ZlibEngine {
     fn codec(&self) -> Codec {
-        Codec::Zlib { level: self.level }
+        self.codec
     }
 
     fn engine_name(&self) -> &'static str {
@@ -163,5 +177,41 @@ impl Engine for ZlibEngine {
         self.counters
             .decompress(block.len(), expected, || self.with_stream(Direction::Inflate, work))
             .map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::codec::{Codec, EngineOptions};
+
+    /// What repeats after 8 KiB is found by the window of 32 KiB alone, and each codec reads its own blocks, in turns on one thread.
+    #[test]
+    fn the_windows_are_4_and_32_kib() {
+        let mut random = 1_u64;
+        let mut byte = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 56) as u8
+        };
+        let once: Vec<u8> = (0..8192).map(|_| byte()).collect();
+        let raw = once.repeat(2);
+        let mut lengths = Vec::new();
+        for name in ["zlib:6", "zlib:32k=6", "zlib:6", "zlib:32k=6"] {
+            let codec: Codec = name.parse().unwrap();
+            let Ok(engine) = codec.open(&EngineOptions::default()) else {
+                println!("skipped: no zlib");
+                return;
+            };
+            assert_eq!((engine.codec(), codec.to_string().as_str()), (codec, name));
+            let mut block = Vec::new();
+            lengths.push(engine.compress(&raw, None, &mut block).unwrap());
+            let mut back = vec![0; raw.len()];
+            engine.decompress(&block, None, &mut back).unwrap();
+            assert_eq!(back, raw, "{name}");
+        }
+        assert!(
+            lengths[0] >= raw.len() && lengths[1] < raw.len() * 6 / 10,
+            "{lengths:?}"
+        );
+        assert_eq!(lengths[..2], lengths[2..]);
     }
 }

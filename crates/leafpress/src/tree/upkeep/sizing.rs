@@ -57,7 +57,7 @@ fn first_frame_bytes(codec: Codec) -> usize {
     match codec {
         Codec::None | Codec::Lz4 { .. } | Codec::Lz4Hc { .. } | Codec::Auto { .. } => 1,
         Codec::Zstd { .. } => 512,
-        Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Qpl { .. } => 2 << 10,
+        Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zlib32K { .. } | Codec::Qpl { .. } => 2 << 10,
     }
 }
 

@@ -25,7 +25,10 @@ class Echo : public tree_api {
     bool insert(const char* key, std::size_t key_size, const char* value, std::size_t value_size) override {
         return key_size == value_size && std::memcmp(key, value, key_size) == 0;
     }
-    bool update(const char*, std::size_t, const char*, std::size_t) override { return true; }
+    /// Whether the value is a C string of its length.
+    bool update(const char*, std::size_t, const char* value, std::size_t value_size) override {
+        return std::strlen(value) == value_size;
+    }
     bool remove(const char*, std::size_t) override { return true; }
 
     int scan(const char*, std::size_t, int, char*& values_out) override {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::core::LabError;
-use crate::core::corpus::plain;
+use crate::core::corpus::{check_regular, plain};
 
 /// Most bytes of a file: far more than any distribution has.
 const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -17,6 +17,7 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 /// [`LabError::Data`] when it cannot be read or is no JSON.
 pub(super) fn read(path: &Path) -> Result<Value, LabError> {
     let refuse = |reason: String| LabError::data(path.display().to_string(), reason);
+    check_regular(path).map_err(refuse)?;
     let file = std::fs::File::open(path).map_err(|e| refuse(plain(&e)))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Err(refuse("is a directory: name the file in it".into()));
@@ -27,7 +28,8 @@ pub(super) fn read(path: &Path) -> Result<Value, LabError> {
     if text.len() as u64 > MAX_FILE_BYTES {
         return Err(refuse(format!("has more than {MAX_FILE_BYTES} bytes")));
     }
-    serde_json::from_str(&without_comments(&text)).map_err(|e| refuse(format!("is no JSON: {e}")))
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    serde_json::from_str(&without_comments(text)).map_err(|e| refuse(format!("is no JSON: {e}")))
 }
 
 /// Blanks out `// ...` and `/* ... */`; lines and columns stay what they are.

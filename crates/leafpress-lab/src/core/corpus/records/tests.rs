@@ -59,6 +59,44 @@ fn rows_have_their_columns_fields_as_keys() {
     );
 }
 
+/// The rest of the file would be in the last row.
+#[test]
+fn a_quote_that_is_not_closed_is_told_with_its_line() {
+    for (text, line) in [
+        ("id,txt\n1,\"never closed\n2,text\n3,text\n", 2),
+        ("id,txt\n1,one\n2,two\n3,\"", 4),
+        ("id,txt\n1,\"closed\nover lines\",\n".trim_end_matches(",\n"), 0),
+        ("\"id,txt\n1,2\n", 1),
+        ("id,txt\n1,\"a \"\" b\"\n2,\"x\ny\n", 3),
+        ("id,txt\n1,5\" disk\n", 0),
+    ] {
+        match line {
+            0 => drop(read("csv:id", text).unwrap()),
+            _ => {
+                let told = told("csv:id", text);
+                assert!(
+                    told.contains(&format!("line {line}: a quoted field begins here and is not closed")),
+                    "{text:?}: {told}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_record() {
+    for (format, text, pair) in [
+        ("csv:id", "id,n\na,1\n", ("a", "a,1")),
+        ("tsv", "a\t1\n", ("a", "1")),
+        ("jsonl:/id", "{\"id\":\"a\"}\n", ("a", "{\"id\":\"a\"}")),
+        ("stanzas:Id", "Id: a\nN: 1\n", ("a", "Id: a\nN: 1")),
+    ] {
+        for text in [text.to_owned(), format!("\u{feff}{text}")] {
+            assert_eq!(pairs(format, &text), owned(&[pair]), "{format} {text:?}");
+        }
+    }
+}
+
 #[test]
 fn stanzas_have_their_fields_values_as_keys() {
     let text = "# of a comment\n\nPackage: zsh\nDescription: a shell\n with more\n # no comment\n\n \t\npackage:  ash \r\nSize: 3\r\n\nSize: 4\n";

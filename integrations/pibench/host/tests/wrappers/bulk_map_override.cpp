@@ -1,0 +1,3 @@
+// See bulk_map.cpp.
+#define OVERRIDES_BULK_LOAD
+#include "bulk_map.cpp"

@@ -1,0 +1,3 @@
+// See bulk_map.cpp.
+#define WITHOUT_TLS_SETUP
+#include "bulk_map.cpp"
