@@ -64,7 +64,7 @@ fn flags_without_what_they_are_about_are_refused() {
         ),
         ("eval --keys 10 --iaa-codecs x", ["--iaa-codecs", "\"x\""]),
         ("eval --keys 10 --zlib-accel-codecs lz4", ["--zlib-accel-codecs", "lz4"]),
-        ("bench btreemap --skew 7", ["--skew", "less than 1"]),
+        ("bench btreemap --skew=-7", ["--skew", "at least 0"]),
     ] {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         assert_bad_input(&run(&arguments), &words);

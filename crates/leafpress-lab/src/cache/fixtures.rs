@@ -126,6 +126,7 @@ pub(super) fn outcome() -> Outcome {
             "6,710,886 keys, 512M of keys and values, 8.0 times the memory; hotset:20:80".into(),
         ],
         unused_fields: Vec::new(),
+        repeated_values: None,
         keys: 6_710_886,
         record_bytes: 80.0,
         host: "A CPU, 2 cores".into(),

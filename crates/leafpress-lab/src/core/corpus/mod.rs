@@ -3,6 +3,7 @@
 //! A corpus is read once, held in memory, and shared by every thread of a run; of a long source evenly spread pieces are. A cut is never
 //! copied: a value is a slice of the corpus, so a check is one comparison of slices.
 
+mod assignment;
 mod copies;
 mod cut;
 pub mod records;
@@ -13,6 +14,7 @@ mod take;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
+pub use assignment::{Assignment, Pairing, Repeats};
 #[cfg(feature = "suite")]
 pub(crate) use copies::{Unpacked, is_same};
 pub use cut::Cut;
@@ -38,6 +40,7 @@ pub struct Corpus {
     bytes: Vec<u8>,
     cuts: Cuts,
     sampled: Option<Sampled>,
+    is_synthetic: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -102,7 +105,11 @@ impl Corpus {
             _ => source::read(source, raw, extent, cancel)?,
         };
         let corpus = Self::from_parts(&source.to_string(), parts, cut)?;
-        Ok(Self { sampled, ..corpus })
+        Ok(Self {
+            sampled,
+            is_synthetic: matches!(source, Source::Synthetic(_)),
+            ..corpus
+        })
     }
 
     /// How much of its source this is, if it is not all of it.
@@ -164,6 +171,7 @@ impl Corpus {
             bytes,
             cuts,
             sampled: None,
+            is_synthetic: false,
         }
     }
 
@@ -211,6 +219,25 @@ impl Corpus {
             Cuts::Fixed { len, .. } => *len,
             Cuts::Spans(spans) => spans.iter().map(ExactSizeIterator::len).max().unwrap_or(0),
         }
+    }
+
+    /// Which of the values each of `keys` keys holds.
+    pub fn assignment(&self, keys: u64, pairing: Pairing) -> Assignment {
+        let mean = self.total_bytes() as f64 / self.count() as f64;
+        Assignment::new(self.count(), mean, keys, pairing)
+    }
+
+    /// How often values are repeated if `keys` keys hold them; `None` where every key has one of its own. Synthetic values are as compressible
+    /// as they are asked to be, however often they are repeated.
+    pub fn repeats(&self, keys: u64) -> Option<Repeats> {
+        let values = self.count();
+        (values < keys && !self.is_synthetic).then_some(Repeats { values, keys })
+    }
+
+    /// Whether the values are made up, and not read from anywhere.
+    #[cfg(feature = "cache")]
+    pub(crate) fn is_synthetic(&self) -> bool {
+        self.is_synthetic
     }
 
     /// Bytes of all values.
