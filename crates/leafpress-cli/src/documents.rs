@@ -60,9 +60,19 @@ fn commands(document: &str) -> Vec<Vec<String>> {
             _ if is_code => line.trim_start().trim_start_matches("$ ").to_owned(),
             _ => continue,
         };
-        let words = words(&line);
+        let mut words = words(&line);
         let name = words.first().map(String::as_str);
-        if matches!(name, Some("leafpress" | "target/release/leafpress")) {
+        // In a Cargo.toml it is a dependency.
+        let is_command = matches!(name, Some("leafpress" | "target/release/leafpress"))
+            && words.get(1).is_none_or(|word| word != "=");
+        if is_command {
+            // What stands for a number.
+            for word in words
+                .iter_mut()
+                .filter(|word| ["N", "M", "US"].contains(&word.as_str()))
+            {
+                *word = "1".into();
+            }
             commands.push(words);
         }
     }

@@ -107,6 +107,8 @@ pub(super) fn outcome() -> Outcome {
             expired: 0,
             examples: vec!["key 7: version 3 when 4 was there".into()],
         };
+        // As many operations as the others.
+        measured.misses -= 100;
         (measured.writes, measured.write_latency) = (100, latency(900));
     }
     let failed = Line {
