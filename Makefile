@@ -14,7 +14,7 @@ DEMO_RECORDS ?= jsonl:/name
 DEMO_CODECS ?= none,lz4,zstd:1,deflate:1
 DEMO_WORKLOADS ?= read_only,read_write_8_2,write_only
 DEMO_SECONDS ?= 1
-DEMO_MEMORY ?= 4M
+DEMO_MEMORY ?= 16M
 DEMO_ENGINES ?= leafpress,quick_cache
 DEMO_OPERATIONS ?= 1000000
 DEMO_OUT ?= leafpress-results/demo
@@ -42,7 +42,7 @@ demo: build ## load real records into the compressed tree and cache, measure, pr
 	$(LEAFPRESS) eval --data $(DEMO_DATA) --records $(DEMO_RECORDS) --load-order random --codecs $(DEMO_CODECS) \
 		--workloads $(DEMO_WORKLOADS) --seconds $(DEMO_SECONDS) --out $(DEMO_OUT)/tree
 	@echo
-	$(LEAFPRESS) cache --data $(DEMO_DATA) --records $(DEMO_RECORDS) --memory $(DEMO_MEMORY) --working-set 6M \
+	$(LEAFPRESS) cache --data $(DEMO_DATA) --records $(DEMO_RECORDS) --memory $(DEMO_MEMORY) --working-set 32M \
 		--engines $(DEMO_ENGINES) --operations $(DEMO_OPERATIONS) --out $(DEMO_OUT)/cache
 	@echo "The charts are in report.html of $(DEMO_OUT)/tree and $(DEMO_OUT)/cache: open them in a browser."
 

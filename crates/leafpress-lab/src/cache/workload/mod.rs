@@ -191,7 +191,7 @@ impl Workload {
         if count > own {
             let times = count as f64 / own as f64;
             words +=
-                &format!(", {times:.1} times over: again with a number behind the key, and a value chosen by hash");
+                &format!(", {times:.1} times over: again with a number behind the key, and another value of the data");
             if let Some(key) = keys::ambiguous(&records.keys) {
                 let key = String::from_utf8_lossy(key).into_owned();
                 return Err(LabError::option(
